@@ -54,7 +54,7 @@ static void on_block(void *user, const nl_block_view *block)
         r->records += block->record_count;
 }
 
-/* NATS keeps the message of a rejected block. */
+/* Returns whether a block may be accepted. NATS keeps the message of a rejected block. */
 static bool admit_block(void *user, const nl_block_header *block)
 {
     nats_reader *r = user;

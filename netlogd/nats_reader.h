@@ -13,7 +13,7 @@
 
 typedef struct nats_counts {
     uint64_t places;   /* inputs */
-    uint64_t away;     /* inputs from which netlogd cannot read now */
+    uint64_t away;     /* inputs from which netlogd currently cannot read */
     uint64_t records;  /* received */
     uint64_t messages; /* received */
     uint64_t again;    /* messages that NATS had delivered before */
@@ -29,7 +29,7 @@ char *nats_reader_check(const nl_url *url);
 /* Starts to read the inputs of the settings. */
 void nats_readers_start(void);
 
-/* Stops or starts reading messages, while an output is blocked. */
+/* Stops reading messages because an output is blocked, or starts again. */
 void nats_readers_pause(bool pause);
 
 /* Acknowledges all messages, after the outputs are settled. */

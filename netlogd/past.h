@@ -11,9 +11,9 @@ typedef struct past past;
 
 /*
  * Opens the files of an output that holds all records (output_holds_all); the output may be closed before the past.
- * Skips files and blocks that, from the outside, have no records since since_ns: a file by its modification time, with
- * an hour for clocks that are ahead. So past_next also returns some earlier records. Returns NULL after setting the
- * error.
+ * Skips files and blocks that, from the outside, have no records since since_ns: a file is skipped by its modification
+ * time, with an hour's margin for clocks that are ahead. past_next therefore also returns some earlier records. Returns
+ * NULL after setting the error.
  */
 past *past_open(const output *out, int64_t since_ns);
 void past_close(past *p); /* NULL is allowed */

@@ -2,8 +2,8 @@
  * Recovery of the events that killed processes of this user left behind: every few seconds, a process delivers them to
  * their destinations (netlogger/recover.h).
  *
- * A separate process does this, because a destination that does not reply must not delay clients, and because it may
- * write to the destinations of killed programs, which the process that serves clients may not (confined.h). The
+ * A separate process does this for two reasons. An unresponsive destination must not delay clients. And the process
+ * that serves clients is confined (confined.h), so it cannot write to the destinations of killed programs. The
  * recovering process reports over a socket, and ends when the other end is closed. The module owns the process. The
  * server's thread only.
  */
@@ -16,11 +16,11 @@
 
 typedef struct recovery recovery;
 
-enum { RECOVERY_PATIENCE_MS = 3000 }; /* at the end, for a recovery that is in progress */
+enum { RECOVERY_PATIENCE_MS = 3000 }; /* maximum wait at the end for a recovery in progress */
 
 /*
- * Starts a recovery every interval_s seconds. confined: without system calls that it never needs. Call it before
- * creating threads and sockets, which the process would inherit. Returns NULL after reporting an error.
+ * Starts a recovery every interval_s seconds. confined: block the system calls that the process never needs. Call it
+ * before creating threads and sockets, which the process would inherit. Returns NULL after reporting an error.
  */
 recovery *recovery_start(unsigned interval_s, bool confined);
 

@@ -23,11 +23,11 @@ typedef struct subscription subscription;
 struct request {
     request *next, **link; /* in the list */
     nl_channel channel;
-    client_entry entry; /* in no table for the control socket */
+    client_entry entry; /* requests on the control socket are in no table */
     const listener *at; /* where it was accepted; NULL: the control socket */
-    bool control;       /* it came over the control socket */
+    bool control;       /* the request came over the control socket */
     bool answered;      /* the line was read; further bytes are ignored */
-    bool ending;        /* it is closed when the reply is sent */
+    bool ending;        /* the request is closed when the reply has been sent */
     struct event *readable;
     struct event *writable;
     struct event *deadline;
@@ -50,8 +50,8 @@ typedef enum request_guess { REQUEST_NO, REQUEST_PERHAPS, REQUEST_YES } request_
 request_guess request_recognise(const char *data, size_t size);
 
 /*
- * Makes a request, which then owns the channel. data are the bytes after the mark. peer is copied. The request replaces
- * the client entry, and was accepted at a listener; both are NULL for the control socket.
+ * Makes a request, which then owns the channel. data are the bytes after the mark. peer is copied. The request takes
+ * the place of the client entry. at is the listener that accepted the client. Both are NULL for the control socket.
  */
 void request_new(nl_channel channel, const char *peer, client_entry *entry, const listener *at, const char *data,
                  size_t size);

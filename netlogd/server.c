@@ -162,7 +162,10 @@ static void begin_end(void)
     ending_begin(server.settings->stop_s);
 }
 
-/* Ends the server, after recovery if it still runs: recovery may be a client. A second signal ends recovery at once. */
+/*
+ * Ends the server. If recovery is running, ends it first, because it may be a client of this server. A second signal
+ * ends recovery at once.
+ */
 static void on_stop(evutil_socket_t signal, short what, void *user)
 {
     int64_t patience_ms = 0;
@@ -277,7 +280,7 @@ static bool any_client_logs(void)
 
 /*
  * Reads and writes the bytes that have arrived. Repeats this until a blocked output can be written, or until the time
- * is over. Clients' kernels may hold more data until this host's socket has space; this data gets REST_MS.
+ * is up. Clients' kernels may hold more data until this host's socket has space; this data gets REST_MS.
  */
 static nl_status take_and_write_all(void)
 {

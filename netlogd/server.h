@@ -79,7 +79,7 @@ const char *server_host(void);
 /* When the server started, by nl_monotonic_ns. */
 int64_t server_start_ns(void);
 
-/* Returns whether the server is to end. It still serves clients for a short time. */
+/* Returns whether the server has been told to end. It may still serve clients for a short time. */
 bool server_is_ending(void);
 
 /* Returns whether the server reads from its clients for the last time. */

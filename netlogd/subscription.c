@@ -108,7 +108,7 @@ static bool group_is_same(const group *g, const group *wanted)
                                                       : strcmp(g->where, wanted->where) == 0);
 }
 
-/* Returns the group that equals wanted, which may be new. Owns the filter from then on, and copies where. */
+/* Returns the group that equals `wanted`, making it if necessary. Takes ownership of the filter, and copies `where`. */
 static group *group_join(const group *wanted)
 {
     group *g = groups;
@@ -424,7 +424,7 @@ static bool match_until(int64_t until_ns)
             break;
         next_group = g->next;
         left = match_some(g) || left;
-        if (next_group == start) { /* each group had its turn */
+        if (next_group == start) { /* each group has had its turn */
             done = !left;
             left = false;
         }
@@ -497,8 +497,8 @@ static span span_of(uint64_t from, uint64_t before)
 }
 
 /*
- * Lets all members miss the records before a number that were not matched with their groups. Most groups are at the
- * same record, so the span is computed only when it differs from the previous group's span.
+ * Marks the records before a number as missed, for all members whose groups have not been matched with them. Most
+ * groups are at the same record, so the span is computed only when it differs from the previous group's span.
  */
 static void pass_over(uint64_t before)
 {

@@ -3,10 +3,10 @@
  *
  * netlogd only copies a record into a backlog (backlog.h). It matches records with the expressions, and sends them, in
  * the background (background.h), so that no expression, and no number of subscribers, delays clients that log. While
- * the backlog is full, it does this work at once, 2 ms at a time and for at most nine tenths of the time. Subscribers
- * whose expression costs more than a microsecond per record on average are then disconnected, with a message; the
- * others miss the oldest records of the backlog, and netlogd reports the loss to them. A subscriber whose expression
- * costs too much for a single record (NL_FILTER_STEPS_MAX) is disconnected at once.
+ * the backlog is full, it does this work immediately, 2 ms at a time and for at most nine tenths of the time.
+ * Subscribers whose expression costs more than a microsecond per record on average are then disconnected, with a
+ * message; the others miss the oldest records of the backlog, and netlogd reports the loss to them. A subscriber whose
+ * expression costs too much for a single record (NL_FILTER_STEPS_MAX) is disconnected at once.
  *
  * Subscribers with the same expression, start time and format form a group: netlogd matches a record once for the
  * group, makes a line of text once for all groups of a format, and shares the bytes between all members. Each member

@@ -24,7 +24,7 @@ static struct {
     size_t count, capacity;
     uint64_t clock;  /* virtual time, in units */
     uint64_t latest; /* the latest tag */
-    uint64_t order;  /* of the next client that begins to wait */
+    uint64_t order;  /* order of the next client that begins to wait */
     uint64_t
         at_once;   /* units served at once since the latest turn, or since the latest time without bytes from clients */
     uint64_t work; /* units of all clients */
@@ -32,7 +32,10 @@ static struct {
     uint64_t work_max; /* units of one turn */
 } all;
 
-/* Makes the loop call on_turn after it has checked for new bytes; event_active would call it before. */
+/*
+ * Makes the loop call on_turn after it has checked for new bytes. With event_active, the loop would call on_turn
+ * before.
+ */
 static void wake(void)
 {
     static const struct timeval now = {0};

@@ -6,9 +6,9 @@
  * more than its share, waits in a queue. The queue runs when no client can be served at once, and the event loop checks
  * for new bytes after each TURNS_BUDGET units.
  *
- * The order is that of fair queueing by start tags (Goyal, Vin and Cheng, 1996). A client begins at its tag or at a
- * virtual clock, whichever is later, and each unit of its work moves its tag by one. The waiting client with the
- * earliest tag is next, and the clock moves to that tag. Two rules are added:
+ * The order is start-time fair queueing (Goyal, Vin and Cheng, 1996). A client begins at its tag or at a virtual clock,
+ * whichever is later, and each unit of its work moves its tag by one. The waiting client with the earliest tag is next,
+ * and the clock moves to that tag. Two rules are added:
  * - The clock also moves by the work that is done at once, and by an eighth of the other work, divided by the number of
  * clients. Otherwise, a series of new clients could keep others from their turns.
  * - A client that is known to have more work than can be done at once is ranked as if its tag were a turn later.

@@ -2,8 +2,8 @@
  * The streams that a connection has recently sent. While the connection is open, they count as in use, so that no
  * output forgets them: a connection that forwards the streams of many programs may send any of them again.
  *
- * At most USED_STREAMS_MAX streams of a connection are noted; further streams replace the streams that were noted
- * first. The connection owns the list. The server's thread only.
+ * The list holds at most USED_STREAMS_MAX streams of a connection. Further streams replace the oldest entries. The
+ * connection owns the list. The server's thread only.
  */
 #ifndef NETLOGD_USED_STREAMS_H
 #define NETLOGD_USED_STREAMS_H

@@ -31,7 +31,7 @@ typedef struct bench {
     const char *tracefs;
     uint64_t calls;
     unsigned long rounds;
-    char directory[64]; /* of the temporary files */
+    char directory[64]; /* directory of the temporary files */
     char *loop_log, *kernel_log, *perf_log;
     char *loop[8]; /* the command to measure */
     measurement all[SIDE_COUNT][ROUNDS_MAX];
@@ -165,7 +165,7 @@ static bool side_perf(bench *b, measurement *m)
     return ok || nl_error_false(NL_ERROR_SYSTEM, "perf is not installed, or may not record");
 }
 
-/* Measures sums in the kernel: each call is a span from entry to exit, and no event is written. */
+/* Measures sums in the kernel: each call is a span from entry to exit, and the kernel writes no event. */
 static bool side_ebpf(bench *b, measurement *m)
 {
     static const char text[] = "[kernel BenchSum]\nbegin = raw_syscalls:sys_enter key TID\n"
@@ -229,7 +229,7 @@ static void bench_read_measurement(rules_run *run, const bench *b, size_t side, 
     nl_record_free(record);
 }
 
-/* Adds the durations of the calls in the log of nlkernel, as percentiles, measured by the rules "stopwatch". */
+/* Adds the durations of the calls in the log of nlkernel, as percentiles, measured by the "stopwatch" rules. */
 static void bench_read_stopwatch(rules_run *run, const bench *b)
 {
     char where[64];

@@ -1,10 +1,11 @@
 /*
  * The numbers of calls between the kernel's functions, computed from records of calls.
  *
- * The records come from the function tracer (ftrace.function: FUNCTION, CALLER), of the function graph tracer (such as
- * ftrace.funcgraph_entry: FUNCTION, DEPTH), and samples with call chains (STACK: "outermost;...;innermost", or SYMBOL
- * alone). In records of the graph tracer, the caller is the function that the same thread entered before, possibly on
- * another CPU, whose records may come later. Therefore calls_finish computes these callers. One thread.
+ * There are three kinds of records: those of the function tracer (ftrace.function: FUNCTION, CALLER), those of the
+ * function graph tracer (such as ftrace.funcgraph_entry: FUNCTION, DEPTH), and samples with call chains (STACK:
+ * "outermost;...;innermost", or SYMBOL alone). The records of the graph tracer do not name the caller. It is the
+ * function that the same thread entered before, possibly on a different CPU whose records come later. Therefore
+ * calls_finish computes these callers at the end. One thread.
  */
 #ifndef NLKERNEL_CALLS_H
 #define NLKERNEL_CALLS_H

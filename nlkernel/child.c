@@ -105,7 +105,7 @@ bool child_run(char *const *argv, const char *output)
     int status;
     pid_t pid = fork();
     if (pid == 0) {
-        sigset_t none; /* a recording blocks signals */
+        sigset_t none; /* unblock signals, because a recording blocks them */
         sigemptyset(&none);
         sigprocmask(SIG_SETMASK, &none, NULL);
         if (output != NULL) {

@@ -1,6 +1,6 @@
 /*
- * Switching a running recorder on and off, by nlkernel control and by a file that the recorder watches. Commands are
- * lines:
+ * Switches a running recorder on and off, on request of nlkernel control or of a file that the recorder watches.
+ * Commands are lines:
  *
  *   off | on                  the whole recording
  *   event PATTERN off | on    the recorded events that match PATTERN (choice.h)

@@ -15,8 +15,8 @@
 typedef enum functions_kind {
     FUNCTIONS_NONE,
     FUNCTIONS_ANY,   /* graph if it works in an instance and all functions are recorded; otherwise calls */
-    FUNCTIONS_CALLS, /* the tracer function: each call with its caller */
-    FUNCTIONS_GRAPH, /* the tracer function_graph: the duration of each call; the caller follows from the nesting */
+    FUNCTIONS_CALLS, /* the `function` tracer: each call with its caller */
+    FUNCTIONS_GRAPH, /* the `function_graph` tracer: the duration of each call; the caller follows from the nesting */
 } functions_kind;
 
 /* Adds the tracer's events. The list must have space (choice.h). Returns false and sets the error on failure. */

@@ -3,8 +3,8 @@
  *
  * The instance's name identifies the recorder (PID namespace, process ID, start time of the process), so that the next
  * nlkernel can remove the instance of a recorder that was killed. When a recorder is killed, the kernel stops its
- * instance and frees the buffers at once, because the kernel closes the recorder's descriptor of the file free_buffer.
- * One thread.
+ * instance and frees the buffers at once, because the kernel then closes the recorder's descriptor of the free_buffer
+ * file. One thread.
  */
 #ifndef NLKERNEL_INSTANCE_H
 #define NLKERNEL_INSTANCE_H

@@ -63,7 +63,9 @@ static void kallsyms_take_line(kallsyms *k, const char *line, const char *end)
         kallsyms_add(k, address, name, (size_t)(stop - name));
 }
 
-/* Orders symbols. Of several names of one address, the first is kept. */
+/*
+ * Orders symbols by address, and names of the same address by their place in the input, because the first name is kept.
+ */
 static int order_symbols(const void *a, const void *b)
 {
     const symbol *x = a, *y = b;

@@ -6,8 +6,9 @@
  *   end = lock:contention_end key TID,LOCK.ADDR
  *   by = FLAGS, LOCK.ADDR, PROG, CALLER
  *
- * key: TID, and at most two fields of the event. by: PROG, CALLER, and at most two fields of the first event. Each sum
- * becomes a record NAME with these fields, COUNT, TOTAL.NS and MAX.NS, and, with CALLER, STACK. One thread.
+ * key may have TID, and at most two fields of the event. by may have PROG, CALLER, and at most two fields of the first
+ * event. Each sum becomes a record of the event NAME with the fields of by, COUNT, TOTAL.NS and MAX.NS, and, with
+ * CALLER, STACK. One thread.
  */
 #ifndef NLKERNEL_KERNEL_SUM_H
 #define NLKERNEL_KERNEL_SUM_H

@@ -2,10 +2,10 @@
  * A lane moves one CPU's events from its ring buffer to the sink, in a separate thread.
  *
  * The thread waits until the buffer is filled to the low-water mark, or for the interval. Then it reads pages, converts
- * their events and puts them into blocks of its own numbered stream. The lane counts events that the kernel overwrote
- * at the place of the loss and gives them sequence numbers, so that readers detect the gap. NetLogger.Dump.Begin and
- * NetLogger.Dump.Finish mark each period in which the lane has read events, so that the recorder's own load can be
- * distinguished.
+ * their events and puts them into blocks of its own numbered stream. If the kernel overwrote events, the lane counts
+ * them where they are missing and assigns sequence numbers to them, so that readers detect the gap.
+ * NetLogger.Dump.Begin and NetLogger.Dump.Finish mark each period in which the lane has read events, so that the
+ * recorder's own load can be distinguished.
  */
 #ifndef NLKERNEL_LANE_H
 #define NLKERNEL_LANE_H
@@ -19,7 +19,7 @@
 
 #include <pthread.h>
 
-/* The part that all lanes of a recording share. It does not change while they run. */
+/* The settings that all lanes of a recording share. They do not change while the lanes run. */
 typedef struct lane_setup {
     const kernel_events *events;
     const nl_filter *filter;

@@ -10,10 +10,10 @@
 enum { RECORDING_CPUS_MAX = 8192 };
 
 typedef struct recording_options {
-    const char **patterns; /* of events; a leading "?" marks events that the kernel need not have */
+    const char **patterns; /* patterns of events; a leading "?" marks events that the kernel need not have */
     size_t pattern_count;
     functions_kind functions; /* whether to record calls of functions */
-    const char **globs;       /* of functions; !GLOB excludes */
+    const char **globs;       /* globs of functions; !GLOB excludes functions */
     size_t glob_count;
     int *pids; /* only these processes, and processes that they start; empty: all */
     size_t pid_count;

@@ -1,7 +1,7 @@
 /*
  * The pages of the kernel's ring buffer (include/linux/ring_buffer.h).
  *
- * A page has a time, the number of its used bytes, and events. A word before each event holds its size and the
+ * A page holds a time, the number of its used bytes, and events. A word before each event holds its size and the
  * nanoseconds since the previous event. The number of events that were overwritten before the page is at its end, if
  * there is space. The bytes may come from a file, so the module never reads beyond them, whatever they contain. Any
  * thread.

@@ -15,7 +15,7 @@ enum { TEXT_MAX = 3000 };
 /* A part of the filter, specialized for an event: a known result, or a text for the kernel. */
 typedef struct part {
     enum { PART_FALSE, PART_TRUE, PART_TEXT } kind;
-    bool inexact;     /* also true for records that the filter does not match */
+    bool inexact;     /* the part is also true for some records that the filter does not match */
     const char *text; /* in the texts of the translation */
 } part;
 

@@ -80,7 +80,7 @@ void realtime_stop(realtime *r)
     r->timer_fd = -1;
 }
 
-/* Sets the offset of events from now on. */
+/* Sets the offset for all later events. */
 static void set_offset(realtime *r, int64_t offset_ns)
 {
     atomic_store(&r->before_ns, atomic_load(&r->offset_ns));

@@ -152,7 +152,7 @@ void sink_put_record(sink *s, const nl_record *record)
 void sink_put_own(sink *s, const nl_record *record)
 {
     if (s->rules != NULL)
-        return; /* the record describes records that are not written */
+        return; /* the record describes events that are not written */
     pthread_mutex_lock(&s->mutex);
     if (!sink_takes_blocks(s)) {
         take_record(s, record);

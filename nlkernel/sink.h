@@ -38,7 +38,10 @@ bool sink_open_file(sink *s, const char *path, nl_format format, int zstd_level)
 /* Opens a log as nl_open does; url may be NULL. Returns false and sets the error on failure. */
 bool sink_open_log(sink *s, const char *url);
 
-/* Writes the records that the rules derive, and NetLogger.Lost, instead of the records. Takes ownership of rules. */
+/*
+ * Makes the sink write the records that the rules derive, and NetLogger.Lost records, instead of the recorded events.
+ * Takes ownership of rules.
+ */
 void sink_apply(sink *s, nl_synthesis *rules);
 
 /* Returns whether sink_put_blocks must be used instead of sink_put_record. */

@@ -9,11 +9,12 @@
  *   value = DUR.NS                     fields to sum, a row for each; without them, records are counted
  *   unit = ns                          unit of the values: ns, or a text that follows the numbers
  *   columns = count sum p50 p99 max    of: count rate sum share cpu mean min p1 p10 p50 p90 p99 p999 max
- *   share = DUR.NS                     the total that shares refer to: the sum of this field; default: the sum of all
- * rows order = sum                        sum, count, max, or key top = 20                           maximum number of
- * rows printed plot = cdf                         cdf, histogram, bars, series, points, or none
+ *   share = DUR.NS                     field whose sum is the total that shares refer to; default: all rows
+ *   order = sum                        sum, count, max, or key
+ *   top = 20                           maximum number of rows printed
+ *   plot = cdf                         cdf, histogram, bars, series, points, or none
  *
- * The column cpu is the sum as a share of the time of all CPUs. When several recordings are reported together, cpu and
+ * The cpu column is the sum as a share of the time of all CPUs. When several recordings are reported together, cpu and
  * rate use the recordings to which a row belongs: the recordings whose NetLogger.Record.Finish has the row's value of
  * the field by which rows are grouped. One thread.
  */

@@ -41,7 +41,7 @@ typedef struct tasks {
 void tasks_start(tasks *t, int cpu, size_t event_count, const char *saved_path);
 void tasks_free(tasks *t);
 
-/* As tasks_find, for a thread other than the last, or with a possibly outdated name. */
+/* Like tasks_find, for a thread that is not the last one found, or whose name may be outdated. */
 task *tasks_look(tasks *t, int tid, int64_t now_ns);
 
 /* Returns a thread at a time of the trace clock, valid until the next call. */

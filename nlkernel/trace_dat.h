@@ -1,5 +1,5 @@
 /*
- * The calls of functions in trace-cmd's trace.dat files, versions 6 and 7. The format is described in
+ * Reads function calls from trace-cmd's trace.dat files, versions 6 and 7. The format is described in
  * trace-cmd.dat.v6(5) and trace-cmd.dat.v7(5). The module trusts no offset or size in a file, and never reads outside
  * its bytes. One thread.
  */

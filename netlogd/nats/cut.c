@@ -10,15 +10,16 @@
 
 enum { LARGEST = 17 << 20 }; /* approximate maximum bytes of a block */
 
-/* The block that is examined. */
+/* The block that is being examined. */
 typedef struct open_block {
     nl_block_view view;
     size_t end; /* in the data */
     bool there;
     uint64_t seen;        /* records */
-    uint64_t run;         /* of these, records since the program last changed */
+    uint64_t run;         /* records since the program last changed */
     nl_buffer host, prog; /* of the latest record */
-    nl_buffer runs;       /* uint64_t each: lengths of the runs of records with the same program, except the last run */
+    nl_buffer
+        runs; /* an array of uint64_t: lengths of the runs of records with the same program, except the last run */
 } open_block;
 
 typedef struct cutting {
@@ -86,8 +87,8 @@ static void encode(cutting *c, uint64_t from, uint64_t to, nl_buffer *out)
 }
 
 /*
- * Passes on records [from, to), in two halves if they are too many for a message. Omits a single record that is too
- * large.
+ * Passes on records [from, to). If they do not fit into one message, passes them on in two halves. Omits a single
+ * record that is too large.
  */
 static void give_part(cutting *c, uint64_t from, uint64_t to)
 {
@@ -176,7 +177,7 @@ size_t nats_cut_blocks(const nats_cutter *cutter, const char *data, size_t size)
         look_at(&c.block, record, cutter->whole);
     finish_block(&c);
     size_t done = c.block.end;
-    /* So many bytes without the end of a block are damaged. */
+    /* If this many bytes do not contain the end of a block, they are damaged. */
     if (c.more && size - done > LARGEST)
         done = size;
     nl_decoder_free(decoder);

@@ -27,9 +27,10 @@ enum {
     HERE_MAX = 3 * ASK_FOR, /* maximum messages of a shard that are held or requested */
     REQUESTS = 2,           /* open requests for a shard */
     REQUEST_S = 5,          /* lifetime of a request */
-    REQUEST_LATE_MS = 1500, /* after this time, the end of a request is no longer expected */
-    PENDING_MAX = 4096,     /* maximum unacknowledged messages of a shard */
-    OTHERS_MS = 300,        /* wait for replies of other readers */
+    REQUEST_LATE_MS =
+        1500,           /* grace period after which netlogd no longer expects a server to report the end of a request */
+    PENDING_MAX = 4096, /* maximum unacknowledged messages of a shard */
+    OTHERS_MS = 300,    /* wait for replies of other readers */
     RETRY_MS = 1000,
     TURN_MS = 250,
     ID_SIZE = 33,
@@ -41,7 +42,7 @@ struct nats_message {
     nats_message *next;
     natsMsg *msg;
     unsigned shard;
-    uint64_t number; /* in its stream */
+    uint64_t number; /* sequence number in its stream */
     bool again;
     bool refused;       /* NATS must deliver it again */
     int64_t touched_ms; /* when JetStream was last informed of it */
@@ -196,7 +197,7 @@ static void end_request(nats_intake *in, natsMsg *msg)
     natsMsgHeader_Get(msg, "Description", &description);
     if (strcasestr(description, "MaxBytes") != NULL)
         return;
-    /* The consumer or its leader is gone; the thread searches for it again. */
+    /* The consumer or its leader no longer exists; the thread will look for it again. */
     s->begun = false;
     s->from_ms = nl_monotonic_ms() + RETRY_MS;
 }
@@ -280,7 +281,10 @@ static bool is_ours(nats_intake *in, const char *subject)
     return s != NULL && nats_place_has_share(in->place, (unsigned)(s - in->shards));
 }
 
-/* Another netlogd asks whether a shard has a reader. If both want to read it, the netlogd with the lower ID does. */
+/*
+ * Replies to another netlogd that asks whether a shard has a reader. If both netlogds are about to read it, the one
+ * with the lower ID does.
+ */
 static void on_question(natsConnection *connection, natsSubscription *subscription, natsMsg *msg, void *user)
 {
     (void)subscription;
@@ -335,7 +339,8 @@ static natsStatus subscribe(nats_intake *in)
         status = natsConnection_Subscribe(&in->messages, c, subject, on_message, in);
     }
     if (status == NATS_OK) {
-        natsSubscription_SetPendingLimits(in->messages, -1, -1); /* requests limit them */
+        natsSubscription_SetPendingLimits(in->messages, -1,
+                                          -1); /* no limit here, because the requests limit the messages */
         snprintf(subject, sizeof subject, "%s.others", in->inbox);
         status = natsConnection_Subscribe(&in->others, c, subject, on_other, in);
     }
@@ -501,7 +506,7 @@ static nl_status get_ready(nats_intake *in)
 
 /* ---- the thread: its turns ---- */
 
-/* Tells the server the state of a message. If this does not arrive, the server delivers the message again. */
+/* Tells the server the state of a message. If the report does not arrive, the server delivers the message again. */
 static void publish_state(nats_intake *in, nats_message *m, const char *what)
 {
     if (in->link != NULL && natsMsg_GetReply(m->msg) != NULL)
@@ -521,7 +526,7 @@ static void publish_settled(nats_intake *in)
         publish_state(in, m, m->refused ? "-NAK {\"delay\": 30000000000}" : "+ACK"); /* nanoseconds */
 }
 
-/* The mutex is held. Finds the messages that must be reported as in progress. */
+/* The mutex is held. Finds the messages that must be reported to JetStream as in progress. */
 static void find_late(telling *what, message_list *list, int64_t now)
 {
     for (nats_message *m = list->first; m != NULL; m = m->next)

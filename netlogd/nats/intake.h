@@ -1,5 +1,5 @@
 /*
- * Reading of shards of NATS JetStream: the messages that wait for the server's thread, in order.
+ * Reads the shards of a NATS JetStream stream, and queues their messages, in order, for the server's thread.
  *
  * Each shard of the share has a durable consumer. The intake requests messages while it holds few. JetStream gives a
  * message to another client if ACK_WAIT passes without a report about the message, so the intake reports every few
@@ -7,9 +7,9 @@
  * records are settled. After a kill, JetStream first delivers the messages that the killed netlogd held, in order: the
  * intake requests no other messages of a shard until JetStream has noticed the missing acknowledgements.
  *
- * Two netlogds must not read the same shard: each would have half of its streams, and report the other half as lost. So
- * a reader replies on the subject netlogd-reads.STREAM.DURABLE. A starting reader that receives a reply waits until the
- * other reader has ended.
+ * Two netlogds must not read the same shard: each would get some of the records of each stream, and report the others
+ * as lost. A starting reader therefore asks on the subject netlogd-reads.STREAM.DURABLE whether another netlogd reads
+ * its shards. If it receives a reply, it waits until the other reader has ended.
  *
  * The intake's own thread and libnats' threads do all work that waits for the network. Call the functions in the
  * server's thread.
@@ -26,12 +26,12 @@ typedef struct nats_message nats_message;
 
 typedef struct nats_intake_state {
     uint64_t messages; /* received so far */
-    uint64_t again;    /* of these, messages that NATS had delivered before */
+    uint64_t again;    /* received messages that NATS had delivered before */
     uint64_t waiting;  /* messages that are not acknowledged */
     char reason[256];  /* why no messages arrive; empty: no problem */
 } nats_intake_state;
 
-/* Starts to connect. The intake then owns place. The process must not fork afterwards. */
+/* Starts to connect. Takes ownership of place. The process must not fork afterwards. */
 nats_intake *nats_intake_open(nats_place *place);
 
 /* Returns a descriptor that is readable when a message or a new state is available. */
@@ -40,11 +40,14 @@ int nats_intake_descriptor(const nats_intake *intake);
 /* Returns the next message, in the order of its shard, or NULL if no message is available now. */
 nats_message *nats_intake_next(nats_intake *intake);
 
-/* Return the bytes of a message, and a name for reports: STREAM and the message's number in it. */
+/*
+ * nats_message_data returns the bytes of a message. nats_message_name writes and returns a name for reports: the
+ * stream, and the message's number in the stream.
+ */
 nl_string nats_message_data(const nats_message *m);
 const char *nats_message_name(const nats_message *m, char name[NATS_NAME_SIZE]);
 
-/* Marks a received message as rejected: it is not acknowledged, and NATS delivers it again after 30 s. */
+/* Marks a received message as rejected. The intake does not acknowledge it, and NATS delivers it again after 30 s. */
 void nats_message_refuse(nats_message *m);
 
 /* Acknowledges all received messages that are not rejected, because their records are settled. */

@@ -15,7 +15,7 @@
 enum {
     CONNECT_MS = 2000,
     RECONNECT_MS = 200,
-    WRITE_MS = 10000, /* allows for slow links */
+    WRITE_MS = 10000, /* long enough for slow links */
     PING_MS = 5000,   /* detects a silent server within some seconds */
     PINGS_MAX = 2,
     FLUSH_MS = 1000,
@@ -240,7 +240,7 @@ static nl_status make_stream(nats_link *link, unsigned shard, bool *wrong)
     config.MaxAge = place->max_age_ns;
     config.MaxBytes = place->max_bytes > 0 ? (int64_t)place->max_bytes : -1;
     config.Discard = place->discard_old ? js_DiscardOld : js_DiscardNew;
-    /* The servers accept no window longer than max_age. */
+    /* The servers reject a duplicate window that is longer than max_age. */
     config.Duplicates =
         place->max_age_ns > 0 && place->max_age_ns < place->window_ns ? place->max_age_ns : place->window_ns;
     if (status == NATS_NOT_FOUND || code == JSStreamNotFoundErr)

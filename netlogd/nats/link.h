@@ -1,5 +1,5 @@
 /*
- * A connection to a cluster of NATS servers, and the streams of a place in it.
+ * A connection to a cluster of NATS servers, and the streams there that a nats_place names.
  *
  * libnats has its own threads, and reconnects by itself to any server of the cluster. This module turns its results
  * into errors.
@@ -20,8 +20,11 @@ typedef struct nats_link {
     sem_t closed;
 } nats_link;
 
-/* Connects within some seconds. on_reconnected, which may be NULL, is called in a thread of libnats after each
- * reconnection. Returns NULL after setting the error; then *refused is true if the servers reject the credentials. */
+/*
+ * Connects within some seconds. on_reconnected, which may be NULL, is called in a thread of libnats after each
+ * reconnection. On failure, returns NULL after setting the error, and sets *refused to whether the servers rejected the
+ * credentials.
+ */
 nats_link *nats_link_open(const nats_place *place, natsConnectionHandler on_reconnected, void *user, bool *refused);
 
 /* Creates missing streams. *wrong is true if existing streams cannot be used. */
@@ -31,7 +34,7 @@ nl_status nats_link_find_streams(nats_link *link, bool *wrong);
 void nats_subscription_end(natsSubscription *subscription);
 
 /*
- * Waits up to a second until the server has received everything, and frees the connection. Its callbacks do not run
+ * Waits up to a second for the server to receive everything, then frees the connection. Its callbacks do not run
  * afterwards. NULL is allowed.
  */
 void nats_link_close(nats_link *link);

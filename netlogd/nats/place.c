@@ -14,7 +14,7 @@
 enum {
     PORT = 4222,
     NAME_MAX = 64,
-    PART_MAX = 100, /* of a part of a subject, before escaping */
+    PART_MAX = 100, /* maximum bytes of a part of a subject, before escaping */
     SERVERS_MAX = 64,
 };
 

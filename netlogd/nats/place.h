@@ -6,7 +6,7 @@
  * The default port is 4222. The hosts are servers of one cluster; netlogd connects to any of them. STREAM has shards,
  * the JetStream streams STREAM-1 to STREAM-N, each with its own leader in the cluster; a single shard is named STREAM.
  * The records of a numbered stream (doc/binary-format.md) are always in one shard, and one netlogd at a time reads a
- * shard, so the journal of that netlogd knows the received records.
+ * shard, so that netlogd's journal has the numbers of all records received from the shard.
  *
  * The options are nats_rows, and nats_output_rows for outputs or nats_listener_rows for listeners. No state.
  */
@@ -42,8 +42,9 @@ typedef struct nats_place {
 extern const nl_option nats_rows[], nats_output_rows[], nats_listener_rows[];
 
 /*
- * Reads a nats URL. output: the URL is of an output, which may have other options; otherwise of a listener, where other
- * options are an error. Free the result with nats_place_free (NULL is allowed). Returns NULL after setting the error.
+ * Reads a nats URL. output: the URL names an output, and may have further options. Otherwise it names a listener, and
+ * further options are an error. Free the result with nats_place_free (NULL is allowed). Returns NULL after setting the
+ * error.
  */
 nats_place *nats_place_read(const nl_url *url, bool output);
 void nats_place_free(nats_place *place);
@@ -56,8 +57,8 @@ enum { NATS_NAME_SIZE = 160 };
 void nats_stream_name(const nats_place *place, unsigned shard, unsigned shards, char name[NATS_NAME_SIZE]);
 
 /*
- * Appends ".TEXT" to a subject, as one part: bytes that NATS forbids, dots, and all but printable ASCII become %HH; an
- * empty text becomes "_", and a long text is truncated.
+ * Appends "." and text to a subject, as one part. Dots, bytes that NATS forbids, and bytes that are not printable ASCII
+ * become %HH. An empty text becomes "_", and a long text is truncated.
  */
 void nats_subject_add(nl_buffer *subject, nl_string text);
 

@@ -1,12 +1,12 @@
 /*
- * Output to NATS JetStream: publishes the spool in messages, and waits for their acknowledgements.
+ * Output to NATS JetStream: publishes the spool's records in messages, and waits until the messages are acknowledged.
  *
- * The module sends the messages of a shard in order, at most WINDOW messages from the first unacknowledged message. So
- * a message that must be sent again follows at most WINDOW others, and readers have space for more gaps in each stream
- * (NL_STREAM_GAPS_OWN).
+ * The module sends the messages of a shard in order, at most WINDOW messages from the first unacknowledged message. At
+ * most WINDOW other messages can therefore overtake a message that must be sent again. Readers have space for more gaps
+ * than that in each stream (NL_STREAM_GAPS_OWN).
  *
- * The id of a message consists of the stream and the numbers of its records, so that the servers drop repeated messages
- * within their window. After the window, the reader's journal recognizes the numbers.
+ * The ID of a message consists of the stream and the numbers of its records, so that the servers drop repeated messages
+ * within their duplicate window. Later repetitions are recognized by the reader's journal, which has the numbers.
  */
 #include "config.h"
 
@@ -46,8 +46,8 @@ typedef enum message_state { WAITING, SENT, AGAIN, STORED } message_state;
 typedef struct message {
     nl_buffer data, subject;
     char id[96];
-    bool marked;   /* the ID alone does not identify the content; */
-    uint64_t mark; /* hash of the content, which then is a part of the ID */
+    bool marked;   /* the stream and numbers alone do not identify the content */
+    uint64_t mark; /* hash of the content, which is part of the ID if `marked` is set */
     unsigned shard;
     unsigned place; /* index among the messages of its shard */
     message_state state;
@@ -304,7 +304,7 @@ static nl_status send_chosen(publisher *p)
     return status == NATS_OK ? NL_OK : nats_failure(p->place->name, status, 0);
 }
 
-/* Waits for about half of the messages under way, or an eighth of a second. */
+/* Waits until about half of the messages under way are acknowledged, for at most an eighth of a second. */
 static void wait_for_answers(publisher *p)
 {
     struct timespec until = nl_monotonic_in_ms(p->no_leader ? NO_LEADER_MS : ANSWER_MS);
@@ -318,7 +318,7 @@ static void wait_for_answers(publisher *p)
     }
 }
 
-/* With the mutex. */
+/* The mutex is held. */
 static nl_status publish_all(publisher *p)
 {
     while (p->stored < p->message_count) {

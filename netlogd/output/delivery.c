@@ -49,7 +49,7 @@ struct delivery {
     pthread_mutex_t mutex; /* protects the following members */
     pthread_cond_t changed;
     output_place end; /* of the settled part */
-    bool leaving;     /* the thread ends when everything is delivered, after a failure, or at: */
+    bool leaving;     /* the thread ends when everything is delivered, after a failure, or at leave_ms */
     int64_t leave_ms;
     bool stop;             /* the thread must end now */
     bool ended;            /* the thread has ended */
@@ -67,9 +67,9 @@ struct delivery {
     bool place_reported; /* a failure to write the position was reported */
     nl_log *log;         /* NULL: none */
     char reported[256];  /* the latest reported failure, or "" */
-    int64_t reported_ms; /* times of this report and of the first failure; whether any failure was reported */
-    int64_t away_ms;
-    bool ever_reported;
+    int64_t reported_ms; /* when this failure was reported */
+    int64_t away_ms;     /* when delivery first failed */
+    bool ever_reported;  /* a failure was reported before */
 };
 
 /* Closed deliveries whose threads were not joined yet. */
@@ -175,7 +175,7 @@ static void delivery_join(delivery *d)
     d->started = d->stop = d->leaving = d->ended = false;
 }
 
-/* Removes the closed delivery of a spool from the list, and lets it continue. Returns NULL if none exists. */
+/* Removes the closed delivery of a spool from the list, so that it continues. Returns NULL if none exists. */
 static delivery *take_back(const output_options *options)
 {
     delivery **at = &closed;
@@ -342,7 +342,7 @@ static nl_status hand_over_piece(delivery *d, output_place end, size_t *taken)
     return status;
 }
 
-/* Waits, with the mutex held, for a change, at most milliseconds; 0: without limit. */
+/* Waits for a change, for at most `milliseconds`; 0: no limit. The mutex is held. */
 static void wait_for(delivery *d, int milliseconds)
 {
     struct timespec until = nl_monotonic_in_ms(milliseconds);
@@ -380,7 +380,7 @@ static void report_state(delivery *d)
     memcpy(d->reported, reason, sizeof d->reported);
 }
 
-/* Notes the result of a delivery, with the mutex held. */
+/* Updates the state after a delivery. The mutex is held. */
 static void note_result(delivery *d, nl_status status, size_t taken)
 {
     d->state.delivered += taken;
@@ -456,7 +456,7 @@ static void *delivery_run(void *user)
 
 /* ---- the server's side ---- */
 
-/* Returns the bytes that wait at the start, in all files from the position to end. */
+/* Returns the number of bytes that wait at the start, in all files from the position to `end`. */
 static uint64_t count_waiting(const delivery *d, output_place end)
 {
     uint64_t sum = 0;
@@ -477,7 +477,7 @@ static void find_first(delivery *d, output_place end)
     if (d->at.number == 0)
         d->at = (output_place){1, 0};
     char *name = output_file_name(d->options, d->at.number);
-    /* Only settled bytes are delivered, so a shorter file is another file. */
+    /* Only settled bytes are delivered, so a file that is shorter than the position is a different file. */
     bool there = stat(name, &status) == 0;
     free(name);
     if (!there || (uint64_t)status.st_size < d->at.offset)

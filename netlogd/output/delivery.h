@@ -1,7 +1,8 @@
 /*
  * Delivery of an output's records from its spool to their destination, in a separate thread. The output writes the
- * files of the spool (file.h). The thread reads the settled part of them, passes it to the kind (kind.h), and removes
- * delivered files. Bytes that are not acknowledged to clients may still be cut off, so they are never delivered.
+ * files of the spool (file.h). The thread reads the settled part of these files, passes it to the kind (kind.h), and
+ * removes delivered files. It never delivers bytes that are not acknowledged to clients, because they may still be
+ * truncated.
  *
  * SPOOL/delivered holds the position, and is locked, so that no two processes use a spool. After a kill, bytes that
  * were delivered after the last stored position are delivered again.
@@ -19,7 +20,7 @@ typedef struct delivery_state {
     uint64_t waiting;   /* bytes in the spool that are not delivered */
     uint64_t delivered; /* bytes delivered since netlogd was started */
     uint64_t failures;  /* failed deliveries since netlogd was started */
-    char reason[256];   /* of the present failure; empty: no failure */
+    char reason[256];   /* reason for the current failure; empty if there is none */
 } delivery_state;
 
 /* Makes the spool's directory and locks it. Copies the options. Returns NULL after setting the error. */
@@ -31,18 +32,18 @@ delivery *delivery_open(const output_options *options);
  */
 void delivery_start(delivery *d, output_place end, nl_log *log);
 
-/* Notes that size more bytes wait. */
+/* Adds size to the number of waiting bytes. */
 void delivery_wrote(delivery *d, size_t size);
 
 /* Returns whether size more bytes may wait without exceeding maximum. If no bytes wait, any number may. */
 bool delivery_has_space(delivery *d, size_t size, uint64_t maximum);
 
-/* Notes that everything before end is settled. */
+/* Tells the thread that everything before `end` is settled. */
 void delivery_settled(delivery *d, output_place end);
 
 void delivery_describe(delivery *d, delivery_state *state);
 
-/* Sets other options for the same target and spool. They apply after the present delivery. */
+/* Sets new options for the same target and spool. They apply after the delivery in progress. */
 void delivery_change(delivery *d, const output_options *options);
 
 /*

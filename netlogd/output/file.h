@@ -1,5 +1,5 @@
 /*
- * The file that an output writes now: standard output, one file, or one of numbered files.
+ * The file to which an output currently writes: standard output, a single file, or one of a series of numbered files.
  *
  * It is written in batches of whole records. If a batch does not fit, a regular file is truncated to the end of the
  * previous batch. The caller owns the output_file. The server's thread only.
@@ -46,12 +46,12 @@ void output_file_remove_below(const output_options *options, uint64_t number);
 
 /*
  * Locks the latest existing file. *claim becomes a descriptor to close before that file is opened, or -1 if no file
- * exists. Returns NL_FAILED if another process writes it; the error names it.
+ * exists. Returns NL_FAILED if another process writes to it; the error names that process.
  */
 nl_status output_file_claim(const output_options *options, int *claim);
 
 /* Locks an open file until it is closed, unless its file system has no locks. Returns NL_FAILED if another process
- * writes it; the error names it. */
+ * writes to it; the error names that process. */
 nl_status output_file_lock(int fd, const char *name);
 
 /* Opens the file with a number for appending and locks it. fresh: it must not exist. Closes the file that *file had

@@ -1,9 +1,9 @@
 /*
  * The time index of a file while it is written (reader/time_index.h, doc/time-index.md).
  *
- * An entry is appended for each piece after the piece is written, and one for the rest when the file is closed. Writes
- * to the file neither wait for the index nor fail because of it. A kill loses at most the entry of the present piece;
- * file_index_open makes it again. The server's thread only.
+ * After each piece of the file is written, an entry for it is appended to the index. When the file is closed, the rest
+ * gets an entry. Writes to the file neither wait for the index nor fail because of it. A kill loses at most the entry
+ * of the current piece, and file_index_open makes that entry again. The server's thread only.
  */
 #ifndef NETLOGD_OUTPUT_FILE_INDEX_H
 #define NETLOGD_OUTPUT_FILE_INDEX_H

@@ -2,14 +2,14 @@
  * The journal of an output: a small file beside it with the numbers of the records that the output has, for each
  * stream. It survives a kill of netlogd.
  *
- * Clients of the binary protocol send blocks again that were not acknowledged, and nl_streams skips the blocks that
- * were stored; but nl_streams is lost with the process. So after each flush an entry is appended to the journal: the
- * size up to which the output was written, and the next number of each stream that was used since the previous entry.
- * Then netlogd acknowledges the blocks. The next netlogd reads the entries and truncates the output to the size in the
- * last entry: the bytes beyond were never acknowledged, and clients send them again. Because the output is written
- * before the entry, this is correct after a kill at any moment, for text and for blocks. (Reading the numbers in the
- * blocks instead would take longer every day, and text has no numbers.) With fsync=, the output is on the disk before
- * its entry, and the entry before the acknowledgement.
+ * Clients of the binary protocol send unacknowledged blocks again, and nl_streams skips the blocks that were already
+ * stored. But nl_streams is lost with the process. Therefore, after each flush, netlogd appends an entry to the
+ * journal: the size up to which the output was written, and the next number of each stream that was used since the
+ * previous entry. Then netlogd acknowledges the blocks. The next netlogd reads the entries and truncates the output to
+ * the size in the last entry: the bytes beyond that size were never acknowledged, and clients send them again. Because
+ * the output is written before the entry, this is correct after a kill at any moment, for text and for blocks. (Reading
+ * the numbers from the blocks instead would take longer every day, and text has no numbers.) With fsync=, the output
+ * reaches the disk before its entry, and the entry before the acknowledgement.
  *
  * An entry, little-endian: "NLJ1", size of the entry (4), CRC-32C of the rest (4), flags (4; 1: netlogd ended, and
  * other programs may write the file), number, inode and size of the file (8 each); then for each stream its name (16),

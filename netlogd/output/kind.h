@@ -1,10 +1,10 @@
 /*
  * A kind of output: the destination of the records that an output has collected.
  *
- * Every output writes files. An output of kind "file" does no more. Every other kind has its files in a spool
- * directory, from which a thread (delivery.h) delivers the settled part with the kind's functions. So a kind does not
- * deal with clients, filters, acknowledgements or full disks: it receives whole records, in order, repeatedly until it
- * has accepted them, and it may wait.
+ * Every output writes files. An output of the kind "file" does nothing else. Every other kind has its files in a spool
+ * directory, from which a thread (delivery.h) delivers the settled part with the kind's functions. A kind therefore
+ * does not deal with clients, filters, acknowledgements or full disks. It gets whole records, in order, and gets them
+ * again until it has accepted them. It may wait.
  *
  * If netlogd is killed, bytes that were delivered may be delivered again, with the same place. The destination
  * recognises them by the numbers in blocks (numbered is set) or by their place.

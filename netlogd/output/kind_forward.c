@@ -1,7 +1,7 @@
 /*
  * Output to another collector, in acknowledged blocks. The collector recognizes repeated blocks by streams and numbers,
- * and stores them once. Blocks that passed through netlogd whole belong to their producers' streams; all other records
- * belong to a stream of this output (output.c).
+ * and stores them once. Blocks that netlogd passed on whole belong to their producers' streams. All other records
+ * belong to a stream of this output's own (output.c).
  */
 #include "config.h"
 

@@ -2,8 +2,9 @@
  * One output: it writes the records that match its filter, in the order of arrival, to one file or to numbered files,
  * as text or as blocks (options.h). Depending on its kind (kind.h), it then delivers them to a destination.
  *
- * Records are collected and written in batches. If writing fails (a full disk), they stay in memory, which grows by at
- * most one read of a client: the server does not read from clients until output_flush succeeds.
+ * The output collects records and writes them in batches. If writing fails, for example because the disk is full, the
+ * records stay in memory. Memory grows by at most one read of a client, because the server does not read from clients
+ * until output_flush succeeds.
  *
  * Written records count only after the journal (journal.h) notes them. output_flush is called at moments when no block
  * is partly put. Each output has its own journal and its own table of streams: after a kill one output may have records
@@ -39,7 +40,7 @@ typedef struct output_counts {
 
 /*
  * Opens an output: repairs a damaged end, and removes the bytes that a killed netlogd wrote without acknowledging them.
- * Owns the options from then on, even on failure. Returns NULL after setting the error.
+ * Takes ownership of options, even on failure. Returns NULL after setting the error.
  */
 output *output_open(output_options *options);
 
@@ -108,7 +109,7 @@ bool output_is_empty(const output *out);
 
 bool output_is_blocked(const output *out);
 
-/* Returns whether so much was put since the latest flush that the next flush must not wait. */
+/* Returns whether the output has received so much since the latest flush that the next flush must not wait. */
 bool output_is_due(const output *out);
 
 /* Return whether everything flushed may be acknowledged, and, if not, the milliseconds until output_settle is due. */
@@ -128,7 +129,7 @@ bool output_holds_all(const output *out);
 nl_status output_reopen(output *out);
 
 /*
- * Sets other options for the same target, and then owns them. Earlier records are settled by the old options. On
+ * Sets new options for the same target, and takes ownership of them. Earlier records are settled by the old options. On
  * NL_FAILED the old options stay in force, and the new options are freed.
  */
 nl_status output_change(output *out, output_options *options);
@@ -142,7 +143,7 @@ nl_status output_close(output *out);
  */
 nl_status output_close_behind(output *out);
 
-/* Frees an output that was opened but is not used, without changing anything. */
+/* Frees an output that was opened but is not needed. Changes no file. */
 void output_abandon(output *out);
 
 #endif

@@ -50,7 +50,7 @@ static nl_status each_output(nl_status (*function)(output *out))
 
 typedef struct meeting {
     output *one;
-    bool behind; /* clients may send the missing records again */
+    bool behind; /* the output may lack records that clients will send again */
 } meeting;
 
 /* Returns the numbers that both states have. Its gaps are in *gaps. */
@@ -75,7 +75,7 @@ static nl_stream_state intersect(const nl_stream_state *a, const nl_stream_state
     return both;
 }
 
-/* Handles a stream of a killed output: other killed outputs that do not know the stream have no records of it. */
+/* Handles a stream of a killed output: a killed output that does not know the stream has no records of it. */
 static void meet_killed(void *user, const nl_stream_state *state)
 {
     const meeting *m = user;

@@ -1,5 +1,5 @@
 /*
- * All outputs of netlogd. A record goes to each output whose filter (the option where=) matches it.
+ * All outputs of netlogd. A record goes to each output whose filter (where= option) matches it.
  *
  * Each output stores each record exactly once. netlogd acknowledges a block to its client when every output has settled
  * it: the output has the block in its file and in its journal, or has noted in its journal that no record of the block
@@ -8,7 +8,7 @@
  * streams, regardless of its filter, and outputs_streams, which decoders use to skip numbers, has only the numbers that
  * all outputs have. A block that any output lacks is decoded, and each output stores the records that it lacks.
  *
- * For that to hold after any kill, the journals must define the records that each output should have:
+ * This must hold after a kill at any moment. The journals must therefore define which records each output should have:
  * - An output whose journal says that netlogd ended properly, or that has no journal, or that joins a running netlogd,
  *   lacks nothing that a client will send again. If other outputs have more of a stream, it continues at their
  * position, with the same gaps. It notes this position before it stores any record.

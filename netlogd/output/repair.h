@@ -14,8 +14,8 @@ typedef struct repair {
 } repair;
 
 /*
- * Truncates the file to the journal's mark: netlogd was killed before it acknowledged the bytes beyond. Does nothing if
- * the mark belongs to another file, or netlogd ended properly. Returns NL_FAILED after setting the error.
+ * Truncates the file to the journal's mark: netlogd was killed before it acknowledged the bytes beyond the mark. Does
+ * nothing if the mark belongs to another file, or netlogd ended properly. Returns NL_FAILED after setting the error.
  */
 nl_status repair_unacknowledged(const char *path, const journal_mark *mark, repair *what);
 

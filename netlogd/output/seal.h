@@ -3,8 +3,8 @@
  *
  * The module owns the collector's key file and the seal file beside the archive; one output calls it. Bytes are hashed
  * as they are written. After seal_time=, and when a file ends, the output syncs its file, then its journal, and then
- * calls seal_write. So no crash, not even of the machine, removes sealed bytes; and no seal covers bytes that the
- * journal does not note, because the next netlogd would remove them.
+ * calls seal_write. No crash, not even of the machine, can therefore remove sealed bytes. And no seal covers bytes that
+ * the journal does not have, which the next netlogd would remove.
  *
  * A seal names a file before anything is written to it, and the file is sealed to its end before a seal names the next
  * file. So the seals list every file with data, and only the latest file can have bytes that no seal covers.
