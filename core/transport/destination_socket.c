@@ -33,8 +33,9 @@ enum {
     DEFAULT_TIMEOUT_MS = 10000,
     LINGER_MS = 1000,
     EXCHANGE_MS = 500,
-    REPLY_MS = 500, /* wait for the reply of a peer that has replied to text before */
-    FIRST_MAX = 64, /* bytes of a reply to text that are kept */
+    OPEN_WAIT_MS = 100, /* wait of a log that opens for the first answer of the collector */
+    REPLY_MS = 500,     /* wait for the reply of a peer that has replied to text before */
+    FIRST_MAX = 64,     /* bytes of a reply to text that are kept */
     FRAME_MAX = 64 << 10,
     READS_AT_ONCE = 64, /* reads: a collector that sends more must not occupy the log */
 };
@@ -44,7 +45,7 @@ typedef struct socket_destination {
     nl_channel channel;
     nl_identity identity; /* of the descriptor */
     nl_dialer *dialer;
-    int timeout_ms;
+    int timeout_ms, patience_ms;  /* for a write; for the first answer */
     bool acknowledged;            /* blocks: count them only when they are acknowledged */
     uint64_t blocks_sent;         /* on this connection */
     uint64_t blocks_acknowledged; /* of these */
@@ -103,24 +104,27 @@ static void socket_handle_time(socket_destination *s, const char *bytes, size_t 
     s->question_ns = 0;
 }
 
-/* Handles and removes the first frame. Returns false if it is incomplete or invalid. */
-static bool socket_handle_frame(socket_destination *s, bool *understood)
+/* Handles the frame at *offset, and sets *offset to its end. Returns false if the frame is incomplete or invalid. */
+static bool socket_handle_frame(socket_destination *s, size_t *offset, bool *understood)
 {
     enum { HEAD = 8 };
-    const char *at = s->received.data;
-    size_t size = s->received.size >= HEAD ? nl_le32_get(at + 4) : 0;
-    *understood = s->received.size < HEAD || size <= FRAME_MAX;
-    if (s->received.size < HEAD || size > FRAME_MAX || s->received.size - HEAD < size)
+    const char *at = s->received.data + *offset;
+    const size_t left = s->received.size - *offset, size = left >= HEAD ? nl_le32_get(at + 4) : 0;
+    *understood = left < HEAD || size <= FRAME_MAX;
+    if (left < HEAD || size > FRAME_MAX || left - HEAD < size)
         return false;
     if (memcmp(at, "NLA1", 4) == 0 && size == sizeof s->blocks_acknowledged)
         s->blocks_acknowledged = nl_le64_get(at + HEAD);
     else if (memcmp(at, NL_TIME_ANSWER_MAGIC, 4) == 0)
         socket_handle_time(s, at + HEAD, size);
-    else if (memcmp(at, "NLC1", 4) == 0 && s->on_control != NULL && s->greeted)
-        s->on_control(s->user, at + HEAD, size);
-    s->received.size -= HEAD + size;
-    memmove(s->received.data, at + HEAD + size, s->received.size);
-    return true;
+    else if (memcmp(at, "NLC1", 4) == 0) {
+        if (s->on_control != NULL && s->greeted)
+            s->on_control(s->user, at + HEAD, size);
+    } else
+        *understood = s->greeted; /* the first frame of netlogd answers the question */
+    s->greeted |= s->replied || (s->question > 0 && s->blocks_acknowledged >= s->question);
+    *offset += HEAD + size;
+    return *understood;
 }
 
 /* Handles bytes from the peer. Returns 0; EBADMSG if netlogd does not send them; ENOMEM. */
@@ -131,8 +135,13 @@ static int handle_received(socket_destination *s, const char *bytes, size_t size
         size = FIRST_MAX - s->received.size;
     if (!nl_buffer_append(&s->received, bytes, size))
         return ENOMEM; /* the connection is closed, and unacknowledged blocks are sent again */
-    while (s->acknowledged && socket_handle_frame(s, &understood))
+    size_t offset = 0;
+    while (s->acknowledged && socket_handle_frame(s, &offset, &understood))
         continue;
+    if (understood && offset > 0) {
+        s->received.size -= offset;
+        memmove(s->received.data, s->received.data + offset, s->received.size);
+    }
     return understood && s->blocks_acknowledged <= s->blocks_sent ? 0 : EBADMSG;
 }
 
@@ -258,22 +267,26 @@ static nl_status send_question(socket_destination *s, int64_t sent_ns, int64_t d
     return send_all(s, question, sizeof question, deadline_ns, &sent);
 }
 
-/* Asks a new peer for the time. Fails unless it answers as a collector does, or acknowledges the question. */
-static nl_status greet(socket_destination *s, int64_t deadline_ns)
+/*
+ * Asks a new peer for the time. Fails unless the peer answers as a collector does, or acknowledges the question. A log
+ * that opens does not wait long for the answer (later); its first write does.
+ */
+static nl_status greet(socket_destination *s, int64_t deadline_ns, bool later)
 {
-    int64_t patience_ns = nl_deadline_ns(NL_PEER_PATIENCE_MS);
+    int64_t patience_ns = nl_deadline_ns(later ? OPEN_WAIT_MS : s->patience_ms);
     deadline_ns = patience_ns < deadline_ns ? patience_ns : deadline_ns;
-    int error = send_question(s, nl_time_now_ns(), deadline_ns) == NL_OK ? 0 : ECONNRESET;
+    int error = s->question > 0 || send_question(s, nl_time_now_ns(), deadline_ns) == NL_OK ? 0 : ECONNRESET;
     if (error != 0)
         receive(s); /* the reason may have come before the failure */
-    while (error == 0 && !s->replied && s->blocks_acknowledged < s->question) {
+    while (error == 0 && !s->greeted) {
         error = wait_until(s, nl_channel_wants(&s->channel, POLLIN), deadline_ns);
         if (error == 0)
             error = receive(s);
     }
+    if (later && error == ETIMEDOUT)
+        return NL_OK;
     s->question_ns = 0;
     s->has_no_time = !s->replied;
-    s->greeted = s->replied || s->blocks_acknowledged >= s->question;
     if (s->greeted)
         return NL_OK;
     if (s->received.size > 0 || (error != ECONNRESET && error != ETIMEDOUT)) {
@@ -287,12 +300,12 @@ static nl_status greet(socket_destination *s, int64_t deadline_ns)
     return NL_FAILED;
 }
 
-static nl_status connect_now(socket_destination *s, int64_t deadline_ns)
+static nl_status connect_now(socket_destination *s, int64_t deadline_ns, bool later)
 {
     if (nl_dialer_connect(s->dialer, remaining_ms(deadline_ns), &s->channel) != NL_OK)
         return NL_FAILED;
     s->identity = nl_identity_of(s->channel.fd);
-    return s->acknowledged ? greet(s, deadline_ns) : NL_OK;
+    return s->acknowledged ? greet(s, deadline_ns, later) : NL_OK;
 }
 
 /* Forgets a connection whose descriptor the program has closed. */
@@ -345,7 +358,9 @@ static nl_status socket_write(nl_destination *destination, nl_level level, const
     if (check_connection(s) != NL_OK)
         return NL_FAILED;
     bool fresh = s->channel.fd < 0;
-    if (fresh && connect_now(s, deadline_ns) != NL_OK)
+    if (fresh && connect_now(s, deadline_ns, false) != NL_OK)
+        return NL_FAILED;
+    if (s->acknowledged && !s->greeted && greet(s, deadline_ns, false) != NL_OK)
         return NL_FAILED;
     if (send_over(s, data, size, deadline_ns, written) == NL_OK) {
         if (s->problem != NULL && await_reply(s, written) != NL_OK)
@@ -354,7 +369,7 @@ static nl_status socket_write(nl_destination *destination, nl_level level, const
         return NL_OK;
     }
     /* After a broken connection, tries once more with the remaining records, if there is time. */
-    if (fresh || s->channel.fd >= 0 || remaining_ms(deadline_ns) == 0 || connect_now(s, deadline_ns) != NL_OK)
+    if (fresh || s->channel.fd >= 0 || remaining_ms(deadline_ns) == 0 || connect_now(s, deadline_ns, false) != NL_OK)
         return NL_FAILED;
     size_t more = 0;
     nl_status status = send_over(s, data + *written, size - *written, deadline_ns, &more);
@@ -401,7 +416,7 @@ static nl_status socket_exchange(nl_destination *destination, nl_exchange *excha
 {
     socket_destination *s = (socket_destination *)destination;
     check_connection(s);
-    if (!s->acknowledged || s->channel.fd < 0 || s->has_no_time || s->blocks_acknowledged < s->question)
+    if (!s->greeted || s->channel.fd < 0 || s->has_no_time || s->blocks_acknowledged < s->question)
         return NL_OFF;
     int64_t deadline_ns = nl_deadline_ns(s->timeout_ms < EXCHANGE_MS ? s->timeout_ms : EXCHANGE_MS);
     int64_t sent_ns = nl_time_now_ns(), start_ns = nl_monotonic_ns();
@@ -483,8 +498,10 @@ nl_destination *nl_socket_destination_open(const nl_url *url, const nl_destinati
     s->on_control = options->on_control;
     s->user = options->user;
     s->timeout_ms = options->timeout_ms > 0 ? options->timeout_ms : DEFAULT_TIMEOUT_MS;
+    s->patience_ms = options->timeout_ms > 0 ? options->timeout_ms : NL_PEER_PATIENCE_MS;
     s->dialer = nl_dialer_new(url, "netlogd");
-    if (s->dialer != NULL && (connect_now(s, nl_deadline_ns(s->timeout_ms)) == NL_OK || options->connect_later))
+    if (s->dialer != NULL &&
+        (connect_now(s, nl_deadline_ns(s->timeout_ms), options->connect_later) == NL_OK || options->connect_later))
         return &s->base;
     socket_close(&s->base, false);
     return NULL;
