@@ -419,7 +419,7 @@ static void test_wrong_files(void **state)
                                                            "or TABLE[FIELD] of a preceding [table TABLE]"},
                  {"[states S]\nstate = run a key T\n", "test:2: expected STATE: EVENT key FIELD"},
                  {"[make M]\nof = a where (\n", NULL},
-                 {"[parameter A]\ndefault = 1\n[make M]\nof = ${A\n", "test:4: no [parameter] for ${A"}};
+                 {"[parameter A]\ndefault = 1\n[make M]\nof = ${A\n", "test:4: no [parameter] section declares ${A"}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         assert_null(parse_rules(wrong[i].text, NULL));
         if (wrong[i].message != NULL)

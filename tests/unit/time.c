@@ -109,11 +109,11 @@ static void refuses_what_is_no_time(void **state)
     assert_refused("20000330116020", "invalid time: minute 60");
     assert_refused("20000330112361", "invalid time: second 61");
     assert_refused("20000330112320.5x", "invalid time: something other than digits in the fraction");
-    assert_refused("2000-03-30T11", "invalid time: a time of day is hh:mm or hh:mm:ss");
-    assert_refused("2000-03-30T11:23:20+2", "invalid time: a zone is Z or +hh:mm");
-    assert_refused("2000-03-30T11:23:20 UTC", "invalid time: a zone is Z or +hh:mm");
-    assert_refused("2000-03-30T11:23:20+24:00", "invalid time: a zone is Z or +hh:mm");
-    assert_refused("2000-3-30", "invalid time: a date is YYYY-MM-DD");
+    assert_refused("2000-03-30T11", "invalid time: a time of day must be hh:mm or hh:mm:ss");
+    assert_refused("2000-03-30T11:23:20+2", "invalid time: a zone must be Z or +hh:mm");
+    assert_refused("2000-03-30T11:23:20 UTC", "invalid time: a zone must be Z or +hh:mm");
+    assert_refused("2000-03-30T11:23:20+24:00", "invalid time: a zone must be Z or +hh:mm");
+    assert_refused("2000-3-30", "invalid time: a date must be YYYY-MM-DD");
     assert_refused(".", neither);
     assert_refused("-", neither);
     assert_refused("1e9", neither);
