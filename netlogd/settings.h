@@ -36,10 +36,10 @@ typedef struct settings {
     unsigned idle_timeout_s; /* 0: no limit */
     size_t max_per_address;  /* connections; 0: no limit */
     size_t max_rate;         /* records per second of one client; 0: no limit */
-    unsigned record_s;       /* for a record to arrive; 0: no limit */
-    unsigned handshake_s;    /* for a TLS handshake, or the line of a request; 0: no limit */
-    unsigned stop_s;         /* maximum time for the end, besides writing */
-    unsigned recover_s;      /* between recoveries; 0: never */
+    unsigned record_s;       /* seconds for a record to arrive; 0: no limit */
+    unsigned handshake_s;    /* seconds for a TLS handshake, or for the line of a request; 0: no limit */
+    unsigned stop_s;         /* maximum seconds for the end, not counting writing */
+    unsigned recover_s;      /* seconds between recoveries; 0: never */
     /* Options of the command line only: */
     bool foreground, verify, repair;
     const char *seal_key, *create_seal_key; /* files; NULL: none */

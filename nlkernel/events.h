@@ -32,7 +32,7 @@ typedef struct event_field {
     char *kernel_name; /* shared by the elements of an array */
     char *type;        /* in the kernel's notation */
     field_kind kind;
-    bool relative; /* dynamic offsets count from the end of the word, not from the start of the record */
+    bool relative; /* a dynamic field's offset counts from the end of its word, not from the start of the record */
     bool element;  /* of an array */
     unsigned offset, size;
 } event_field;

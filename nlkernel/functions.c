@@ -57,7 +57,8 @@ static bool add_filter(const instance *i, const char *file, const char *glob)
         nl_error_prepend("--filter-function: this kernel cannot filter functions");
         return false;
     }
-    bool good = dprintf(fd, "%s\n", glob) >= 0; /* without the newline, the kernel checks the glob only on close */
+    bool good =
+        dprintf(fd, "%s\n", glob) >= 0; /* if the newline were missing, the kernel would check the glob only on close */
     int error = errno;
     close(fd);
     if (!good && error == EINVAL)

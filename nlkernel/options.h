@@ -37,7 +37,9 @@ extern const nl_option recording_rows[];
 /* Adds a pattern, which o borrows. */
 void recording_options_add_pattern(recording_options *o, const char *pattern);
 
-/* Records only events that match expression and meet the other conditions. Returns false and sets the error on failure.
+/*
+ * Adds a condition: records only events that match expression as well as the earlier conditions. Returns false and sets
+ * the error on failure.
  */
 bool recording_options_add_filter(recording_options *o, const char *expression);
 

@@ -156,7 +156,10 @@ static char **workload_command(const nl_section *section, char *log)
     return command;
 }
 
-/* Runs the workloads that precede the recording. Without a COMMAND, the other workload becomes the command. */
+/*
+ * Runs the workloads that precede the recording. If the user names no COMMAND, the remaining workload becomes the
+ * command.
+ */
 static bool prepare_workloads(arguments *a, const rules_file *file)
 {
     for (size_t i = 0; i < file->sections.count && a->log_count < LOGS_MAX; i++) {

@@ -106,7 +106,7 @@ static bool read_fields(const reading *r, char **list, unsigned *count)
     const char *at = r->setting->value;
     char *word;
     while ((word = nl_word_next(&at, ",")) != NULL) {
-        /* With several values, another label names the value of a row. */
+        /* If there are several values, a further label names the value of each row. */
         if (*count == SUMMARY_FIELDS_MAX - 1) {
             free(word);
             return WRONG(r, "too many fields; the maximum is %d", SUMMARY_FIELDS_MAX - 1);

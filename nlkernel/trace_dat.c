@@ -29,7 +29,7 @@ enum {
     SECTION_COMPRESSED = 1,
 };
 
-/* Bytes that are read from the front. bad is set if they were too few. */
+/* Bytes that are read from the front. bad is set if there were not enough. */
 typedef struct bytes {
     const char *at, *end;
     bool bad;

@@ -1,4 +1,4 @@
-/* Records that are missing from an archive, according to the journals beside its files. */
+/* Finds records that are missing from an archive, according to the journals beside its files. */
 #ifndef NETLOGD_OUTPUT_MISSING_H
 #define NETLOGD_OUTPUT_MISSING_H
 

@@ -10,10 +10,10 @@
  *
  * This must hold after a kill at any moment. The journals must therefore define which records each output should have:
  * - An output whose journal says that netlogd ended properly, or that has no journal, or that joins a running netlogd,
- *   lacks nothing that a client will send again. If other outputs have more of a stream, it continues at their
- * position, with the same gaps. It notes this position before it stores any record.
- * - An output that was killed and does not know a stream has no records of it. Clients may send the first numbers
- * again.
+ *   lacks nothing that a client will send again. If other outputs have more of a stream, it continues where they
+ *   are, with the same gaps. It notes this position before it stores any record.
+ * - An output that was killed and does not know a stream has no records of it. Clients may resend its first
+ *   numbers.
  * - No output notes streams before each output has a journal that marks it as being written.
  *
  * An output that cannot be written stops all clients, so that memory does not grow; the records of the other outputs

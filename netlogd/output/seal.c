@@ -24,8 +24,8 @@ struct seal {
     char *path;
     int fd;
     seal_key key;                      /* of the next seal */
-    bool unsaved;                      /* the key file still has the previous key */
-    bool rest;                         /* the file of a killed netlogd may have bytes that are not sealed */
+    bool unsaved;                      /* the key file still holds the previous key */
+    bool rest;                         /* the latest file of a killed netlogd may have unsealed bytes */
     uint64_t size;                     /* of the head and of whole seals, in bytes */
     unsigned char tag[SEAL_HASH_SIZE]; /* of the latest seal */
     seal_record next;                  /* range of the next seal; to is the size of the file */

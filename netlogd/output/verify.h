@@ -16,8 +16,8 @@ typedef struct verify_options {
  * Prints each damaged region, and the records that are missing from streams or stored twice; for directories, also the
  * records that are missing according to their journals. With repair, moves damaged regions of FILE to FILE.damaged.
  * With a seal key, accepts only directories and also checks their seals (verify_seal.h). Returns PROGRAM_DONE if the
- * files are complete and undamaged, otherwise PROGRAM_PROBLEM. Reports records that a producer itself dropped, but not
- * as damage.
+ * files are complete and undamaged, otherwise PROGRAM_PROBLEM. Also reports records that a producer itself dropped;
+ * these do not count as damage.
  */
 int verify(char **paths, int count, const verify_options *options);
 
