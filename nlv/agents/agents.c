@@ -21,7 +21,7 @@ typedef struct event {
     char *name, *sensor;
     char *fields[LOADLINES_PER_EVENT];
     size_t count;
-    bool is_of_one; /* its records describe several objects, which a text field identifies */
+    bool is_of_one; /* each record describes one of several objects, which a text field identifies */
 } event;
 
 struct agents {
@@ -32,7 +32,7 @@ struct agents {
     agents_options options;
     feed *feed; /* NULL until it is needed */
     guint drawing_due;
-    char *drawn; /* the latest loadlines that the callback drawn reported */
+    char *drawn; /* the latest loadlines for which the callback `drawn` was called */
     guint quiet;
 };
 
@@ -85,7 +85,7 @@ static bool is_number(const nl_field *field)
     return nl_field_double(field, &value);
 }
 
-/* Returns whether a field identifies objects or is a constant total; neither gets a loadline. */
+/* Returns whether a field identifies objects or is a constant total. Such fields get no loadline. */
 static bool is_dull(const char *name)
 {
     return g_str_has_suffix(name, ".ID") || g_str_has_suffix(name, ".TOTAL");
@@ -101,7 +101,7 @@ static event *find_event(const agents *a, const char *name)
     return NULL;
 }
 
-/* Notes a new event and selects its first numbers for loadlines. */
+/* Stores a new event and selects its first numeric fields for loadlines. */
 static void note_event(agents *a, const char *sensor, const nl_record *record)
 {
     char *name = g_strndup(record->event.data, record->event.size);
@@ -134,8 +134,8 @@ static bool is_wanted(const agents *a, const char *sensor)
 }
 
 /*
- * Returns whether a sensor has an event about the whole host. Then its events about single objects are not drawn,
- * because their values would form one line.
+ * Returns whether a sensor has an event about the whole host. In this case, nlv does not draw the sensor's events about
+ * single objects, because the values of all objects would form one line.
  */
 static bool has_whole(const agents *a, const char *sensor)
 {

@@ -1,6 +1,7 @@
 /*
- * The agents that the window uses: searches in directories, and the records of sensors as one log that grows. Each
- * search and each stream has a thread (common/agents), so that no directory or agent delays the window.
+ * The agents that the window uses. The module searches directories, and combines the records of sensors into one
+ * growing log. Each search and each stream has its own thread (common/agents), so that no directory or agent delays the
+ * window.
  *
  * No GTK. All functions and callbacks run in the main loop's thread.
  */
@@ -23,7 +24,7 @@ typedef struct agents_callbacks {
     void (*found)(void *user, const GPtrArray *rows, const char *problem);
     /* The state of a sensor that was added, as text. */
     void (*changed)(void *user, const char *url, const char *sensor, const char *message);
-    /* The loadlines to draw have changed: see agents_loadlines. */
+    /* The loadlines to draw have changed (agents_loadlines). */
     void (*drawn)(void *user);
     void *user;
 } agents_callbacks;
@@ -34,31 +35,31 @@ agents *agents_new(agents_callbacks callbacks);
 void agents_free(agents *a);
 
 /*
- * Searches a directory, http://HOST:PORT or ldap://HOST; NULL or "": $NLAGENT_DIRECTORY, or this host. Cancels the
- * previous search. expression: as for nlagent find; "": all sensors.
+ * Searches a directory, http://HOST:PORT or ldap://HOST; if it is NULL or "", searches $NLAGENT_DIRECTORY or this host.
+ * Cancels the previous search. expression has the syntax of nlagent find; "" finds all sensors.
  */
 void agents_find(agents *a, const char *directory, const char *expression);
 
 /*
- * Subscribes to a sensor until it is removed. Subscribes again whenever the agent was unreachable. Returns false after
- * passing the reason to the callback changed.
+ * Subscribes to a sensor until it is removed. Reconnects after the agent was unreachable. On failure, passes the reason
+ * to the callback `changed` and returns false.
  */
 bool agents_add(agents *a, const char *url, const char *sensor);
 void agents_remove(agents *a, const char *url, const char *sensor);
 
-/* Returns the state of a sensor; NULL if it was not added. */
+/* Returns the state of a sensor as text, or NULL if the sensor was not added. */
 const char *agents_state(const agents *a, const char *url, const char *sensor);
 
 /* Calls function for each sensor that was added. */
 void agents_each(const agents *a, void (*function)(void *user, const char *url, const char *sensor, const char *state),
                  void *user);
 
-/* Returns the feed that gets all records. The caller gets no reference of its own. */
+/* Returns the feed that receives all records. Does not add a reference for the caller. */
 feed *agents_feed(agents *a);
 
 /*
- * Returns the loadlines of the sensors, which the caller owns. Their quiet events are all events that the sensors have
- * logged.
+ * Returns a drawing with the sensors' loadlines, which the caller owns. Its quiet events are all events that the
+ * sensors have logged.
  */
 drawing *agents_loadlines(const agents *a);
 

@@ -15,14 +15,14 @@ typedef struct mailbox {
     feed *feed;
     char *sensor, *sensors[2];
     gathering *gathering;
-    stream *owner; /* only for the main loop's thread; NULL: freed */
+    stream *owner; /* used only by the main loop's thread; NULL: the stream was freed */
 
-    /* Used only by the thread. */
+    /* Used only by the reading thread. */
     GHashTable *met; /* names of events */
     bool was_lost;   /* the latest record reports that the agent is lost */
 
-    GMutex lock; /* of all members below */
-    GQueue news; /* nl_record: the first records of their events, or records about the stream */
+    GMutex lock; /* protects all members below */
+    GQueue news; /* nl_record: the first record of each event, and records about the stream */
     bool is_closed, is_announced;
 } mailbox;
 
@@ -112,7 +112,7 @@ static gboolean stream_handle_news(gpointer user)
     return G_SOURCE_REMOVE;
 }
 
-/* Returns whether the main loop must receive a record. */
+/* Returns whether a record must be passed to the main loop. */
 static bool is_news(mailbox *box, const nl_record *record)
 {
     bool was_lost = box->was_lost;
@@ -131,7 +131,8 @@ static void announce(mailbox *box, const nl_record *record)
     nl_record *copy = nl_record_new();
     nl_record_copy(copy, record);
     g_mutex_lock(&box->lock);
-    if (g_queue_get_length(&box->news) >= EVENTS_MAX) /* drop the oldest; a newer record has the newer state */
+    if (g_queue_get_length(&box->news) >=
+        EVENTS_MAX) /* drop the oldest record; the newer records contain the current state */
         nl_record_free(g_queue_pop_head(&box->news));
     g_queue_push_tail(&box->news, copy);
     if (!box->is_announced) {
@@ -155,7 +156,10 @@ static bool put_record(void *user, const nl_record *record)
 
 /* ---- life ---- */
 
-/* Runs in a separate thread, because the reading thread may wait for an unreachable agent. */
+/*
+ * Ends the reading thread. Runs in a separate thread, because the reading thread may be waiting for an unreachable
+ * agent.
+ */
 static gpointer end_reading(gpointer user)
 {
     mailbox *box = user;

@@ -1,7 +1,7 @@
 /*
- * A subscription to one sensor of an agent, in a separate thread (agents/gather.h), which reconnects when the agent was
- * unreachable. The thread decodes the records and passes them to a feed. The main loop is notified of the first record
- * of each event and of the state of the stream.
+ * A subscription to one sensor of an agent, in a separate thread (agents/gather.h), which reconnects after the agent
+ * was unreachable. The thread decodes the records and passes them to a feed. The main loop is notified of the first
+ * record of each event and of the state of the stream.
  *
  * All functions and callbacks run in the main loop's thread.
  */
@@ -16,7 +16,8 @@
 typedef struct stream stream;
 
 typedef struct stream_callbacks {
-    void (*record)(void *user, const stream *from, const nl_record *record); /* the first of its event */
+    void (*record)(void *user, const stream *from,
+                   const nl_record *record); /* called with the first record of each event */
     void (*state)(void *user, const stream *of);
     void *user;
 } stream_callbacks;

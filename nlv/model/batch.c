@@ -51,7 +51,10 @@ void batch_add_value(batch *b, batch_row *row, uint16_t loadline, float value)
     row->value_count++;
 }
 
-/* Like nl_record_find, but looks at the fields first, because few requests are for standard fields. */
+/*
+ * Like nl_record_find, but searches the other fields before the standard fields, because standard fields are rarely
+ * wanted.
+ */
 static bool batch_find(const nl_record *record, const spec_field *wanted, nl_field *field)
 {
     for (size_t i = 0; i < record->field_count; i++) {
@@ -72,7 +75,7 @@ static bool find_id(const nl_record *record, const spec_field choices[SPEC_CHOIC
     return false;
 }
 
-/* Returns the key of the object that a record is a step of; 0 if the record lacks an ID field. */
+/* Returns the key of the object to which a record belongs, or 0 if the record lacks an ID field. */
 static uint64_t key_of(const spec *s, uint16_t lifeline, const nl_record *record)
 {
     const spec_lifeline *l = &s->lifelines[lifeline];
@@ -119,7 +122,7 @@ static bool get_number(const nl_record *record, const char *name, double *value)
     return nl_record_find(record, name, &field) && nl_field_double(&field, value) && isfinite((float)*value);
 }
 
-/* Returns the nanoseconds that were added to a record's time, here or when the log was corrected. */
+/* Returns the nanoseconds that were added to a record's time, by nlv or when the log was corrected. */
 static double added_ns(const nl_record *record, int64_t time_ns)
 {
     nl_field field;
@@ -130,7 +133,7 @@ static double added_ns(const nl_record *record, int64_t time_ns)
     return (double)time_ns - (double)original_ns;
 }
 
-/* In text formats, a boolean value is a string. */
+/* Accepts strings too, because boolean values are strings in text formats. */
 static bool is_unsynchronized(const nl_record *record)
 {
     nl_field field;
@@ -171,7 +174,7 @@ void extract(extractor *x, const nl_record *record, uint64_t place, batch *b)
     if (!nl_filter_matches(x->filter, record))
         return;
     batch_row *row = batch_add(b);
-    /* Only the years 1824 to 2116, so that differences of times fit too. */
+    /* Limit times to the years 1824 to 2116, so that the difference of two times does not overflow. */
     int64_t time_ns =
         x->clocks != NULL ? correction_time(x->clocks, record->host, record->time_ns, NULL) : record->time_ns;
     row->time_ns = CLAMP(time_ns, INT64_MIN / 2, INT64_MAX / 2);

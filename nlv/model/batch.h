@@ -9,7 +9,7 @@
 
 #include "clocks/correction.h"
 
-/* The place of a record: the number of its file, and its position in the file (log_file.h). */
+/* The place of a record consists of the number of its file and the record's position in the file (log_file.h). */
 enum { PLACE_POSITION_BITS = 48, PLACE_FILES_MAX = 1 << 16 };
 
 static inline uint64_t place_make(unsigned file, uint64_t position)
@@ -35,9 +35,9 @@ typedef struct batch_row {
     uint32_t first_value;
 } batch_row;
 
-/* A row's part in a layer. */
+/* A row's step in one layer. */
 typedef struct batch_step {
-    uint64_t key;    /* of its object, made with the spec's seed; 0: the row belongs to no object */
+    uint64_t key;    /* key of the object, computed with the spec's seed; 0: the row belongs to no object */
     uint32_t object; /* the object's number in the store */
     uint16_t color;  /* the name of the colour field's value, if the lifeline has one; otherwise NAMES_NONE */
     uint16_t visitor;
@@ -51,7 +51,7 @@ typedef struct batch_value {
 typedef struct batch {
     unsigned layers;
     batch_row *rows;
-    batch_step *steps; /* layers for each row */
+    batch_step *steps; /* `layers` steps per row */
     size_t count, capacity;
     batch_value *values;
     size_t value_count, value_capacity;
@@ -60,11 +60,11 @@ typedef struct batch {
 void batch_clear(batch *b, unsigned layers);
 void batch_free(batch *b); /* frees the members, not the batch */
 
-/* Adds a row at the end, whose steps belong to no object. It is valid until the next call. */
+/* Appends a row whose steps belong to no object. The row is valid until the next call. */
 batch_row *batch_add(batch *b);
 void batch_add_value(batch *b, batch_row *row, uint16_t loadline, float value);
 
-/* The names behind the store's numbers. */
+/* The names that the store's numbers represent. */
 typedef struct batch_names {
     names *events, *hosts, *progs, *colors;
 } batch_names;
@@ -73,7 +73,7 @@ typedef struct batch_names {
 typedef struct extractor {
     const spec *spec;
     const nl_filter *filter;  /* only matching records are extracted; NULL: all */
-    const correction *clocks; /* corrects the times; NULL: as they were logged */
+    const correction *clocks; /* corrects the times; NULL: keep the times as they were logged */
     batch_names names;
     name_cache events, hosts, progs, colors;
 } extractor;

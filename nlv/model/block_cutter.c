@@ -6,8 +6,8 @@
 
 enum {
     PIECE_SIZE = 1 << 20,
-    STRETCH_SIZE = 64 << 10, /* bytes of text; fetching a record decodes from the start of its stretch */
-    LINE_SLACK = 64,         /* maximum bytes of a line besides its record */
+    STRETCH_SIZE = 64 << 10, /* maximum bytes of text; to fetch a record, nlv decodes from the start of its stretch */
+    LINE_SLACK = 64,         /* maximum number of bytes of a line besides its record */
 };
 
 struct block_cutter {
@@ -16,10 +16,10 @@ struct block_cutter {
     const log_file *file;
     nl_decoder *decoder;
     uint64_t base;   /* offset of the decoder's first byte */
-    uint64_t offset; /* the bytes before it were fed */
+    uint64_t offset; /* the decoder has all bytes before this offset */
     uint64_t first;  /* position of the next record */
     log_block text;  /* the open stretch; size 0: none */
-    GArray *found;   /* of the current call */
+    GArray *found;   /* result of the current call */
     bool finished;
 };
 
@@ -45,8 +45,8 @@ static void end_text(block_cutter *c)
 }
 
 /*
- * Skips the records of a block that were read before. If these are not at its start, all records from the first new one
- * on count.
+ * Skips the records of a block that were read before. If they are not all at the start of the block, counts all records
+ * from the first new one.
  */
 static void add_block(void *user, const nl_block_view *view)
 {
@@ -98,8 +98,8 @@ bool block_cutter_is_finished(const block_cutter *c)
 }
 
 /*
- * Returns the offset of a record of text. c->offset is the end of the piece that was fed last. Either the record lies
- * in the piece, or it began before, and the first newline in the piece ends it.
+ * Returns the offset of a text record. c->offset is the end of the piece that was fed last. Either the whole record is
+ * in the piece, or it began in an earlier piece and ends at the first newline of this piece.
  */
 static uint64_t find_text(const block_cutter *c, nl_string raw, const char *piece, size_t size)
 {
@@ -117,7 +117,7 @@ static uint64_t find_text(const block_cutter *c, nl_string raw, const char *piec
     return offset;
 }
 
-/* Returns the bytes from the start of a record of text to the end of its line. */
+/* Returns the number of bytes from the start of a text record to the end of its line. */
 static uint32_t size_with_newline(const block_cutter *c, uint64_t offset, size_t size)
 {
     char after[LINE_SLACK];

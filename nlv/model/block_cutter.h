@@ -1,7 +1,7 @@
 /*
- * Finds the blocks of a binary log while it grows, and stretches of text between blocks. It verifies checksums,
- * follows the streams' sequence numbers, and reports damage and loss. It does not decode blocks; threads do that later
- * (scan.h).
+ * Finds the blocks of a growing binary log, and the stretches of text between the blocks. It verifies checksums,
+ * follows the streams' sequence numbers, and reports damage and loss. It does not decode blocks; the threads of scan.h
+ * do that later.
  *
  * One thread.
  */
@@ -15,8 +15,8 @@
 typedef struct block_cutter block_cutter;
 
 /*
- * Begins at an offset of a file, which is the start of a block or record. name is the log's name in reports. reading
- * gets the reports and the counts. first is the position of the next record.
+ * Begins at an offset of a file, which must be the start of a block or record. name is the log's name in reports.
+ * reading receives the reports and counts. first is the position of the next record.
  */
 block_cutter *block_cutter_new(program_reading *reading, const char *name, const log_file *file, uint64_t offset,
                                uint64_t first);
@@ -25,7 +25,7 @@ void block_cutter_free(block_cutter *c);
 /* Returns the offset up to which the file has been read. */
 uint64_t block_cutter_offset(const block_cutter *c);
 
-/* Reads up to size bytes more and appends complete blocks (log_block) to found. */
+/* Reads up to size more bytes, and appends complete blocks (log_block) to found. */
 void block_cutter_read(block_cutter *c, uint64_t size, GArray *found);
 
 /* Ends the file: appends the last line, even without a newline. */

@@ -6,16 +6,16 @@
 #include <string.h>
 
 enum {
-    EVENLY = 1500,         /* records from all parts of the log */
-    EACH = 6,              /* the first records of every event */
-    SCANNED_MAX = 1 << 20, /* records that are searched for the first ones */
-    FIELDS_MAX = 1 << 16,  /* fields of all events together */
+    EVENLY = 1500,         /* number of records from all parts of the log */
+    EACH = 6,              /* number of first records of each event */
+    SCANNED_MAX = 1 << 20, /* number of records that are searched for the first records of events */
+    FIELDS_MAX = 1 << 16,  /* maximum total number of fields of all events */
 };
 
 typedef struct gathering {
     GHashTable *events; /* from the name to a table of fields, which maps the field's name to 2 if all its values were
                            numbers, otherwise to 1 */
-    size_t fields;      /* in all tables */
+    size_t fields;      /* number of fields in all tables */
 } gathering;
 
 static char *catalog_copy(nl_string text)
@@ -53,7 +53,7 @@ static void catalog_take(void *user, const nl_record *record)
     }
 }
 
-/* Takes the first records of every event and others from all parts of the log. */
+/* Reads the first records of each event, and records from all parts of the log. */
 static void catalog_look(const model *m, gathering *g)
 {
     const store *s = model_store(m);

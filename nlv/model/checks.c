@@ -34,8 +34,8 @@ static int64_t end_of_chunk(const store *s, uint32_t number)
 }
 
 /*
- * Reports a gap of more than half of the log's time, in which the two clusters of records around it are a pixel wide
- * each. Such a gap lies within the chunk with the longest time.
+ * Reports a gap that covers at least 90 % of the log's time, so that the records before and after it are drawn very
+ * close together. Such a gap is in the chunk that covers the longest time.
  */
 static void check_gap(const store *s, GPtrArray *notices)
 {
@@ -83,7 +83,7 @@ static int compare_times(const void *a, const void *b)
     return (first > second) - (first < second);
 }
 
-/* Returns the median duration of lifelines' segments, from a sample; 0 if none exist. */
+/* Returns the median duration of lifeline segments, from a sample, or 0 if there are none. */
 static double usual_segment_ns(const store *s)
 {
     enum { LOOKED_AT = 20000 };
@@ -103,7 +103,10 @@ static double usual_segment_ns(const store *s)
     return median;
 }
 
-/* Returns the error of a host's clock as text, to be freed with g_free; NULL if it does not matter. */
+/*
+ * Returns the error of a host's clock as text, or NULL if the error is less than matters_ns. The caller frees the text
+ * with g_free.
+ */
 static char *clock_fault(const store *s, uint16_t host, double matters_ns)
 {
     store_clock off = store_clock_furthest(s, host);

@@ -1,6 +1,6 @@
 /*
- * Reports oddities of a log: a single record, impossible times, long gaps, wrong clocks, records that are not in order
- * of time. No state.
+ * Reports anomalies of a log: only one record, impossible times, long gaps, wrong clocks, or records out of order. No
+ * state.
  */
 #ifndef NLV_CHECKS_H
 #define NLV_CHECKS_H
@@ -10,12 +10,12 @@
 #include <glib.h>
 
 /*
- * Adds sentences (char *, to be freed with g_free) to notices. in_order: the records came from one file, which should
- * be in order.
+ * Adds sentences to notices (char *, freed with g_free). If in_order is true, the records came from one file, which
+ * should be in order of time.
  */
 void checks_add(const store *s, bool in_order, GPtrArray *notices);
 
-/* Returns a duration such as "1.5 ms", to be freed with g_free. */
+/* Returns a duration as text, such as "1.5 ms". The caller frees it with g_free. */
 char *checks_time_text(double ns);
 
 #endif

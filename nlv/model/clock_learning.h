@@ -6,11 +6,13 @@
 
 #include <stdatomic.h>
 
-/* Finds the corrections from all records that the loader has read; the caller frees the result. *stopping ends it
- * early. */
+/*
+ * Finds the corrections from all records that the loader has read. Ends early if *stopping becomes true. The caller
+ * frees the result.
+ */
 correction *clock_learning_run(model *m, const atomic_bool *stopping);
 
-/* Returns what was found, as a sentence, to be freed with g_free. */
+/* Returns a sentence that describes the corrections. The caller frees it with g_free. */
 char *clock_learning_describe(const correction *c);
 
 #endif

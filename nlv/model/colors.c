@@ -6,7 +6,7 @@
 
 enum {
     NAMES_CAPACITY = NAMES_NONE + 1,
-    OBJECTS_LOOKED_AT = 2000000, /* with more objects than this, every name gets a colour */
+    OBJECTS_LOOKED_AT = 2000000, /* with more objects, every name gets a colour */
 };
 
 colors *colors_new(void)
@@ -56,7 +56,7 @@ static gint by_text(gconstpointer a, gconstpointer b)
     return strcmp(((const fresh_name *)a)->text, ((const fresh_name *)b)->text);
 }
 
-/* Gives new names the next numbers, or the number of an equal text. */
+/* Assigns the next numbers to new names. A name whose text already has a number gets that number. */
 static void give(colors *c, wanted *w)
 {
     g_array_sort(w->fresh, by_text);
@@ -72,7 +72,7 @@ static void give(colors *c, wanted *w)
     g_array_set_size(w->fresh, 0);
 }
 
-/* Adds all names of a kind, if there are too many objects to examine. */
+/* Adds all names of a kind. Used if there are too many objects to examine. */
 static void want_all(wanted *w, const store *s, color_kind kind)
 {
     const names *texts = kind == COLOR_BY_HOST   ? s->names.hosts

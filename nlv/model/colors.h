@@ -1,4 +1,4 @@
-/* The numbers of the colours of hosts, programs and field values. Caller: the model, under its lock. */
+/* Assigns colour numbers to hosts, programs and field values. Caller: the model, with its lock held. */
 #ifndef NLV_COLORS_H
 #define NLV_COLORS_H
 
@@ -6,19 +6,19 @@
 
 typedef struct colors {
     GPtrArray *texts; /* the text of each colour */
-    uint16_t *of[3];  /* the colour's number, by color_kind and name; NAMES_NONE: none yet */
+    uint16_t *of[3];  /* the colour number, by color_kind and name; NAMES_NONE: none yet */
 } colors;
 
 colors *colors_new(void);
 void colors_free(colors *c);
 
 typedef enum colors_mode {
-    COLORS_MORE,  /* new names get colours */
-    COLORS_AGAIN, /* the store is another one: names keep the colours of their texts */
-    COLORS_ANEW,  /* all names get colours again */
+    COLORS_MORE,  /* assign colours to new names only */
+    COLORS_AGAIN, /* the store was replaced: names with the same texts keep their colours */
+    COLORS_ANEW,  /* assign new colours to all names */
 } colors_mode;
 
-/* Gives colours to new names, in alphabetical order. */
+/* Assigns colours to names, in alphabetical order. */
 void colors_assign(colors *c, const store *s, colors_mode mode);
 
 static inline unsigned colors_get(const colors *c, color_kind kind, uint16_t name)

@@ -21,7 +21,7 @@ static bool is_same_place(const store *s, uint32_t a, uint32_t b)
 typedef struct candidate {
     uint32_t record;
     unsigned row;
-    bool is_same; /* place */
+    bool is_same; /* the candidate has the host and program of the record */
 } candidate;
 
 typedef struct edge_search {
@@ -31,11 +31,11 @@ typedef struct edge_search {
     unsigned layer, row;
     candidate all[EDGES_MAX];
     size_t count;
-    uint64_t below; /* rows that come before a candidate's */
+    uint64_t below; /* rows that come before the row of a candidate */
     uint64_t same;  /* rows with a candidate in the same place */
 } edge_search;
 
-/* Whether a later record of the same row and place is a candidate. */
+/* Returns whether a later record of the same row, host and program is a candidate. */
 static bool is_superseded(const edge_search *e, uint32_t record, unsigned row)
 {
     for (size_t i = 0; i < e->count; i++)
@@ -51,7 +51,7 @@ static void add_candidate(edge_search *e, uint32_t record, unsigned row, bool is
     e->same |= (uint64_t)is_same << row;
 }
 
-/* Looks at an earlier record. Returns false if no further ones need to be looked at. */
+/* Examines an earlier record, which may become a candidate. Returns false if no more records need to be examined. */
 static bool look_at(edge_search *e, uint32_t record)
 {
     unsigned row = edges_row(e->s, record, e->layer);
@@ -86,7 +86,7 @@ uint32_t edges_find_begin(const store *s, uint32_t record, unsigned layer)
     return count > ended ? begins[count - ended - 1] : STORE_NONE;
 }
 
-/* Adds the begin of the record's span, unless something in the span comes after it. */
+/* Adds the start of the record's span, unless a candidate comes after the start. */
 static void add_begin(edge_search *e)
 {
     int row = e->order->begin_of[e->row];
@@ -95,7 +95,10 @@ static void add_begin(edge_search *e)
         add_candidate(e, begin, (unsigned)row, true);
 }
 
-/* Takes the candidates before which no other comes. What begins has one cause, the latest. */
+/*
+ * Stores the candidates that do not come before another candidate. If the record begins something, it has only one
+ * cause, the latest candidate.
+ */
 static size_t take_candidates(const edge_search *e, bool begins, uint32_t found[EDGES_MAX])
 {
     size_t count = 0;
@@ -110,7 +113,7 @@ static size_t take_candidates(const edge_search *e, bool begins, uint32_t found[
     return count;
 }
 
-/* Whether the record before is the only cause: it comes after all others that may be. */
+/* Returns whether the previous record is the only cause, because it comes after all other possible causes. */
 static bool is_chain(const edge_search *e, uint32_t before)
 {
     unsigned row = edges_row(e->s, before, e->layer);
@@ -131,7 +134,7 @@ size_t edges_find(const store *s, uint32_t record, unsigned layer, uint32_t foun
         found[0] = before;
         return 1;
     }
-    bool is_first = true; /* of its place */
+    bool is_first = true; /* first record with this host and program */
     for (unsigned looked = 0; before != STORE_NONE && looked < EDGES_MAX; looked++) {
         is_first = is_first && !is_same_place(s, before, record);
         if (!look_at(&e, before))
@@ -154,7 +157,7 @@ size_t edges_find_violations(const store *s, uint32_t record, unsigned layer, ui
         unsigned its_row = edges_row(s, before, layer);
         bool is_other_host = store_host(s, before) != store_host(s, record);
         if (its_row == row)
-            return 0; /* the effects have another cause */
+            return 0; /* an earlier record of this row is the cause of the effects */
         if (!(order->children[row] >> its_row & 1) && !(is_other_host && (order->received[row] >> its_row & 1)))
             continue;
         double early_ns = (double)(store_time(s, record) - store_time(s, before));
@@ -182,14 +185,15 @@ bool edges_begin_again(const store *s, uint32_t last, unsigned layer, const batc
     const spec_order *order = s->spec->lifelines[begins.lifeline].order;
     if (order == NULL || ended.lifeline != begins.lifeline || !(order->first >> begins.row & 1))
         return false;
-    bool is_late = row->time_ns < store_time(s, last); /* of an earlier request, if this one has the event */
+    bool is_late = row->time_ns <
+                   store_time(s, last); /* the row belongs to an earlier request if the current request has its event */
     if (!is_late && !(order->last >> ended.row & 1) && row->time_ns - store_time(s, last) <= EDGES_PAUSE_NS)
         return false;
     bool is_over = !is_late && order->last >> ended.row & 1;
     uint64_t known = order->after[ended.row] | UINT64_C(1) << ended.row;
     for (unsigned looked = 0; last != STORE_NONE && looked < EDGES_MAX; looked++) {
         if (is_over && !(known >> edges_row(s, last, layer) & 1))
-            return false; /* another branch may go on */
+            return false; /* another branch of the request may continue */
         if (store_event(s, last) == row->event && store_host(s, last) == row->host && store_prog(s, last) == row->prog)
             return true;
         last = store_previous(s, last, layer);

@@ -11,17 +11,17 @@
 
 enum { ROWS = DRAWING_ORDERED_MAX, CHOICES = 4, IDS = 8 };
 
-/* An order that holds in this share of requests is a rule, as in precedence.c. */
+/* An order that holds in at least this share of requests is a rule, as in precedence.c. */
 static const double rule_share = 0.99;
 
-/* The fields of explicit spans, in the usual spellings. */
+/* The usual names of the field with a span ID. */
 static const char *const span_fields[] = {"SPAN.ID", "span_id", "spanId", "span.id", NULL};
 static const char *const parent_fields[] = {"PARENT.ID",    "PARENT.SPAN.ID", "parent_id", "parentId",
                                             "parentSpanId", "parent_span_id", "parent.id", NULL};
 
 /* A record of the sample that is a step of the lifeline. */
 typedef struct sampled_step {
-    uint64_t key; /* of its request */
+    uint64_t key; /* key of its request */
     uint32_t record;
     uint32_t row;
 } sampled_step;
@@ -30,14 +30,16 @@ typedef struct order_learning {
     const trace *trace;
     const drawing_lifeline *lifeline;
     guint rows;
-    uint32_t ids[IDS][CHOICES], spans[CHOICES * 2], parents[CHOICES * 2]; /* strings, ended by TRACE_NONE */
+    uint32_t ids[IDS][CHOICES], spans[CHOICES * 2],
+        parents[CHOICES * 2]; /* numbers of strings, terminated by TRACE_NONE */
     precedence *programs;
-    request_event *events; /* of one request */
+    request_event *events; /* the events of one request */
     size_t capacity;
     uint32_t both[ROWS][ROWS],
-        before[ROWS][ROWS]; /* number of requests with both rows; number in which the first index precedes the second */
-    uint32_t local[ROWS][ROWS]; /* number of requests in which both are on one host and in one program */
-    uint32_t program[ROWS];     /* strings; TRACE_NONE: the row was not seen */
+        before[ROWS]
+              [ROWS]; /* number of requests with both rows, and number in which the first row precedes the second */
+    uint32_t local[ROWS][ROWS]; /* number of requests in which both rows have the same host and program */
+    uint32_t program[ROWS];     /* numbers of strings; TRACE_NONE: the row did not occur */
     bool is_seen[ROWS];
     uint64_t parent_rows[ROWS]; /* the rows that records name as parents */
     int begin_of[ROWS];         /* the row that begins the span that this row ends */
@@ -117,13 +119,13 @@ static GArray *sample_steps(const order_learning *o)
     return steps;
 }
 
-/* Returns a number for a host and program. */
+/* Returns a number that identifies a host and program. */
 static uint32_t place_of(const trace_record *record)
 {
     return record->host * UINT32_C(2654435761) + record->prog;
 }
 
-/* Counts which rows come before which, by the first record of each row. */
+/* Counts for each pair of rows which of them comes first, by the first record of each row. */
 static void count_rows(order_learning *o, const sampled_step *steps, size_t count)
 {
     uint32_t seen[ROWS], places[ROWS];
@@ -173,7 +175,7 @@ static void learn_parents(order_learning *o, const sampled_step *steps, size_t c
 {
     if (o->spans[0] == TRACE_NONE || o->parents[0] == TRACE_NONE)
         return;
-    GHashTable *begins = g_hash_table_new(NULL, NULL); /* span to row + 1 */
+    GHashTable *begins = g_hash_table_new(NULL, NULL); /* maps a span to its row + 1 */
     for (int pass = 0; pass < 2; pass++)
         for (size_t i = 0; i < count; i++) {
             const trace_record *record = trace_get(o->trace, steps[i].record);
@@ -242,14 +244,16 @@ static bool is_inside(const order_learning *o, guint row, guint begin, guint end
     return is_before(o, begin, row) && is_before(o, row, end);
 }
 
-/* Returns whether two rows are usually of one program on one host. */
+/* Returns whether two rows usually have the same host and program. */
 static bool are_local(const order_learning *o, guint a, guint b)
 {
     return o->program[a] == o->program[b] && 2 * o->local[a][b] >= o->both[a][b];
 }
 
-/* Returns whether each span of one program that contains row first, or begins with it, also contains row second or ends
- * with it. */
+/*
+ * Returns whether each span of a program that contains row `first` or begins with it also contains row `second` or ends
+ * with it.
+ */
 static bool stays_inside(const order_learning *o, guint first, guint second)
 {
     for (guint begin = 0; begin < o->rows; begin++) {
@@ -265,7 +269,9 @@ static bool stays_inside(const order_learning *o, guint first, guint second)
 
 /* ---- the order ---- */
 
-/* Returns whether a program's spans name their parents, so that its order with others is known. */
+/*
+ * Returns whether a program's spans name their parents, so that their order relative to other programs' spans is known.
+ */
 static bool has_parents(const order_learning *o, uint32_t program)
 {
     for (guint row = 0; row < o->rows; row++)
@@ -274,8 +280,10 @@ static bool has_parents(const order_learning *o, uint32_t program)
     return false;
 }
 
-/* Returns whether a row of one program comes before one of another by explicit parents: a child begins after its
- * parent, and ends before the parent's later events. */
+/*
+ * Returns whether explicit parents show that a row of one program comes before a row of another program. A child begins
+ * after its parent, and ends before the parent's later events.
+ */
 static bool follows_parents(const order_learning *o, guint first, guint second)
 {
     if (o->parent_rows[second] >> first & 1)
@@ -332,8 +340,10 @@ static bool is_list_order(const uint64_t *after, guint rows)
     return true;
 }
 
-/* Returns the next row of a list by branches: a row that follows the last one if possible, and whose earlier rows are
- * all in the list. */
+/*
+ * Returns the next row of a list that is ordered by branches. All rows before it must be in the list. Prefers a row
+ * that follows the last row of the list.
+ */
 static guint next_row(const uint64_t *after, guint rows, uint64_t placed, guint last)
 {
     guint found = rows;
@@ -354,7 +364,7 @@ static uint64_t move_rows(uint64_t set, const guint *place, guint rows)
     return moved;
 }
 
-/* Lists the events of each branch one after the other. */
+/* Reorders the events so that the events of each branch are adjacent. */
 static void arrange(drawing_lifeline *l, guint rows)
 {
     guint order[ROWS], place[ROWS], last = 0;

@@ -11,7 +11,7 @@
 #include <glib.h>
 #include <unistd.h>
 
-enum { AT_ONCE = 256, /* records, then other threads may lock the model */ DRAIN_SIZE = 1 << 20 };
+enum { AT_ONCE = 256, /* records that are written before other threads may lock the model */ DRAIN_SIZE = 1 << 20 };
 
 const char *export_format(size_t i)
 {
@@ -63,7 +63,7 @@ typedef struct passing {
     sink sink;
     int fd;
     uint64_t records;
-    bool failed; /* this thread's error says why */
+    bool failed; /* this thread's error contains the reason */
     bool unlearned;
 } passing;
 
@@ -112,8 +112,8 @@ static void run_pass(passing *p, model *m, const GArray *places)
 }
 
 /*
- * Writes the drawing to a temporary file, for formats that need lifelines. The caller removes and frees it. Returns
- * NULL on failure.
+ * Writes the drawing to a temporary file, for formats that need lifelines. Returns its path, or NULL on failure. The
+ * caller removes the file and frees the path.
  */
 static char *drawing_file(model *m)
 {

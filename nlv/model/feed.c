@@ -8,7 +8,7 @@ enum { RECORDS_MAX = 4096 };
 
 struct feed {
     gint users;
-    GMutex lock; /* of all members below */
+    GMutex lock; /* protects all members below */
     GCond changed;
     GQueue records; /* nl_record */
     bool is_closed;

@@ -1,9 +1,9 @@
 /*
- * A queue of decoded records from other threads to the model: the records of agents' sensors reach the model without
- * being decoded again. The queue owns copies of the records.
+ * A queue of decoded records from other threads to the model. Through it, the records of agents' sensors reach the
+ * model without being decoded again. The queue owns copies of the records.
  *
- * Any thread may call these functions. A feed has a reference count, because the threads that fill it may end later
- * than the model.
+ * Any thread may call these functions. A feed has a reference count, because the threads that fill it may outlive the
+ * model.
  */
 #ifndef NLV_FEED_H
 #define NLV_FEED_H
@@ -24,7 +24,7 @@ nl_record *feed_take(feed *f);
 
 bool feed_is_empty(feed *f);
 
-/* Ends every feed_put that waits. */
+/* Closes the feed, and wakes every feed_put that waits. */
 void feed_close(feed *f);
 
 #endif

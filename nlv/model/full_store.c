@@ -10,7 +10,7 @@ typedef struct reached {
 
 struct full_store {
     store *store;
-    GArray *reached; /* of each source */
+    GArray *reached; /* one per source */
 };
 
 full_store *full_store_new(void)

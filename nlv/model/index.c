@@ -17,9 +17,9 @@
 enum {
     INDEX_VERSION = 6,
     PIECE = 1 << 20,   /* bytes that are written and hashed at once */
-    ALIGN = 64,        /* of sections */
+    ALIGN = 64,        /* alignment of sections */
     WITNESS = 4 << 10, /* bytes at both ends of the log that are hashed */
-    SAMPLES = 8,       /* pieces of a log that may have changed, compared when it is opened */
+    SAMPLES = 8,       /* number of pieces of a possibly changed log that are compared when it is opened */
     SECTIONS_MAX = 1 << 20,
 };
 
@@ -34,15 +34,15 @@ typedef struct header {
     uint32_t version, byte_order;
     uint64_t inode, log_size, log_at;
     int64_t mtime_ns, ctime_ns;
-    uint64_t first_hash, last_hash; /* of the log's first bytes, and of the bytes before log_at */
+    uint64_t first_hash, last_hash; /* hashes of the log's first bytes, and of the bytes before log_at */
     uint64_t seed;
     uint32_t fraction, format, inferred, unused;
     uint32_t layers, count, colored, list_count;
     uint32_t object_counts[SPEC_LAYERS];
     uint64_t section_count, sections_offset, sections_hash;
-    /* sections and bytes at the start, verified when the index is opened */
+    /* number of sections and bytes at the start that are verified when the index is opened */
     uint64_t at_once_count, at_once_size;
-    uint64_t hash; /* of all members before */
+    uint64_t hash; /* hash of all previous members */
 } header;
 
 typedef enum list_kind { LIST_SEGMENT, LIST_START, LIST_LOADLINE, LIST_POINT, LIST_VIOLATION } list_kind;
@@ -105,7 +105,7 @@ static uint64_t witness(const log_file *file, uint64_t offset, size_t size)
     return got < 0 ? 0 : hash_bytes((uint64_t)got, bytes, (size_t)got);
 }
 
-/* Sets the members that identify the log and show whether it has changed. */
+/* Sets the members that identify the log and detect changes. */
 static bool identify(const log_file *file, uint64_t at, header *h)
 {
     struct stat status;
@@ -124,7 +124,7 @@ static bool identify(const log_file *file, uint64_t at, header *h)
     return true;
 }
 
-/* Whether the index may belong to the log; *is_sure: it does. */
+/* Returns whether the index may belong to the log. Sets *is_sure if it certainly does. */
 static bool is_of_log(const header *h, const log_file *file, bool *is_sure)
 {
     header now = {.version = INDEX_VERSION};
@@ -142,7 +142,7 @@ typedef struct writing {
     int fd;
     char *piece;
     size_t used;
-    uint64_t offset; /* of the bytes in piece */
+    uint64_t offset; /* file offset of the bytes in piece */
     GArray *sections;
     const atomic_bool *stopping;
     bool failed;
@@ -235,7 +235,7 @@ static size_t blocks_of(uint64_t count)
     return (size_t)((count + LIST_BLOCK - 1) / LIST_BLOCK);
 }
 
-/* Writes an array and pads it with zeros to the size of a whole block. */
+/* Writes an array of size bytes, and pads it with zeros to the size of a full block (whole). */
 static void put_padded(writing *w, const void *data, size_t size, size_t whole)
 {
     static const char zeros[LIST_BLOCK * sizeof(uint32_t)];
@@ -306,7 +306,7 @@ static GArray *all_lists(const store *s)
     return all;
 }
 
-/* Writes the directory of lists, and their upper levels. */
+/* Writes the directory of lists, and the upper levels of the lists. */
 static void put_lists(writing *w, const GArray *all)
 {
     begin_section(w);
@@ -644,7 +644,7 @@ static void take_all(mapping *m, store *s, const list_entry *entries)
 {
     uint32_t count = m->h->list_count;
     list **lists = g_new0(list *, count + 1);
-    s->count = (uint32_t)m->h->count; /* for comparison with the lists */
+    s->count = (uint32_t)m->h->count; /* the lists are checked against it */
     for (uint32_t i = 0; i < count && !m->bad; i++)
         m->bad = !take_upper_levels(m, s, &entries[i], &lists[i]);
     s->count = 0;
@@ -653,7 +653,7 @@ static void take_all(mapping *m, store *s, const list_entry *entries)
     for (uint32_t i = 0; i < count && !m->bad; i++)
         m->bad = !take_nodes(m, lists[i]);
     uint64_t to = m->bad || m->next >= m->h->section_count ? 0 : m->sections[m->next].offset;
-    if (to > from) /* read ahead without waiting */
+    if (to > from) /* start reading ahead without waiting */
         madvise(m->data + from / 4096 * 4096, (size_t)(to - from / 4096 * 4096), MADV_WILLNEED);
     if (!m->bad)
         take_columns(m, s);
@@ -662,7 +662,7 @@ static void take_all(mapping *m, store *s, const list_entry *entries)
     g_free(lists);
 }
 
-/* Builds the store in the mapping, which the store then owns. Returns NULL if the index is not valid. */
+/* Builds a store from the mapping. The store takes ownership of the mapping. Returns NULL if the index is not valid. */
 static store *build(mapping *m, const drawing *d, prints *p, GArray *blocks)
 {
     batch_names names = {names_new(), names_new(), names_new(), names_new()};
@@ -701,7 +701,7 @@ static store *build(mapping *m, const drawing *d, prints *p, GArray *blocks)
     return NULL;
 }
 
-/* Returns whether a drawing is the wanted one, which may lack the order that was learned. */
+/* Returns whether a drawing equals the wanted drawing, except for an order that was learned. */
 static bool is_drawing(const drawing *wanted, const drawing *found)
 {
     drawing *bare = drawing_copy(found);
@@ -716,7 +716,7 @@ static bool is_drawing(const drawing *wanted, const drawing *found)
     return is;
 }
 
-/* Returns whether the index has the wanted drawing; sets *d to it. */
+/* Returns whether the index contains the wanted drawing, and sets *d to it. */
 static bool is_wanted(const mapping *m, const drawing *wanted, drawing **d)
 {
     const section *own = &m->sections[SECTION_DRAWING];
@@ -731,7 +731,7 @@ static bool is_wanted(const mapping *m, const drawing *wanted, drawing **d)
     return good;
 }
 
-/* Returns whether some pieces of the log are unchanged. */
+/* Compares some pieces of the log with their fingerprints. Returns whether all these pieces are unchanged. */
 static bool has_samples(const prints *p, const log_file *file)
 {
     for (size_t i = 0; i < SAMPLES && p->count > 0; i++)
@@ -805,7 +805,7 @@ index_state index_check(const store *s, index_position *at, uint64_t bytes)
 {
     if (s->mapped == NULL)
         return INDEX_SOUND;
-    /* reads the file, because pages of the mapping may have been changed */
+    /* read from the file, because pages of the mapping may have been changed */
     const header *h = (const header *)s->mapped;
     const section *sections = (const section *)(const void *)((const char *)s->mapped + h->sections_offset);
     char *piece = g_malloc(PIECE);

@@ -1,12 +1,12 @@
 /*
  * The store of a large log in a file beside the log (LOG.nlv-index, or in $XDG_CACHE_HOME/netlogger), so that the log
- * opens quickly the next time. The file is mapped; pages that are not needed are not read. What a picture of the whole
- * log needs is at the start of the file.
+ * opens quickly the next time. nlv maps the file, so pages that are not needed are not read. The data for a picture of
+ * the whole log is at the start of the file.
  *
- * An index is valid if the log has at most grown since. A log with the same size and times is unchanged. Otherwise its
- * ends and some pieces are compared when it is opened, and all other pieces later (prints.h). If the log was changed,
- * or the index is damaged or has another version, the log is read again. The index is written under a temporary name
- * and renamed.
+ * An index is valid if the log has not changed since, except that it may have grown. A log with the same size and times
+ * is unchanged. Otherwise, nlv compares the ends of the log and some pieces when it opens the log, and all other pieces
+ * later (prints.h). nlv reads the log again if the log was changed, or if the index is damaged or has another version.
+ * It writes the index under a temporary name and then renames it.
  */
 #ifndef NLV_INDEX_H
 #define NLV_INDEX_H
@@ -18,43 +18,43 @@
 
 #include <stdatomic.h>
 
-/* An index that was found; the caller owns all members. */
+/* An index that was read. The caller owns all members. */
 typedef struct index_found {
-    store *store; /* the number of its file is 0 */
+    store *store; /* its records have file number 0 */
     drawing *drawing;
-    uint64_t at;    /* bytes of the log that the index knows */
-    prints prints;  /* of these bytes */
-    GArray *blocks; /* log_block: of these bytes, in a log of blocks */
-    bool is_sure;   /* the log is unchanged; otherwise compare its fingerprints */
+    uint64_t at;    /* number of bytes of the log that the index covers */
+    prints prints;  /* fingerprints of these bytes */
+    GArray *blocks; /* log_block: the blocks in these bytes, if the log is binary */
+    bool is_sure;   /* the log is certainly unchanged; otherwise compare the fingerprints */
 } index_found;
 
 /*
- * Reads the index of the log at path. wanted is the drawing; NULL: an inferred one. Returns false if no valid index
- * exists.
+ * Reads the index of the log at path. The index must have the drawing `wanted`, or, if wanted is NULL, an inferred
+ * drawing. Returns false if no valid index exists.
  */
 bool index_read(const char *path, const log_file *file, const drawing *wanted, index_found *found);
 
-/* The part of an index that has been compared with its checksums. Initially all zero. */
+/* The position up to which an index has been compared with its checksums. Initially all zero. */
 typedef struct index_position {
     uint64_t section, done, hash;
 } index_position;
 
 typedef enum index_state { INDEX_MORE, INDEX_SOUND, INDEX_DAMAGED } index_state;
 
-/* Compares some more bytes of the index file of a store. A store without an index is sound. */
+/* Compares more bytes of a store's index file with their checksums. A store without an index is always valid. */
 index_state index_check(const store *s, index_position *at, uint64_t bytes);
 
-/* Notes in the index that the log is unchanged, so that it need not be compared again. */
+/* Records in the index that the log is unchanged, so that it need not be compared again. */
 void index_confirm(const store *s, const char *path, const log_file *file);
 
 /*
- * Writes the index; p holds the fingerprints of the log up to at. Returns false without a message on failure, or if
- * *stopping becomes true.
+ * Writes the index. p contains the fingerprints of the log up to offset `at`. On failure, or if *stopping becomes true,
+ * returns false without a message.
  */
 bool index_write(const store *s, const drawing *d, bool inferred, const char *path, const log_file *file, uint64_t at,
                  const prints *p, const atomic_bool *stopping);
 
-/* Removes the index from both places. */
+/* Removes the index from both directories. */
 void index_remove(const char *path);
 
 #endif

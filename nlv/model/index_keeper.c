@@ -3,10 +3,10 @@
 #include "model/index_keeper.h"
 
 enum {
-    VERIFIED_AT_ONCE = 256 << 20,  /* bytes of an index that is verified before the first picture */
-    VERIFIED_EACH_TIME = 16 << 20, /* bytes of the index at each call */
-    VERIFIED_PIECES = 16,          /* of the log at each call */
-    VERIFY_AFTER_MS = 1000,        /* the first picture has the disk for itself */
+    VERIFIED_AT_ONCE = 256 << 20,  /* maximum bytes of an index that is verified before the first picture */
+    VERIFIED_EACH_TIME = 16 << 20, /* bytes of the index that are verified per call */
+    VERIFIED_PIECES = 16,          /* pieces of the log that are verified per call */
+    VERIFY_AFTER_MS = 1000,        /* delay, so that the first picture has the disk to itself */
     BYTES_MIN_DEFAULT = 64 << 20,  /* reading a smaller text log again is as fast */
     BLOCKS_ARE_DENSER = 8,         /* text has at least 8 times as many bytes as blocks */
     GROWTH_SHARE = 8,              /* the index is written again if the log has grown by 1/8 */
@@ -16,11 +16,11 @@ struct index_keeper {
     uint64_t bytes_min;
     bool is_tried, is_written, is_settled;
     enum { VERIFY_NOTHING, VERIFY_INDEX, VERIFY_LOG } verifying;
-    index_position position; /* in the index */
-    size_t pieces;           /* of the log that were verified */
+    index_position position; /* position of verification in the index */
+    size_t pieces;           /* number of verified pieces of the log */
     bool is_sure;            /* the log is unchanged since the index was written */
     gint64 opened_us;
-    uint64_t indexed; /* bytes of the log that the index knows */
+    uint64_t indexed; /* number of bytes of the log that the index covers */
 };
 
 index_keeper *index_keeper_new(uint64_t bytes_min)
@@ -130,7 +130,7 @@ void index_keeper_write(index_keeper *k, const store *s, const drawing *d, bool 
     k->is_settled = true;
     if (k->is_written && log->at - k->indexed < growth_min)
         return;
-    k->is_written = true; /* or cannot be written */
+    k->is_written = true; /* also on failure, so that nlv does not try again */
     k->indexed = log->at;
     if (prints_complete(&log->prints, source_file(log)->fd))
         index_write(s, d, is_inferred, log->path, source_file(log), log->at, &log->prints, stopping);

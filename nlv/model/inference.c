@@ -8,16 +8,16 @@
 #include <string.h>
 
 enum {
-    SAMPLE_START = 4 << 20, /* bytes at the start of the logs */
+    SAMPLE_START = 4 << 20, /* maximum bytes at the start of the logs */
     SAMPLE_ELSEWHERE = 512 << 10,
     GROWTH = 4, /* infer again if the logs have grown by this factor */
 };
 
 struct inference {
-    drawing *given; /* NULL: it is inferred */
+    drawing *given; /* NULL: the drawing is inferred */
     drawing *extra; /* NULL: no additional loadlines */
     bool is_prepared;
-    uint64_t bytes; /* of the logs at the last inference */
+    uint64_t bytes; /* bytes of the logs at the last inference */
     char *text;     /* the inferred drawing; NULL: none */
 };
 
@@ -88,7 +88,7 @@ static bool draws_field(const drawing *d, const drawing_loadline *l)
     return false;
 }
 
-/* Adds the additional loadlines to d. Returns d. */
+/* Adds the additional loadlines to d, and returns d. */
 static drawing *with_extra(const inference *f, drawing *d)
 {
     for (guint i = 0; f->extra != NULL && i < f->extra->loadlines->len; i++) {
@@ -109,7 +109,7 @@ drawing *inference_first_drawing(const inference *f)
     return f->given != NULL ? with_extra(f, drawing_copy(f->given)) : drawing_new();
 }
 
-/* Returns the text of the given drawing, which is drawn until an order was learned. */
+/* Returns the text of the given drawing, which nlv uses until it has learned an order. */
 static char *first_text(const inference *f)
 {
     drawing *first = inference_first_drawing(f);
@@ -160,7 +160,10 @@ static void sample_file(const log_file *f, sampling *s, size_t share)
     log_file_sample(f, size - SAMPLE_ELSEWHERE, SAMPLE_ELSEWHERE, sample_record, s);
 }
 
-/* Samples the start of every log and a part of its middle and end; of a log of many files, the first and the last. */
+/*
+ * Samples the start of each log, and a part of its middle and end. If a log has many files, samples the first and the
+ * last file.
+ */
 static void take_samples(const GPtrArray *sources, sampling *s)
 {
     size_t share = s->trace != NULL ? SAMPLE_START / MAX(sources->len, 1) : SAMPLE_ELSEWHERE / 8;

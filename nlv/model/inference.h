@@ -1,6 +1,6 @@
 /*
- * The drawing: a given one, or one that is inferred from samples of the logs, with additional loadlines. The module
- * owns these drawings and knows how much of the logs the inference has seen. Caller: the loader.
+ * The drawing, which is either supplied or inferred from samples of the logs, plus additional loadlines. The module
+ * owns these drawings and records how much of the logs it has sampled. Caller: the loader.
  */
 #ifndef NLV_INFERENCE_H
 #define NLV_INFERENCE_H
@@ -10,25 +10,31 @@
 
 typedef struct inference inference;
 
-/* Copies given, the drawing; NULL: the module infers it. */
+/* Copies `given`, the supplied drawing. If it is NULL, the module infers the drawing. */
 inference *inference_new(const drawing *given);
 void inference_free(inference *f);
 
-/* Changes the drawing to d, which the module then owns; NULL: the module infers it. */
+/* Changes the drawing to d, and takes ownership of it. If d is NULL, the module infers the drawing. */
 void inference_set_given(inference *f, drawing *d);
 
-/* Replaces the additional loadlines by extra, which the module then owns. The inference ignores its quiet events. */
+/*
+ * Replaces the additional loadlines by extra, and takes ownership of it. The inference ignores the quiet events of
+ * extra.
+ */
 void inference_set_extra(inference *f, drawing *extra);
 
 bool inference_is_active(const inference *f);
 
-/* Returns the given drawing, or an empty one, with the additional loadlines. The caller frees it. */
+/* Returns the supplied drawing, or an empty drawing, with the additional loadlines. The caller frees it. */
 drawing *inference_first_drawing(const inference *f);
 
-/* The drawing is known from an index, which covers some bytes of the logs, or from an earlier reading (0). */
+/*
+ * Call it when the drawing is known, either from an index that covers `bytes` bytes of the logs, or from an earlier
+ * reading of the logs (bytes is 0).
+ */
 void inference_settle(inference *f, uint64_t bytes);
 
-/* The logs and their samples are read again. */
+/* Call it before the logs are read again. New samples are then taken. */
 void inference_restart(inference *f);
 
 typedef struct time_range {
@@ -37,9 +43,9 @@ typedef struct time_range {
 } time_range;
 
 /*
- * Takes samples of the logs (source *) if these have grown enough since the last time. Sets *range to the times of the
- * samples. Returns whether it took any; *d is then the inferred drawing, which the caller frees, or NULL if it has not
- * changed.
+ * Samples the logs (source *) if they have grown enough since the last time. Returns whether it took samples. If so,
+ * sets *range to the times of the samples, and *d to the inferred drawing, or to NULL if the drawing has not changed.
+ * The caller frees *d.
  */
 bool inference_sample(inference *f, const GPtrArray *sources, time_range *range, drawing **d);
 

@@ -7,8 +7,8 @@
 #include <string.h>
 
 enum {
-    SNAP = 8,        /* nodes; the ends of longer ranges move to those of nodes */
-    OF_A_COLUMN = 4, /* nodes; columns with more begin and end with a node */
+    SNAP = 8,        /* in nodes; the ends of longer ranges are rounded to nodes */
+    OF_A_COLUMN = 4, /* in nodes; the ends of wider columns are rounded to nodes */
     GROWTH = 8,      /* factor by which a list's first block grows, from LIST_NODE to LIST_BLOCK entries */
 };
 
@@ -73,7 +73,7 @@ static void add_to_node(list_node *n, uint32_t record, float measure, uint16_t a
 
 static void own_block(list_block *b);
 
-/* Returns the entries that fit into the memory of a block with count entries. */
+/* Returns the number of entries that fit into the memory of a block with count entries. */
 static size_t capacity_for(size_t block, size_t count)
 {
     size_t capacity = LIST_BLOCK;
@@ -148,7 +148,7 @@ static void join_node(list_node *to, const list_node *from)
     }
 }
 
-/* Copies a block of a mapped index, so that it can be changed. */
+/* Copies a block of a mapped index so that it can be changed. */
 static void own_block(list_block *b)
 {
     if (!b->borrowed)
@@ -218,7 +218,7 @@ static size_t nodes_of(size_t entries)
     return (entries + LIST_NODE - 1) / LIST_NODE;
 }
 
-/* As lower_bound, for a block's nodes by their first records. */
+/* Like lower_bound, but searches a block's nodes by their first records. */
 static size_t lower_node(const list_block *b, size_t low, size_t high, uint32_t record)
 {
     while (low < high) {
@@ -267,7 +267,7 @@ size_t list_find_near(const list *l, uint32_t record, size_t from, size_t grain)
         return list_find(l, record, from);
     if (from >= l->count)
         return l->count;
-    size_t next = lower_bound(l->first, block, blocks, record); /* all blocks before it begin before record */
+    size_t next = lower_bound(l->first, block, blocks, record); /* all blocks before block `next` begin before record */
     size_t found = next > block ? (next - 1) * LIST_BLOCK : 0;
     if (grain == LIST_NODE && next > block) {
         size_t last = next - 1, size = MIN(l->count - last * LIST_BLOCK, LIST_BLOCK);
@@ -275,7 +275,7 @@ size_t list_find_near(const list *l, uint32_t record, size_t from, size_t grain)
         low = lower_node(&l->blocks[last], low, nodes_of(size), record);
         found = last * LIST_BLOCK + (low > 0 ? low - 1 : 0) * LIST_NODE;
     }
-    /* with few entries, moving to a node would move too far */
+    /* with few entries, rounding to a node would change the place too much */
     return found >= from + grain ? found : list_find(l, record, from);
 }
 

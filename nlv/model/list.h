@@ -1,11 +1,11 @@
 /*
  * Records of one kind in order of time: the ends of one segment of lifelines, the values of one loadline on one host,
- * or one kind of point. A list has levels of detail: a node for every 64 entries and one for every 4,096 hold the
- * minimum and maximum measure (a duration, a value), their places, and the prevailing colour. A pixel that shows a
- * million entries needs a few nodes and no entry, neither in memory nor on the disk.
+ * or one kind of point. A list has levels of detail. A node for every 64 entries, and another for every 4,096 entries,
+ * contain the minimum and maximum measure (a duration or a value), their places, and the prevailing colour. A pixel
+ * that shows a million entries needs a few nodes and no entry, neither in memory nor on the disk.
  *
- * An entry takes 4 bytes, or 8 with a value, and half a byte for the levels. No locks: the owner of the store has
- * them.
+ * An entry takes 4 bytes, or 8 with a value, and half a byte for the levels. The list has no locks; the owner of the
+ * store locks it.
  */
 #ifndef NLV_LIST_H
 #define NLV_LIST_H
@@ -17,10 +17,10 @@
 
 enum { LIST_NODE = 64, LIST_BLOCK = 4096, LIST_NODES = LIST_BLOCK / LIST_NODE };
 
-/* Colours in nodes besides the names of names.h. */
+/* Special colours of nodes. The other colours are numbers of names (names.h). */
 enum { LIST_COLOR_MIXED = 0xfffc /* no colour prevails */, LIST_COLOR_UNKNOWN = 0xfffd /* not determined yet */ };
 
-/* Facts about some entries. Places count from the start of their block. */
+/* A summary of several entries. Places are relative to the start of the block. */
 typedef struct list_node {
     float min, max, sum;
     float sample;   /* the measure of the first entry */
@@ -38,14 +38,14 @@ typedef struct list_block {
 
 typedef struct list {
     list_block *blocks;
-    list_node *tops; /* of each block */
+    list_node *tops; /* one node per block */
     uint32_t *first; /* the first record of each block, adjacent for searching */
-    size_t count;    /* of entries, with the dropped ones */
+    size_t count;    /* number of entries, including the dropped entries */
     size_t start;    /* the first entry that was not dropped */
-    size_t capacity; /* of blocks */
+    size_t capacity; /* capacity of blocks */
     size_t colored;  /* the entries before it have nodes with colours */
     bool has_values; /* the list keeps the measures */
-    float max;       /* see list_max */
+    float max;       /* maximum measure (list_max) */
 } list;
 
 /* Computes the measure of an entry from the store, for lists without values. */
@@ -53,16 +53,16 @@ typedef float list_measure(const void *user, uint32_t record);
 
 void list_free(list *l); /* frees the members, not the list */
 
-/* Returns the bytes of memory of a list, without the parts that are mapped. */
+/* Returns the memory of a list in bytes, without the mapped parts. */
 size_t list_memory(const list *l);
 
-/* Adds an entry. Its record is not before the last one. */
+/* Adds an entry. Its record must not be before that of the last entry. */
 void list_append(list *l, uint32_t record, float measure);
 
-/* Keeps the first count entries. measure is for lists without values. */
+/* Removes all entries except the first count entries. Lists without values need measure. */
 void list_truncate(list *l, size_t count, list_measure *measure, const void *user);
 
-/* Forgets the entries before a record. The others keep their places. */
+/* Drops the entries before a record. The other entries keep their places. */
 void list_drop(list *l, uint32_t record);
 
 static inline uint32_t list_at(const list *l, size_t i)
@@ -76,14 +76,14 @@ static inline float list_value(const list *l, size_t i)
 }
 
 /*
- * Returns the place of the first entry at or after record, searched from index from, which is at or after start; count
- * if none exists.
+ * Returns the place of the first entry at or after record, or count if there is none. The search begins at place
+ * `from`, which must not be before start.
  */
 size_t list_find(const list *l, uint32_t record, size_t from);
 
 /*
- * Returns the precision of the places of columns that a number of entries and columns needs: 1, LIST_NODE or LIST_BLOCK
- * entries, which is at most a quarter of a column.
+ * Returns the precision with which to find the limits of columns: 1, LIST_NODE or LIST_BLOCK entries. The precision is
+ * at most a quarter of a column, or 1 entry.
  */
 size_t list_grain(size_t entries, size_t columns);
 
@@ -97,25 +97,25 @@ static inline const list_node *list_node_of(const list *l, size_t i, size_t grai
                                : &l->blocks[i / LIST_BLOCK].nodes[i % LIST_BLOCK / LIST_NODE];
 }
 
-/* The colour of an entry, as the number of a name. */
+/* Returns the colour of an entry as the number of a name. */
 typedef uint16_t list_color(const void *user, uint32_t record);
 
-/* Sets the colours of all nodes (anew), or of those with new entries. */
+/* Sets the colours of all nodes if anew is true, otherwise only of nodes with new entries. */
 void list_color_nodes(list *l, bool anew, list_color *color, const void *user);
 
-/* The extremes of about the entries [from, to), which are not empty. */
+/* The extremes of approximately the entries [from, to). The range is not empty. */
 typedef struct list_extremes {
     size_t min_at, max_at;
     float min, max;
-    double sum; /* of all measures, and their count */
+    double sum; /* sum and number of all measures */
     size_t count;
-    uint16_t max_color; /* of the entry with the maximum, or LIST_COLOR_UNKNOWN */
+    uint16_t max_color; /* colour of the entry with the maximum, or LIST_COLOR_UNKNOWN */
 } list_extremes;
 
-/* Finds the extremes. The ends of wide ranges move to the nearest ends of nodes. */
+/* Finds the extremes. Rounds the ends of wide ranges to the nearest node. */
 list_extremes list_find_extremes(const list *l, size_t from, size_t to, list_measure *measure, const void *user);
 
-/* Returns about the maximum measure of all entries, including removed ones; -INFINITY if none exist. */
+/* Returns the approximate maximum measure of all entries, including dropped entries; -INFINITY if there are none. */
 static inline float list_max(const list *l)
 {
     return l->count > 0 ? l->max : -INFINITY;

@@ -21,7 +21,7 @@ enum { WAIT_MS = 20, LIVE_MEMORY_MAX = 1 << 30 };
 struct loader {
     model *model;
     program_reading *reading;
-    pthread_mutex_t lock; /* of fresh */
+    pthread_mutex_t lock; /* protects fresh */
     GPtrArray *fresh;     /* source: added, and not read yet */
     GPtrArray *sources;   /* source */
     inference *inference;
@@ -29,8 +29,8 @@ struct loader {
     full_store *full;
     model_options options;
     size_t memory_max; /* bytes */
-    bool is_live;      /* a source goes on, and is no file */
-    bool is_full;      /* the memory limit is reached, and nothing more can be forgotten: reading has ended */
+    bool is_live;      /* a source continues to deliver records and is not a file */
+    bool is_full;      /* the memory limit is reached, and no more records can be dropped: reading has ended */
     bool has_told_missing, is_checked;
     bool is_unsettled;
     pthread_t thread;
@@ -122,7 +122,7 @@ static void loader_changed(loader *l)
     model_changed(l->model, false);
 }
 
-/* The only log, if its store is worth an index; otherwise NULL. */
+/* Returns the only log if it is large enough for an index; otherwise NULL. */
 static source *indexed_source(const loader *l)
 {
     if (has_filter(l) || model_clocks(l->model) != NULL || l->options.no_index || l->is_full ||
@@ -148,7 +148,10 @@ static void set_full(loader *l, bool is_full)
     model_set_limit(l->model, l->memory_max, l->is_live, is_full);
 }
 
-/* Reads all logs again, for a drawing that is taken over. tries: an index may be used. */
+/*
+ * Starts to read all logs again, for a drawing that the function takes ownership of. If tries is true, an index may be
+ * used.
+ */
 static void read_again(loader *l, drawing *d, colors_mode mode, bool tries)
 {
     store *fresh = loader_new_store(d, inference_is_active(l->inference));
@@ -174,7 +177,7 @@ static size_t memory_besides_store(const loader *l)
     return sum;
 }
 
-/* Frees the bytes of forgotten records, in files that are the program's own. */
+/* Frees the bytes of dropped records in spills. */
 static void forget_bytes(loader *l)
 {
     const store *s = model_own_store(l->model);
@@ -186,7 +189,10 @@ static void forget_bytes(loader *l)
     log_file_forget(g_ptr_array_index(model_files(l->model), file), first_left);
 }
 
-/* Forgets the full store, and then the oldest records, until the memory limit holds. The model is locked. */
+/*
+ * Drops the full store, and then the oldest records, until the memory is within its limit. The caller holds the model's
+ * lock.
+ */
 static void keep_within_memory(loader *l)
 {
     store *s = model_own_store(l->model);
@@ -262,7 +268,7 @@ static extractor *new_extractor(const loader *l)
     return x;
 }
 
-/* Finds the next blocks of a log of blocks. */
+/* Finds the next blocks of a binary log. */
 static void cut_blocks(loader *l, source *s)
 {
     GArray *found = g_array_new(FALSE, FALSE, sizeof(log_block));
@@ -297,7 +303,7 @@ static void scan_source(loader *l, source *s)
     }
 }
 
-/* Takes the records of a feed, or those of a last line without newline. */
+/* Adds the records of a feed, or of a last line without a newline. */
 static void take_directly(loader *l, source *s, void (*take)(source *s, batch *rows, extractor *x))
 {
     extractor *x = new_extractor(l);
@@ -348,7 +354,7 @@ static bool is_empty_file(const source *s)
            status.st_size == 0;
 }
 
-/* Reports what is odd about the logs, once they were read for the first time. */
+/* Reports anomalies of the logs after they have been read for the first time. */
 static void check_logs(loader *l)
 {
     if (l->is_checked || l->sources->len == 0 || has_filter(l))
@@ -383,7 +389,7 @@ static bool has_read_all(const loader *l)
     return l->sources->len > 0 && !l->is_full;
 }
 
-/* Keeps the store of all records, if there is memory for another store beside it. */
+/* Keeps the store of all records if there is enough memory for another store. */
 static void keep_full(loader *l)
 {
     store *s = model_own_store(l->model);
@@ -394,7 +400,7 @@ static void keep_full(loader *l)
         full_store_keep(l->full, s, l->sources);
 }
 
-/* Shows the current filter without reading the logs, if the full store allows that. */
+/* Applies the current filter without reading the logs, if the full store is sufficient. Returns whether it did. */
 static bool show_from_full(loader *l)
 {
     const nl_filter *filter = model_current_filter(l->model);
@@ -415,7 +421,7 @@ static bool show_from_full(loader *l)
     return true;
 }
 
-/* Reads the logs again for the current filter. The full store stays. */
+/* Starts to read the logs again for the current filter. Keeps the full store. */
 static void read_for_filter(loader *l)
 {
     drawing *d = drawing_copy(model_drawing(l->model));
@@ -453,7 +459,7 @@ static void take_over_drawing(loader *l, const model_request *r)
     read_again(l, inference_first_drawing(l->inference), COLORS_ANEW, !has_filter(l));
 }
 
-/* Times are corrected, or no longer: returns whether the logs are read again. */
+/* Begins or ends the correction of times. Returns whether the logs will be read again. */
 static bool take_over_clocks(loader *l, bool correct)
 {
     model *m = l->model;
@@ -468,7 +474,10 @@ static bool take_over_clocks(loader *l, bool correct)
     return true;
 }
 
-/* Takes requests of other threads; those for clocks only once all was read. Returns whether something else is shown. */
+/*
+ * Carries out the requests of other threads. Requests to correct clocks are included only if clocks is true. Returns
+ * whether the displayed records or drawing change.
+ */
 static bool take_over_requests(loader *l, bool clocks)
 {
     model_request r = model_take_request(l->model, clocks && l->sources->len > 0);
@@ -481,7 +490,7 @@ static bool take_over_requests(loader *l, bool clocks)
     return r.has_filter || r.has_drawing || r.has_extra || is_corrected;
 }
 
-/* Infers what to draw, if there is enough more of the logs. Returns whether the logs are read again. */
+/* Infers the drawing again if the logs have grown enough. Returns whether the logs will be read again. */
 static bool infer(loader *l)
 {
     time_range range = {0};
@@ -519,11 +528,14 @@ static void try_index(loader *l)
     loader_changed(l);
 }
 
-/* Verifies more of the index that was opened. Returns whether to call it again, or to read the log again. */
+/*
+ * Verifies more of the open index. Returns whether there is more work: to call the function again, or to read the log
+ * again.
+ */
 static bool verify_index(loader *l)
 {
     source *s = index_keeper_is_verifying(l->keeper) ? indexed_source(l) : NULL;
-    if (s == NULL) /* with a filter, it waits */
+    if (s == NULL) /* while a filter is active, verification waits */
         return false;
     index_verdict verdict = index_keeper_verify(l->keeper, model_own_store(l->model), s, l->is_started);
     if (verdict == INDEX_KEEPER_DONE || verdict == INDEX_KEEPER_MORE)
@@ -550,7 +562,7 @@ static void write_index(loader *l)
 
 /* ---- the loop ---- */
 
-/* Reads some of one source. Returns whether there was anything. */
+/* Reads a part of one source. Returns whether there was anything to read. */
 static bool read_source(loader *l, source *s, source_state state)
 {
     if (state == SOURCE_MORE)
@@ -568,7 +580,10 @@ static bool read_source(loader *l, source *s, source_state state)
     return state == SOURCE_MORE || state == SOURCE_FED || state == SOURCE_LAST;
 }
 
-/* Reads some of every source. Returns whether there was anything; *ended is whether nothing more will come. */
+/*
+ * Reads a part of every source. Returns whether there was anything to read. Sets *ended to whether no more records will
+ * arrive.
+ */
 static bool read_on(loader *l, bool *ended)
 {
     bool any = false;
@@ -593,7 +608,7 @@ static bool read_on(loader *l, bool *ended)
     return any;
 }
 
-/* Nothing more to read for the moment: puts late records in place and completes colours. */
+/* Call it when there is nothing to read for the moment. Inserts late records and completes colours. */
 static void settle(loader *l)
 {
     model *m = l->model;
@@ -602,10 +617,10 @@ static void settle(loader *l)
     model_lock(m);
     store_settle(model_own_store(m));
     model_unlock(m);
-    store_color_objects(model_own_store(m)); /* takes long, and drawing may go on meanwhile */
+    store_color_objects(model_own_store(m)); /* this takes long, and drawing may continue meanwhile */
     model_lock(m);
     model_add_found_points(m);
-    /* Names that were seen in another order before there was a filter keep their colours. */
+    /* Keep the colours of names that were read in another order before a filter was set. */
     bool is_first = !index_keeper_has_written(l->keeper) && !has_filter(l) && full_store_get(l->full) == NULL;
     model_assign_colors(m, is_first ? COLORS_ANEW : COLORS_MORE, false);
     char *missing = l->has_told_missing ? NULL : model_missing(m);
@@ -625,7 +640,7 @@ void loader_load(loader *l)
         if (!any && !ended)
             g_usleep(1000);
         while (ended && verify_index(l))
-            ended = index_keeper_is_verifying(l->keeper); /* otherwise the log is read again */
+            ended = index_keeper_is_verifying(l->keeper); /* if the index is not valid, the log must be read again */
         ended = ended && !take_over_requests(l, true);
     }
     settle(l);

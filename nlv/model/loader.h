@@ -1,6 +1,6 @@
 /*
  * The loader: reads logs into the model's store. It owns the sources, their drawing, their index, the memory limit and
- * the thread that reads. Caller: the model.
+ * the reading thread. Caller: the model.
  */
 #ifndef NLV_LOADER_H
 #define NLV_LOADER_H
@@ -9,13 +9,13 @@
 
 typedef struct loader loader;
 
-/* Copies given, the drawing; NULL: the loader infers it. */
+/* Copies `given`, the supplied drawing. If it is NULL, the loader infers the drawing. */
 loader *loader_new(model *m, const drawing *given, program_reading *reading);
 void loader_free(loader *l);
 
 void loader_set_options(loader *l, const model_options *options);
 
-/* Adds a source, which the loader then owns. Any thread. */
+/* Adds a source, and takes ownership of it. Any thread may call it. */
 void loader_add_source(loader *l, source *s);
 
 program_reading *loader_reading(const loader *l);
@@ -23,7 +23,7 @@ program_reading *loader_reading(const loader *l);
 /* Reads all logs to their ends. */
 void loader_load(loader *l);
 
-/* Begins to read in a thread of its own. */
+/* Begins to read in a separate thread. */
 void loader_start(loader *l);
 
 /* Returns an empty store for a drawing. */
