@@ -13,9 +13,10 @@ enum {
 };
 
 typedef struct gathering {
-    GHashTable *events; /* from the name to a table of fields, which maps the field's name to 2 if all its values were
-                           numbers, otherwise to 1 */
-    size_t fields;      /* number of fields in all tables */
+    /* Maps an event to a table of its fields, which maps a field to 2 if all its values were numbers, and to 1
+     * otherwise. */
+    GHashTable *events;
+    size_t fields; /* number of fields in all tables */
 } gathering;
 
 static char *catalog_copy(nl_string text)

@@ -20,10 +20,10 @@ enum {
     LINE_SIZE_MAX = 2 << 20,
     PIECE_SIZE = 1 << 20,
     SAMPLE_PIECE_SIZE = 64 << 10,
-    TEXT_RECORD_SIZE = 128,        /* bytes of a usual line */
-    SAMPLE_EXPANSION_MAX = 8,      /* bytes of a sample's records in memory, per requested byte */
+    TEXT_RECORD_SIZE = 128,        /* typical size of a line in bytes */
+    SAMPLE_EXPANSION_MAX = 8,      /* maximum bytes of a sample in memory per requested byte */
     OPEN_BLOCKS = 16,              /* a collector's log has interleaved blocks of many producers */
-    OPEN_BLOCK_SIZE_MAX = 1 << 20, /* bytes of a block that stays open */
+    OPEN_BLOCK_SIZE_MAX = 1 << 20, /* maximum size in bytes of a block that stays open */
 };
 
 ssize_t log_file_read_at(int fd, char *to, size_t size, uint64_t offset)
@@ -60,7 +60,7 @@ static nl_format detect_text(const char *data, size_t size, nl_fraction fraction
     return format;
 }
 
-/* Sets the format by the first bytes. complete: there are no further bytes. */
+/* Detects the format from the first bytes. complete means that there are no further bytes. */
 static void detect_format(log_file *f, bool complete)
 {
     char *start = g_malloc(DETECT_SIZE);
@@ -143,7 +143,7 @@ void log_file_complete(log_file *f)
 void log_file_forget(log_file *f, uint64_t position)
 {
     uint64_t offset = position;
-    if (!f->is_spill) /* another filter may read the file again from its start */
+    if (!f->is_spill) /* do not free the bytes of a log; nlv may read it again for another filter */
         return;
     if (f->format == NL_FORMAT_NLB) {
         while (f->first_block < f->blocks->len) {
@@ -168,7 +168,7 @@ uint64_t log_file_size(const log_file *f)
     return fstat(f->fd, &status) == 0 && status.st_size > 0 ? (uint64_t)status.st_size : 0;
 }
 
-/* Returns a decoder for bytes that were read before; it reports nothing. */
+/* Returns a decoder for bytes that were read before. The decoder reports nothing. */
 static nl_decoder *log_file_decoder(const log_file *f)
 {
     return nl_decoder_new(&(nl_decoder_options){.format = f->format == NL_FORMAT_NLB ? NL_FORMAT_UNKNOWN : f->format,
@@ -208,7 +208,7 @@ guint log_file_find_block(const log_file *f, uint64_t offset)
     return low;
 }
 
-/* Returns the block of a position; NULL if none exists. */
+/* Returns the block that contains a position, or NULL. */
 static const log_block *block_of_position(const log_file *f, uint64_t position)
 {
     guint low = f->first_block, high = f->blocks->len;
@@ -225,7 +225,7 @@ static const log_block *block_of_position(const log_file *f, uint64_t position)
     return &g_array_index(f->blocks, log_block, low);
 }
 
-/* Returns the next record of a decoder that was fed all bytes; the last line may have no newline. */
+/* Returns the next record of a decoder that has all bytes. The last line need not end with a newline. */
 static bool next_of_all(nl_decoder *decoder, const nl_record **record)
 {
     nl_status status = nl_decoder_next(decoder, record);
@@ -291,8 +291,9 @@ static bool begin_block(const log_file *f, const log_block *b, open_block *o)
     return true;
 }
 
-/* Returns the open block for a position, or opens the block in place of the one that has been unused for the longest
- * time. */
+/*
+ * Returns the open block for a position. If the block is not open, opens it in place of the least recently used block.
+ */
 static open_block *open_block_for(log_file *f, const log_block *b, uint64_t position)
 {
     if (f->open_blocks == NULL)
@@ -345,7 +346,7 @@ void log_file_free(log_file *f)
 
 /* ---- records ---- */
 
-/* Calls take for the records in data, at most max of them. */
+/* Calls take for at most max records in data. */
 static bool log_file_decode(const log_file *f, const char *data, size_t size, size_t max, log_file_take *take,
                             void *user)
 {
@@ -446,7 +447,10 @@ void log_file_each(const log_file *f, log_file_take *take, bool (*go_on)(void *u
     (f->format == NL_FORMAT_NLB ? each_in_blocks : each_in_text)(f, take, go_on, user);
 }
 
-/* Returns about the size of a record in memory. A small block may hold records with many fields or long strings. */
+/*
+ * Returns the approximate size of a record in memory. Even a small block may contain records with many fields or long
+ * strings.
+ */
 static size_t record_size(const nl_record *record)
 {
     size_t size = TEXT_RECORD_SIZE;
@@ -455,7 +459,7 @@ static size_t record_size(const nl_record *record)
     return size;
 }
 
-/* The decoder finds the first whole block. */
+/* Samples blocks. The decoder finds the first complete block after the offset. */
 static void sample_blocks(const log_file *f, uint64_t offset, size_t size, log_file_take *take, void *user)
 {
     size_t count = size / TEXT_RECORD_SIZE, left = SAMPLE_EXPANSION_MAX * size;

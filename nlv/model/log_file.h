@@ -1,11 +1,11 @@
 /*
- * A file of records: a log in text or blocks, or a spill. A spill is a temporary file with the bytes of a source that
- * cannot be read twice (a pipe, a collector, a compressed file).
+ * A file with records: a log that consists of text or blocks, or a spill. A spill is a temporary file with the bytes of
+ * a source that cannot be read twice (a pipe, a collector or a compressed file).
  *
- * A record is found again by its position: in text, the offset of its line; in blocks, its number counted over all
- * blocks of the file, which a table maps to blocks.
+ * The position of a record identifies it in the file. In text, the position is the offset of the record's line. In
+ * blocks, it is the record's number, counted over all blocks of the file, and a table maps numbers to blocks.
  *
- * The loader's thread changes a file. Other threads use it while the model is locked.
+ * Only the loader's thread changes a log_file. Other threads use it while they hold the model's lock.
  */
 #ifndef NLV_LOG_FILE_H
 #define NLV_LOG_FILE_H
@@ -22,31 +22,31 @@
 
 /* A block of the binary format, or a stretch of text between blocks. */
 typedef struct log_block {
-    uint64_t offset; /* in the file */
-    uint64_t first;  /* position of its first record that counts */
+    uint64_t offset; /* offset in the file */
+    uint64_t first;  /* position of the first record that was not skipped */
     uint32_t size;   /* bytes */
-    uint32_t skip;   /* records at its start that were read before, and do not count */
-    uint32_t count;  /* records that count */
+    uint32_t skip;   /* number of records at its start that were read before */
+    uint32_t count;  /* number of the other records */
 } log_block;
 
 typedef struct log_file {
     int fd;
     nl_format format; /* a text format; NLB: blocks, maybe with text between them; UNKNOWN: too few bytes so far */
     nl_fraction fraction;
-    unsigned number; /* in the places of records (batch.h) */
+    unsigned number; /* file number in the places of records (batch.h) */
     bool is_numbered;
     bool is_spill;
     uint64_t size;      /* bytes of a spill */
     uint64_t forgotten; /* bytes at the start of a spill that were freed */
     uint64_t scanned;   /* bytes from the start whose records are in the store */
-    GArray *blocks;     /* log_block, by offset */
-    guint first_block;  /* those before it are forgotten */
+    GArray *blocks;     /* log_block, in order of offset */
+    guint first_block;  /* index of the first block that was not dropped */
     struct log_file_open_block *open_blocks;
-    uint64_t uses; /* of open blocks so far */
+    uint64_t uses; /* number of uses of open blocks so far */
 } log_file;
 
 /*
- * Opens a log. Returns NULL if path is not a regular file, is compressed as a whole, or has too few bytes to tell its
+ * Opens a log. Returns NULL if path is not a regular file, is compressed as a whole, or is too short to detect its
  * format.
  */
 log_file *log_file_open(const char *path, const program_reading *reading);
@@ -61,12 +61,12 @@ void log_file_free(log_file *f);
 ssize_t log_file_read_at(int fd, char *to, size_t size, uint64_t offset);
 
 /*
- * Appends bytes to a spill, and finds its format when there are enough of them. Returns false and sets errno on
+ * Appends bytes to a spill, and detects its format when there are enough bytes. Returns false and sets errno on
  * failure.
  */
 bool log_file_append(log_file *f, const char *data, size_t size);
 
-/* Ends a spill: if its format is still unknown, it is read as blocks. */
+/* Ends a spill. If its format is still unknown, it is read as blocks. */
 void log_file_complete(log_file *f);
 
 /* Frees the disk space of a spill before a position. */
@@ -75,10 +75,10 @@ void log_file_forget(log_file *f, uint64_t position);
 /* Returns the current size in bytes; 0 if it is unknown. */
 uint64_t log_file_size(const log_file *f);
 
-/* Appends blocks to the table; they stay the caller's. */
+/* Appends copies of blocks to the table. */
 void log_file_add_blocks(log_file *f, const GArray *blocks);
 
-/* Returns the first block that ends after an offset; the number of blocks if none exists. */
+/* Returns the index of the first block that ends after an offset, or the number of blocks if there is none. */
 guint log_file_find_block(const log_file *f, uint64_t offset);
 
 /* Returns the number of records in its blocks. */
@@ -89,24 +89,24 @@ typedef void log_file_take(void *user, const nl_record *record);
 typedef void log_block_take(void *user, const nl_record *record, uint64_t position);
 
 /*
- * Decodes a block from its bytes and calls take for the records that count. *decoder is NULL at first; the caller
- * keeps it for further blocks and frees it. Returns false if the block is damaged.
+ * Decodes a block from its bytes, and calls take for the records that were not read before. *decoder must be NULL in
+ * the first call; the caller keeps it for further blocks, and then frees it. Returns false if the block is damaged.
  */
 bool log_block_decode(const log_block *b, const log_file *f, nl_decoder **decoder, const char *bytes,
                       log_block_take *take, void *user);
 
-/* Returns whether the bytes are a block and not a stretch of text. */
+/* Returns whether the bytes are a block, rather than a stretch of text. */
 static inline bool log_block_is_binary(const char *bytes, size_t size)
 {
     return size >= 4 && memcmp(bytes, "NLB1", 4) == 0;
 }
 
-/* Calls take with the record at a position. Returns false if it is no longer there. */
+/* Calls take with the record at a position. Returns false if the record is no longer there. */
 bool log_file_record(log_file *f, uint64_t position, log_file_take *take, void *user);
 
 /*
- * Calls take for all records that were scanned, in their order, until go_on returns false. Calls go_on from time to
- * time with the current offset.
+ * Calls take for all scanned records in file order, until go_on returns false. Calls go_on from time to time with the
+ * current offset.
  */
 void log_file_each(const log_file *f, log_file_take *take, bool (*go_on)(void *user, uint64_t offset), void *user);
 

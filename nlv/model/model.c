@@ -15,22 +15,22 @@
 enum { COLORS_EVERY_MS = 200 };
 
 struct model {
-    pthread_mutex_t turn; /* held by the thread that waits for the lock, so that drawing does not overtake the loader */
-    pthread_mutex_t lock; /* of the members below, except the atomic ones and the loader */
+    pthread_mutex_t turn; /* held by the thread that waits for the lock, so that threads get it in turn */
+    pthread_mutex_t lock; /* protects the members below, except the atomic ones and the loader */
     store *store;
     drawing *drawing;
     colors *colors;
     gint64 colored_us;
     GString *name;
-    GPtrArray *files;   /* log_file, the sources', by number */
-    GPtrArray *notices; /* char *: not taken yet */
+    GPtrArray *files;   /* log_file of the sources, by number */
+    GPtrArray *notices; /* char *: notices that were not taken yet */
     GHashTable *told;   /* the texts of all notices */
     nl_filter *filter, *next_filter;
     drawing *next_drawing, *next_extra;
     atomic_bool filter_changed, drawing_changed, extra_changed, clocks_changed, corrects_clocks;
     const correction *clocks; /* NULL: times are as they were logged */
-    GPtrArray *corrections;   /* all corrections so far: searches may still use former ones */
-    time_range expected;      /* of records that were not read yet */
+    GPtrArray *corrections;   /* all corrections so far; searches may still use earlier ones */
+    time_range expected;      /* times of records that were not read yet */
     atomic_size_t memory_max;
     atomic_bool is_limit_silent, is_full;
     atomic_uint generation;
@@ -493,7 +493,7 @@ static void append_fields(void *user, const nl_record *record)
     }
 }
 
-/* Appends the accuracy of the host's clock, as the log tells it. */
+/* Appends the accuracy of the host's clock according to the log. */
 static void append_clock(GString *text, store_clock clock)
 {
     double middle_ns = (clock.low_ns + clock.high_ns) / 2, error_ns = (clock.high_ns - clock.low_ns) / 2;

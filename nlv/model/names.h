@@ -1,8 +1,8 @@
 /*
- * Names of events, hosts and programs as numbers from 0 on. Every name beyond the first NAMES_MAX, and every name that
- * would make the texts longer than NAMES_BYTES_MAX in all, gets the number NAMES_OTHERS.
+ * Maps names of events, hosts and programs to numbers from 0. A name gets the number NAMES_OTHERS if there are already
+ * NAMES_MAX names, or if the total size of the texts would exceed NAMES_BYTES_MAX.
  *
- * Any thread may add and read names; texts never move. A name_cache belongs to one thread.
+ * Any thread may add and read names. The texts do not move. A name_cache belongs to one thread.
  */
 #ifndef NLV_NAMES_H
 #define NLV_NAMES_H
@@ -22,10 +22,10 @@ typedef struct names names;
 names *names_new(void);
 void names_free(names *n);
 
-/* Returns the number of a name, which is added if it is new; NAMES_NONE if there is no string. */
+/* Returns the number of a name, and adds the name if it is new. Returns NAMES_NONE if text is missing. */
 uint16_t names_put(names *n, nl_string text);
 
-/* NAMES_NONE if the name was not added. */
+/* Returns the number of a name, or NAMES_NONE if the name was not added. */
 uint16_t names_find(names *n, const char *text);
 
 /* Returns the text of a name, with blanks in place of NUL bytes; "" for NAMES_NONE. */

@@ -1,5 +1,5 @@
 /*
- * Fingerprints of a log, one for about each megabyte, made while the log is scanned. They tell whether the log has
+ * Fingerprints of a log, one for about each megabyte, made while the log is scanned. They detect whether the log has
  * changed since its index was written. No locks.
  */
 #ifndef NLV_PRINTS_H
@@ -12,7 +12,7 @@
 enum { PRINTS_PIECE = 1 << 20 /* bytes of a piece that is read only for its fingerprint */ };
 
 typedef struct print {
-    uint64_t end, hash; /* of the bytes since the end of the previous piece; hash 0: unknown */
+    uint64_t end, hash; /* end offset, and hash of the bytes since the previous end; 0: unknown */
 } print;
 
 typedef struct prints {
@@ -31,10 +31,13 @@ static inline uint64_t prints_end(const prints *p)
 /* Returns the fingerprint of a piece; never 0. */
 uint64_t prints_hash(const char *data, size_t size);
 
-/* Adds the fingerprint of the bytes [from, to). Known bytes are ignored; small pieces get no fingerprint. */
+/*
+ * Adds the fingerprint of the bytes [from, to). Ignores bytes that are already covered. Small pieces get no
+ * fingerprint.
+ */
 void prints_add(prints *p, uint64_t from, uint64_t to, uint64_t hash);
 
-/* Reads the pieces without fingerprints from the file. Returns false if that fails. */
+/* Reads the pieces without fingerprints from the file, and adds their fingerprints. Returns false on failure. */
 bool prints_complete(prints *p, int fd);
 
 /* Returns whether a piece of the file is unchanged. */

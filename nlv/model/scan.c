@@ -13,13 +13,13 @@
 
 enum {
     PIECE = 1 << 20,
-    BEYOND = 4 << 10,         /* bytes after a piece that are read with it, for the line that ends there */
-    LINE_SIZE_MAX = 16 << 20, /* bytes; the end of a longer line is not searched */
-    ODD_SIZE_MAX = 2 << 20,   /* bytes; a decoder accepts no longer record */
+    BEYOND = 4 << 10,         /* bytes after a piece that are read with it, to get the end of its last line */
+    LINE_SIZE_MAX = 16 << 20, /* in bytes; nlv does not search for the end of a longer line */
+    ODD_SIZE_MAX = 2 << 20,   /* in bytes; decoders accept no longer record */
     THREADS_MAX = 64,
     LINES_AT_ONCE = 1024,
-    RUN_SIZE = 256 << 10, /* bytes of blocks in a piece, */
-    RUN_RECORDS = 4096,   /* and records */
+    RUN_SIZE = 256 << 10, /* bytes of blocks per piece */
+    RUN_RECORDS = 4096,   /* records in blocks per piece */
 };
 
 typedef struct slot {
@@ -33,9 +33,9 @@ typedef struct scan {
     size_t pieces;
     slot *slots; /* a piece uses the slot with its number modulo slot_count */
     size_t slot_count;
-    pthread_mutex_t lock; /* of all members below, and of slot.done */
+    pthread_mutex_t lock; /* protects all members below, and slot.done */
     pthread_cond_t changed;
-    size_t next, taken; /* pieces that were begun; pieces that were passed on */
+    size_t next, taken; /* number of pieces that were begun; number of pieces that were passed on */
     bool stopped;
 } scan;
 
@@ -48,8 +48,8 @@ typedef struct worker {
 } worker;
 
 /*
- * Reads the piece at start, with the byte before it, until the line with its last byte ends. Returns the offset of the
- * first byte; the bytes are in w->bytes.
+ * Reads the piece at start, from the byte before it to the end of the line that contains its last byte. Returns the
+ * offset of the first byte; the bytes are in w->bytes.
  */
 static uint64_t read_piece(worker *w, uint64_t start, uint64_t *piece_end)
 {
@@ -147,7 +147,10 @@ static void scan_text(worker *w, scan_part *p, uint64_t start)
 
 /* ---- blocks ---- */
 
-/* Returns the first block of each piece. Pieces are small enough for many threads and large enough to be worth it. */
+/*
+ * Returns the first block of each piece. Pieces are small enough to occupy many threads, and large enough to keep the
+ * overhead low.
+ */
 static GArray *cut_runs(const scan_job *job)
 {
     GArray *runs = g_array_new(FALSE, FALSE, sizeof(size_t));
@@ -197,7 +200,7 @@ static void scan_run_of_blocks(worker *w, scan_part *p, const log_block *b, cons
     p->end = to;
     if (log_file_read_at(job->file->fd, w->bytes.data, (size_t)(to - start), start) != (ssize_t)(to - start))
         return;                 /* the file was truncated */
-    nl_decoder *decoder = NULL; /* not kept, because it would remember the numbers of all blocks */
+    nl_decoder *decoder = NULL; /* not reused, because a decoder remembers the numbers of all its blocks */
     for (; b < end; b++)
         scan_block(w, p, b, &decoder, w->bytes.data + (b->offset - start));
     nl_decoder_free(decoder);

@@ -1,5 +1,5 @@
 /*
- * Decodes a part of a log into batches, with all processors.
+ * Decodes a part of a log into batches, using all processors.
  *
  * The part is cut into pieces of a megabyte of text or of some blocks. Each thread decodes the records that begin in
  * its piece. The calling thread gets the pieces in order. Files are read with pread and not mapped, because another
@@ -14,35 +14,35 @@
 typedef struct scan_job {
     const log_file *file;
     uint64_t from, to;       /* offsets; from is the start of a line or block */
-    const log_block *blocks; /* the blocks between them, in a log of blocks */
+    const log_block *blocks; /* the blocks between from and to, if the log is binary */
     size_t block_count;
     const spec *spec;
     const nl_filter *filter;  /* NULL: all records */
     const correction *clocks; /* NULL: times as they were logged */
     batch_names names;
-    bool has_prints; /* make fingerprints */
+    bool has_prints; /* compute fingerprints */
 } scan_job;
 
-/* A line that is not plain (line_scanner.h) or a damaged block. The source's decoder reads it later, in order. */
+/* A line that is not plain (line_scanner.h), or a damaged block. The source's decoder decodes both later, in order. */
 typedef struct scan_odd {
-    const log_block *block;              /* NULL: it is a line */
-    uint64_t offset;                     /* in the log */
-    size_t at, size;                     /* in odd_text, with its newline */
-    uint64_t lines_before, bytes_before; /* decoded since the previous odd one, or since the start of the part */
+    const log_block *block;              /* NULL: this is a line */
+    uint64_t offset;                     /* offset in the log */
+    size_t at, size;                     /* place and size in odd_text, including the newline */
+    uint64_t lines_before, bytes_before; /* decoded since the previous scan_odd or the start of the part */
 } scan_odd;
 
 typedef struct scan_part {
-    batch rows; /* of the plain lines */
+    batch rows; /* rows of the plain lines and undamaged blocks */
     nl_buffer odd_text;
     scan_odd *odd;
     size_t odd_count, odd_capacity;
-    uint64_t lines_after, bytes_after; /* decoded after the last odd one */
-    uint64_t from, end;                /* whole lines that were scanned */
-    uint64_t print;                    /* of the bytes [from, end), if requested (prints.h) */
-    bool met_nul; /* text with NUL bytes, which may have blocks; the other members are then undefined */
+    uint64_t lines_after, bytes_after; /* decoded after the last scan_odd */
+    uint64_t from, end;                /* offsets of the whole lines that were scanned */
+    uint64_t print;                    /* fingerprint of the bytes [from, end), if requested (prints.h) */
+    bool met_nul; /* the text has NUL bytes and may contain blocks; the other members are then undefined */
 } scan_part;
 
-/* Takes a part; returns false to end the scan. */
+/* Receives a part. Returns false to end the scan. */
 typedef bool scan_take(void *user, scan_part *part);
 
 /*

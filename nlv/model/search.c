@@ -17,14 +17,14 @@ typedef struct match {
 struct search {
     model *model;
     nl_filter *filter;
-    spec *spec; /* an empty one: only time and place are needed */
+    spec *spec; /* an empty spec, because only time and place are needed */
     batch_names names;
     GArray *jobs; /* scan_job */
     pthread_t thread;
     atomic_bool stopping, done;
     atomic_ullong done_bytes, all_bytes;
-    pthread_mutex_t lock; /* of matches */
-    GArray *matches;      /* match, by time */
+    pthread_mutex_t lock; /* protects matches */
+    GArray *matches;      /* match, in order of time */
     bool sorted;
 };
 
@@ -127,7 +127,7 @@ static gint by_time(gconstpointer a, gconstpointer b)
     return (first->time_ns > second->time_ns) - (first->time_ns < second->time_ns);
 }
 
-/* Returns the record of a match: the one with its time and place. */
+/* Returns the record that has the time and place of a match. */
 static uint32_t record_of(const store *s, const match *m)
 {
     for (uint32_t r = store_find_time(s, m->time_ns); r < s->count && store_time(s, r) == m->time_ns; r++)
@@ -143,7 +143,7 @@ bool search_next(search *s, int64_t time_ns, bool backwards, int64_t *found_ns, 
         g_array_sort(s->matches, by_time);
     s->sorted = true;
     guint low = 0, high = s->matches->len;
-    while (low < high) { /* the first match after the time; backwards: the first that is not before it */
+    while (low < high) { /* find the first match after the time, or, if backwards, at or after it */
         guint middle = low + (high - low) / 2;
         int64_t own = g_array_index(s->matches, match, middle).time_ns;
         if (backwards ? own < time_ns : own <= time_ns)

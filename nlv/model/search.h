@@ -1,6 +1,6 @@
 /*
- * A search for the records that match an expression. A thread of its own reads the logs again. Records that arrive
- * later are not searched.
+ * A search for the records that match an expression. A separate thread reads the logs again. Records that arrive later
+ * are not searched.
  */
 #ifndef NLV_SEARCH_H
 #define NLV_SEARCH_H
@@ -14,16 +14,17 @@ search *search_new(model *m, const char *expression);
 void search_free(search *s);
 
 /*
- * Return whether the search has ended, also because of more than 16 million matches; the share of the logs that was
- * read, 0 to 1; and the number of matches.
+ * Return whether the search has ended, the share of the logs that has been read (0 to 1), and the number of matches. A
+ * search also ends after 16 million matches.
  */
 bool search_is_done(const search *s);
 double search_progress(const search *s);
 size_t search_count(search *s);
 
 /*
- * Finds the match next to a time, after or before it. *number counts from 1. *record is STORE_NONE if the model no
- * longer has the record. Returns false if there is no such match so far. The model is locked.
+ * Finds the match nearest to a time, after or before it. Sets *number to its number, from 1. Sets *record to its
+ * record, or to STORE_NONE if the model no longer has the record. Returns false if there is no such match so far. The
+ * caller holds the model's lock.
  */
 bool search_next(search *s, int64_t time_ns, bool backwards, int64_t *found_ns, uint32_t *record, size_t *number);
 

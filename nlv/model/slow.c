@@ -12,7 +12,7 @@ enum { REQUESTS = 2000, STEPS_MAX = 200 };
 typedef struct path_line {
     uint64_t kind; /* lifeline and rows */
     int64_t end_ns;
-    double long_ns; /* of the part in the range of time */
+    double long_ns; /* duration of the part in the time range */
     uint32_t from, to;
 } path_line;
 
@@ -28,7 +28,7 @@ static void add_path(const store *s, size_t lifeline, unsigned layer, uint32_t l
 {
     uint32_t causes[EDGES_MAX];
     for (unsigned steps = 0; steps < STEPS_MAX && edges_find(s, last, layer, causes) > 0; steps++) {
-        uint32_t from = causes[0]; /* the latest */
+        uint32_t from = causes[0]; /* the latest cause */
         path_line line = {kind_of(s, lifeline, layer, from, last), store_time(s, last), 0, from, last};
         line.long_ns = (double)(MIN(store_time(s, last), to_ns) - MAX(store_time(s, from), from_ns));
         if (store_time(s, last) >= from_ns && store_time(s, from) <= to_ns)

@@ -13,12 +13,12 @@ typedef struct slow_line {
     uint32_t from, to;  /* the records that the longest line of this kind joins */
     double typical_ns;  /* the median duration of lines of this kind */
     int64_t typical_at; /* the median time at which they end */
-    size_t requests;    /* that were looked at */
+    size_t requests;    /* number of requests in the sample */
 } slow_line;
 
 /*
- * Looks at the lines in a range of time, of a sample of the requests that end in the range, or within the length of the
- * range after it.
+ * Finds the slowest kind of line in a time range. Uses a sample of the requests that end in the range, or after it
+ * within the length of the range.
  */
 slow_line slow_find(const store *s, int64_t from_ns, int64_t to_ns);
 

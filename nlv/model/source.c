@@ -11,9 +11,9 @@
 
 enum {
     STREAM_SIZE = 4 << 20, /* maximum bytes read from a stream before other sources get their turn */
-    CUT_SIZE = 32 << 20,   /* bytes of blocks that are cut, and then scanned by all threads */
-    LAST_LINE = 1 << 20,   /* bytes of an incomplete line, at most */
-    FED_AT_ONCE = 4096,    /* records */
+    CUT_SIZE = 32 << 20,   /* bytes of blocks that are cut at a time, before all threads scan them */
+    LAST_LINE = 1 << 20,   /* maximum bytes of an incomplete line */
+    FED_AT_ONCE = 4096,    /* maximum records that are taken from a feed at a time */
 };
 
 static char *path_of(const char *url)
@@ -55,7 +55,7 @@ static void close_decoder(source *s)
     s->decoder = NULL;
 }
 
-/* Makes the decoder or block cutter of the current file. */
+/* Creates the decoder or block cutter of the current file. */
 static void prepare_file(source *s)
 {
     const log_file *f = source_file(s);
@@ -134,7 +134,7 @@ uint64_t source_done(const source *s)
         sum += log_file_size(g_ptr_array_index(s->files, i));
     const block_cutter *c = cutter_of(s);
     if (c != NULL && has_scanned_blocks(s))
-        sum += block_cutter_offset(c) - s->at; /* the rest has no complete block */
+        sum += block_cutter_offset(c) - s->at; /* the remaining bytes contain no complete block */
     return sum;
 }
 
@@ -156,7 +156,7 @@ static bool open_stream(source *s)
     return s->stream != NULL;
 }
 
-/* Allows the program more open files: the files of an archive stay open, because their records are fetched later. */
+/* Raises the limit of open files. The files of an archive stay open, because nlv fetches their records later. */
 static void raise_file_limit(void)
 {
     struct rlimit limit;
@@ -344,7 +344,10 @@ static void drop_next_of_archive(source *s)
             (s->archive_count - s->archive_next) * sizeof *s->archive);
 }
 
-/* Copies a file of an archive to a spill, if it is compressed or too short to tell. Returns NL_AGAIN if it is empty. */
+/*
+ * Copies a file of an archive to a spill if the file is compressed or too short to detect its format. Returns NL_AGAIN
+ * if it is empty.
+ */
 static nl_status spill_of_archive(source *s, const char *path)
 {
     const char *data;
@@ -379,7 +382,7 @@ static void open_next_of_archive(source *s)
         drop_next_of_archive(s);
 }
 
-/* If a followed file was truncated, or another file has its name now, adds the new content as the next file. */
+/* If a followed file was truncated or replaced by another file, adds the new content as the next file. */
 static void look_for_replacement(source *s, uint64_t size, uint64_t read)
 {
     struct stat ours, named;
@@ -397,13 +400,16 @@ static void look_for_replacement(source *s, uint64_t size, uint64_t read)
     s->is_emptied = size == 0;
     log_file *fresh = log_file_open(s->path, s->reading);
     if (fresh == NULL)
-        return; /* it is still empty */
+        return; /* the new file is still empty */
     notice(s, is_other ? "was replaced; nlv reads the new file too"
                        : "was truncated; nlv reads it again, and its records stay");
     add_file(s, fresh);
 }
 
-/* Returns whether a line ends in the bytes that were not scanned. Searches from the end, where a newline usually is. */
+/*
+ * Returns whether a line ends in the bytes that were not scanned. Searches from the end, because a newline is usually
+ * there.
+ */
 static bool has_line(const source *s, uint64_t size)
 {
     char last[4096];
@@ -514,7 +520,10 @@ static void take_odd_row(void *user, const nl_record *record, uint64_t position)
     extract(r->extractor, record, place_make(r->file, position), r->rows);
 }
 
-/* Extracts the records that the decoder has. data is the text that it was fed last, at an offset of the log. */
+/*
+ * Extracts the records that the decoder has. data is the text that the decoder was fed last, and offset is the offset
+ * of this text in the log.
+ */
 static void take_decoded(source *s, const char *data, size_t size, uint64_t offset, extractor *x, batch *rows)
 {
     const nl_record *record;
@@ -544,7 +553,7 @@ void source_decode_odd(source *s, scan_part *p, extractor *x)
         nl_decoder_pass_over(s->decoder, f->format, p->lines_after, p->bytes_after);
 }
 
-/* Ends the feed. The source ends after its last record. */
+/* Closes the feed. The source ends after the last record of the feed. */
 static void end_feed(source *s)
 {
     feed_close(s->feed);

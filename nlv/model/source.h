@@ -13,39 +13,41 @@
 
 typedef struct source {
     char *url;
-    char *path; /* of a file; NULL for other sources */
+    char *path; /* path of a file; NULL for other sources */
     bool follow;
     program_reading *reading;
     GPtrArray *files; /* log_file, in the order of reading */
     guint current;    /* index of the file that is read now */
-    uint64_t at;      /* the bytes before it were read, in the current file */
-    prints prints;    /* of what was read of the only file */
-    char **archive;   /* paths of an archive's files; those before archive_next are open */
+    uint64_t at;      /* offset in the current file up to which it has been read */
+    prints prints;    /* fingerprints of the read part of a single file */
+    char **archive;   /* paths of an archive's files; the files before archive_next are open */
     size_t archive_count, archive_next;
     nl_decoder *decoder;    /* for lines that are not plain */
-    block_cutter **cutters; /* of each file; NULL for text */
-    nl_source *stream;      /* spills store its bytes; NULL: it has ended, or none exists */
-    feed *feed;             /* the only spill stores its records; NULL: none exists */
+    block_cutter **cutters; /* one per file; NULL for text */
+    nl_source *stream;      /* spills store its bytes; NULL: it has ended, or there is none */
+    feed *feed;             /* the only spill stores its records; NULL: no feed */
     bool begins_spill;      /* the next bytes of the stream belong to another file */
-    bool is_finished;       /* the current file is read, and there is no next one yet */
+    bool is_finished;       /* the current file was read completely, and there is no next file yet */
     bool ended;             /* no more records will arrive */
-    char *notice;           /* an event of the log, as a sentence that the loader takes and frees; NULL: none */
+    char *notice;           /* a sentence about an event of the log, which the loader frees; NULL: none */
     bool is_emptied;
     bool is_gone; /* the file no longer has a name, and the notice was given */
 } source;
 
-/* Returns NULL after printing the reason. */
+/* Opens a log. Returns NULL after printing the reason. */
 source *source_open(const char *url, bool follow, program_reading *reading);
 void source_close(source *s);
 
-/* Opens a source of decoded records. The caller gives up its reference to the feed. Returns NULL after printing the
- * reason. */
+/*
+ * Opens a source of decoded records. Takes over the caller's reference to the feed. Returns NULL after printing the
+ * reason.
+ */
 source *source_open_feed(feed *f, const char *name, program_reading *reading);
 
 typedef enum source_state {
     SOURCE_MORE,  /* the current file has more to scan */
     SOURCE_FED,   /* the feed has records: call source_take_fed */
-    SOURCE_QUIET, /* nothing now */
+    SOURCE_QUIET, /* there is nothing to read now */
     SOURCE_LAST,  /* the current file is complete: call source_finish and source_go_on */
     SOURCE_ENDED, /* no more records will arrive */
 } source_state;
@@ -53,12 +55,12 @@ typedef enum source_state {
 /* Looks for new bytes or records in the source; never waits for a file or a collector. */
 source_state source_look(source *s);
 
-/* NULL if none exists yet. */
+/* Returns the current file, or NULL if there is none yet. */
 log_file *source_file(const source *s);
 
 /*
- * Appends the next blocks (log_block) of the current file, if all known ones were scanned. The caller adds them to the
- * file with log_file_add_blocks.
+ * Appends the next blocks (log_block) of the current file to found, if all known blocks were scanned. The caller adds
+ * them to the file with log_file_add_blocks.
  */
 void source_cut(source *s, GArray *found);
 
@@ -68,25 +70,25 @@ scan_job source_job(const source *s);
 /* Decodes the odd lines and blocks of a part, and adds their records to its rows. */
 void source_decode_odd(source *s, scan_part *p, extractor *x);
 
-/* Adds records of the feed to rows, and their bytes to the spill. If these cannot be written, the feed ends. */
+/* Adds records of the feed to rows, and their bytes to the spill. If writing the spill fails, closes the feed. */
 void source_take_fed(source *s, batch *rows, extractor *x);
 
-/* Adds the records of a last line without newline to rows. */
+/* Adds the records of a last line that has no newline to rows. */
 void source_finish(source *s, batch *rows, extractor *x);
 
-/* Goes on to the next file, if there is one. */
+/* Continues with the next file, if there is one. */
 void source_go_on(source *s);
 
-/* Begins to read again from the first byte that is left. */
+/* Makes the source start again at the first byte that is still available. */
 void source_rewind(source *s);
 
-/* Skips the bytes before an offset of the only file, which the index has. */
+/* Skips the bytes of a single file that its index covers, up to an offset. */
 void source_skip_to(source *s, uint64_t at);
 
-/* Forgets the table of blocks of the only file. */
+/* Drops the table of blocks of a single file. */
 void source_forget_blocks(source *s);
 
-/* The file seemed to be text, but has blocks: begins to read it again as blocks. */
+/* Call it when a file seemed to be text but contains blocks. Starts to read the file again as blocks. */
 void source_expect_blocks(source *s);
 
 /* Return the size of all files so far, and the number of bytes that were read. */

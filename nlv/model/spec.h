@@ -1,5 +1,6 @@
 /*
- * A drawing compiled to numbers: what to extract from records. It is constant, and any thread may read it.
+ * A spec is a drawing compiled to numbers. It specifies what to extract from records. It is constant, and any thread
+ * may read it.
  *
  * The events of the drawing are the first names of its store, so that the number of such an event is its index in
  * events.
@@ -11,11 +12,12 @@
 #include "model/names.h"
 
 enum {
-    SPEC_LAYERS = 4, /* lifelines that share an event are in different layers; further ones are not drawn */
+    SPEC_LAYERS =
+        4, /* lifelines that share an event are in different layers; lifelines beyond the maximum are not drawn */
     SPEC_IDS = 8,
-    SPEC_CHOICES = 4, /* of an ID */
+    SPEC_CHOICES = 4, /* maximum fields of an ID */
     SPEC_ROWS = 1024,
-    SPEC_LOADLINES = 8, /* of an event */
+    SPEC_LOADLINES = 8, /* maximum loadlines of an event */
     SPEC_NONE = 0xffff,
 };
 
@@ -28,8 +30,9 @@ typedef struct spec_field {
 
 /* The known order of a lifeline's rows (event_order.h). Sets of rows have a bit for each row. */
 typedef struct spec_order {
-    uint64_t after[DRAWING_ORDERED_MAX];    /* the rows that come before */
-    uint64_t children[DRAWING_ORDERED_MAX]; /* the rows that it certainly causes, because they name it as parent */
+    uint64_t after[DRAWING_ORDERED_MAX]; /* the rows that come before this row */
+    uint64_t
+        children[DRAWING_ORDERED_MAX]; /* the rows that this row certainly causes, because they name it as parent */
     uint64_t received[DRAWING_ORDERED_MAX]; /* the rows that receive on another host what this one sends */
     int begin_of[DRAWING_ORDERED_MAX];      /* the row that begins the span that this row ends; -1: none */
     uint64_t begins;                        /* rows that begin a span */
@@ -39,18 +42,18 @@ typedef struct spec_order {
 typedef struct spec_lifeline {
     unsigned rows, layer;
     unsigned id_count;
-    spec_field ids[SPEC_IDS]
-                  [SPEC_CHOICES]; /* of these fields, the first one of the record is used; a name of NULL ends them */
-    bool again;                   /* an object begins with every first event */
-    spec_order *order;            /* NULL: each event comes after all before it */
+    spec_field ids[SPEC_IDS][SPEC_CHOICES]; /* the first of these fields that a record has is used; NULL-terminated */
+    bool again;                             /* every first event begins a new object */
+    spec_order *order;                      /* NULL: each event comes after all events listed before it */
     color_kind color;
     spec_field color_field;
 } spec_lifeline;
 
 /*
- * Records that tell the error of a host's clock. Their values are kept as loadlines that are not drawn, two for each
- * kind: the nanoseconds to add to the host's times, and the error of that number. They are the collector's
- * measurements, values of nlkernel, and values of chronyd or the kernel, which the clock sensor and the library log.
+ * Records with the error of a host's clock. The store keeps their values as loadlines that are not drawn. Each kind of
+ * record has two loadlines: the nanoseconds to add to the host's times, and the uncertainty of this number. The values
+ * are the collector's measurements, values from nlkernel, and values from chronyd or the kernel, which the clock sensor
+ * and the library log.
  */
 enum {
     SPEC_MEASURED,
@@ -66,7 +69,7 @@ typedef struct spec_clock {
 } spec_clock;
 extern const spec_clock spec_clocks[SPEC_CLOCKS];
 
-/* The part of an event in a layer. */
+/* The step that an event is in a layer. */
 typedef struct spec_step {
     uint16_t lifeline; /* SPEC_NONE: none */
     uint16_t row;
@@ -84,7 +87,7 @@ typedef struct spec {
     spec_lifeline *lifelines;
     size_t lifeline_count;
     spec_field *loadlines; /* the field of each loadline */
-    size_t loadline_count; /* those that are drawn, then those of clocks */
+    size_t loadline_count; /* first the loadlines that are drawn, then those of clocks */
     size_t drawn_loadlines;
     size_t point_count;
     spec_event *events;
@@ -96,7 +99,7 @@ typedef struct spec {
 spec *spec_new(const drawing *d, names *events, uint64_t seed);
 void spec_free(spec *s);
 
-/* Returns the part of an event in a layer; its lifeline is SPEC_NONE if it has none. */
+/* Returns the step of an event in a layer. Its lifeline is SPEC_NONE if the event is in no lifeline. */
 static inline spec_step spec_step_of(const spec *s, uint16_t event, unsigned layer)
 {
     return event < s->event_count ? s->events[event].steps[layer] : (spec_step){SPEC_NONE, 0};

@@ -44,7 +44,7 @@ static void add_sample(range *r, segment_statistics s, size_t count)
     g_array_append_val(r->result->segments, s);
 }
 
-/* Adds the durations of the spans that end with a row, unless they are those of a segment. */
+/* Adds the durations of the spans that end with a row, unless a segment has the same durations. */
 static void add_span(range *r, size_t lifeline, unsigned row, const size_t *counts)
 {
     const store *s = r->store;
@@ -103,7 +103,7 @@ static gint by_count(gconstpointer a, gconstpointer b)
     return (first->count < second->count) - (first->count > second->count);
 }
 
-/* Returns the number of records of each event, for g_free. */
+/* Returns the number of records of each event. The caller frees the array with g_free. */
 static size_t *count_events(range *r)
 {
     size_t *counts = g_new0(size_t, NAMES_NONE + 1);

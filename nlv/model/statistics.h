@@ -7,8 +7,8 @@
 typedef struct segment_statistics {
     size_t lifeline;
     unsigned from, to; /* rows */
-    size_t count;      /* of the segments that end in the range */
-    bool is_span;      /* from a span's begin to its end, with all records between them */
+    size_t count;      /* number of segments that end in the range */
+    bool is_span;      /* from the start of a span to its end, across the records between them */
     double min_ns, p50_ns, p90_ns, p99_ns, max_ns;
 } segment_statistics;
 
@@ -32,7 +32,7 @@ typedef struct statistics {
     bool sampled;      /* percentiles and means come from a sample */
 } statistics;
 
-/* Returns the statistics of the records from from_ns to to_ns. The model is locked. */
+/* Returns the statistics of the records from from_ns to to_ns. The caller holds the model's lock. */
 statistics *statistics_new(const model *m, int64_t from_ns, int64_t to_ns);
 void statistics_free(statistics *s);
 

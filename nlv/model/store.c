@@ -149,7 +149,7 @@ static void grow_slots(objects *o)
         if (o->chunks[i / STORE_CHUNK].keys == NULL)
             continue;
         size_t at = o->chunks[i / STORE_CHUNK].keys[i % STORE_CHUNK] & (count - 1);
-        /* the last object of a key is current */
+        /* the last object with a key is the current one */
         while (o->slots[at] != 0 && key_of(o, o->slots[at] - 1) != key_of(o, i))
             at = (at + 1) & (count - 1);
         o->slots[at] = i + 1;
@@ -214,7 +214,7 @@ static uint32_t *last_of(store *s, uint32_t object, unsigned layer)
     return &s->objects[layer].chunks[object / STORE_CHUNK].last[object % STORE_CHUNK];
 }
 
-/* Finds the objects of a row. Rows arrive in order of time, except late ones. */
+/* Finds or creates the objects of a row. Rows arrive in order of time, except late rows. */
 static void resolve_objects(store *s, batch *b, size_t row)
 {
     for (unsigned layer = 0; layer < b->layers; layer++) {
@@ -236,7 +236,7 @@ static uint16_t *color_of(store *s, uint32_t object, unsigned layer)
 
 /* ---- lists ---- */
 
-/* Lists without values have no measure. */
+/* The measure for truncating lists whose nodes need no measure. */
 static float no_measure(const void *unused, uint32_t record)
 {
     (void)unused, (void)record;
@@ -295,7 +295,7 @@ void store_note_machines(store *s)
             note_machine(s, list_value(all->hosts[i].list, all->hosts[i].list->count - 1));
 }
 
-/* Returns the place in a list, which is not empty, of the last value at or before a record, or of the first value. */
+/* Returns the place of the last value at or before a record, or of the first value. The list must not be empty. */
 static size_t place_that_holds(const list *l, uint32_t record)
 {
     size_t at = list_find(l, record + 1, l->start);
@@ -303,8 +303,8 @@ static size_t place_that_holds(const list *l, uint32_t record)
 }
 
 /*
- * Returns the state of a clock by one kind of record, and sets *said_at to that record. The lists of offsets and errors
- * have the same records.
+ * Returns the state of a clock according to one kind of record, and sets *said_at to that record. The lists of offsets
+ * and errors have the same records.
  */
 static store_clock clock_of_kind(const store *s, unsigned kind, uint16_t host, uint32_t record, uint32_t *said_at)
 {
@@ -343,7 +343,7 @@ store_clock store_clock_furthest(const store *s, uint16_t host)
     return found;
 }
 
-/* Uses the most accurate value before the record, or otherwise the first one after it. */
+/* Uses the most accurate value before the record, or otherwise the first value after it. */
 store_clock store_clock_said(const store *s, uint16_t host, uint32_t record)
 {
     store_clock best = {0};
@@ -393,7 +393,7 @@ double store_clock_bound_ns(const store *s, uint16_t host, uint16_t other, uint3
     return error_ns_at(s, host, record) + error_ns_at(s, other, record);
 }
 
-/* Returns the list of points of an event; NULL if it has none. */
+/* Returns the point list of an event, or NULL if it has none. */
 static list *point_list(store *s, uint16_t event)
 {
     const spec *sp = s->spec;
@@ -438,7 +438,7 @@ static void add_chunk(store *s)
     s->chunks[number] = c;
 }
 
-/* Counts the visit of an object to a host, and colours the object by the host with the fewest visits so far. */
+/* Counts an object's visit to a host. Colours the object by the host with the fewest visits so far. */
 static void visit(store *s, uint32_t object, unsigned layer, uint16_t host, bool again)
 {
     if (host == NAMES_NONE)
@@ -450,7 +450,7 @@ static void visit(store *s, uint32_t object, unsigned layer, uint16_t host, bool
         *color = host;
 }
 
-/* Adds the lines that lead to a record to the lists for the rows that they join. */
+/* Adds the lines that lead to a record to the lists of the rows that these lines connect. */
 static void add_lines(const store *s, list **lists, unsigned rows, uint32_t record, unsigned layer,
                       const uint32_t *from, size_t count)
 {
@@ -565,7 +565,10 @@ static bool is_sorted(const batch *b)
     return true;
 }
 
-/* Returns the rows of a batch in order of time; rows of equal time keep their order. To be freed with g_free. */
+/*
+ * Returns the rows of a batch in order of time. Rows with equal times keep their order. The caller frees the array with
+ * g_free.
+ */
 static row_order *order_rows(const batch *b)
 {
     row_order *order = g_new(row_order, b->count + 1);
@@ -576,7 +579,7 @@ static row_order *order_rows(const batch *b)
     return order;
 }
 
-/* Moves the values of a record, which is the last one of its lists, into a batch. */
+/* Moves the values of a record into a batch. The record must be the last one in its lists. */
 static void take_values(store *s, uint32_t record, batch *to, batch_row *row)
 {
     uint16_t event = store_event(s, record);
@@ -605,7 +608,7 @@ static void truncate_list(store *s, list *l, unsigned layer, const void *from)
     list_truncate(l, list_find(l, *(const uint32_t *)from, l->start), no_measure, NULL);
 }
 
-/* Moves the records at and after index from into taken, the last one first. */
+/* Moves the records from index `from` to the end into `taken`, in reverse order. */
 static void pull_back(store *s, uint32_t from, batch *taken)
 {
     for (uint32_t record = s->count; record-- > from;) {
@@ -658,7 +661,7 @@ static uint32_t find_after(const store *s, int64_t time_ns)
     return time_ns == INT64_MAX ? s->count : store_find_time(s, time_ns + 1);
 }
 
-/* Puts rows, whose objects are known, in their places, and moves the records after them. */
+/* Inserts rows at their places, and moves the later records. The objects of the rows are known. */
 static void merge(store *s, const batch *b)
 {
     row_order *order = order_rows(b);
@@ -685,7 +688,7 @@ static void merge_late(store *s)
     batch_free(&late);
 }
 
-/* Keeps a late row until enough have gathered to move the records after them. */
+/* Keeps a late row until there are enough late rows to be worth moving the records after them. */
 static void put_late(store *s, const batch *b, size_t i)
 {
     if (s->late.count == 0 || b->rows[i].time_ns < s->earliest_late)
@@ -776,8 +779,10 @@ static void color_step(store *s, uint32_t record, unsigned layer, uint32_t objec
     visit(s, object, layer, store_host(s, record), true);
 }
 
-/* Colours each object by the host that the fewest objects visit: a server distinguishes objects better than a client
- * that all share. */
+/*
+ * Colours each object by the host that the fewest objects visit. A server distinguishes objects better than a client
+ * that they all share.
+ */
 static void give_colors(store *s)
 {
     memset(s->visits, 0, (NAMES_NONE + 1) * sizeof *s->visits);
@@ -801,7 +806,7 @@ static uint16_t color_of_step(const void *user, uint32_t record)
 {
     const asked_colors *a = user;
     if (record < a->store->first)
-        return LIST_COLOR_UNKNOWN; /* the record was dropped, and its node was not */
+        return LIST_COLOR_UNKNOWN; /* the record was dropped, but its node still exists */
     return store_color(a->store, store_object(a->store, record, a->layer), a->layer);
 }
 
@@ -811,7 +816,7 @@ static uint16_t color_of_host(const void *user, uint32_t record)
     return record >= a->store->first ? store_host(a->store, record) : LIST_COLOR_UNKNOWN;
 }
 
-/* Sets the colours of nodes, so that drawing need not look them up for each pixel. */
+/* Sets the colours of nodes, so that drawing does not have to look up the colours for each pixel. */
 static void color_lists(store *s, bool anew)
 {
     for (size_t i = 0; i < s->spec->lifeline_count; i++) {
@@ -866,7 +871,7 @@ static void drop_objects(objects *o, uint32_t first)
         grow_slots(o);
 }
 
-/* Forgets the records before first, which is a multiple of STORE_CHUNK. There are no late records. */
+/* Drops the records before first, which is a multiple of STORE_CHUNK. There must be no late records. */
 static void drop_before(store *s, uint32_t first)
 {
     for (uint32_t i = s->first / STORE_CHUNK; i < first / STORE_CHUNK; i++)
@@ -880,7 +885,7 @@ static void drop_before(store *s, uint32_t first)
 bool store_shrink(store *s, size_t limit)
 {
     if (store_memory(s) > limit)
-        store_settle(s); /* the records may fit afterwards; and drop_objects does not see late records */
+        store_settle(s); /* afterwards the records may fit; also, drop_objects does not consider late records */
     while (store_memory(s) > limit) {
         uint32_t first = s->first + MAX((s->count - s->first) / SHRUNK_SHARE, STORE_CHUNK);
         first -= first % STORE_CHUNK;
@@ -898,8 +903,9 @@ static void add_list_memory(store *s, list *l, unsigned layer, const void *user)
 }
 
 /*
- * Returns the memory of late records, and of the records that move when these are put in place. A few records that
- * belong far back move many records, but rarely; if these were counted, each of the few would be put in place alone.
+ * Returns the memory of late records, and of the records that will move when the late records are inserted. Does not
+ * count the moves that a few very late records cause: they move many records, but rarely, and if they were counted,
+ * each very late record would be inserted separately.
  */
 static size_t late_memory(const store *s)
 {
@@ -929,8 +935,10 @@ size_t store_memory(const store *s)
     return sum;
 }
 
-/* Returns the last mark before a time, or the first mark. The time is in the interval that it begins, or at the next
- * mark. */
+/*
+ * Returns the last mark before a time, or the first mark. The time is in the interval that begins at this mark, or at
+ * the next mark.
+ */
 static uint32_t find_mark(const store *s, int64_t time_ns)
 {
     uint32_t low = s->first / STORE_MARK, high = (uint32_t)(((uint64_t)s->count + STORE_MARK - 1) / STORE_MARK);

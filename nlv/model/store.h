@@ -2,15 +2,15 @@
  * The store: the records of some logs in order of time, about 30 bytes each. No GTK.
  *
  * A record has a time, the numbers of the names of its event, host and program, the place of its text in the log, and
- * for each layer its object and the object's step before it. From the last step of an object, these lead back through
- * all its steps in order of time; edges.h tells which steps lines join. A record's number is its position in the order
- * of time; late records are inserted.
+ * for each layer its object and the object's step before it. From the last step of an object, these links lead back
+ * through all its steps in order of time. edges.h determines which steps are connected by lines. A record's number is
+ * its position in the order of time; late records are inserted.
  *
- * Lists (list.h) hold what is drawn: the ends of lifelines' edges by the rows that they join, objects' first steps by
- * row, values of loadlines by host, and points. If requested, events outside the drawing become points.
+ * Lists (list.h) contain what is drawn: the ends of lifelines' edges by the rows that they connect, the first steps of
+ * objects by row, the values of loadlines by host, and points. If requested, events outside the drawing become points.
  *
  * Arrays come in chunks of 65,536 records, so that nothing moves as a log grows, old records can be dropped, and a
- * saved index can be mapped (index.h). No locks: the model has one.
+ * saved index can be mapped (index.h). The store has no lock; the model locks it.
  */
 #ifndef NLV_STORE_H
 #define NLV_STORE_H
@@ -37,23 +37,23 @@ typedef struct chunk {
 /* The objects of a layer, in chunks. */
 typedef struct objects_chunk {
     uint64_t *keys;
-    uint32_t *last;   /* step; STORE_NONE: none yet */
-    uint16_t *colors; /* a host, program or field value, as the lifeline says */
+    uint32_t *last;   /* the last step; STORE_NONE: none yet */
+    uint16_t *colors; /* a host, program or field value, depending on the lifeline */
     bool borrowed;
 } objects_chunk;
 
 typedef struct objects {
     objects_chunk *chunks;
     uint32_t count, capacity;
-    uint32_t *slots; /* open addressing, a number + 1; NULL until an object is searched */
+    uint32_t *slots; /* hash table (open addressing) of numbers + 1; NULL until an object is looked up */
     size_t slot_count;
 } objects;
 
 typedef struct lifeline_lists {
     unsigned rows;
-    list **segments;   /* edges, by the record at their end: [from row * rows + to row]; NULL: none */
+    list **segments;   /* edges, as the records at their ends: [from row * rows + to row]; NULL: none */
     list **violations; /* impossible edges in the same way, from effect to cause; NULL: none */
-    list **starts;     /* [row] */
+    list **starts;     /* first steps of objects: [row] */
 } lifeline_lists;
 
 typedef struct host_list {
@@ -71,84 +71,87 @@ typedef struct store {
     batch_names names;
     chunk *chunks;
     int64_t *marks;    /* the time of every STORE_MARK-th record */
-    uint32_t count;    /* of records, including dropped ones */
+    uint32_t count;    /* number of records, including dropped records */
     uint32_t first;    /* the first record that was not dropped */
-    uint32_t capacity; /* of chunks */
+    uint32_t capacity; /* capacity of chunks */
     objects objects[SPEC_LAYERS];
     lifeline_lists *lifelines;
     loadline_lists *loadlines;
-    list *points;          /* points of the spec, then points that were found */
+    list *points;          /* first the points of the spec, then the points that were found */
     uint16_t *found;       /* the events of the points that were found */
-    size_t point_count;    /* of both */
-    bool looks_out;        /* find events outside the drawing */
+    size_t point_count;    /* number of both kinds of points */
+    bool looks_out;        /* make events outside the drawing into points */
     uint32_t *visits;      /* by host: the number of objects with a step there */
     uint8_t *point_hosts;  /* by host: whether it has a point */
-    batch late;            /* late records, until there are enough to move the records after them */
-    int64_t earliest_late; /* the time of the earliest */
+    batch late;            /* late records that were not inserted yet */
+    int64_t earliest_late; /* time of the earliest late record */
     void *mapped;          /* the index that chunks and lists are borrowed from; NULL: none */
     size_t mapped_size;
-    int mapped_fd;                  /* of the index */
+    int mapped_fd;                  /* file descriptor of the index */
     uint64_t unordered;             /* records that arrived after later ones */
     uint64_t rejected;              /* records that were older than all remaining ones, or beyond STORE_NONE */
     uint32_t colored;               /* the count when objects were last coloured */
-    bool has_machine, has_machines; /* the log names one machine, several machines */
+    bool has_machine, has_machines; /* the log names a machine; it names several machines */
     float machine;
 } store;
 
-/* The store then owns the spec and the names that it was made with. */
+/* Returns an empty store. Takes ownership of the spec and the names. */
 store *store_new(spec *s, batch_names names, bool looks_out);
 void store_free(store *s);
 
 /* Adds the rows of a batch, in any order, and changes the batch. */
 void store_append(store *s, batch *b);
 
-/* Puts late records in their places. */
+/* Inserts late records at their places. */
 void store_settle(store *s);
 
 /*
- * Colours objects again if there are many more than at the last time, and updates the lists. Drawing may go on
- * meanwhile, with some old and some new colours.
+ * Colours objects again if there are many more than last time, and updates the lists. Drawing may continue meanwhile,
+ * with some old and some new colours.
  */
 void store_color_objects(store *s);
 
 /*
- * Returns the bytes of memory of a store, without the parts that are mapped, and with the memory that putting many late
- * records in place will need.
+ * Returns the memory of a store in bytes. Includes the memory for inserting many late records, but not the mapped
+ * parts.
  */
 size_t store_memory(const store *s);
 
-/* Forgets the oldest records until the store needs at most limit bytes. Returns false if it still needs more. */
+/* Drops the oldest records until the store needs at most limit bytes. Returns false if it still needs more. */
 bool store_shrink(store *s, size_t limit);
 
-/* Returns the number of records that were forgotten or rejected. */
+/* Returns the number of records that were dropped or rejected. */
 static inline uint64_t store_missing(const store *s)
 {
     return s->first + s->rejected;
 }
 
 /*
- * Returns the list of a loadline's values on a host, which is created if needed; NULL for hosts beyond STORE_HOSTS_MAX.
+ * Returns the list of a loadline's values on a host, and creates it if needed. Returns NULL for hosts beyond
+ * STORE_HOSTS_MAX.
  */
 list *store_loadline_list(store *s, uint16_t loadline, uint16_t host);
 
-/* Returns the first record at or after a time; count if none exists. */
+/* Returns the first record at or after a time, or count if there is none. */
 uint32_t store_find_time(const store *s, int64_t time_ns);
 
-/* As store_find_time, rounded to a multiple of STORE_MARK, which needs no access to chunks. */
+/* Like store_find_time, but rounded to a multiple of STORE_MARK. Does not access chunks. */
 uint32_t store_find_time_near(const store *s, int64_t time_ns);
 
 /*
- * The error of a host's clock at a record, as the log tells it. It is unknown if all hosts share the clock of one
+ * The error of a host's clock at a record, according to the log. It is unknown if all hosts share the clock of one
  * machine.
  */
 typedef struct store_clock {
     bool is_known;
-    bool is_measured;       /* against the collector's clock; otherwise the host reports it */
+    bool is_measured;       /* measured against the collector's clock; otherwise reported by the host */
     double low_ns, high_ns; /* the correction of its times is between these */
 } store_clock;
 store_clock store_clock_at(const store *s, uint16_t host, uint32_t record);
 
-/* Returns the measurement with the largest error of a host's clock; unknown if it never had one. */
+/*
+ * Returns the measurement with the largest error of a host's clock. The result is unknown if there was no measurement.
+ */
 store_clock store_clock_furthest(const store *s, uint16_t host);
 
 /* Like store_clock_at, but from measurements alone, or from the host's statements alone. */
@@ -197,7 +200,7 @@ static inline uint32_t store_object(const store *s, uint32_t record, unsigned la
     return store_chunk(s, record)->objects[layer][record % STORE_CHUNK];
 }
 
-/* Returns the step before a record, or STORE_NONE if none exists or it was dropped. Always less than record. */
+/* Returns the step before a record, or STORE_NONE if there is none or it was dropped. Always less than record. */
 static inline uint32_t store_previous(const store *s, uint32_t record, unsigned layer)
 {
     uint32_t before = store_chunk(s, record)->previous[layer][record % STORE_CHUNK];

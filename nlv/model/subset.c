@@ -24,10 +24,10 @@ typedef struct subsetting {
     store *part;
     const nl_filter *filter;
     nl_record *record;
-    GHashTable *known;                         /* from event, host and program in 64 bits to 1 + whether they match */
-    uint16_t *events, *hosts, *progs, *colors; /* the part's names, by those of the full store */
+    GHashTable *known;                         /* maps event, host and program (in 64 bits) to 1 + whether they match */
+    uint16_t *events, *hosts, *progs, *colors; /* maps the numbers of names in the full store to those in the part */
     bool *is_clock;                            /* by event */
-    size_t **cursors;                          /* in loadlines' lists, by loadline and index of the host */
+    size_t **cursors; /* positions in the lists of loadlines, by loadline and index of the host */
     batch rows;
 } subsetting;
 

@@ -1,4 +1,4 @@
-/* Makes a part of a store for a filter by event, host and program, without reading the logs. */
+/* Extracts a part of a store for a filter on event, host and program, without reading the logs. */
 #ifndef NLV_SUBSET_H
 #define NLV_SUBSET_H
 
@@ -12,7 +12,7 @@ bool subset_is_enough(const nl_filter *filter);
 
 /*
  * Returns a store of the matching records of full, which is settled and has the drawing d. Returns NULL if *stopping
- * became true or there are too many names to tell them apart.
+ * became true or if there are too many names to distinguish them.
  */
 store *subset_new(const store *full, const nl_filter *filter, const drawing *d, const atomic_bool *stopping);
 

@@ -16,7 +16,7 @@ int64_t axis_first_tick_ns(int64_t from_ns, int64_t step_ns);
  */
 void axis_time_label(int64_t time_ns, int64_t step_ns, char out[NL_TIME_TEXT_SIZE]);
 
-/* Returns the smallest of 1, 2, 5, 10, 20 ... (and their tenths) that is at least min. */
+/* Returns the smallest number that is at least min and is 1, 2 or 5 times a power of ten. */
 double axis_step(double min);
 
 /* Writes a number with a prefix: "1.5 M". */

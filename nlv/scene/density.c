@@ -16,7 +16,7 @@ struct density {
     float *totals;  /* sums of weights; below 0: a line on top */
     int32_t *votes; /* after the totals in memory; undefined where the total is 0 */
     uint64_t work;
-    density *whole;           /* the area to which this band belongs, or NULL */
+    density *whole;           /* the area of which this is a band, or NULL */
     int band_first, band_end; /* rows in which lines may be drawn */
     int first_row, end_row;   /* rows in which lines were drawn */
     float single;             /* strength of a single line */
@@ -96,7 +96,7 @@ static inline void vote_four(float *totals, int32_t *votes, float weight, uint8_
     *(four_ints *)votes = (next & open) | (vote & ~open);
 }
 
-/* As vote_four, for one pixel. */
+/* Like vote_four, but for one pixel. */
 static inline void vote_one(float *total, int32_t *vote, float weight, uint8_t color)
 {
     if (*total < 0)
@@ -123,7 +123,7 @@ static inline void density_add(density *d, int x, int y, float weight, uint8_t c
     d->votes[at] = color;
 }
 
-/* Adds to the rows [from, to) of a column, all within the area. Most time is spent here. */
+/* Adds a line to the rows [from, to) of a column, all within the area. Most time is spent here. */
 static void draw_upright(density *d, int column, int from, int to, float weight, uint8_t color, bool on_top)
 {
     if (column < 0 || column >= d->width || from >= to)
@@ -286,7 +286,7 @@ static void make_inks(ink inks[256], bool dark)
     }
 }
 
-/* Finds the first and the last row with content; returns false if none exists. */
+/* Finds the first and the last row with content. Returns false if there is none. */
 static bool find_rows(const density *d, int *first, int *end)
 {
     *first = MAX(d->first_row, 0);
@@ -374,7 +374,7 @@ static void count_four(tally *t, four_floats total)
     t->touched += is_touched;
 }
 
-/* Returns the maximum number of lines on a pixel. If few lines overlap, each is drawn stronger. */
+/* Returns the maximum number of lines on a pixel. If few lines overlap, each line is drawn stronger. */
 static float find_most(density *d, int first, int end)
 {
     tally t = {0};

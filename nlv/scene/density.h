@@ -12,13 +12,16 @@
 
 typedef struct density density;
 
-/* pixels of the area; scale is the pixels per user unit. Free the result with density_free. */
+/*
+ * Creates a picture of an area, given in user units. scale is the number of pixels per unit. Free the result with
+ * density_free.
+ */
 density *density_new(double left, double top, double right, double bottom, double scale);
 void density_free(density *d);
 
 /*
- * Returns a band of an area, from top to before bottom (units), which another thread may draw into; lines are clipped
- * at its borders. The owner of the area ends it with density_join.
+ * Returns a band of an area, from top up to, but not including, bottom (in units). Another thread may draw into the
+ * band. Lines are clipped at its borders. The owner of the area ends the band with density_join.
  */
 density *density_band(density *whole, double top, double bottom);
 void density_join(density *band);
@@ -26,7 +29,7 @@ void density_join(density *band);
 /* Sets the width of lines in units; the default is one pixel. */
 void density_set_line_width(density *d, double width);
 
-/* Draws weight lines between two places (user units), in a colour below DENSITY_COLORS, or the colour of mixtures. */
+/* Draws `weight` lines between two places (in user units). color is below DENSITY_COLORS, or DENSITY_MIXED. */
 enum { DENSITY_COLORS = 0xfe, DENSITY_MIXED = 0xfe, DENSITY_ALARM = 0xff };
 void density_line(density *d, double x0, double y0, double x1, double y1, float weight, unsigned color);
 
@@ -36,7 +39,7 @@ void density_line_on_top(density *d, double x0, double y0, double x1, double y1,
 /* Returns the number of pixels touched so far, which is the cost of drawing. */
 uint64_t density_work(const density *d);
 
-/* Paints the picture. max: the number of lines for the full strength; 0: the maximum in the picture. */
+/* Paints the picture. max is the number of lines with full strength; 0 means the maximum in the picture. */
 void density_paint(density *d, cairo_t *cr, bool dark, float max);
 
 #endif

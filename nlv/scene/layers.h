@@ -29,7 +29,7 @@ void lifelines_layer_name_slowest(const layer_context *c);
 void points_layer_back(const layer_context *c, const pane *p);
 void points_layer_draw(const layer_context *c, const pane *p);
 void loadlines_layer_draw(const layer_context *c,
-                          const pane *p); /* with its background, because the axis depends on the data */
+                          const pane *p); /* also draws its background, because the axis depends on the data */
 
 /* Draws the bookmarks of the view, in front of all panes. */
 void marks_layer_draw(const layer_context *c);
@@ -48,7 +48,7 @@ enum { LOADLINE_NUMBERS = 48 };
 void layer_pane(const layer_context *c, const pane *p);
 void layer_row(const layer_context *c, const pane *p, unsigned row, const char *label);
 
-/* Stores the mark nearest to a place in found, if it is nearer than found->distance (units). */
+/* Stores the mark nearest to a place in found if it is nearer than found->distance (in units). */
 void lifelines_layer_find(const layer_context *c, const pane *p, double x, double y, scene_found *found);
 void points_layer_find(const layer_context *c, const pane *p, double x, double y, scene_found *found);
 void loadlines_layer_find(const layer_context *c, const pane *p, double x, double y, scene_found *found);

@@ -9,14 +9,14 @@ typedef enum pane_kind { PANE_LIFELINES, PANE_POINTS, PANE_LOADLINE } pane_kind;
 typedef struct pane {
     pane_kind kind;
     guint index;        /* in the drawing's list of its kind; points have one pane */
-    double top, bottom; /* of its plot */
+    double top, bottom; /* top and bottom of its plot */
     unsigned rows;
 } pane;
 
 enum { LAYOUT_PANES = 32 };
 
 typedef struct layout {
-    double left, right; /* the plot, which shows view->from_ns to to_ns */
+    double left, right; /* edges of the plot, which shows view->from_ns to view->to_ns */
     double legend_y, axis_y, caption_y;
     double caption_text_y;                /* the top of the view's caption */
     double overview_top, overview_bottom; /* equal: no overview */
@@ -30,14 +30,14 @@ layout layout_make(const model *m, const scene_view *view, cairo_t *cr);
 /* Returns the x of a time. Times far outside the view are clamped. */
 double layout_x(const layout *l, const scene_view *view, int64_t time_ns);
 
-/* Returns the time at an x, also beside the plot. */
+/* Returns the time at x, which may be outside the plot. */
 int64_t layout_time(const layout *l, const scene_view *view, double x);
 
-/* As layout_x, in the overview. */
+/* Like layout_x, but in the overview. */
 double layout_overview_x(const layout *l, int64_t time_ns);
 int64_t layout_overview_time(const layout *l, double x);
 
-/* Returns the middle of a row, counted from the bottom. */
+/* Returns the y of the middle of a row. Rows are numbered from the bottom. */
 double layout_row_y(const pane *p, unsigned row);
 
 #endif

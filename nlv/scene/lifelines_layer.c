@@ -21,11 +21,11 @@
 enum {
     LINES_ON_PIXELS = 400, /* maximum segments that are drawn as lines */
     LINES_ON_PAPER = 6000,
-    MARKS_UP_TO = 1200, /* segments */
-    BETWEEN = 2,        /* segments drawn in a column besides its extremes */
-    REACHING_MAX = 500, /* segments of a kind that end beyond the right edge */
-    WORK_MAX = 190000,  /* length of the lines of a frame, in units */
-    FIND_MAX = 2000,    /* segments of a kind that are searched for the nearest */
+    MARKS_UP_TO = 1200, /* maximum segments that are drawn with marks */
+    BETWEEN = 2,        /* number of segments drawn in a column besides its extremes */
+    REACHING_MAX = 500, /* maximum segments of a kind that are drawn beyond the right edge */
+    WORK_MAX = 190000,  /* maximum total length of the lines of a frame, in units */
+    FIND_MAX = 2000,    /* maximum segments of a kind that are searched for the nearest */
 };
 
 void lifelines_layer_back(const layer_context *c, const pane *p)
@@ -53,7 +53,7 @@ typedef struct drawer {
     unsigned layer;
     GArray *kinds; /* kind */
     size_t visible;
-    double pixel_ns;    /* time of a pixel */
+    double pixel_ns;    /* nanoseconds per pixel */
     density *density;   /* NULL: vectors */
     double top, bottom; /* the area to draw in: the pane, or a band of it */
 } drawer;
@@ -84,7 +84,7 @@ static unsigned color_of(const drawer *d, uint32_t record)
     return model_object_color(d->c->model, d->p->index, store_object(d->c->store, record, d->layer));
 }
 
-/* The x at which an entry begins. Its duration is a float, which may be too coarse for a long segment. */
+/* Returns the x at which an entry begins. Its duration is a float, which may be too coarse for a long segment. */
 static double start_x(const drawer *d, const kind *k, size_t i)
 {
     const double relative_error = 1.2e-7;
@@ -163,7 +163,7 @@ static void draw_quickly(const drawer *d, const kind *k, double x, double long_n
         density_line(d->density, x0, y0, x, y1, weight, (unsigned)ink);
 }
 
-/* Returns the duration of an entry, or of a near entry that its node knows. */
+/* Returns the duration of an entry, or of a nearby entry that is stored in its node. */
 static double long_ns_at(const kind *k, size_t i, size_t grain)
 {
     return grain > 1 ? list_node_of(k->list, i, grain)->sample : list_value(k->list, i);
@@ -205,7 +205,7 @@ static void draw_column(const drawer *d, const kind *k, segment_column s)
     }
     s.ink = prevailing(d, k, from, count, s.grain);
     list_extremes e = list_find_extremes(k->list, from, to, NULL, NULL);
-    if (e.sum / (double)e.count < d->pixel_ns) { /* nearly all segments are steep and in one place */
+    if (e.sum / (double)e.count < d->pixel_ns) { /* nearly all segments are steep and at the same place */
         draw_quickly(d, k, s.x + s.width / 2, 0, (float)count, s.ink);
     } else {
         for (size_t i = 0; i < BETWEEN; i++) {
@@ -267,7 +267,7 @@ static void draw_kind(const drawer *d, const kind *k)
     }
 }
 
-/* Draws the segments that begin before the right edge and end beyond it, which it finds by their duration. */
+/* Draws the segments that begin before the right edge and end beyond it. Finds them by their durations. */
 static void draw_reaching(const drawer *d, const kind *k)
 {
     const store *s = d->c->store;
@@ -451,7 +451,10 @@ static void draw_kinds(const drawer *d)
     draw_starts(d);
 }
 
-/* Bands of rows, one for each thread. Segments that cross the border are looked up for both, hence only two bands. */
+/*
+ * The number of bands of rows, one for each thread. There are only two bands, because both must look up the segments
+ * that cross the border.
+ */
 enum { BANDS = 2 };
 typedef struct bands {
     drawer drawers[BANDS];
@@ -572,7 +575,10 @@ static void consider(scene_found *found, double distance, uint32_t record, int64
     *found = (scene_found){distance, record, object, lifeline};
 }
 
-/* The distance of a place from a segment; less near its ends. */
+/*
+ * Stores a segment in found if it is nearer to a place than the previous result. Near the ends of a segment, the
+ * distance counts as smaller.
+ */
 static void consider_segment(const drawer *d, const kind *k, size_t i, double x, double y, scene_found *found)
 {
     const layer_context *c = d->c;

@@ -13,7 +13,7 @@ static struct {
     uint32_t first, count;
     int64_t from_ns, to_ns;
     unsigned width;
-    double *heights; /* 0 to 1, of each column */
+    double *heights; /* height of each column, 0 to 1 */
 } kept;
 
 static void count_records(const layer_context *c, unsigned width)

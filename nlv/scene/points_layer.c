@@ -53,8 +53,8 @@ typedef struct points_row {
     const layer_context *c;
     const list *list;
     unsigned row;
-    double y, half; /* of the row's height */
-    double size;    /* of a glyph */
+    double y, half; /* middle and half of the row's height */
+    double size;    /* size of a glyph */
     density *bars;
     unsigned *glyphs; /* number of glyphs drawn so far in all rows */
 } points_row;

@@ -21,8 +21,7 @@ scene_view scene_fit(const model *m, double width, double height)
     int64_t from_ns = 0, to_ns = 0;
     model_time_range(m, &from_ns, &to_ns);
     int64_t capacity = to_ns / 50 - from_ns / 50;
-    capacity =
-        capacity > 0 ? capacity : 500000; /* a single point in time is shown with half a millisecond on both sides */
+    capacity = capacity > 0 ? capacity : 500000; /* show a single point in time with half a millisecond on each side */
     if (__builtin_sub_overflow(from_ns, capacity, &view.from_ns))
         view.from_ns = INT64_MIN / 2;
     if (__builtin_add_overflow(to_ns, capacity, &view.to_ns))
@@ -207,7 +206,7 @@ static void draw_pane(const layer_context *c, const pane *p)
     cairo_restore(c->cr);
 }
 
-/* Draws the marked time with its length, and the time of a search's match. */
+/* Draws the marked time range with its length, and the time of a search match. */
 static void draw_marked(const layer_context *c)
 {
     const scene_view *view = c->view;

@@ -13,16 +13,16 @@
 #include <cairo.h>
 
 typedef struct scene_view {
-    int64_t from_ns, to_ns; /* visible; from_ns < to_ns */
+    int64_t from_ns, to_ns; /* visible time range; from_ns < to_ns */
     double width, height;   /* in pixels or points */
     bool dark;
     int64_t selected;         /* an emphasised object, or -1 */
     size_t selected_lifeline; /* its lifeline definition */
-    const char *title;        /* in place of the drawing's; NULL: the drawing's */
+    const char *title;        /* replaces the drawing's title; NULL: use the drawing's title */
     bool has_range;           /* the time from range_from_ns to range_to_ns, in any order, is marked */
     bool is_zooming;          /* the range is the target of a zoom */
     int64_t range_from_ns, range_to_ns;
-    bool has_mark; /* a time is marked: a match of a search */
+    bool has_mark; /* mark_ns is marked, as the match of a search */
     int64_t mark_ns;
     const GArray *marks; /* bookmarks (session_mark), or NULL */
     const char *caption; /* text below the picture, or NULL */
@@ -35,8 +35,8 @@ typedef struct scene_view {
 scene_view scene_fit(const model *m, double width, double height);
 
 /*
- * The first view of a model: the whole, or if lines would be too steep to compare, a part in which the lines of the
- * slowest kind (slow.h) slant.
+ * Returns the first view of a model. This is the whole model, or, if its lines would be too steep to compare, a part in
+ * which the lines of the slowest kind (slow.h) slant.
  */
 scene_view scene_first(const model *m, double width, double height);
 
@@ -47,9 +47,9 @@ void scene_plot_extents(const model *m, const scene_view *view, cairo_t *cr, dou
 
 /* The mark nearest to a place. */
 typedef struct scene_found {
-    double distance; /* units */
+    double distance; /* in units */
     uint32_t record;
-    int64_t object; /* -1: none */
+    int64_t object; /* -1: no object */
     size_t lifeline;
 } scene_found;
 
@@ -59,7 +59,10 @@ bool scene_find(const model *m, const scene_view *view, cairo_t *cr, double x, d
 /* Returns whether a place is in the overview, and sets the time at the place. */
 bool scene_is_overview(const model *m, const scene_view *view, cairo_t *cr, double x, double y, int64_t *time_ns);
 
-/* Zooms by a factor around share (0 left, 1 right) of the plot; pans by a share of its width. */
+/*
+ * Zoom by a factor around a place in the plot, given as a share of its width (0 left, 1 right); pan by a share of its
+ * width.
+ */
 void scene_zoom(scene_view *view, double factor, double share);
 void scene_pan(scene_view *view, double share);
 

@@ -20,7 +20,7 @@ double text_width(cairo_t *cr, const char *text, text_size size);
 /* Returns the height of a line. */
 double text_height(text_size size);
 
-/* Return the height of a paragraph with a given width; draw it at x with its top at y. */
+/* Return the height of a paragraph with a given width; draw a paragraph at x with its top at y. */
 double text_paragraph_height(cairo_t *cr, const char *text, text_size size, double width);
 void text_draw_paragraph(cairo_t *cr, const char *text, text_size size, color c, double x, double y, double width);
 

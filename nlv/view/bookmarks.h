@@ -14,7 +14,7 @@ typedef struct bookmarks_callbacks {
     void *user;
 } bookmarks_callbacks;
 
-/* Belongs to its popover, which points to relative_to. */
+/* Returns the bookmarks, which the popover owns. The popover points to relative_to. */
 bookmarks *bookmarks_new(GtkWidget *relative_to, bookmarks_callbacks callbacks);
 
 /*

@@ -15,7 +15,7 @@ enum {
     LONG_US = 8000,  /* pictures that take longer are drawn coarsely while the view moves; new content may take twice
                         this time */
     LONG_BY_UNITS_US = 11000, /* the same limit if a unit is one pixel, where coarse pictures are more visible */
-    SETTLE_MS = 150,          /* after the last move, before a coarse picture is drawn again */
+    SETTLE_MS = 150,          /* time after the last move until a coarse picture is drawn again finely */
 };
 
 typedef enum drag { DRAG_NONE, DRAG_PAN, DRAG_ZOOM, DRAG_RANGE, DRAG_OVERVIEW } drag;
@@ -32,7 +32,7 @@ struct canvas {
     double pointer_x, pointer_y;
     bool is_pointed;    /* the pointer is in the canvas */
     char *hovered;      /* text about the record under the pointer, or NULL */
-    int64_t hovered_ns; /* its time */
+    int64_t hovered_ns; /* time of that record */
     unsigned taught;    /* hints shown so far */
     history_view drawn; /* the view of the last picture */
     int64_t moved_us;   /* time of the user's last move */
@@ -78,7 +78,7 @@ static void moved(canvas *c, history_view before)
 
 /* ---- drawing ---- */
 
-/* Shows the record under the pointer. */
+/* Draws the text about the record under the pointer. */
 static void draw_hovered(const canvas *c, GtkWidget *widget, cairo_t *cr)
 {
     if (c->hovered == NULL || c->drag != DRAG_NONE)

@@ -22,7 +22,7 @@ typedef struct canvas_callbacks {
     void *user;
 } canvas_callbacks;
 
-/* Belongs to its widget. m must outlive it. */
+/* Returns a canvas, which its widget owns. m must outlive the canvas. */
 canvas *canvas_new(model *m, bool dark, canvas_callbacks callbacks);
 GtkWidget *canvas_widget(canvas *c);
 
@@ -30,10 +30,10 @@ GtkWidget *canvas_widget(canvas *c);
 scene_view *canvas_view(canvas *c);
 void canvas_redraw(canvas *c);
 
-/* Show the whole log; show a time range, as a move of the user. */
+/* Show the whole log; show a time range. Both count as moves of the user. */
 void canvas_fit(canvas *c);
 
-/* Shows the first view of the log (scene_first). Returns whether that is a part of the log. */
+/* Shows the first view of the log (scene_first). Returns whether this view is a part of the log. */
 bool canvas_show_first(canvas *c);
 void canvas_show(canvas *c, int64_t from_ns, int64_t to_ns);
 

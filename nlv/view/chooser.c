@@ -10,7 +10,7 @@ enum { GROUPS = 3, NAMES_SHOWN = 300 };
 typedef struct group {
     const char *field, *title;
     GtkWidget *box;
-    GHashTable *known; /* from the name to its check button */
+    GHashTable *known; /* maps a name to its check button */
 } group;
 
 struct chooser {
@@ -19,7 +19,7 @@ struct chooser {
     group groups[GROUPS];
     void (*changed)(void *user);
     void *user;
-    bool is_own; /* the program itself sets boxes */
+    bool is_own; /* the program itself, not the user, is setting boxes */
 };
 
 static void on_toggled(GtkToggleButton *button, gpointer user)

@@ -8,10 +8,10 @@
 
 typedef struct chooser chooser;
 
-/* changed is called when a box was ticked or unticked. Belongs to its popover, which points to relative_to. */
+/* Calls changed after a box was ticked or unticked. The popover points to relative_to, and owns the chooser. */
 chooser *chooser_new(model *m, GtkWidget *relative_to, void (*changed)(void *user), void *user);
 
-/* Shows the popover, with the names that the model has now. */
+/* Shows the popover with the model's current names. */
 void chooser_show(chooser *c);
 
 /* Returns the expression for the ticked boxes, which the caller frees with g_free; NULL if all boxes are ticked. */

@@ -75,7 +75,7 @@ static void on_find_out(GtkButton *button, gpointer user)
     (void)button;
     editor *e = user;
     e->callbacks.draw(e->callbacks.user, NULL);
-    gtk_widget_destroy(e->window); /* the inferred drawing is not known yet */
+    gtk_widget_destroy(e->window); /* the editor cannot show the inferred drawing, which is not known yet */
 }
 
 static GtkFileChooserNative *choose_file(editor *e, const char *title, bool save)

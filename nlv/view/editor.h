@@ -16,7 +16,7 @@ typedef struct editor_callbacks {
     void *user;
 } editor_callbacks;
 
-/* path is the file of the drawing, copied, or NULL. The model must outlive the editor. */
+/* path is the drawing's file, or NULL; the function copies it. The model must outlive the editor. */
 editor *editor_new(GtkWindow *parent, model *m, const char *path, editor_callbacks callbacks);
 void editor_free(editor *e);
 

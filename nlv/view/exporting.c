@@ -16,7 +16,7 @@ struct exporting {
     canvas *canvas;
     void (*say)(void *user, const char *text);
     void *user;
-    char *caption; /* of pictures, or NULL */
+    char *caption; /* caption of pictures, or NULL */
     int writing;   /* number of threads that write records */
 };
 
@@ -139,7 +139,7 @@ typedef struct writing {
     GArray *places;
     char *format, *path;
     uint64_t written;
-    nl_error error; /* NL_ERROR_NONE: it was written */
+    nl_error error; /* NL_ERROR_NONE: the file was written */
 } writing;
 
 static void free_writing(gpointer data)

@@ -8,11 +8,11 @@
 
 typedef struct lifeline_page lifeline_page;
 
-/* Belongs to its widget. */
+/* Returns a page, which its widget owns. */
 lifeline_page *lifeline_page_new(void);
 GtkWidget *lifeline_page_widget(lifeline_page *p);
 
-/* Edits d from now on. d and the catalog must outlive the page. */
+/* Makes d the drawing to edit. d and the catalog must outlive the page. */
 void lifeline_page_edit(lifeline_page *p, drawing *d, const catalog *c);
 
 #endif

@@ -6,11 +6,11 @@
 
 typedef struct name_list name_list;
 
-/* title is its heading. activated is called after a double click or Enter. Belongs to its widget. */
+/* Returns a list with a heading, which its widget owns. Calls activated after a double click or Enter. */
 name_list *name_list_new(const char *title, void (*activated)(void *user), void *user);
 GtkWidget *name_list_widget(name_list *l);
 
-/* Shows other names (NULL at the end), which are copied. */
+/* Replaces the names, which are NULL-terminated. Copies them. */
 void name_list_set(name_list *l, char *const *names);
 
 /* Returns the indices (int) of the chosen names; the caller frees the array with g_array_free. */

@@ -14,7 +14,7 @@ typedef struct playback_callbacks {
     void *user;
 } playback_callbacks;
 
-/* Belongs to its player. The canvas must outlive it. */
+/* Returns the playback, which its player widget owns. The canvas must outlive it. */
 playback *playback_new(model *m, canvas *c, playback_callbacks callbacks);
 GtkWidget *playback_player(const playback *p);
 GtkWidget *playback_button(const playback *p);
@@ -25,7 +25,7 @@ void playback_set_live(playback *p, bool live);
 /* In real time: moves the view to the end of the log. */
 void playback_follow(playback *p);
 
-/* Returns the speed in times real time; 0: not playing. */
+/* Returns the speed as a multiple of real time; 0: not playing. */
 double playback_speed(const playback *p);
 
 /* Begins to play at the last speed, or stops. */
@@ -34,7 +34,7 @@ void playback_toggle(playback *p);
 /* Plays at the last speed times factor. */
 void playback_speed_up(playback *p, double factor);
 
-/* The user has moved the view: ends playing and real time. */
+/* Ends playing and following in real time. Call it when the user has moved the view. */
 void playback_stop(playback *p);
 
 /* Moves the view as far as the time since the last call requires, and updates the player. */

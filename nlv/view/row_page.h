@@ -12,11 +12,11 @@
 
 typedef struct row_page row_page;
 
-/* Belongs to its widget. is_loadlines: for loadlines, otherwise for points. */
+/* Returns a page for loadlines or, if is_loadlines is false, for points. Its widget owns the page. */
 row_page *row_page_new(bool is_loadlines);
 GtkWidget *row_page_widget(row_page *p);
 
-/* Edits d from now on. d and the catalog must outlive the page. */
+/* Makes d the drawing to edit. d and the catalog must outlive the page. */
 void row_page_edit(row_page *p, drawing *d, const catalog *c);
 
 #endif

@@ -13,11 +13,11 @@ typedef struct search_bar_callbacks {
     void (*found)(void *user, int64_t time_ns, uint32_t record); /* STORE_NONE: the record is no longer in memory */
     bool (*filter)(void *user, const char *expression); /* show only matching records; NULL: all. Returns false and sets
                                                            the error if it is invalid */
-    void (*left)(void *user);                           /* the focus shall leave the bar */
+    void (*left)(void *user);                           /* the focus must leave the bar */
     void *user;
 } search_bar_callbacks;
 
-/* Belongs to its widget. The model must outlive it. */
+/* Returns a search bar, which its widget owns. The model must outlive it. */
 search_bar *search_bar_new(model *m, search_bar_callbacks callbacks);
 GtkWidget *search_bar_widget(search_bar *b);
 

@@ -21,7 +21,10 @@ typedef struct sensor_pane_callbacks {
     void *user;
 } sensor_pane_callbacks;
 
-/* Belongs to its widget, with all streams. The pane searches directory first; NULL: this host. */
+/*
+ * Returns a pane, which its widget owns together with all streams. The pane searches directory first, or this host if
+ * directory is NULL.
+ */
 sensor_pane *sensor_pane_new(const char *directory, sensor_pane_callbacks callbacks);
 GtkWidget *sensor_pane_widget(sensor_pane *p);
 

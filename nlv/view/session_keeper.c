@@ -63,7 +63,9 @@ static void push_step(session_keeper *k, const char *text)
     k->step = k->steps->len - 1;
 }
 
-/* Makes the current session a step if it is new and was seen twice; with at_once, if it was seen once. */
+/*
+ * Makes the current session a step if it is new and was the same at two ticks. If at_once is true, one tick suffices.
+ */
 static bool session_keeper_add_step(session_keeper *k, bool at_once)
 {
     session_keeper_note(k);

@@ -26,10 +26,10 @@ void session_keeper_free(session_keeper *k);
  */
 session *session_keeper_session(const session_keeper *k);
 
-/* A log was opened: restores the bookmarks of these logs. */
+/* Call it after a log was opened. Restores the bookmarks of the open logs. */
 void session_keeper_opened(session_keeper *k, const char *url);
 
-/* Call it about 30 times a second: a change that stays for a moment becomes a step. */
+/* Call it about 30 times a second. A change that persists for a moment becomes a step. */
 void session_keeper_tick(session_keeper *k);
 
 /* Goes a step back (-1) or forward (1). Returns a description of the change; NULL if no such step exists. */

@@ -7,7 +7,7 @@
 
 #include <gtk/gtk.h>
 
-/* columns are the headings, NULL at the end; a '#' before a heading marks a column of numbers. */
+/* Returns a table. columns contains the headings, NULL-terminated. A '#' before a heading marks a column of numbers. */
 GtkWidget *table_new(const char *title, const char *const *columns);
 
 /* Adds a row with a text for each column. */

@@ -152,7 +152,8 @@ static void add_recent(GtkWidget *box, welcome_callbacks callbacks)
     for (GList *at = items; at != NULL && shown < RECENT_MAX; at = at->next) {
         GtkRecentInfo *info = at->data;
         char *path = g_filename_from_uri(gtk_recent_info_get_uri(info), NULL, NULL);
-        bool is_log = g_strcmp0(gtk_recent_info_get_mime_type(info), log_type) == 0; /* and not a picture or print */
+        bool is_log =
+            g_strcmp0(gtk_recent_info_get_mime_type(info), log_type) == 0; /* a log, and not a picture or printout */
         if (path != NULL && is_log && gtk_recent_info_has_application(info, "nlv") &&
             g_file_test(path, G_FILE_TEST_EXISTS)) {
             char *tip = printable(path), *base = g_path_get_basename(path), *label = printable(base);

@@ -24,10 +24,10 @@
 #include <string.h>
 
 enum {
-    TICK_MS = 30,     /* interval of checks for new data */
-    READING_MS = 100, /* interval of pictures while a log is read, because reading needs the processors */
+    TICK_MS = 30,     /* interval between checks for new data */
+    READING_MS = 100, /* interval between pictures while a log is read, because reading needs the processors */
     NOTICE_LINES = 5,
-    SENSORS_WIDTH_S = 60, /* the first view, if sensors are the first log */
+    SENSORS_WIDTH_S = 60, /* width of the first view if the first log comes from sensors */
 };
 
 static const double zoom_step = 0.8, pan_step = 0.1;
@@ -51,17 +51,17 @@ typedef struct window {
     program_reading *reading;
     char *typed;         /* the typed filter, or NULL */
     char *drawing_text;  /* the user's drawing; NULL: the inferred drawing */
-    bool is_first_shown; /* a first record was shown */
+    bool is_first_shown; /* the first record was shown */
     bool has_first_view; /* the view is a part of the log, and moves only if the user moves it */
     bool shows_whole;    /* the user has requested the whole log */
     bool is_touched;     /* the user has moved the view, so it is no longer fitted to the log */
     bool is_measuring;   /* one end of a measurement is marked */
     bool choice_waits;   /* the lifeline that the session has chosen is not in the model yet */
-    unsigned generation; /* of the model, when it was last shown */
-    gint64 shown_us;     /* time of that picture */
-    uint64_t malformed;  /* pieces of malformed input that were reported */
+    unsigned generation; /* the model's generation when it was last drawn */
+    gint64 shown_us;     /* time at which it was last drawn */
+    uint64_t malformed;  /* number of reported pieces of malformed input */
     int source_count;
-    int openings; /* threads that open a log */
+    int openings; /* number of threads that are opening a log */
     guint ticking;
 } window;
 
@@ -70,7 +70,7 @@ static GAsyncQueue *messages;
 
 /* ---- text ---- */
 
-/* Puts text of logs into a label without characters that would reorder or hide it. */
+/* Shows log text in the status label, with characters that would reorder or hide it replaced by ?. */
 static void show_status(window *w, const char *text)
 {
     char *valid = printable(text);
@@ -235,7 +235,7 @@ static void choose_waiting(window *w)
         show_chosen(w);
 }
 
-/* Shows the whole log while nlv reads it, and then its first view, unless the user has chosen another. */
+/* Shows the whole log while nlv reads it, and then its first view, unless the user has chosen another view. */
 static void fit(window *w)
 {
     if (w->shows_whole || !model_is_settled(w->model) || model_progress(w->model) < 1) {
@@ -338,7 +338,7 @@ static int64_t marked_time(window *w, int64_t fallback_ns)
 typedef struct opening {
     window *w;
     char *url;
-    nl_error error;   /* NL_ERROR_NONE: it was opened */
+    nl_error error;   /* NL_ERROR_NONE: the log was opened */
     guint retry_in_s; /* after a failure; 0: no retry */
 } opening;
 
@@ -375,7 +375,7 @@ static gboolean on_retry(gpointer user)
     return G_SOURCE_REMOVE;
 }
 
-/* The reason of the failure is a notice already. */
+/* Schedules another attempt. A notice already contains the reason for the failure. */
 static void retry_later(const opening *failed)
 {
     opening *o = g_new0(opening, 1);
@@ -466,7 +466,7 @@ static void on_sensors_begin(void *user, feed *f)
         scene_view *view = canvas_view(w->canvas);
         view->to_ns = g_get_real_time() * 1000;
         view->from_ns = view->to_ns - SENSORS_WIDTH_S * NL_NS_PER_SECOND;
-        w->is_touched = true; /* not fitted to the first second */
+        w->is_touched = true; /* do not fit the view to the first second */
     }
     follow(w);
 }
@@ -696,7 +696,9 @@ static void on_go(void *user, int64_t time_ns)
     show_time(user, time_ns);
 }
 
-/* Applies the editor's drawing; NULL: the inferred drawing. Drops the choice, which belonged to the former drawing. */
+/*
+ * Applies the editor's drawing; NULL: the inferred drawing. Clears the choice, which belonged to the previous drawing.
+ */
 static void on_drawing(void *user, drawing *d)
 {
     window *w = user;
@@ -773,7 +775,7 @@ static void show_all(window *w)
     view->from_ns = from_ns;
     view->to_ns = to_ns;
     canvas_show(w->canvas, all_from_ns, all_to_ns);
-    w->is_touched = false; /* show new records as well */
+    w->is_touched = false; /* the view must include new records */
     w->shows_whole = true;
 }
 
@@ -1093,7 +1095,7 @@ static void build(window *w, const window_options *look)
         g_object_set(gtk_settings_get_default(), "gtk-application-prefer-dark-theme", TRUE, NULL);
 }
 
-/* Opens the files. Collectors are opened when the window is there. Returns false if nothing can be shown. */
+/* Opens the files. Collectors are opened after the window exists. Returns false if nothing can be shown. */
 static bool add_first_sources(window *w, char **sources, int source_count)
 {
     bool any = source_count == 0;

@@ -13,8 +13,8 @@ typedef struct window_options {
 } window_options;
 
 /*
- * Shows logs until the window is closed. d is the drawing, which the window then owns; NULL: infer it. Returns the exit
- * status.
+ * Shows logs until the window is closed. Takes ownership of d, the drawing. If d is NULL, nlv infers the drawing.
+ * Returns the exit status.
  */
 int window_run(drawing *d, program_reading *reading, model_options options, char **sources, int source_count,
                const window_options *look);
