@@ -1,7 +1,7 @@
 /*
  * Gathers the streams of many agents. Each agent has a thread, so that a dead or slow agent does not delay others. The
- * thread opens a broken stream again after 1 s, 2 s ... 30 s; the records Nlagent.Lost and Nlagent.Back report this.
- * One thread calls the functions.
+ * thread opens a broken stream again after pauses that double from 1 s to 30 s. Nlagent.Lost and Nlagent.Back records
+ * report this. One thread calls the functions.
  */
 #ifndef NLAGENT_GATHER_H
 #define NLAGENT_GATHER_H

@@ -1,4 +1,4 @@
-/* Draws charts with cairo, as PNG or SVG files: a plot with axes, histograms. One thread. */
+/* Draws charts with cairo, as PNG or SVG files: plots with axes, and histograms. One thread. */
 #ifndef NETLOGGER_ANALYSIS_CHART_H
 #define NETLOGGER_ANALYSIS_CHART_H
 

@@ -9,8 +9,8 @@
  *   for each record: correction_apply(c, record, out);
  *
  * A message is two records of different hosts with the same IDs. The options, or the names of the events, identify the
- * sending and the receiving: Ping.Send and Ping.Receive differ only in such a word. The clock of the reference host is
- * the time base. If memory runs out, the program ends. One thread, except where noted.
+ * sending and the receiving: for example, Ping.Send and Ping.Receive differ only in the words Send and Receive. The
+ * clock of the reference host is the time base. If memory runs out, the program ends. One thread, except where noted.
  */
 #ifndef NETLOGGER_TIMEKEEPING_CORRECTION_H
 #define NETLOGGER_TIMEKEEPING_CORRECTION_H
@@ -26,8 +26,8 @@ typedef struct correction_message {
 
 /* The texts must outlive the correction. */
 typedef struct correction_options {
-    const char
-        *reference; /* a host; NULL: the collector with the most measurements, else the host with the most messages */
+    const char *
+        reference; /* a host; NULL: the collector with the most measurements, or else the host with the most messages */
     const char *const *ids; /* fields that identify messages; NULL: fields whose names end in ID, and SEQ */
     size_t id_count;
     const correction_message *messages; /* NULL: by the names of events */
@@ -64,7 +64,7 @@ typedef struct correction_host {
     double offset_ns;      /* added to its times, in the middle of its records */
     double min_ns, max_ns; /* range of the offset over all records of the host */
     double drift;          /* against the reference: 1e-4 is 100 ppm fast */
-    double error_ns;       /* maximum; infinite if only one direction is bounded */
+    double error_ns;       /* maximum error; infinite if only one direction is bounded */
     uint64_t measurements, messages,
         contradictions; /* contradictions: messages that the measurements make impossible */
     unsigned pieces, steps;

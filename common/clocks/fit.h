@@ -43,7 +43,8 @@ typedef struct fit_step {
     double step_ns;  /* added to the clock */
 } fit_step;
 
-/* Returns the correction, which the caller frees; it is empty without bounds. Sorts bounds and steps by time. */
+/* Returns the correction, which the caller frees. It is empty if there are no bounds. Sorts bounds and steps by time.
+ * */
 fit fit_find(fit_bound *bounds, size_t count, fit_step *steps, size_t step_count);
 
 /* Returns c(time). The first and last piece extend outwards. An empty correction is 0. */

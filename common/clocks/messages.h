@@ -27,7 +27,7 @@ bool messages_next(const messages *m, size_t *at, message *found);
 
 void messages_free(messages *m);
 
-/* Whether the names of two events say that the second receives what the first sends. */
+/* Returns whether, by their names, the second event is the receipt of a message that the first event sends. */
 bool messages_is_pair(const char *sent, const char *received);
 
 #endif

@@ -18,7 +18,8 @@ typedef struct builder {
     char second[24];   /* ... and its text */
 } builder;
 
-/* Begins a record. A builder starts as zeros. capacity: the bytes that builder_bytes may return for it. */
+/* Begins a record. Initialize a builder with zeros. capacity is the number of bytes that builder_bytes may return for
+ * the record. */
 void builder_begin(builder *b, size_t capacity);
 void builder_free(builder *b);
 
@@ -47,16 +48,16 @@ bool builder_set(builder *b, member m, nl_string text);
 /* Appends a field by its key; the caller sets type and value. Invalid bytes of the name become "_". */
 nl_field *builder_add(builder *b, nl_string key, sink *s);
 
-/* As builder_add, with a name instead of a key. */
+/* Like builder_add, with a name instead of a key. */
 nl_field *builder_add_name(builder *b, nl_string name, sink *s);
 
-/* As builder_add_name, with a valid name that outlives the record. */
+/* Like builder_add_name, with a valid name that outlives the record. */
 nl_field *builder_add_good_name(builder *b, nl_string name);
 
-/* Appends a field with a text. */
+/* Appends a field with a text value. */
 void builder_add_text(builder *b, nl_string key, nl_string value, sink *s);
 
-/* As builder_add, with a key whose meaning is known. */
+/* Like builder_add, with a key whose meaning is known. */
 nl_field *builder_add_key(builder *b, const builder_key *key, sink *s);
 
 /* Passes the record to the sink. Returns false if it has no time. */

@@ -154,7 +154,7 @@ static bool read_time(nl_string text, int64_t *time_ns)
     return text.size > (size_t)negative;
 }
 
-/* Continues at a value. */
+/* Limits the scan to the bytes of value. */
 static void enter(json_fields *f, nl_string value)
 {
     f->scan.at = value.data;
@@ -191,7 +191,7 @@ static bool chrome_read_foreign(json_fields *f, const nl_string members[MEMBER_C
     return json_take_members(f);
 }
 
-/* Returns false with the reason in f->scan.error. */
+/* Reads an event. Returns false on failure; f->scan.error then has the reason. */
 static bool chrome_read_take_event(json_fields *f)
 {
     nl_string members[MEMBER_COUNT] = {0};

@@ -119,7 +119,7 @@ static void chrome_put_span(chrome_writer *w, const stream_request *r, size_t in
     JSON_PUT(out, "}}");
 }
 
-/* Leads from a point in a span to the begin of its child. */
+/* Writes a flow that leads from a point in a span to the beginning of its child. */
 static void put_flow(chrome_writer *w, const stream_span *child, uint64_t number, chrome_span from, chrome_span to)
 {
     const chrome_span ends[] = {from, to};
@@ -172,7 +172,7 @@ static void chrome_put_counter(void *user, const nl_record *record, const drawin
     JSON_PUT(out, "}}");
 }
 
-/* Every record was written already. */
+/* Does nothing, because every record has already been written. */
 static void ignore_single(void *user, const nl_record *record)
 {
     (void)user, (void)record;

@@ -70,7 +70,7 @@ struct sink {
     void *drain_user;
 };
 
-/* Passes a record on. typed: its values have types; otherwise text may stand for numbers. */
+/* Passes a record on. typed means that its values have types; otherwise text may stand for numbers. */
 void sink_put(sink *s, const nl_record *record, bool typed);
 
 /* Adds a report of malformed input. Copies reason and text. */
@@ -138,8 +138,8 @@ typedef struct importer_kind {
     /* Returns whether an input that begins with these bytes is in this format. */
     bool (*detect)(const char *data, size_t size);
     /* Reads the head of the input, which determines how to read the rest; may be NULL. Sets *shared, which unshare
-     * frees, and returns the size of the head; leaves *shared NULL while more bytes are needed. all: no more bytes
-     * come. */
+     * frees, and returns the size of the head; leaves *shared NULL while more bytes are needed. all means that there
+     * are no more bytes. */
     size_t (*head)(const char *data, size_t size, bool all, void **shared, sink *s);
     void (*unshare)(void *shared);
     /* Returns the size of the whole records in bytes that begin with a record. NULL: records are lines. */

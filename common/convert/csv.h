@@ -1,4 +1,4 @@
-/* Shared by the reader and the writer of CSV. */
+/* Definitions that the CSV reader and the CSV writer share. */
 #ifndef NETLOGGER_CONVERT_CSV_H
 #define NETLOGGER_CONVERT_CSV_H
 

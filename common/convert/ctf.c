@@ -1,11 +1,11 @@
 /*
- * Reads CTF 1.8 traces of LTTng and barectf with libbabeltrace2: a directory with a file "metadata", or a directory of
- * such directories, in the order of their names.
+ * Reads CTF 1.8 traces of LTTng and barectf with libbabeltrace2: a directory with a file named "metadata", or a
+ * directory of such directories, which are read in the order of their names.
  *
  * An event becomes a record: NL.EVNT is its name, LVL its level, HOST the hostname of the trace, PROG the context's
  * procname. Its fields are the CPU from the context of the packet, and the fields of the event and its contexts. The
  * members of a structure are OUTER.INNER, an array is text such as [1,2], and an enumeration is its label, or its value
- * if it does not have exactly one label. Discarded events become a record NetLogger.Lost with their COUNT.
+ * if it does not have exactly one label. Discarded events become a NetLogger.Lost record with their COUNT.
  */
 #include "config.h"
 
@@ -410,7 +410,7 @@ static int is_visible(const struct dirent *entry)
     return entry->d_name[0] != '.';
 }
 
-/* Calls take for each trace in a directory. Returns their number. With take NULL, stops at the first trace. */
+/* Calls take for each trace in a directory. Returns their number. If take is NULL, stops at the first trace. */
 static size_t each_trace(const char *folder, int depth, void (*take)(void *user, const char *path), void *user)
 {
     if (has_metadata(folder)) {

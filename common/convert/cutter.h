@@ -25,14 +25,14 @@ typedef enum cut {
 } cut;
 
 /*
- * Finds the format of the bytes in `in` unless it is known. now: decide from the bytes so far. Returns false while more
- * bytes are needed; if it returns true with from == NULL, the format is unknown.
+ * Finds the format of the bytes in `in` unless it is known. If now is true, decides from the bytes so far. Returns
+ * false while more bytes are needed; if it returns true with from == NULL, the format is unknown.
  */
 bool cutter_detect(cutter *c, bool now);
 
 /*
- * Finds the next piece, the first *size bytes of `in`, which the caller removes. Call cutter_detect first. all: no more
- * bytes come; then the last piece is CUT_RECORDS.
+ * Finds the next piece, the first *size bytes of `in`, which the caller removes. Call cutter_detect first. all means
+ * that there are no more bytes; the last piece is then CUT_RECORDS.
  */
 cut cutter_next(cutter *c, bool all, sink *s, size_t *size);
 

@@ -1,5 +1,5 @@
 /*
- * Reads the text of ftrace's file trace, and of trace-cmd report, which is similar.
+ * Reads the text of ftrace's trace file and the output of trace-cmd report, which is similar.
  *
  *   COMM-TID [(PID)] [CPU] FLAGS SECONDS: FUNCTION <-CALLER        the function tracer
  *   COMM-TID [(PID)] [CPU] FLAGS SECONDS: EVENT: DETAILS           events
@@ -7,7 +7,7 @@
  *
  * The records have the fields of nlkernel's records (doc/kernel-events.md). A call is ftrace.function with FUNCTION and
  * CALLER, or ftrace.funcgraph_entry with FUNCTION and DEPTH, followed by ftrace.funcgraph_exit with DURATION.NS. The
- * text does not name the system of an event. Times count from the start of the machine: see import_about.
+ * text does not name the system of an event. Times count from the system boot: see import_about.
  */
 #include "config.h"
 
@@ -120,7 +120,7 @@ static nl_string ftrace_read_name(nl_string *text)
 }
 /* NOLINTEND(clang-analyzer-core.*) */
 
-/* Converts "1.234 us", with marks such as + or ! before it, to ns. Returns -1 without a duration. */
+/* Converts "1.234 us", with marks such as + or ! before it, to ns. Returns -1 if there is no duration. */
 static int64_t duration_of(nl_string text)
 {
     const char *unit = text_find(text, " us");

@@ -17,7 +17,7 @@ typedef struct json_known_key {
     member member;
 } json_known_key;
 
-/* Starts as zeros. */
+/* The state of reading. Initialize it with zeros. */
 typedef struct json_fields {
     json_scan scan;
     builder *builder;

@@ -308,7 +308,7 @@ static bool integer_value(nl_string text, nl_field *field)
     return true;
 }
 
-/* As integer_value, for other numbers. Not inlined, to save stack in the common case. */
+/* Like integer_value, for other numbers. Not inlined, to save stack in the common case. */
 static __attribute__((noinline)) bool double_value(nl_string text, nl_field *field)
 {
     char scratch[NL_FIELD_TEXT_SIZE + 2];

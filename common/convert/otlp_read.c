@@ -1,4 +1,5 @@
-/* Reads OpenTelemetry's logs and spans. otlp_write.c describes NetLogger's own logs, doc/formats.md other logs. */
+/* Reads OpenTelemetry's logs and spans. See otlp_write.c for the form of NetLogger's own logs, and doc/formats.md for
+ * other logs. */
 #include "config.h"
 
 #include "convert/otlp.h"

@@ -15,7 +15,7 @@ output *output_open(const char *path);
 
 bool output_write(output *o, const char *data, size_t size);
 
-/* Closes the output. keep: the file gets its name; otherwise it is removed and the old file stays. */
+/* Closes the output. If keep is true, the file gets its name. Otherwise it is removed, and the old file stays. */
 bool output_close(output *o, bool keep);
 
 #endif

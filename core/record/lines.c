@@ -161,7 +161,8 @@ static bool time_ends(const char *at, const char *end, const char *limit)
     return equals < end && *equals == '=' && nl_byte_is(*at, NL_BYTE_NAME_FIRST);
 }
 
-/* Returns the entry of the line [line, end) at an offset in the input. odd: the line is not plain. */
+/* Returns the entry for the line [line, end), which is at an offset in the input. odd means that the line is not plain.
+ * */
 static nl_scanned_line scan_line(nl_line_scanner *s, const char *line, const char *end, const char *limit,
                                  uint64_t offset, bool odd)
 {
@@ -187,7 +188,7 @@ typedef struct marks {
 } marks;
 
 #ifdef __SSE2__
-/* Marks 16 bytes, from byte i of the block. */
+/* Sets the marks for 16 bytes, beginning at byte i of the block. */
 static inline void mark_some(marks *m, const char *at, unsigned i, __m128i letter, size_t name_size)
 {
     __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)(at + i));
@@ -198,7 +199,7 @@ static inline void mark_some(marks *m, const char *at, unsigned i, __m128i lette
     m->nuls |= (uint64_t)(unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(bytes, _mm_setzero_si128())) << i;
 }
 
-/* Reads name_size bytes after the block. */
+/* Returns the marks for a block. Also reads the name_size bytes after the block. */
 static inline marks mark_block(const char *at, char first, size_t name_size)
 {
     const __m128i letter = _mm_set1_epi8(first);
@@ -222,7 +223,7 @@ static inline marks mark_block(const char *at, char first, size_t name_size)
 }
 #endif
 
-/* Marks the last bytes of the input. */
+/* Returns the marks for the last bytes of the input. */
 static marks mark_rest(const nl_line_scanner *s, const char *at, size_t size)
 {
     char bytes[2 * BLOCK];

@@ -1,5 +1,5 @@
 /*
- * logfmt: key=value pairs, as Go programs, Heroku and Prometheus write them. See doc/text-formats.md.
+ * logfmt: key=value pairs, which Go programs, Heroku and Prometheus write. See doc/text-formats.md.
  *
  *   time=2026-11-23T01:02:03.400000Z level=info host=a prog=b event=read msg="two words" bytes=4096
  *
@@ -9,8 +9,8 @@
  * Reading: a pair is KEY=VALUE without blanks. A value in double quotes has the escapes of Go. A word without '=' is a
  * key with the value "true". The time is in time=, ts= or t=, in ISO 8601 or as seconds since 1970 with ten digits and
  * an optional fraction. Lines of Heroku have the time before the first pair, followed by the program and ':'. A pair
- * with the key of a time, but another value, is a field. Text that is not logfmt becomes a value, so that no byte is
- * lost: the rest of the line after an unclosed quote, and a word that cannot be a key.
+ * with one of these keys whose value is not a time is a field. Text that is not logfmt becomes a value, so that no byte
+ * is lost: the rest of the line after an unclosed quote, and a word that cannot be a key.
  */
 #include "config.h"
 

@@ -1,6 +1,5 @@
 /*
- * Numbers as text, independent of the locale: a program with a window uses the locale of its user, in which "1.5" may
- * be "1,5".
+ * Numbers as text, independent of the locale: a program with a GUI uses its user's locale, in which "1.5" may be "1,5".
  */
 #ifndef NETLOGGER_RECORD_NUMBER_H
 #define NETLOGGER_RECORD_NUMBER_H

@@ -54,8 +54,8 @@ typedef struct nl_record_storage {
 bool nl_record_grow(nl_record_storage *storage);
 
 /*
- * Appends a field, which the caller must fill at once. The field moves when the next field is appended. NULL if memory
- * runs out.
+ * Appends a field, which the caller must fill at once. The field may move when the next field is appended. Returns NULL
+ * if memory runs out.
  */
 static inline nl_field *nl_record_append(nl_record *record)
 {
@@ -65,7 +65,7 @@ static inline nl_field *nl_record_append(nl_record *record)
     return &storage->fields[record->field_count++];
 }
 
-/* As nl_record_append, for count fields, at least 1. */
+/* Like nl_record_append, for count fields (at least 1). */
 static inline nl_field *nl_record_append_many(nl_record *record, size_t count)
 {
     nl_record_storage *storage = (nl_record_storage *)(void *)record;
@@ -80,7 +80,7 @@ static inline nl_field *nl_record_append_many(nl_record *record, size_t count)
 /* Returns the standard field with a name in ULM or BP, or NL_MEMBER_NONE. */
 nl_member nl_member_of_name(nl_string name);
 
-/* As nl_record_find, for a name whose member the caller has looked up. */
+/* Like nl_record_find, for a name whose member the caller has looked up. */
 bool nl_record_find_member(const nl_record *record, nl_member member, nl_string name, nl_field *field);
 
 /*

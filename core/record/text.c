@@ -377,7 +377,8 @@ static inline bool is_known_name(const scan *s, plain_field *f)
     return true;
 }
 
-/* As find_plain_name, for other names. Not inlined, because it is rare. */
+/* Like find_plain_name, for a name that the previous record did not have in this place. Not inlined, because it is
+ * rarely called. */
 static __attribute__((noinline)) bool find_new_name(const scan *s, plain_field *f)
 {
     const char *at = f->name, *equals = next_stop(&s->window, at);
@@ -392,7 +393,7 @@ static __attribute__((noinline)) bool find_new_name(const scan *s, plain_field *
 }
 
 /*
- * As find_equals, for the name at f->name. Also returns false if the name does not end in the window, or begins with
+ * Like find_equals, for the name at f->name. Also returns false if the name does not end in the window, or begins with
  * '_', which may be an escape.
  */
 static inline bool find_plain_name(const scan *s, plain_field *f)

@@ -15,9 +15,9 @@
  * Words before the first field (a prefix of the log) are ignored. Fields may have any order. The first field with the
  * name of a standard field sets the record's member; further ones are ordinary fields.
  *
- * If a writer died within a record, the next record is in the same line. The reader recognizes it by a second time at
- * the start of a field, within an unquoted value, or at the end of a truncated name. The truncated part is malformed;
- * the next record is read.
+ * If a writer was killed while it wrote a record, the next record is in the same line. The reader recognizes it by a
+ * second time at the start of a field, within an unquoted value, or at the end of a truncated name. The truncated part
+ * is malformed; the next record is read.
  *
  * Writing. The standard fields come first, in the format's order. A value is quoted if it is empty or has a blank, '"',
  * '=' or a control byte. A field with the name of a standard field is written with "_." before its name, which the
@@ -132,7 +132,7 @@ static inline nl_status nl_text_decode(const nl_text_format *format, nl_record *
 nl_status nl_text_decode_fields(const nl_text_format *format, nl_record *record, nl_fraction fraction, const char *line,
                                 const char *end, const char *limit, size_t *used);
 
-/* As nl_text_decode_fields, without the fast path, for tests that compare both. */
+/* Like nl_text_decode_fields, but without the fast path. For tests that compare both. */
 nl_status nl_text_decode_closely(const nl_text_format *format, nl_record *record, nl_fraction fraction,
                                  const char *line, const char *end, const char *limit, size_t *used);
 
@@ -146,7 +146,7 @@ typedef struct nl_text_shape {
     size_t field_count;
 } nl_text_shape;
 
-/* Returns NULL if memory runs out. */
+/* Makes the shape of a record, which the caller frees. Returns NULL if memory runs out. */
 nl_text_shape *nl_text_shape_make(const nl_text_format *format, const nl_record *record);
 void nl_text_shape_free(nl_text_shape *shape); /* shape may be NULL */
 

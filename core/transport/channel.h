@@ -23,7 +23,7 @@ typedef struct nl_tls nl_tls;
 typedef struct nl_tls_options {
     const char *ca;    /* CA certificates for verifying the peer; a client's default is the system's */
     const char *cert;  /* own certificate with its chain; required for a server */
-    const char *key;   /* private key; NULL: in the file of cert */
+    const char *key;   /* private key; NULL: read from the cert file */
     const char *crl;   /* servers with ca: revocation lists, one for every CA in a client's chain */
     const char *peers; /* servers with ca: names, see tls_names.h; a client's certificate needs one of them */
 } nl_tls_options;
@@ -53,7 +53,8 @@ typedef struct nl_channel {
 
 /*
  * Checks again whether a client's certificate is trusted, not revoked, and has one of the names of peers. Returns true
- * without crl and peers, or without a certificate. Returns false and sets the error if the connection must be closed.
+ * if the server has neither crl nor peers, or if the client has no certificate. Returns false and sets the error if the
+ * connection must be closed.
  */
 bool nl_channel_may_stay(const nl_channel *channel, nl_tls *tls);
 
@@ -62,7 +63,7 @@ bool nl_channel_has_certificate(const nl_channel *channel);
 
 enum { NL_CERTIFICATE_NAME_SIZE = 80 };
 
-/* Writes a text that identifies the peer's certificate. Returns false if the peer has no certificate. */
+/* Writes text that identifies the peer's certificate. Returns false if the peer has no certificate. */
 bool nl_channel_name_certificate(const nl_channel *channel, char name[NL_CERTIFICATE_NAME_SIZE]);
 
 /* Returns whether the peer's certificate is for a name or address. */
@@ -94,7 +95,7 @@ int nl_channel_confirm(nl_channel *channel);
 ssize_t nl_channel_read(nl_channel *channel, void *data, size_t size);
 ssize_t nl_channel_write(nl_channel *channel, const void *data, size_t size);
 
-/* Returns the bytes of memory that an incomplete TLS record needs. */
+/* Returns the number of bytes of memory that an incomplete TLS record needs. */
 size_t nl_channel_held(const nl_channel *channel);
 
 /* Returns whether the channel holds more bytes, which poll does not report. */

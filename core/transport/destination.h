@@ -2,9 +2,9 @@
  * Destinations of bytes: a file, standard output, a collector, syslog or memory. A destination gets whole records and
  * avoids leaving part of a record behind.
  *
- * The library lives in other people's programs: destinations do not raise SIGPIPE, do not print, and wait no longer
- * than their timeout, except while the resolver looks up a host name (dial.h). The owner ensures that only one thread
- * at a time uses a destination.
+ * The library runs in programs of others, so destinations do not raise SIGPIPE, do not print, and wait no longer than
+ * their timeout, except while the resolver looks up a host name (dial.h). The owner ensures that only one thread at a
+ * time uses a destination.
  */
 #ifndef NETLOGGER_TRANSPORT_DESTINATION_H
 #define NETLOGGER_TRANSPORT_DESTINATION_H
@@ -49,7 +49,7 @@ typedef struct nl_exchange {
     int64_t time_ns;      /* by this host's clock, in the middle of the exchange */
     int64_t monotonic_ns; /* at the end of the exchange */
     int64_t offset_ns;    /* collector's clock minus this host's; the error is at most half of delay_ns */
-    int64_t delay_ns;     /* round trip without the collector's part */
+    int64_t delay_ns;     /* round-trip time, not counting the time in the collector */
     char collector[256];  /* name of the collector's host, or "" */
 } nl_exchange;
 
@@ -63,7 +63,7 @@ nl_status nl_destination_exchange(nl_destination *destination, nl_exchange *exch
 /* Closes this process's copies in the child after fork, without affecting the parent's connection. */
 void nl_destination_after_fork(nl_destination *destination);
 
-/* Closes the destination. With keep false, an atomic file is discarded. */
+/* Closes the destination. If keep is false, discards an atomic file. */
 nl_status nl_destination_close(nl_destination *destination, bool keep);
 
 /* ---- for kinds of destinations ---- */

@@ -1,7 +1,7 @@
 /*
- * Files and standard output. If the disk fills up within a record, a regular file is truncated to its last whole
- * record. A pipe gets as many whole records per write as it accepts in one piece, so that a kill leaves no partial
- * record in it. Waiting for its reader is limited.
+ * Files and standard output. If the disk becomes full in the middle of a record, a regular file is truncated to its
+ * last whole record. A pipe gets as many whole records per write as it accepts in one piece, so that a kill leaves no
+ * partial record in the pipe. The wait for a pipe's reader is limited.
  */
 #include "config.h"
 
@@ -101,7 +101,7 @@ static int open_soon(const char *path, int flags, int wait_ms)
     return fd;
 }
 
-/* wait_ms: for the reader of a pipe, unless the file is patient. */
+/* Opens the file's path. wait_ms is the maximum wait for the reader of a pipe, unless the file is patient. */
 static nl_status open_path(file_destination *file, bool truncate, int wait_ms)
 {
     int own = nl_path_descriptor(file->path);
@@ -153,7 +153,7 @@ static size_t piece_of(const file_destination *file, const char *data, size_t si
     return whole > 0 ? whole : PIPE_BUF;
 }
 
-/* Writes a piece. Returns the number of bytes, or -1 with errno; ETIMEDOUT at the deadline. */
+/* Writes a piece. Returns the number of bytes, or -1 with errno, which is ETIMEDOUT after the deadline. */
 static ssize_t put_piece(const file_destination *file, const char *data, size_t size, int64_t deadline_ns)
 {
     for (;;) {

@@ -79,7 +79,7 @@ static int remaining_ms(int64_t deadline_ns)
     return left_ns > 0 ? (int)(left_ns / 1000000) : 0;
 }
 
-/* As nl_wait_ready, but also ends at the deadline if the descriptor is always ready. */
+/* Like nl_wait_ready, but also ends at the deadline if the descriptor is always ready. */
 static int wait_until(const socket_destination *s, short what, int64_t deadline_ns)
 {
     return nl_monotonic_ns() >= deadline_ns ? ETIMEDOUT : nl_wait_ready(s->channel.fd, what, deadline_ns);
@@ -175,7 +175,8 @@ static nl_status fail_receiving(socket_destination *s, const char *what, int err
 
 /* ---- sending ---- */
 
-/* Sends over the present connection. On failure sets *sent to whole records, and may disconnect. */
+/* Sends over the current connection. On failure, sets *sent to the size of the whole records that were sent, and may
+ * disconnect. */
 static nl_status send_all(socket_destination *s, const char *data, size_t size, int64_t deadline_ns, size_t *sent)
 {
     size_t done = 0;

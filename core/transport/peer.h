@@ -26,7 +26,7 @@ extern const char nl_peer_control[];
  */
 const char *nl_peer_problem(const char *data, size_t size);
 
-/* As nl_peer_problem, for a peer of a TLS client that has sent no TLS handshake. */
+/* Like nl_peer_problem, for a TLS client whose peer has sent no TLS handshake. */
 const char *nl_peer_problem_of_tls(const char *data, size_t size);
 
 #endif

@@ -23,7 +23,7 @@
 
 enum {
     READ_SIZE = 256 << 10,
-    /* a new file with the same name may get its permissions later */
+    /* A new file with the same name may get its permissions later. */
     REFUSED_MS = 1000,
 };
 

@@ -18,8 +18,8 @@ typedef struct nl_spool nl_spool;
 
 /*
  * Opens the spool of a destination in a directory, and creates both. Other users must neither own these directories nor
- * be able to write to them. size is the maximum for this process's records in bytes. oldest: a full spool drops its
- * oldest records. Returns NULL on failure.
+ * be able to write to them. size is the maximum for this process's records in bytes. If oldest is true, a full spool
+ * drops its oldest records. Returns NULL on failure.
  */
 nl_spool *nl_spool_open(const char *folder, const nl_url *destination, size_t size, bool oldest);
 
@@ -51,7 +51,7 @@ bool nl_spool_is_empty(const nl_spool *spool);
  */
 nl_status nl_spool_peek(nl_spool *spool, nl_buffer *out);
 
-/* The first size bytes of the latest nl_spool_peek are delivered. */
+/* Notes that the first size bytes of the latest nl_spool_peek are delivered. */
 void nl_spool_delivered(nl_spool *spool, size_t size);
 
 /*

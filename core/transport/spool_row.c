@@ -363,7 +363,7 @@ static nl_status open_first(nl_spool_row *row)
         }
         if (errno != ENOENT)
             return row_failed(row, "open", file);
-        if (leave_first(row, 0, row->state.losses_file, NULL) != NL_OK) /* a crash of the machine lost it */
+        if (leave_first(row, 0, row->state.losses_file, NULL) != NL_OK) /* lost in a system crash */
             return NL_FAILED;
     }
     return row->segments != NULL ? NL_OK : NL_END;

@@ -10,7 +10,7 @@
  * and removed after the state drops it. So a kill neither loses the count of dropped records nor counts records that
  * are still delivered. Files outside of [first, last] are remains of a kill.
  *
- * A crash of the machine can leave an older state. Then records are delivered again, which collectors of blocks detect.
+ * A system crash can leave an older state. Then records are delivered again, which collectors of blocks detect.
  *
  * One thread at a time.
  */
@@ -55,7 +55,7 @@ typedef struct nl_spool_row {
     unsigned read_failures; /* consecutive failures to read the first segment */
 } nl_spool_row;
 
-/* Makes a row for this process. Returns NULL on failure. */
+/* Creates a row for this process. Returns NULL on failure. */
 nl_spool_row *nl_spool_row_make(const char *folder, int folder_fd);
 
 /*
@@ -79,7 +79,7 @@ static inline bool nl_spool_row_is_empty(const nl_spool_row *row)
 /* Returns whether all descriptors still refer to their files. */
 bool nl_spool_row_is_sound(const nl_spool_row *row);
 
-/* bytes of a put besides its data */
+/* bytes of a put, not counting its data */
 enum { NL_SPOOL_PUT_HEAD = 8 };
 
 /* Appends whole records to an own row. Starts a new segment if the newest has segment_size bytes. */
@@ -98,13 +98,13 @@ nl_status nl_spool_row_drop(nl_spool_row *row, const char *data, size_t size);
  */
 nl_status nl_spool_row_peek(nl_spool_row *row, nl_buffer *out, size_t size);
 
-/* The first size bytes of the latest nl_spool_row_peek are delivered. */
+/* Notes that the first size bytes of the latest nl_spool_row_peek are delivered. */
 void nl_spool_row_delivered(nl_spool_row *row, size_t size);
 
 /* Appends the blocks that announce dropped numbers. */
 nl_status nl_spool_row_read_losses(nl_spool_row *row, nl_buffer *out);
 
-/* The loss was reported. */
+/* Notes that the loss was reported. */
 void nl_spool_row_loss_reported(nl_spool_row *row);
 
 /* Sync an own row, or all files of another row. Return NL_FAILED on failure. */

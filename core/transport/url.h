@@ -60,7 +60,7 @@ typedef struct nl_url_rows {
  */
 nl_status nl_url_read_options(const nl_url *url, const nl_url_rows tables[]);
 
-/* As nl_url_read_options with one table, but ignores options that are not in it. */
+/* Like nl_url_read_options with one table, but ignores options that are not in the table. */
 nl_status nl_url_pick_options(const nl_url *url, const nl_option *rows, void *settings);
 
 #endif

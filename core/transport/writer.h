@@ -59,7 +59,7 @@ void nl_writer_discard(nl_writer *writer);
 
 /* ---- options, for logs and nlwrite ---- */
 
-/* As nl_writer_open, for a parsed URL. ident is the program's name for syslog, or NULL. */
+/* Like nl_writer_open, for a parsed URL. ident is the program's name for syslog, or NULL. */
 nl_writer *nl_writer_open_url(const nl_url *url, const nl_writer_options *options, const char *ident);
 
 /* Rows for nl_writer_options. */
@@ -68,8 +68,8 @@ extern const nl_option nl_writer_rows[];
 /* Sets options from the options of a URL (?append=no&format=nlb&zstd=3&timeout=10s). */
 nl_status nl_writer_read_options(const nl_url *url, nl_writer_options *options);
 
-/* Returns the format that a URL chooses: by the option format, by a file's suffix, or blocks for collectors. Returns
- * NL_FORMAT_UNKNOWN if the URL chooses none. */
+/* Returns the format that a URL chooses: the one in its format= option, the one that a file's suffix implies, or blocks
+ * for a collector. Returns NL_FORMAT_UNKNOWN if the URL chooses none. */
 nl_format nl_writer_url_format(const nl_url *url);
 
 /* Chooses the format if it is unknown. */

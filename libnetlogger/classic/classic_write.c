@@ -30,8 +30,8 @@ typedef struct classic_event {
 
 /* ---- from text to fields ---- */
 
-/* The beginning of a line for the text decoder, so that its rules for fields apply. The time is a placeholder. The
- * decoder adds words before the first field to the name of the event, where read_line finds them. */
+/* The beginning of a line for the text decoder, so that the decoder's rules for fields apply. The time is a
+ * placeholder. The decoder adds words before the first field to the name of the event, where read_line finds them. */
 static const char line_start[] = "DATE=20000101000000 NL.EVNT=- ";
 enum { EVENT_START_SIZE = 2 };
 
@@ -232,7 +232,7 @@ static bool set_time(classic_event *event, long sec, long usec)
         return result;                                                                                                 \
     } while (0)
 
-/* As WRITE_FORMATTED, with data. */
+/* Like WRITE_FORMATTED, for a function with data. */
 #define WRITE_DATA(CONSTANT, DATA, ...)                                                                                \
     do {                                                                                                               \
         classic_event event = {0, keyword, CONSTANT, NULL, DATA};                                                      \

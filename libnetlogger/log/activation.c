@@ -137,7 +137,7 @@ static void activation_report(nl_log *log, const nl_activation *activation, cons
     nl_own_records_add(log, record);
 }
 
-/* text is NULL if the file no longer exists; then undoes all commands. */
+/* Applies the commands in text. If the file no longer exists, text is NULL, and all commands are undone. */
 static void apply(nl_log *log, nl_activation *activation, const char *text)
 {
     const unsigned failures = nl_memory_failures;

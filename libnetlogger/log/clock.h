@@ -28,10 +28,10 @@ bool nl_clock_has_counter(void);
 /* Takes the first reading. */
 void nl_clock_start(nl_clock *clock);
 
-/* Takes a reading and returns its ticks. From then on, the times of events up to this reading are known. */
+/* Takes a reading and returns its ticks. The times of events up to this reading can then be computed. */
 uint64_t nl_clock_update(nl_clock *clock);
 
-/* As nl_clock_time_ns for ticks outside of the segment in use. */
+/* Like nl_clock_time_ns, for ticks outside of the segment in use. */
 int64_t nl_clock_find_time_ns(nl_clock *clock, uint64_t ticks);
 
 /* The segment in use, for keeping in registers. */

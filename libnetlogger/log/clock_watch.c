@@ -119,7 +119,7 @@ static bool can_exchange(const nl_log *log)
     return log->options.writer.format == NL_FORMAT_NLB && log->outbox.destination != NULL && !log->outbox.away;
 }
 
-/* Returns the present bound of the offset's error. */
+/* Returns the maximum error of the offset at the time now_ns. */
 static int64_t error_ns(const nl_exchange *e, int64_t now_ns)
 {
     return e->delay_ns / 2 + (now_ns - e->monotonic_ns) / 1000000 * DRIFT_PPM;

@@ -2,7 +2,7 @@
  * A log's records about the quality of its clock: the state of the kernel's clock and of chronyd (base/clock_quality.h)
  * when the log is opened and at intervals, steps of the clock (ClockStep), and the difference from the clock of an
  * acknowledging collector (ClockOffset), measured by exchanges of timestamps (doc/binary-format.md, "Time"). The writer
- * thread owns the state. A log with clock=no has no such records.
+ * thread owns the state. If the URL has clock=no, the log has no such records.
  *
  * An exchange gives the offset to within half of the round-trip time, so the module uses the exchange with the shortest
  * round trip of the last eight (the minimum filter of RFC 5905), with a penalty for age. A comparison with the

@@ -77,7 +77,7 @@ static void put_typical(char *at, const nl_event_site *site)
     }
 }
 
-/* Logs EVENTS events as the program would; nl_write looks up the format first. */
+/* Logs EVENTS events as the program would. For nl_write, this includes the lookup of the format. */
 static void log_some(measuring *m, nl_event_site *site, const nl_format_site *format, size_t size)
 {
     for (int i = 0; i < EVENTS; i++) {

@@ -129,7 +129,7 @@ static void add_time(nl_record *record, const char *name, int64_t time_ns)
     nl_record_add_string(record, name, text, size);
 }
 
-/* Makes drain->record a report of losses; full and refused are as in nl_lost_event. */
+/* Sets drain->record to a report of losses. For full and refused, see nl_lost_event. */
 static void lost_record(nl_drain *drain, const nl_ring *ring, uint64_t full, uint64_t refused, int64_t from_ns,
                         int64_t to_ns)
 {
@@ -202,7 +202,7 @@ static bool add_span_ids(nl_drain *drain, const nl_span_ids *ids)
     return true;
 }
 
-/* Makes drain->record of the event of a site. Returns false if it is damaged. */
+/* Sets drain->record to the event of a site. Returns false if the event is damaged. */
 static bool event_record(nl_drain *drain, nl_ring *ring, uint32_t id, const char *payload, size_t size)
 {
     if (id == NL_SITE_RECORD)
@@ -346,7 +346,8 @@ static uint64_t drain_read_text(nl_drain *drain, nl_ring *rings, uint64_t until_
 
 /*
  * Skips the rest of a ring if the program has overwritten the memory of an event, because the following events cannot
- * be found. A record reports the number of skipped bytes, which are at least one event. Returns the number of records.
+ * be found. A record reports the number of skipped bytes, which contained at least one event. Returns the number of
+ * records.
  */
 static uint64_t pass_over(nl_drain *drain, nl_ring *ring, nl_buffer *out)
 {

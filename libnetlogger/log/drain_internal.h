@@ -8,8 +8,8 @@
 
 enum { ROUNDING_NS = 2000 };
 
-/* Returns the time of an event. Rounding between two readings of the clock never makes a thread's times decrease; a
- * step of the clock does. */
+/* Returns the time of an event. Between two readings of the clock, rounding never makes a thread's times decrease. A
+ * step of the clock can. */
 static inline int64_t nl_drain_time_ns(nl_drain *drain, nl_ring *ring, uint64_t ticks)
 {
     int64_t time_ns = nl_clock_time_ns(&drain->clock, ticks);
@@ -24,7 +24,7 @@ static inline int64_t nl_drain_time_ns(nl_drain *drain, nl_ring *ring, uint64_t 
  * loss. */
 bool nl_drain_record(nl_drain *drain, nl_ring *ring, const nl_event_header *header, const char *event);
 
-/* Makes drain->record a report of a lost event with its reason, and counts the event. */
+/* Sets drain->record to a report of a lost event with the reason, and counts the event. */
 void nl_drain_lose(nl_drain *drain, nl_ring *ring, uint64_t ticks, const char *reason);
 
 /* Appends a block with only drain->record to out. */

@@ -2,8 +2,8 @@
  * Grace periods: wait until no thread uses an object that threads use without a lock.
  *
  * A user enters, finds the object, uses it, and leaves. To free an object, make it unreachable, wait for the grace
- * period (every thread that had entered has left), and free it. Entering and leaving is an atomic addition to a cache
- * line that few threads share. Safe in signal handlers.
+ * period (every thread that had entered has left), and free it. Entering and leaving each take one atomic addition to a
+ * cache line that few threads share. Safe in signal handlers.
  */
 #ifndef NETLOGGER_LOG_GRACE_H
 #define NETLOGGER_LOG_GRACE_H

@@ -12,7 +12,7 @@
  * (the list of rings, requests to its writer thread); and last one of the process's locks of site rules (site.c), of
  * the directory in shared memory (session.c) and of markers (marker.c). Producers lock only at a thread's first event.
  * nl_inside marks a thread that may hold a lock, so that the library refuses an event of a signal handler in this
- * thread, instead of a deadlock.
+ * thread, which could cause a deadlock.
  */
 #ifndef NETLOGGER_LOG_LOG_INTERNAL_H
 #define NETLOGGER_LOG_LOG_INTERNAL_H
@@ -70,7 +70,7 @@ struct nl_log {
     uint64_t flush_ticks; /* nl_flush needs the events up to this reading; 0: not determined yet */
     bool left;            /* some of these events are still in the rings */
     bool reported_unnamed;
-    uint64_t lost;    /* events, including those without a ring */
+    uint64_t lost;    /* number of lost events, including those of threads that have no ring */
     uint64_t refused; /* events of signal handlers, to be counted in the next ring; signal handlers increment it */
 };
 
@@ -84,8 +84,8 @@ typedef struct nl_visit {
 } nl_visit;
 
 /*
- * Enclose code that takes locks or waits. Meanwhile the library refuses events of signal handlers, and the thread
- * cannot be cancelled, because cancellation would leave locks locked.
+ * Enclose code that takes locks or waits. Between the two calls, the library refuses events of signal handlers, and the
+ * thread cannot be cancelled, because cancellation would leave locks locked.
  */
 static inline nl_visit nl_enter(void)
 {
@@ -110,15 +110,16 @@ static inline void nl_leave(const nl_visit *visit)
  * the ring counts the loss. If the thread's events carry a context, it has put the context there. */
 nl_ring_producer *nl_producer_prepare(nl_log *log, nl_level level, size_t size);
 
-/* As nl_private_begin, for an event that never carries the thread's context. Returns NULL also if the site is off. */
+/* Like nl_private_begin, for an event that never carries the thread's context. Also returns NULL if the site is off. */
 char *nl_producer_begin(nl_log *log, nl_event_site *site, size_t size, nl_ring_producer **ring);
 
 /* Makes the thread's events take the slow path, after nl_private_current.carried is set. */
 void nl_producer_carry_context(void);
 
 /*
- * As nl_vwrite, for an event with head's level, time, host, program and fields. LVL, HOST and PROG in the format set
- * the record's members. event has a NUL. Returns NL_AGAIN and writes nothing if the format is not a sequence of fields.
+ * Like nl_vwrite, for an event with the level, time, host, program and fields of head. The fields LVL, HOST and PROG in
+ * the format set the record's members. event ends with a NUL. Returns NL_AGAIN and writes nothing if the format is not
+ * a sequence of fields.
  */
 nl_status nl_vwrite_after(nl_log *log, const nl_record *head, const char *event, const char *format, va_list arguments);
 
@@ -175,8 +176,9 @@ void nl_writer_thread_stop(nl_log *log);
 /* ---- log.c ---- */
 
 /*
- * Opens another destination, which the writer thread uses from its next cycle. Waiting events go there too. Returns
- * NL_FAILED with the reason, and changes nothing, if it cannot be opened. With go_on, a file is not truncated.
+ * Opens another destination, which the writer thread uses from its next cycle. Waiting events also go to the new
+ * destination. If it cannot be opened, changes nothing and returns NL_FAILED with the reason. If go_on is true, a file
+ * is not truncated.
  */
 nl_status nl_log_set_destination(nl_log *log, const char *url, bool go_on);
 

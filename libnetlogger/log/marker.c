@@ -101,7 +101,7 @@ static bool is_match(const char *pattern, const char *name)
     return pattern != NULL && fnmatch(pattern, name, 0) == 0;
 }
 
-/* Finds the probes of a marker with this name. With links NULL, only counts them. */
+/* Finds the probes of a marker with this name. If links is NULL, only counts the probes. */
 static size_t find_links(const char *name, link *links)
 {
     size_t count = 0;

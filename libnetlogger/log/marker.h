@@ -7,8 +7,8 @@
 
 #include <netlogger.h>
 
-/* As nl_marker_detach, without waiting, because a thread in a probe may be waiting for the writer thread. Stores the
- * result in *info, unless that is NULL. */
+/* Like nl_marker_detach, but does not wait, because a thread in a probe may be waiting for the writer thread. Stores
+ * the probe's results in *info, unless info is NULL. */
 nl_status nl_marker_detach_at_once(nl_probe probe, nl_probe_info *info);
 
 /* Detaches every probe that logs to log, and waits for its users. */

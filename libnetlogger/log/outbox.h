@@ -60,7 +60,7 @@ bool nl_outbox_has_room(nl_outbox *outbox, size_t size);
  */
 nl_status nl_outbox_send(nl_outbox *outbox, nl_level level, bool at_once);
 
-/* Syncs the spool to disk as the option fsync requires: now if flush is set, otherwise when a sync is due. Returns
+/* Syncs the spool to disk as the fsync= option requires: now if flush is set, otherwise when a sync is due. Returns
  * NL_OK, or NL_FAILED with the reason. */
 nl_status nl_outbox_sync(nl_outbox *outbox, bool flush);
 
@@ -76,7 +76,7 @@ uint64_t nl_outbox_waiting(const nl_outbox *outbox);
 /* Returns whether the batch is empty. Any thread may call it. */
 bool nl_outbox_is_empty(const nl_outbox *outbox);
 
-/* Replaces the destination by another, open one, and closes the old one. The caller frees the old URL. */
+/* Replaces the destination with another open destination, and closes the old one. The caller frees the old URL. */
 void nl_outbox_change(nl_outbox *outbox, nl_url *url, nl_destination *destination, const nl_writer_options *writer);
 
 /* Call it in the child after fork. Drops the state that belongs to the parent. */

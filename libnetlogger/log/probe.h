@@ -40,7 +40,8 @@ struct nl_probe_object {
     nl_probe_counter counters[NL_GRACE_STRIPES];
 };
 
-/* Handles a pass of a marker. ends: the marker is the second marker of a time measurement. Any thread. */
+/* Handles a pass of a marker. ends means that the marker is the second marker of a time measurement. Any thread may
+ * call it. */
 void nl_probe_pass(nl_probe_object *probe, bool ends, const char *marker, const nl_field *fields, size_t count);
 
 /* Writes the results to *info. */

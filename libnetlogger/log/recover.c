@@ -23,7 +23,7 @@ enum {
     UNFINISHED_S = 60, /* time after which a process has certainly finished creating its directory */
 };
 
-/* ---- a destination other than the log's own: bytes are decoded, and the records are written to it ---- */
+/* ---- a destination that replaces the logs' own destinations: decodes the bytes and writes the records ---- */
 
 typedef struct other_destination {
     nl_destination base;

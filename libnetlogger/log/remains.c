@@ -18,8 +18,8 @@
 
 enum { LOGS_MAX = 1000000 };
 
-/* The module trusts nothing in this memory, because the program may have overwritten it before it died. The module
- * checks sizes against the files, numbers against their ranges, and ends texts at the end of their field. */
+/* The module trusts nothing in this memory, because the program may have overwritten it before it was killed. The
+ * module checks sizes against the files, numbers against their ranges, and ends texts at the end of their field. */
 
 static bool is_head(const nl_shared_head *head)
 {

@@ -250,7 +250,7 @@ bool nl_ring_make_room(nl_ring *ring, size_t size, nl_level level, void (*wake)(
     else
         nl_ring_count_lost(ring, 1, 0);
     set_limit(ring);
-    if (__atomic_load_n(&ring->refused, __ATOMIC_RELAXED) > 0) /* meanwhile */
+    if (__atomic_load_n(&ring->refused, __ATOMIC_RELAXED) > 0) /* a signal handler ran since the check above */
         nl_ring_stop_at(ring, 0);
     return found;
 }

@@ -61,7 +61,7 @@ void nl_ring_begin_stream(nl_ring *ring);
  * reader must make space. */
 bool nl_ring_make_room(nl_ring *ring, size_t size, nl_level level, void (*wake)(void *user), void *user);
 
-/* Makes the next event beyond limit take the slow path through nl_ring_make_room. Any thread. */
+/* Makes the next event that ends after limit take the slow path through nl_ring_make_room. Any thread may call it. */
 static inline void nl_ring_stop_at(nl_ring *ring, uint64_t limit)
 {
     __atomic_store_n(&ring->producer.limit, limit, __ATOMIC_SEQ_CST); /* the caller then checks for sleeping threads */

@@ -19,14 +19,14 @@ typedef struct nl_mapping {
 
 /*
  * Creates and maps the file NAME (printf format) of size bytes. Backs the first reserved bytes with memory;
- * nl_mapping_reserve backs the rest. With repeat > 0, maps the bytes from there to the end a second time after the
- * end. Returns false with errno on failure.
+ * nl_mapping_reserve backs the rest. If repeat > 0, maps the bytes from offset repeat to the end a second time after
+ * the end. Returns false with errno on failure.
  */
 bool nl_mapping_make(nl_mapping *mapping, size_t size, size_t reserved, size_t repeat, const char *name, ...)
     NL_PRINTF(5, 6);
 
-/* Maps size bytes of a file, and with repeat > 0 the bytes from there to the end a second time. Returns NULL with errno
- * on failure. */
+/* Maps size bytes of a file and, if repeat > 0, the bytes from offset repeat to the end a second time. Returns NULL
+ * with errno on failure. */
 char *nl_mapping_map(int fd, size_t size, size_t repeat);
 
 /* Backs the bytes [from, to) with memory, so that writing to them cannot fail. Returns false with errno on failure. */

@@ -13,7 +13,7 @@
  *
  *   - A producer copies an event, then stores nl_shared_ring.published: all events before this position are complete.
  *   - The writer thread encodes events at the end of the batch, notes its new position in each ring (next_tail) and the
- *     new size of the batch (next_size), then stores nl_shared_log.commit: from then on the events belong to the batch.
+ *     new size of the batch (next_size), then stores nl_shared_log.commit, after which the events belong to the batch.
  *     Then it stores tail, batch_size and applied. If commit and applied differ, recovery completes these stores.
  *   - The writer thread notes the size of a file before it writes the batch, so that recovery can find the batch there.
  *

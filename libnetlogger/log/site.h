@@ -13,7 +13,7 @@ typedef struct nl_site {
     nl_level level;
     unsigned field_count;
     unsigned least_size; /* minimum size of its events: all but the bytes of strings */
-    bool has_span_id;    /* a field SPAN.ID */
+    bool has_span_id;    /* the site has a SPAN.ID field */
     unsigned char types[NL_SITE_FIELDS_MAX];
     nl_string names[NL_SITE_FIELDS_MAX];
 } nl_site;
@@ -58,7 +58,7 @@ void nl_sites_forget(void);
 /* Removes the file when the process ends. The memory stays, because threads may still log. The registry is locked. */
 void nl_sites_leave(void);
 
-/* As nl_site_table_get, for a site that was not read before. */
+/* Like nl_site_table_get, for a site that was not read before. */
 const nl_site *nl_site_table_read(nl_site_table *table, uint32_t id);
 
 /* Returns the site with this number, reading more shared memory if necessary; NULL if it does not exist. */

@@ -31,7 +31,8 @@ __thread nl_private_current_context nl_private_current;
 /* xoshiro256++ by D. Blackman and S. Vigna; all zeros: not seeded. */
 static __thread uint64_t generator[4];
 
-/* The child inherits the state of the thread's generator, and must not draw the same IDs. */
+/* Runs in the child after fork. The child inherits the state of the thread's generator, and must not draw the same IDs.
+ * */
 static void forget_seed(void)
 {
     memset(generator, 0, sizeof generator);
@@ -156,7 +157,7 @@ static void not_logged(nl_span *span, const nl_context *parent)
     *span = (nl_span){.context = *parent};
 }
 
-/* Writes the IDs; the trace ID and the span ID are adjacent in the context. */
+/* Writes the span's IDs. The trace ID and the span ID are adjacent in the context. */
 static inline char *put_ids(char *at, const nl_span *span, bool root)
 {
     if (!root) {

@@ -1,6 +1,6 @@
 /*
- * Contexts as text: traceparent and tracestate of W3C Trace Context (https://www.w3.org/TR/trace-context-2/). Without
- * state.
+ * Contexts as text: traceparent and tracestate of W3C Trace Context (https://www.w3.org/TR/trace-context-2/). The
+ * module has no state.
  */
 #include "config.h"
 

@@ -41,7 +41,7 @@ static nl_status logged(size_t longest)
     return NL_MALFORMED;
 }
 
-/* As nl_private_begin, but also rejects events that are larger than the limit of log.h. */
+/* Like nl_private_begin, but also rejects events that are larger than the maximum size in shared.h. */
 static char *write_begin(nl_log *log, nl_event_site *site, size_t size, nl_ring_producer **ring)
 {
     if (size <= SMALL_EVENT)
@@ -196,7 +196,8 @@ static void write_move_members(nl_record *record, nl_field *fields, size_t befor
     }
 }
 
-/* head: members and fields that precede the fields of the format, or NULL. */
+/* Writes an event by the plan of its format. head has members, and fields that precede the fields of the format; it may
+ * be NULL. */
 static nl_status write_by_plan(nl_log *log, nl_format_site *site, const nl_record *head, nl_scratch *s, int error,
                                va_list *arguments)
 {

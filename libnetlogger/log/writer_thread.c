@@ -333,7 +333,7 @@ static bool is_more(const nl_log *log, bool everything)
     return is_full(log) || (log->encoded.size > 0 && log->waiting >= log->options.ring_size / 4);
 }
 
-/* Takes events; a flush tries several times, because lack of memory may be temporary. */
+/* Takes events. A flush tries several times, because memory may be available again later. */
 static nl_status writer_thread_take_retrying(nl_log *log, bool everything)
 {
     enum { ATTEMPTS = 3 };
