@@ -9,7 +9,7 @@
  * are PERIOD; SYMBOL, FILE and ADDRESS of the innermost frame; and STACK, "outermost;...;innermost", if there are
  * several frames.
  *
- * Times count from the start of the machine: see import_about.
+ * Times count from the system boot: see import_about.
  */
 #include "config.h"
 

@@ -179,7 +179,7 @@ static void put_fields(perfetto_writer *w, const nl_record *record)
     }
 }
 
-/* Writes the fields of a record of a request. */
+/* Writes the fields of one record of a request. */
 static void put_fields_of(perfetto_writer *w, size_t number)
 {
     bool whole;

@@ -64,7 +64,8 @@ static int compare_begins(const void *a, const void *b, void *user)
     return (x->depth > y->depth) - (x->depth < y->depth);
 }
 
-/* Finds for each point the innermost span of its program, on its host, that lasts then. Returns whether all have one.
+/* Finds, for each point, the innermost span of its program and host that is open at the time of the point. Returns
+ * whether all points have such a span.
  */
 static bool find_owners(request_stream *s, const request_graph *g)
 {
@@ -92,7 +93,7 @@ static bool find_owners(request_stream *s, const request_graph *g)
     return all;
 }
 
-/* Without spans, each time between two events is one. The last event is a point. */
+/* If there are no spans, makes a span of each segment between two events. The last event is a point. */
 static void add_segments(request_stream *s, const request_graph *g, const event_names *names)
 {
     for (size_t i = 0; i + 1 < g->event_count; i++) {
@@ -212,7 +213,7 @@ static void pack_record(void *user, const nl_record *record, nl_buffer *buffer)
     nl_record_pack(record, buffer);
 }
 
-/* Hands out events of threads that no span encloses. */
+/* Hands out the events of threads that no span encloses. */
 static void take_rest(void *user, const request_graph *g, const char *name, uint32_t by, bool cut)
 {
     const kind *k = user;

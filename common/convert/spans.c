@@ -2,9 +2,9 @@
  * Writes OpenTelemetry's spans as JSON lines. A request becomes a trace, with one line for each span.
  *
  * A span's attributes are the fields of the records that begin and end it; its events are the other records in it. IDs
- * of the log that are OTLP's are kept; others are numbered, so that each run makes the same IDs. A request without one
- * outermost span gets a span of its name; a request without spans gets one for each time between two events. Records
- * outside of requests are left out, because OTLP has no place for them.
+ * in the log that are valid in OTLP are kept. Other IDs are replaced by numbers, so that each run writes the same IDs.
+ * A request that does not have exactly one outermost span gets a span with the request's name. A request without spans
+ * gets a span for each segment. Records outside of requests are omitted, because OTLP cannot represent them.
  */
 #include "config.h"
 
@@ -124,7 +124,8 @@ static bool has_field(const nl_record *record, const nl_field *field)
     return false;
 }
 
-/* Writes the fields of one or two records, NULL: none, without identifiers, and equal ones once. */
+/* Writes the fields of one or two records, each of which may be NULL. Omits identifiers, and writes equal fields once.
+ * */
 static void put_attributes(spans_writer *w, const nl_record *begin, const nl_record *end)
 {
     bool first = true;
@@ -199,7 +200,7 @@ static void otlp_put_span(spans_writer *w, const stream_request *r, size_t index
     sink_drain(w->s);
 }
 
-/* Sets the ID of the trace to that of the log, if it is OTLP's. */
+/* Uses the log's trace ID if it is valid in OTLP. */
 static void choose_ids(spans_writer *w, const stream_request *r, char trace[TRACE_ID_SIZE + 1], span_id *ids)
 {
     char scratch[NL_FIELD_TEXT_SIZE];

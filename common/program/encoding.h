@@ -13,7 +13,7 @@ void encoding_make_valid(nl_buffer *out, nl_string text);
 /* Appends text as a JSON string with quotes. Returns false, and appends nothing, for invalid UTF-8. */
 bool json_put_quoted(nl_buffer *out, nl_string text);
 
-/* As json_put_quoted; each byte that is not valid UTF-8 becomes U+FFFD. */
+/* Like json_put_quoted, but each byte that is not valid UTF-8 becomes U+FFFD. */
 void json_put_valid(nl_buffer *out, nl_string text);
 
 /* Appends bytes as base64, without quotes. */

@@ -124,7 +124,7 @@ static nl_status look_further(program_log *log)
     return log->overtaken ? NL_OK : NL_AGAIN;
 }
 
-/* As program_log_next, without waiting. */
+/* Like program_log_next, without waiting. */
 static nl_status next(program_log *log, const nl_filter *where, const nl_record **record)
 {
     for (;;) {

@@ -9,7 +9,7 @@
 /* Writes a line "NAME: MESSAGE". */
 void message_output_write(const char *name, const char *message);
 
-/* From now on, drops messages that cannot be written at once. */
+/* After this call, the module drops messages that cannot be written at once. */
 void message_output_never_wait(void);
 
 /* Reports the number of dropped messages. Reports nothing when it is 0, or when writing would block. */

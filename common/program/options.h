@@ -51,8 +51,8 @@ typedef struct options_usage {
 int options_parse(const options_usage *usage, int argc, char **argv, void *settings);
 
 /*
- * Reads a command line again while the program runs: calls report for a usage error and returns -1. With report NULL,
- * it works as options_parse.
+ * Reads a command line again while the program runs: calls report for a usage error and returns -1. If report is NULL,
+ * works like options_parse.
  */
 int options_parse_again(const options_usage *usage, int argc, char **argv, void *settings,
                         void (*report)(void *user, const char *message), void *user);

@@ -5,8 +5,9 @@
 #include <netlogger.h>
 
 /*
- * As nl_open, for programs that report failures of opening and closing themselves. reports: while the destination
- * cannot be reached, the program prints that the log tries again; set it if the program may run long before it flushes.
+ * Like nl_open, for programs that report failures of opening and closing themselves. reports means that the program
+ * prints a message when the destination cannot be reached and the log tries again. Set it if the program may run for a
+ * long time before it flushes.
  */
 nl_log *program_open_log(const char *prog, const char *url, bool reports);
 

@@ -34,10 +34,10 @@ void program_error(const char *format, ...) NL_PRINTF(1, 2);
 /* Prints this thread's error (base/error.h) as program_error does. Returns false. */
 bool program_print_error(void);
 
-/* As program_error, then exits with status. */
+/* Like program_error, then exits with status. */
 _Noreturn void program_fail(int status, const char *format, ...) NL_PRINTF(2, 3);
 
-/* As program_print_error, then exits with status. */
+/* Like program_print_error, then exits with status. */
 _Noreturn void program_fail_with_error(int status);
 
 /* Copies the HOST of this host's records: $NETLOGGER_HOST or the host's name, truncated to size. */
@@ -186,10 +186,10 @@ void program_log_close(program_log *log);
  */
 nl_source *program_source_open(program_reading *reading, const char *name, bool follow, bool nonblocking);
 
-/* As program_source_open, without converting foreign formats. */
+/* Like program_source_open, but does not convert foreign formats. */
 nl_source *program_source_open_stored(const char *name);
 
-/* As nl_source_read, but waits for a collector, and stops after a signal. */
+/* Like nl_source_read, but waits for a collector, and stops after a signal. */
 nl_status program_source_read(nl_source *source, const char **data, size_t *size);
 
 /* Returns whether a log that begins with these bytes needs no conversion: it is neither compressed nor in a foreign

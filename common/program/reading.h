@@ -10,7 +10,7 @@ nl_decoder_options program_decoder_options(program_reading *reading, const char 
 /* Adds the counts of a decoder that has ended. */
 void program_add_stats(program_reading *reading, const nl_decoder_stats *stats, const char *source);
 
-/* Treats the files in folder as one archive from now on. */
+/* Makes later readers treat the files in folder as one archive. */
 void program_archive_begin(program_reading *reading, const char *folder);
 
 /* Frees the state of the archives. */

@@ -15,15 +15,15 @@
  *   [point Retransmits]
  *   event=TcpRetransmit
  *
- * events are in order; id are the fields that identify a request; color is the field whose values get different
- * colours, or HOST for the host that the fewest requests visit. If events have the same ID in different fields, id
- * joins their names with |, and the first of them in a record counts: EV.PID|NEXT.PID. With again=true, each first
- * event begins a new request, even if its ID is not new.
+ * events= lists the events in order. id= lists the fields that identify a request. color= is the field whose values get
+ * different colours, or HOST for the host that the fewest requests visit. If events have the same ID in different
+ * fields, id joins their names with |, and the first of them in a record counts: EV.PID|NEXT.PID. With again=true, each
+ * first event begins a new request, even if its ID is not new.
  *
- * A request may branch. after= and surely= list, for each event, the numbers of the events that come before it in a
- * request, counted from 0 and separated by commas; surely= has those that certainly cause it, because records name them
- * as parents. Without after=, each event comes after all events before it in the list. Programs learn both from the log
- * (nlv/model/event_order.h).
+ * A request may branch. after= lists, for each event, the events that come before it in a request. surely= lists the
+ * events that certainly cause it: those that records name as its parents. Events are numbered from 0, and the numbers
+ * are separated by commas. Without after=, each event comes after all events before it in the list. Programs learn both
+ * from the log (nlv/model/event_order.h).
  *
  * drawing_read("http") reads the ready-made drawing netlogger/drawings/http.nlv from XDG_DATA_HOME, XDG_DATA_DIRS, or
  * the directory where NetLogger is installed. One thread at a time for a drawing.

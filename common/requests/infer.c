@@ -101,7 +101,7 @@ static void tie_add(tie *t, const group *g)
     t->requests += g->events > 1;
 }
 
-/* ---- fields that are no IDs ---- */
+/* ---- fields that are not IDs ---- */
 
 /* The last words of names of measurements, of times and of outcomes. */
 static const char *const measures[] = {

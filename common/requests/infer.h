@@ -25,7 +25,8 @@ enum { INFER_RECORDS = 500000 };
 drawing *infer_drawing(const trace *t);
 
 /*
- * As infer_drawing, but with one lifeline, which has the given ID fields, ended by NULL. If ids is NULL, infers them.
+ * Like infer_drawing, but with one lifeline, which has the given ID fields (a list that ends with NULL). If ids is
+ * NULL, infers them.
  */
 drawing *infer_drawing_by(const trace *t, const char *const *ids);
 

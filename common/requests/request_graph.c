@@ -1,8 +1,8 @@
 /*
  * Strands. A strand is a sequence of nodes in program order: each span has one, and each thread of a program has one
  * for what no span covers. Nodes are events and joins: at a join, a span continues after one of its children has ended.
- * A child begins behind the latest node of its parent's strand, its fork. So the predecessors of a node are the node
- * before it in its strand, a child's end, its fork, and an event of another program that caused it.
+ * A child begins after its fork, the latest node of its parent's strand at that time. So the predecessors of a node are
+ * the node before it in its strand, a child's end, its fork, and an event of another program that caused it.
  *
  * The walk over the path ends: each step goes to an earlier time, or to an earlier node of a strand, or from a span to
  * its child or parent. Inconsistent times could lead it in a circle, and so the number of steps is limited too.
@@ -32,7 +32,7 @@ enum {
 #define ZONE_EARLY_NS (INT64_C(60) * 1000000000)
 #define ZONE_MAX_NS (26 * 2 * ZONE_NS)
 
-/* An index with what it is sorted by. */
+/* An index and its sort key. */
 typedef struct sort_item {
     uint64_t major, minor;
     int64_t time_ns;
@@ -240,7 +240,8 @@ static uint32_t add_span(graph *g, uint32_t begin, uint32_t end)
     return g->spans->len - 1;
 }
 
-/* Adds sides of spans to items, by what pairs them: an explicit identifier, or else thread and name. */
+/* Adds the sides of spans to items. The key that pairs two sides is an explicit identifier, or else the thread and the
+ * name. */
 static void collect_sides(graph *g)
 {
     g_array_set_size(g->items, 0);
@@ -628,7 +629,7 @@ static host_group find_group(graph *g, guint from)
     return group;
 }
 
-/* By how much longer the parent lasts than the children. */
+/* Returns by how much the parent lasts longer than the children. */
 static int64_t margin_of(const host_group *group)
 {
     return (group->parent->end_ns - group->parent->begin_ns) - (group->end_ns - group->begin_ns);

@@ -31,7 +31,7 @@ public final class Context {
     }
 
     /**
-     * Reads the header traceparent of a request.
+     * Reads the traceparent header of a request.
      *
      * @param traceparent the value of the header; null if the request has none
      * @return the context; empty if the header is invalid
@@ -50,7 +50,7 @@ public final class Context {
     }
 
     /**
-     * Joins the values of headers tracestate.
+     * Joins the values of tracestate headers.
      *
      * @param headers the values in their order
      * @return the value to pass on; "" if one of them is invalid
@@ -63,7 +63,7 @@ public final class Context {
     }
 
     /**
-     * Returns the header traceparent for requests, which is also the value of TRACEPARENT for programs to start.
+     * Returns the traceparent header for requests, which is also the value of TRACEPARENT for programs to start.
      *
      * @return the header; "" if the context is empty
      */

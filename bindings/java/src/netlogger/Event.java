@@ -70,11 +70,11 @@ public final class Event {
         }
     }
 
-    /* The process's kinds, which stay. */
+    /* The kinds of the process, which are never freed. */
     private static final ConcurrentHashMap<Kind, Kind> KINDS = new ConcurrentHashMap<>();
     private static final ThreadLocal<Own> OWN = ThreadLocal.withInitial(Own::new);
 
-    /** What a thread has: some events that it uses again and again, and the kinds that it used last. */
+    /** The state of a thread: some events for reuse, and the kinds that the thread used last. */
     private static final class Own {
         final Kind[] cache = new Kind[CACHE_SIZE];
         final Event[] events = new Event[EVENTS];
@@ -84,7 +84,7 @@ public final class Event {
             events[0] = new Event(this);
         }
 
-        /* One that is not open. One that was begun and never written makes room when all others are open. */
+        /* Returns an event that is not open. If all are open, replaces one, which was begun and never written. */
         Event another() {
             for (int i = 0; i < EVENTS; i++)
                 if (events[i] != null && !events[i].isOpen)
@@ -154,9 +154,9 @@ public final class Event {
     }
 
     /**
-     * Adds a whole number.
+     * Adds an integer.
      *
-     * @param name the field's name, best a constant
+     * @param name the field's name, preferably a constant
      * @param value its value
      * @return this event
      * @throws IllegalStateException if the event is already written
@@ -168,9 +168,9 @@ public final class Event {
     }
 
     /**
-     * Adds a real number, NaN and infinities too.
+     * Adds a floating-point number, which may be NaN or infinite.
      *
-     * @param name the field's name, best a constant
+     * @param name the field's name, preferably a constant
      * @param value its value
      * @return this event
      * @throws IllegalStateException if the event is already written
@@ -182,9 +182,9 @@ public final class Event {
     }
 
     /**
-     * Adds a real number, in the fewest digits that tell it from its neighbours: 0.1f is written as 0.1.
+     * Adds a floating-point number with the fewest digits that identify it: 0.1f is written as 0.1.
      *
-     * @param name the field's name, best a constant
+     * @param name the field's name, preferably a constant
      * @param value its value
      * @return this event
      * @throws IllegalStateException if the event is already written
@@ -196,9 +196,9 @@ public final class Event {
     }
 
     /**
-     * Adds true or false.
+     * Adds a boolean.
      *
-     * @param name the field's name, best a constant
+     * @param name the field's name, preferably a constant
      * @param value its value
      * @return this event
      * @throws IllegalStateException if the event is already written
@@ -210,9 +210,9 @@ public final class Event {
     }
 
     /**
-     * Adds a text, in UTF-8; half of a surrogate pair becomes a question mark.
+     * Adds text, in UTF-8; half of a surrogate pair becomes a question mark.
      *
-     * @param name the field's name, best a constant
+     * @param name the field's name, preferably a constant
      * @param value the text; null is the text "null"
      * @return this event
      * @throws IllegalStateException if the event is already written
@@ -233,9 +233,9 @@ public final class Event {
     }
 
     /**
-     * Adds a text, in UTF-8; half of a surrogate pair becomes a question mark.
+     * Adds text, in UTF-8; half of a surrogate pair becomes a question mark.
      *
-     * @param name the field's name, best a constant
+     * @param name the field's name, preferably a constant
      * @param value the text; null is the text "null"
      * @return this event
      * @throws IllegalStateException if the event is already written
@@ -250,7 +250,7 @@ public final class Event {
         return setText(at, start, encode(value, start));
     }
 
-    /* UTF-8 from start on; where it ends. */
+    /* Writes UTF-8 from start on. Returns its end. */
     private int encode(CharSequence value, int start) {
         int length = value.length(), to = start;
         for (int i = 0; i < length; i++) {
@@ -264,9 +264,9 @@ public final class Event {
     }
 
     /**
-     * Adds bytes of any kind, as text.
+     * Adds arbitrary bytes, as text.
      *
-     * @param name the field's name, best a constant
+     * @param name the field's name, preferably a constant
      * @param value the bytes, which are copied
      * @return this event
      * @throws IllegalStateException if the event is already written
@@ -279,7 +279,7 @@ public final class Event {
         return setText(at, start, start + value.length);
     }
 
-    /** Where there is room for so many more bytes of texts. */
+    /** Reserves space for more bytes of text. Returns its position. */
     private int room(long size) {
         if (size > buffer.capacity() - end)
             grow(Math.max(Math.toIntExact(end + size), (int) Math.min(2L * buffer.capacity(), Integer.MAX_VALUE - 8)));
@@ -293,7 +293,7 @@ public final class Event {
         return this;
     }
 
-    /* UTF-8; half a surrogate pair becomes a question mark, as String.getBytes has it. The second half is passed over. */
+    /* Writes a character as UTF-8. Half of a surrogate pair becomes a question mark, as in String.getBytes. */
     private int putWide(int to, char c, CharSequence value, int i) {
         if (c < 0x800) {
             buffer.put(to, (byte) (0xc0 | c >> 6));

@@ -1,36 +1,36 @@
 package netlogger;
 
-/** What kind of event it is, from the most to the least urgent: the levels of ULM. */
+/** The levels of ULM, from the most urgent to the least urgent. */
 public enum Level {
-    /** The whole does not work. */
+    /** The whole system is unusable. */
     EMERGENCY,
-    /** Somebody has to act now. */
+    /** An operator must act immediately. */
     ALERT,
-    /** Something did not work. */
+    /** An operation failed. */
     ERROR,
-    /** Something may not work soon. */
+    /** An operation may fail soon. */
     WARNING,
-    /** Who is who. */
+    /** Authentication. */
     AUTH,
-    /** What somebody tried who may not. */
+    /** An attempt to do something without permission. */
     SECURITY,
-    /** What the program does: the level of events that name none. */
+    /** Normal operation of the program. This is the default level. */
     USAGE,
-    /** What the system did. */
+    /** An action of the system. */
     SYSTEM,
-    /** What ought to be kept. */
+    /** An event that should be archived. */
     IMPORTANT,
-    /** What only its developers want. */
+    /** Information for developers. */
     DEBUG;
 
     private static final Level[] ALL = values();
 
-    /** As the library counts them. */
+    /** Returns the library's number of the level. */
     int number() {
         return ordinal() + 1;
     }
 
-    /** Of the library's number; null when that is none of a level. */
+    /** Returns the level with the library's number, or null if there is none. */
     static Level of(int number) {
         return number >= 1 && number <= ALL.length ? ALL[number - 1] : null;
     }

@@ -106,10 +106,10 @@ public final class LogRecord {
     }
 
     /**
-     * The value of a field as text; bytes that are no UTF-8 are replaced: {@link #bytes}.
+     * Returns the value of a field as text. Bytes that are not UTF-8 are replaced; see {@link #bytes}.
      *
      * @param name the field's name
-     * @return its value; null when there is none
+     * @return its value; null if there is no such field
      */
     public String get(String name) {
         byte[] value = fields.get(name);
@@ -117,10 +117,10 @@ public final class LogRecord {
     }
 
     /**
-     * The value of a field, byte for byte.
+     * Returns the bytes of a field's value.
      *
      * @param name the field's name
-     * @return its value; null when there is none
+     * @return its value; null if there is no such field
      */
     public byte[] bytes(String name) {
         byte[] value = fields.get(name);
@@ -128,22 +128,22 @@ public final class LogRecord {
     }
 
     /**
-     * The value of a field as a whole number.
+     * Returns the value of a field as an integer.
      *
      * @param name the field's name
      * @return its value
-     * @throws NumberFormatException when it is none, or there is no such field
+     * @throws NumberFormatException if the value is not such a number, or there is no such field
      */
     public long getLong(String name) {
         return Long.parseLong(String.valueOf(get(name)));
     }
 
     /**
-     * The value of a field as a number; "nan", "inf" and "-inf" are what the library writes.
+     * Returns the value of a field as a number, which may be "nan", "inf" or "-inf".
      *
      * @param name the field's name
      * @return its value
-     * @throws NumberFormatException when it is none, or there is no such field
+     * @throws NumberFormatException if the value is not such a number, or there is no such field
      */
     public double getDouble(String name) {
         String value = String.valueOf(get(name));
@@ -160,9 +160,9 @@ public final class LogRecord {
     }
 
     /**
-     * All fields.
+     * Returns all fields.
      *
-     * @return names and values, in their order; of a name that repeats the first
+     * @return names and values, in their order; if a name repeats, only its first field
      */
     public Map<String, String> fields() {
         Map<String, String> all = new LinkedHashMap<>();

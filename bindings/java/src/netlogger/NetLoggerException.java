@@ -1,6 +1,6 @@
 package netlogger;
 
-/** What could not be done, in the library's words. */
+/** A failure, with the library's message. */
 public class NetLoggerException extends RuntimeException {
     private static final long serialVersionUID = 1;
 
