@@ -48,6 +48,7 @@ typedef struct work {
     study *studies;
     study *current; /* the study of the log that is being read */
     int count;
+    bool incomparable; /* with --compare: a log has no records */
 } work;
 
 static bool set_plot(void *settings, const nl_option *row, const char *value)
@@ -176,6 +177,14 @@ static void nlstat_take(void *user, const nl_record *record)
         assembler_add(s->kinds[i].assembler, record);
 }
 
+/* Reports that a log has no records to compare. */
+static void report_empty(const arguments *a, const char *file)
+{
+    bool selects = a->subject.where.filter != NULL || a->subject.where.ranged;
+    program_error("%s: no records%s", file, selects ? " match --where, --since and --until" : "");
+}
+
+/* Returns false after an error. Sets w->incomparable if a log that is to be compared has no records. */
 static bool read_logs(work *w)
 {
     static char *standard_input[] = {"-"};
@@ -185,9 +194,17 @@ static bool read_logs(work *w)
     bool ok = true;
     for (int i = 0; i < count; i++) {
         w->current = &w->studies[a->compare ? i : 0];
-        ok = subject_read(w->subject, files[i]) && ok;
+        uint64_t before = subject_record_count(w->subject);
+        bool was_read = subject_read(w->subject, files[i]);
+        ok = was_read && ok;
         if (!a->compare && i < count - 1)
             continue;
+        if (a->compare && subject_record_count(w->subject) == before) {
+            w->incomparable = true;
+            if (was_read)
+                report_empty(a, files[i]);
+            continue;
+        }
         subject_settle(w->subject);
         for (int k = 0; k < w->current->kind_count; k++) {
             assembler_finish(w->current->kinds[k].assembler);
@@ -277,7 +294,7 @@ static uint64_t count_requests(const work *w)
 static bool nlstat_report(const work *w, bool ok)
 {
     const arguments *a = w->arguments;
-    if (!subject_has_records(w->subject))
+    if (w->incomparable || !subject_has_records(w->subject))
         return false;
     if (count_requests(w) == 0 && a->throughput == NULL) {
         program_error(a->subject.ids != NULL ? "no two events have the same values of --id"

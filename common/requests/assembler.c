@@ -179,7 +179,9 @@ static void hand_out_events(assembler *a, const open_request *r, uint32_t from, 
 static int by_time(const void *a, const void *b)
 {
     const request_event *x = a, *y = b;
-    return (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
+    if (x->time_ns != y->time_ns)
+        return x->time_ns < y->time_ns ? -1 : 1;
+    return (x->order > y->order) - (x->order < y->order);
 }
 
 /* Returns the time at which an event of a thread begins. */

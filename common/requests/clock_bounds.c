@@ -9,8 +9,6 @@
 #include <math.h>
 #include <string.h>
 
-enum { HOSTS_MAX = 1 << 17 };
-
 /* The known state of a host's clock: the largest errors in nanoseconds, or -1. */
 typedef struct clock_state {
     int64_t measured_ns, reported_ns;
@@ -39,7 +37,7 @@ void clock_bounds_free(clock_bounds *b)
 static clock_state *clock_of(clock_bounds *b, uint32_t host)
 {
     const clock_state unknown = {-1, -1, 0};
-    if (host >= HOSTS_MAX)
+    if (host > CLOCK_BOUNDS_HOSTS_MAX)
         return NULL;
     while (b->clocks->len <= host)
         g_array_append_val(b->clocks, unknown);
@@ -106,6 +104,8 @@ static int64_t error_of(const clock_state *clock)
 
 int64_t clock_bounds_between(const clock_bounds *b, uint32_t host, uint32_t other)
 {
+    if (host > CLOCK_BOUNDS_HOSTS_MAX || other > CLOCK_BOUNDS_HOSTS_MAX)
+        return CLOCK_BOUND_UNKNOWN;
     if (host == other)
         return 0;
     const clock_state *x = known_clock(b, host), *y = known_clock(b, other);

@@ -10,6 +10,9 @@
 
 #include <netlogger.h>
 
+/* Hosts with higher numbers have unknown clocks: the first of these numbers stands for many hosts. */
+enum { CLOCK_BOUNDS_HOSTS_MAX = 1 << 16 };
+
 #define CLOCK_BOUND_UNKNOWN INT64_MAX
 
 typedef struct clock_bounds clock_bounds;

@@ -139,6 +139,13 @@ static int by_event_time(const void *a, const void *b)
     return x->time_ns != y->time_ns ? compare(x->time_ns, y->time_ns) : compare(x->order, y->order);
 }
 
+/* Each event belongs to one span at most, and so no two are equal. */
+static int by_first_event(const void *a, const void *b)
+{
+    const request_span *x = a, *y = b;
+    return compare(x->begin != REQUEST_NONE ? x->begin : x->end, y->begin != REQUEST_NONE ? y->begin : y->end);
+}
+
 static int by_item(const void *a, const void *b)
 {
     const sort_item *x = a, *y = b;
@@ -354,6 +361,9 @@ static void find_spans(graph *g)
         find_spans(g);
         return;
     }
+    /* Pairing went by hashes, which differ between runs. */
+    request_span spare;
+    sort_array(g->spans, by_first_event, &spare);
     end_open_spans(g);
     g_array_set_size(g->places, g->spans->len);
     for (guint i = 0; i < g->spans->len; i++)
@@ -468,14 +478,19 @@ static void find_enclosing(graph *g)
         const sort_item *item = AT(g->items, sort_item, i);
         if (i == 0 || item->major != AT(g->items, sort_item, i - 1)->major)
             latest = REQUEST_NONE;
-        uint32_t around = latest;
         if (item->then == INT64_MAX) {
+            /* A span that ended before this point encloses nothing that follows: later points need not climb past it.
+             */
+            while (latest != REQUEST_NONE && !lasts_until(SPAN(g, latest), item->time_ns, item->index))
+                latest = NODES(g, latest)->up;
+            uint32_t around = latest;
             while (around != REQUEST_NONE && !encloses_point(SPAN(g, around), item->time_ns, item->index))
                 around = NODES(g, around)->up;
             g_array_index(g->event_strand, uint32_t, item->index) = around;
             continue;
         }
         request_span *s = SPAN(g, item->index);
+        uint32_t around = latest;
         while (around != REQUEST_NONE && !encloses(SPAN(g, around), s))
             around = NODES(g, around)->up;
         NODES(g, item->index)->up = around;
@@ -505,6 +520,8 @@ static void find_enclosing_threads(graph *g)
             latest = REQUEST_NONE;
             main_thread = s->thread;
         }
+        while (latest != REQUEST_NONE && SPAN(g, latest)->end_ns < s->begin_ns)
+            latest = NODES(g, latest)->up;
         uint32_t around = latest;
         while (around != REQUEST_NONE && !encloses(SPAN(g, around), s))
             around = NODES(g, around)->up;
@@ -544,14 +561,27 @@ static void break_cycles(graph *g)
         SPAN(g, i)->depth--;
 }
 
-static void check_parent(graph *g, request_span *s, const request_span *parent)
+/* Returns by how much rounding may have moved the begin of a span, if it was computed from the duration. */
+static int64_t rounding_of(const graph *g, const request_span *s)
+{
+    int64_t rounding_ns = 1000; /* of the time of the record: most have microseconds */
+    if (s->begin != REQUEST_NONE || s->end == REQUEST_NONE)
+        return 0;
+    for (unsigned digits = EVENT(g, s->end)->rounding; digits > 0; digits--)
+        rounding_ns *= digits > 3 ? 10 : 1;
+    return rounding_ns;
+}
+
+static void check_parent(graph *g, const request_span *s, const request_span *parent)
 {
     int64_t bound_ns = clock_bounds_between(g->clocks, s->host, parent->host),
             early_ns = parent->begin_ns - s->begin_ns;
-    if (early_ns > bound_ns)
-        g->public.problems.violations++;
-    else if (early_ns > 0)
-        g->public.problems.imprecise++;
+    if (early_ns > 0)
+        early_ns -= rounding_of(g, s) + rounding_of(g, parent);
+    g->public.problems.violations += early_ns > 0 && early_ns > bound_ns;
+    g->public.problems.one_clock += early_ns > 0 && bound_ns == 0;
+    g->public.problems.imprecise += early_ns > 0 && early_ns <= bound_ns && bound_ns != CLOCK_BOUND_UNKNOWN;
+    g->public.problems.unknown_clocks += early_ns > 0 && bound_ns == CLOCK_BOUND_UNKNOWN;
     int64_t late_ns = s->end_ns - parent->end_ns;
     if (late_ns > 0 && bound_ns != CLOCK_BOUND_UNKNOWN && late_ns <= bound_ns && early_ns <= 0)
         g->public.problems.imprecise++;

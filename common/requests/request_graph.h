@@ -47,7 +47,8 @@ typedef struct request_event {
     uint32_t order;           /* of two events of one time, the lower came first */
     uint32_t payload;         /* offset in the request's payloads (assembler.h) */
     uint32_t payload_size;    /* bytes */
-    uint8_t role;             /* request_role */
+    uint8_t role : 2;         /* request_role */
+    uint8_t rounding : 6;     /* the duration was rounded to a multiple of 10^rounding ns */
     int8_t zone; /* half hours that request_graph_build added to the time, which was in another time zone */
     bool failed; /* the record reports an error */
     bool traced; /* the request is named by a trace ID */
@@ -90,7 +91,9 @@ typedef struct request_problems {
     uint32_t no_parent;        /* parents that are named and missing */
     uint32_t cycles;           /* parents that are their own descendants */
     uint32_t violations;       /* effects before their causes, by more than the clocks' bound, on explicit edges */
-    uint32_t imprecise;        /* the same within the bound, or between clocks of which nothing is known */
+    uint32_t one_clock;        /* those of the violations that are between programs with the same clock */
+    uint32_t imprecise;        /* effects before their causes within the bound */
+    uint32_t unknown_clocks;   /* effects before their causes between clocks of which nothing is known */
 } request_problems;
 
 struct precedence;

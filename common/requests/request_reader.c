@@ -13,7 +13,7 @@
 enum {
     IDS_MAX = REQUEST_READER_IDS_MAX,
     LETTERS_MAX = 16,
-    HOSTS_MAX = 1 << 16,
+    NAMES_MAX = CLOCK_BOUNDS_HOSTS_MAX,
     NAME_CACHE_SIZE = 512, /* a power of two */
     PLACE_CACHE_SIZE = 256,
     NAME_SIZE_MAX = 200,
@@ -218,8 +218,30 @@ static char phase_of(const found_fields *f)
     return phase != NULL && phase->type == NL_TYPE_STRING && phase->string.size == 1 ? *phase->string.data : '\0';
 }
 
-/* Returns the duration of a record in nanoseconds, or -1 if the record has none. */
-static int64_t duration_of(const request_reader *r, const nl_record *record, const found_fields *f)
+/* Returns the number of the digits behind the point of a number or time. */
+static unsigned count_decimals(const nl_field *field)
+{
+    char scratch[NL_FIELD_TEXT_SIZE];
+    nl_string text = nl_field_text(field, scratch);
+    size_t point = 0, end;
+    while (point < text.size && text.data[point] != '.')
+        point++;
+    for (end = point; end + 1 < text.size && isdigit((unsigned char)text.data[end + 1]);)
+        end++;
+    return (unsigned)MIN(end - point, 18);
+}
+
+/* Returns the power of ten of nanoseconds to which a duration in units was rounded. */
+static unsigned rounding_of(const nl_field *field, double unit_ns)
+{
+    unsigned digits = 0, decimals = field->type == NL_TYPE_DOUBLE ? 18 : count_decimals(field);
+    for (double ns = 1; ns < unit_ns; ns *= 10)
+        digits++;
+    return digits > decimals ? digits - decimals : 0;
+}
+
+/* Returns the duration of a record in nanoseconds, or -1 if the record has none. Sets *rounding, see request_event. */
+static int64_t duration_of(const request_reader *r, const nl_record *record, const found_fields *f, unsigned *rounding)
 {
     double value;
     int64_t start_ns;
@@ -227,13 +249,16 @@ static int64_t duration_of(const request_reader *r, const nl_record *record, con
     if (f->used[USE_PHASE] != NULL && phase_of(f) != 'X')
         return -1;
     if (f->used[USE_DURATION] != NULL && nl_field_double(f->used[USE_DURATION], &value)) {
-        double ns = value * (f->used[USE_PHASE] != NULL ? 1e3 : f->unit_ns);
+        double unit_ns = f->used[USE_PHASE] != NULL ? 1e3 : f->unit_ns, ns = value * unit_ns;
+        *rounding = rounding_of(f->used[USE_DURATION], unit_ns);
         return ns >= 0 && ns < 9e18 ? (int64_t)(ns + 0.5) : -1;
     }
     if (start != NULL && start->type == NL_TYPE_STRING &&
         nl_time_parse(start->string.data, start->string.size, r->fraction, &start_ns) == NL_OK &&
-        start_ns <= record->time_ns && !__builtin_sub_overflow(record->time_ns, start_ns, &start_ns))
+        start_ns <= record->time_ns && !__builtin_sub_overflow(record->time_ns, start_ns, &start_ns)) {
+        *rounding = rounding_of(start, 1e9);
         return start_ns;
+    }
     return -1;
 }
 
@@ -260,7 +285,7 @@ static uint32_t number_of(name_table *t, nl_string name)
         return 0;
     size_t number = name_table_find(t, name);
     if (number == NAME_NONE)
-        number = name_table_add(t, t->count < HOSTS_MAX ? name : other);
+        number = name_table_add(t, t->count < NAMES_MAX ? name : other);
     return (uint32_t)number + 1;
 }
 
@@ -372,7 +397,8 @@ uint64_t request_reader_take(request_reader *r, const nl_record *record, request
         return 0;
     uint32_t host = seen_number(r->seen_hosts, &r->hosts, record->host),
              program = seen_number(r->seen_programs, &r->programs, record->prog);
-    int64_t duration_ns = duration_of(r, record, f);
+    unsigned rounding = 0;
+    int64_t duration_ns = duration_of(r, record, f, &rounding);
     *event = (request_event){
         .time_ns = record->time_ns,
         .name = seen_name(r, record->event),
@@ -384,6 +410,7 @@ uint64_t request_reader_take(request_reader *r, const nl_record *record, request
         .parent = f->used[USE_PARENT] != NULL ? hash_value(r, f->used[USE_PARENT], 0) : 0,
         .order = r->order++,
         .role = duration_ns >= 0 ? REQUEST_WHOLE : REQUEST_POINT,
+        .rounding = rounding,
         .duration_ns = MAX(duration_ns, 0),
         .traced = traced,
         .failed = is_failure(record, f->used[USE_STATUS]),

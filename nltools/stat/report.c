@@ -38,6 +38,11 @@ char *report_row_name(const report_subject *r, const tally_key *key, bool with_p
     return g_strdup_printf(with_program && *program != '\0' ? "%s @%s" : "%s", event_text(r, key->span), program);
 }
 
+const char *report_group(const report_subject *r, uint32_t by)
+{
+    return by == TALLY_BY_OTHERS ? "(others)" : assembler_by(r->assembler, by);
+}
+
 /* Returns whether the spans come from several programs. A span's name is then not unique without the program. */
 static bool has_programs(const tally *t)
 {
@@ -75,7 +80,7 @@ static void print_row(const report_subject *r, tally_row *row, int width, bool p
     report_print_padded(name, width);
     if (r->by != NULL) {
         printf(" ");
-        report_print_padded(assembler_by(r->assembler, row->key.by), 12);
+        report_print_padded(report_group(r, row->key.by), 12);
     }
     printf(" %5.1f %% %8" PRIu64, all_ns > 0 ? 100 * row->path_ns / all_ns : 0, d->count);
     printf(" %10s", units_time(d->total, text));
@@ -254,8 +259,12 @@ void report_requests(const report_subject *r)
     print_count(p->no_begin, "span has no begin", "spans have no begin");
     print_count(p->no_parent, "parent is missing", "parents are missing");
     print_count(p->cycles, "span is its own ancestor", "spans are their own ancestors");
-    print_count(p->violations, "effect is before its cause: check the clocks of the hosts",
+    print_count(p->violations - p->one_clock, "effect is before its cause: check the clocks of the hosts",
                 "effects are before their causes: check the clocks of the hosts");
+    print_count(p->one_clock, "effect is before its cause by the same clock: check the parents and times of the spans",
+                "effects are before their causes by the same clock: check the parents and times of the spans");
+    print_count(p->unknown_clocks, "effect is before its cause, on a host whose clock's error is unknown",
+                "effects are before their causes, on hosts whose clocks' errors are unknown");
     print_count(p->imprecise, "effect is before its cause, within the error of the hosts' clocks",
                 "effects are before their causes, within the errors of the hosts' clocks");
     print_zones(r);

@@ -27,6 +27,9 @@ void report_throughput(throughput *t, int64_t interval_ns);
  */
 char *report_row_name(const report_subject *r, const tally_key *key, bool with_program);
 
+/* Returns the text of a group's number. */
+const char *report_group(const report_subject *r, uint32_t by);
+
 /* Returns the width of the name column in characters. */
 int report_name_width(const report_subject *r, bool with_programs);
 

@@ -4,11 +4,18 @@
 
 #include "program/json_document.h"
 
+/* Adds a sum of nanoseconds. One that an integer cannot hold becomes the largest. */
+static void add_sum(json_object *to, const char *name, double sum_ns)
+{
+    const double limit = 9223372036854775808.0; /* 2^63 */
+    json_add_int(to, name, sum_ns >= limit ? INT64_MAX : sum_ns <= -limit ? INT64_MIN : (int64_t)sum_ns);
+}
+
 static void add_times(json_object *to, nl_distribution *d)
 {
     json_add_int(to, "count", (int64_t)d->count);
-    json_add_int(to, "sum_ns", (int64_t)d->total);
-    json_add_int(to, "mean_ns", (int64_t)(nl_distribution_mean(d) + 0.5));
+    add_sum(to, "sum_ns", d->total);
+    add_sum(to, "mean_ns", nl_distribution_mean(d) + 0.5);
     json_add_int(to, "p50_ns", nl_distribution_quantile(d, 0.5));
     json_add_int(to, "p90_ns", nl_distribution_quantile(d, 0.9));
     json_add_int(to, "p99_ns", nl_distribution_quantile(d, 0.99));
@@ -34,7 +41,7 @@ static void add_key(json_object *to, const report_subject *r, const tally_key *k
     if (key->kind == TALLY_EDGE)
         json_add_bool(to, "inferred", key->inferred);
     if (r->by != NULL)
-        json_add_text(to, "by", assembler_by(r->assembler, key->by));
+        json_add_text(to, "by", report_group(r, key->by));
 }
 
 json_object *report_row_json(const report_subject *r, tally_row *row)
@@ -43,11 +50,11 @@ json_object *report_row_json(const report_subject *r, tally_row *row)
     double all_ns = r->tally->totals.total;
     add_key(object, r, &row->key);
     json_add_double(object, "share", all_ns > 0 ? row->path_ns / all_ns : 0);
-    json_add_int(object, "path_ns", (int64_t)row->path_ns);
+    add_sum(object, "path_ns", row->path_ns);
     if (row->key.inferred)
         json_add_double(object, "certainty", row->certainty / (double)row->path_count);
     if (row->key.kind == TALLY_SPAN) {
-        json_add_int(object, "self_ns", (int64_t)row->self_ns);
+        add_sum(object, "self_ns", row->self_ns);
         json_add_int(object, "failed", (int64_t)row->failed);
     }
     add_times(object, &row->times);
@@ -79,10 +86,10 @@ static json_object *example_object(const report_subject *r, const tally_example 
     json_add_int(object, "total_ns", e->total_ns);
     json_add_bool(object, "failed", e->failed);
     if (r->by != NULL)
-        json_add_text(object, "by", assembler_by(r->assembler, e->by));
+        json_add_text(object, "by", report_group(r, e->by));
     if (e->longest_ns > 0) {
         add_key(longest, r, &e->longest);
-        json_add_int(longest, "path_ns", (int64_t)e->longest_ns);
+        add_sum(longest, "path_ns", e->longest_ns);
     }
     json_object_object_add(object, "longest", longest);
     for (size_t i = 0; i < e->span_count; i++)
@@ -113,7 +120,7 @@ json_object *report_requests_json(const report_subject *r)
     json_object_object_add(object, "id", ids);
     json_add_int(object, "requests", (int64_t)t->requests);
     json_add_int(object, "failed", (int64_t)t->failed);
-    json_add_int(object, "total_ns", (int64_t)t->totals.total);
+    add_sum(object, "total_ns", t->totals.total);
     add_times(times, &t->totals);
     json_object_object_add(object, "times", times);
     uint32_t name;
@@ -124,7 +131,9 @@ json_object *report_requests_json(const report_subject *r)
     json_add_int(object, "missing_parents", t->problems.no_parent);
     json_add_int(object, "cycles", t->problems.cycles);
     json_add_int(object, "violations", t->problems.violations);
+    json_add_int(object, "violations_by_one_clock", t->problems.one_clock);
     json_add_int(object, "imprecise", t->problems.imprecise);
+    json_add_int(object, "unknown_clocks", t->problems.unknown_clocks);
     for (size_t i = 0; i < t->zone_count; i++) {
         json_object *zone = json_object_new_object();
         const request_reader *reader = assembler_reader(r->assembler);

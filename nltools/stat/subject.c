@@ -101,6 +101,11 @@ bool subject_read(subject *s, const char *source)
     return status != NL_FAILED;
 }
 
+uint64_t subject_record_count(const subject *s)
+{
+    return s->record_count;
+}
+
 bool subject_has_records(const subject *s)
 {
     return program_has_records(&s->options->reading, s->record_count, "");

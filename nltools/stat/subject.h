@@ -51,6 +51,9 @@ void subject_free(subject *s);
 /* Reads a source to its end. Returns false after reporting a part that cannot be read. */
 bool subject_read(subject *s, const char *source);
 
+/* Returns the number of records that were read. */
+uint64_t subject_record_count(const subject *s);
+
 /*
  * Determines the lifelines if they are still unknown, and passes on the records that wait for them. Call it after the
  * last record.

@@ -7,8 +7,9 @@
 #include <glib.h>
 #include <string.h>
 
-/* Beyond ROWS_MAX rows, all new groups share the group BY_OTHERS. Beyond 2 * ROWS_MAX rows, new rows are left out. */
-enum { ROWS_MAX = 8192, VALUES_MAX = 1 << 24, EXAMPLE_SPANS_MAX = 10000, BY_OTHERS = UINT32_MAX };
+/* Beyond ROWS_MAX rows, all new groups share the group TALLY_BY_OTHERS. Beyond 2 * ROWS_MAX rows, new rows are left
+ * out. */
+enum { ROWS_MAX = 8192, VALUES_MAX = 1 << 24, EXAMPLE_SPANS_MAX = 10000 };
 
 static guint key_hash(gconstpointer key)
 {
@@ -107,8 +108,8 @@ static tally_row *row_of(tally *t, tally_key key)
     row = tally_find(t, &key);
     if (row != NULL)
         return *cached = row;
-    if (t->rows->len >= ROWS_MAX && key.by != BY_OTHERS) {
-        key.by = BY_OTHERS;
+    if (t->rows->len >= ROWS_MAX && key.by != TALLY_BY_OTHERS) {
+        key.by = TALLY_BY_OTHERS;
         return row_of(t, key);
     }
     if (t->rows->len >= 2 * ROWS_MAX) {
@@ -377,6 +378,8 @@ static void add_problems(request_problems *to, const request_problems *p)
     to->cycles += p->cycles;
     to->violations += p->violations;
     to->imprecise += p->imprecise;
+    to->one_clock += p->one_clock;
+    to->unknown_clocks += p->unknown_clocks;
 }
 
 static tally_event *event_of(tally *t, uint32_t name)

@@ -17,6 +17,9 @@
 
 enum { TALLY_PATH_MAX = 1000 };
 
+/* The group of the rows that new groups share when there are too many rows. */
+#define TALLY_BY_OTHERS UINT32_MAX
+
 typedef enum tally_kind { TALLY_SPAN, TALLY_EDGE, TALLY_PART } tally_kind;
 
 typedef struct tally_key {

@@ -2,6 +2,7 @@
 
 #include "model/edges.h"
 #include "model/store.h"
+#include "requests/clock_bounds.h"
 
 #include <math.h>
 #include <string.h>
@@ -377,12 +378,6 @@ store_clock store_clock_at(const store *s, uint16_t host, uint32_t record)
     return both.low_ns <= both.high_ns ? both : measured;
 }
 
-static double error_ns_at(const store *s, uint16_t host, uint32_t record)
-{
-    store_clock c = store_clock_at(s, host, record);
-    return c.is_known ? (c.high_ns - c.low_ns) / 2 : 0;
-}
-
 double store_clock_bound_ns(const store *s, uint16_t host, uint16_t other, uint32_t record)
 {
     const list *machine = machine_list(s, host), *other_machine = machine_list(s, other);
@@ -390,7 +385,10 @@ double store_clock_bound_ns(const store *s, uint16_t host, uint16_t other, uint3
         (machine != NULL && other_machine != NULL &&
          list_value(machine, machine->count - 1) == list_value(other_machine, other_machine->count - 1)))
         return 0;
-    return error_ns_at(s, host, record) + error_ns_at(s, other, record);
+    store_clock a = store_clock_at(s, host, record), b = store_clock_at(s, other, record);
+    if (!a.is_known || !b.is_known)
+        return (double)CLOCK_BOUND_UNKNOWN;
+    return (a.high_ns - a.low_ns + b.high_ns - b.low_ns) / 2;
 }
 
 /* Returns the point list of an event, or NULL if it has none. */

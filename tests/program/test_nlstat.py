@@ -289,6 +289,50 @@ class Nlstat(support.Case):
         (row,) = [r for r in found["rows"] if r["name"] == "Server.Recv -> Server.Done"]
         self.assertEqual((row["mean_ratio"], [log["mean_ns"] for log in row["logs"]]), (2.0, [5_000_000, 10_000_000]))
 
+    def test_comparison_with_an_empty_log(self):
+        log, empty = self.log(requests()), self.log("", "empty.log")
+        for files in (empty, log), (log, empty), (log, empty, log):
+            result = self.run_program(self.nlstat, "--compare", *files)
+            self.assertEqual((result.returncode, result.stdout, result.stderr), (1, "", f"nlstat: {empty}: no records\n"))
+
+    def test_more_groups_than_rows(self):
+        """Groups beyond the limit share the rows of "(others)"."""
+        text = "".join(line(i * 1000 + us, event, f"r{i}", K=f"k{i}").replace("HOST=s", f"HOST=s{i}")
+                       for i in range(9000) for event, us in (("S.start", 0), ("S.end", 500)))
+        log = self.log(text)
+        for by in "HOST", "K":
+            (found,) = self.found("--id", "REQ.ID", "--by", by, log)
+            others = [r for r in found["rows"] if r["by"] == "(others)"]
+            self.assertEqual([r["count"] for r in others], [9000 - 8192], by)
+            self.assertIn(" (others) ", self.run_program(self.nlstat, "--id", "REQ.ID", "--by", by, log).stdout)
+
+    def test_sums_beyond_integers(self):
+        text = "".join(f"DATE={year}0101000000.0 HOST=h PROG=p LVL=Usage NL.EVNT=A.{side} REQ.ID={i}\n"
+                       for i in range(6) for year, side in ((1710, "start"), (2260, "end")))
+        (found,) = self.found("--id", "REQ.ID", "--slowest", "1", self.log(text))
+        self.assertEqual(found["total_ns"], 2 ** 63 - 1)
+        for row in found["rows"]:
+            self.assertGreater(min(row["path_ns"], row["sum_ns"], row["mean_ns"]), 0)
+
+    def test_rounded_durations(self):
+        """Spans of whole milliseconds seem to begin up to one too early; no clock is wrong."""
+        text = "".join(line(i * 100000, "Root.start", i, **{"SPAN.ID": f"a{i}"}) +
+                       line(i * 100000 + us, "Query", i, **{"SPAN.ID": f"b{i}", "PARENT.ID": f"a{i}", "DUR.MS": (us + 500) // 1000}) +
+                       line(i * 100000 + us + 1000, "Root.end", i, **{"SPAN.ID": f"a{i}"})
+                       for i in range(100) for us in (12480 + 37 * i,)).replace("REQ.ID", "TRACE.ID")
+        (found,) = self.found(log := self.log(text))
+        self.assertEqual((found["requests"], found["violations"], found["imprecise"], found["unknown_clocks"]), (100, 0, 0, 0))
+        early = "".join(line(at * 1000, event, 0, **{"SPAN.ID": span, "PARENT.ID": parent}).replace("REQ.ID", "TRACE.ID")
+                        for at, event, span, parent in ((1, "Kid.start", "b", "a"), (2, "Call.start", "a", ""), (3, "Kid.end", "b", "a"),
+                                                        (4, "Call.end", "a", "")))
+        (found,) = self.found("--id", "TRACE.ID", log := self.log(early))
+        self.assertEqual((found["violations"], found["violations_by_one_clock"]), (1, 1))
+        self.assertIn("by the same clock: check the parents", text := self.run_program(self.nlstat, "--id", "TRACE.ID", log).stdout)
+        self.assertNotIn("clocks of the hosts", text)
+        (found,) = self.found("--id", "TRACE.ID", log := self.log(early.replace("HOST=s PROG=p LVL=Usage NL.EVNT=Kid", "HOST=t PROG=p LVL=Usage NL.EVNT=Kid")))
+        self.assertEqual((found["violations"], found["imprecise"], found["unknown_clocks"]), (0, 0, 1))
+        self.assertIn("whose clock's error is unknown", self.run_program(self.nlstat, "--id", "TRACE.ID", log).stdout)
+
     def test_many_are_within_a_percent(self):
         """Beyond what is kept as it is quantiles are of a sketch, whose error is stated."""
         chosen = random.Random(3)

@@ -331,7 +331,30 @@ static void effects_before_causes(void **state)
             s->events[i].host = s->events[i].place == 7 ? host : 2;
         build(s, NULL);
         assert_int_equal(s->graph->problems.violations, host == 2);
-        assert_int_equal(s->graph->problems.imprecise, host == 3);
+        assert_int_equal(s->graph->problems.one_clock, host == 2);
+        assert_int_equal(s->graph->problems.unknown_clocks, host == 3);
+        assert_int_equal(s->graph->problems.imprecise, 0);
+    }
+    script_free(s);
+    (void)state;
+}
+
+/* The begin of a whole span is as precise as its duration. */
+static void rounded_durations(void **state)
+{
+    script *s = script_new();
+    for (int64_t early_ns = 400000; early_ns <= 2400000; early_ns += 2000000) {
+        for (unsigned rounding = 0; rounding <= 6; rounding += 6) {
+            add_side(s, 10000000, "Call.start", 1, 1, 0);
+            add_side(s, 15000000, "Query", 1, 2, 1);
+            s->events[1].role = REQUEST_WHOLE;
+            s->events[1].rounding = rounding & 63;
+            s->events[1].duration_ns = 5000000 + early_ns;
+            add_side(s, 20000000, "Call.end", 1, 1, 0);
+            build(s, NULL);
+            assert_int_equal(s->graph->problems.one_clock, rounding == 0 || early_ns > 1000000);
+            assert_int_equal(s->graph->problems.violations, s->graph->problems.one_clock);
+        }
     }
     script_free(s);
     (void)state;
@@ -363,6 +386,12 @@ static void bounds_of_clocks(void **state)
     assert_int_equal(clock_bounds_between(b, 5, 5), 0);
     assert_true(clock_bounds_between(b, 1, 5) == CLOCK_BOUND_UNKNOWN);
     assert_true(clock_bounds_between(NULL, 1, 2) == CLOCK_BOUND_UNKNOWN);
+    /* Hosts beyond the limit share a number. */
+    clock_bounds_set(b, CLOCK_BOUNDS_HOSTS_MAX, 5);
+    clock_bounds_set(b, CLOCK_BOUNDS_HOSTS_MAX + 1, 5);
+    assert_int_equal(clock_bounds_between(b, 2, CLOCK_BOUNDS_HOSTS_MAX), 30005);
+    assert_true(clock_bounds_between(b, 2, CLOCK_BOUNDS_HOSTS_MAX + 1) == CLOCK_BOUND_UNKNOWN);
+    assert_true(clock_bounds_between(b, CLOCK_BOUNDS_HOSTS_MAX + 1, CLOCK_BOUNDS_HOSTS_MAX + 1) == CLOCK_BOUND_UNKNOWN);
     clock_bounds_free(b);
     (void)state;
 }
@@ -426,6 +455,47 @@ static void random_events(void **state)
         build(s, NULL);
         for (size_t i = 0; i < s->graph->span_count; i++)
             assert_true(s->graph->spans[i].self_ns >= 0 && s->graph->spans[i].path_ns >= 0);
+    }
+    script_free(s);
+    (void)state;
+}
+
+/* Points after many nested spans have ended do not look at each of these. */
+static void points_after_nested_spans(void **state)
+{
+    enum { MANY = 500000 };
+    event_names *names = event_names_new();
+    request_graph *g = request_graph_new(names);
+    request_event *events = g_new0(request_event, 3 * MANY);
+    static const char *const texts[] = {"S.start", "S.end", "P"};
+    for (uint32_t i = 0; i < 3 * MANY; i++) {
+        const char *text = texts[i / MANY];
+        uint32_t name = event_names_add(names, (nl_string){text, strlen(text)});
+        events[i] = (request_event){.time_ns = i, .name = name, .span_name = name, .thread = 1, .order = i};
+    }
+    request_graph_build(g, events, 3 * MANY, NULL, NULL);
+    assert_int_equal(g->span_count, MANY);
+    assert_int_equal(g->path[0].span, 0);
+    request_graph_free(g);
+    event_names_free(names);
+    g_free(events);
+    (void)state;
+}
+
+/* The order of spans is that of their first events, for any identifiers. */
+static void order_of_spans(void **state)
+{
+    script *s = script_new();
+    uint64_t random = 5;
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < (round == 0 ? 5 : 50); i++) {
+            random = random * 6364136223846793005u + 1442695040888963407u;
+            add_side(s, 10 * i, "A.start", 1, random | 1, 0);
+            add_side(s, 10 * i + 15, "A.end", 1, random | 1, 0);
+        }
+        build(s, NULL);
+        for (size_t i = 0; i < s->graph->span_count; i++)
+            assert_int_equal(s->graph->spans[i].begin_ns, 10 * i);
     }
     script_free(s);
     (void)state;
@@ -731,7 +801,7 @@ static void services_with_wrong_clocks(void **state)
         m.s->clocks = NULL; /* nothing is known */
         build(m.s, NULL);
         m.s->clocks = known;
-        shifted += m.s->graph->problems.imprecise;
+        shifted += m.s->graph->problems.unknown_clocks;
         int64_t *found_ns = found_path(&m);
         double share = (double)wrong_time(found_ns, truth_ns) / (double)sum_of(truth_ns);
         worst = MAX(worst, share);
@@ -1046,11 +1116,14 @@ int main(void)
         cmocka_unit_test(records_that_are_missing),
         cmocka_unit_test(cycles_of_parents),
         cmocka_unit_test(effects_before_causes),
+        cmocka_unit_test(rounded_durations),
         cmocka_unit_test(bounds_of_clocks),
         cmocka_unit_test(ends_before_begins),
         cmocka_unit_test(parents_elsewhere),
         cmocka_unit_test(random_events),
         cmocka_unit_test(large_requests),
+        cmocka_unit_test(points_after_nested_spans),
+        cmocka_unit_test(order_of_spans),
         cmocka_unit_test(simulated_services),
         cmocka_unit_test(services_with_wrong_clocks),
         cmocka_unit_test(services_that_lose_records),
