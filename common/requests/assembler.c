@@ -15,7 +15,10 @@ enum {
     EVENTS_USUAL_MAX = 32,
     GROUPS_MAX = 1 << 16,
     THREAD_EVENTS_MIN = 1024,
+    AHEAD_COUNT = 100,
 };
+
+#define AHEAD_NS ((int64_t)ASSEMBLER_IDLE_S * NL_NS_PER_SECOND)
 
 /* A request that is not over, in the order of the latest events. */
 typedef struct open_request open_request;
@@ -28,9 +31,11 @@ struct open_request {
     int64_t latest_ns; /* the latest time of an event */
     uint32_t by;       /* number of the group; 0: unknown */
     bool complete;
-    bool explicit;     /* named by a trace ID */
-    bool is_thread;    /* a thread, whose outermost spans are requests */
-    uint32_t split_at; /* of a thread: the number of events at which completed spans are handed out */
+    bool explicit;      /* named by a trace ID */
+    bool root_ended;    /* of a trace: its first event began a span without a parent, which has ended */
+    int32_t open_spans; /* of a trace: spans with identifiers that have begun and not ended */
+    bool is_thread;     /* a thread, whose outermost spans are requests */
+    uint32_t split_at;  /* of a thread: the number of events at which completed spans are handed out */
     char *name;
 };
 
@@ -48,7 +53,10 @@ struct assembler {
     GPtrArray *learning;   /* open_request: over, but not yet handed out; NULL after learning */
     size_t memory;
     uint32_t usual_count; /* number of events of the latest request that ended, within limits */
-    int64_t now_ns;
+    int64_t now_ns;       /* the time of the log, see advance */
+    /* Events in a row that are further ahead of it than AHEAD_NS. */
+    int64_t ahead_ns; /* the earliest of their times */
+    uint32_t ahead_host, ahead_count;
     /* The kind of event with which most requests ended, by majority vote (Boyer and Moore, MJRTY, 1991). */
     uint64_t last_kind;
     uint64_t votes;
@@ -66,7 +74,7 @@ assembler *assembler_new(const assembler_options *options)
     a->edges = precedence_new();
     a->open = g_hash_table_new(hash64, g_int64_equal);
     a->learning = g_ptr_array_new();
-    a->now_ns = INT64_MIN;
+    a->now_ns = -REQUEST_TIME_MAX;
     a->usual_count = EVENTS_MIN;
     a->by_host = options->by != NULL && strcmp(options->by, "HOST") == 0;
     a->visits = g_array_new(FALSE, TRUE, sizeof(uint32_t));
@@ -306,7 +314,7 @@ static bool is_complete(const assembler *a, const open_request *r)
     if (r->is_thread)
         return r->count == 1 && first->role == REQUEST_WHOLE && first->thread == 0;
     if (r->explicit)
-        return first->parent == 0 && is_pair(a, first, last);
+        return r->root_ended && r->open_spans <= 0;
     return a->votes > 0 && kind_of(last) == a->last_kind;
 }
 
@@ -412,6 +420,18 @@ static bool selects_event(const assembler *a, const nl_record *record, bool *fir
     return events == NULL || events[i] != NULL;
 }
 
+/* Counts the open spans of a trace. A child may end after its root, which did not wait for it. */
+static void count_open_spans(const assembler *a, open_request *r, const request_event *event)
+{
+    uint32_t span;
+    event_side side = event_names_side(request_reader_names(a->reader), event->name, &span);
+    if (event->role == REQUEST_BEGIN || event->role == REQUEST_END)
+        side = event->role == REQUEST_BEGIN ? EVENT_SIDE_BEGIN : EVENT_SIDE_END;
+    if (event->span_id != 0 && (side == EVENT_SIDE_BEGIN || side == EVENT_SIDE_END))
+        r->open_spans += side == EVENT_SIDE_BEGIN ? 1 : -1;
+    r->root_ended = r->root_ended || (r->events[0].parent == 0 && is_pair(a, &r->events[0], event));
+}
+
 static void append_event(assembler *a, open_request *r, const nl_record *record, request_event event)
 {
     a->memory -= memory_of(r);
@@ -433,6 +453,26 @@ static void append_event(assembler *a, open_request *r, const nl_record *record,
     r->latest_ns = MAX(r->latest_ns, event.time_ns);
 }
 
+/*
+ * Advances the time of the log to that of an event. If it is far ahead, the clock of its host may be wrong: an event in
+ * a row with it, of another host, or many of the same host have to agree.
+ */
+static void advance(assembler *a, const request_event *event)
+{
+    if (event->time_ns - a->now_ns <= AHEAD_NS) {
+        a->now_ns = MAX(a->now_ns, event->time_ns);
+        a->ahead_count = 0;
+        return;
+    }
+    bool agrees = a->ahead_count > 0 && event->host != a->ahead_host;
+    a->ahead_ns = a->ahead_count > 0 ? MIN(a->ahead_ns, event->time_ns) : event->time_ns;
+    a->ahead_host = event->host;
+    if (++a->ahead_count < AHEAD_COUNT && !agrees)
+        return;
+    a->now_ns = a->ahead_ns;
+    a->ahead_count = 0;
+}
+
 bool assembler_add(assembler *a, const nl_record *record)
 {
     request_event event;
@@ -443,7 +483,7 @@ bool assembler_add(assembler *a, const nl_record *record)
     uint64_t key = request_reader_take(a->reader, record, &event);
     if (key == 0)
         return false;
-    a->now_ns = MAX(a->now_ns, event.time_ns);
+    advance(a, &event);
     /* Without threads, it is unknown which spans of a program are parts of others. */
     if (is_thread(a, &event) && event.thread == 0 && event.role == REQUEST_WHOLE)
         key = hash_mix(key ^ event.order, UINT64_C(0x9e3779b97f4a7c15)) | 1;
@@ -455,6 +495,8 @@ bool assembler_add(assembler *a, const nl_record *record)
     if (r == NULL)
         r = new_request(a, key, &event);
     append_event(a, r, record, event);
+    if (r->explicit)
+        count_open_spans(a, r, &event);
     if (r->by == 0 && a->options.by != NULL && !a->by_host)
         r->by = group_of_record(a, record);
     if (r->is_thread && r->count >= r->split_at)

@@ -295,6 +295,25 @@ class Nlstat(support.Case):
             result = self.run_program(self.nlstat, "--compare", *files)
             self.assertEqual((result.returncode, result.stdout, result.stderr), (1, "", f"nlstat: {empty}: no records\n"))
 
+    def test_children_that_end_long_after_their_root(self):
+        lines = []
+        for i in range(100):
+            for s, event, span in ((0, "Root.start", "a"), (0.1, "Async.start", "b"), (0.5, "Root.end", "a"), (15, "Async.end", "b")):
+                fields = {"SPAN.ID": f"{span}{i}"} | ({"PARENT.ID": f"a{i}"} if span == "b" else {})
+                lines.append((i + s, line(int((i + s) * 1000000), event, i, **fields).replace("REQ.ID", "TRACE.ID")))
+        (found,) = self.found("--id", "TRACE.ID", self.log("".join(l for _, l in sorted(lines))))
+        self.assertEqual((found["requests"], found["spans_without_end"], found["spans_without_begin"]), (100, 0, 0))
+
+    def test_a_clock_far_ahead_ends_no_requests(self):
+        events = [(k * 100 + i, line(k * 100000 + i * 1000, event, i)) for k, event in enumerate("ABC") for i in range(100)]
+        text = "".join(l for _, l in sorted(events))
+        ahead = line(90000, "C", "x").replace("HOST=s", "HOST=bad").replace("DATE=2026", "DATE=2028")
+        at = len(text) // 3
+        at = text.index("\n", at) + 1
+        (found,) = self.found("--id", "REQ.ID", self.log(text[:at] + ahead + text[at:]))
+        self.assertEqual(found["requests"], 101)
+        self.assertEqual({k: r["count"] for k, r in self.rows(found).items()}, {"A -> B": 100, "B -> C": 100})
+
     def test_more_groups_than_rows(self):
         """Groups beyond the limit share the rows of "(others)"."""
         text = "".join(line(i * 1000 + us, event, f"r{i}", K=f"k{i}").replace("HOST=s", f"HOST=s{i}")
