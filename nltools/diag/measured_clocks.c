@@ -88,7 +88,8 @@ void measured_clocks_learn(measured_clocks *m, const nl_record *record)
         return;
     if (is_event(record, NL_CLOCK_OFFSET) || is_event(record, NL_CLOCK_STEP))
         correction_learn(m->correction, record);
-    if (is_event(record, NL_CLOCK_KERNEL))
+    nl_field machine;
+    if (is_event(record, NL_CLOCK_KERNEL) && nl_record_find(record, NL_CLOCK_MACHINE, &machine))
         correction_learn(m->correction, record); /* which hosts share a clock */
     if (is_event(record, NL_CLOCK_TRACKING) || is_event(record, NL_CLOCK_KERNEL))
         learn_report(m, record, is_event(record, NL_CLOCK_TRACKING));
