@@ -64,11 +64,28 @@ static int compare_begins(const void *a, const void *b, void *user)
     return (x->depth > y->depth) - (x->depth < y->depth);
 }
 
-/* Finds, for each point, the innermost span of its program and host that is open at the time of the point. Returns
- * whether all points have such a span.
- */
+/* Finds for each point with the ID of a span that span. */
+static void find_named_owners(request_stream *s, const request_graph *g)
+{
+    GHashTable *by_id = g_hash_table_new(g_int64_hash, g_int64_equal);
+    for (size_t i = 0; i < g->span_count; i++)
+        if (g->spans[i].id != 0)
+            g_hash_table_insert(by_id, &g->spans[i].id, &g->spans[i]);
+    for (size_t i = 0; i < g->event_count && g_hash_table_size(by_id) > 0; i++) {
+        const request_event *e = &g->events[i];
+        const request_span *span =
+            e->span_id != 0 && s->owners[i] == STREAM_NONE ? g_hash_table_lookup(by_id, &e->span_id) : NULL;
+        if (span != NULL)
+            s->owners[i] = (size_t)(span - g->spans);
+    }
+    g_hash_table_destroy(by_id);
+}
+
+/* Finds the span of each point: the span that its SPAN.ID names or, without a SPAN.ID, the innermost span of its
+ * program and host that is open at the time of the point. Returns whether all points have a span. */
 static bool find_owners(request_stream *s, const request_graph *g)
 {
+    find_named_owners(s, g);
     uint32_t *order = g_new(uint32_t, g->span_count + 1);
     GArray *open = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     bool all = true;
@@ -81,7 +98,8 @@ static bool find_owners(request_stream *s, const request_graph *g)
             g_array_append_val(open, order[next]);
         while (open->len > 0 && g->spans[g_array_index(open, uint32_t, open->len - 1)].end_ns < e->time_ns)
             g_array_set_size(open, open->len - 1);
-        for (guint at = open->len, look = OPEN_SPANS_MAX; s->owners[i] == STREAM_NONE && at > 0 && look > 0; look--) {
+        for (guint at = open->len, look = OPEN_SPANS_MAX;
+             e->span_id == 0 && s->owners[i] == STREAM_NONE && at > 0 && look > 0; look--) {
             uint32_t span = g_array_index(open, uint32_t, --at);
             if (g->spans[span].place == e->place && g->spans[span].end_ns >= e->time_ns)
                 s->owners[i] = span;

@@ -226,6 +226,24 @@ class Nlconv(support.Case):
         found = [json.loads(line)["resourceSpans"][0] for line in result.stdout.splitlines()]
         return [span["scopeSpans"][0]["spans"][0] for span in found], result
 
+    def test_otlp_events_belong_to_the_span_that_they_name(self):
+        if "otlp-spans" not in self.run_program(self.nlconv, "--formats").stdout:
+            self.skipTest("spans are not built here")
+        trace, ids = "ab" * 16, {name: f"{n:016x}" for n, name in enumerate(("Root", "A", "B", "None"), 1)}
+        lines = [("Root.start", "Root"), ("A.start", "A"), ("B.start", "B"), ("OfA", "A"), ("OfB", "B"), ("OfRoot", "Root"),
+                 ("Unnamed", ""), ("OfNone", "None"), ("A.end", "A"), ("B.end", "B"), ("LateOfA", "A"), ("Root.end", "Root")]
+        text = "".join(
+            f"DATE=20260101000000.{i:06} HOST=h PROG=p LVL=Usage NL.EVNT={event} TRACE.ID={trace}"
+            + (f" SPAN.ID={ids[span]}" if span else "")
+            + (f" PARENT.ID={ids['Root']}" if span in ("A", "B") and "." in event else "") + "\n"
+            for i, (event, span) in enumerate(lines))
+        spans, _ = self.otlp_spans(text)
+        found = {span["spanId"]: [e["name"] for e in span.get("events", [])] for span in spans}
+        self.assertEqual(found[ids["A"]], ["OfA", "LateOfA"])
+        self.assertEqual(found[ids["B"]], ["OfB", "Unnamed"])
+        self.assertEqual(found[ids["Root"]], ["OfRoot"])
+        self.assertEqual(sorted(sum(found.values(), [])), ["LateOfA", "OfA", "OfB", "OfNone", "OfRoot", "Unnamed"])
+
     def test_otlp_spans_of_a_branching_request(self):
         if "otlp-spans" not in self.run_program(self.nlconv, "--formats").stdout:
             self.skipTest("spans are not built here")
