@@ -335,6 +335,41 @@ class Spans(Case):
             "InUnsampled",
         ])
 
+    def test_threads_share_a_context(self):
+        failed = []
+        with netlogger.open("p", self.path) as log:
+            outer = log.span("Outer").begin()
+            entered = threading.Barrier(2)
+            left = threading.Event()
+
+            def work(first):
+                try:
+                    with outer.context:
+                        entered.wait(10)
+                        if not first:
+                            left.wait(10)
+                        with log.span("Inner"), outer.context, outer.context:
+                            log.event("Inside")
+                    log.event("After")
+                except Exception as error:
+                    failed.append(error)
+                left.set()
+
+            threads = [threading.Thread(target=work, args=(n == 0,)) for n in range(2)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            outer.end()
+        self.assertEqual(failed, [])
+        inside = ["Inner.start PARENT.ID=S1 TRACE.ID=T1 SPAN.ID=S{0}", "Inside TRACE.ID=T1 SPAN.ID=S1",
+                  "Inner.end PARENT.ID=S1 TRACE.ID=T1 SPAN.ID=S{0} STATUS=0"]
+        lines = self.numbered()
+        self.assertEqual([line for line in lines if line != "After"], [
+            "Outer.start TRACE.ID=T1 SPAN.ID=S1", *[line.format(n) for n in (2, 3) for line in inside],
+            "Outer.end TRACE.ID=T1 SPAN.ID=S1 STATUS=0"])
+        self.assertEqual(lines.count("After"), 2)
+
     def test_tasks_have_their_own_spans(self):
         async def handle(log, n, turn):
             async with log.span("Request", N=n) as request:

@@ -167,11 +167,10 @@ class Context:
     Context() is empty. Context(text) is that of a header traceparent, and empty if the header is invalid.
     """
 
-    __slots__ = ("_bytes", "_previous")
+    __slots__ = ("_bytes",)
 
     def __init__(self, traceparent: str = "") -> None:
         self._bytes = _core._traceparent_parse(traceparent)
-        self._previous: List[Tuple[bytes, contextvars.Token[Optional[Context]]]] = []
 
     @classmethod
     def _of(cls, data: bytes) -> Context:
@@ -198,8 +197,9 @@ class Context:
         return any(self._bytes[:16])
 
     def __enter__(self) -> Context:
-        """Makes the context the thread's current one until it is left."""
-        self._previous.append((_core._attach(self._bytes), _current.set(self)))
+        """Makes the context the thread's current one until it is left. Several threads may enter the same context."""
+        _attached.set((*_attached.get(), (self, _core._attach(self._bytes), _current.get())))
+        _current.set(self)
         return self
 
     def __exit__(
@@ -208,9 +208,13 @@ class Context:
         error: Optional[BaseException],
         where: Optional[TracebackType],
     ) -> None:
-        previous, token = self._previous.pop()
-        _current.reset(token)
-        _core._attach(previous)
+        attached = _attached.get()
+        for at in reversed(range(len(attached))):
+            if attached[at][0] is self:
+                _attached.set(attached[:at] + attached[at + 1 :])
+                _core._attach(attached[at][1])
+                _current.set(attached[at][2])
+                break
 
 
 class Span:
@@ -310,6 +314,11 @@ class Span:
 
 #: The innermost context of each task. The library's current context is the thread's, whichever task runs.
 _current: contextvars.ContextVar[Optional[Context]] = contextvars.ContextVar("netlogger_context", default=None)
+
+#: The contexts that each task, or thread without tasks, has entered, with the thread's and the task's previous ones.
+_attached: contextvars.ContextVar[Tuple[Tuple[Context, bytes, Optional[Context]], ...]] = contextvars.ContextVar(
+    "netlogger_attached", default=()
+)
 
 
 def open(prog: str, url: Union[str, os.PathLike[str], None] = None) -> Log:
