@@ -174,38 +174,46 @@ static void append(char *state, nl_string member)
     state[size + member.size] = '\0';
 }
 
-/* Returns whether state has a member with the key of size bytes, and adds the number of its members to *count. */
-static bool has_key(const char *state, const char *key, size_t size, size_t *count)
+static size_t count_members(const char *state)
 {
-    bool found = false;
+    size_t count = 0;
+    for (const char *at = state; next_member(&at).size > 0;)
+        count++;
+    return count;
+}
+
+/* Returns whether state has a member with the key of size bytes. */
+static bool has_key(const char *state, const char *key, size_t size)
+{
     nl_string member;
-    for (const char *at = state; (member = next_member(&at)).size > 0; ++*count)
-        found = found || (member.size > size && member.data[size] == '=' && memcmp(member.data, key, size) == 0);
-    return found;
+    for (const char *at = state; (member = next_member(&at)).size > 0;)
+        if (member.size > size && member.data[size] == '=' && memcmp(member.data, key, size) == 0)
+            return true;
+    return false;
 }
 
 nl_status nl_tracestate_append(char state[NL_TRACESTATE_SIZE], const char *text, size_t size)
 {
     NL_REQUIRE(state != NULL, "state is NULL", NL_FAILED);
     NL_REQUIRE(text != NULL || size == 0, "text is NULL", NL_FAILED);
+    size_t count = count_members(state);
     for (const char *end = text + size, *next; text < end; text = next) {
         const char *comma = memchr(text, ',', (size_t)(end - text));
         nl_string member = trim(text, (size_t)((comma != NULL ? comma : end) - text));
         next = comma != NULL ? comma + 1 : end;
         if (member.size == 0)
             continue;
-        size_t key = key_size(member), count = 0;
+        size_t key = key_size(member);
         if (key == 0 || !is_value((nl_string){member.data + key + 1, member.size - key - 1})) {
             *state = '\0';
             return nl_error_set(NL_ERROR_INVALID, "invalid member of tracestate");
         }
-        if (has_key(state, member.data, key, &count))
-            continue;
-        if (count == MEMBERS_MAX) {
+        if (count++ == MEMBERS_MAX) {
             *state = '\0';
             return nl_error_set(NL_ERROR_INVALID, "tracestate has more than %d members", MEMBERS_MAX);
         }
-        append(state, member);
+        if (!has_key(state, member.data, key))
+            append(state, member);
     }
     return NL_OK;
 }

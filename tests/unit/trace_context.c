@@ -183,11 +183,14 @@ static void test_limits_of_tracestate(void **state)
         size += snprintf(headers + size, sizeof headers - (size_t)size, "key%02d=%d,", i, i);
     assert_int_equal(append_all(text, headers), NL_OK);
     assert_int_equal(strlen(text), size - 1);
-    snprintf(headers + size, sizeof headers - (size_t)size, "key05=again");
+    static const char *const one_more[] = {"more=33", "\nmore=33", "key05=again", "\nkey05=again"};
+    for (size_t i = 0; i < sizeof one_more / sizeof *one_more; i++) {
+        snprintf(headers + size, sizeof headers - (size_t)size, "%s", one_more[i]);
+        assert_int_equal(append_all(text, headers), NL_FAILED);
+        assert_string_equal(text, "");
+    }
+    snprintf(headers + size, sizeof headers - (size_t)size, " ,, "); /* empty members do not count */
     assert_int_equal(append_all(text, headers), NL_OK);
-    snprintf(headers + size, sizeof headers - (size_t)size, "more=33");
-    assert_int_equal(append_all(text, headers), NL_FAILED);
-    assert_string_equal(text, "");
     char key[258];
     memset(key, 'k', sizeof key);
     snprintf(headers, sizeof headers, "%.256s=1", key);

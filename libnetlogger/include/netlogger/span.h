@@ -88,7 +88,7 @@ typedef struct nl_span {
  */
 #define NL_SPAN(log, level, ...) NL_PRIVATE_SCOPE(log, level, __VA_ARGS__)
 
-/* Sets the STATUS with which the thread's innermost NL_SPAN ends. */
+/* Sets the STATUS with which the thread's innermost NL_SPAN ends; no effect on others if that one is off. */
 static inline void nl_span_set_status(int status);
 
 /*
@@ -157,7 +157,8 @@ NL_API size_t nl_traceparent_format(const nl_context *context, char text[NL_TRAC
  * it once for each such header, in the order of the headers, and only if the traceparent is valid. Pass the result on
  * with every traceparent of the trace. The function removes blanks around members, empty members, and repeated keys.
  * Returns NL_OK, or NL_FAILED with an empty state if a member is invalid or there are more than 32; discard the whole
- * tracestate then. Members that do not fit are removed: first those of more than 128 bytes, then the last ones.
+ * tracestate then. The 32 include members of the text that the function removes, except empty ones. Members that do not
+ * fit are removed: first those of more than 128 bytes, then the last ones.
  */
 NL_API nl_status nl_tracestate_append(char state[NL_TRACESTATE_SIZE], const char *text, size_t size);
 
