@@ -211,6 +211,51 @@ int main(int, char **argv)
 }
 """
 
+# An argument throws: the scope has no span then.
+THROWS = r"""
+#include <netlogger.h>
+
+#include <cstring>
+
+static int fail(bool how)
+{
+    if (how)
+        throw 1;
+    return 2;
+}
+
+static __attribute__((noinline)) int fill()
+{
+    volatile char used[4096];
+    for (char volatile &byte : used)
+        byte = 'x';
+    return used[9];
+}
+
+static __attribute__((noinline)) void throws(nl_log *log, bool how)
+{
+    NL_SPAN (log, NL_USAGE, "Inner", "A", fail(how))
+        nl_span_set_status(7);
+}
+
+int main(int, char **argv)
+{
+    nl_log *log = nl_open("cxx", argv[1]);
+    int caught = 0;
+    NL_SPAN (log, NL_USAGE, "Outer") {
+        nl_span_set_status(4);
+        for (int i = 0; i < 4; i++)
+            try {
+                fill();
+                throws(i == 3 ? nullptr : log, i % 2 == 0);
+            } catch (int) {
+                caught++;
+            }
+    }
+    return nl_close(log) == NL_OK && caught == 2 ? 0 : 1;
+}
+"""
+
 # A use, and what the compiler says of it.
 WRONG = [
     ('log.event(""_e);', "an event needs a name"),
@@ -282,6 +327,17 @@ class Cxx(support.Case):
 
     def test_clang(self):
         self.check("clang++", "-O0")
+
+    def test_arguments_that_throw(self):
+        for level in "-O0", "-O2":
+            program, result = self.compile("g++", THROWS, level)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.log.unlink(missing_ok=True)
+            result = self.run_program(program, f"{self.log}")
+            self.assertEqual((result.returncode, result.stderr), (0, ""))
+            ends = [line.split(" NL.EVNT=")[1].split() for line in self.log.read_text().splitlines()]
+            self.assertEqual([(fields[0], fields[-1]) for fields in ends if fields[0].endswith(".end")],
+                             [("Inner.end", "STATUS=7"), ("Outer.end", "STATUS=4")])
 
     def test_wrong_uses_do_not_compile(self):
         text = "#include <netlogger.hpp>\nusing namespace netlogger::literals;\n"

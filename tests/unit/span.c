@@ -365,6 +365,68 @@ static void test_leaving_early(void **state)
     assert_string_equal(entries[entry_count - 1].status, "9");
 }
 
+/* The status of a span that is off does not become that of the span around it. */
+static void test_status_of_spans_that_are_off(void **state)
+{
+    (void)state;
+    nl_log *log = open_log();
+    nl_set_level(log, NL_USAGE);
+    NL_SPAN (log, NL_USAGE, "First") {
+        NL_SPAN (log, NL_DEBUG, "Off") {
+            nl_span_set_status(7);
+        }
+    }
+    NL_SPAN (log, NL_USAGE, "Second") {
+        nl_span_set_status(3);
+        NL_SPAN (NULL, NL_USAGE, "Off") {
+            NL_SPAN (log, NL_USAGE, "Third") {
+                nl_span_set_status(4);
+            }
+            nl_span_set_status(7);
+        }
+    }
+    read_all(log);
+    assert_string_equal(find("First.end")->status, "0");
+    assert_string_equal(find("Second.end")->status, "3");
+    assert_string_equal(find("Third.end")->status, "4");
+}
+
+static int end_thread(void)
+{
+    pthread_exit(NULL);
+}
+
+static void *end_in_arguments(void *log)
+{
+    nl_span_set_status(5);
+    NL_SPAN (log, NL_USAGE, "Never", "A", end_thread()) {
+        fail();
+    }
+    return NULL;
+}
+
+/* Fills the stack of the thread, so that a scope without initialization differs from zeros. */
+static void *end_in_arguments_with_a_used_stack(void *log)
+{
+    volatile char used[4096];
+    for (size_t i = 0; i < sizeof used; i++)
+        used[i] = 'x';
+    return end_in_arguments(log);
+}
+
+/* The thread ends, and its cleanup handlers run, while the arguments of NL_SPAN are evaluated. */
+static void test_a_thread_ends_in_the_arguments(void **state)
+{
+    (void)state;
+    nl_log *log = open_log();
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, end_in_arguments_with_a_used_stack, log), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    NL_EVENT(log, NL_USAGE, "After");
+    read_all(log);
+    assert_int_equal(entry_count, 1);
+}
+
 /* ---- threads ---- */
 
 typedef struct passed {
@@ -815,6 +877,8 @@ int main(void)
         cmocka_unit_test(test_an_end_for_many_places),
         cmocka_unit_test(test_scopes),
         cmocka_unit_test(test_leaving_early),
+        cmocka_unit_test(test_status_of_spans_that_are_off),
+        cmocka_unit_test(test_a_thread_ends_in_the_arguments),
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_logs_that_open_and_close),
         cmocka_unit_test(test_ids_are_unique),

@@ -35,7 +35,7 @@ typedef struct nl_private_current_context {
 
 extern NL_API __thread nl_private_current_context nl_private_current __attribute__((tls_model("initial-exec")));
 
-/* The state of an NL_SPAN. */
+/* The state of an NL_SPAN. Without span.log, its end only restores the status. */
 typedef struct nl_private_scope {
     nl_span span;
     nl_context previous;
@@ -68,6 +68,13 @@ static inline int nl_private_is_sampled(const nl_context *parent)
     return (parent->flags & NL_CONTEXT_SAMPLED) != 0 || (id[0] | id[1]) == 0;
 }
 
+/* Precedes the evaluation of the arguments, which can end the scope with an exception or the thread's cancellation. */
+static inline void nl_private_scope_prepare(nl_private_scope *scope)
+{
+    scope->span.log = 0;
+    scope->previous_status = nl_private_current.status;
+}
+
 static inline void nl_private_scope_begin(nl_private_scope *scope)
 {
     if (scope->span.log != 0)
@@ -78,6 +85,8 @@ static inline void nl_private_scope_end(nl_private_scope *scope)
 {
     if (scope->span.log != 0)
         nl_private_scope_leave(scope);
+    else
+        nl_private_current.status = scope->previous_status;
 }
 
 static inline nl_context nl_context_current(void)
@@ -182,6 +191,7 @@ enum {
 #define NL_PRIVATE_SCOPE_ARGUMENTS(name, ...) name, 0, __VA_ARGS__
 #define NL_PRIVATE_SCOPE_IN(scope, inside, begin)                                                                      \
     for (nl_private_scope scope __attribute__((cleanup(nl_private_scope_end))), *inside = __extension__({              \
+             nl_private_scope_prepare(&scope);                                                                         \
              begin;                                                                                                    \
              nl_private_scope_begin(&scope);                                                                           \
              &scope;                                                                                                   \
