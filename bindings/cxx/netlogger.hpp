@@ -249,7 +249,7 @@ template <class... Names, class... Values> struct span_end_place<field<Names, Va
     static constexpr const char *names[] = {"PARENT.ID", "TRACE.ID", "SPAN.ID", "STATUS", Names::text..., nullptr};
     static constexpr unsigned char types[] = {NL_RAW_SPAN_ID, NL_RAW_TRACE_ID,     NL_RAW_SPAN_ID,
                                               NL_RAW_INT32,   raw_type<Values>..., 0};
-    static inline nl_span_end_place it = {names, types, 4 + sizeof...(Names), nullptr, {}, nullptr};
+    static inline nl_span_end_place it = {names, types, 4 + sizeof...(Names), nullptr};
 };
 
 template <class... Captured>

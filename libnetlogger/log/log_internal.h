@@ -132,6 +132,9 @@ bool nl_producer_know_site(nl_event_site *site);
 /* Counts an event that is lost before it reaches a ring because memory ran out. */
 void nl_producer_lose(nl_log *log);
 
+/* Forgets the places of a module that is unloaded (span.c). In the registry's lock. */
+void nl_span_leave_module(const void *module);
+
 /* Counts an event of a signal handler that interrupted another event. */
 void nl_producer_refuse(nl_log *log);
 

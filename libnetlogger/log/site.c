@@ -92,8 +92,7 @@ static bool is_switched_off(const char *event)
     return off;
 }
 
-/* Returns the base address of the program or shared library that contains an address; NULL if it is not found. */
-static const void *module_of(const void *address)
+const void *nl_module_of(const void *address)
 {
     Dl_info info;
     return dladdr(address, &info) != 0 ? info.dli_fbase : NULL;
@@ -101,16 +100,18 @@ static const void *module_of(const void *address)
 
 void nl_private_sites_leave(const void *inside)
 {
-    const void *module = module_of(inside);
+    const void *module = nl_module_of(inside);
     const nl_visit visit = nl_enter();
     nl_registry_lock();
     pthread_mutex_lock(&rules_mutex);
     for (nl_event_site **at = &registered; *at != NULL;)
-        if (module != NULL && (module_of(*at) == module || module_of((*at)->names) == module))
+        if (module != NULL && (nl_module_of(*at) == module || nl_module_of((*at)->names) == module))
             *at = (*at)->next;
         else
             at = &(*at)->next;
     pthread_mutex_unlock(&rules_mutex);
+    if (module != NULL)
+        nl_span_leave_module(module);
     nl_registry_unlock();
     nl_leave(&visit);
 }

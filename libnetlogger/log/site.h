@@ -58,6 +58,9 @@ void nl_sites_forget(void);
 /* Removes the file when the process ends. The memory stays, because threads may still log. The registry is locked. */
 void nl_sites_leave(void);
 
+/* Returns the base address of the program or shared library that contains an address; NULL if it is not found. */
+const void *nl_module_of(const void *address);
+
 /* Like nl_site_table_get, for a site that was not read before. */
 const nl_site *nl_site_table_read(nl_site_table *table, uint32_t id);
 

@@ -184,14 +184,26 @@ char *nl_private_span_begin(nl_span *span, nl_log *log, nl_span_place *place, co
     return NULL;
 }
 
-/* The sites of an nl_span_end for spans that begin at several places of the program. */
-struct nl_span_end_variant {
+/* The sites of one nl_span_end for the spans of one name and level. They have a copy of the name, because a span may
+ * begin in a module that is unloaded before the module in which it ends. They are never freed. */
+struct nl_span_end_sites {
     nl_event_site sites[2];
-    struct nl_span_end_variant *next;
+    const nl_span_place *begun;     /* a place where such spans begin; NULL: none, or it was unloaded */
+    const nl_span_end_place *place; /* NULL: it was unloaded */
+    struct nl_span_end_sites *next; /* in the same bucket */
+    size_t name_size;
     char event[];
 };
 
-enum { VARIANTS_MAX = 256, NAME_SIZE_MAX = 4000 };
+enum {
+    END_BUCKETS = 1024,
+    RUN_TIME_NAMES_MAX = 4096,
+    END_FIELDS = 4 /* without the program's */,
+    NAME_SIZE_MAX = 4000
+};
+
+static struct nl_span_end_sites *end_buckets[END_BUCKETS]; /* changed in the registry's lock, read without */
+static unsigned run_time_name_count;
 
 /* Returns the place of the program where a span began; NULL for nl_span_begin_fields. */
 static inline const nl_span_place *place_of(const nl_span *span)
@@ -207,76 +219,102 @@ static nl_string name_of(const nl_span *span)
     return (nl_string){name, strlen(name) - (place != NULL ? strlen(".end") : 0)};
 }
 
-static void set_sites(nl_event_site sites[2], const nl_span_end_place *place, const char *event, int level)
-{
-    for (unsigned root = 0; root < 2; root++)
-        sites[root] = (nl_event_site){.event = event,
-                                      .names = place->names + root,
-                                      .types = place->types + root,
-                                      .field_count = (unsigned short)(place->field_count - root),
-                                      .level = (unsigned char)level};
-}
-
 static int level_of(const nl_span *span)
 {
     const nl_span_place *place = place_of(span);
     return place != NULL ? place->end[0].level : span->level;
 }
 
-static struct nl_span_end_variant *find_variant(const nl_span_end_place *place, nl_string name, int level,
-                                                unsigned *count)
+static struct nl_span_end_sites **end_bucket(const nl_span_end_place *place, nl_string name)
 {
-    struct nl_span_end_variant *v = __atomic_load_n(&place->variants, __ATOMIC_ACQUIRE);
-    for (; v != NULL; v = v->next, ++*count)
-        if (v->sites[0].level == level && strncmp(v->event, name.data, name.size) == 0 &&
-            strcmp(v->event + name.size, ".end") == 0)
+    uint32_t hash = 2166136261U ^ (uint32_t)((uintptr_t)place >> 4); /* FNV-1a */
+    for (size_t i = 0; i < name.size; i++)
+        hash = (hash ^ (unsigned char)name.data[i]) * 16777619U;
+    return &end_buckets[(hash ^ hash >> 16) % END_BUCKETS];
+}
+
+static struct nl_span_end_sites *find_end_sites(struct nl_span_end_sites *const *bucket, const nl_span_end_place *place,
+                                                nl_string name, int level)
+{
+    struct nl_span_end_sites *s = __atomic_load_n(bucket, __ATOMIC_ACQUIRE);
+    for (; s != NULL; s = s->next)
+        if (__atomic_load_n(&s->place, __ATOMIC_RELAXED) == place && s->sites[0].level == level &&
+            s->name_size == name.size && memcmp(s->event, name.data, name.size) == 0)
             break;
-    return v;
+    return s;
 }
 
-static struct nl_span_end_variant *make_variant(const nl_span_end_place *place, nl_string name, int level)
+/* Returns NULL if memory runs out, or for too many names that are known only at run time. */
+static struct nl_span_end_sites *make_end_sites(const nl_span_end_place *place, const nl_span *span, nl_string name)
 {
-    struct nl_span_end_variant *v = malloc(sizeof *v + name.size + sizeof ".end");
-    if (v == NULL)
+    const nl_span_place *begun = place_of(span);
+    if (begun == NULL && run_time_name_count == RUN_TIME_NAMES_MAX)
         return NULL;
-    memcpy(v->event, name.data, name.size);
-    memcpy(v->event + name.size, ".end", sizeof ".end");
-    set_sites(v->sites, place, v->event, level);
-    return v;
+    struct nl_span_end_sites *s = malloc(sizeof *s + name.size + sizeof ".end");
+    if (s == NULL)
+        return NULL;
+    run_time_name_count += begun == NULL;
+    s->begun = begun;
+    s->place = place;
+    s->name_size = name.size;
+    memcpy(s->event, name.data, name.size);
+    memcpy(s->event + name.size, ".end", sizeof ".end");
+    for (unsigned root = 0; root < 2; root++)
+        s->sites[root] = (nl_event_site){.event = s->event,
+                                         .names = place->names + root,
+                                         .types = place->types + root,
+                                         .field_count = (unsigned short)(place->field_count - root),
+                                         .level = (unsigned char)level_of(span)};
+    return s;
 }
 
-/* Returns the sites of a place for spans that began elsewhere than place->known; NULL if memory runs out. */
-static nl_event_site *end_sites(nl_span_end_place *place, const nl_span *span)
+/* Returns the sites of a place for a span, which may be others than place->first; NULL if they cannot be made. */
+static nl_event_site *other_end_sites(nl_span_end_place *place, const nl_span *span)
 {
     const nl_string name = name_of(span);
     const int level = level_of(span);
-    unsigned count = 0;
-    struct nl_span_end_variant *v = find_variant(place, name, level, &count);
-    if (v != NULL)
-        return v->sites;
+    struct nl_span_end_sites **bucket = end_bucket(place, name), *s = find_end_sites(bucket, place, name, level);
+    if (s != NULL)
+        return s->sites;
     if (nl_inside > 0)
         return NULL;
     const nl_visit visit = nl_enter();
     nl_registry_lock();
-    nl_event_site *sites = NULL;
-    const nl_span_place *begun = place_of(span);
-    if (begun != NULL && (place->known == NULL || place->known == begun)) {
-        if (place->known == NULL)
-            set_sites(place->sites, place, begun->end[0].event, level);
-        __atomic_store_n(&place->known, begun, __ATOMIC_RELEASE);
-        sites = place->sites;
-    } else {
-        count = 0;
-        v = find_variant(place, name, level, &count);
-        if (v == NULL && count < VARIANTS_MAX && (v = make_variant(place, name, level)) != NULL) {
-            v->next = place->variants;
-            __atomic_store_n(&place->variants, v, __ATOMIC_RELEASE);
-        }
-        sites = v != NULL ? v->sites : NULL;
+    s = find_end_sites(bucket, place, name, level);
+    if (s == NULL && (s = make_end_sites(place, span, name)) != NULL) {
+        s->next = *bucket;
+        __atomic_store_n(bucket, s, __ATOMIC_RELEASE);
+        if (place->first == NULL)
+            __atomic_store_n(&place->first, s, __ATOMIC_RELEASE);
     }
     nl_registry_unlock();
     nl_leave(&visit);
-    return sites;
+    return s != NULL ? s->sites : NULL;
+}
+
+/* Returns the sites for the end of a span at a place; NULL if they cannot be made. */
+static inline nl_event_site *end_sites(nl_span_end_place *place, const nl_span *span)
+{
+    const nl_span_place *begun = place_of(span);
+    if (begun == NULL)
+        return other_end_sites(place, span);
+    if (place->field_count == END_FIELDS)
+        return ((nl_span_place *)span->begun)->end;
+    struct nl_span_end_sites *first = __atomic_load_n(&place->first, __ATOMIC_ACQUIRE);
+    if (first != NULL && __atomic_load_n(&first->begun, __ATOMIC_RELAXED) == begun)
+        return first->sites;
+    return other_end_sites(place, span);
+}
+
+void nl_span_leave_module(const void *module)
+{
+    for (size_t i = 0; i < END_BUCKETS; i++)
+        for (struct nl_span_end_sites *s = end_buckets[i]; s != NULL; s = s->next) {
+            if (s->begun != NULL && nl_module_of(s->begun) == module)
+                __atomic_store_n(&s->begun, NULL, __ATOMIC_RELAXED);
+            if (s->place != NULL && nl_module_of(s->place) == module)
+                __atomic_store_n(&s->place, NULL, __ATOMIC_RELAXED);
+        }
 }
 
 /* Ends the span: reserves space for an event of this size, and writes the IDs and the status. */
@@ -295,9 +333,8 @@ static inline char *end_at(nl_span *span, nl_event_site *site, size_t size, nl_r
 
 char *nl_private_span_end(nl_span *span, nl_span_end_place *place, size_t *size, nl_ring_producer **ring)
 {
-    const nl_span_place *begun = place_of(span);
-    bool root = is_root(span), known = begun != NULL && __atomic_load_n(&place->known, __ATOMIC_ACQUIRE) == begun;
-    nl_event_site *sites = known ? place->sites : end_sites(place, span);
+    bool root = is_root(span);
+    nl_event_site *sites = end_sites(place, span);
     if (__builtin_expect(sites == NULL, 0)) {
         nl_producer_lose(span->log);
         span->log = NULL;

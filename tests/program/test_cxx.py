@@ -256,6 +256,78 @@ int main(int, char **argv)
 }
 """
 
+# Spans of 300 names that end without fields, and of 300 names that end with one field.
+MANY_NAMES = r"""
+#include <netlogger.hpp>
+
+#include <utility>
+
+template <int N> struct numbered {
+    using type = netlogger::event_name<'N', '0' + N / 100, '0' + N / 10 % 10, '0' + N % 10>;
+};
+
+template <int N> static void log_span(const netlogger::log &log)
+{
+    auto span = log.span(typename numbered<N>::type{});
+}
+
+template <int N> static void log_span_with_field(const netlogger::log &log)
+{
+    using namespace netlogger::literals;
+    log.span(typename numbered<N>::type{}).end("I"_f = N);
+}
+
+template <int... N> static void log_spans(const netlogger::log &log, std::integer_sequence<int, N...>)
+{
+    (log_span<N>(log), ...);
+    (log_span_with_field<N>(log), ...);
+}
+
+int main(int, char **argv)
+{
+    netlogger::log log("cxx", argv[1]);
+    log_spans(log, std::make_integer_sequence<int, 300>());
+    log_spans(log, std::make_integer_sequence<int, 300>());
+    log.close();
+}
+"""
+
+# Begins a span named NAME that another module ends.
+PLUGIN = r"""
+#include <netlogger.h>
+
+extern "C" void plugin_begin(nl_log *log, nl_span *span);
+extern "C" void plugin_begin(nl_log *log, nl_span *span)
+{
+    *span = nl_span_begin(log, NL_USAGE, NAME, NL_NO_PARENT);
+}
+"""
+
+# Loads and unloads plugins, most likely at one address, and switches events when none is loaded.
+HOST = r"""
+#include <netlogger.h>
+
+#include <dlfcn.h>
+
+int main(int argc, char **argv)
+{
+    nl_log *log = nl_open("host", argv[1]);
+    for (int i = 2; i < argc; i++) {
+        void *library = dlopen(argv[i], RTLD_NOW | RTLD_LOCAL);
+        if (library == nullptr)
+            return 2;
+        nl_span span;
+        reinterpret_cast<void (*)(nl_log *, nl_span *)>(dlsym(library, "plugin_begin"))(log, &span);
+        nl_span_end(&span, "I", i);
+        dlclose(library);
+        if (dlopen(argv[i], RTLD_NOW | RTLD_NOLOAD) != nullptr)
+            return 3;
+        nl_control(log, "event Other* off\nevent Other* on", 32);
+    }
+    return nl_close(log) == NL_OK ? 0 : 1;
+}
+"""
+
 # A use, and what the compiler says of it.
 WRONG = [
     ('log.event(""_e);', "an event needs a name"),
@@ -338,6 +410,32 @@ class Cxx(support.Case):
             ends = [line.split(" NL.EVNT=")[1].split() for line in self.log.read_text().splitlines()]
             self.assertEqual([(fields[0], fields[-1]) for fields in ends if fields[0].endswith(".end")],
                              [("Inner.end", "STATUS=7"), ("Outer.end", "STATUS=4")])
+
+    def test_spans_of_many_names(self):
+        program, result = self.compile("g++", MANY_NAMES, "-O1")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        result = self.run_program(program, f"{self.log}")
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        lines = [line.split(" NL.EVNT=")[1].split() for line in self.log.read_text().splitlines()]
+        names = [f"N{n:03}" for n in range(300)]
+        self.assertEqual([fields[0] for fields in lines], [f"{name}.{suffix}" for name in names * 4 for suffix in ("start", "end")])
+        self.assertEqual([fields[-1] for fields in lines if fields[0].endswith(".end")],
+                         (["STATUS=0"] * 300 + [f"I={n}" for n in range(300)]) * 2)
+
+    def test_spans_of_plugins_that_are_unloaded(self):
+        plugins = {}
+        for name in "First", "Second", "Third":
+            built, result = self.compile("g++", PLUGIN, "-shared", "-fPIC", f'-DNAME="{name}"')
+            self.assertEqual(result.returncode, 0, result.stderr)
+            plugins[name] = built.rename(self.scratch / f"{name}.so")
+        program, result = self.compile("g++", HOST, "-ldl")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        names = ["First", "Second", "First", "Third", "Second"]
+        result = self.run_program(program, f"{self.log}", *[plugins[name] for name in names])
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        lines = [line.split(" NL.EVNT=")[1].split() for line in self.log.read_text().splitlines()]
+        self.assertEqual([(fields[0], fields[-1]) for fields in lines if fields[0].endswith(".end")],
+                         [(f"{name}.end", f"I={i}") for i, name in enumerate(names, 2)])
 
     def test_wrong_uses_do_not_compile(self):
         text = "#include <netlogger.hpp>\nusing namespace netlogger::literals;\n"

@@ -21,9 +21,7 @@ typedef struct nl_span_end_place {
     const char *const *names;   /* names of its fields */
     const unsigned char *types; /* NL_RAW_... */
     unsigned field_count;
-    const nl_span_place *known;           /* place of the spans that use sites; NULL: no span has ended here */
-    nl_event_site sites[2];               /* as above */
-    struct nl_span_end_variant *variants; /* sites for spans of other places */
+    struct nl_span_end_sites *first; /* for the first span that ended here; NULL: none */
 } nl_span_end_place;
 
 /* The calling thread's current context. */
@@ -166,8 +164,7 @@ enum {
             "PARENT.ID", "TRACE.ID", "SPAN.ID", "STATUS", each(NL_PRIVATE_NAME_OF, __VA_ARGS__) 0};                    \
         static const unsigned char nl_types_[] = {NL_RAW_SPAN_ID, NL_RAW_TRACE_ID, NL_RAW_SPAN_ID, NL_RAW_INT32,       \
                                                   each(NL_PRIVATE_TYPE_OF, __VA_ARGS__) 0};                            \
-        static nl_span_end_place nl_place_ = {                                                                         \
-            nl_names_, nl_types_, sizeof nl_types_ - 1, 0, {{0, 0, 0, 0, 0, 0, 0, 0}, {0, 0, 0, 0, 0, 0, 0, 0}}, 0};   \
+        static nl_span_end_place nl_place_ = {nl_names_, nl_types_, sizeof nl_types_ - 1, 0};                          \
         nl_span *nl_span_ = (span_given);                                                                              \
         if (nl_span_ != 0 && nl_span_->log != 0) {                                                                     \
             nl_ring_producer *nl_ring_;                                                                                \
