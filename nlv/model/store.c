@@ -386,9 +386,10 @@ double store_clock_bound_ns(const store *s, uint16_t host, uint16_t other, uint3
          list_value(machine, machine->count - 1) == list_value(other_machine, other_machine->count - 1)))
         return 0;
     store_clock a = store_clock_at(s, host, record), b = store_clock_at(s, other, record);
-    if (!a.is_known || !b.is_known)
+    if (!a.is_known && !b.is_known)
         return (double)CLOCK_BOUND_UNKNOWN;
-    return (a.high_ns - a.low_ns + b.high_ns - b.low_ns) / 2;
+    /* A clock that was measured against another bounds both. */
+    return (a.is_known ? (a.high_ns - a.low_ns) / 2 : 0) + (b.is_known ? (b.high_ns - b.low_ns) / 2 : 0);
 }
 
 /* Returns the point list of an event, or NULL if it has none. */

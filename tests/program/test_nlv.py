@@ -186,11 +186,17 @@ class Render(support.Case):
     def test_what_cannot_be_in_order_is_marked(self):
         config = self.scratch / "c.nlv"
         config.write_text("[lifeline R]\nevents=Send;Receive\nid=ID\n")
-        self.log.write_text("DATE=20260101120003 HOST=a NL.EVNT=Send ID=1\nDATE=20260101120001 HOST=b NL.EVNT=Receive ID=1\n")
-        self.assertEqual(self.render("a.png", "--config", config, self.log).returncode, 0)
-        rows = read_png(self.scratch / "a.png")[2]
-        red = sum(pixel[0] > 180 and pixel[1] < 90 and pixel[2] < 90 for row in rows[80:700] for pixel in row)
-        self.assertGreater(red, 100)
+        events = "DATE=20260101120003 HOST=a NL.EVNT=Send ID=1\nDATE=20260101120001 HOST=b NL.EVNT=Receive ID=1\n"
+        clocks = "".join(f"DATE=20260101120000 HOST={host} NL.EVNT=ClockTracking CLOCK.ERROR=20\n" for host in "ab")
+
+        def red(log):
+            self.log.write_text(log)
+            self.assertEqual(self.render("a.png", "--config", config, self.log).returncode, 0)
+            rows = read_png(self.scratch / "a.png")[2]
+            return sum(pixel[0] > 180 and pixel[1] < 90 and pixel[2] < 90 for row in rows[80:700] for pixel in row)
+
+        self.assertGreater(red(clocks + events), 100)
+        self.assertEqual(red(events), 0, "clocks of which nothing is known may differ by this")
 
     def test_caption(self):
         self.assertEqual(self.render("plain.svg", self.log).returncode, 0)
