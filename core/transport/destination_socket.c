@@ -117,14 +117,11 @@ static bool socket_handle_frame(socket_destination *s, size_t *offset, bool *und
         s->blocks_acknowledged = nl_le64_get(at + HEAD);
     else if (memcmp(at, NL_TIME_ANSWER_MAGIC, 4) == 0)
         socket_handle_time(s, at + HEAD, size);
-    else if (memcmp(at, "NLC1", 4) == 0) {
-        if (s->on_control != NULL && s->greeted)
-            s->on_control(s->user, at + HEAD, size);
-    } else
-        *understood = s->greeted; /* the first frame of netlogd answers the question */
+    else if (memcmp(at, "NLC1", 4) == 0 && s->on_control != NULL && s->greeted)
+        s->on_control(s->user, at + HEAD, size);
     s->greeted |= s->replied || (s->question > 0 && s->blocks_acknowledged >= s->question);
     *offset += HEAD + size;
-    return *understood;
+    return true;
 }
 
 /* Handles bytes from the peer. Returns 0; EBADMSG if netlogd does not send them; ENOMEM. */

@@ -159,7 +159,7 @@ store_clock store_clock_measured(const store *s, uint16_t host, uint32_t record)
 store_clock store_clock_said(const store *s, uint16_t host, uint32_t record);
 
 /* Returns the maximum difference of two hosts' clocks at a record, in nanoseconds; CLOCK_BOUND_UNKNOWN if nothing is
- * known of one of them. */
+ * known of either. */
 double store_clock_bound_ns(const store *s, uint16_t host, uint16_t other, uint32_t record);
 
 /* For a store from an index: finds the machines whose clocks the hosts have. */
