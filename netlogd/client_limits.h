@@ -7,11 +7,11 @@
  * only.
  *
  * Streams. netlogd remembers 65,536 streams. If it forgot a stream that is still in use, it would store repeated blocks
- * of that stream twice. It therefore rejects a new stream rather than forget one that was in use within the last ten
- * minutes (reader/admission.h). An owner of streams is the holder of a certificate, or an address without one, or an
- * input from NATS. An owner may begin STREAMS_BURST streams at once, and STREAMS_RATE per second after that. All owners
- * together may begin ALL_STREAMS_BURST at once and STREAMS_RATE per second after that, but each owner may always begin
- * STREAMS_FREE. Filling the table therefore takes more than ten minutes, or hundreds of owners.
+ * of that stream twice. It therefore rejects a new stream and does not forget a stream that was in use within the last
+ * ten minutes (reader/admission.h). An owner of streams is the holder of a certificate, or an address without one, or
+ * an input from NATS. An owner may begin STREAMS_BURST streams at once, and STREAMS_RATE per second after that. All
+ * owners together may begin ALL_STREAMS_BURST at once and STREAMS_RATE per second after that, but each owner may always
+ * begin STREAMS_FREE. Filling the table therefore takes more than ten minutes, or hundreds of owners.
  *
  * Text. A block may expand about 1,100 times, so a client with a slow line could fill a disk. Text usually has about 25
  * times the bytes of ordinary blocks. The bucket of an address holds the bytes that netlogd writes for its clients (the

@@ -87,10 +87,10 @@ static unsigned change_share(uint64_t owner, int change)
 }
 
 /*
- * Returns the index of the host that a new host of owner replaces in a full table: the host that has been silent
- * longest, if it has expired; otherwise, among the hosts of the owner with the most hosts, the one that has been silent
- * longest. If owner itself has as many hosts, one of its own is replaced. Hosts that one address invents therefore
- * never replace hosts of an address with fewer hosts.
+ * Returns the index of the host that a new host of owner replaces in a full table. The first choice is the host that
+ * has been silent longest, if it has expired. The second choice is the host that has been silent longest of the owner
+ * with the most hosts. If owner itself has as many hosts, it loses a host of its own. Hosts that one address invents
+ * therefore never replace hosts of an address with fewer hosts.
  */
 static size_t find_replaceable(uint64_t owner)
 {

@@ -4,8 +4,8 @@
  * when it is right again, at most once a minute for each host.
  *
  * A client may invent host names. The table holds 1,024. When it is full, a new host replaces a host that has been
- * silent for 15 minutes. If there is none, it replaces the host that has been silent longest at the address with the
- * most hosts. At most 1,024 warnings a minute are logged.
+ * silent for 15 minutes. If no host has been, the address with the most hosts loses its host that has been silent
+ * longest. At most 1,024 warnings a minute are logged.
  *
  * The module owns the table. The server's thread only.
  */

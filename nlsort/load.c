@@ -152,7 +152,7 @@ static ssize_t read_at(load *l, char *to, size_t size, off_t at)
 
 typedef struct part {
     size_t start, end;       /* offsets in the table's text */
-    size_t lines, lines_end; /* bounds of the lines that begin and end in this part; equal if there are none */
+    size_t lines, lines_end; /* bounds of the lines that begin and end in this part; equal if no line does */
     line_list *list;
     size_t first; /* index in list of the first of these lines; the entry before it is free */
     size_t count;
@@ -288,8 +288,8 @@ static bool decode_line(load *l, table *t, uint64_t offset, size_t size, nl_scan
 typedef struct joining {
     segment *s;
     nl_line_scanner *scanner; /* for scanning single lines */
-    size_t side_most; /* maximum of t->used: the end of the segment, plus space for records in a different format */
-    uint64_t done;    /* finished bytes of the table's text */
+    size_t side_max; /* maximum of t->used: the end of the segment, plus space for records in a different format */
+    uint64_t done;   /* finished bytes of the table's text */
 } joining;
 
 /* Appends the record of a line to `lines`; size includes the newline. Returns false if the memory is used up. */
@@ -302,7 +302,7 @@ static bool load_take_line(joining *j, nl_scanned_line line, size_t size, nl_sca
         l->passed_lines++;
         l->passed_bytes += size;
     } else {
-        if (t->used > j->side_most)
+        if (t->used > j->side_max)
             return false;
         *count += decode_line(l, t, nl_line_offset(line), size, &lines[*count]);
     }
@@ -423,7 +423,7 @@ static bool finish_segment(segment *s, joining *j, size_t used)
     table *t = s->t;
     size_t end = s->count > 0 ? s->parts[s->count - 1].end : s->start;
     table_keep_mapped(t, end);
-    j->side_most = end + t->memory / SIDE_SHARE;
+    j->side_max = end + t->memory / SIDE_SHARE;
     bool last = load_join(j) && s->whole && end == s->end;
     l->at += (off_t)(j->done - s->start);
     if (last && j->done < end)

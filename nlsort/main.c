@@ -519,7 +519,7 @@ static bool merge_sorted(arguments *a, result *r)
     return !disordered;
 }
 
-/* Reports the first record that is out of order. Returns true if there is none. */
+/* Reports the first record that is out of order. Returns true if all records are in order. */
 static bool find_disorder(arguments *a)
 {
     if (is_by_time(a) && !a->input.unique) {

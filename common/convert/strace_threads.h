@@ -13,8 +13,8 @@ typedef struct strace_thread {
     uint32_t tid;
     bool is_known, has_ended;
     uint16_t prog,
-        next_prog;    /* numbers of names: the program that it runs, and the one that it is about to run; 0: unknown */
-    uint64_t call;    /* the number of the call that it has begun; 0: no call */
+        next_prog; /* numbers of names: the program that it runs, and the program that it is about to run; 0: unknown */
+    uint64_t call; /* the number of the call that it has begun; 0: no call */
     int64_t start_ns; /* of that call */
 } strace_thread;
 

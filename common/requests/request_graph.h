@@ -2,12 +2,12 @@
  * One request as a graph of spans and events, and its critical path (doc/concepts.md, "Requests").
  *
  * Spans come from explicit identifiers, from pairs of begin and end events, and from records with a duration. A span's
- * parent is the one that its record names, or else the smallest span of the same program (of the same thread, where
+ * parent is the span that its record names, or else the smallest span of the same program (of the same thread, where
  * threads are known) that encloses it. Programs that are not joined by explicit parents are joined by precedence
  * (precedence.h); such edges are marked as inferred.
  *
  * The critical path is found backwards from the last event. Where several things had to happen before an event, it
- * follows the one that happened last (CRISP, USENIX ATC 2022). Each nanosecond between the first and the last event
+ * follows the event that happened last (CRISP, USENIX ATC 2022). Each nanosecond between the first and the last event
  * belongs to one step of the path: to the self time of one span, or to one edge.
  *
  * If the begin or end of an explicit span is missing, it is estimated: a span contains its children. The problems count

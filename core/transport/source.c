@@ -235,7 +235,7 @@ static const char *source_name_of(const nl_source *source)
 }
 
 /* Prepares for new content after the end of the old content. */
-static nl_status begin_anew(nl_source *source)
+static nl_status source_restart(nl_source *source)
 {
     source->input.size = source->used = 0;
     source->packing = PACKING_UNKNOWN;
@@ -250,7 +250,7 @@ static nl_status begin_truncated(nl_source *source)
     if (lseek(source->fd, 0, SEEK_SET) != 0)
         return nl_error_set_errno("%s", source_name_of(source));
     source->position = 0;
-    return begin_anew(source);
+    return source_restart(source);
 }
 
 /* Closes the file; the next read opens the new file. */
@@ -259,7 +259,7 @@ static nl_status begin_other(nl_source *source)
     close(source->fd);
     source->fd = -1;
     stop_watching(source);
-    return begin_anew(source);
+    return source_restart(source);
 }
 
 /*

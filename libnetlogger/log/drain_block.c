@@ -210,8 +210,8 @@ static bool put_typed(nl_drain *drain, nl_ring *ring, const nl_event_header *hea
     return true;
 }
 
-/* Finds the typed event within an event of a span that gets the span's IDs. Returns false if there is none: a whole
- * record, an event with a SPAN.ID of its own, or damaged memory. */
+/* Finds the typed event within an event of a span that gets the span's IDs. Returns false if it finds no such event: a
+ * whole record, an event with a SPAN.ID of its own, or damaged memory. */
 static bool find_in_span(nl_drain *drain, const nl_event_header *header, const char **event, nl_event_header *inner,
                          nl_span_ids *ids)
 {

@@ -149,7 +149,7 @@ static void remove_member(char *state, nl_string member)
     memmove(state + at, state + end, strlen(state + end) + 1);
 }
 
-/* Removes the last member of more than LARGE_MEMBER bytes. Returns false if there is none. */
+/* Removes the last member of more than LARGE_MEMBER bytes. Returns false if every member is smaller. */
 static bool remove_large(char *state)
 {
     nl_string last = {0}, member;

@@ -20,7 +20,7 @@ typedef struct delivery_state {
     uint64_t waiting;   /* bytes in the spool that are not delivered */
     uint64_t delivered; /* bytes delivered since netlogd was started */
     uint64_t failures;  /* failed deliveries since netlogd was started */
-    char reason[256];   /* reason for the current failure; empty if there is none */
+    char reason[256];   /* reason for the current failure; empty without a failure */
 } delivery_state;
 
 /* Makes the spool's directory and locks it. Copies the options. Returns NULL after setting the error. */

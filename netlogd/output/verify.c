@@ -226,8 +226,8 @@ static bool check_index(check *c, const char *path, bool repaired, bool mine)
     file_index_state state = FILE_INDEX_NONE;
     if (has_index(path))
         state = repaired ? FILE_INDEX_BEHIND : file_index_verify(path);
-    bool anew = state == FILE_INDEX_BEHIND || state == FILE_INDEX_DAMAGED || wants_index(path);
-    if (c->repair && mine && state != FILE_INDEX_SOUND && anew && file_index_rebuild(path))
+    bool rebuild = state == FILE_INDEX_BEHIND || state == FILE_INDEX_DAMAGED || wants_index(path);
+    if (c->repair && mine && state != FILE_INDEX_SOUND && rebuild && file_index_rebuild(path))
         printf("%s" NL_TIME_INDEX_SUFFIX ": rebuilt\n", path);
     return state != FILE_INDEX_DAMAGED;
 }

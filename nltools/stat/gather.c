@@ -176,7 +176,7 @@ static void count_visits(gather *g, const gather_step *steps, size_t count)
 
 /*
  * Returns the request's host that the fewest requests visit. This host characterizes a request best: it is one of
- * several servers rather than the client that all requests share.
+ * several servers, and not the client that all requests share.
  */
 static uint16_t rarest_host(const gather *g, const gather_step *steps, size_t count)
 {

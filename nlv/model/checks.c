@@ -83,7 +83,7 @@ static int compare_times(const void *a, const void *b)
     return (first > second) - (first < second);
 }
 
-/* Returns the median duration of lifeline segments, from a sample, or 0 if there are none. */
+/* Returns the median duration of lifeline segments, from a sample, or 0 without segments. */
 static double usual_segment_ns(const store *s)
 {
     enum { LOOKED_AT = 20000 };

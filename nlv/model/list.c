@@ -308,9 +308,9 @@ static void color_node(list_block *b, size_t node, size_t end, list_color *color
     n->max_color = color(user, b->records[n->max_at]);
 }
 
-void list_color_nodes(list *l, bool anew, list_color *color, const void *user)
+void list_color_nodes(list *l, bool all, list_color *color, const void *user)
 {
-    size_t from = MAX(anew ? 0 : l->colored, l->start);
+    size_t from = MAX(all ? 0 : l->colored, l->start);
     for (size_t block = from / LIST_BLOCK; block < block_count(l); block++) {
         list_block *b = &l->blocks[block];
         list_node *top = &l->tops[block];

@@ -76,8 +76,8 @@ static inline float list_value(const list *l, size_t i)
 }
 
 /*
- * Returns the place of the first entry at or after record, or count if there is none. The search begins at place
- * `from`, which must not be before start.
+ * Returns the place of the first entry at or after record, or count if all entries are earlier. The search begins at
+ * place `from`, which must not be before start.
  */
 size_t list_find(const list *l, uint32_t record, size_t from);
 
@@ -100,8 +100,8 @@ static inline const list_node *list_node_of(const list *l, size_t i, size_t grai
 /* Returns the colour of an entry as the number of a name. */
 typedef uint16_t list_color(const void *user, uint32_t record);
 
-/* Sets the colours of all nodes if anew is true, otherwise only of nodes with new entries. */
-void list_color_nodes(list *l, bool anew, list_color *color, const void *user);
+/* Sets the colours of all nodes if all is true, otherwise only of nodes with new entries. */
+void list_color_nodes(list *l, bool all, list_color *color, const void *user);
 
 /* The extremes of approximately the entries [from, to). The range is not empty. */
 typedef struct list_extremes {
@@ -115,7 +115,7 @@ typedef struct list_extremes {
 /* Finds the extremes. Rounds the ends of wide ranges to the nearest node. */
 list_extremes list_find_extremes(const list *l, size_t from, size_t to, list_measure *measure, const void *user);
 
-/* Returns the approximate maximum measure of all entries, including dropped entries; -INFINITY if there are none. */
+/* Returns the approximate maximum measure of all entries, including dropped entries; -INFINITY for an empty list. */
 static inline float list_max(const list *l)
 {
     return l->count > 0 ? l->max : -INFINITY;

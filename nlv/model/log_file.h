@@ -78,7 +78,7 @@ uint64_t log_file_size(const log_file *f);
 /* Appends copies of blocks to the table. */
 void log_file_add_blocks(log_file *f, const GArray *blocks);
 
-/* Returns the index of the first block that ends after an offset, or the number of blocks if there is none. */
+/* Returns the index of the first block that ends after an offset, or the number of blocks if all end before it. */
 guint log_file_find_block(const log_file *f, uint64_t offset);
 
 /* Returns the number of records in its blocks. */
@@ -95,7 +95,7 @@ typedef void log_block_take(void *user, const nl_record *record, uint64_t positi
 bool log_block_decode(const log_block *b, const log_file *f, nl_decoder **decoder, const char *bytes,
                       log_block_take *take, void *user);
 
-/* Returns whether the bytes are a block, rather than a stretch of text. */
+/* Returns true for the bytes of a block, and false for text. */
 static inline bool log_block_is_binary(const char *bytes, size_t size)
 {
     return size >= 4 && memcmp(bytes, "NLB1", 4) == 0;

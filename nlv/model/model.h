@@ -51,8 +51,8 @@ void model_lock(model *m);
 void model_unlock(model *m);
 
 /*
- * Returns the next notice, a sentence about an event or anomaly of the logs, or NULL if there is none. The caller frees
- * it with g_free. Needs no lock.
+ * Returns the next notice, a sentence about an event or anomaly of the logs, or NULL if no notice is left. The caller
+ * frees it with g_free. Needs no lock.
  */
 char *model_take_notice(model *m);
 

@@ -24,7 +24,7 @@ typedef struct source {
     size_t archive_count, archive_next;
     nl_decoder *decoder;    /* for lines that are not plain */
     block_cutter **cutters; /* one per file; NULL for text */
-    nl_source *stream;      /* spills store its bytes; NULL: it has ended, or there is none */
+    nl_source *stream;      /* spills store its bytes; NULL: it has ended, or the source is not a stream */
     feed *feed;             /* the only spill stores its records; NULL: no feed */
     bool begins_spill;      /* the next bytes of the stream belong to another file */
     bool is_finished;       /* the current file was read completely, and there is no next file yet */
@@ -55,7 +55,7 @@ typedef enum source_state {
 /* Looks for new bytes or records in the source; never waits for a file or a collector. */
 source_state source_look(source *s);
 
-/* Returns the current file, or NULL if there is none yet. */
+/* Returns the current file, or NULL before the first file. */
 log_file *source_file(const source *s);
 
 /*

@@ -192,7 +192,7 @@ static uint32_t add_object(objects *o, uint64_t key, uint16_t color)
 }
 
 /* Returns the object of a key. Adds it if it is new or begins again. */
-static uint32_t find_object(objects *o, uint64_t key, uint16_t color, bool anew)
+static uint32_t find_object(objects *o, uint64_t key, uint16_t color, bool create)
 {
     if (o->slots == NULL || o->count + 1 > o->slot_count / 3 * 2)
         grow_slots(o);
@@ -200,7 +200,7 @@ static uint32_t find_object(objects *o, uint64_t key, uint16_t color, bool anew)
     for (; o->slots[at] != 0; at = (at + 1) & (o->slot_count - 1)) {
         uint32_t number = o->slots[at] - 1;
         if (key_of(o, number) == key) {
-            if (anew)
+            if (create)
                 break;
             return number;
         }
@@ -816,25 +816,25 @@ static uint16_t color_of_host(const void *user, uint32_t record)
 }
 
 /* Sets the colours of nodes, so that drawing does not have to look up the colours for each pixel. */
-static void color_lists(store *s, bool anew)
+static void color_lists(store *s, bool all)
 {
     for (size_t i = 0; i < s->spec->lifeline_count; i++) {
         lifeline_lists *l = &s->lifelines[i];
         asked_colors asked = {s, s->spec->lifelines[i].layer};
         for (size_t j = 0; j < (size_t)l->rows * l->rows; j++)
             if (l->segments[j] != NULL)
-                list_color_nodes(l->segments[j], anew, color_of_step, &asked);
+                list_color_nodes(l->segments[j], all, color_of_step, &asked);
     }
     for (size_t i = 0; i < s->point_count; i++)
-        list_color_nodes(&s->points[i], anew, color_of_host, &(asked_colors){s, 0});
+        list_color_nodes(&s->points[i], all, color_of_host, &(asked_colors){s, 0});
 }
 
 void store_color_objects(store *s)
 {
-    bool anew = s->count - s->first > (s->colored - MIN(s->colored, s->first)) / 4 * 5;
-    if (anew)
+    bool all = s->count - s->first > (s->colored - MIN(s->colored, s->first)) / 4 * 5;
+    if (all)
         give_colors(s);
-    color_lists(s, anew);
+    color_lists(s, all);
 }
 
 /* ---- memory ---- */

@@ -132,7 +132,7 @@ static inline uint64_t store_missing(const store *s)
  */
 list *store_loadline_list(store *s, uint16_t loadline, uint16_t host);
 
-/* Returns the first record at or after a time, or count if there is none. */
+/* Returns the first record at or after a time, or count if all records are earlier. */
 uint32_t store_find_time(const store *s, int64_t time_ns);
 
 /* Like store_find_time, but rounded to a multiple of STORE_MARK. Does not access chunks. */
@@ -201,7 +201,8 @@ static inline uint32_t store_object(const store *s, uint32_t record, unsigned la
     return store_chunk(s, record)->objects[layer][record % STORE_CHUNK];
 }
 
-/* Returns the step before a record, or STORE_NONE if there is none or it was dropped. Always less than record. */
+/* Returns the step before a record, or STORE_NONE if the record is the first of its object or the step was dropped.
+ * Always less than record. */
 static inline uint32_t store_previous(const store *s, uint32_t record, unsigned layer)
 {
     uint32_t before = store_chunk(s, record)->previous[layer][record % STORE_CHUNK];

@@ -286,7 +286,7 @@ static void make_inks(ink inks[256], bool dark)
     }
 }
 
-/* Finds the first and the last row with content. Returns false if there is none. */
+/* Finds the first and the last row with content. Returns false if all rows are empty. */
 static bool find_rows(const density *d, int *first, int *end)
 {
     *first = MAX(d->first_row, 0);

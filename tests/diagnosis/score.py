@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures nldiag on simulated runs: how often it names the fault, and how often it reports one where there is none.
+"""Measures nldiag on simulated runs: how often it names the fault, and how often it reports a fault in a healthy run.
 
     tests/diagnosis/score.py --nldiag build/dev/nltools/nldiag            # development seeds
     tests/diagnosis/score.py --nldiag PROGRAM --test                     # test seeds: once, with everything frozen

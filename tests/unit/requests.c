@@ -640,7 +640,7 @@ static outcome simulate_call(simulation *m, unsigned depth, uint32_t host, uint6
 
 /* A child that nobody waits for, from when it begins. path_ns is what led to it. */
 typedef struct async_child {
-    int64_t from_ns, *path_ns; /* NULL: there is none */
+    int64_t from_ns, *path_ns; /* NULL: not known */
 } async_child;
 
 static async_child begin_async(int64_t at_ns, const frame *around)
@@ -651,7 +651,7 @@ static async_child begin_async(int64_t at_ns, const frame *around)
     return child;
 }
 
-/* It ends after its parent. The one that ends last of all is the end of the request. */
+/* It ends after its parent. The span that ends last is the end of the request. */
 static void end_async(simulation *m, async_child child, uint32_t host, uint64_t parent, int64_t parent_end_ns)
 {
     if (child.path_ns == NULL)

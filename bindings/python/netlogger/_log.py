@@ -185,7 +185,7 @@ class Context:
 
     @classmethod
     def from_environment(cls) -> Context:
-        """The context in TRACEPARENT, which a program inherits from the one that started it."""
+        """The context in TRACEPARENT, which a program inherits from its parent process."""
         return cls._of(_core._traceparent_parse(None))
 
     @property

@@ -78,7 +78,8 @@ typedef struct nl_record {
     nl_string event;
     const nl_field *fields; /* in the order of logging; names may repeat */
     size_t field_count;
-    nl_string raw; /* the text from which the record was parsed, without a newline; data is NULL if there is none */
+    nl_string raw; /* the text from which the record was parsed, without a newline; data is NULL if the record was not
+                      parsed from text */
     nl_format raw_format; /* the format of raw */
     unsigned flags;       /* NL_RECORD_... */
 } nl_record;

@@ -41,7 +41,7 @@ public final class Context {
     }
 
     /**
-     * Reads the environment variable TRACEPARENT, which a program inherits from the one that started it.
+     * Reads the environment variable TRACEPARENT, which a program inherits from its parent process.
      *
      * @return the context; empty if the variable is missing or invalid
      */

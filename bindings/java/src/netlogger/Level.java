@@ -30,7 +30,7 @@ public enum Level {
         return ordinal() + 1;
     }
 
-    /** Returns the level with the library's number, or null if there is none. */
+    /** Returns the level with the library's number, or null for an invalid number. */
     static Level of(int number) {
         return number >= 1 && number <= ALL.length ? ALL[number - 1] : null;
     }
