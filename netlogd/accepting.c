@@ -134,7 +134,7 @@ static void wait_for_descriptors(const char *reason)
 {
     int64_t now_ns = nl_monotonic_ns();
     if (reported_ns == 0 || now_ns - reported_ns >= REPORT_SECONDS * NL_NS_PER_SECOND) {
-        program_error("accept: %s; new clients wait until others leave",
+        program_error("accept: %s; new clients wait until others disconnect",
                       reason != NULL ? reason : "no descriptor is free for another client");
         reported_ns = now_ns;
     }
@@ -153,7 +153,7 @@ static bool may_displace(void)
 
 static void displace(client_entry *silent, const char *newcomer)
 {
-    counts_report(COUNT_DISPLACED, newcomer, "too many clients: the one silent for the longest was closed");
+    counts_report(COUNT_DISPLACED, newcomer, "too many clients; closed the client that was silent longest");
     silent->close(silent);
 }
 

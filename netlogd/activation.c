@@ -123,7 +123,7 @@ static void remove_commands(const char *prog)
 nl_status activation_tell(const char *prog, const char *command)
 {
     if (strchr(command, '\n') != NULL)
-        return nl_error_set(NL_ERROR_INVALID, "a command is one line");
+        return nl_error_set(NL_ERROR_INVALID, "a command must be one line");
     if (command[strspn(command, " \t")] == '\0') {
         remove_commands(prog);
         return NL_OK;

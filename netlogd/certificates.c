@@ -211,8 +211,8 @@ static bool authority_open(identity *ca, const char *directory)
     } else if (ok && X509_check_private_key(ca->certificate, ca->key) != 1) {
         ok = nl_error_false(NL_ERROR_INVALID, "%s is not the key of %s", key_path, certificate_path);
     } else if (ok && certificates_days_left(ca->certificate) < HOST_DAYS) {
-        program_error("%s expires in %d days; make a new authority in another directory, and name a file with both CA "
-                      "certificates in every ca= until all hosts have new certificates",
+        program_error("%s expires in %d days; make a new authority in another directory, and set every ca= to a file "
+                      "with both CA certificates until all hosts have new certificates",
                       certificate_path, certificates_days_left(ca->certificate));
     }
     free(key_path);

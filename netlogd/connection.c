@@ -656,7 +656,7 @@ static void free_memory(void)
            (c = connections_find_worst(part_since_ns)) != NULL) {
         counts_add(COUNT_CUT_OFF, 1);
         nl_write(server_log(), NL_WARNING, "Netlogd.Memory", "PEER=%s HELD=%zu NOTE=%s", c->peer, c->listed.held,
-                 "closed: clients took too much memory for incomplete records");
+                 "closed: clients used too much memory for incomplete records");
         connection_close(c);
     }
 }

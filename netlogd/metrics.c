@@ -124,8 +124,8 @@ static void print_all(struct evbuffer *out)
         {"netlogd_nats_waiting_messages", "gauge", "Messages from NATS that are not acknowledged yet.", nats.waiting},
         {"netlogd_nats_away", "gauge", "NATS inputs from which netlogd cannot read now.", nats.away},
         {"netlogd_certificate_expiry_timestamp_seconds", "gauge",
-         "Time at which the first certificate of the listeners and outputs expires, in seconds since 1970; 0 without "
-         "certificates.",
+         "Time at which the first certificate of the listeners and outputs expires, in seconds since 1970; 0 if there "
+         "are no certificates.",
          certificate_watch_get_first()},
         {"netlogd_uptime_seconds", "gauge", "Time since the start of netlogd.",
          (uint64_t)((nl_monotonic_ns() - server_start_ns()) / NL_NS_PER_SECOND)},

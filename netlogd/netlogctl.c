@@ -36,7 +36,7 @@ static bool set_since(void *settings, const nl_option *row, const char *value)
     (void)row;
     ((arguments *)settings)->since = value;
     return nl_time_parse_relative(value, &time_ns) ||
-           nl_error_false(NL_ERROR_INVALID, "\"%s\" is not a time; write for example 2026-01-31T12:00:00, or -10m",
+           nl_error_false(NL_ERROR_INVALID, "\"%s\" is not a time; use, for example, 2026-01-31T12:00:00, or -10m",
                           value);
 }
 
@@ -72,7 +72,7 @@ static const nl_option options[] = {
      .value = "DIR",
      .commands = "certificates",
      NL_OPTION_MEMBER(arguments, ca),
-     .help = "Directory of the certificate authority and its certificates; made if it does not exist"},
+     .help = "Directory of the certificate authority and its certificates; created if it does not exist"},
     {0},
 };
 
@@ -117,7 +117,7 @@ static int connect_socket(const char *path)
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     size_t length = strlen(path);
     if (length >= sizeof address.sun_path)
-        program_fail(PROGRAM_USAGE, "%s: too long for the name of a socket", path);
+        program_fail(PROGRAM_USAGE, "%s: too long for a socket path", path);
     memcpy(address.sun_path, path, length);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     struct timeval timeout = {.tv_sec = TIMEOUT_SECONDS};

@@ -291,7 +291,7 @@ static void on_deadline(evutil_socket_t fd, short what, void *user)
     (void)fd, (void)what;
     request *r = user;
     nl_write(server_log(), NL_WARNING, "Netlogd.RequestLate", "PEER=%s NOTE=%s", r->peer,
-             r->answered ? "closed: the client does not read the answer" : "closed: the request line is incomplete");
+             r->answered ? "closed: the client does not read the reply" : "closed: the request line is incomplete");
     request_close(r);
 }
 

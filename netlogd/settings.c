@@ -201,7 +201,7 @@ const nl_option settings_rows[] = {
      .get = get_allowed,
      NL_OPTION_MEMBER(settings, allow),
      .help = "Networks whose clients may connect, separated by commas: 10.0.0.0/8, fd00::/8, 192.0.2.7; required for "
-             "listening beyond loopback without client certificates"},
+             "non-loopback addresses unless the listener requires client certificates"},
     {.name = "log",
      .type = NL_OPTION_COPY,
      .value = "URL",
@@ -227,7 +227,7 @@ const nl_option settings_rows[] = {
      .initial = "decimal",
      .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
      NL_OPTION_MEMBER(settings, fraction),
-     .help = "Interpretation of a time's fraction with fewer than six digits"},
+     .help = "Reading of fractional seconds of fewer than six digits"},
     {.name = "max-record-size",
      .type = NL_OPTION_SIZE,
      .initial = "1m",
@@ -241,8 +241,8 @@ const nl_option settings_rows[] = {
      .minimum = 1,
      .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
      NL_OPTION_MEMBER(settings, max_connections),
-     .help = "Maximum number of clients; a new client then replaces the longest silent client of the address with the "
-             "most clients; netlogd rejects it while all clients are busy"},
+     .help = "Maximum number of clients. Beyond it, a new client replaces the longest-silent client of the address "
+             "with the most clients; netlogd rejects the new client while all clients are busy"},
     {.name = "max-memory",
      .type = NL_OPTION_SIZE,
      .initial = "1g",
@@ -250,15 +250,15 @@ const nl_option settings_rows[] = {
      .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
      NL_OPTION_MEMBER(settings, max_memory),
      .help = "Maximum memory of all clients together, for incomplete records and blocks, and for records that "
-             "subscribers have not read (at most half of it); beyond the limit, netlogd closes the clients whose large "
+             "subscribers have not read (at most half of it). Beyond the limit, netlogd closes the clients whose large "
              "record has been incomplete longest, and subscribers miss records"},
     {.name = "max-per-address",
      .type = NL_OPTION_COUNT,
      .initial = "5000",
      .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
      NL_OPTION_MEMBER(settings, max_per_address),
-     .help = "Maximum number of clients from one address, or IPv6 network of 64 bits; a new client then replaces the "
-             "longest silent one; 0 sets no limit"},
+     .help = "Maximum number of clients from one address or 64-bit IPv6 network. Beyond it, a new client replaces the "
+             "longest-silent one; 0 sets no limit"},
     {.name = "max-rate",
      .type = NL_OPTION_COUNT,
      .initial = "0",
@@ -300,8 +300,8 @@ const nl_option settings_rows[] = {
      .unit = NL_NS_PER_SECOND,
      .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
      NL_OPTION_MEMBER(settings, stop_s),
-     .help = "Maximum time for stopping, besides writing to the disk: netlogd receives what clients still send, and "
-             "delivers to subscribers and destinations; the rest stays in the spool"},
+     .help = "Maximum time for stopping, not counting writes to disk. In this time, netlogd receives what clients "
+             "still send, and delivers records to subscribers and destinations. Undelivered records stay in the spool"},
     {.name = "activation",
      .type = NL_OPTION_COPY,
      .value = "FILE",
@@ -329,8 +329,8 @@ const nl_option settings_rows[] = {
      .initial = "1000",
      .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
      NL_OPTION_MEMBER(settings, max_subscribers),
-     .help = "Maximum number of subscribers; each needs up to 100 KiB besides its queue, and with its own expression "
-             "up to 1 microsecond per record"},
+     .help = "Maximum number of subscribers; each needs up to 100 KiB besides its queue and, if it has its own "
+             "expression, up to 1 microsecond per record"},
     {.name = "control",
      .value = "unix:PATH",
      .type = NL_OPTION_COPY,
@@ -344,7 +344,7 @@ const nl_option settings_rows[] = {
      .places = NL_OPTION_IN_DAEMON,
      .set = set_metrics,
      NL_OPTION_MEMBER(settings, metrics),
-     .help = "Address on which to serve Prometheus metrics (GET /metrics): http://HOST:PORT; beyond loopback it "
+     .help = "Address on which to serve Prometheus metrics (GET /metrics): http://HOST:PORT; a non-loopback address "
              "requires --allow. Requests must name this host by its address, its name, or one of ?names=NAME,..."},
     {.name = "recover",
      .type = NL_OPTION_DURATION,
@@ -360,8 +360,8 @@ const nl_option settings_rows[] = {
      .initial = "yes",
      .choices = "no|yes",
      NL_OPTION_MEMBER(settings, confine),
-     .help = "Drop the system calls, file access and network ports that this configuration does not need, by seccomp "
-             "and Landlock"},
+     .help = "Use seccomp and Landlock to give up the system calls, file access and network ports that this "
+             "configuration does not need"},
     {.name = "pid-file",
      .type = NL_OPTION_COPY,
      .value = "FILE",
@@ -396,8 +396,8 @@ const nl_option settings_command_rows[] = {
     {.name = "verify",
      .type = NL_OPTION_FLAG,
      NL_OPTION_MEMBER(settings, verify),
-     .help = "Do not collect: check every record of the files or directories, and print what is damaged or missing; "
-             "exit with 1 if it finds any damage"},
+     .help = "Do not collect. Check every record of the files or directories, and print what is damaged or missing; "
+             "exit with status 1 if there is any damage"},
     {.name = "repair",
      .type = NL_OPTION_FLAG,
      .set = set_repair,
@@ -406,9 +406,8 @@ const nl_option settings_command_rows[] = {
     {.name = "seal-key",
      .value = "FILE",
      NL_OPTION_MEMBER(settings, seal_key),
-     .help =
-         "With --verify, check the seals of directories with the key in FILE, as --create-seal-key printed it; exit "
-         "with 1 if anything was altered, added or removed after sealing"},
+     .help = "With --verify, check the seals of directories with the key in FILE, as --create-seal-key printed it; "
+             "exit with status 1 if anything was altered, added or removed after sealing"},
     {.name = "since",
      .type = NL_OPTION_TIME,
      NL_OPTION_MEMBER(settings, since_ns),
@@ -416,6 +415,6 @@ const nl_option settings_command_rows[] = {
     {.name = "create-seal-key",
      .value = "FILE",
      NL_OPTION_MEMBER(settings, create_seal_key),
-     .help = "Do not collect: create a key in FILE, for an output's seal=FILE, and print the key for --seal-key"},
+     .help = "Do not collect. Create a key in FILE, for an output's seal=FILE, and print the key for --seal-key"},
     {0},
 };

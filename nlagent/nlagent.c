@@ -219,7 +219,7 @@ static const options_usage usage = {
                                       {"Security and LDAP", agents_security_rows, offsetof(arguments, ask)},
                                       {0}},
     .commands = commands,
-    .summary = "Query agents for the data of sensors, and directories for agents.",
+    .summary = "Query agents for sensor data, and directories for agents.",
     .notes = "A SENSOR is a name, with arguments if it needs any: cpu, 'ping?host=dpss1&count=3'",
 };
 
@@ -350,7 +350,9 @@ static int request_records(const arguments *a, const char *operation, bool with_
     soap_call reply = request_send(a, &message);
     const bool summaries = strcmp(operation, "Summaries") == 0;
     int status = print_records(
-        a, &reply, summaries ? "no summaries yet; nlagentd makes them from now on, while the sensor runs" : NULL);
+        a, &reply,
+        summaries ? "no summaries yet; nlagentd has now started to make them, and continues while the sensor runs"
+                  : NULL);
     soap_call_free(&reply);
     return status;
 }

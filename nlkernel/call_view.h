@@ -31,10 +31,9 @@ extern const nl_option call_view_rows[];
 
 /* The description of the sources in --help. */
 #define CALLS_SOURCES                                                                                                  \
-    "A SOURCE is a log of nlkernel record --functions in any format, a file trace.dat of trace-cmd, the text of "      \
-    "ftrace's file trace or of trace-cmd report, or the output of perf script; all also compressed with zstd or "      \
-    "gzip. "                                                                                                           \
-    "Without SOURCE, read standard input"
+    "A SOURCE can be: a log written by nlkernel record --functions, in any format; a trace.dat file from trace-cmd; "  \
+    "text from ftrace's trace file or from trace-cmd report; or output of perf script. Each may be compressed with "   \
+    "zstd or gzip. Without SOURCE, read standard input"
 
 /* Reads the sources (none: standard input), selects functions and finishes input. Returns an exit status. */
 int call_view_read(call_view *v, log_input *input, char **names, size_t count);

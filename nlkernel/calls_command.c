@@ -29,7 +29,7 @@ static const nl_option options[] = {
     {.name = "plot",
      .value = "FILE",
      NL_OPTION_MEMBER(arguments, picture),
-     .help = "Draw the numbers of calls as bars in FILE.png or FILE.svg"},
+     .help = "Write a bar chart of the numbers of calls to FILE.png or FILE.svg"},
     {0},
 };
 

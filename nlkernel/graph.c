@@ -28,7 +28,7 @@ static const options_usage usage = {
     .name = "nlkernel graph",
     .groups = (const options_group[]){{NULL, options, 0}, CALL_VIEW_GROUPS(arguments), {0}},
     .operands = "[SOURCE...]",
-    .summary = "Draw the chains of calls in the kernel, callers on the left. Functions with more calls are drawn in a "
+    .summary = "Draw the call chains in the kernel, with callers on the left. Functions with more calls are drawn in a "
                "deeper red.",
     .notes = "Example:\n\n"
              "  nlkernel record --functions --filter-function 'tcp_*' --duration 10s -o calls.nlb\n"

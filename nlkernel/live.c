@@ -42,8 +42,8 @@ static const options_usage usage = {
     .summary = "Send the kernel's events to a log while they occur, for example to a collector, until --duration ends, "
                "COMMAND exits, or Ctrl-C.",
     .notes = "Example: nlkernel live -e tcp:tcp_retransmit_skb --dest x-netlog://HOST\n\n"
-             "Records are those of nlkernel record. The log drops and counts records that do not fit into its buffer; "
-             "with ?policy=block the kernel's buffers wait instead, and count what they lose.",
+             "The records are the same as those of nlkernel record. The log drops and counts records that do not fit "
+             "into its buffer; with ?policy=block the kernel's buffers wait instead, and count what they lose.",
 };
 
 static bool open_sink(sink *s, const void *user)

@@ -109,7 +109,7 @@ static bool add_glob(void *settings, const nl_option *row, const char *value)
     recording_options *o = settings;
     (void)row;
     if (value[*value == '!'] == '\0')
-        return nl_error_false(NL_ERROR_INVALID, "\"%s\" names no function; write for example 'tcp_*'", value);
+        return nl_error_false(NL_ERROR_INVALID, "\"%s\" names no function; use, for example, 'tcp_*'", value);
     append_text(&o->globs, &o->glob_count, value);
     return true;
 }
@@ -139,8 +139,9 @@ const nl_option recording_rows[] = {
      .initial =
          "(graph where this kernel allows it for every recorder (Linux 6.11), unless --filter-function is given)",
      .set = set_functions,
-     .help = "Record every call of the kernel's functions: graph records each call's duration (ftrace.funcgraph_entry "
-             "and ftrace.funcgraph_exit), calls records the caller (ftrace.function); nlkernel graph draws them"},
+     .help = "Record every call of the kernel's functions. With graph, the records have each call's duration "
+             "(ftrace.funcgraph_entry and ftrace.funcgraph_exit); with calls, they have the caller (ftrace.function). "
+             "nlkernel graph draws the calls"},
     {.name = "filter-function",
      .value = "GLOB",
      .repeatable = true,
@@ -166,8 +167,8 @@ const nl_option recording_rows[] = {
      .value = "NAME[,NAME...]",
      .set = set_counters,
      .help = "Add the values of these counters of the event's CPU to each record: cycles, instructions, cache-misses, "
-             "branch-misses, page-faults and more; counters that the machine lacks are reported and omitted; excludes "
-             "--pid"},
+             "branch-misses, page-faults and more; nlkernel reports and omits counters that the machine lacks. Cannot "
+             "be used with --pid"},
     {.name = "only-command",
      .type = NL_OPTION_FLAG,
      NL_OPTION_MEMBER(recording_options, only_command),
@@ -195,7 +196,7 @@ const nl_option recording_rows[] = {
      .initial = "5",
      .maximum = 100,
      NL_OPTION_MEMBER(recording_options, low_water),
-     .help = "Read a CPU's buffer when it is filled to PERCENT, and at regular intervals"},
+     .help = "Read a CPU's buffer when it is PERCENT full, and at regular intervals"},
     {.name = "quiet",
      .letter = 'q',
      .type = NL_OPTION_FLAG,
@@ -212,9 +213,8 @@ const nl_option recording_rows[] = {
 void recording_options_check(const recording_options *o, bool needs_event)
 {
     if (o->counters.count > 0 && (o->functions || o->pid_count > 0 || o->only_command))
-        options_fail(
-            "--counters: excludes --pid, --only-command and --functions, because it counts for whole CPUs; use "
-            "--where 'PROG == NAME'");
+        options_fail("--counters cannot be used with --pid, --only-command or --functions, because it counts for whole "
+                     "CPUs; use --where 'PROG == NAME'");
     if (o->glob_count > 0 && !o->functions)
         options_fail("--filter-function: needs --functions");
     if (needs_event && o->pattern_count == 0 && !o->functions)

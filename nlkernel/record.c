@@ -35,7 +35,7 @@ static const nl_option options[] = {
      .initial = "0",
      .maximum = 19,
      NL_OPTION_MEMBER(arguments, zstd_level),
-     .help = "Compression level of nlb; 0: no compression"},
+     .help = "Compression level of nlb; 0 disables compression"},
     {0},
 };
 
@@ -47,13 +47,11 @@ static const options_usage usage = {
     .operands = "[-- COMMAND...]",
     .first_operand_ends = true,
     .summary = "Record the kernel's events into a log, until --duration ends, COMMAND exits, or Ctrl-C.",
-    .notes =
-        "Example: nlkernel record -e 'sched:*' -e tcp:tcp_retransmit_skb -o kernel.nlb -- make\n\n"
-        "Each record has the event's fields, CPU, PID and TID, and the thread's name as PROG. NetLogger.Lost counts "
-        "the "
-        "events that a CPU's buffer lost, and when. NetLogger.Dump.Begin and NetLogger.Dump.Finish mark the work of "
-        "nlkernel itself. NetLogger.Clock relates the kernel's clock to real time. nlsort puts the events of all CPUs "
-        "in order.",
+    .notes = "Example: nlkernel record -e 'sched:*' -e tcp:tcp_retransmit_skb -o kernel.nlb -- make\n\n"
+             "Each record has the event's fields, CPU, PID and TID, and the thread's name as PROG. A NetLogger.Lost "
+             "record reports how many events a CPU's buffer lost, and when. NetLogger.Dump.Begin and "
+             "NetLogger.Dump.Finish mark the work of nlkernel itself. NetLogger.Clock relates the kernel's clock to "
+             "real time. nlsort puts the events of all CPUs in order.",
 };
 
 static bool open_sink(sink *s, const void *user)

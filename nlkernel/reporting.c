@@ -19,15 +19,15 @@ const nl_option reporting_rows[] = {
     {.name = "plot",
      .value = "FILE",
      NL_OPTION_MEMBER(reporting_options, picture),
-     .help = "Draw the report in FILE.png or FILE.svg"},
+     .help = "Write a plot of the report to FILE.png or FILE.svg"},
     {.name = "perl",
      .type = NL_OPTION_FLAG,
      NL_OPTION_MEMBER(reporting_options, perl),
-     .help = "Print the events as Perl hashes, in the form of KLogger, instead of the report"},
+     .help = "Print the events as Perl hashes, in KLogger's form, instead of the report"},
     {.name = "derived",
      .value = "FILE",
      NL_OPTION_MEMBER(reporting_options, derived),
-     .help = "Write the records that the rules derive to FILE: in the binary format if the name ends in .nlb, "
+     .help = "Write the records that the rules derive to FILE, in the binary format if the name ends in .nlb, "
              "otherwise as text"},
     {.name = "top",
      .type = NL_OPTION_COUNT,

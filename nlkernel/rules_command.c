@@ -191,7 +191,7 @@ static kernel_sums *start_sums(const arguments *a, const rules_run *run)
     kernel_sums *sums = kernel_sums_start(&run->file, a->recording.tracefs);
     rights_lower();
     if (sums == NULL)
-        program_error("%s; the report lacks the sums of the kernel", nl_error_message());
+        program_error("%s; the report lacks the kernel's sums", nl_error_message());
     return sums;
 }
 

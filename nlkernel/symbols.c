@@ -30,8 +30,8 @@ static const options_usage usage = {
     .summary =
         "Map the kernel's functions to their source files, from DWARF debug information in an unstripped vmlinux "
         "or module.",
-    .notes = "A line is FUNCTION, a tab, FILE:LINE. nlkernel graph --symbols FILE --filter-filepath net,kernel/sched "
-             "draws the calls of some of the source only. Example:\n\n"
+    .notes = "Each line has FUNCTION, a tab and FILE:LINE. nlkernel graph --symbols FILE --filter-filepath "
+             "net,kernel/sched draws only the calls in these directories. Example:\n\n"
              "  nlkernel symbols -o kernel.map /usr/lib/debug/boot/vmlinux-$(uname -r)",
 };
 

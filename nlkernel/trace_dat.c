@@ -302,7 +302,8 @@ static bool read_6(trace_dat *t, bytes *b)
     if (kind == NULL)
         return fail_damaged("header");
     if (memcmp(kind, "flyrecord", 10) != 0) {
-        return nl_error_false(NL_ERROR_UNSUPPORTED, "trace.dat: it has the text of a latency tracer, and no calls");
+        return nl_error_false(NL_ERROR_UNSUPPORTED,
+                              "trace.dat: the file has the output of a latency tracer, but no calls");
     }
     return trace_dat_read_cpus_6(t, b, cpus);
 }

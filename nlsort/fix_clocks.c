@@ -69,8 +69,8 @@ const nl_option fix_clocks_options[] = {
     {.name = "fix-clocks",
      .type = NL_OPTION_FLAG,
      NL_OPTION_MEMBER(fix_options, asked),
-     .help = "Correct the times of all hosts to one clock and print a report; the offsets come from the clock "
-             "measurements in the logs (ClockOffset), and from messages, which cannot arrive before they are sent; "
+     .help = "Correct the times of all hosts to one clock, and print a report. The offsets come from the clock "
+             "measurements in the logs (ClockOffset), and from messages, which cannot arrive before they are sent. "
              "DATE.ORIGINAL keeps the logged time"},
     {.name = "reference",
      .value = "HOST",
@@ -173,7 +173,7 @@ static void fix_clocks_report_host(const correction_host *h)
                       h->measurements, nl_plural(h->measurements), h->messages, nl_plural(h->messages), h->pieces,
                       nl_plural(h->pieces), h->steps, nl_plural(h->steps));
         if (h->contradictions > 0)
-            program_error("clock of %s: ignored %" PRIu64 " message%s in contradiction to the measurements", h->name,
+            program_error("clock of %s: ignored %" PRIu64 " message%s that contradict the measurements", h->name,
                           h->contradictions, nl_plural(h->contradictions));
     }
 }

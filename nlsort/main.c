@@ -110,7 +110,7 @@ static const nl_option options[] = {
      .type = NL_OPTION_DURATION,
      .minimum = 1000000,
      NL_OPTION_MEMBER(arguments, window_ns),
-     .help = "Sort live input by time: write each record when it is DURATION older than the newest one; later records "
+     .help = "Sort live input by time: write each record when it is DURATION older than the newest one; late records "
              "are written at once, counted and reported"},
     {.name = "late",
      .value = "FILE",
@@ -154,16 +154,16 @@ static void settle_format(arguments *a)
 static void check_together(const arguments *a)
 {
     if (a->merge && a->check)
-        options_fail("--merge: excludes --check");
+        options_fail("--merge cannot be used with --check");
     if (a->window_ns > 0 && (a->merge || a->check || a->reverse || a->input.unique || !key_is_time(a->key)))
-        options_fail("--window: excludes --key, --merge, --check, --reverse and --unique");
+        options_fail("--window cannot be used with --key, --merge, --check, --reverse or --unique");
     if (a->window_ns == 0 && (a->follow || a->late != NULL))
         options_fail("--follow and --late: need --window");
     if (!a->clocks.asked &&
         (a->clocks.what.reference != NULL || a->clocks.what.id_count > 0 || a->clocks.what.message_count > 0))
         options_fail("--reference, --id and --message: need --fix-clocks");
     if (a->clocks.asked && (a->merge || a->check || a->window_ns > 0))
-        options_fail("--fix-clocks: excludes --merge, --check and --window");
+        options_fail("--fix-clocks cannot be used with --merge, --check or --window");
 }
 
 static const options_usage usage = {

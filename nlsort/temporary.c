@@ -30,8 +30,8 @@ int temporary_open(const char *directory)
 void temporary_write(int fd, const char *directory, const void *data, size_t size)
 {
     if (!nl_write_all(fd, data, size))
-        program_fail(PROGRAM_PROBLEM, "temporary file in %s: %s; -T names another directory, -S more memory", directory,
-                     strerror(errno));
+        program_fail(PROGRAM_PROBLEM, "temporary file in %s: %s; use another directory (-T) or more memory (-S)",
+                     directory, strerror(errno));
 }
 
 void temporary_read(int fd, const char *directory, void *data, size_t size, off_t at)

@@ -35,7 +35,7 @@ static bool add_id(void *settings, const nl_option *row, const char *value)
     arguments *a = settings;
     (void)row;
     if (!objects_are_fields(value)) {
-        return nl_error_false(NL_ERROR_INVALID, "\"%s\" is not a list of field names with commas between", value);
+        return nl_error_false(NL_ERROR_INVALID, "\"%s\" is not a comma-separated list of field names", value);
     }
     a->ids = nl_memory_check(reallocarray(a->ids, a->id_count + 1, sizeof *a->ids));
     a->ids[a->id_count++] = (char *)value;
@@ -63,7 +63,7 @@ static const nl_option options[] = {
      .commands = "load",
      .repeatable = true,
      .set = add_id,
-     .help = "Fields that identify a request, for the views lifelines and steps"},
+     .help = "Fields that identify a request, for the lifelines and steps views"},
     {.name = "format",
      .value = "FORMAT",
      .initial = "ulm",

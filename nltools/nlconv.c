@@ -80,7 +80,7 @@ static const nl_option options[] = {
      .minimum = 1,
      .maximum = 1024,
      NL_OPTION_MEMBER(arguments, threads),
-     .help = "Number of threads that convert"},
+     .help = "Number of conversion threads"},
     {.name = "host",
      .value = "NAME",
      NL_OPTION_MEMBER(arguments, about.host),

@@ -64,7 +64,7 @@ static const nl_option options[] = {
     {.name = "by",
      .value = "FIELD",
      NL_OPTION_MEMBER(arguments, by),
-     .help = "Group requests by FIELD; HOST means the host that the fewest requests visit"},
+     .help = "Group requests by FIELD; with HOST, by each request's host that the fewest requests visit"},
     {.name = "slowest",
      .type = NL_OPTION_COUNT,
      .initial = "0",
@@ -80,7 +80,7 @@ static const nl_option options[] = {
      .initial = "(about 30 intervals)",
      .minimum = 1000000,
      NL_OPTION_MEMBER(arguments, interval_ns),
-     .help = "Length of the intervals of throughput"},
+     .help = "Length of a throughput interval"},
     {.name = "compare",
      .type = NL_OPTION_FLAG,
      NL_OPTION_MEMBER(arguments, compare),
@@ -89,7 +89,7 @@ static const nl_option options[] = {
      .value = "FILE",
      .set = set_plot,
      NL_OPTION_MEMBER(arguments, plot),
-     .help = "Draw durations and throughput in FILE.png or FILE.svg; - prints histograms"},
+     .help = "Write a plot of durations and throughput to FILE.png or FILE.svg; with -, print histograms"},
     {.name = "json",
      .letter = 'j',
      .type = NL_OPTION_FLAG,
@@ -103,7 +103,7 @@ static void check_arguments(const arguments *a)
     if (a->compare && a->file_count < 2)
         options_fail("--compare: needs at least two logs");
     if (a->compare && (a->by != NULL || a->throughput != NULL || a->plot != NULL))
-        options_fail("--compare: excludes --by, --throughput and --plot");
+        options_fail("--compare cannot be used with --by, --throughput or --plot");
 }
 
 static const options_usage usage = {

@@ -59,8 +59,8 @@ static const nl_option options[] = {
      .initial = "(detected in the log)",
      NL_OPTION_MEMBER(arguments, look.config),
      .help = "Configuration file, or the name of an included drawing (dpss, http, bp-workflow, kernel-sched, "
-             "kernel-interrupts, kernel-cpus, kernel-request); it names the events of lifelines and points and the "
-             "fields of loadlines"},
+             "kernel-interrupts, kernel-cpus, kernel-request). The file names the events of lifelines and points, and "
+             "the fields of loadlines"},
     {.name = "render",
      .value = "FILE",
      .set = set_render,
@@ -97,7 +97,7 @@ static const nl_option options[] = {
      .initial = "(half of the machine's memory; at most 1g for network sources)",
      .minimum = 16 << 20,
      NL_OPTION_MEMBER(arguments, model.memory_max),
-     .help = "Maximum memory for records; nlv keeps the newest and reports how many records are not shown"},
+     .help = "Maximum memory for records; nlv keeps the newest records, and reports how many it does not show"},
     {.name = "fix-clocks",
      .type = NL_OPTION_FLAG,
      NL_OPTION_MEMBER(arguments, model.fix_clocks),
@@ -110,8 +110,8 @@ static const nl_option options[] = {
      .value = "URL",
      .environment = "NLAGENT_DIRECTORY",
      NL_OPTION_MEMBER(arguments, look.directory),
-     .help = "Show the pane of hosts and sensors from this directory: an nlagentd --directory, http://HOST:14831, or "
-             "ldap://HOST"},
+     .help = "Show the pane of hosts and sensors from this directory: an nlagentd that runs with --serve-directory "
+             "(http://HOST:14831), or ldap://HOST"},
     {0},
 };
 

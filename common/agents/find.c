@@ -32,7 +32,7 @@ const nl_option agents_place_rows[] = {
      .initial = "(the agent)",
      .environment = "NLAGENT_DIRECTORY",
      NL_OPTION_MEMBER(agents_options, directory),
-     .help = "Directory in which to find agents: an agent with --serve-directory, or ldap://HOST"},
+     .help = "Directory of agents: an nlagentd that runs with --serve-directory, or ldap://HOST"},
     {0},
 };
 
@@ -49,7 +49,7 @@ const nl_option agents_security_rows[] = {
      .help = "Client certificate for https"},
     {.name = "cert-key",
      .value = "FILE",
-     .initial = "(in the file of --cert)",
+     .initial = "(read from the --cert file)",
      .environment = "NLAGENT_KEY",
      NL_OPTION_MEMBER(agents_options, client.key),
      .help = "Private key of the client certificate"},
@@ -67,7 +67,7 @@ const nl_option agents_security_rows[] = {
      .value = "DN",
      .environment = "NLAGENT_LDAP_BIND",
      NL_OPTION_MEMBER(agents_options, ldap.bind_dn),
-     .help = "LDAP name for binding"},
+     .help = "LDAP name to bind as"},
     {.name = "ldap-password",
      .value = "FILE",
      .environment = "NLAGENT_LDAP_PASSWORD",

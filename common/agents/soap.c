@@ -124,7 +124,7 @@ static void soap_start_element(void *user, const xmlChar *name, const xmlChar *p
     soap_reader *r = user;
     const char *excess = find_excess(namespaces, uris, count, attributes);
     if (excess == NULL && r->depth >= DEPTH_MAX)
-        excess = "the elements are nested too deep";
+        excess = "the elements are nested too deeply";
     if (excess == NULL && ++r->elements > ELEMENTS_MAX)
         excess = "the message has too many elements";
     if (excess != NULL) {

@@ -448,7 +448,7 @@ static void ctf_read_trace(void *user, const char *path)
 static bool find_plugin(const char *name, const bt_plugin **plugin)
 {
     return bt_plugin_find(name, BT_TRUE, BT_TRUE, BT_TRUE, BT_TRUE, BT_FALSE, plugin) == BT_PLUGIN_FIND_STATUS_OK ||
-           nl_error_false(NL_ERROR_UNSUPPORTED, "cannot find the plugin \"%s\" of babeltrace2", name);
+           nl_error_false(NL_ERROR_UNSUPPORTED, "cannot find the babeltrace2 plugin \"%s\"", name);
 }
 
 static bool read_path(const char *path, sink *s)
@@ -458,7 +458,7 @@ static bool read_path(const char *path, sink *s)
     size_t found = 0;
     bool good = find_plugin("ctf", &t.plugins.ctf) && find_plugin("utils", &t.plugins.utils);
     if (good && (found = each_trace(path, 0, ctf_read_trace, &t)) == 0)
-        nl_error_set(NL_ERROR_NOT_FOUND, "%s: not a CTF trace: no directory has a file \"metadata\"", path);
+        nl_error_set(NL_ERROR_NOT_FOUND, "%s: not a CTF trace: no directory contains a metadata file", path);
     bt_plugin_put_ref(t.plugins.ctf);
     bt_plugin_put_ref(t.plugins.utils);
     builder_free(&r.builder);
@@ -473,7 +473,7 @@ static bool detect_path(const char *path)
 
 const importer_kind ctf_importer = {
     .name = "ctf",
-    .what = "a directory with CTF 1.8 traces of LTTng or barectf",
+    .what = "a directory with CTF 1.8 traces from LTTng or barectf",
     .in_order = true,
     .read_path = read_path,
     .detect_path = detect_path,

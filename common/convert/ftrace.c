@@ -382,7 +382,7 @@ static bool ftrace_detect(const char *data, size_t size)
 
 const importer_kind ftrace_importer = {
     .name = "ftrace",
-    .what = "ftrace's file trace, or trace-cmd report",
+    .what = "text from ftrace's trace file, or from trace-cmd report",
     .in_order = true,
     .detect = ftrace_detect,
     .size = sizeof(ftrace_reader),

@@ -61,7 +61,7 @@ static void convert_json_put(exporter *base, const nl_record *record, bool typed
 
 const exporter_kind json_exporter = {
     .name = "json",
-    .what = "JSON lines, an object for each record",
+    .what = "JSON lines, one object per record",
     .size = sizeof(json_writer),
     .close = json_close_writer,
     .put = convert_json_put,
@@ -132,7 +132,7 @@ static bool json_detect(const char *data, size_t size)
 
 const importer_kind json_importer = {
     .name = "json",
-    .what = "JSON lines, an object for each record",
+    .what = "JSON lines, one object per record",
     .detect = json_detect,
     .size = sizeof(json_reader),
     .close = json_close_reader,

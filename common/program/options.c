@@ -188,7 +188,7 @@ static void options_check_command(options_reading *r, const char *command)
     for (size_t i = 0; i < r->given_count; i++) {
         const char *commands = r->given[i]->commands;
         if (commands != NULL && !nl_option_list_has(commands, ' ', command, strlen(command)))
-            options_reject(r, "--%s: the command %s does not have this option", r->given[i]->name, command);
+            options_reject(r, "--%s: the %s command does not have this option", r->given[i]->name, command);
     }
 }
 

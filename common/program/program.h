@@ -145,10 +145,10 @@ extern const nl_option program_where_options[];
 
 /* The sentence about sources in the help of these programs. */
 #define PROGRAM_SOURCES                                                                                                \
-    "A SOURCE is one of: a file in any format that nlconv reads, also compressed with zstd or gzip; a pipe; a "        \
-    "directory, "                                                                                                      \
-    "which is an archive of netlogd or a CTF trace; a running collector (x-netlog://HOST, x-netlogs://HOST or "        \
-    "unix:PATH, optionally with ?where=EXPRESSION&since=TIME; press Ctrl-C to stop); or - for standard input"
+    "A SOURCE can be: a file in any format that nlconv reads, optionally compressed with zstd or gzip; a pipe; a "     \
+    "directory that contains an archive of netlogd or a CTF trace; a running collector (x-netlog://HOST, "             \
+    "x-netlogs://HOST or unix:PATH, optionally with ?where=EXPRESSION&since=TIME; press Ctrl-C to stop); or - for "    \
+    "standard input"
 
 /* ---- records of a source ---- */
 

@@ -50,15 +50,16 @@ const nl_option program_reading_options[] = {
     {.name = "base",
      .value = "TIME",
      .set = reading_set_base,
-     .help =
-         "Origin of times without a date: the day (YYYY-MM-DD) of strace -tt, or the time at which perf's clock was 0"},
+     .help = "Origin of times that have no date: the day (YYYY-MM-DD) for strace -tt, or the time at which perf's "
+             "clock was 0"},
     {.name = "fraction",
      .type = NL_OPTION_CHOICE,
      .choices = "decimal|microseconds",
      .initial = "decimal",
      NL_OPTION_MEMBER(program_reading, fraction),
-     .help = "Interpretation of a time's fraction with fewer than six digits: decimal reads .2102 as 0.2102 s; "
-             "microseconds reads it as 2102 microseconds, as old GridFTP servers write it"},
+     .help =
+         "Rule for reading fractional seconds of fewer than six digits: decimal reads .2102 as 0.2102 s; microseconds "
+         "reads it as 2102 microseconds, the form that old GridFTP servers write"},
     {.name = "reject",
      .value = "FILE",
      NL_OPTION_MEMBER(program_reading, reject_path),
@@ -310,9 +311,9 @@ int program_reading_finish(program_reading *reading)
         program_error("%" PRIu64 " more malformed line%s", reading->malformed - SHOWN,
                       nl_plural(reading->malformed - SHOWN));
     if (reading->gaps > SHOWN)
-        program_error("%" PRIu64 " record%s missing in all", reading->lost, nl_plural(reading->lost));
+        program_error("%" PRIu64 " record%s missing in total", reading->lost, nl_plural(reading->lost));
     if (reading->repeated > 0)
-        program_error("%" PRIu64 " record%s of an archive stored twice, but read once", reading->repeated,
+        program_error("%" PRIu64 " record%s of an archive stored twice, but read only once", reading->repeated,
                       nl_plural(reading->repeated));
     if (reading->unterminated > 0 && !reading->failed) /* otherwise it is where reading failed */
         report_unterminated(reading);

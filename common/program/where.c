@@ -65,8 +65,8 @@ const nl_option program_where_options[] = {
      .type = NL_OPTION_TIME,
      .set = where_set_time,
      NL_OPTION_MEMBER(program_where, since_ns),
-     .help = "Use only records from TIME on: 2026-01-31T12:00:00.5, 20260131120000.5, seconds since 1970, or -10m for "
-             "ten minutes ago"},
+     .help = "Use only records at or after TIME: 2026-01-31T12:00:00.5, 20260131120000.5, seconds since 1970, or -10m "
+             "for ten minutes ago"},
     {.name = "until",
      .type = NL_OPTION_TIME,
      .set = where_set_time,

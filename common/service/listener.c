@@ -252,7 +252,7 @@ const nl_option listening_tls_rows[] = {
      .value = "FILE",
      .is_path = true,
      .places = NL_OPTION_IN_URL,
-     .initial = "(in the file of cert=)",
+     .initial = "(read from the cert= file)",
      NL_OPTION_MEMBER(listening_options, tls.key),
      .help = "Private key of the certificate"},
     {.name = "ca",
@@ -272,7 +272,8 @@ const nl_option listening_tls_rows[] = {
      .value = "NAME,...",
      .places = NL_OPTION_IN_URL,
      NL_OPTION_MEMBER(listening_options, tls.peers),
-     .help = "With ca=: accept only clients whose certificate has one of these names, addresses or *.DOMAIN"},
+     .help =
+         "With ca=: accept only clients whose certificate has one of these names or addresses, or matches *.DOMAIN"},
     {0},
 };
 
@@ -290,7 +291,7 @@ const nl_option listening_names_rows[] = {
      .value = "NAME,...",
      .places = NL_OPTION_IN_URL,
      NL_OPTION_MEMBER(listening_options, names),
-     .help = "Additional names of this host that requests may use, besides its name and addresses"},
+     .help = "Further names that requests may use for this host, besides its name and addresses"},
     {0},
 };
 

@@ -70,7 +70,7 @@ bool network_list_set(void *settings, const nl_option *row, const char *value)
         size = strcspn(value, ",");
         snprintf(text, sizeof text, "%.*s", (int)size, value);
         if (size >= sizeof text || !network_parse(text, &net))
-            return nl_error_false(NL_ERROR_INVALID, "\"%.79s\" is not a network; write ADDRESS or ADDRESS/BITS", text);
+            return nl_error_false(NL_ERROR_INVALID, "\"%.79s\" is not a network; use ADDRESS or ADDRESS/BITS", text);
         list->items = nl_memory_check(realloc(list->items, (list->count + 1) * sizeof *list->items));
         list->items[list->count++] = net;
     }

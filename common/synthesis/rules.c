@@ -42,7 +42,7 @@ static bool is_name(const char *name)
 static bool read_field_name(reading *r, const char *name, unsigned *number)
 {
     if (name == NULL || !is_name(name))
-        return WRONG(r, "expected the name of a field instead of \"%s\"", name != NULL ? name : "");
+        return WRONG(r, "expected a field name instead of \"%s\"", name != NULL ? name : "");
     *number = name_number(r->s, name);
     return true;
 }
@@ -50,7 +50,7 @@ static bool read_field_name(reading *r, const char *name, unsigned *number)
 static bool read_duration(const reading *r, const char *text, int64_t *duration_ns)
 {
     return (nl_duration_parse(text, duration_ns) && *duration_ns > 0) ||
-           WRONG(r, "\"%s\" is not a duration; write for example 500ms or 2s", text);
+           WRONG(r, "\"%s\" is not a duration; use, for example, 500ms or 2s", text);
 }
 
 /* ---- fields of derived records ---- */
@@ -137,7 +137,7 @@ static bool read_keys(reading *r, clause *c, char *fields)
 {
     bool ok = fields != NULL;
     if (!ok)
-        return WRONG(r, "key: expected names of fields, separated by commas");
+        return WRONG(r, "key: expected field names, separated by commas");
     for (char *save = NULL, *one = strtok_r(fields, ",", &save); ok && one != NULL; one = strtok_r(NULL, ",", &save)) {
         if (c->key_count == KEYS_MAX)
             return WRONG(r, "key: more than %d fields", KEYS_MAX);
@@ -301,7 +301,7 @@ static bool read_option(reading *r, rule *into, const nl_setting *setting)
         return read_field_name(r, value, &into->value_field);
     if (strcmp(key, "every") == 0 && is_sum)
         return read_duration(r, value, &into->every_ns);
-    return WRONG(r, "unknown setting \"%s\" of this kind of rule", key);
+    return WRONG(r, "this kind of rule has no setting \"%s\"", key);
 }
 
 /* The kinds of rules, by rule_kind. */
@@ -365,7 +365,7 @@ static bool check_rule(reading *r, rule *rule)
             return WRONG(r, "the key has %u fields, but %u in line %u", c->key_count, rule->clauses[0].key_count,
                          rule->clauses[0].line);
         if (rule->kind == RULE_STATES && c->key_count == 0)
-            return WRONG(r, "missing key FIELD, which tells whose state it is");
+            return WRONG(r, "missing key FIELD, which identifies the owner of the state");
         if (!check_carriers(r, c))
             return false;
     }
@@ -423,7 +423,7 @@ static bool read_programs(reading *r, const nl_section *section)
         while (place < LEARN_MAX && r->s->learn_tid[place] != NO_FIELD)
             place++;
         if (strcmp(setting->key, "learn") != 0 || place == LEARN_MAX)
-            return WRONG(r, "expected at most four lines learn = TID.FIELD NAME.FIELD");
+            return WRONG(r, "expected at most four \"learn = TID.FIELD NAME.FIELD\" lines");
         char *tid = nl_word_next(&at, ""), *name = nl_word_next(&at, "");
         bool ok =
             read_field_name(r, tid, &r->s->learn_tid[place]) && read_field_name(r, name, &r->s->learn_name[place]);

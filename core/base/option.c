@@ -206,7 +206,7 @@ static bool option_set_number(const nl_option *row, void *settings, const char *
         const char *example = kinds[row->type].example, *choices = row->choices;
         return nl_error_false(NL_ERROR_INVALID, "\"%.100s\" is not %s%s%s%s%s", value, choices != NULL ? choices : "",
                               choices != NULL ? " or " : "", kinds[row->type].what,
-                              example != NULL ? "; write for example " : "", example != NULL ? example : "");
+                              example != NULL ? "; use, for example, " : "", example != NULL ? example : "");
     }
     if (number < row->minimum || number > option_maximum(row))
         return option_reject_range(row, value);
@@ -270,10 +270,9 @@ bool nl_option_set(const nl_option *row, void *settings, const char *value)
         return option_set_flag(row, settings, value);
     case NL_OPTION_TIME:
         return nl_time_parse_relative(value, option_member(row, settings)) ||
-               nl_error_false(NL_ERROR_INVALID,
-                              "\"%s\" is not a time; write for example 2026-01-31T12:00:00.5, seconds since 1970, "
-                              "or -10m",
-                              value);
+               nl_error_false(
+                   NL_ERROR_INVALID,
+                   "\"%s\" is not a time; use, for example, 2026-01-31T12:00:00.5, seconds since 1970, or -10m", value);
     case NL_OPTION_CHOICE:
         return option_set_choice(row, settings, value);
     case NL_OPTION_LEVEL:

@@ -208,7 +208,7 @@ static nl_status parse_date(const char *text, size_t size, nl_fraction fraction,
         const char *digits = text + DATE_DIGITS + 1;
         size_t count = nl_digits(digits, size - DATE_DIGITS - 1);
         if (count != size - DATE_DIGITS - 1)
-            return time_invalid_form("something other than digits in the fraction");
+            return time_invalid_form("the fraction contains a character that is not a digit");
         t.fraction_ns = fraction_ns(digits, count, fraction);
     }
     return civil_to_ns(&t, time_ns);

@@ -210,7 +210,7 @@ const nl_option nl_dialer_rows[] = {
      .is_path = true,
      .commands = SECURE,
      .places = NL_OPTION_IN_URL,
-     .initial = "(in the file of cert=)",
+     .initial = "(read from the cert= file)",
      NL_OPTION_MEMBER(nl_dialer_options, key),
      .help = "Private key of the client certificate"},
     {.name = "name",

@@ -27,9 +27,9 @@ const nl_option nl_log_rows[] = {
      .places = NL_OPTION_IN_URL,
      .initial = "(newest for collectors, otherwise block)",
      NL_OPTION_MEMBER(nl_log_options, policy_choice),
-     .help = "Action when a thread's ring is full: block: the event waits; newest: the new event is dropped; oldest: "
-             "the event replaces the oldest events in the ring; LEVEL: less urgent events are dropped once the ring is "
-             "half full, and other events wait. NetLogger.Lost counts dropped events"},
+     .help = "Action when a thread's ring is full. With block, the event waits; with newest, the new event is dropped; "
+             "with oldest, the event replaces the oldest events in the ring. With LEVEL, less urgent events are "
+             "dropped once the ring is half full, and other events wait. NetLogger.Lost counts dropped events"},
     {.name = "block",
      .type = NL_OPTION_DURATION,
      .places = NL_OPTION_IN_URL,
@@ -71,8 +71,9 @@ const nl_option nl_log_rows[] = {
      .places = NL_OPTION_IN_URL,
      .initial = "stop",
      NL_OPTION_MEMBER(nl_log_options, spool_oldest),
-     .help = "Action when the spool is full: stop: the spool accepts no more records, the rings fill, and policy= "
-             "applies; oldest: the oldest records are dropped, and NetLogger.Lost reports their COUNT and the REASON"},
+     .help =
+         "Action when the spool is full. With stop, the spool accepts no more records, the rings fill, and policy= "
+         "applies; with oldest, the oldest records are dropped, and NetLogger.Lost reports their COUNT and the REASON"},
     {.name = "fsync",
      .type = NL_OPTION_DURATION,
      .choices = "never|flush",
@@ -82,9 +83,9 @@ const nl_option nl_log_rows[] = {
      .initial = "1s",
      .minimum = 1000000,
      NL_OPTION_MEMBER(nl_log_options, spool_sync_ns),
-     .help = "When to sync records in the spool to disk: never; flush: before nl_flush and nl_close return; DURATION: "
-             "as flush, and at most DURATION after they were written. After a failed fsync, these calls fail until the "
-             "spool is delivered"},
+     .help = "When to sync records in the spool to disk. With flush, the library syncs them before nl_flush and "
+             "nl_close return; with DURATION, also at most DURATION after they were written. After a failed fsync, "
+             "nl_flush and nl_close fail until the spool is delivered"},
     {.name = "backup",
      .value = "URL",
      .places = NL_OPTION_IN_URL,
@@ -122,8 +123,8 @@ const nl_option nl_log_rows[] = {
      .places = NL_OPTION_IN_URL,
      .initial = "no",
      NL_OPTION_MEMBER(nl_log_options, quiet),
-     .help = "Print no line on standard error when the destination cannot be opened or reached, or when events cannot "
-             "be delivered (see nl_set_message_handler)"},
+     .help = "Do not print a line on standard error when the destination cannot be opened or reached, or when events "
+             "cannot be delivered (see nl_set_message_handler)"},
     {0},
 };
 
@@ -180,7 +181,7 @@ const nl_option nl_environment_rows[] = {
      .initial = "yes",
      .environment = "NETLOGGER_ON",
      NL_OPTION_MEMBER(nl_environment, on),
-     .help = "Log events: with no, 0, off or false, programs open no logs and write nothing"},
+     .help = "Whether to log. With no, 0, off or false, programs open no logs and write nothing"},
     {.name = "quiet_logs",
      .type = NL_OPTION_CHOICE,
      .choices = SWITCH,
@@ -188,7 +189,7 @@ const nl_option nl_environment_rows[] = {
      .initial = "no",
      .environment = "NETLOGGER_QUIET",
      NL_OPTION_MEMBER(nl_environment, quiet),
-     .help = "As quiet=yes in the URL of every log"},
+     .help = "Same as quiet=yes in the URL of every log"},
     {.name = "level",
      .type = NL_OPTION_LEVEL,
      .initial = "Debug",

@@ -52,7 +52,7 @@ const nl_option nl_subscription_rows[] = {
      .value = "EXPRESSION",
      .places = NL_OPTION_IN_URL,
      NL_OPTION_MEMBER(nl_subscription_options, where),
-     .help = "Send only records that match EXPRESSION. Write & in it as %26, or as the word and"},
+     .help = "Send only records that match EXPRESSION. Write & in EXPRESSION as %26, or use the operator \"and\""},
     {.name = "since",
      .type = NL_OPTION_TIME,
      .places = NL_OPTION_IN_URL,

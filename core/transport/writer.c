@@ -62,7 +62,7 @@ const nl_option nl_writer_rows[] = {
      .set = set_zstd,
      .get = get_zstd,
      NL_OPTION_MEMBER(nl_writer_options, zstd_level),
-     .help = "Compression level of nlb blocks; 0: no compression. Text is never compressed"},
+     .help = "Compression level of nlb blocks; 0 disables compression. Text is never compressed"},
     {.name = "append",
      .type = NL_OPTION_CHOICE,
      .choices = "yes|no",
@@ -79,8 +79,8 @@ const nl_option nl_writer_rows[] = {
      .places = NL_OPTION_IN_URL,
      .initial = "10s",
      NL_OPTION_MEMBER(nl_writer_options, timeout_ms),
-     .help = "Collectors: maximum time of a write, including connecting and acknowledgement, but not the look-up of a "
-             "host name. Pipes: maximum time that opening and writing wait for a reader"},
+     .help = "For collectors, the maximum time of a write, including connecting and acknowledgement, but not the host "
+             "name lookup. For pipes, the maximum time that opening and writing wait for a reader"},
     {0},
 };
 

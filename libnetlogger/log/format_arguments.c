@@ -246,7 +246,8 @@ static nl_status read_format(nl_plan *plan, const char *format)
     while (*at != '\0') {
         const char *equals = name_end(at);
         if (equals == NULL)
-            return nl_error_set(NL_ERROR_INVALID, "the format \"%.100s\" is not a row of NAME=value", format);
+            return nl_error_set(NL_ERROR_INVALID, "the format \"%.100s\" is not a sequence of NAME=value pairs",
+                                format);
         if (format_arguments_add_field(plan, &at, equals) != NL_OK)
             return NL_FAILED;
         at = skip_blanks(at);

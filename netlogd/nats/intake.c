@@ -427,7 +427,7 @@ static nl_status find_others(nats_intake *in)
     pthread_mutex_unlock(&in->mutex);
     return in->alone ? NL_OK
                      : nl_error_set(NL_ERROR_UNREACHABLE,
-                                    "%s: another netlogd reads the same share of %s; use share=K/N for each",
+                                    "%s: another netlogd reads the same share of %s; give each its own share=K/N",
                                     in->place->name, in->place->durable);
 }
 

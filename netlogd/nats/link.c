@@ -187,7 +187,7 @@ static nl_status count_shards(nats_link *link, const char *stream, unsigned *sha
     *wrong = text == NULL || sscanf(text, "netlogger shard %u of %u", &first, shards) != 2 || first != 1 ||
              *shards < 1 || *shards > NATS_SHARDS_MAX;
     jsStreamInfo_Destroy(info);
-    return *wrong ? nl_error_set(NL_ERROR_UNREACHABLE, "%s: stream %s exists, but not for netlogd; use another stream",
+    return *wrong ? nl_error_set(NL_ERROR_UNREACHABLE, "%s: stream %s was not created by netlogd; use another stream",
                                  link->place->name, stream)
                   : NL_OK;
 }
@@ -227,7 +227,7 @@ static nl_status make_stream(nats_link *link, unsigned shard, bool *wrong)
         jsStreamInfo_Destroy(info);
         *wrong = !ours;
         return ours ? NL_OK
-                    : nl_error_set(NL_ERROR_UNREACHABLE, "%s: stream %s has other subjects than %s", place->name, name,
+                    : nl_error_set(NL_ERROR_UNREACHABLE, "%s: stream %s has subjects other than %s", place->name, name,
                                    subject);
     }
     jsStreamConfig config;

@@ -121,7 +121,7 @@ const nl_option nats_rows[] = {
     {.name = "tls",
      .type = NL_OPTION_FLAG,
      .places = NL_OPTION_IN_URL,
-     .initial = "(yes with ca=, cert=, key= or name=, otherwise no)",
+     .initial = "(yes if ca=, cert=, key= or name= is set, otherwise no)",
      NL_OPTION_MEMBER(nats_place, tls),
      .help = "Connect with TLS"},
     {.name = "ca",
@@ -182,21 +182,21 @@ const nl_option nats_rows[] = {
      .places = NL_OPTION_IN_URL,
      .initial = "7d",
      NL_OPTION_MEMBER(nats_place, max_age_ns),
-     .help = "New streams: maximum age of records; the servers remove older records; 0: no limit"},
+     .help = "New streams: maximum age of records; the servers remove older records; 0 sets no limit"},
     {.name = "max_bytes",
      .type = NL_OPTION_SIZE,
      .places = NL_OPTION_IN_URL,
      .initial = "0",
      NL_OPTION_MEMBER(nats_place, max_bytes),
-     .help = "New streams: maximum size of a shard; 0: only the servers' own limit"},
+     .help = "New streams: maximum size of a shard; with 0, only the servers' own limit applies"},
     {.name = "discard",
      .type = NL_OPTION_CHOICE,
      .choices = "new|old",
      .places = NL_OPTION_IN_URL,
      .initial = "new",
      NL_OPTION_MEMBER(nats_place, discard_old),
-     .help = "New streams: action when a shard is full: new: publishers wait; old: the servers remove the oldest "
-             "records, read or not"},
+     .help = "New streams: action when a shard is full. With new, publishers wait; with old, the servers remove the "
+             "oldest records, even unread ones"},
     {.name = "window",
      .type = NL_OPTION_DURATION,
      .places = NL_OPTION_IN_URL,
@@ -213,8 +213,9 @@ const nl_option nats_output_rows[] = {
      .places = NL_OPTION_IN_URL,
      .initial = "program",
      NL_OPTION_MEMBER(nats_place, by_shard),
-     .help = "Distribution of records: program: one message per block and one subject per program; shard: many blocks "
-             "per message, under the subject PREFIX._._.SHARD, which needs fewer messages"},
+     .help = "Distribution of records among messages. With program, each message has one block, and each program has "
+             "its own subject; with shard, a message has many blocks, under the subject PREFIX._._.SHARD, so there are "
+             "fewer messages"},
     {0},
 };
 
@@ -226,7 +227,7 @@ const nl_option nats_listener_rows[] = {
      .initial = "netlogd",
      .set = set_name,
      NL_OPTION_MEMBER(nats_place, durable),
-     .help = "Name of the consumers"},
+     .help = "Name of the JetStream consumers"},
     {.name = "share",
      .value = "K/N",
      .places = NL_OPTION_IN_URL,

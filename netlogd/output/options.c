@@ -71,8 +71,8 @@ const nl_option output_rows[] = {
      .places = NL_OPTION_IN_URL,
      .set = set_filter,
      .get = get_filter,
-     .help = "Use only records that match EXPRESSION. Write & in it as %26, or as the word and; in a configuration "
-             "file, write # as %23"},
+     .help = "Use only records that match EXPRESSION. Write & in EXPRESSION as %26, or use the operator \"and\". In a "
+             "configuration file, write # as %23"},
     {.name = "format",
      .type = NL_OPTION_CHOICE,
      .list_choices = nl_format_choices,
@@ -87,8 +87,8 @@ const nl_option output_rows[] = {
      .places = NL_OPTION_IN_URL,
      .initial = "(1 for nlb files, otherwise 0)",
      NL_OPTION_MEMBER(output_options, zstd_level),
-     .help = "Compression level; 0: no compression. Each flush of text is a separate zstd frame, so a truncated file "
-             "loses only its last frame"},
+     .help = "Compression level; 0 disables compression. Each flush of text is a separate zstd frame, so a truncated "
+             "file loses only its last frame"},
     {.name = "fsync",
      .type = NL_OPTION_DURATION,
      .choices = "never|flush",
@@ -97,8 +97,8 @@ const nl_option output_rows[] = {
      .places = NL_OPTION_IN_URL,
      .initial = "never",
      NL_OPTION_MEMBER(output_options, sync_ns),
-     .help = "When to sync records to disk: never; flush: at each flush; DURATION: at most DURATION after the flush. "
-             "Unless fsync is never, netlogd acknowledges clients' blocks only after the sync"},
+     .help = "When to sync records to disk. With flush, netlogd syncs at each flush; with DURATION, at most DURATION "
+             "after the flush. Except with never, netlogd acknowledges clients' blocks only after the sync"},
     {0},
 };
 
@@ -107,7 +107,7 @@ const nl_option output_file_rows[] = {
      .type = NL_OPTION_SIZE,
      .minimum = 4 << 10,
      .places = NL_OPTION_IN_URL,
-     .initial = "(256m for numbered files without rotate_time=)",
+     .initial = "(256m for numbered files if rotate_time= is not set)",
      NL_OPTION_MEMBER(output_options, rotate_size),
      .help = "Numbered files: begin a new file when the current file reaches this size"},
     {.name = "rotate_time",

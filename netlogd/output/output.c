@@ -351,7 +351,7 @@ static void sync_file(output *out)
 {
     if (output_file_sync(&out->file) != NL_OK)
         program_fail(PROGRAM_PROBLEM,
-                     "%s; the records written last were not acknowledged, and are cut off at the next start",
+                     "%s; the records written last were not acknowledged, and are removed at the next start",
                      nl_error_message());
 }
 

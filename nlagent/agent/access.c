@@ -82,7 +82,7 @@ static bool read_entry(access_list *a, char *line)
     if (subject == NULL || name == NULL)
         return nl_error_false(NL_ERROR_INVALID, "%s: missing value", kind);
     if (e.kind == NETWORK && !network_parse(subject, &e.net))
-        return nl_error_false(NL_ERROR_INVALID, "\"%s\" is not a network; write ADDRESS or ADDRESS/BITS", subject);
+        return nl_error_false(NL_ERROR_INVALID, "\"%s\" is not a network; use ADDRESS or ADDRESS/BITS", subject);
     if (e.kind == TOKEN && strlen(subject) < TOKEN_MIN)
         return nl_error_false(NL_ERROR_INVALID, "the token is too short; use at least %d bytes", TOKEN_MIN);
     const char *word = next_word(&line);

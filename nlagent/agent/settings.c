@@ -140,7 +140,7 @@ const nl_option agent_settings_rows[] = {
      .value = "FILE",
      .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
      NL_OPTION_MEMBER(agent_settings, access),
-     .help = "Read from FILE which tokens, certificates and networks have which rights",
+     .help = "Read the rights of tokens, certificates and networks from FILE",
      .initial = "(all rights for this host, reading for other hosts that may connect)"},
     {.name = "sensor",
      .value = "NAME=COMMAND",
@@ -196,7 +196,7 @@ const nl_option agent_settings_rows[] = {
      .value = "DN",
      .places = NL_OPTION_IN_DAEMON,
      NL_OPTION_MEMBER(agent_settings, ldap_bind),
-     .help = "LDAP name for binding"},
+     .help = "LDAP name to bind as"},
     {.name = "ldap-password",
      .type = NL_OPTION_COPY,
      .value = "FILE",
@@ -238,16 +238,17 @@ const nl_option agent_settings_rows[] = {
      .initial = "yes",
      .choices = "no|yes",
      NL_OPTION_MEMBER(agent_settings, confine),
-     .help = "Drop the system calls, file access and network ports that this configuration does not need, by seccomp "
-             "and Landlock; sensors keep most of them, and gain no privileges from set-user-ID programs"},
+     .help =
+         "Use seccomp and Landlock to give up the system calls, file access and network ports that this configuration "
+         "does not need; sensors keep most of them, and gain no privileges from set-user-ID programs"},
     LIMIT_ROW("max-sensors", "100", limits.sensors, "Maximum number of running sensors"),
     LIMIT_ROW("max-subscriptions", "1000", limits.subscriptions, "Maximum number of subscriptions"),
     LIMIT_ROW("max-per-consumer", "100", limits.per_consumer, "Maximum number of subscriptions per client"),
     LIMIT_ROW("max-connections", "2000", limits.connections,
-              "Maximum number of clients; a new client then replaces the longest silent client of the address with the "
-              "most clients"),
+              "Maximum number of clients. Beyond it, a new client replaces the longest-silent client of the address "
+              "with the most clients"),
     LIMIT_ROW("max-per-address", "1000", limits.per_address,
-              "Maximum number of clients from one address, or IPv6 network of 64 bits"),
+              "Maximum number of clients from one address or 64-bit IPv6 network"),
     LIMIT_ROW("queue", "2000", limits.queue,
               "Maximum number of unread records per client; a slower client misses records"),
     {.name = "min-interval",

@@ -260,7 +260,7 @@ static const sensor_field fields[] = {
 };
 
 const sensor_kind collectd_sensor = {.name = "collectd",
-                                     .what = "values of collectd, from its plugin unixsock",
+                                     .what = "collectd values, from its unixsock plugin",
                                      .arguments = " socket match ",
                                      .arguments_help = "socket=PATH (default " DEFAULT_SOCKET
                                                        "); match=GLOB: PLUGIN-INSTANCE/TYPE-INSTANCE, such as "

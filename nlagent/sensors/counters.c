@@ -123,13 +123,13 @@ static const sensor_field memory_fields[] = {
     {"MemoryFree", "MEM.FREE", "bytes", "unused"},
     {"MemoryFree", "MEM.AVAILABLE", "bytes", "available without swapping"},
     {"MemoryFree", "MEM.BUFFERS", "bytes", "buffers of block devices"},
-    {"MemoryFree", "MEM.CACHED", "bytes", "cached content of files"},
+    {"MemoryFree", "MEM.CACHED", "bytes", "cached file content"},
     {"MemoryFree", "MEM.DIRTY", "bytes", "to be written to disk"},
     {"MemoryFree", "MEM.WRITEBACK", "bytes", "being written to disk"},
     {"MemoryFree", "MEM.ANONYMOUS", "bytes", "of processes, without a file"},
     {"MemoryFree", "MEM.MAPPED", "bytes", "files mapped by processes"},
     {"MemoryFree", "MEM.SHARED", "bytes", "shared memory and tmpfs"},
-    {"MemoryFree", "MEM.SLAB", "bytes", "objects of the kernel"},
+    {"MemoryFree", "MEM.SLAB", "bytes", "kernel objects"},
     {0},
 };
 

@@ -62,7 +62,7 @@ static bool cpu_measure(measurement *m)
     for (const char *line = s->text.data; line != NULL && strncmp(line, "cpu", 3) == 0; line = proc_next_line(line))
         any = measure_line(m, line) || any;
     if (!any)
-        nl_error_set(NL_ERROR_SYSTEM, "/proc/stat: no line \"cpu\"");
+        nl_error_set(NL_ERROR_SYSTEM, "/proc/stat: no \"cpu\" line");
     return any;
 }
 

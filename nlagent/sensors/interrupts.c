@@ -75,7 +75,7 @@ static bool interrupts_measure(measurement *m)
         return false;
     const char *soft = strstr(s->text.data, "\nsoftirq ");
     if (!proc_find(s->text.data, "intr ", &now[ALL]) || !proc_find(s->text.data, "ctxt ", &now[SWITCHES]))
-        return nl_error_false(NL_ERROR_SYSTEM, "/proc/stat: no line \"intr\" or \"ctxt\"");
+        return nl_error_false(NL_ERROR_SYSTEM, "/proc/stat: no \"intr\" or \"ctxt\" line");
     if (soft != NULL) {
         soft += strlen("\nsoftirq ");
         proc_numbers(&soft, &now[SOFT_ALL], SOFT_KINDS + 1);

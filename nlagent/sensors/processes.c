@@ -47,7 +47,7 @@ static bool log_summary(measurement *m)
         return false;
     if (!proc_find(s->text.data, "processes ", &all) || !proc_find(s->text.data, "procs_running ", &running) ||
         !proc_find(s->text.data, "procs_blocked ", &blocked))
-        return nl_error_false(NL_ERROR_SYSTEM, "/proc/stat: no counts of processes");
+        return nl_error_false(NL_ERROR_SYSTEM, "/proc/stat: no process counts");
     uint64_t forks = proc_rise(s->forks, all);
     s->forks = all;
     if (proc_read("/proc/loadavg", &s->text) && strchr(s->text.data, '/') != NULL)

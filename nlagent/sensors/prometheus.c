@@ -126,7 +126,7 @@ static const sensor_field fields[] = {
 
 const sensor_kind prometheus_sensor = {
     .name = "prometheus",
-    .what = "samples of an exporter for Prometheus",
+    .what = "samples of a Prometheus exporter",
     .arguments = " url match ",
     .arguments_help = "url=http://HOST:PORT/metrics (required); match=GLOB: only metrics with these names",
     .fields = fields,

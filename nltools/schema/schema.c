@@ -164,14 +164,14 @@ static void read_enum(reading *r, schema_field *f, const char *text)
         g_strstrip(*v);
         ok = **v != '\0';
         if (!ok)
-            schema_mistake_add(r->mistakes, r->line, "%s: an enum has an empty value; write enum(a|b|c)", f->name);
+            schema_mistake_add(r->mistakes, r->line, "%s: an enum has an empty value; use enum(a|b|c)", f->name);
         else if (g_ptr_array_find_with_equal_func(f->values, *v, g_str_equal, NULL))
             schema_mistake_add(r->mistakes, r->line, "%s: the value %s is repeated", f->name, *v);
         else
             g_ptr_array_add(f->values, g_strdup(*v));
     }
     if (*values == NULL)
-        schema_mistake_add(r->mistakes, r->line, "%s: an enum has no values; write enum(a|b|c)", f->name);
+        schema_mistake_add(r->mistakes, r->line, "%s: an enum has no values; use enum(a|b|c)", f->name);
     g_strfreev(values);
 }
 
@@ -366,7 +366,7 @@ static void read_section(reading *r, char *text)
     r->in_section = false;
     r->skipping = true;
     if (end == NULL || end[1] != '\0') {
-        schema_mistake_add(r->mistakes, r->line, "invalid section; write [NAME] alone on the line");
+        schema_mistake_add(r->mistakes, r->line, "invalid section; put [NAME] on its own line");
         return;
     }
     *end = '\0';
@@ -385,7 +385,7 @@ static void read_section(reading *r, char *text)
 static void read_line(reading *r, char *text, size_t size)
 {
     if (!g_utf8_validate(text, (gssize)size, NULL)) {
-        schema_mistake_add(r->mistakes, r->line, "not UTF-8, or with a NUL");
+        schema_mistake_add(r->mistakes, r->line, "not UTF-8, or contains a NUL");
         return;
     }
     g_strstrip(text);

@@ -298,7 +298,7 @@ sensor_pane *sensor_pane_new(const char *directory, sensor_pane_callbacks callba
     g_object_set(p->widget, "margin", 8, NULL);
     gtk_widget_set_size_request(p->widget, 280, -1);
     p->directory = add_entry(p, "D_irectory", "http://host:14831",
-                             "The directory of agents: an nlagentd --directory, or ldap://host");
+                             "The directory of agents: an nlagentd that runs with --serve-directory, or ldap://host");
     p->which = add_entry(p, "_Which", "all; or sensor=tcp & host=dpss*", "The hosts and sensors to list");
     GtkWidget *button = gtk_button_new_with_mnemonic("_Search");
     g_signal_connect(button, "clicked", G_CALLBACK(on_look_up), p);

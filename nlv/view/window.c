@@ -849,7 +849,7 @@ static void on_command(void *user, command which)
         break;
     case COMMAND_LAST_TIME:
         if (!session_keeper_restore(w->keeper))
-            window_say(w, "There is no saved session of these logs");
+            window_say(w, "There is no saved session for these logs");
         break;
     case COMMAND_QUIT:
         gtk_widget_destroy(w->top);

@@ -248,7 +248,7 @@ class Netlogctl(support.Case):
         self.assertIn('nonsense: unknown command', self.ctl("nonsense", status=2))
         self.ctl(status=2)
         self.assertIn("tell: missing COMMAND", self.ctl("tell", status=2))
-        self.assertIn("--where: the command status does not have this option", self.ctl("status", "--where", "A", status=2))
+        self.assertIn("--where: the status command does not have this option", self.ctl("status", "--where", "A", status=2))
         self.assertIn("WHERE: ", self.ctl("tail", "--where", "A >", status=1))
         with socket.socket(socket.AF_UNIX) as s:
             s.connect(str(self.control))

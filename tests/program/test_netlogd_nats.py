@@ -457,7 +457,7 @@ class Nats(Case):
         self.api(self.ports[0], "STREAM.CREATE.S", b'{"name":"S","subjects":["else.>"],"retention":"limits","storage":"file",'
                  b'"num_replicas":1,"max_consumers":-1,"max_msgs":-1,"max_bytes":-1,"discard":"old"}')
         self.launch_reader("b")
-        support.wait_until(lambda: "exists, but not for netlogd" in self.heard("b"), what="it is told")
+        support.wait_until(lambda: "was not created by netlogd" in self.heard("b"), what="it is told")
 
 
 if __name__ == "__main__":

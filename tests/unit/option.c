@@ -219,9 +219,9 @@ static void test_problems(void **state)
         {"count", "-3", "\"-3\" is not a whole number"},
         {"count", "99999999999999999999", "\"99999999999999999999\" is not a whole number"},
         {"size", "1", "1 is out of range; use at least 1k"},
-        {"size", "64x", "\"64x\" is not a size; write for example 64k, 256m or 1g"},
+        {"size", "64x", "\"64x\" is not a size; use, for example, 64k, 256m or 1g"},
         {"duration", "61m", "61m is out of range; use 0 to 1h"},
-        {"duration", "long", "\"long\" is not a duration; write for example 10s, 500ms, 5m or 2h"},
+        {"duration", "long", "\"long\" is not a duration; use, for example, 10s, 500ms, 5m or 2h"},
         {"seconds", "99999d", "99999d is out of range; use at most 2147483647s"},
         {"flag", "maybe", "\"maybe\" is neither yes nor no"},
         {"colour", "pink", "\"pink\" is not one of red|green|blue"},
@@ -286,7 +286,7 @@ static void test_special_rows(void **state)
     assert_string_equal(get(&s, "sync"), "1ms");
     assert_string_equal(set(&s, "sync", "0"), "0 is out of range; use at least 1ms");
     assert_string_equal(set(&s, "sync", "often"),
-                        "\"often\" is not never|flush or a duration; write for example 10s, 500ms, 5m or 2h");
+                        "\"often\" is not never|flush or a duration; use, for example, 10s, 500ms, 5m or 2h");
     assert_null(get(&s, "fruit"));
     assert_string_equal(set(&s, "fruit", "fig"), "");
     assert_string_equal(get(&s, "fruit"), "fig");

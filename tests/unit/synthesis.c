@@ -410,9 +410,9 @@ static void test_wrong_files(void **state)
         const char *text, *message;
     } wrong[] = {{"[span]\nbegin = a\nend = b\n",
                   "test:1: [span NAME]: missing or invalid NAME, the name of the derived events"},
-                 {"[span S]\nbegin = a\nend = b\nwhat = 1\n", "test:4: unknown setting \"what\" of this kind of rule"},
+                 {"[span S]\nbegin = a\nend = b\nwhat = 1\n", "test:4: this kind of rule has no setting \"what\""},
                  {"[span S]\nbegin =\nend = b\n", "test:2: expected the name of an event"},
-                 {"[span S]\nbegin = a key\nend = b\n", "test:2: key: expected names of fields, separated by commas"},
+                 {"[span S]\nbegin = a key\nend = b\n", "test:2: key: expected field names, separated by commas"},
                  {"[span S]\nbegin = a from thread T\nend = b\n", "test:2: from and to are valid only in [follow]"},
                  {"[make M]\nof = a\nfield = A what(B)\n", "test:3: unknown source \"what(B)\"; expected program, "
                                                            "address, syscall, symbol, hexadecimal or device (FIELD), "
