@@ -227,7 +227,7 @@ const nl_option settings_rows[] = {
      .initial = "decimal",
      .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
      NL_OPTION_MEMBER(settings, fraction),
-     .help = "Reading of fractional seconds of fewer than six digits"},
+     .help = "Rule for reading fractional seconds of fewer than six digits"},
     {.name = "max-record-size",
      .type = NL_OPTION_SIZE,
      .initial = "1m",

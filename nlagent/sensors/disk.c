@@ -125,12 +125,7 @@ static const sensor_field fields[] = {
 
 const sensor_kind disk_sensor = {
     .name = "disk",
-<<<<<<< HEAD
     .what = "disk I/O: DiskIo for all disks together, DiskDevice for each disk with rates, latencies and queue length",
-=======
-    .what =
-        "disk I/O: DiskIo for all disks together, and DiskDevice for each disk, with rates, latencies and queue length",
->>>>>>> a72b27d7 (Messages, help and manual pages: sentences that read well the first time)
     .arguments = "",
     .is_default = true,
     .fields = fields,
