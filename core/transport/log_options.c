@@ -181,7 +181,7 @@ const nl_option nl_environment_rows[] = {
      .initial = "yes",
      .environment = "NETLOGGER_ON",
      NL_OPTION_MEMBER(nl_environment, on),
-     .help = "Whether to log. With no, 0, off or false, programs open no logs and write nothing"},
+     .help = "Enable logging. With no, 0, off or false, programs open no logs and write nothing"},
     {.name = "quiet_logs",
      .type = NL_OPTION_CHOICE,
      .choices = SWITCH,

@@ -347,7 +347,7 @@ class Sqlite(OnEach, Archive):
     def test_wrong_use(self):
         for arguments, words in [([], "missing command"), (["frob", "a"], "frob: unknown command; the commands are load, query"), (["load"], "load: missing ARCHIVE"),
                                  (["query", "a", "b"], "query: b: unexpected argument"), (["load", "--format", "ulm", "a"], "--format: the load command does not have this option"),
-                                 (["query", "--follow", "a"], "--follow: the query command does not have this option"), (["load", "--id", "a b", "a"], '--id: "a b" is not a list of field names'),
+                                 (["query", "--follow", "a"], "--follow: the query command does not have this option"), (["load", "--id", "a b", "a"], '--id: "a b" is not a comma-separated list of field names'),
                                  (["query", "--since", "5", "--until", "4", "a"], "the range is empty"),
                                  (["query", "--format", "x", "a"], "--format: x: unknown format")]:
             result = self.run_program(self.nlarchive, *arguments)

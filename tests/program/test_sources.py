@@ -226,7 +226,7 @@ class Sources(support.Case):
     def test_help_tells_of_sources(self):
         for command in self.readers():
             words = " ".join(self.run_program(command[0], *(["report"] if "report" in command else []), "--help").stdout.split())
-            self.assertIn("a directory, which is an archive of netlogd or a CTF trace; a running collector", words, command)
+            self.assertIn("a directory that contains an archive of netlogd or a CTF trace; a running collector", words, command)
 
     def serve(self, output):
         messages = self.scratch / "messages"
