@@ -125,6 +125,8 @@ noinst_LTLIBRARIES += %D%/libcommon.la
 	%D%/requests/event_names.h \
 	%D%/requests/precedence.c \
 	%D%/requests/precedence.h \
+	%D%/requests/restarts.c \
+	%D%/requests/restarts.h \
 	%D%/requests/request_graph.c \
 	%D%/requests/request_graph.h \
 	%D%/requests/infer.c \

@@ -6,6 +6,7 @@
 #include "base/hash_bytes.h"
 #include "requests/hash64.h"
 #include "requests/precedence.h"
+#include "requests/restarts.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,12 @@ enum {
 
 #define AHEAD_NS ((int64_t)ASSEMBLER_IDLE_S * NL_NS_PER_SECOND)
 
+/* The group that the record of an event names. */
+typedef struct group_mark {
+    uint32_t order; /* of the event */
+    uint32_t by;
+} group_mark;
+
 /* A request that is not over, in the order of the latest events. */
 typedef struct open_request open_request;
 struct open_request {
@@ -30,6 +37,7 @@ struct open_request {
     nl_buffer payloads;
     int64_t latest_ns; /* the latest time of an event */
     uint32_t by;       /* number of the group; 0: unknown */
+    GArray *marks;     /* group_mark, while learning; otherwise NULL */
     bool complete;
     bool explicit;      /* named by a trace ID */
     bool root_ended;    /* of a trace: its first event began a span without a parent, which has ended */
@@ -48,9 +56,11 @@ struct assembler {
     request_reader *reader;
     request_graph *graph;
     precedence *edges;
+    restarts *restarts;
     GHashTable *open;      /* by key */
     request_list lists[2]; /* of incomplete and of complete requests */
     GPtrArray *learning;   /* open_request: over, but not yet handed out; NULL after learning */
+    uint32_t round_count;  /* while learning: first events that occurred again */
     size_t memory;
     uint32_t usual_count; /* number of events of the latest request that ended, within limits */
     int64_t now_ns;       /* the time of the log, see advance */
@@ -72,6 +82,7 @@ assembler *assembler_new(const assembler_options *options)
     a->reader = request_reader_new(options->ids, options->fraction);
     a->graph = request_graph_new(request_reader_names(a->reader));
     a->edges = precedence_new();
+    a->restarts = restarts_new();
     a->open = g_hash_table_new(hash64, g_int64_equal);
     a->learning = g_ptr_array_new();
     a->now_ns = -REQUEST_TIME_MAX;
@@ -83,8 +94,9 @@ assembler *assembler_new(const assembler_options *options)
 
 static size_t memory_of(const open_request *r)
 {
+    size_t marks = r->marks != NULL ? r->marks->len : 0;
     return sizeof *r + r->capacity * sizeof *r->events + r->payloads.capacity + strlen(r->name) + 1 +
-           64; /* 64: of the table, about */
+           2 * marks * sizeof(group_mark) + 64; /* 64: of the table, about */
 }
 
 static void open_request_free(assembler *a, open_request *r)
@@ -92,6 +104,8 @@ static void open_request_free(assembler *a, open_request *r)
     a->memory -= memory_of(r);
     g_free(r->events);
     nl_buffer_free(&r->payloads);
+    if (r->marks != NULL)
+        g_array_free(r->marks, TRUE);
     g_free(r->name);
     g_free(r);
 }
@@ -114,6 +128,7 @@ void assembler_free(assembler *a)
     g_array_free(a->visits, TRUE);
     name_table_free(&a->groups);
     precedence_free(a->edges);
+    restarts_free(a->restarts);
     request_graph_free(a->graph);
     request_reader_free(a->reader);
     g_free(a);
@@ -149,20 +164,31 @@ static uint32_t *visits_of(const assembler *a, uint32_t host)
 /*
  * Counts the request for each of its hosts. Repetitions are harmless: events are few, or adjacent ones are of one host.
  */
-static void count_hosts(assembler *a, const open_request *r)
+static void count_hosts(assembler *a, const request_event *events, uint32_t count)
 {
-    for (uint32_t i = 0; a->by_host && i < r->count; i++)
-        if (i == 0 || r->events[i].host != r->events[i - 1].host)
-            ++*visits_of(a, r->events[i].host);
+    for (uint32_t i = 0; a->by_host && i < count; i++)
+        if (i == 0 || events[i].host != events[i - 1].host)
+            ++*visits_of(a, events[i].host);
 }
 
-static uint32_t rarest_host(const assembler *a, const open_request *r)
+static uint32_t rarest_host(const assembler *a, const request_event *events, uint32_t count)
 {
-    uint32_t rarest = r->events[0].host;
-    for (uint32_t i = 1; i < r->count; i++)
-        if (*visits_of(a, r->events[i].host) < *visits_of(a, rarest))
-            rarest = r->events[i].host;
+    uint32_t rarest = events[0].host;
+    for (uint32_t i = 1; i < count; i++)
+        if (*visits_of(a, events[i].host) < *visits_of(a, rarest))
+            rarest = events[i].host;
     return rarest;
+}
+
+/* Removes the first events, which were handed out. */
+static void drop_events(assembler *a, open_request *r, uint32_t count)
+{
+    a->memory -= memory_of(r);
+    r->count -= count;
+    memmove(r->events, r->events + count, r->count * sizeof *r->events);
+    if (r->count == 0)
+        r->payloads.size = 0;
+    a->memory += memory_of(r);
 }
 
 static void hand_out_events(assembler *a, const open_request *r, uint32_t from, uint32_t to, bool cut)
@@ -226,18 +252,13 @@ static void split_thread(assembler *a, open_request *r, int64_t before_ns)
         from = i + 1;
     }
     g_free(begins);
-    a->memory -= memory_of(r);
-    r->count -= from;
-    memmove(r->events, r->events + from, r->count * sizeof *r->events);
-    if (r->count == 0)
-        r->payloads.size = 0;
+    drop_events(a, r, from);
     r->split_at = MAX(THREAD_EVENTS_MIN, 2 * r->count);
-    a->memory += memory_of(r);
 }
 
 static void hand_out(assembler *a, open_request *r, bool cut)
 {
-    r->by = a->by_host ? rarest_host(a, r) : r->by;
+    r->by = a->by_host ? rarest_host(a, r->events, r->count) : r->by;
     if (r->is_thread)
         split_thread(a, r, INT64_MAX);
     if (r->count > 0)
@@ -245,33 +266,129 @@ static void hand_out(assembler *a, open_request *r, bool cut)
     open_request_free(a, r);
 }
 
-/* Ends the learning, and hands out the requests that were kept for it. */
+/* Counts a vote for the kind of event with which requests end. */
+static void vote(assembler *a, const request_event *last)
+{
+    uint64_t kind = request_event_kind(last);
+    if (a->votes == 0)
+        a->last_kind = kind;
+    a->votes += kind == a->last_kind ? 1 : -1;
+}
+
+/* ---- learning ---- */
+
+/* Returns the end of the round that begins at an event, see restarts.h. */
+static uint32_t round_end(const assembler *a, const open_request *r, uint32_t from)
+{
+    uint32_t i = from + 1;
+    while (i < r->count && (i < from + EVENTS_MIN ||
+                            !restarts_splits(a->restarts, &r->events[from], &r->events[i - 1], &r->events[i], false)))
+        i++;
+    return i;
+}
+
+static int by_order(const void *a, const void *b)
+{
+    const group_mark *x = a, *y = b;
+    return (x->order > y->order) - (x->order < y->order);
+}
+
+/* Returns the group of a round: the one that the first of its records names that names any. */
+static uint32_t group_of_round(const assembler *a, const open_request *r, uint32_t from, uint32_t to)
+{
+    if (a->by_host)
+        return rarest_host(a, r->events + from, to - from);
+    group_mark first = {UINT32_MAX, 0};
+    for (uint32_t i = from; i < to && r->marks != NULL; i++) {
+        group_mark key = {r->events[i].order, 0};
+        const group_mark *found = bsearch(&key, r->marks->data, r->marks->len, sizeof key, by_order);
+        if (found != NULL && found->order < first.order)
+            first = *found;
+    }
+    return first.by;
+}
+
+/* Learns causes from each round of a request. over: so is the last round. */
+static void learn_rounds(assembler *a, const open_request *r, bool over)
+{
+    for (uint32_t from = 0, to; from < r->count; from = to) {
+        to = round_end(a, r, from);
+        if (to == r->count && !over)
+            break;
+        precedence_learn(a->edges, r->events + from, to - from);
+        count_hosts(a, r->events + from, to - from);
+        vote(a, &r->events[to - 1]);
+    }
+}
+
+/* Hands out the rounds of a request. If it is not over, it keeps the last one. */
+static void hand_out_rounds(assembler *a, open_request *r, bool over)
+{
+    uint32_t from = 0;
+    for (uint32_t to; from < r->count; from = to) {
+        to = round_end(a, r, from);
+        if (to == r->count && !over)
+            break;
+        uint32_t whole_by = r->by;
+        r->by = group_of_round(a, r, from, to);
+        hand_out_events(a, r, from, to, false);
+        r->by = whole_by;
+    }
+    if (over) {
+        open_request_free(a, r);
+        return;
+    }
+    r->by = a->by_host ? 0 : group_of_round(a, r, from, r->count);
+    drop_events(a, r, from);
+    if (r->marks != NULL) {
+        a->memory -= memory_of(r);
+        g_array_free(r->marks, TRUE);
+        r->marks = NULL;
+        a->memory += memory_of(r);
+    }
+}
+
+static bool learns_from(const assembler *a, const open_request *r)
+{
+    return a->learning != NULL && !r->is_thread && !r->explicit && r->count > 0;
+}
+
+/* Returns the requests that are not over and from which the module learns, the ones that were idle longest first. */
+static GPtrArray *find_unfinished(const assembler *a)
+{
+    GPtrArray *found = g_ptr_array_new();
+    for (int complete = 1; complete >= 0; complete--)
+        for (open_request *r = a->lists[complete].oldest; r != NULL; r = r->after)
+            if (learns_from(a, r)) {
+                qsort(r->events, r->count, sizeof *r->events, by_time);
+                g_ptr_array_add(found, r);
+            }
+    return found;
+}
+
+/* Ends the learning. Hands out the requests that were kept for it, and the rounds that are over of the others. */
 static void finish_learning(assembler *a)
 {
-    GPtrArray *kept = a->learning;
-    if (kept == NULL)
+    if (a->learning == NULL)
         return;
-    a->learning = NULL;
-    precedence_settle(a->edges);
+    GPtrArray *kept = a->learning, *unfinished = find_unfinished(a);
+    for (guint i = 0; i < kept->len + unfinished->len; i++) {
+        const open_request *r = g_ptr_array_index(i < kept->len ? kept : unfinished, i < kept->len ? i : i - kept->len);
+        restarts_learn(a->restarts, r->events, r->count, i < kept->len + unfinished->len / 2);
+    }
+    restarts_settle(a->restarts);
     for (guint i = 0; i < kept->len; i++)
-        hand_out(a, g_ptr_array_index(kept, i), false);
+        learn_rounds(a, g_ptr_array_index(kept, i), true);
+    for (guint i = 0; i < unfinished->len; i++)
+        learn_rounds(a, g_ptr_array_index(unfinished, i), false);
+    precedence_settle(a->edges);
+    a->learning = NULL;
+    for (guint i = 0; i < kept->len; i++)
+        hand_out_rounds(a, g_ptr_array_index(kept, i), true);
+    for (guint i = 0; i < unfinished->len; i++)
+        hand_out_rounds(a, g_ptr_array_index(unfinished, i), false);
     g_ptr_array_free(kept, TRUE);
-}
-
-static uint64_t kind_of(const request_event *e)
-{
-    return (uint64_t)e->program << 32 | e->name;
-}
-
-/* Counts a vote for the kind of event with which requests end. */
-static void vote(assembler *a, const open_request *r)
-{
-    if (r->count == 0)
-        return;
-    uint64_t last = kind_of(&r->events[r->count - 1]);
-    if (a->votes == 0)
-        a->last_kind = last;
-    a->votes += last == a->last_kind ? 1 : -1;
+    g_ptr_array_free(unfinished, TRUE);
 }
 
 /* Removes a request from the table; learns from it or hands it out. */
@@ -280,13 +397,12 @@ static void end_request(assembler *a, open_request *r, bool cut)
     unlink_request(a, r);
     g_hash_table_remove(a->open, &r->key);
     a->usual_count = CLAMP(r->count, EVENTS_MIN, EVENTS_USUAL_MAX);
-    count_hosts(a, r);
-    if (a->learning == NULL || cut || r->is_thread || r->explicit) {
+    if (!learns_from(a, r) || cut) {
+        count_hosts(a, r->events, r->count);
         hand_out(a, r, cut);
         return;
     }
     qsort(r->events, r->count, sizeof *r->events, by_time);
-    precedence_learn(a->edges, r->events, r->count);
     g_ptr_array_add(a->learning, r);
     if (a->learning->len == ASSEMBLER_LEARNED)
         finish_learning(a);
@@ -315,7 +431,7 @@ static bool is_complete(const assembler *a, const open_request *r)
         return r->count == 1 && first->role == REQUEST_WHOLE && first->thread == 0;
     if (r->explicit)
         return r->root_ended && r->open_spans <= 0;
-    return a->votes > 0 && kind_of(last) == a->last_kind;
+    return a->votes > 0 && request_event_kind(last) == a->last_kind;
 }
 
 /*
@@ -326,7 +442,8 @@ static void learn_early(assembler *a)
 {
     uint32_t left = ASSEMBLER_LEARNED;
     for (const open_request *r = a->lists[0].oldest; r != NULL && left > 0; r = r->after, left--)
-        vote(a, r);
+        if (r->count > 0)
+            vote(a, &r->events[r->count - 1]);
     for (open_request *r = a->lists[0].oldest, *after; r != NULL; r = after) {
         after = r->after;
         if (!is_complete(a, r))
@@ -346,11 +463,15 @@ static void end_idle(assembler *a)
                                       (int64_t)ASSEMBLER_IDLE_S * 1000000000};
     for (int i = 0; i < 2; i++)
         while (a->lists[i].oldest != NULL && a->now_ns - a->lists[i].oldest->latest_ns > idle_ns[i]) {
-            vote(a, a->lists[i].oldest);
-            end_request(a, a->lists[i].oldest, false);
+            open_request *r = a->lists[i].oldest;
+            if (r->count > 0)
+                vote(a, &r->events[r->count - 1]);
+            end_request(a, r, false);
         }
     if (a->learning != NULL && a->memory > a->options.memory_max)
         learn_early(a);
+    else if (a->round_count >= ASSEMBLER_LEARNED)
+        finish_learning(a);
     while (a->memory > a->options.memory_max && oldest_request(a) != NULL)
         end_request(a, oldest_request(a), !oldest_request(a)->complete);
 }
@@ -378,17 +499,25 @@ static open_request *new_request(assembler *a, uint64_t key, const request_event
     return r;
 }
 
-/*
- * Returns whether an event like the first of a request begins the request again, because the request has ended before.
- */
+/* Returns whether an event is like the first of its request, and may begin another request. */
+static bool may_begin_again(const open_request *r, const request_event *event)
+{
+    return !r->explicit && !r->is_thread && r->count >= EVENTS_MIN && event->time_ns >= r->latest_ns &&
+           restarts_repeats(&r->events[0], &r->events[r->count - 1], event);
+}
+
+/* Returns whether an event begins another request, because its request has ended before. */
 static bool begins_again(assembler *a, const open_request *r, const request_event *event)
 {
     const request_event *first = &r->events[0], *last = &r->events[r->count - 1];
-    if (r->explicit || r->is_thread || r->count < 2 || kind_of(first) != kind_of(event) ||
-        event->time_ns < r->latest_ns || kind_of(last) == kind_of(event))
+    if (!may_begin_again(r, event))
         return false;
-    vote(a, r);
-    return is_pair(a, first, last) || is_complete(a, r);
+    a->round_count += a->learning != NULL;
+    if (a->learning != NULL ||
+        !restarts_splits(a->restarts, first, last, event, is_pair(a, first, last) || is_complete(a, r)))
+        return false;
+    vote(a, last);
+    return true;
 }
 
 /* Returns the number of the record's group; 0 if it has none. */
@@ -406,6 +535,20 @@ static uint32_t group_of_record(assembler *a, const nl_record *record)
     if (number == NAME_NONE)
         number = name_table_add(&a->groups, a->groups.count < GROUPS_MAX ? text : other);
     return (uint32_t)number + 1;
+}
+
+/* Notes the group that the record of the latest event names; 0: none. */
+static void note_group(assembler *a, open_request *r, uint32_t by)
+{
+    r->by = r->by == 0 ? by : r->by;
+    if (by == 0 || !learns_from(a, r))
+        return;
+    a->memory -= memory_of(r);
+    if (r->marks == NULL)
+        r->marks = g_array_new(FALSE, FALSE, sizeof(group_mark));
+    group_mark mark = {r->events[r->count - 1].order, by};
+    g_array_append_val(r->marks, mark);
+    a->memory += memory_of(r);
 }
 
 /* Returns whether a record may belong to a request. Sets *first if its event begins one. */
@@ -497,8 +640,8 @@ bool assembler_add(assembler *a, const nl_record *record)
     append_event(a, r, record, event);
     if (r->explicit)
         count_open_spans(a, r, &event);
-    if (r->by == 0 && a->options.by != NULL && !a->by_host)
-        r->by = group_of_record(a, record);
+    if (a->options.by != NULL && !a->by_host && (r->by == 0 || learns_from(a, r)))
+        note_group(a, r, group_of_record(a, record));
     if (r->is_thread && r->count >= r->split_at)
         split_thread(a, r, a->now_ns - (int64_t)ASSEMBLER_IDLE_S * NL_NS_PER_SECOND);
     unlink_request(a, r);

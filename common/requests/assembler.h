@@ -1,12 +1,12 @@
 /*
  * Gathers the events of a stream of records into requests, and hands each one out as a graph when it is over.
  *
- * A request is complete when its first event began a span and its last event ended that span, or when its last event is
- * the one with which most requests end. A complete request is over ASSEMBLER_IDLE_S seconds of the log's time later, or
- * when its ID begins again. Other requests are over after ASSEMBLER_PAUSE_MAX_S seconds without an event. Records may
- * be out of order within these times. The module keeps the first ASSEMBLER_LEARNED requests, to learn which events
- * cause which (precedence.h). Without IDs, each outermost span of a thread is a request. Memory is bounded: beyond
- * memory_max, the requests that have been idle longest are handed out early. One thread at a time.
+ * A request is complete when its last event is the one with which most requests end. A complete request is over
+ * ASSEMBLER_IDLE_S seconds of the log's time later, or when its ID begins again (restarts.h). Other requests are over
+ * after ASSEMBLER_PAUSE_MAX_S seconds without an event. Records may be out of order within these times. The module
+ * keeps the first ASSEMBLER_LEARNED requests, to learn which events cause which (precedence.h), and which first events
+ * are repeated steps. Without IDs, each outermost span of a thread is a request. Memory is bounded: beyond memory_max,
+ * the requests that have been idle longest are handed out early. One thread at a time.
  */
 #ifndef NETLOGGER_REQUESTS_ASSEMBLER_H
 #define NETLOGGER_REQUESTS_ASSEMBLER_H

@@ -54,7 +54,7 @@ void precedence_free(precedence *p)
 /* Returns the index of an event, or NONE. add: a new event gets the next index, if there is one. */
 static uint16_t event_index(const precedence *p, const request_event *e, bool add)
 {
-    uint64_t key = (uint64_t)e->program << 32 | e->name;
+    uint64_t key = request_event_kind(e);
     gpointer found = g_hash_table_lookup(p->events, &key);
     if (found == NULL && add && g_hash_table_size(p->events) < PRECEDENCE_EVENTS_MAX) {
         found = GUINT_TO_POINTER(g_hash_table_size(p->events) + 1);

@@ -54,6 +54,12 @@ typedef struct request_event {
     bool traced; /* the request is named by a trace ID */
 } request_event;
 
+/* Returns a number that events of one name and program have in common. */
+static inline uint64_t request_event_kind(const request_event *e)
+{
+    return (uint64_t)e->program << 32 | e->name;
+}
+
 typedef struct request_span {
     int64_t begin_ns, end_ns;
     int64_t self_ns; /* the time in which no child ran */

@@ -190,6 +190,49 @@ class Nlstat(support.Case):
         self.assertEqual({n: r["count"] for n, r in self.rows(found, "span").items()}, {"READ": 300, "NET": 300})
         self.assertEqual((found["without_first"], found["without_last"], found["spans_without_end"]), (0, 0, 0))
 
+    def rounds(self, steps, requests=100, ids=100, apart=20000):
+        """A log of requests that each have these steps (event, microseconds); ids repeat after that many requests."""
+        records = []
+        for i in range(requests):
+            records += [(i * apart + us, event, f"r{i % ids}") for event, us in (steps(i) if callable(steps) else steps)]
+        return self.log("".join(line(us, event, request) for us, event, request in sorted(records, key=lambda r: r[0])))
+
+    def test_first_steps_that_occur_again(self):
+        """A repeated first step is part of its request, unless the request had ended."""
+        whole = list(zip(EVENTS, (0, 1000, 6000, 7000)))
+        def retry(wait, tries):
+            """A third of the requests are sent again, after an answer of the server that is lost, or after none."""
+            def steps(i):
+                if i % 3:
+                    return whole
+                return [(e, us + n * wait) for n in range(tries) for e, us in whole[:1 + i % 2]] + \
+                    [(e, us + tries * wait) for e, us in whole]
+            return steps
+        twice = [("Client.Send", 0), ("Server.Recv", 900), ("Client.Send", 1000), ("Server.Done", 5000), ("Client.Recv", 6000)]
+        loop = [(e, us + n * 2000) for n in range(12) for e, us in (("Client.Send", 0), ("Server.Recv", 900))] + [("Client.Recv", 25000)]
+        both = [("Client.Send", 0), ("Client.Recv", 1000), ("Client.Send", 1100), ("Client.Recv", 2100)]
+        for name, steps, options, expected in [
+                ("sent again", retry(8000, 1), {}, 100), ("sent again after a second", retry(1000000, 1), {}, 100),
+                ("sent again twice", retry(8000, 2), {}, 100), ("twice", twice, {}, 100), ("a loop", loop, {"apart": 30000}, 100),
+                ("two calls at once after another", both, {}, 100),
+                ("IDs used again", whole, {"ids": 5}, 100), ("IDs used twice", whole, {"ids": 50, "apart": 500}, 100),
+                ("one ID, without pauses", whole, {"ids": 1, "apart": 7001}, 100),
+                ("one ID, and sent again", retry(8000, 1), {"ids": 1, "apart": 20000}, 100),
+                ("many requests that send again", retry(8000, 1), {"requests": 6000}, 6000),
+                ("many requests with twice the first step", twice, {"requests": 4000, "ids": 4000}, 4000),
+                ("many requests of few IDs", whole, {"requests": 8000, "ids": 4}, 8000)]:
+            with self.subTest(name):
+                options = {"ids": options.get("requests", 100), **options}
+                (found,) = self.found("--id", "REQ.ID", self.rounds(steps, **options))
+                self.assertEqual((found["requests"], found["without_first"], found["without_last"]), (expected, 0, 0))
+
+    def test_groups_of_ids_that_occur_again(self):
+        """Each round of an ID has the group of its own first record that names one."""
+        text = "".join(line(i * 20000 + us, event, i % 5, **({"KIND": i % 2} if event == "Server.Recv" else {}))
+                       for i in range(100) for event, us in zip(EVENTS, (0, 1000, 6000, 7000)))
+        (found,) = self.found("--id", "REQ.ID", "--by", "KIND", self.log(text))
+        self.assertEqual({(r["by"], r["count"]) for r in found["rows"]}, {("0", 50), ("1", 50)})
+
     def test_measurements_are_no_ids(self):
         """Equal durations, phases, loads and outcomes link more events than the ID; they and sensors are left out."""
         text = ""

@@ -1,0 +1,186 @@
+#include "config.h"
+
+#include "requests/restarts.h"
+
+#include "requests/hash64.h"
+
+#include <stdlib.h>
+
+enum {
+    LAST_KINDS_MAX = 16, /* kinds of last events that are told apart, for each kind of first event */
+    SAMPLES_MAX = 1024,
+    RULE_MIN = 10,    /* rounds that make a rule */
+    ROUNDS_MANY = 3,  /* rounds of an ID that show that it is used again */
+    ROUNDS_ALONE = 8, /* the same, if no ID has ended */
+    USUAL_SHARE = 4,  /* a quarter of all IDs end with a usual last event */
+    RULE_PERCENT = 90,
+};
+
+/* An event with which rounds end. */
+typedef struct last_event {
+    uint64_t kind;
+    uint32_t restarts; /* rounds that end with it before another round */
+    uint32_t ends;     /* IDs that end with it */
+    bool is_usual;
+} last_event;
+
+/* A round before another round of its ID. */
+typedef struct round_sample {
+    int64_t pause_ns; /* until the next round */
+    uint32_t last;    /* index in lasts */
+} round_sample;
+
+/* What is known of IDs whose first event is of one kind. */
+typedef struct first_event {
+    uint64_t kind;
+    uint64_t ids, ends, restarts;
+    last_event lasts[LAST_KINDS_MAX + 1]; /* the last one is for all others */
+    uint32_t last_count;
+    round_sample samples[SAMPLES_MAX];
+    int64_t durations_ns[SAMPLES_MAX]; /* of rounds */
+    uint32_t sample_count, duration_count;
+    int64_t usual_ns;   /* the median of the durations */
+    bool has_many;      /* IDs have many rounds */
+    bool always_splits; /* each round is a request */
+} first_event;
+
+struct restarts {
+    GHashTable *firsts; /* kind to first_event */
+};
+
+restarts *restarts_new(void)
+{
+    restarts *r = g_new0(restarts, 1);
+    r->firsts = g_hash_table_new_full(hash64, g_int64_equal, NULL, g_free);
+    return r;
+}
+
+void restarts_free(restarts *r)
+{
+    if (r == NULL)
+        return;
+    g_hash_table_destroy(r->firsts);
+    g_free(r);
+}
+
+/* ---- learning ---- */
+
+static first_event *find_first(restarts *r, const request_event *event)
+{
+    uint64_t kind = request_event_kind(event);
+    first_event *f = g_hash_table_lookup(r->firsts, &kind);
+    if (f != NULL || g_hash_table_size(r->firsts) == RESTARTS_KINDS_MAX)
+        return f;
+    f = g_new0(first_event, 1);
+    f->kind = kind;
+    g_hash_table_insert(r->firsts, &f->kind, f);
+    return f;
+}
+
+/* Returns the index of a last event. If add is false, unknown ones are others. */
+static uint32_t last_index(first_event *f, const request_event *event, bool add)
+{
+    uint64_t kind = request_event_kind(event);
+    uint32_t i = 0;
+    while (i < f->last_count && f->lasts[i].kind != kind)
+        i++;
+    if (i < f->last_count)
+        return i;
+    if (!add || f->last_count == LAST_KINDS_MAX)
+        return LAST_KINDS_MAX;
+    f->lasts[f->last_count].kind = kind;
+    return f->last_count++;
+}
+
+static void learn_duration(first_event *f, const request_event *first, const request_event *last)
+{
+    if (f->duration_count < SAMPLES_MAX)
+        f->durations_ns[f->duration_count++] = last->time_ns - first->time_ns;
+}
+
+static void learn_restart(first_event *f, const request_event *last, const request_event *event)
+{
+    uint32_t index = last_index(f, last, true);
+    f->restarts++;
+    f->lasts[index].restarts++;
+    if (f->sample_count < SAMPLES_MAX)
+        f->samples[f->sample_count++] = (round_sample){event->time_ns - last->time_ns, index};
+}
+
+void restarts_learn(restarts *r, const request_event *events, size_t count, bool over)
+{
+    first_event *f = count > 0 ? find_first(r, &events[0]) : NULL;
+    if (f == NULL)
+        return;
+    size_t from = 0;
+    f->ids++;
+    for (size_t i = 1; i < count; i++) {
+        if (!restarts_repeats(&events[0], &events[i - 1], &events[i]))
+            continue;
+        learn_duration(f, &events[from], &events[i - 1]);
+        learn_restart(f, &events[i - 1], &events[i]);
+        from = i;
+    }
+    if (!over)
+        return;
+    learn_duration(f, &events[from], &events[count - 1]);
+    f->ends++;
+    f->lasts[last_index(f, &events[count - 1], true)].ends++;
+}
+
+/* ---- the rule ---- */
+
+static int by_number(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static bool has_ended(const first_event *f, uint32_t last, int64_t pause_ns)
+{
+    return f->lasts[last].is_usual && (f->has_many || pause_ns > f->usual_ns);
+}
+
+static void settle_first(first_event *f)
+{
+    uint64_t usual = 0, ended = 0;
+    for (uint32_t i = 0; i < f->last_count; i++) {
+        last_event *last = &f->lasts[i];
+        bool alone = f->ends == 0 && last->restarts >= ROUNDS_ALONE * f->ids && 2 * last->restarts > f->restarts;
+        last->is_usual = alone || (last->ends > 0 && USUAL_SHARE * last->ends >= f->ends);
+        usual += last->is_usual ? last->restarts : 0;
+    }
+    qsort(f->durations_ns, f->duration_count, sizeof *f->durations_ns, by_number);
+    f->usual_ns = f->duration_count > 0 ? f->durations_ns[f->duration_count / 2] : 0;
+    f->has_many = usual >= (ROUNDS_MANY - 1) * f->ids;
+    for (uint32_t i = 0; i < f->sample_count; i++)
+        ended += has_ended(f, f->samples[i].last, f->samples[i].pause_ns);
+    f->always_splits = ended >= RULE_MIN && 100 * ended >= RULE_PERCENT * (uint64_t)f->sample_count;
+}
+
+void restarts_settle(restarts *r)
+{
+    GHashTableIter iterator;
+    gpointer f;
+    g_hash_table_iter_init(&iterator, r->firsts);
+    while (g_hash_table_iter_next(&iterator, NULL, &f))
+        settle_first(f);
+}
+
+bool restarts_repeats(const request_event *first, const request_event *last, const request_event *event)
+{
+    uint64_t kind = request_event_kind(event);
+    return request_event_kind(first) == kind && request_event_kind(last) != kind && last->time_ns <= event->time_ns;
+}
+
+bool restarts_splits(const restarts *r, const request_event *first, const request_event *last,
+                     const request_event *event, bool unknown)
+{
+    uint64_t kind = request_event_kind(first);
+    if (!restarts_repeats(first, last, event))
+        return false;
+    first_event *f = g_hash_table_lookup(r->firsts, &kind);
+    if (f == NULL)
+        return unknown;
+    return f->always_splits || has_ended(f, last_index(f, last, false), event->time_ns - last->time_ns);
+}
