@@ -17,7 +17,7 @@ typedef struct arguments {
     const char *write_config;
     const char *title, *caption;
     int width, height;
-    window_options look; /* also used with --render */
+    window_options look; /* options that apply to the window and to --render */
     model_options model;
     char **sources;
     int source_count;
@@ -193,7 +193,7 @@ static int work_headless(arguments *a)
         program_has_records(&a->reading, 0, "");
         exit(program_finish(PROGRAM_PROBLEM));
     }
-    program_count_records(&a->reading, 1); /* at least one record */
+    program_count_records(&a->reading, 1); /* wait for at least one record */
     if (a->write_config != NULL)
         write_config(m, a->write_config);
     if (a->render != NULL)

@@ -372,7 +372,7 @@ uint64_t gather_early(const gather *g)
     return g->early;
 }
 
-/* ---- life ---- */
+/* ---- creation and destruction ---- */
 
 gather *gather_new(const drawing_lifeline *definition, const char *by, size_t memory_max, gather_take *take, void *user)
 {

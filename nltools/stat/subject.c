@@ -111,7 +111,7 @@ bool subject_has_records(const subject *s)
     return program_has_records(&s->options->reading, s->record_count, "");
 }
 
-/* ---- life ---- */
+/* ---- creation and destruction ---- */
 
 subject *subject_new(subject_options *options, subject_user user)
 {

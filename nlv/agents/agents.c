@@ -21,7 +21,7 @@ typedef struct event {
     char *name, *sensor;
     char *fields[LOADLINES_PER_EVENT];
     size_t count;
-    bool is_of_one; /* each record describes one of several objects, which a text field identifies */
+    bool is_of_one; /* each record describes one of several objects; a text field identifies the object */
 } event;
 
 struct agents {
@@ -30,9 +30,9 @@ struct agents {
     GPtrArray *streams;
     GPtrArray *events;
     agents_options options;
-    feed *feed; /* NULL until it is needed */
+    feed *feed; /* NULL until first use */
     guint drawing_due;
-    char *drawn; /* the latest loadlines for which the callback `drawn` was called */
+    char *drawn; /* the loadlines for which the callback `drawn` was last called */
     guint quiet;
 };
 
@@ -134,8 +134,8 @@ static bool is_wanted(const agents *a, const char *sensor)
 }
 
 /*
- * Returns whether a sensor has an event about the whole host. In this case, nlv does not draw the sensor's events about
- * single objects, because the values of all objects would form one line.
+ * Returns whether a sensor has an event that describes the whole host. If so, nlv does not draw the sensor's events
+ * that describe single objects, because it would join the values of all objects into one line.
  */
 static bool has_whole(const agents *a, const char *sensor)
 {
@@ -230,7 +230,7 @@ void agents_each(const agents *a, void (*function)(void *user, const char *url, 
     }
 }
 
-/* ---- looking up ---- */
+/* ---- searches ---- */
 
 static void free_row(gpointer data)
 {
@@ -255,7 +255,7 @@ typedef struct search {
     agents_options options;
     char *url, *expression;
     GPtrArray *rows;
-    char *problem; /* "" if it succeeded */
+    char *problem; /* "" if the search succeeded */
 } search;
 
 static void free_search(gpointer data)
@@ -325,7 +325,7 @@ void agents_find(agents *a, const char *directory, const char *expression)
     g_object_unref(task);
 }
 
-/* ---- life ---- */
+/* ---- creation and destruction ---- */
 
 agents *agents_new(agents_callbacks callbacks)
 {

@@ -1,9 +1,9 @@
 /*
- * The agents that the window uses. The module searches directories, and combines the records of sensors into one
+ * The agents that the window uses. This module searches directories and combines the records of sensors into one
  * growing log. Each search and each stream has its own thread (common/agents), so that no directory or agent delays the
  * window.
  *
- * No GTK. All functions and callbacks run in the main loop's thread.
+ * Does not use GTK. All functions and callbacks run in the main loop's thread.
  */
 #ifndef NLV_AGENTS_H
 #define NLV_AGENTS_H
@@ -22,7 +22,7 @@ typedef struct agents_callbacks {
     /* A search has ended. rows (agents_row) are sorted and valid during the call; problem is "" if the search
      * succeeded. */
     void (*found)(void *user, const GPtrArray *rows, const char *problem);
-    /* The state of a sensor that was added, as text. */
+    /* The state of an added sensor has changed. message is the new state. */
     void (*changed)(void *user, const char *url, const char *sensor, const char *message);
     /* The loadlines to draw have changed (agents_loadlines). */
     void (*drawn)(void *user);
@@ -35,14 +35,15 @@ agents *agents_new(agents_callbacks callbacks);
 void agents_free(agents *a);
 
 /*
- * Searches a directory, http://HOST:PORT or ldap://HOST; if it is NULL or "", searches $NLAGENT_DIRECTORY or this host.
- * Cancels the previous search. expression has the syntax of nlagent find; "" finds all sensors.
+ * Searches a directory, whose URL is http://HOST:PORT or ldap://HOST. If directory is NULL or "", searches the
+ * directory that $NLAGENT_DIRECTORY names or, if it is not set, this host. Cancels the previous search. expression has
+ * the syntax of nlagent find; "" finds all sensors.
  */
 void agents_find(agents *a, const char *directory, const char *expression);
 
 /*
- * Subscribes to a sensor until it is removed. Reconnects after the agent was unreachable. On failure, passes the reason
- * to the callback `changed` and returns false.
+ * Subscribes to a sensor until it is removed. If the agent becomes unreachable, reconnects later. On failure, passes
+ * the reason to the callback `changed` and returns false.
  */
 bool agents_add(agents *a, const char *url, const char *sensor);
 void agents_remove(agents *a, const char *url, const char *sensor);
@@ -58,8 +59,8 @@ void agents_each(const agents *a, void (*function)(void *user, const char *url, 
 feed *agents_feed(agents *a);
 
 /*
- * Returns a drawing with the sensors' loadlines, which the caller owns. Its quiet events are all events that the
- * sensors have logged.
+ * Returns a drawing with the sensors' loadlines, which the caller owns. The quiet events of the drawing are all events
+ * that the sensors have logged.
  */
 drawing *agents_loadlines(const agents *a);
 

@@ -15,11 +15,11 @@ typedef struct mailbox {
     feed *feed;
     char *sensor, *sensors[2];
     gathering *gathering;
-    stream *owner; /* used only by the main loop's thread; NULL: the stream was freed */
+    stream *owner; /* used only by the main loop's thread; NULL after the stream was freed */
 
     /* Used only by the reading thread. */
     GHashTable *met; /* names of events */
-    bool was_lost;   /* the latest record reports that the agent is lost */
+    bool was_lost;   /* the latest record reports that the connection to the agent is lost */
 
     GMutex lock; /* protects all members below */
     GQueue news; /* nl_record: the first record of each event, and records about the stream */
@@ -44,7 +44,7 @@ static void mailbox_unref(mailbox *box)
     g_free(box);
 }
 
-/* ---- the state ---- */
+/* ---- state ---- */
 
 static bool is_event(const nl_record *record, const char *name)
 {
@@ -87,7 +87,7 @@ static void note_own_event(stream *s, const nl_record *record)
     g_free(message);
 }
 
-/* ---- from the thread to the main loop ---- */
+/* ---- transfer to the main loop ---- */
 
 static gboolean stream_handle_news(gpointer user)
 {
@@ -154,7 +154,7 @@ static bool put_record(void *user, const nl_record *record)
     return is_open && feed_put(box->feed, record);
 }
 
-/* ---- life ---- */
+/* ---- creation and destruction ---- */
 
 /*
  * Ends the reading thread. Runs in a separate thread, because the reading thread may be waiting for an unreachable

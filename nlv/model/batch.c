@@ -51,10 +51,7 @@ void batch_add_value(batch *b, batch_row *row, uint16_t loadline, float value)
     row->value_count++;
 }
 
-/*
- * Like nl_record_find, but searches the other fields before the standard fields, because standard fields are rarely
- * wanted.
- */
+/* Like nl_record_find, but searches the standard fields last, because a drawing rarely names them. */
 static bool batch_find(const nl_record *record, const spec_field *wanted, nl_field *field)
 {
     for (size_t i = 0; i < record->field_count; i++) {
@@ -122,7 +119,8 @@ static bool get_number(const nl_record *record, const char *name, double *value)
     return nl_record_find(record, name, &field) && nl_field_double(&field, value) && isfinite((float)*value);
 }
 
-/* Returns the nanoseconds that were added to a record's time, by nlv or when the log was corrected. */
+/* Returns the number of nanoseconds by which a record's time was corrected, either by nlv or before it was logged
+ * (DATE.ORIGINAL). */
 static double added_ns(const nl_record *record, int64_t time_ns)
 {
     nl_field field;
@@ -133,7 +131,7 @@ static double added_ns(const nl_record *record, int64_t time_ns)
     return (double)time_ns - (double)original_ns;
 }
 
-/* Accepts strings too, because boolean values are strings in text formats. */
+/* Also accepts strings, because text formats store boolean values as strings. */
 static bool is_unsynchronized(const nl_record *record)
 {
     nl_field field;

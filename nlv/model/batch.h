@@ -9,7 +9,7 @@
 
 #include "clocks/correction.h"
 
-/* The place of a record consists of the number of its file and the record's position in the file (log_file.h). */
+/* A record's place consists of the number of the record's file and its position in that file (log_file.h). */
 enum { PLACE_POSITION_BITS = 48, PLACE_FILES_MAX = 1 << 16 };
 
 static inline uint64_t place_make(unsigned file, uint64_t position)
@@ -30,12 +30,12 @@ static inline uint64_t place_position(uint64_t place)
 typedef struct batch_row {
     int64_t time_ns;
     uint64_t place;
-    uint16_t event, host, prog; /* numbers of names */
+    uint16_t event, host, prog; /* numbers that represent names (names.h) */
     uint16_t value_count;
     uint32_t first_value;
 } batch_row;
 
-/* A row's step in one layer. */
+/* The step in a layer to which a row belongs. */
 typedef struct batch_step {
     uint64_t key;    /* key of the object, computed with the spec's seed; 0: the row belongs to no object */
     uint32_t object; /* the object's number in the store */
@@ -64,21 +64,21 @@ void batch_free(batch *b); /* frees the members, not the batch */
 batch_row *batch_add(batch *b);
 void batch_add_value(batch *b, batch_row *row, uint16_t loadline, float value);
 
-/* The names that the store's numbers represent. */
+/* Maps the numbers in the store to names. */
 typedef struct batch_names {
     names *events, *hosts, *progs, *colors;
 } batch_names;
 
-/* What a thread needs to extract rows from records. Initially all zero. */
+/* The data that a thread needs to extract rows from records. Initially all zero. */
 typedef struct extractor {
     const spec *spec;
-    const nl_filter *filter;  /* only matching records are extracted; NULL: all */
-    const correction *clocks; /* corrects the times; NULL: keep the times as they were logged */
+    const nl_filter *filter;  /* NULL: extract all records */
+    const correction *clocks; /* NULL: do not correct the times */
     batch_names names;
     name_cache events, hosts, progs, colors;
 } extractor;
 
-/* Adds a row for a record at a place, if the filter matches it. */
+/* Adds a row for a record at a place, if the filter matches the record. */
 void extract(extractor *x, const nl_record *record, uint64_t place, batch *b);
 
 #endif

@@ -6,8 +6,9 @@
 
 enum {
     PIECE_SIZE = 1 << 20,
-    STRETCH_SIZE = 64 << 10, /* maximum bytes of text; to fetch a record, nlv decodes from the start of its stretch */
-    LINE_SLACK = 64,         /* maximum number of bytes of a line besides its record */
+    STRETCH_SIZE =
+        64 << 10, /* maximum bytes of a stretch of text; to fetch one record, nlv decodes its stretch from the start */
+    LINE_SLACK = 64, /* maximum number of bytes of a line besides its record */
 };
 
 struct block_cutter {
@@ -18,7 +19,7 @@ struct block_cutter {
     uint64_t base;   /* offset of the decoder's first byte */
     uint64_t offset; /* the decoder has all bytes before this offset */
     uint64_t first;  /* position of the next record */
-    log_block text;  /* the open stretch; size 0: none */
+    log_block text;  /* the stretch of text that is still growing; its size is 0 if there is none */
     GArray *found;   /* result of the current call */
     bool finished;
 };
@@ -45,8 +46,8 @@ static void end_text(block_cutter *c)
 }
 
 /*
- * Skips the records of a block that were read before. If they are not all at the start of the block, counts all records
- * from the first new one.
+ * Adds a block to c->found without the records that were read before. If these records are not all at the start of the
+ * block, adds all records after the first new record.
  */
 static void add_block(void *user, const nl_block_view *view)
 {
@@ -99,7 +100,7 @@ bool block_cutter_is_finished(const block_cutter *c)
 
 /*
  * Returns the offset of a text record. c->offset is the end of the piece that was fed last. Either the whole record is
- * in the piece, or it began in an earlier piece and ends at the first newline of this piece.
+ * in the piece, or the record began in an earlier piece and ends at the first newline of this piece.
  */
 static uint64_t find_text(const block_cutter *c, nl_string raw, const char *piece, size_t size)
 {

@@ -3,7 +3,7 @@
  * follows the streams' sequence numbers, and reports damage and loss. It does not decode blocks; the threads of scan.h
  * do that later.
  *
- * One thread.
+ * Only one thread may use a block_cutter.
  */
 #ifndef NLV_BLOCK_CUTTER_H
 #define NLV_BLOCK_CUTTER_H
@@ -15,8 +15,8 @@
 typedef struct block_cutter block_cutter;
 
 /*
- * Begins at an offset of a file, which must be the start of a block or record. name is the log's name in reports.
- * reading receives the reports and counts. first is the position of the next record.
+ * Creates a block cutter that begins at an offset of a file, which must be the start of a block or record. reading
+ * receives reports, which call the log `name`, and counts. first is the position of the next record.
  */
 block_cutter *block_cutter_new(program_reading *reading, const char *name, const log_file *file, uint64_t offset,
                                uint64_t first);
@@ -28,11 +28,11 @@ uint64_t block_cutter_offset(const block_cutter *c);
 /* Reads up to size more bytes, and appends complete blocks (log_block) to found. */
 void block_cutter_read(block_cutter *c, uint64_t size, GArray *found);
 
-/* Ends the file: appends the last line, even without a newline. */
+/* Ends the file: appends the last line, even if it does not end with a newline. */
 void block_cutter_finish(block_cutter *c, GArray *found);
 bool block_cutter_is_finished(const block_cutter *c);
 
-/* Calls take for the records of a damaged block, and reports the damage. */
+/* Passes the records of a damaged block to `take`, and reports the damage. */
 void block_cutter_decode_odd(const block_cutter *c, const log_block *b, const char *bytes, log_block_take *take,
                              void *user);
 

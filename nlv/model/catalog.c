@@ -6,8 +6,8 @@
 #include <string.h>
 
 enum {
-    EVENLY = 1500,         /* number of records from all parts of the log */
-    EACH = 6,              /* number of first records of each event */
+    EVENLY = 1500,         /* number of sampled records, spread evenly over the log */
+    EACH = 6,              /* number of records that are sampled at the start of each event */
     SCANNED_MAX = 1 << 20, /* number of records that are searched for the first records of events */
     FIELDS_MAX = 1 << 16,  /* maximum total number of fields of all events */
 };

@@ -34,8 +34,8 @@ static int64_t end_of_chunk(const store *s, uint32_t number)
 }
 
 /*
- * Reports a gap that covers at least 90 % of the log's time, so that the records before and after it are drawn very
- * close together. Such a gap is in the chunk that covers the longest time.
+ * Reports a gap that covers at least 90 % of the log's time, because the records before and after it are then drawn
+ * very close together. Searches for the gap in the chunk that covers the longest time.
  */
 static void check_gap(const store *s, GPtrArray *notices)
 {
@@ -82,7 +82,7 @@ static int compare_times(const void *a, const void *b)
     return (first > second) - (first < second);
 }
 
-/* Returns the median duration of lifeline segments, from a sample, or 0 without segments. */
+/* Returns the median duration of lifeline segments, from a sample, or 0 if there are no segments. */
 static double usual_segment_ns(const store *s)
 {
     enum { LOOKED_AT = 20000 };
@@ -118,7 +118,7 @@ static char *clock_fault(const store *s, uint16_t host, double matters_ns)
     return description;
 }
 
-/* Reports hosts with clock errors larger than the usual duration of a segment. */
+/* Reports hosts whose clock error is larger than the median duration of a segment. */
 static void check_clocks(const store *s, GPtrArray *notices)
 {
     GString *hosts = g_string_new(NULL);

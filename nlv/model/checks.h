@@ -1,6 +1,6 @@
 /*
- * Reports anomalies of a log: only one record, impossible times, long gaps, wrong clocks, or records out of order. No
- * state.
+ * Reports anomalies of a log: a single record, impossible times, long gaps, wrong clocks, or records out of order. This
+ * module has no state.
  */
 #ifndef NLV_CHECKS_H
 #define NLV_CHECKS_H
@@ -10,8 +10,8 @@
 #include <glib.h>
 
 /*
- * Adds sentences to notices (char *, freed with g_free). If in_order is true, the records came from one file, which
- * should be in order of time.
+ * Appends a sentence to notices for each anomaly. The sentences are freed with g_free. If in_order is true, the records
+ * came from one file, which should be in order of time.
  */
 void checks_add(const store *s, bool in_order, GPtrArray *notices);
 

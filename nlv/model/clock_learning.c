@@ -12,7 +12,7 @@ typedef struct learning {
     model *model;
     const atomic_bool *stopping;
     correction *clocks;
-    uint64_t done, all; /* in bytes; done counts the previous files */
+    uint64_t done, all; /* in bytes; done is the total size of the previous files */
 } learning;
 
 static void learn_record(void *user, const nl_record *record)
@@ -43,7 +43,7 @@ correction *clock_learning_run(model *m, const atomic_bool *stopping)
     return l.clocks;
 }
 
-/* A list of hosts as text. It contains only the names of the first HOSTS_NAMED hosts. */
+/* A list of host names as text, limited to the first HOSTS_NAMED hosts. */
 typedef struct host_names {
     GString *text;
     size_t count;

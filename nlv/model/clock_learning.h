@@ -1,4 +1,5 @@
-/* Learns the offsets of the hosts' clocks from the logs of a model. Caller: the loader; no state. */
+/* Learns the offsets of the hosts' clocks from the logs of a model. The loader calls this module, which has no
+ * state. */
 #ifndef NLV_CLOCK_LEARNING_H
 #define NLV_CLOCK_LEARNING_H
 
@@ -7,7 +8,7 @@
 #include <stdatomic.h>
 
 /*
- * Finds the corrections from all records that the loader has read. Ends early if *stopping becomes true. The caller
+ * Computes the corrections from all records that the loader has read. Ends early if *stopping becomes true. The caller
  * frees the result.
  */
 correction *clock_learning_run(model *m, const atomic_bool *stopping);

@@ -6,7 +6,8 @@
 
 enum {
     NAMES_CAPACITY = NAMES_NONE + 1,
-    OBJECTS_LOOKED_AT = 2000000, /* with more objects, every name gets a colour */
+    OBJECTS_LOOKED_AT =
+        2000000, /* if there are more objects, nlv does not examine them, and every name gets a colour */
 };
 
 colors *colors_new(void)

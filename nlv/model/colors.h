@@ -5,8 +5,8 @@
 #include "model/store.h"
 
 typedef struct colors {
-    GPtrArray *texts; /* the text of each colour */
-    uint16_t *of[3];  /* the colour number, by color_kind and name; NAMES_NONE: none yet */
+    GPtrArray *texts; /* the text that each colour represents */
+    uint16_t *of[3];  /* colour numbers, indexed by color_kind and name; NAMES_NONE: no colour yet */
 } colors;
 
 colors *colors_new(void);
@@ -14,7 +14,7 @@ void colors_free(colors *c);
 
 typedef enum colors_mode {
     COLORS_MORE,  /* assign colours to new names only */
-    COLORS_AGAIN, /* the store was replaced: names with the same texts keep their colours */
+    COLORS_AGAIN, /* assign colours again after the store was replaced; names with the same text keep their colours */
     COLORS_ANEW,  /* assign new colours to all names */
 } colors_mode;
 

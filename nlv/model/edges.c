@@ -31,8 +31,8 @@ typedef struct edge_search {
     unsigned layer, row;
     candidate all[EDGES_MAX];
     size_t count;
-    uint64_t below; /* rows that come before the row of a candidate */
-    uint64_t same;  /* rows with a candidate in the same place */
+    uint64_t below; /* bit mask: the rows that come before a candidate's row */
+    uint64_t same;  /* bit mask: the rows of candidates with the record's host and program */
 } edge_search;
 
 /* Returns whether a later record of the same row, host and program is a candidate. */
@@ -96,8 +96,8 @@ static void add_begin(edge_search *e)
 }
 
 /*
- * Stores the candidates that do not come before another candidate. If the record begins something, it has only one
- * cause, the latest candidate.
+ * Stores the candidates that do not come before another candidate. If begins is true, the record begins a span or its
+ * program's part of the request, and the latest candidate is its only cause.
  */
 static size_t take_candidates(const edge_search *e, bool begins, uint32_t found[EDGES_MAX])
 {
@@ -157,7 +157,7 @@ size_t edges_find_violations(const store *s, uint32_t record, unsigned layer, ui
         unsigned its_row = edges_row(s, before, layer);
         bool is_other_host = store_host(s, before) != store_host(s, record);
         if (its_row == row)
-            return 0; /* an earlier record of this row is the cause of the effects */
+            return 0; /* an earlier record of this row is the cause of the effects found so far */
         if (!(order->children[row] >> its_row & 1) && !(is_other_host && (order->received[row] >> its_row & 1)))
             continue;
         double early_ns = (double)(store_time(s, record) - store_time(s, before));
@@ -185,8 +185,7 @@ bool edges_begin_again(const store *s, uint32_t last, unsigned layer, const batc
     const spec_order *order = s->spec->lifelines[begins.lifeline].order;
     if (order == NULL || ended.lifeline != begins.lifeline || !(order->first >> begins.row & 1))
         return false;
-    bool is_late = row->time_ns <
-                   store_time(s, last); /* the row belongs to an earlier request if the current request has its event */
+    bool is_late = row->time_ns < store_time(s, last); /* if true, the row may belong to an earlier request */
     if (!is_late && !(order->last >> ended.row & 1) && row->time_ns - store_time(s, last) <= EDGES_PAUSE_NS)
         return false;
     bool is_over = !is_late && order->last >> ended.row & 1;

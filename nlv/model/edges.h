@@ -1,9 +1,9 @@
 /*
  * The edges of a lifeline's requests: the lines that lead to a record, and the earlier records at which they begin.
- * They follow from the order of the lifeline's rows (event_order.h) and from the host and program of each record, so
- * the store needs no memory for them. An edge begins at a row's latest record in the same program, or, if there is
- * none, at its latest record in each other program. A record at which a request waits for several others therefore has
- * an edge from each of them. No state.
+ * They follow from the order of the lifeline's rows (event_order.h) and from each record's host and program, so the
+ * store needs no memory for them. An edge begins at the latest record of a row in the same program. If that program has
+ * no record in the row, an edge begins at the row's latest record in each other program. If a request waits for several
+ * earlier records at one record, that record therefore has an edge from each of them. This module has no state.
  */
 #ifndef NLV_EDGES_H
 #define NLV_EDGES_H
@@ -22,26 +22,28 @@ enum {
 size_t edges_find(const store *s, uint32_t record, unsigned layer, uint32_t found[EDGES_MAX]);
 
 /*
- * Returns the record that begins the span that a record ends; STORE_NONE if none exists. If spans with the same name
- * overlap in one program, assumes that the span that began first ends first.
+ * For a record that ends a span, returns the record that begins the span, or STORE_NONE if there is no such record. If
+ * spans with the same name overlap in one program, assumes that they end in the order in which they began.
  */
 uint32_t edges_find_begin(const store *s, uint32_t record, unsigned layer);
 
 /*
- * Finds the impossible edges of a record. These lead to records that it certainly causes, as their parent or sender,
- * but whose times are earlier by more than the maximum clock difference. Returns the number of these records.
+ * Finds the impossible edges of a record. Such an edge leads from this record to a record that this record certainly
+ * causes, as parent or sender, but that is earlier by more than the maximum difference of the two clocks. Returns the
+ * number of these edges.
  */
 size_t edges_find_violations(const store *s, uint32_t record, unsigned layer, uint32_t found[EDGES_MAX]);
 
 /*
- * Returns the record of a row at which a line to a record begins that lasts about long_ns; STORE_NONE if the store no
- * longer has it.
+ * Returns the record at which a line to `record` begins. The returned record is in `row`, and the line lasts long_ns
+ * nanoseconds. Returns STORE_NONE if the store no longer has that record.
  */
 uint32_t edges_find_start(const store *s, uint32_t record, unsigned layer, unsigned row, float long_ns);
 
 /*
- * Returns whether a row begins another request with the same ID. This is so if its event begins requests, has already
- * occurred in this request, and this request has either ended or paused for longer than EDGES_PAUSE_NS.
+ * Returns whether a row begins a new request with the same ID as the current request. This is the case if the row's
+ * event begins requests and has already occurred in the current request, and the current request has ended or has
+ * paused for longer than EDGES_PAUSE_NS.
  */
 bool edges_begin_again(const store *s, uint32_t last, unsigned layer, const batch_row *row);
 

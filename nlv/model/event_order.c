@@ -14,7 +14,7 @@ enum { ROWS = DRAWING_ORDERED_MAX, CHOICES = 4, IDS = 8 };
 /* An order that holds in at least this share of requests is a rule, as in precedence.c. */
 static const double rule_share = 0.99;
 
-/* The usual names of the field with a span ID. */
+/* The usual names of the span ID field. */
 static const char *const span_fields[] = {"SPAN.ID", "span_id", "spanId", "span.id", NULL};
 static const char *const parent_fields[] = {"PARENT.ID",    "PARENT.SPAN.ID", "parent_id", "parentId",
                                             "parentSpanId", "parent_span_id", "parent.id", NULL};
@@ -125,7 +125,7 @@ static uint32_t place_of(const trace_record *record)
     return record->host * UINT32_C(2654435761) + record->prog;
 }
 
-/* Counts for each pair of rows which of them comes first, by the first record of each row. */
+/* For each pair of rows, counts how often each row comes first. Considers only the first record of each row. */
 static void count_rows(order_learning *o, const sampled_step *steps, size_t count)
 {
     uint32_t seen[ROWS], places[ROWS];
@@ -251,8 +251,8 @@ static bool are_local(const order_learning *o, guint a, guint b)
 }
 
 /*
- * Returns whether each span of a program that contains row `first` or begins with it also contains row `second` or ends
- * with it.
+ * Returns whether every span that contains row `first`, or begins with it, also contains row `second` or ends with it.
+ * Considers spans of one program.
  */
 static bool stays_inside(const order_learning *o, guint first, guint second)
 {
@@ -341,8 +341,8 @@ static bool is_list_order(const uint64_t *after, guint rows)
 }
 
 /*
- * Returns the next row of a list that is ordered by branches. All rows before it must be in the list. Prefers a row
- * that follows the last row of the list.
+ * Returns the next row for a list that is ordered by branches. The list must already contain all rows that come before
+ * the returned row. Prefers a row that follows the last row of the list.
  */
 static guint next_row(const uint64_t *after, guint rows, uint64_t placed, guint last)
 {

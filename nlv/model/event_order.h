@@ -1,10 +1,11 @@
 /*
- * The order of a lifeline's events, learned from a sample of a log: which events come before which in a request. Where
- * a request branches, events of different branches have no order.
+ * The order of a lifeline's events, learned from a sample of a log: the events of a request that come before each
+ * event. Where a request branches, events of different branches have no order.
  *
- * In one program, an event comes before another if it does so in nearly all requests, and if a span that contains the
- * first (event_names.h) also contains the second or ends with it. Between programs, the order follows from explicit
- * parents, from the names of messages (clocks/messages.h), or otherwise from precedence.h. No state.
+ * Within one program, an event comes before another event if this is so in nearly all requests, and if each span
+ * (event_names.h) that contains the first event also contains the second event or ends with it. Between programs, the
+ * order follows from explicit parents, from the names of messages (clocks/messages.h), or otherwise from precedence.h.
+ * This module has no state.
  */
 #ifndef NLV_EVENT_ORDER_H
 #define NLV_EVENT_ORDER_H
@@ -13,17 +14,18 @@
 #include "requests/trace.h"
 
 /*
- * Learns the order of those lifelines of d that have none, from a sorted sample. If arranges is true, also reorders
- * their events so that the events of each branch are adjacent. Sets no order for lifelines whose events follow the
- * order of their list, that have more than DRAWING_ORDERED_MAX events, or that have again=.
+ * Learns the order of each lifeline of d that has no order yet, from a sorted sample. If arranges is true, also
+ * reorders the lifeline's events so that the events of each branch are adjacent. Skips lifelines whose events follow
+ * the order of their list, lifelines with more than DRAWING_ORDERED_MAX events, and lifelines with again=.
  */
 void event_order_learn(drawing *d, const trace *t, bool arranges);
 
 enum { EVENT_ORDER_NONE = -1 };
 
 /*
- * Finds the pairs of events that begin and end a span, among `rows` events. Sets begin_of for an event that ends a span
- * and end_of for an event that begins one; otherwise to EVENT_ORDER_NONE.
+ * Finds the pairs of events that begin and end a span, among `rows` events. If event i ends a span, sets begin_of[i] to
+ * the event that begins it. If event i begins a span, sets end_of[i] to the event that ends it. Sets all other elements
+ * to EVENT_ORDER_NONE.
  */
 void event_order_pairs(char *const *events, guint rows, int *begin_of, int *end_of);
 

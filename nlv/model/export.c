@@ -11,7 +11,7 @@
 #include <glib.h>
 #include <unistd.h>
 
-enum { AT_ONCE = 256, /* records that are written before other threads may lock the model */ DRAIN_SIZE = 1 << 20 };
+enum { AT_ONCE = 256, /* records that are written between two unlockings of the model */ DRAIN_SIZE = 1 << 20 };
 
 const char *export_format(size_t i)
 {
@@ -24,7 +24,7 @@ const char *export_format_what(size_t i)
     return exporter_kind_at(i)->what;
 }
 
-/* ---- what is selected ---- */
+/* ---- selection ---- */
 
 GArray *export_places_of_range(const model *m, int64_t from_ns, int64_t to_ns)
 {
@@ -63,7 +63,7 @@ typedef struct passing {
     sink sink;
     int fd;
     uint64_t records;
-    bool failed; /* this thread's error contains the reason */
+    bool failed; /* the error of the current thread gives the reason */
     bool unlearned;
 } passing;
 

@@ -1,5 +1,5 @@
 /*
- * Writes selected records in any format that nlconv can write, with the same code.
+ * Writes selected records in any format that nlconv can write, with nlconv's code.
  *
  * A selection contains the places of records, so it remains valid while logs grow. The records are read from the logs
  * when they are written.
@@ -10,22 +10,23 @@
 #include "model/model.h"
 
 /*
- * Return the name of format number i ("ulm", "json"), or NULL after the last format, and the description of the format.
+ * Return the name of format number i, such as "ulm" or "json", and its description. After the last format,
+ * export_format returns NULL.
  */
 const char *export_format(size_t i);
 const char *export_format_what(size_t i);
 
 /*
- * Return the places (uint64_t) of the records of a time range or of an object, in order of time. The caller holds the
+ * Return the places (uint64_t) of the records of a time range or an object, in order of time. The caller holds the
  * model's lock, and frees the array with g_array_free.
  */
 GArray *export_places_of_range(const model *m, int64_t from_ns, int64_t to_ns);
 GArray *export_places_of_object(const model *m, size_t lifeline, uint32_t object);
 
 /*
- * Writes the records to a file, which gets the name path when it is complete. Call it in a separate thread with the
- * model unlocked; it locks the model from time to time. Sets *written to the number of records. Returns false and sets
- * the error on failure.
+ * Writes the records to a temporary file, and renames the file to path when it is complete. Call it in a separate
+ * thread while the model is unlocked; the function locks the model from time to time. Sets *written to the number of
+ * records. Returns false and sets the error on failure.
  */
 bool export_records(model *m, const GArray *places, const char *format, const char *path, uint64_t *written);
 

@@ -1,6 +1,6 @@
 /*
- * A queue of decoded records from other threads to the model. Through it, the records of agents' sensors reach the
- * model without being decoded again. The queue owns copies of the records.
+ * A queue that passes decoded records from other threads to the model. The records of agents' sensors reach the model
+ * through a feed without being decoded again. The feed owns copies of the records.
  *
  * Any thread may call these functions. A feed has a reference count, because the threads that fill it may outlive the
  * model.

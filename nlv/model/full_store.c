@@ -2,7 +2,7 @@
 
 #include "model/full_store.h"
 
-/* The part of a source that has been read. */
+/* The position up to which a source has been read. */
 typedef struct reached {
     guint file;
     uint64_t offset;

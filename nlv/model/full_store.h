@@ -1,7 +1,7 @@
 /*
- * The full store contains all records and is kept while a filter is active. It makes it unnecessary to read the logs
- * again when the filter is removed or replaced by a filter on event, host or program. It is valid as long as the
- * sources have no records that it lacks. Caller: the loader.
+ * The full store contains all records. It is kept while a filter is active. If the user removes the filter, or replaces
+ * it by a filter on event, host or program, nlv need not read the logs again. The full store is valid as long as the
+ * sources have no records that it lacks. The loader calls this module.
  */
 #ifndef NLV_FULL_STORE_H
 #define NLV_FULL_STORE_H
@@ -26,7 +26,7 @@ void full_store_skip(const full_store *f, const GPtrArray *sources);
 /* Returns whether a source has been read beyond the records of the store. */
 bool full_store_is_behind(const full_store *f, const GPtrArray *sources);
 
-/* Forgets the store. Frees it unless it is the current store. */
+/* Discards the full store. Frees it unless it is the current store. */
 void full_store_forget(full_store *f, const store *shown);
 
 #endif

@@ -19,7 +19,7 @@ enum {
     PIECE = 1 << 20,   /* bytes that are written and hashed at once */
     ALIGN = 64,        /* alignment of sections */
     WITNESS = 4 << 10, /* bytes at both ends of the log that are hashed */
-    SAMPLES = 8,       /* number of pieces of a possibly changed log that are compared when it is opened */
+    SAMPLES = 8,       /* number of pieces that are compared when a log that may have changed is opened */
     SECTIONS_MAX = 1 << 20,
 };
 
@@ -54,8 +54,8 @@ typedef struct list_entry {
 } list_entry;
 
 /*
- * The first sections. Then come the tops of each list and the first records of its blocks, and the nodes of each list:
- * a picture needs these. After them come the columns, the objects and the entries of each list.
+ * The first sections. They are followed by the tops of each list, the first records of its blocks, and its nodes. A
+ * picture needs all of these. After them come the columns, the objects and the entries of each list.
  */
 enum {
     SECTION_DRAWING,
@@ -72,7 +72,7 @@ enum {
     SECTIONS_FIXED
 };
 
-/* ---- where ---- */
+/* ---- paths ---- */
 
 static char *beside(const char *path)
 {
@@ -235,7 +235,7 @@ static size_t blocks_of(uint64_t count)
     return (size_t)((count + LIST_BLOCK - 1) / LIST_BLOCK);
 }
 
-/* Writes an array of size bytes, and pads it with zeros to the size of a full block (whole). */
+/* Writes an array of `size` bytes, and pads it with zeros to `whole` bytes, the size of a full block. */
 static void put_padded(writing *w, const void *data, size_t size, size_t whole)
 {
     static const char zeros[LIST_BLOCK * sizeof(uint32_t)];
@@ -392,7 +392,7 @@ static bool write_to(int fd, const contents *c)
 {
     const store *s = c->store;
     header h;
-    memset(&h, 0, sizeof h); /* padding is written too */
+    memset(&h, 0, sizeof h); /* set the padding, which is also written */
     h.version = INDEX_VERSION;
     h.byte_order = 0x01020304;
     h.inferred = c->inferred;
@@ -495,7 +495,7 @@ static bool is_sane(mapping *m)
     return true;
 }
 
-/* Returns the next section, which must have this size; otherwise sets bad. */
+/* Returns the next section. Sets m->bad if the section does not have this size. */
 static void *index_take(mapping *m, uint64_t size)
 {
     if (m->bad || m->next >= m->h->section_count || m->sections[m->next].size != size) {
@@ -644,7 +644,7 @@ static void take_all(mapping *m, store *s, const list_entry *entries)
 {
     uint32_t count = m->h->list_count;
     list **lists = g_new0(list *, count + 1);
-    s->count = (uint32_t)m->h->count; /* the lists are checked against it */
+    s->count = (uint32_t)m->h->count; /* set before the lists are read, because their records are checked against it */
     for (uint32_t i = 0; i < count && !m->bad; i++)
         m->bad = !take_upper_levels(m, s, &entries[i], &lists[i]);
     s->count = 0;
@@ -653,7 +653,7 @@ static void take_all(mapping *m, store *s, const list_entry *entries)
     for (uint32_t i = 0; i < count && !m->bad; i++)
         m->bad = !take_nodes(m, lists[i]);
     uint64_t to = m->bad || m->next >= m->h->section_count ? 0 : m->sections[m->next].offset;
-    if (to > from) /* start reading ahead without waiting */
+    if (to > from) /* begin to read ahead without waiting */
         madvise(m->data + from / 4096 * 4096, (size_t)(to - from / 4096 * 4096), MADV_WILLNEED);
     if (!m->bad)
         take_columns(m, s);

@@ -1,12 +1,12 @@
 /*
- * The store of a large log in a file beside the log (LOG.nlv-index, or in $XDG_CACHE_HOME/netlogger), so that the log
- * opens quickly the next time. nlv maps the file, so pages that are not needed are not read. The data for a picture of
- * the whole log is at the start of the file.
+ * Stores the store of a large log in a file beside the log (LOG.nlv-index) or in $XDG_CACHE_HOME/netlogger, so that the
+ * log opens quickly the next time. nlv maps the file, so pages that are not needed are not read. The data for a picture
+ * of the whole log is at the start of the file.
  *
- * An index is valid if the log has not changed since, except that it may have grown. A log with the same size and times
- * is unchanged. Otherwise, nlv compares the ends of the log and some pieces when it opens the log, and all other pieces
- * later (prints.h). nlv reads the log again if the log was changed, or if the index is damaged or has another version.
- * It writes the index under a temporary name and then renames it.
+ * An index is valid if the log has not changed since the index was written, or has only grown. nlv assumes that a log
+ * with the same size and times is unchanged. Otherwise, nlv compares the ends of the log and some pieces when it opens
+ * the log, and all other pieces later (prints.h). nlv reads the log again if the log has changed, or if the index is
+ * damaged or has another version. nlv writes the index under a temporary name and then renames it.
  */
 #ifndef NLV_INDEX_H
 #define NLV_INDEX_H
@@ -29,8 +29,8 @@ typedef struct index_found {
 } index_found;
 
 /*
- * Reads the index of the log at path. The index must have the drawing `wanted`, or, if wanted is NULL, an inferred
- * drawing. Returns false if no valid index exists.
+ * Reads the index of the log at path. If wanted is not NULL, the index must have this drawing; otherwise, it must have
+ * an inferred drawing. Returns false if no valid index exists.
  */
 bool index_read(const char *path, const log_file *file, const drawing *wanted, index_found *found);
 
@@ -44,7 +44,7 @@ typedef enum index_state { INDEX_MORE, INDEX_SOUND, INDEX_DAMAGED } index_state;
 /* Compares more bytes of a store's index file with their checksums. A store without an index is always valid. */
 index_state index_check(const store *s, index_position *at, uint64_t bytes);
 
-/* Records in the index that the log is unchanged, so that it need not be compared again. */
+/* Records in the index that the log is unchanged, so that nlv need not compare the log again. */
 void index_confirm(const store *s, const char *path, const log_file *file);
 
 /*

@@ -3,13 +3,13 @@
 #include "model/index_keeper.h"
 
 enum {
-    VERIFIED_AT_ONCE = 256 << 20,  /* maximum bytes of an index that is verified before the first picture */
+    VERIFIED_AT_ONCE = 256 << 20,  /* maximum size in bytes of an index that is verified before the first picture */
     VERIFIED_EACH_TIME = 16 << 20, /* bytes of the index that are verified per call */
     VERIFIED_PIECES = 16,          /* pieces of the log that are verified per call */
     VERIFY_AFTER_MS = 1000,        /* delay, so that the first picture has the disk to itself */
-    BYTES_MIN_DEFAULT = 64 << 20,  /* reading a smaller text log again is as fast */
+    BYTES_MIN_DEFAULT = 64 << 20,  /* a smaller text log can be read again as fast as its index */
     BLOCKS_ARE_DENSER = 8,         /* text has at least 8 times as many bytes as blocks */
-    GROWTH_SHARE = 8,              /* the index is written again if the log has grown by 1/8 */
+    GROWTH_SHARE = 8,              /* the index is written again after the log has grown by 1/8 */
 };
 
 struct index_keeper {

@@ -1,6 +1,6 @@
 /*
- * Finds, verifies and writes the index of a log that is the only one (index.h). The module owns the state of this work.
- * Caller: the loader.
+ * Finds, verifies and writes the index (index.h) if the model has only one log. The module owns the state of this work.
+ * The loader calls this module.
  */
 #ifndef NLV_INDEX_KEEPER_H
 #define NLV_INDEX_KEEPER_H
@@ -10,7 +10,7 @@
 
 typedef struct index_keeper index_keeper;
 
-/* bytes_min is the size of the smallest text log that gets an index; 0: the default. */
+/* bytes_min is the size of the smallest text log that gets an index. 0 selects the default size. */
 index_keeper *index_keeper_new(uint64_t bytes_min);
 void index_keeper_free(index_keeper *k);
 
@@ -19,14 +19,15 @@ bool index_keeper_wants(const index_keeper *k, const source *s);
 
 /*
  * Looks for the index of a log, once after each index_keeper_reset. s is NULL if the log cannot have an index. wanted
- * is the drawing; NULL: an inferred one. If waits is true, a large index is verified later, while nlv already shows it.
+ * is the drawing, or NULL if the drawing is inferred. If waits is true, a large index is verified later, while nlv
+ * already shows it.
  */
 bool index_keeper_open(index_keeper *k, const source *s, const drawing *wanted, bool waits, index_found *found);
 
-/* Call it before the store is filled again. If tries is true, an index may be used for this. */
+/* Call it before the store is filled again. If tries is true, the store may be filled from an index. */
 void index_keeper_reset(index_keeper *k, bool tries);
 
-/* Call it when the current store does not come from an index. Pauses the work until the next reset. */
+/* Call it if the current store does not come from an index. Pauses the work until the next reset. */
 void index_keeper_pause(index_keeper *k);
 
 bool index_keeper_has_written(const index_keeper *k);
@@ -42,7 +43,7 @@ typedef enum index_verdict {
 /* Compares the next part of an index with its checksums, and the next part of the log with its fingerprints. */
 index_verdict index_keeper_verify(index_keeper *k, const store *s, const source *log, bool waits);
 
-/* Removes the index of a log. */
+/* Removes the index file of a log. */
 void index_keeper_discard(index_keeper *k, source *log);
 
 /* Writes the index if the log has grown enough since the last time. */

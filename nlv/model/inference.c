@@ -109,7 +109,7 @@ drawing *inference_first_drawing(const inference *f)
     return f->given != NULL ? with_extra(f, drawing_copy(f->given)) : drawing_new();
 }
 
-/* Returns the text of the given drawing, which nlv uses until it has learned an order. */
+/* Returns the text of the supplied drawing, which nlv uses until it has learned an order. */
 static char *first_text(const inference *f)
 {
     drawing *first = inference_first_drawing(f);
@@ -161,8 +161,8 @@ static void sample_file(const log_file *f, sampling *s, size_t share)
 }
 
 /*
- * Samples the start of each log, and a part of its middle and end. If a log has many files, samples the first and the
- * last file.
+ * Samples parts of each log from its start, middle and end. If a log has many files, samples the first and the last
+ * file.
  */
 static void take_samples(const GPtrArray *sources, sampling *s)
 {

@@ -1,6 +1,6 @@
 /*
  * The drawing, which is either supplied or inferred from samples of the logs, plus additional loadlines. The module
- * owns these drawings and records how much of the logs it has sampled. Caller: the loader.
+ * owns these drawings and records how much of the logs it has sampled. The loader calls this module.
  */
 #ifndef NLV_INFERENCE_H
 #define NLV_INFERENCE_H
@@ -17,10 +17,7 @@ void inference_free(inference *f);
 /* Changes the drawing to d, and takes ownership of it. If d is NULL, the module infers the drawing. */
 void inference_set_given(inference *f, drawing *d);
 
-/*
- * Replaces the additional loadlines by extra, and takes ownership of it. The inference ignores the quiet events of
- * extra.
- */
+/* Replaces the additional loadlines by extra, and takes ownership of extra. Ignores the quiet events of extra. */
 void inference_set_extra(inference *f, drawing *extra);
 
 bool inference_is_active(const inference *f);
@@ -30,11 +27,11 @@ drawing *inference_first_drawing(const inference *f);
 
 /*
  * Call it when the drawing is known, either from an index that covers `bytes` bytes of the logs, or from an earlier
- * reading of the logs (bytes is 0).
+ * reading of the logs. In the second case, bytes is 0.
  */
 void inference_settle(inference *f, uint64_t bytes);
 
-/* Call it before the logs are read again. New samples are then taken. */
+/* Call it before the logs are read again. The module then takes new samples. */
 void inference_restart(inference *f);
 
 typedef struct time_range {

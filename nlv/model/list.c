@@ -7,8 +7,8 @@
 #include <string.h>
 
 enum {
-    SNAP = 8,        /* in nodes; the ends of longer ranges are rounded to nodes */
-    OF_A_COLUMN = 4, /* in nodes; the ends of wider columns are rounded to nodes */
+    SNAP = 8,        /* in nodes; the ends of ranges with more nodes are rounded to nodes */
+    OF_A_COLUMN = 4, /* in nodes; the ends of columns with more nodes are rounded to nodes */
     GROWTH = 8,      /* factor by which a list's first block grows, from LIST_NODE to LIST_BLOCK entries */
 };
 
@@ -194,13 +194,14 @@ void list_truncate(list *l, size_t count, list_measure *measure, const void *use
 void list_drop(list *l, uint32_t record)
 {
     size_t block = l->start / LIST_BLOCK;
-    /* frees up to the block before the one that begins at or after record */
+    /* free each block whose successor begins at or before record */
     for (; (block + 1) * LIST_BLOCK < l->count && l->first[block + 1] <= record; block++)
         free_block(&l->blocks[block]);
     l->start = list_find(l, record, MAX(l->start, block * LIST_BLOCK));
 }
 
-/* Returns the first index in [low, high) of an ascending array whose value is not below value; high if none exists. */
+/* Returns the first index in [low, high) whose element is at least value, or high if all elements are smaller. The
+ * array is ascending. */
 static size_t lower_bound(const uint32_t *array, size_t low, size_t high, uint32_t value)
 {
     while (low < high) {
@@ -267,7 +268,8 @@ size_t list_find_near(const list *l, uint32_t record, size_t from, size_t grain)
         return list_find(l, record, from);
     if (from >= l->count)
         return l->count;
-    size_t next = lower_bound(l->first, block, blocks, record); /* all blocks before block `next` begin before record */
+    size_t next =
+        lower_bound(l->first, block, blocks, record); /* all blocks before block `next` begin before this record */
     size_t found = next > block ? (next - 1) * LIST_BLOCK : 0;
     if (grain == LIST_NODE && next > block) {
         size_t last = next - 1, size = MIN(l->count - last * LIST_BLOCK, LIST_BLOCK);
@@ -275,7 +277,7 @@ size_t list_find_near(const list *l, uint32_t record, size_t from, size_t grain)
         low = lower_node(&l->blocks[last], low, nodes_of(size), record);
         found = last * LIST_BLOCK + (low > 0 ? low - 1 : 0) * LIST_NODE;
     }
-    /* with few entries, rounding to a node would change the place too much */
+    /* in a short list, rounding to a node would move the place too far */
     return found >= from + grain ? found : list_find(l, record, from);
 }
 
@@ -385,7 +387,7 @@ list_extremes list_find_extremes(const list *l, size_t from, size_t to, list_mea
             from = end;
         }
     }
-    /* nodes still count dropped entries */
+    /* the nodes still include dropped entries */
     e.min_at = e.min_at < l->start ? first : e.min_at;
     if (e.max_at < l->start) {
         e.max_at = first;

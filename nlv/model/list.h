@@ -1,11 +1,11 @@
 /*
  * Records of one kind in order of time: the ends of one segment of lifelines, the values of one loadline on one host,
- * or one kind of point. A list has levels of detail. A node for every 64 entries, and another for every 4,096 entries,
- * contain the minimum and maximum measure (a duration or a value), their places, and the prevailing colour. A pixel
- * that shows a million entries needs a few nodes and no entry, neither in memory nor on the disk.
+ * or points of one kind. A list has levels of detail: one node for every 64 entries, and another for every 4,096
+ * entries. A node contains the minimum and maximum measure (a duration or a value), their places, and the prevailing
+ * colour. To draw a pixel that represents a million entries, nlv reads a few nodes and no entries.
  *
- * An entry takes 4 bytes, or 8 with a value, and half a byte for the levels. The list has no locks; the owner of the
- * store locks it.
+ * An entry takes 4 bytes, or 8 bytes if the list keeps values. The levels add half a byte per entry. The list has no
+ * locks; the owner of the store locks it.
  */
 #ifndef NLV_LIST_H
 #define NLV_LIST_H
@@ -26,14 +26,14 @@ typedef struct list_node {
     float sample;   /* the measure of the first entry */
     uint32_t first; /* the record of the first entry */
     uint16_t min_at, max_at;
-    uint16_t color, max_color; /* the prevailing colour, and that of the entry with the maximum */
+    uint16_t color, max_color; /* the prevailing colour, and the colour of the entry with the maximum */
 } list_node;
 
 typedef struct list_block {
     uint32_t *records; /* in ascending order */
-    float *values;     /* NULL if the list keeps no values */
+    float *values;     /* NULL if the list does not keep values */
     list_node *nodes;
-    bool borrowed; /* from a mapped index: full, and not to be freed */
+    bool borrowed; /* the block is in a mapped index: it is full and must not be freed */
 } list_block;
 
 typedef struct list {
@@ -43,7 +43,7 @@ typedef struct list {
     size_t count;    /* number of entries, including the dropped entries */
     size_t start;    /* the first entry that was not dropped */
     size_t capacity; /* capacity of blocks */
-    size_t colored;  /* the entries before it have nodes with colours */
+    size_t colored;  /* number of entries at the start whose nodes have colours */
     bool has_values; /* the list keeps the measures */
     float max;       /* maximum measure (list_max) */
 } list;
@@ -56,10 +56,10 @@ void list_free(list *l); /* frees the members, not the list */
 /* Returns the memory of a list in bytes, without the mapped parts. */
 size_t list_memory(const list *l);
 
-/* Adds an entry. Its record must not be before that of the last entry. */
+/* Appends an entry. The record must not come before the last entry's record. */
 void list_append(list *l, uint32_t record, float measure);
 
-/* Removes all entries except the first count entries. Lists without values need measure. */
+/* Removes all entries except the first `count` entries. Lists that keep no values need `measure`. */
 void list_truncate(list *l, size_t count, list_measure *measure, const void *user);
 
 /* Drops the entries before a record. The other entries keep their places. */
@@ -103,7 +103,7 @@ typedef uint16_t list_color(const void *user, uint32_t record);
 /* Sets the colours of all nodes if all is true, otherwise only of nodes with new entries. */
 void list_color_nodes(list *l, bool all, list_color *color, const void *user);
 
-/* The extremes of approximately the entries [from, to). The range is not empty. */
+/* The extremes of a range of entries that is not empty. */
 typedef struct list_extremes {
     size_t min_at, max_at;
     float min, max;
@@ -112,7 +112,7 @@ typedef struct list_extremes {
     uint16_t max_color; /* colour of the entry with the maximum, or LIST_COLOR_UNKNOWN */
 } list_extremes;
 
-/* Finds the extremes. Rounds the ends of wide ranges to the nearest node. */
+/* Finds the extremes of the entries [from, to). Rounds the ends of wide ranges to the nearest node. */
 list_extremes list_find_extremes(const list *l, size_t from, size_t to, list_measure *measure, const void *user);
 
 /* Returns the approximate maximum measure of all entries, including dropped entries; -INFINITY for an empty list. */

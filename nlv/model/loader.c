@@ -22,14 +22,14 @@ struct loader {
     model *model;
     program_reading *reading;
     pthread_mutex_t lock; /* protects fresh */
-    GPtrArray *fresh;     /* source: added, and not read yet */
+    GPtrArray *fresh;     /* source: sources that were added but not read yet */
     GPtrArray *sources;   /* source */
     inference *inference;
     index_keeper *keeper;
     full_store *full;
     model_options options;
     size_t memory_max; /* bytes */
-    bool is_live;      /* a source continues to deliver records and is not a file */
+    bool is_live;      /* a source that is not a file may still deliver records */
     bool is_full;      /* the memory limit is reached, and no more records can be dropped: reading has ended */
     bool has_told_missing, is_checked;
     bool is_unsettled;
@@ -38,7 +38,7 @@ struct loader {
     atomic_bool stopping;
 };
 
-/* ---- life ---- */
+/* ---- creation and destruction ---- */
 
 static uint64_t new_seed(void)
 {
@@ -109,7 +109,7 @@ void loader_add_source(loader *l, source *s)
     pthread_mutex_unlock(&l->lock);
 }
 
-/* ---- state of the reading ---- */
+/* ---- reading state ---- */
 
 static bool has_filter(const loader *l)
 {
@@ -149,7 +149,7 @@ static void set_full(loader *l, bool is_full)
 }
 
 /*
- * Starts to read all logs again, for a drawing that the function takes ownership of. If tries is true, an index may be
+ * Begins to read all logs again, for a drawing of which the function takes ownership. If tries is true, an index may be
  * used.
  */
 static void read_again(loader *l, drawing *d, colors_mode mode, bool tries)
@@ -177,7 +177,7 @@ static size_t memory_besides_store(const loader *l)
     return sum;
 }
 
-/* Frees the bytes of dropped records in spills. */
+/* Frees the bytes that dropped records occupy in spills. */
 static void forget_bytes(loader *l)
 {
     const store *s = model_own_store(l->model);
@@ -303,7 +303,7 @@ static void scan_source(loader *l, source *s)
     }
 }
 
-/* Adds the records of a feed, or of a last line without a newline. */
+/* Adds the records of a feed, or of a last line that does not end with a newline. */
 static void take_directly(loader *l, source *s, void (*take)(source *s, batch *rows, extractor *x))
 {
     extractor *x = new_extractor(l);
@@ -529,8 +529,8 @@ static void try_index(loader *l)
 }
 
 /*
- * Verifies more of the open index. Returns whether there is more work: to call the function again, or to read the log
- * again.
+ * Verifies more of the open index. Returns whether work remains: either another call of this function, or reading the
+ * log again.
  */
 static bool verify_index(loader *l)
 {
@@ -617,7 +617,7 @@ static void settle(loader *l)
     model_lock(m);
     store_settle(model_own_store(m));
     model_unlock(m);
-    store_color_objects(model_own_store(m)); /* this takes long, and drawing may continue meanwhile */
+    store_color_objects(model_own_store(m)); /* this takes long, but drawing may continue */
     model_lock(m);
     model_add_found_points(m);
     /* Keep the colours of names that were read in another order before a filter was set. */

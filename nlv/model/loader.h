@@ -1,6 +1,6 @@
 /*
- * The loader: reads logs into the model's store. It owns the sources, their drawing, their index, the memory limit and
- * the reading thread. Caller: the model.
+ * The loader reads logs into the model's store. It owns the sources, their drawing, their index, the memory limit and
+ * the reading thread. The model calls the loader.
  */
 #ifndef NLV_LOADER_H
 #define NLV_LOADER_H

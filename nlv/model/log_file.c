@@ -60,7 +60,7 @@ static nl_format detect_text(const char *data, size_t size, nl_fraction fraction
     return format;
 }
 
-/* Detects the format from the first bytes. complete means that there are no further bytes. */
+/* Detects the format from the first bytes. complete is true if there are no further bytes. */
 static void detect_format(log_file *f, bool complete)
 {
     char *start = g_malloc(DETECT_SIZE);
@@ -85,7 +85,7 @@ static log_file *log_file_new(int fd, nl_fraction fraction)
 log_file *log_file_open(const char *path, const program_reading *reading)
 {
     struct stat status;
-    if (stat(path, &status) != 0 || !S_ISREG(status.st_mode)) /* opening a pipe has effects */
+    if (stat(path, &status) != 0 || !S_ISREG(status.st_mode)) /* opening a pipe would disturb its writer */
         return NULL;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (fd < 0)
@@ -143,7 +143,7 @@ void log_file_complete(log_file *f)
 void log_file_forget(log_file *f, uint64_t position)
 {
     uint64_t offset = position;
-    if (!f->is_spill) /* do not free the bytes of a log; nlv may read it again for another filter */
+    if (!f->is_spill) /* do not free the bytes of a log, because nlv may read it again for another filter */
         return;
     if (f->format == NL_FORMAT_NLB) {
         while (f->first_block < f->blocks->len) {
@@ -225,7 +225,7 @@ static const log_block *block_of_position(const log_file *f, uint64_t position)
     return &g_array_index(f->blocks, log_block, low);
 }
 
-/* Returns the next record of a decoder that has all bytes. The last line need not end with a newline. */
+/* Gets the next record from a decoder that has received all bytes. The last line need not end with a newline. */
 static bool next_of_all(nl_decoder *decoder, const nl_record **record)
 {
     nl_status status = nl_decoder_next(decoder, record);
@@ -250,7 +250,7 @@ bool log_block_decode(const log_block *b, const log_file *f, nl_decoder **decode
     bool good = nl_decoder_get_stats(*decoder)->malformed == malformed && i >= (uint64_t)b->skip + b->count;
     if (good && nl_decoder_next(*decoder, &record) == NL_AGAIN)
         return true;
-    nl_decoder_free(*decoder); /* the decoder was finished, or is in damaged bytes */
+    nl_decoder_free(*decoder); /* the decoder was finished, or is at damaged bytes */
     *decoder = NULL;
     return good;
 }
@@ -448,7 +448,7 @@ void log_file_each(const log_file *f, log_file_take *take, bool (*go_on)(void *u
 }
 
 /*
- * Returns the approximate size of a record in memory. Even a small block may contain records with many fields or long
+ * Returns the approximate size of a record in memory. A small block may contain records with many fields or long
  * strings.
  */
 static size_t record_size(const nl_record *record)

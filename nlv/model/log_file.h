@@ -1,6 +1,6 @@
 /*
- * A file with records: a log that consists of text or blocks, or a spill. A spill is a temporary file with the bytes of
- * a source that cannot be read twice (a pipe, a collector or a compressed file).
+ * A file with records. It is either a log, which consists of text or blocks, or a spill. A spill is a temporary file
+ * with the bytes of a source that cannot be read twice (a pipe, a collector or a compressed file).
  *
  * The position of a record identifies it in the file. In text, the position is the offset of the record's line. In
  * blocks, it is the record's number, counted over all blocks of the file, and a table maps numbers to blocks.
@@ -26,12 +26,12 @@ typedef struct log_block {
     uint64_t first;  /* position of the first record that was not skipped */
     uint32_t size;   /* bytes */
     uint32_t skip;   /* number of records at its start that were read before */
-    uint32_t count;  /* number of the other records */
+    uint32_t count;  /* number of the remaining records */
 } log_block;
 
 typedef struct log_file {
     int fd;
-    nl_format format; /* a text format; NLB: blocks, maybe with text between them; UNKNOWN: too few bytes so far */
+    nl_format format; /* a text format; NLB: blocks, possibly with text between them; UNKNOWN: too few bytes so far */
     nl_fraction fraction;
     unsigned number; /* file number in the places of records (batch.h) */
     bool is_numbered;
@@ -54,10 +54,11 @@ log_file *log_file_open(const char *path, const program_reading *reading);
 /* Creates a spill of unknown format. Returns NULL and sets errno on failure. */
 log_file *log_file_spill(nl_fraction fraction);
 
-/* f may be NULL. */
+/* Frees a log_file and closes it. f may be NULL. */
 void log_file_free(log_file *f);
 
-/* Reads up to size bytes at an offset; fewer at the end of the file or on failure. */
+/* Reads up to size bytes at an offset into `to`. Returns the number of bytes, which is smaller at the end of the
+ * file or on failure. */
 ssize_t log_file_read_at(int fd, char *to, size_t size, uint64_t offset);
 
 /*
@@ -66,13 +67,13 @@ ssize_t log_file_read_at(int fd, char *to, size_t size, uint64_t offset);
  */
 bool log_file_append(log_file *f, const char *data, size_t size);
 
-/* Ends a spill. If its format is still unknown, it is read as blocks. */
+/* Ends a spill. If its format is still unknown, treats it as blocks. */
 void log_file_complete(log_file *f);
 
-/* Frees the disk space of a spill before a position. */
+/* Frees the disk space that a spill uses before a position. */
 void log_file_forget(log_file *f, uint64_t position);
 
-/* Returns the current size in bytes; 0 if it is unknown. */
+/* Returns the current size in bytes, or 0 if the size is unknown. */
 uint64_t log_file_size(const log_file *f);
 
 /* Appends copies of blocks to the table. */
@@ -110,7 +111,8 @@ bool log_file_record(log_file *f, uint64_t position, log_file_take *take, void *
  */
 void log_file_each(const log_file *f, log_file_take *take, bool (*go_on)(void *user, uint64_t offset), void *user);
 
-/* Calls take for the records in about size bytes of text after an offset, or for as many records in blocks. */
+/* Calls take for the records in about `size` bytes of text after an offset. In a log of blocks, calls take for about
+ * the number of records that this much text would contain. */
 void log_file_sample(const log_file *f, uint64_t offset, size_t size, log_file_take *take, void *user);
 
 #endif

@@ -15,8 +15,8 @@
 enum { COLORS_EVERY_MS = 200 };
 
 struct model {
-    pthread_mutex_t turn; /* held by the thread that waits for the lock, so that threads get it in turn */
-    pthread_mutex_t lock; /* protects the members below, except the atomic ones and the loader */
+    pthread_mutex_t turn; /* held by a thread that waits for the lock, so that threads get the lock in turn */
+    pthread_mutex_t lock; /* protects the members below, except atomic members and the loader */
     store *store;
     drawing *drawing;
     colors *colors;
@@ -29,8 +29,8 @@ struct model {
     drawing *next_drawing, *next_extra;
     atomic_bool filter_changed, drawing_changed, extra_changed, clocks_changed, corrects_clocks;
     const correction *clocks; /* NULL: times are as they were logged */
-    GPtrArray *corrections;   /* all corrections so far; searches may still use earlier ones */
-    time_range expected;      /* times of records that were not read yet */
+    GPtrArray *corrections;   /* all corrections so far; a running search may still use an earlier correction */
+    time_range expected;      /* the range of times of records that were not read yet */
     atomic_size_t memory_max;
     atomic_bool is_limit_silent, is_full;
     atomic_uint generation;
@@ -39,7 +39,7 @@ struct model {
     loader *loader;
 };
 
-/* ---- life ---- */
+/* ---- creation and destruction ---- */
 
 model *model_new(drawing *d, program_reading *reading)
 {
@@ -457,7 +457,7 @@ bool model_record(const model *m, uint32_t record, void (*take)(void *user, cons
     return record >= s->first && record < s->count && model_record_at(m, store_place(s, record), take, user);
 }
 
-/* Corrects the time of a record before it passes it on. */
+/* Corrects the time of a record and then passes the record on. */
 typedef struct correcting {
     const correction *clocks;
     void (*take)(void *user, const nl_record *record);
@@ -493,7 +493,7 @@ static void append_fields(void *user, const nl_record *record)
     }
 }
 
-/* Appends the accuracy of the host's clock according to the log. */
+/* Appends the accuracy of the host's clock, as the log gives it. */
 static void append_clock(GString *text, store_clock clock)
 {
     double middle_ns = (clock.low_ns + clock.high_ns) / 2, error_ns = (clock.high_ns - clock.low_ns) / 2;

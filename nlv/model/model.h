@@ -1,10 +1,11 @@
 /*
- * The model: the records and their drawing. The loader (loader.h) reads logs into a store, a drawing gives the records
- * their meaning, and the model reads a record again from its log when its fields are needed. No GTK.
+ * The model: the records and their drawing. The loader (loader.h) reads logs into a store, and a drawing gives the
+ * records their meaning. When the model needs a record's fields, it reads the record again from its log. Does not use
+ * GTK.
  *
- * model_load reads the logs to their ends in the calling thread. model_start starts a thread that reads, and follows
- * growing logs, until the model is freed. After that, call the other functions between model_lock and model_unlock,
- * except functions that need no lock.
+ * model_load reads the logs to their ends in the calling thread. model_start starts a thread that reads and follows
+ * growing logs until the model is freed. After either call, call the other functions between model_lock and
+ * model_unlock, except functions that need no lock.
  */
 #ifndef NLV_MODEL_H
 #define NLV_MODEL_H
@@ -21,7 +22,7 @@ typedef struct model model;
 model *model_new(drawing *d, program_reading *reading);
 void model_free(model *m);
 
-/* Returns a model of a store and a drawing, and takes ownership of both. For tests. */
+/* Returns a model with a store and a drawing, and takes ownership of both. For tests. */
 model *model_of_store(store *s, drawing *d, program_reading *reading);
 
 typedef struct model_options {
@@ -41,7 +42,8 @@ void model_set_options(model *m, model_options options);
  */
 bool model_add_source(model *m, const char *url, bool follow);
 
-/* Adds the records of a feed as a log with a name. Takes over the caller's reference to the feed. Needs no lock. */
+/* Adds the records of a feed as a log called name. Takes ownership of the caller's reference to the feed. Needs no
+ * lock. */
 void model_add_feed(model *m, feed *f, const char *name);
 
 void model_load(model *m);
@@ -62,7 +64,7 @@ unsigned model_generation(const model *m);
 /* Returns the share of the logs that has been read, 0 to 1. Needs no lock. */
 double model_progress(const model *m);
 
-/* Returns whether every record that was read has its place in the store. Needs no lock. */
+/* Returns whether every record that was read is at its final place in the store. Needs no lock. */
 bool model_is_settled(const model *m);
 
 const store *model_store(const model *m);
@@ -71,14 +73,14 @@ const drawing *model_drawing(const model *m);
 size_t model_count(const model *m);
 
 /*
- * Returns a sentence with the number of records that were dropped because of the memory limit, or NULL if there are
- * none. The caller frees it with g_free.
+ * Returns a sentence with the number of records that were dropped because of the memory limit, or NULL if no records
+ * were dropped. The caller frees it with g_free.
  */
 char *model_missing(const model *m);
 
 /*
- * Sets the times of the first and the last record, including unread records whose times are known. Returns false if
- * there are no records.
+ * Sets the times of the first and the last record, including records whose times are known but that were not read yet.
+ * Returns false if there are no records.
  */
 bool model_time_range(const model *m, int64_t *from_ns, int64_t *to_ns);
 
@@ -86,20 +88,21 @@ bool model_time_range(const model *m, int64_t *from_ns, int64_t *to_ns);
 const char *model_name(const model *m);
 
 /*
- * The meanings of the colours: the hosts, programs or values of lifelines by name, and then the hosts of loadlines and
- * points. The order does not depend on what is visible. New names of a growing log come last, so that a host keeps its
- * colour.
+ * The meanings of the colours: first the hosts, programs or values of lifelines, sorted by name, and then the hosts of
+ * loadlines and points. The order does not depend on what is visible. New names in a growing log come last, so that
+ * each host keeps its colour.
  */
 size_t model_color_count(const model *m);
 const char *model_color_text(const model *m, size_t i); /* "" for records without such a field */
 
-/* Return the colour number of a host, of an object of a lifeline, and of a value of a lifeline's colour field. */
+/* Return the number of a host's colour, of an object's colour in a lifeline, and of the colour of a value of a
+ * lifeline's colour field. */
 unsigned model_host_color(const model *m, uint16_t host);
 unsigned model_object_color(const model *m, size_t lifeline, uint32_t object);
 unsigned model_name_color(const model *m, size_t lifeline, uint16_t name);
 
 /*
- * The loader carries out the requests below later. Until then, nlv shows the previous store.
+ * The functions below store a request, which the loader carries out later. Until then, nlv shows the previous store.
  *
  * Shows only the records that match expression, or all records if it is NULL. Returns false and sets the error if the
  * expression is invalid.
@@ -119,14 +122,14 @@ bool model_has_right_clocks(const model *m);
 void model_set_drawing(model *m, drawing *d);
 
 /*
- * Replaces the additional loadlines by extra, and takes ownership of it. The inference ignores the quiet events of
+ * Replaces the additional loadlines by extra, and takes ownership of extra. The inference ignores the quiet events of
  * extra.
  */
 void model_set_extra(model *m, drawing *extra);
 
 /*
- * Returns the parts of the logs that have been read, as jobs (scan_job) without spec, names and filter. The caller
- * frees them with g_array_free.
+ * Returns the parts of the logs that have been read, as jobs (scan_job), whose spec, names and filter are not set. The
+ * caller frees them with g_array_free.
  */
 GArray *model_jobs(const model *m);
 
@@ -136,7 +139,7 @@ GArray *model_jobs(const model *m);
  */
 char *model_describe(const model *m, uint32_t record);
 
-/* Calls take with a record as it is in the log. Returns false if the record is no longer there. */
+/* Calls take with a record exactly as logged. Returns false if the record is no longer there. */
 bool model_record(const model *m, uint32_t record, void (*take)(void *user, const nl_record *record), void *user);
 
 /* Like model_record, but for the record at a place (batch.h). */

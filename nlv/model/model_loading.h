@@ -21,7 +21,8 @@ store *model_replace_store(model *m, store *fresh, drawing *d, colors_mode mode)
 /* Adds the events that the store has found to the drawing's points. */
 void model_add_found_points(model *m);
 
-/* Assigns colours to new names. If often is true, does so at most once in a fifth of a second. */
+/* Assigns colours to new names. Set often if the function is called frequently; it then assigns colours at most five
+ * times per second. */
 void model_assign_colors(model *m, colors_mode mode, bool often);
 
 /* Adds a file and sets its number. */
@@ -56,13 +57,13 @@ void model_set_expected(model *m, time_range range);
 
 void model_set_progress(model *m, uint64_t done_bytes, uint64_t all_bytes);
 
-/* Call it when the picture must be drawn again. is_settled means that all records are in their places. */
+/* Call it when the picture must be drawn again. is_settled is true if all records are at their final places. */
 void model_changed(model *m, bool is_settled);
 
-/* Sets the data for model_missing: memory_max is the limit in bytes, and is_full means that reading has ended. */
+/* Sets the values for model_missing. memory_max is the limit in bytes, and is_full is true if reading has ended. */
 void model_set_limit(model *m, size_t memory_max, bool is_silent, bool is_full);
 
-/* Adds a notice, unless it was added before. The model then owns text. Locks. */
+/* Adds a notice, unless it was added before. Takes ownership of text. Locks. */
 void model_tell(model *m, char *text);
 
 #endif

@@ -20,7 +20,7 @@ typedef struct entry {
 
 struct names {
     pthread_mutex_t lock; /* protects slots and additions */
-    entry *entries;       /* reserved for NAMES_MAX entries; the system allocates pages on first use */
+    entry *entries;       /* has space for NAMES_MAX entries; the system allocates pages on first use */
     atomic_size_t count;
     size_t bytes;    /* total size of the texts */
     uint32_t *slots; /* hash table (open addressing) of numbers + 1; 0: empty */
@@ -67,7 +67,7 @@ static void grow_slots(names *n)
     }
 }
 
-/* Returns the slot that has a text, or the empty slot in which to put it. */
+/* Returns the slot that contains a text, or the empty slot for it. */
 static size_t find_slot(const names *n, uint64_t hash, nl_string text)
 {
     size_t at = hash & (n->slot_count - 1);
@@ -148,7 +148,7 @@ uint16_t names_put_cached(names *n, name_cache *cache, nl_string text)
         memcmp(cache->slots[at].text, text.data, text.size) == 0)
         return cache->slots[at].number;
     uint16_t number = names_put(n, text);
-    /* do not cache texts with NUL bytes, because they are stored with other bytes */
+    /* do not cache texts with NUL bytes, because their stored texts differ */
     if (number < NAMES_MAX && memchr(text.data, '\0', text.size) == NULL) {
         cache->slots[at].text = names_text(n, number);
         cache->slots[at].size = (uint32_t)text.size;

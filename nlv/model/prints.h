@@ -1,6 +1,6 @@
 /*
- * Fingerprints of a log, one for about each megabyte, made while the log is scanned. They detect whether the log has
- * changed since its index was written. No locks.
+ * Fingerprints of a log, about one for each megabyte, made while the log is scanned. They detect whether the log has
+ * changed since its index was written. A prints struct has no locks.
  */
 #ifndef NLV_PRINTS_H
 #define NLV_PRINTS_H
@@ -32,8 +32,7 @@ static inline uint64_t prints_end(const prints *p)
 uint64_t prints_hash(const char *data, size_t size);
 
 /*
- * Adds the fingerprint of the bytes [from, to). Ignores bytes that are already covered. Small pieces get no
- * fingerprint.
+ * Adds the fingerprint of the bytes [from, to). Ignores bytes that are already covered, and pieces that are too small.
  */
 void prints_add(prints *p, uint64_t from, uint64_t to, uint64_t hash);
 

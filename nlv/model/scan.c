@@ -13,7 +13,7 @@
 
 enum {
     PIECE = 1 << 20,
-    BEYOND = 4 << 10,         /* bytes after a piece that are read with it, to get the end of its last line */
+    BEYOND = 4 << 10,         /* bytes after a piece that are read with it, to include the end of its last line */
     LINE_SIZE_MAX = 16 << 20, /* in bytes; nlv does not search for the end of a longer line */
     ODD_SIZE_MAX = 2 << 20,   /* in bytes; decoders accept no longer record */
     THREADS_MAX = 64,
@@ -62,7 +62,7 @@ static uint64_t read_piece(worker *w, uint64_t start, uint64_t *piece_end)
         nl_buffer_reserve(&w->bytes, size - before + 64);
         ssize_t got = log_file_read_at(job->file->fd, w->bytes.data + before, size - before, first + before);
         w->bytes.size += (size_t)got;
-        uint64_t last = end - 1 - first; /* the newline that ends the last line is at or after it */
+        uint64_t last = end - 1 - first; /* the newline that ends the last line is at or after this byte */
         if (w->bytes.size < size || wanted == job->to || wanted - start > LINE_SIZE_MAX ||
             memchr(w->bytes.data + MAX(before, last), '\n', size - MAX(before, last)) != NULL)
             return first;

@@ -1,9 +1,9 @@
 /*
  * Decodes a part of a log into batches, using all processors.
  *
- * The part is cut into pieces of a megabyte of text or of some blocks. Each thread decodes the records that begin in
- * its piece. The calling thread gets the pieces in order. Files are read with pread and not mapped, because another
- * program may truncate them, which would raise a signal.
+ * Cuts the part into pieces of a megabyte of text or of some blocks. Each thread decodes the records that begin in its
+ * piece. The calling thread receives the pieces in order. Threads read files with pread. They do not map them, because
+ * the process would receive SIGBUS if another program truncated a mapped file.
  */
 #ifndef NLV_SCAN_H
 #define NLV_SCAN_H
@@ -23,12 +23,14 @@ typedef struct scan_job {
     bool has_prints; /* compute fingerprints */
 } scan_job;
 
-/* A line that is not plain (line_scanner.h), or a damaged block. The source's decoder decodes both later, in order. */
+/* A line that is not plain (line_scanner.h), or a damaged block. The source's decoder later decodes these lines and
+ * blocks in order. */
 typedef struct scan_odd {
     const log_block *block;              /* NULL: this is a line */
     uint64_t offset;                     /* offset in the log */
     size_t at, size;                     /* place and size in odd_text, including the newline */
-    uint64_t lines_before, bytes_before; /* decoded since the previous scan_odd or the start of the part */
+    uint64_t lines_before, bytes_before; /* numbers of lines and bytes that were decoded since the previous scan_odd or
+                                            the start of the part */
 } scan_odd;
 
 typedef struct scan_part {
@@ -36,7 +38,7 @@ typedef struct scan_part {
     nl_buffer odd_text;
     scan_odd *odd;
     size_t odd_count, odd_capacity;
-    uint64_t lines_after, bytes_after; /* decoded after the last scan_odd */
+    uint64_t lines_after, bytes_after; /* numbers of lines and bytes that were decoded after the last scan_odd */
     uint64_t from, end;                /* offsets of the whole lines that were scanned */
     uint64_t print;                    /* fingerprint of the bytes [from, end), if requested (prints.h) */
     bool met_nul; /* the text has NUL bytes and may contain blocks; the other members are then undefined */

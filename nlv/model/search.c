@@ -17,7 +17,7 @@ typedef struct match {
 struct search {
     model *model;
     nl_filter *filter;
-    spec *spec; /* an empty spec, because only time and place are needed */
+    spec *spec; /* an empty spec, because a search needs only times and places */
     batch_names names;
     GArray *jobs; /* scan_job */
     pthread_t thread;

@@ -14,17 +14,17 @@ search *search_new(model *m, const char *expression);
 void search_free(search *s);
 
 /*
- * Return whether the search has ended, the share of the logs that has been read (0 to 1), and the number of matches. A
- * search also ends after 16 million matches.
+ * Return whether the search has ended, the share of the logs that has been read (0 to 1), and the number of matches so
+ * far. A search also ends after 16 million matches.
  */
 bool search_is_done(const search *s);
 double search_progress(const search *s);
 size_t search_count(search *s);
 
 /*
- * Finds the match nearest to a time, after or before it. Sets *number to its number, from 1. Sets *record to its
- * record, or to STORE_NONE if the model no longer has the record. Returns false if there is no such match so far. The
- * caller holds the model's lock.
+ * Finds the match nearest to a time, after it or, if backwards is true, before it. Sets *found_ns to the time of the
+ * match and *number to its number, from 1. Sets *record to its record, or to STORE_NONE if the model no longer has the
+ * record. Returns false if no such match has been found so far. The caller holds the model's lock.
  */
 bool search_next(search *s, int64_t time_ns, bool backwards, int64_t *found_ns, uint32_t *record, size_t *number);
 

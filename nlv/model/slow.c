@@ -10,7 +10,7 @@ enum { REQUESTS = 2000, STEPS_MAX = 200 };
 
 /* A line of a critical path. */
 typedef struct path_line {
-    uint64_t kind; /* lifeline and rows */
+    uint64_t kind; /* identifies the lifeline and the two rows */
     int64_t end_ns;
     double long_ns; /* duration of the part in the time range */
     uint32_t from, to;

@@ -1,6 +1,7 @@
 /*
- * Where the requests of a log spend most of their time: the kind of line with the largest share of their critical
- * paths. A path leads from a request's last record back over the latest cause of each record (edges.h). No state.
+ * Finds where the requests of a log spend most of their time: the kind of line with the largest share of the requests'
+ * critical paths. A path leads from a request's last record back through the latest cause of each record (edges.h).
+ * This module has no state.
  */
 #ifndef NLV_SLOW_H
 #define NLV_SLOW_H
@@ -17,8 +18,8 @@ typedef struct slow_line {
 } slow_line;
 
 /*
- * Finds the slowest kind of line in a time range. Uses a sample of the requests that end in the range, or after it
- * within the length of the range.
+ * Finds the slowest kind of line in a time range. Samples requests that end in the range, or later by at most the
+ * length of the range.
  */
 slow_line slow_find(const store *s, int64_t from_ns, int64_t to_ns);
 

@@ -134,7 +134,7 @@ uint64_t source_done(const source *s)
         sum += log_file_size(g_ptr_array_index(s->files, i));
     const block_cutter *c = cutter_of(s);
     if (c != NULL && has_scanned_blocks(s))
-        sum += block_cutter_offset(c) - s->at; /* the remaining bytes contain no complete block */
+        sum += block_cutter_offset(c) - s->at; /* the bytes after the cutter's offset contain no complete block */
     return sum;
 }
 
@@ -156,7 +156,7 @@ static bool open_stream(source *s)
     return s->stream != NULL;
 }
 
-/* Raises the limit of open files. The files of an archive stay open, because nlv fetches their records later. */
+/* Raises the limit of open files. The files of an archive stay open, because nlv later fetches records from them. */
 static void raise_file_limit(void)
 {
     struct rlimit limit;
@@ -260,7 +260,7 @@ void source_close(source *s)
     g_free(s);
 }
 
-/* ---- looking for more ---- */
+/* ---- new data ---- */
 
 static bool is_plain_file(const char *path)
 {
@@ -366,7 +366,7 @@ static nl_status spill_of_archive(source *s, const char *path)
     return NL_OK;
 }
 
-/* Opens the next file of an archive. The last one may be empty for now. */
+/* Opens the next file of an archive. The last file may still be empty. */
 static void open_next_of_archive(source *s)
 {
     if (s->archive_next == s->archive_count)
@@ -521,8 +521,8 @@ static void take_odd_row(void *user, const nl_record *record, uint64_t position)
 }
 
 /*
- * Extracts the records that the decoder has. data is the text that the decoder was fed last, and offset is the offset
- * of this text in the log.
+ * Extracts the decoder's records. data is the text that was last fed to the decoder, and offset is the offset of this
+ * text in the log.
  */
 static void take_decoded(source *s, const char *data, size_t size, uint64_t offset, extractor *x, batch *rows)
 {

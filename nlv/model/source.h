@@ -1,7 +1,11 @@
 /*
- * A log: a file, which may grow, be truncated or be replaced; an archive, whose files are read one after another; a
- * pipe; a collector; or a feed of decoded records. The source owns the files of records (log_file.h). One thread, the
- * loader's.
+ * A source is one of the following:
+ * - a file, which may grow, be truncated or be replaced
+ * - an archive, whose files are read one after another
+ * - a pipe
+ * - a collector
+ * - a feed of decoded records
+ * The source owns the files of records (log_file.h). Only the loader's thread uses it.
  */
 #ifndef NLV_SOURCE_H
 #define NLV_SOURCE_H
@@ -18,15 +22,15 @@ typedef struct source {
     program_reading *reading;
     GPtrArray *files; /* log_file, in the order of reading */
     guint current;    /* index of the file that is read now */
-    uint64_t at;      /* offset in the current file up to which it has been read */
-    prints prints;    /* fingerprints of the read part of a single file */
+    uint64_t at;      /* offset up to which the current file has been read */
+    prints prints;    /* fingerprints of the bytes that were read, if the source is a single file */
     char **archive;   /* paths of an archive's files; the files before archive_next are open */
     size_t archive_count, archive_next;
     nl_decoder *decoder;    /* for lines that are not plain */
     block_cutter **cutters; /* one per file; NULL for text */
-    nl_source *stream;      /* spills store its bytes; NULL: it has ended, or the source is not a stream */
-    feed *feed;             /* the only spill stores its records; NULL: no feed */
-    bool begins_spill;      /* the next bytes of the stream belong to another file */
+    nl_source *stream;      /* its bytes go to spills; NULL: the stream has ended, or the source is not a stream */
+    feed *feed;             /* its records go to the only spill; NULL: no feed */
+    bool begins_spill;      /* the next bytes of the stream belong to a new file */
     bool is_finished;       /* the current file was read completely, and there is no next file yet */
     bool ended;             /* no more records will arrive */
     char *notice;           /* a sentence about an event of the log, which the loader frees; NULL: none */
@@ -39,8 +43,8 @@ source *source_open(const char *url, bool follow, program_reading *reading);
 void source_close(source *s);
 
 /*
- * Opens a source of decoded records. Takes over the caller's reference to the feed. Returns NULL after printing the
- * reason.
+ * Opens a source of decoded records. Takes ownership of the caller's reference to the feed. Returns NULL after printing
+ * the reason.
  */
 source *source_open_feed(feed *f, const char *name, program_reading *reading);
 
@@ -52,7 +56,7 @@ typedef enum source_state {
     SOURCE_ENDED, /* no more records will arrive */
 } source_state;
 
-/* Looks for new bytes or records in the source; never waits for a file or a collector. */
+/* Looks for new bytes or records in the source. Never waits for a file or a collector. */
 source_state source_look(source *s);
 
 /* Returns the current file, or NULL before the first file. */
@@ -67,13 +71,13 @@ void source_cut(source *s, GArray *found);
 /* Returns the part of the current file to scan next. The job's blocks belong to the file. */
 scan_job source_job(const source *s);
 
-/* Decodes the odd lines and blocks of a part, and adds their records to its rows. */
+/* Decodes the lines that are not plain and the damaged blocks of a part, and adds their records to its rows. */
 void source_decode_odd(source *s, scan_part *p, extractor *x);
 
-/* Adds records of the feed to rows, and their bytes to the spill. If writing the spill fails, closes the feed. */
+/* Adds records of the feed to rows, and writes their bytes to the spill. Closes the feed if writing fails. */
 void source_take_fed(source *s, batch *rows, extractor *x);
 
-/* Adds the records of a last line that has no newline to rows. */
+/* Adds the records of the last line to rows, if the line does not end with a newline. */
 void source_finish(source *s, batch *rows, extractor *x);
 
 /* Continues with the next file, if there is one. */
@@ -91,7 +95,7 @@ void source_forget_blocks(source *s);
 /* Call it when a file seemed to be text but contains blocks. Starts to read the file again as blocks. */
 void source_expect_blocks(source *s);
 
-/* Return the size of all files so far, and the number of bytes that were read. */
+/* Return the size of all files so far, and the number of bytes that have been read. */
 uint64_t source_size(const source *s);
 uint64_t source_done(const source *s);
 

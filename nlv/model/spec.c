@@ -35,8 +35,8 @@ static spec_event *event_of(spec *s, names *events, const char *name)
     return &s->events[number];
 }
 
-/* Returns the first layer in which none of the events has a step yet, or SPEC_LAYERS if every layer has one of their
- * steps. */
+/* Returns the first layer in which none of the lifeline's events has a step yet. Returns SPEC_LAYERS if there is no
+ * such layer. */
 static unsigned free_layer(spec *s, names *events, const drawing_lifeline *l)
 {
     unsigned layer = 0;
@@ -90,7 +90,7 @@ static void add_lifeline(spec *s, names *events, const drawing_lifeline *l, uint
     own->rows = MIN(g_strv_length(l->events), SPEC_ROWS);
     own->layer = free_layer(s, events, l);
     if (own->layer == SPEC_LAYERS)
-        own->layer = 0; /* this lifeline is drawn without the events of other lifelines */
+        own->layer = 0; /* draw this lifeline without the events that belong to other lifelines */
     s->layers = MAX(s->layers, own->layer + 1);
     for (; own->id_count < SPEC_IDS && l->ids[own->id_count] != NULL; own->id_count++)
         add_choices(own->ids[own->id_count], l->ids[own->id_count]);

@@ -2,8 +2,8 @@
  * A spec is a drawing compiled to numbers. It specifies what to extract from records. It is constant, and any thread
  * may read it.
  *
- * The events of the drawing are the first names of its store, so that the number of such an event is its index in
- * events.
+ * The names of the drawing's events are the first names in the store, so that the number of such an event is its index
+ * in events.
  */
 #ifndef NLV_SPEC_H
 #define NLV_SPEC_H
@@ -12,12 +12,11 @@
 #include "model/names.h"
 
 enum {
-    SPEC_LAYERS =
-        4, /* lifelines that share an event are in different layers; lifelines beyond the maximum are not drawn */
+    SPEC_LAYERS = 4, /* lifelines that share an event are in different layers; more lifelines are not drawn */
     SPEC_IDS = 8,
-    SPEC_CHOICES = 4, /* maximum fields of an ID */
+    SPEC_CHOICES = 4, /* maximum number of fields of an ID */
     SPEC_ROWS = 1024,
-    SPEC_LOADLINES = 8, /* maximum loadlines of an event */
+    SPEC_LOADLINES = 8, /* maximum number of loadlines of an event */
     SPEC_NONE = 0xffff,
 };
 
@@ -33,27 +32,27 @@ typedef struct spec_order {
     uint64_t after[DRAWING_ORDERED_MAX]; /* the rows that come before this row */
     uint64_t
         children[DRAWING_ORDERED_MAX]; /* the rows that this row certainly causes, because they name it as parent */
-    uint64_t received[DRAWING_ORDERED_MAX]; /* the rows that receive on another host what this one sends */
+    uint64_t received[DRAWING_ORDERED_MAX]; /* the rows on another host that receive what this row sends */
     int begin_of[DRAWING_ORDERED_MAX];      /* the row that begins the span that this row ends; -1: none */
     uint64_t begins;                        /* rows that begin a span */
-    uint64_t first, last; /* rows without an earlier one, and rows without a later one, except those with neither */
+    uint64_t first, last; /* rows without an earlier row, and rows without a later row, except rows with neither */
 } spec_order;
 
 typedef struct spec_lifeline {
     unsigned rows, layer;
     unsigned id_count;
-    spec_field ids[SPEC_IDS][SPEC_CHOICES]; /* the first of these fields that a record has is used; NULL-terminated */
-    bool again;                             /* every first event begins a new object */
+    spec_field ids[SPEC_IDS][SPEC_CHOICES]; /* the first of these fields that a record has is the ID; NULL-terminated */
+    bool again;                             /* every occurrence of the first event begins a new object */
     spec_order *order;                      /* NULL: each event comes after all events listed before it */
     color_kind color;
     spec_field color_field;
 } spec_lifeline;
 
 /*
- * Records with the error of a host's clock. The store keeps their values as loadlines that are not drawn. Each kind of
- * record has two loadlines: the nanoseconds to add to the host's times, and the uncertainty of this number. The values
- * are the collector's measurements, values from nlkernel, and values from chronyd or the kernel, which the clock sensor
- * and the library log.
+ * The records that give the error of a host's clock. The store keeps their values as loadlines that are not drawn. Each
+ * kind of record has two loadlines: the nanoseconds to add to the host's times, and the uncertainty of this number. The
+ * kinds are the collector's measurements, values from nlkernel, and values from chronyd or the kernel, which the clock
+ * sensor and the library log.
  */
 enum {
     SPEC_MEASURED,
@@ -69,7 +68,7 @@ typedef struct spec_clock {
 } spec_clock;
 extern const spec_clock spec_clocks[SPEC_CLOCKS];
 
-/* The step that an event is in a layer. */
+/* The step that an event has in a layer. */
 typedef struct spec_step {
     uint16_t lifeline; /* SPEC_NONE: none */
     uint16_t row;
@@ -87,7 +86,7 @@ typedef struct spec {
     spec_lifeline *lifelines;
     size_t lifeline_count;
     spec_field *loadlines; /* the field of each loadline */
-    size_t loadline_count; /* first the loadlines that are drawn, then those of clocks */
+    size_t loadline_count; /* the drawn loadlines come first, then those of clocks */
     size_t drawn_loadlines;
     size_t point_count;
     spec_event *events;

@@ -11,7 +11,7 @@
 
 enum { SLOTS_MIN = 1024, TAIL_MAX = 4 * STORE_CHUNK, LATE_SHARE = 4, FEW_SHARE = 64, SHRUNK_SHARE = 16 };
 
-/* ---- life ---- */
+/* ---- creation and destruction ---- */
 
 store *store_new(spec *s, batch_names names, bool looks_out)
 {
@@ -59,7 +59,7 @@ static void free_objects(objects *o)
     g_free(o->slots);
 }
 
-/* Calls function for every list, with the layer of its lifeline, or 0. */
+/* Calls function for every list. Passes the layer of the list's lifeline, or 0 for other lists. */
 static void each_list(store *s, void (*function)(store *s, list *l, unsigned layer, const void *user), const void *user)
 {
     for (size_t i = 0; i < s->spec->lifeline_count; i++) {
@@ -150,7 +150,7 @@ static void grow_slots(objects *o)
         if (o->chunks[i / STORE_CHUNK].keys == NULL)
             continue;
         size_t at = o->chunks[i / STORE_CHUNK].keys[i % STORE_CHUNK] & (count - 1);
-        /* the last object with a key is the current one */
+        /* the last object that was added with a key is the current object */
         while (o->slots[at] != 0 && key_of(o, o->slots[at] - 1) != key_of(o, i))
             at = (at + 1) & (count - 1);
         o->slots[at] = i + 1;
@@ -162,7 +162,7 @@ static void own_objects_chunk(objects_chunk *c)
     if (!c->borrowed && c->keys != NULL)
         return;
     objects_chunk own = {
-        .keys = g_malloc0((size_t)STORE_CHUNK * (8 + 4 + 2))}; /* zeros, because the index stores whole chunks */
+        .keys = g_malloc0((size_t)STORE_CHUNK * (8 + 4 + 2))}; /* initialized, because the index stores whole chunks */
     own.last = (uint32_t *)(void *)(own.keys + STORE_CHUNK);
     own.colors = (uint16_t *)(void *)(own.last + STORE_CHUNK);
     if (c->borrowed) {
@@ -191,7 +191,7 @@ static uint32_t add_object(objects *o, uint64_t key, uint16_t color)
     return number;
 }
 
-/* Returns the object of a key. Adds it if it is new or begins again. */
+/* Returns the object of a key. Adds an object if the key is new, or if create is true. */
 static uint32_t find_object(objects *o, uint64_t key, uint16_t color, bool create)
 {
     if (o->slots == NULL || o->count + 1 > o->slot_count / 3 * 2)
@@ -296,7 +296,8 @@ void store_note_machines(store *s)
             note_machine(s, list_value(all->hosts[i].list, all->hosts[i].list->count - 1));
 }
 
-/* Returns the place of the last value at or before a record, or of the first value. The list must not be empty. */
+/* Returns the place of the last value at or before a record, or of the first value if all values are later. The list
+ * must not be empty. */
 static size_t place_that_holds(const list *l, uint32_t record)
 {
     size_t at = list_find(l, record + 1, l->start);
@@ -304,8 +305,8 @@ static size_t place_that_holds(const list *l, uint32_t record)
 }
 
 /*
- * Returns the state of a clock according to one kind of record, and sets *said_at to that record. The lists of offsets
- * and errors have the same records.
+ * Returns the state of a clock according to one kind of record, and sets *said_at to the record that was used. The
+ * lists of offsets and errors have the same records.
  */
 static store_clock clock_of_kind(const store *s, unsigned kind, uint16_t host, uint32_t record, uint32_t *said_at)
 {
@@ -368,7 +369,7 @@ store_clock store_clock_said(const store *s, uint16_t host, uint32_t record)
     return best;
 }
 
-/* A measurement overrides a contradicting statement of the host. */
+/* If a measurement contradicts what the host has logged, the measurement is used. */
 store_clock store_clock_at(const store *s, uint16_t host, uint32_t record)
 {
     store_clock measured = store_clock_measured(s, host, record), said = store_clock_said(s, host, record);
@@ -388,7 +389,7 @@ double store_clock_bound_ns(const store *s, uint16_t host, uint16_t other, uint3
     store_clock a = store_clock_at(s, host, record), b = store_clock_at(s, other, record);
     if (!a.is_known && !b.is_known)
         return (double)CLOCK_BOUND_UNKNOWN;
-    /* A clock that was measured against another bounds both. */
+    /* If only one of the clocks is known, its error is relative to the other clock. */
     return (a.is_known ? (a.high_ns - a.low_ns) / 2 : 0) + (b.is_known ? (b.high_ns - b.low_ns) / 2 : 0);
 }
 
@@ -437,7 +438,7 @@ static void add_chunk(store *s)
     s->chunks[number] = c;
 }
 
-/* Counts an object's visit to a host. Colours the object by the host with the fewest visits so far. */
+/* Counts an object's visit to a host. Gives the object the colour of the host with the fewest visits so far. */
 static void visit(store *s, uint32_t object, unsigned layer, uint16_t host, bool again)
 {
     if (host == NAMES_NONE)
@@ -449,7 +450,7 @@ static void visit(store *s, uint32_t object, unsigned layer, uint16_t host, bool
         *color = host;
 }
 
-/* Adds the lines that lead to a record to the lists of the rows that these lines connect. */
+/* Adds the lines that lead to a record. Each line goes into the list of the two rows that it connects. */
 static void add_lines(const store *s, list **lists, unsigned rows, uint32_t record, unsigned layer,
                       const uint32_t *from, size_t count)
 {
@@ -529,7 +530,7 @@ static void store_add_row(store *s, const batch *b, size_t i)
     s->count++;
 }
 
-/* ---- records that are late ---- */
+/* ---- late records ---- */
 
 static void copy_row(batch *to, const batch *from, size_t i)
 {
@@ -687,7 +688,7 @@ static void merge_late(store *s)
     batch_free(&late);
 }
 
-/* Keeps a late row until there are enough late rows to be worth moving the records after them. */
+/* Keeps a late row until there are enough late rows to make it worthwhile to move the records after them. */
 static void put_late(store *s, const batch *b, size_t i)
 {
     if (s->late.count == 0 || b->rows[i].time_ns < s->earliest_late)
@@ -779,8 +780,8 @@ static void color_step(store *s, uint32_t record, unsigned layer, uint32_t objec
 }
 
 /*
- * Colours each object by the host that the fewest objects visit. A server distinguishes objects better than a client
- * that they all share.
+ * Gives each object the colour of the host that the fewest objects visit. A server distinguishes objects better than a
+ * client that all objects share.
  */
 static void give_colors(store *s)
 {
@@ -815,7 +816,7 @@ static uint16_t color_of_host(const void *user, uint32_t record)
     return record >= a->store->first ? store_host(a->store, record) : LIST_COLOR_UNKNOWN;
 }
 
-/* Sets the colours of nodes, so that drawing does not have to look up the colours for each pixel. */
+/* Sets the colours of nodes, so that drawing need not look up a colour for each pixel. */
 static void color_lists(store *s, bool all)
 {
     for (size_t i = 0; i < s->spec->lifeline_count; i++) {
@@ -884,7 +885,8 @@ static void drop_before(store *s, uint32_t first)
 bool store_shrink(store *s, size_t limit)
 {
     if (store_memory(s) > limit)
-        store_settle(s); /* afterwards the records may fit; also, drop_objects does not consider late records */
+        store_settle(
+            s); /* records may need less memory after this; also, drop_objects does not consider late records */
     while (store_memory(s) > limit) {
         uint32_t first = s->first + MAX((s->count - s->first) / SHRUNK_SHARE, STORE_CHUNK);
         first -= first % STORE_CHUNK;
@@ -902,9 +904,9 @@ static void add_list_memory(store *s, list *l, unsigned layer, const void *user)
 }
 
 /*
- * Returns the memory of late records, and of the records that will move when the late records are inserted. Does not
- * count the moves that a few very late records cause: they move many records, but rarely, and if they were counted,
- * each very late record would be inserted separately.
+ * Returns the memory of late records, and of the records that will move when the late records are inserted. If there
+ * are only a few late records, ignores the records that they move. Otherwise, each very late record would be inserted
+ * separately.
  */
 static size_t late_memory(const store *s)
 {
@@ -935,7 +937,7 @@ size_t store_memory(const store *s)
 }
 
 /*
- * Returns the last mark before a time, or the first mark. The time is in the interval that begins at this mark, or at
+ * Returns the last mark before a time, or the first mark. The time is in the interval that begins at this mark or at
  * the next mark.
  */
 static uint32_t find_mark(const store *s, int64_t time_ns)

@@ -1,15 +1,15 @@
 /*
- * The store: the records of some logs in order of time, about 30 bytes each. No GTK.
+ * The store: the records of some logs in order of time, at about 30 bytes each. Does not use GTK.
  *
- * A record has a time, the numbers of the names of its event, host and program, the place of its text in the log, and
- * for each layer its object and the object's step before it. From the last step of an object, these links lead back
- * through all its steps in order of time. edges.h determines which steps are connected by lines. A record's number is
- * its position in the order of time; late records are inserted.
+ * A record has a time, the numbers that represent the names of its event, host and program, and the place of its text
+ * in the log. For each layer, it also has its object and the previous step of that object. Through these links, all
+ * steps of an object can be found, from the last to the first. edges.h determines the steps that are connected by
+ * lines. A record's number is its position in the order of time; late records are inserted.
  *
  * Lists (list.h) contain what is drawn: the ends of lifelines' edges by the rows that they connect, the first steps of
  * objects by row, the values of loadlines by host, and points. If requested, events outside the drawing become points.
  *
- * Arrays come in chunks of 65,536 records, so that nothing moves as a log grows, old records can be dropped, and a
+ * Arrays come in chunks of 65,536 records. Nothing therefore moves as a log grows, old records can be dropped, and a
  * saved index can be mapped (index.h). The store has no lock; the model locks it.
  */
 #ifndef NLV_STORE_H
@@ -30,15 +30,16 @@ typedef struct chunk {
     int64_t *times;
     uint64_t *places;
     uint16_t *events, *hosts, *progs;
-    uint32_t *objects[SPEC_LAYERS], *previous[SPEC_LAYERS]; /* STORE_NONE: no object; the first step */
-    bool borrowed;                                          /* from a mapped index */
+    uint32_t *objects[SPEC_LAYERS],
+        *previous[SPEC_LAYERS]; /* STORE_NONE in objects: no object; in previous: the first step */
+    bool borrowed;              /* the arrays are in a mapped index */
 } chunk;
 
 /* The objects of a layer, in chunks. */
 typedef struct objects_chunk {
     uint64_t *keys;
-    uint32_t *last;   /* the last step; STORE_NONE: none yet */
-    uint16_t *colors; /* a host, program or field value, depending on the lifeline */
+    uint32_t *last;   /* the last step, or STORE_NONE before the first step */
+    uint16_t *colors; /* the number of a host, program or field value, depending on the lifeline */
     bool borrowed;
 } objects_chunk;
 
@@ -52,7 +53,7 @@ typedef struct objects {
 typedef struct lifeline_lists {
     unsigned rows;
     list **segments;   /* edges, as the records at their ends: [from row * rows + to row]; NULL: none */
-    list **violations; /* impossible edges in the same way, from effect to cause; NULL: none */
+    list **violations; /* impossible edges in the same form, from effect to cause; NULL: none */
     list **starts;     /* first steps of objects: [row] */
 } lifeline_lists;
 
@@ -85,13 +86,13 @@ typedef struct store {
     uint8_t *point_hosts;  /* by host: whether it has a point */
     batch late;            /* late records that were not inserted yet */
     int64_t earliest_late; /* time of the earliest late record */
-    void *mapped;          /* the index that chunks and lists are borrowed from; NULL: none */
+    void *mapped;          /* the index that contains borrowed chunks and lists; NULL: none */
     size_t mapped_size;
     int mapped_fd;                  /* file descriptor of the index */
-    uint64_t unordered;             /* records that arrived after later ones */
-    uint64_t rejected;              /* records that were older than all remaining ones, or beyond STORE_NONE */
-    uint32_t colored;               /* the count when objects were last coloured */
-    bool has_machine, has_machines; /* the log names a machine; it names several machines */
+    uint64_t unordered;             /* records that arrived after later records */
+    uint64_t rejected;              /* records that were older than all remaining records, or beyond STORE_NONE */
+    uint32_t colored;               /* the number of objects when they were last coloured */
+    bool has_machine, has_machines; /* the log names at least one machine; it names several machines */
     float machine;
 } store;
 
@@ -106,8 +107,8 @@ void store_append(store *s, batch *b);
 void store_settle(store *s);
 
 /*
- * Colours objects again if there are many more than last time, and updates the lists. Drawing may continue meanwhile,
- * with some old and some new colours.
+ * Colours objects again if there are many more objects than the last time, and updates the lists. Drawing may continue
+ * while the function runs, with some old and some new colours.
  */
 void store_color_objects(store *s);
 
@@ -117,7 +118,7 @@ void store_color_objects(store *s);
  */
 size_t store_memory(const store *s);
 
-/* Drops the oldest records until the store needs at most limit bytes. Returns false if it still needs more. */
+/* Drops the oldest records until the store needs at most limit bytes. Returns false if it still needs more memory. */
 bool store_shrink(store *s, size_t limit);
 
 /* Returns the number of records that were dropped or rejected. */
@@ -145,24 +146,26 @@ uint32_t store_find_time_near(const store *s, int64_t time_ns);
 typedef struct store_clock {
     bool is_known;
     bool is_measured;       /* measured against the collector's clock; otherwise reported by the host */
-    double low_ns, high_ns; /* the correction of its times is between these */
+    double low_ns, high_ns; /* the correction of the host's times is between these limits */
 } store_clock;
 store_clock store_clock_at(const store *s, uint16_t host, uint32_t record);
 
 /*
- * Returns the measurement with the largest error of a host's clock. The result is unknown if there was no measurement.
+ * Returns the measurement that shows the largest error of a host's clock. The result is unknown if there was no
+ * measurement.
  */
 store_clock store_clock_furthest(const store *s, uint16_t host);
 
-/* Like store_clock_at, but from measurements alone, or from the host's statements alone. */
+/* Like store_clock_at, but store_clock_measured uses only measurements, and store_clock_said uses only what the host
+ * has logged. */
 store_clock store_clock_measured(const store *s, uint16_t host, uint32_t record);
 store_clock store_clock_said(const store *s, uint16_t host, uint32_t record);
 
-/* Returns the maximum difference of two hosts' clocks at a record, in nanoseconds; CLOCK_BOUND_UNKNOWN if nothing is
- * known of either. */
+/* Returns the maximum difference of two hosts' clocks at a record in nanoseconds, or CLOCK_BOUND_UNKNOWN if neither
+ * clock is known. */
 double store_clock_bound_ns(const store *s, uint16_t host, uint16_t other, uint32_t record);
 
-/* For a store from an index: finds the machines whose clocks the hosts have. */
+/* For a store that was read from an index: finds the machine whose clock each host uses. */
 void store_note_machines(store *s);
 
 static inline const chunk *store_chunk(const store *s, uint32_t record)
@@ -195,14 +198,14 @@ static inline uint16_t store_prog(const store *s, uint32_t record)
     return store_chunk(s, record)->progs[record % STORE_CHUNK];
 }
 
-/* Returns the object of a record; STORE_NONE if it belongs to none. */
+/* Returns the object of a record, or STORE_NONE if the record belongs to no object. */
 static inline uint32_t store_object(const store *s, uint32_t record, unsigned layer)
 {
     return store_chunk(s, record)->objects[layer][record % STORE_CHUNK];
 }
 
-/* Returns the step before a record, or STORE_NONE if the record is the first of its object or the step was dropped.
- * Always less than record. */
+/* Returns the step before a record, or STORE_NONE if the record is the first step of its object or the previous step
+ * was dropped. The result is less than record. */
 static inline uint32_t store_previous(const store *s, uint32_t record, unsigned layer)
 {
     uint32_t before = store_chunk(s, record)->previous[layer][record % STORE_CHUNK];

@@ -31,7 +31,7 @@ typedef struct subsetting {
     batch rows;
 } subsetting;
 
-/* ---- whether it matches ---- */
+/* ---- matching ---- */
 
 static nl_string string_of(const names *n, uint16_t number)
 {

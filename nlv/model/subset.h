@@ -7,12 +7,12 @@
 
 #include <stdatomic.h>
 
-/* Returns whether a filter uses only these fields. */
+/* Returns whether a filter uses no other fields than event, host and program. */
 bool subset_is_enough(const nl_filter *filter);
 
 /*
- * Returns a store of the matching records of full, which is settled and has the drawing d. Returns NULL if *stopping
- * became true or if there are too many names to distinguish them.
+ * Returns a store with the matching records of full, which must be settled. d is the drawing of full. Returns NULL if
+ * *stopping became true or if there are too many names to distinguish them.
  */
 store *subset_new(const store *full, const nl_filter *filter, const drawing *d, const atomic_bool *stopping);
 

@@ -1,28 +1,28 @@
-/* Ticks at round values of time and of numbers, and their labels. No state. */
+/* Ticks at round values of time and of numbers, and their labels. This module has no state. */
 #ifndef NLV_AXIS_H
 #define NLV_AXIS_H
 
 #include <netlogger.h>
 
-/* Returns the smallest round step of time that is at least min_ns. */
+/* Returns the smallest round time step that is at least min_ns. */
 int64_t axis_time_step_ns(int64_t min_ns);
 
 /* Returns the first multiple of step at or after a time. */
 int64_t axis_first_tick_ns(int64_t from_ns, int64_t step_ns);
 
 /*
- * Writes the label of a tick in UTC, with the digits that the step needs: "12:00:01.250", or the date for steps of a
- * day and more.
+ * Writes the label of a tick in UTC, with as many digits as the step needs: "12:00:01.250". Steps of a day and more
+ * have the date as label.
  */
 void axis_time_label(int64_t time_ns, int64_t step_ns, char out[NL_TIME_TEXT_SIZE]);
 
-/* Returns the smallest number that is at least min and is 1, 2 or 5 times a power of ten. */
+/* Returns the smallest number that is at least min and is a power of ten multiplied by 1, 2 or 5. */
 double axis_step(double min);
 
-/* Writes a number with a prefix: "1.5 M". */
+/* Writes a number with a unit prefix, such as "1.5 M". */
 void axis_number_label(double value, double step, char out[32]);
 
-/* Writes a duration: "1.25 ms". */
+/* Writes a duration with its unit, such as "1.25 ms". */
 void axis_span_label(double span_ns, char out[32]);
 
 #endif

@@ -10,7 +10,7 @@ typedef struct task {
     void *user;
     GMutex mutex;
     GCond changed;
-    bool is_taken, is_over; /* the second thread has taken the task; it has ended, or was too late */
+    bool is_taken, is_over; /* the second thread has accepted the task; no thread may accept it any more */
     int users;
 } task;
 

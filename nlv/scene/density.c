@@ -13,10 +13,10 @@ struct density {
     double left, top, scale;
     int width, height, pen; /* pen: width of a line in pixels */
     /* Arrays of pixels, column by column, because most lines are steep: */
-    float *totals;  /* sums of weights; below 0: a line on top */
-    int32_t *votes; /* after the totals in memory; undefined where the total is 0 */
+    float *totals;  /* sums of weights; negative: a line on top */
+    int32_t *votes; /* allocated after the totals; undefined where the total is 0 */
     uint64_t work;
-    density *whole;           /* the area of which this is a band, or NULL */
+    density *whole;           /* the area that contains this band; NULL if this is no band */
     int band_first, band_end; /* rows in which lines may be drawn */
     int first_row, end_row;   /* rows in which lines were drawn */
     float single;             /* strength of a single line */
@@ -33,7 +33,7 @@ density *density_new(double left, double top, double right, double bottom, doubl
     d->first_row = d->band_end = d->height;
     d->pen = 1;
     d->single = 0.5f;
-    /* One allocation, because the system would return and clear two smaller allocations in every frame. */
+    /* Use one allocation, because the system would release and clear two smaller allocations in every frame. */
     size_t pixels = (size_t)d->width * d->height;
     d->totals = g_malloc_n(pixels, sizeof *d->totals + sizeof *d->votes);
     memset(d->totals, 0, pixels * sizeof *d->totals);
@@ -75,8 +75,8 @@ void density_join(density *band)
 }
 
 /*
- * A vote holds a pixel's colour in its lowest byte, and its lead over other colours in the other bytes of a float
- * (Boyer and Moore, MJRTY, 1981; with weights). Four adjacent pixels vote at once, because most time is spent here. A
+ * A vote holds a pixel's colour in its lowest byte and the lead of this colour in the other bytes, as a float (weighted
+ * version of Boyer and Moore, MJRTY, 1981). Four adjacent pixels vote at once, because most time is spent here. A
  * comparison sets all bits where it is true.
  */
 enum { COLOR_BITS = 0xff, HALF = 0x80, SIGN_BIT = INT32_MIN };
@@ -123,7 +123,7 @@ static inline void density_add(density *d, int x, int y, float weight, uint8_t c
     d->votes[at] = color;
 }
 
-/* Adds a line to the rows [from, to) of a column, all within the area. Most time is spent here. */
+/* Adds a line to the rows [from, to) of a column. The rows must be within the area. Most time is spent here. */
 static void draw_upright(density *d, int column, int from, int to, float weight, uint8_t color, bool on_top)
 {
     if (column < 0 || column >= d->width || from >= to)
@@ -226,7 +226,8 @@ uint64_t density_work(const density *d)
     return d->work;
 }
 
-/* Returns the strength of a pixel with total lines: single for one line, then by the logarithm. */
+/* Returns the strength of a pixel with `total` lines. The strength is `single` for one line and grows with the
+ * logarithm of total. */
 static float strength_of(float total, float single, float log_most)
 {
     if (total < 1)
@@ -235,8 +236,8 @@ static float strength_of(float total, float single, float log_most)
 }
 
 /*
- * Strengths come from a table by the exponent and the first four bits of the fraction of a total, from 2^-8 to 2^32,
- * because a logarithm for every pixel would take too long.
+ * A table contains the strengths, because computing a logarithm for every pixel would take too long. The index consists
+ * of the exponent of a total, from 2^-8 to 2^32, and the first four bits of its fraction.
  */
 enum { FRACTION_BITS = 4, FIRST_EXPONENT = -8, EXPONENTS = 40, STRENGTHS = EXPONENTS << FRACTION_BITS };
 
@@ -295,11 +296,11 @@ static bool find_rows(const density *d, int *first, int *end)
 }
 
 enum {
-    FILLED_AT_ONCE = 16, /* columns, whose cells and pixels are near each other in memory */
-    SHARED_MIN = 100000, /* minimum pixels for a second thread */
+    FILLED_AT_ONCE = 16, /* columns; their cells and pixels are near each other in memory */
+    SHARED_MIN = 100000, /* minimum number of pixels for which a second thread is used */
 };
 
-/* A picture that two threads fill strip by strip. */
+/* A picture that two threads fill, strip by strip. */
 typedef struct filling {
     const density *density;
     unsigned char *data;
@@ -307,7 +308,7 @@ typedef struct filling {
     uint8_t strengths[STRENGTHS];
     ink inks[256];
     int strips;
-    atomic_int next; /* strip */
+    atomic_int next; /* the next strip */
 } filling;
 
 static void fill_strip(const filling *f, int left, uint32_t *tables[256])
@@ -333,7 +334,7 @@ static void fill_strip(const filling *f, int left, uint32_t *tables[256])
 static void fill_strips(void *user)
 {
     filling *f = user;
-    uint32_t *tables[256] = {NULL}; /* for each colour, the pixel of each strength; made when first needed */
+    uint32_t *tables[256] = {NULL}; /* for each colour, the pixel values of each strength; created on first use */
     for (int strip; (strip = f->next++) < f->strips;)
         fill_strip(f, strip * FILLED_AT_ONCE, tables);
     for (unsigned i = 0; i < 256; i++)
@@ -360,7 +361,7 @@ static void fill(const density *d, cairo_surface_t *surface, int first, int end,
     cairo_surface_mark_dirty(surface);
 }
 
-/* Counts the pixels of an area, four at a time. */
+/* Counts the pixels of an area, four pixels at a time. */
 typedef struct tally {
     four_floats max, sum;
     four_ints touched; /* number of pixels, negated */
@@ -374,7 +375,7 @@ static void count_four(tally *t, four_floats total)
     t->touched += is_touched;
 }
 
-/* Returns the maximum number of lines on a pixel. If few lines overlap, each line is drawn stronger. */
+/* Returns the maximum number of lines on a pixel. Also makes single lines stronger if few lines overlap. */
 static float find_most(density *d, int first, int end)
 {
     tally t = {0};
@@ -409,7 +410,7 @@ void density_paint(density *d, cairo_t *cr, bool dark, float max)
     cairo_translate(cr, d->left, d->top);
     cairo_scale(cr, 1 / d->scale, 1 / d->scale);
     cairo_set_source_surface(cr, surface, 0, first);
-    cairo_pattern_set_filter(cairo_get_source(cr), CAIRO_FILTER_FAST); /* has an effect only on coarse pictures */
+    cairo_pattern_set_filter(cairo_get_source(cr), CAIRO_FILTER_FAST); /* makes a difference only for coarse pictures */
     cairo_paint(cr);
     cairo_restore(cr);
     cairo_surface_destroy(surface);

@@ -1,4 +1,4 @@
-/* The layers of a scene, one file each. They draw into panes that layout.h has placed. */
+/* The layers of a scene, one file for each layer. They draw into panes that layout.h has placed. */
 #ifndef NLV_LAYERS_H
 #define NLV_LAYERS_H
 
@@ -12,14 +12,14 @@ typedef struct layer_context {
     const layout *layout;
     cairo_t *cr;
     uint32_t from, to; /* the visible records: [from, to) */
-    uint32_t *columns; /* the first record of each of column_count columns, one unit wide; then to */
+    uint32_t *columns; /* the first record of each of column_count columns, which are one unit wide, and then `to` */
     unsigned column_count;
     bool is_near;   /* the first records of columns are exact only to a multiple of STORE_MARK */
     bool is_raster; /* draws pixels; otherwise vectors (SVG, PDF) */
     double scale;   /* pixels per unit */
 } layer_context;
 
-/* Returns the x of a record's time. */
+/* Returns the x coordinate of a record's time. */
 double layer_x(const layer_context *c, uint32_t record);
 
 /* Draws the background: the pane, rows and their labels. */
@@ -44,11 +44,11 @@ void overview_layer_draw(const layer_context *c);
 char *loadlines_layer_name(const drawing_loadline *definition);
 enum { LOADLINE_NUMBERS = 48 };
 
-/* Draw the rectangle of a pane; a row's line and label. */
+/* layer_pane draws the rectangle of a pane. layer_row draws the line and label of a row. */
 void layer_pane(const layer_context *c, const pane *p);
 void layer_row(const layer_context *c, const pane *p, unsigned row, const char *label);
 
-/* Stores the mark nearest to a place in found if it is nearer than found->distance (in units). */
+/* If a mark is nearer to a place than found->distance (in units), stores it in found. */
 void lifelines_layer_find(const layer_context *c, const pane *p, double x, double y, scene_found *found);
 void points_layer_find(const layer_context *c, const pane *p, double x, double y, scene_found *found);
 void loadlines_layer_find(const layer_context *c, const pane *p, double x, double y, scene_found *found);

@@ -8,7 +8,7 @@
 static const double margin = 14, pane_gap = 18, label_gap = 8;
 
 /*
- * Returns the width of the labels at the left: the width of the widest label, but at most three tenths of the picture.
+ * Returns the width of the labels at the left: the width of the widest label, but at most 30 % of the picture's width.
  */
 static double label_width(const model *m, const scene_view *view, cairo_t *cr)
 {
@@ -29,7 +29,7 @@ static double label_width(const model *m, const scene_view *view, cairo_t *cr)
     return MIN(max, view->width * 0.3);
 }
 
-/* Returns the share of the height that a pane gets. */
+/* Returns the relative height of a pane. */
 static double weight(const pane *p)
 {
     switch (p->kind) {
@@ -42,7 +42,7 @@ static double weight(const pane *p)
     }
 }
 
-/* Places the overview, a strip at the bottom, if requested or if a part of the log is not visible. */
+/* Places the overview, a strip at the bottom, if it is requested or if a part of the log is not visible. */
 static void place_overview(layout *l, const model *m, const scene_view *view)
 {
     static const double height = 30;

@@ -1,4 +1,4 @@
-/* The places of all parts of a view: panes one below the other over one time axis. No state. */
+/* The places of all parts of a view: panes one above another over a common time axis. This module has no state. */
 #ifndef NLV_LAYOUT_H
 #define NLV_LAYOUT_H
 
@@ -19,7 +19,7 @@ typedef struct layout {
     double left, right; /* edges of the plot, which shows view->from_ns to view->to_ns */
     double legend_y, axis_y, caption_y;
     double caption_text_y;                /* the top of the view's caption */
-    double overview_top, overview_bottom; /* equal: no overview */
+    double overview_top, overview_bottom; /* equal if there is no overview */
     int64_t whole_from_ns, whole_to_ns;   /* the time that the overview shows */
     pane panes[LAYOUT_PANES];
     unsigned pane_count;
@@ -27,7 +27,7 @@ typedef struct layout {
 
 layout layout_make(const model *m, const scene_view *view, cairo_t *cr);
 
-/* Returns the x of a time. Times far outside the view are clamped. */
+/* Returns the x coordinate of a time. Times far outside the view are clamped. */
 double layout_x(const layout *l, const scene_view *view, int64_t time_ns);
 
 /* Returns the time at x, which may be outside the plot. */
@@ -37,7 +37,7 @@ int64_t layout_time(const layout *l, const scene_view *view, double x);
 double layout_overview_x(const layout *l, int64_t time_ns);
 int64_t layout_overview_time(const layout *l, double x);
 
-/* Returns the y of the middle of a row. Rows are numbered from the bottom. */
+/* Returns the y coordinate of the middle of a row. Rows are numbered from the bottom. */
 double layout_row_y(const pane *p, unsigned row);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * Lifelines: the edges of each request (edges.h) as lines, a row for each event. Few lifelines are drawn as lines with
- * marks. With many, each column of the plot draws the shortest, the longest and a sample of the other segments of each
- * kind (density.h), so that the cost depends on the size of the picture, not of the log. Impossible edges are red and
- * in front.
+ * Lifelines: draws the edges of each request (edges.h) as lines, with a row for each event. Draws a small number of
+ * lifelines as lines with marks. If there are many, each column of the plot draws the shortest segment, the longest
+ * segment and a sample of the other segments of each kind (density.h). The cost therefore depends on the size of the
+ * picture, not of the log. Draws impossible edges in red, in front.
  */
 #include "config.h"
 
@@ -19,13 +19,13 @@
 #include <stdatomic.h>
 
 enum {
-    LINES_ON_PIXELS = 400, /* maximum segments that are drawn as lines */
+    LINES_ON_PIXELS = 400, /* maximum number of segments that are drawn as lines */
     LINES_ON_PAPER = 6000,
-    MARKS_UP_TO = 1200, /* maximum segments that are drawn with marks */
-    BETWEEN = 2,        /* number of segments drawn in a column besides its extremes */
-    REACHING_MAX = 500, /* maximum segments of a kind that are drawn beyond the right edge */
+    MARKS_UP_TO = 1200, /* maximum number of segments that are drawn with marks */
+    BETWEEN = 2,        /* number of segments that are drawn in a column in addition to its extremes */
+    REACHING_MAX = 500, /* maximum number of segments of a kind that are drawn beyond the right edge */
     WORK_MAX = 190000,  /* maximum total length of the lines of a frame, in units */
-    FIND_MAX = 2000,    /* maximum segments of a kind that are searched for the nearest */
+    FIND_MAX = 2000,    /* maximum number of segments of a kind that are searched for the nearest segment */
 };
 
 void lifelines_layer_back(const layer_context *c, const pane *p)
@@ -33,7 +33,7 @@ void lifelines_layer_back(const layer_context *c, const pane *p)
     const drawing_lifeline *definition = g_ptr_array_index(model_drawing(c->model)->lifelines, p->index);
     layer_pane(c, p);
     double row_height = (p->bottom - p->top) / p->rows;
-    /* If rows are narrower than text, only some have labels. */
+    /* If rows are lower than a line of text, only some rows have labels. */
     unsigned every = (unsigned)ceil(text_height(TEXT_NORMAL) / row_height);
     for (unsigned row = 0; row < p->rows; row++)
         layer_row(c, p, row, row % every == 0 ? definition->events[row] : "");
@@ -54,7 +54,7 @@ typedef struct drawer {
     GArray *kinds; /* kind */
     size_t visible;
     double pixel_ns;    /* nanoseconds per pixel */
-    density *density;   /* NULL: vectors */
+    density *density;   /* NULL: draw vectors */
     double top, bottom; /* the area to draw in: the pane, or a band of it */
 } drawer;
 
@@ -84,7 +84,8 @@ static unsigned color_of(const drawer *d, uint32_t record)
     return model_object_color(d->c->model, d->p->index, store_object(d->c->store, record, d->layer));
 }
 
-/* Returns the x at which an entry begins. Its duration is a float, which may be too coarse for a long segment. */
+/* Returns the x coordinate at which an entry begins. Its duration is a float, which may be too imprecise for a long
+ * segment. */
 static double start_x(const drawer *d, const kind *k, size_t i)
 {
     const double relative_error = 1.2e-7;
@@ -125,8 +126,8 @@ static int ink_of_name(const drawer *d, uint16_t name)
 }
 
 /*
- * Returns the colour of most segments of a column, by its nodes or by a sample from its middle; the colour of mixtures
- * if none prevails.
+ * Returns the colour of most segments of a column, from its nodes or from a sample at its middle. Returns the colour of
+ * mixtures if no colour prevails.
  */
 static int prevailing(const drawer *d, const kind *k, size_t from, size_t count, size_t grain)
 {
@@ -150,8 +151,8 @@ static int prevailing(const drawer *d, const kind *k, size_t from, size_t count,
 }
 
 /*
- * Draws one of a column's many segments. Its end is known to one pixel, and its duration is in the list, so the
- * function reads no distant memory.
+ * Draws one of a column's many segments. The position of its end is known to one pixel, and its duration is in the
+ * list, so the function does not access distant memory.
  */
 static void draw_quickly(const drawer *d, const kind *k, double x, double long_ns, float weight, int ink)
 {
@@ -176,7 +177,7 @@ typedef struct segment_column {
     int ink; /* the colour of most of these segments */
 } segment_column;
 
-/* Returns the x of an entry; interpolates among very many entries. */
+/* Returns the x coordinate of an entry. Interpolates if there are very many entries. */
 static double column_x(const drawer *d, const kind *k, const segment_column *s, size_t i)
 {
     if (s->grain == 1)
@@ -185,8 +186,8 @@ static double column_x(const drawer *d, const kind *k, const segment_column *s, 
     return s->x + CLAMP(share, 0, 1) * s->width;
 }
 
-/* Returns the colour of an entry that represents others: its own colour, if no colour prevails and the entry is in near
- * memory. */
+/* Returns the colour of an entry that represents other entries. Uses the entry's own colour if no colour prevails
+ * and the entry is in nearby memory. */
 static int column_ink(const drawer *d, const kind *k, const segment_column *s, size_t i)
 {
     if (s->ink != DENSITY_MIXED || s->grain > 1)
@@ -194,7 +195,7 @@ static int column_ink(const drawer *d, const kind *k, const segment_column *s, s
     return (int)(color_of(d, list_at(k->list, i)) % DENSITY_COLORS);
 }
 
-/* Draws all segments of a column if they are few, otherwise a sample. */
+/* Draws all segments of a column, or a sample if there are many. */
 static void draw_column(const drawer *d, const kind *k, segment_column s)
 {
     size_t from = s.from, to = s.to, count = to - from;
@@ -205,7 +206,7 @@ static void draw_column(const drawer *d, const kind *k, segment_column s)
     }
     s.ink = prevailing(d, k, from, count, s.grain);
     list_extremes e = list_find_extremes(k->list, from, to, NULL, NULL);
-    if (e.sum / (double)e.count < d->pixel_ns) { /* nearly all segments are steep and at the same place */
+    if (e.sum / (double)e.count < d->pixel_ns) { /* nearly all segments are steep and overlap */
         draw_quickly(d, k, s.x + s.width / 2, 0, (float)count, s.ink);
     } else {
         for (size_t i = 0; i < BETWEEN; i++) {
@@ -252,7 +253,7 @@ static void draw_kind(const drawer *d, const kind *k)
             draw_segment(d, k, i);
         return;
     }
-    /* steep segments are one line per column, and gaps would be visible; slanting segments cover gaps */
+    /* a column draws a steep segment as one line, so skipped columns would be visible; slanting segments cover them */
     double wanted = width * c->scale < 1 ? 0 : c->column_count * (BETWEEN + 2) / lines;
     unsigned step = (unsigned)CLAMP(ceil(wanted), 1, MAX(c->column_count / 8, 1));
     size_t from = k->first, grain = list_grain(count, c->column_count);
@@ -267,7 +268,7 @@ static void draw_kind(const drawer *d, const kind *k)
     }
 }
 
-/* Draws the segments that begin before the right edge and end beyond it. Finds them by their durations. */
+/* Draws the segments that begin before the right edge and end beyond it. Uses their durations to find them. */
 static void draw_reaching(const drawer *d, const kind *k)
 {
     const store *s = d->c->store;
@@ -292,7 +293,7 @@ static void draw_reaching(const drawer *d, const kind *k)
     }
 }
 
-/* Draws a dot where an object begins, so that an object with one step is visible. */
+/* Draws a dot where an object begins, so that an object with only one step is visible. */
 static void draw_starts(const drawer *d)
 {
     const layer_context *c = d->c;
@@ -350,8 +351,8 @@ static void fill_bar(const drawer *d, double left, double right, double y, doubl
 }
 
 /*
- * Draws the error of a record's time, if it is wide enough to be visible: a bar over the possible times, and a thin
- * line from the logged time if this is outside the bar.
+ * Draws the error of a record's time, if the error is wide enough to be visible. A bar covers the possible times. If
+ * the logged time is outside the bar, a thin line connects the two.
  */
 static void draw_clock_error(const drawer *d, uint32_t record, unsigned row)
 {
@@ -413,7 +414,7 @@ static void draw_selected(const drawer *d)
     if (record >= c->store->count)
         return;
     color ink = palette_series(model_object_color(c->model, d->p->index, (uint32_t)view->selected), view->dark);
-    for (int pass = 0; pass < 2; pass++) { /* a rim in the pane's colour, then the lines */
+    for (int pass = 0; pass < 2; pass++) { /* first a rim in the pane's colour, then the lines */
         unsigned steps = 0;
         palette_set(c->cr, pass == 0 ? palette_pane(view->dark) : ink, 1);
         cairo_set_line_width(c->cr, pass == 0 ? 5 : 2.5);
@@ -430,7 +431,7 @@ static void draw_selected(const drawer *d)
     }
 }
 
-/* Returns whether a kind of segment touches the area; width is the width of a line. */
+/* Returns whether segments of a kind touch the area. width is the width of a line. */
 static bool is_here(const drawer *d, const kind *k)
 {
     enum { LINE = 2 };
@@ -452,8 +453,8 @@ static void draw_kinds(const drawer *d)
 }
 
 /*
- * The number of bands of rows, one for each thread. There are only two bands, because both must look up the segments
- * that cross the border.
+ * The number of bands of rows, each drawn by one thread. More than two bands would not help, because every band must
+ * look up the segments that cross its borders.
  */
 enum { BANDS = 2 };
 typedef struct bands {
@@ -524,7 +525,7 @@ void lifelines_layer_draw(const layer_context *c, const pane *p)
     g_array_free(d.kinds, TRUE);
 }
 
-/* Draws a line in front of all others, with its events, host and duration above it. */
+/* Draws a line in front of all others. Writes its events, host and duration above it. */
 static void name_line(const layer_context *c, const pane *p, const slow_line *slow)
 {
     unsigned layer = c->store->spec->lifelines[slow->lifeline].layer;
@@ -576,8 +577,8 @@ static void consider(scene_found *found, double distance, uint32_t record, int64
 }
 
 /*
- * Stores a segment in found if it is nearer to a place than the previous result. Near the ends of a segment, the
- * distance counts as smaller.
+ * Stores a segment in found if the segment is nearer to a place than the previous result. Near the ends of a segment,
+ * the distance counts as smaller.
  */
 static void consider_segment(const drawer *d, const kind *k, size_t i, double x, double y, scene_found *found)
 {

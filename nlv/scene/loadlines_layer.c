@@ -1,6 +1,6 @@
 /*
- * Loadlines: a field's value over time as a curve for each host, with a separate axis. If many values are in one
- * column, nlv draws their mean and, behind it, a band from their minimum to their maximum, so that peaks stay visible
+ * Loadlines: draws the values of a field over time as a curve for each host, with a separate axis. If a column contains
+ * many values, draws their mean and, behind it, a band from their minimum to their maximum, so that peaks stay visible
  * at every scale.
  */
 #include "config.h"
@@ -15,19 +15,19 @@
 #include <math.h>
 #include <stdatomic.h>
 
-/* Values of a curve that are drawn as a line; on a screen fewer, because antialiasing takes time. */
+/* Maximum number of values that are drawn as one line. On a screen it is smaller, because antialiasing takes time. */
 enum { STROKED_MAX = 250, STROKED_RASTER_MAX = 50 };
 
 typedef struct curve {
     const layer_context *c;
     const pane *p;
-    double low, high; /* of the axis */
+    double low, high; /* ends of the axis */
     density *pixels;
 } curve;
 
 /*
- * Finds the range of the axis, from zero if the values are near it, with round numbers at both ends. The range depends
- * on the whole log, so that it does not change as the view moves.
+ * Finds the range of the axis, with round numbers at both ends. The range begins at zero if the values are near zero.
+ * It depends on the whole log, so that it does not change as the view moves.
  */
 static bool find_range(curve *k, const loadline_lists *l)
 {
@@ -70,7 +70,7 @@ static void draw_axis(const curve *k, const drawing_loadline *definition, bool a
     cairo_t *cr = k->c->cr;
     bool dark = k->c->view->dark;
     layer_pane(k->c, k->p);
-    /* Draws the numbers at both ends, and in the middle if there is enough height. */
+    /* Draw the numbers at both ends, and a third number in the middle if there is enough height. */
     int parts = k->p->bottom - k->p->top > 3.5 * text_height(TEXT_SMALL) ? 2 : 1;
     double step = (k->high - k->low) / parts;
     if (!any)
@@ -116,7 +116,7 @@ typedef struct column_values {
     double x, mean, min, max;
 } column_values;
 
-/* Returns one value, without a band. */
+/* Returns the values of a column that contains only one value. */
 static column_values value_at(const curve *k, const list *l, size_t i)
 {
     return (column_values){layer_x(k->c, list_at(l, i)), list_value(l, i), INFINITY, -INFINITY};
@@ -136,7 +136,7 @@ static unsigned find_columns(const curve *k, const list *l, size_t from, column_
         if (to == from)
             continue;
         list_extremes e = list_find_extremes(l, from, to, NULL, NULL);
-        /* the record's own time would be a distant memory access */
+        /* accessing the record's own time would read distant memory */
         double x = grain > 1 || c->is_near ? c->layout->left + (column + 0.5) * unit
                                            : floor(layer_x(c, list_at(l, from))) + 0.5;
         columns[count++] = (column_values){x, e.sum / (double)e.count, e.min, e.max};
@@ -154,7 +154,7 @@ typedef struct curves {
     size_t stroked_max;
     column_values **columns; /* of each host; NULL: few or no values */
     unsigned *counts;
-    atomic_size_t next; /* host */
+    atomic_size_t next; /* the next host */
 } curves;
 
 static void look_up_curves(void *user)
@@ -171,7 +171,7 @@ static void look_up_curves(void *user)
     }
 }
 
-/* Draws the bands from minimum to maximum. */
+/* Draws the bands from the minimum to the maximum. */
 static void draw_bands(const curve *k, const column_values *columns, unsigned count, unsigned number)
 {
     for (unsigned i = 0; i < count; i++)
@@ -192,7 +192,7 @@ static unsigned loadlines_layer_number_of(const curves *all, size_t i)
     return model_host_color(all->shared->c->model, all->lists->hosts[i].host);
 }
 
-/* Draws few values as a line, and many values as bands with their means in front. */
+/* Draws a few values as a line, and many values as bands with their means in front. */
 static void draw_curves(const curve *k, const loadline_lists *lists)
 {
     const layer_context *c = k->c;

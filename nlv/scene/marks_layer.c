@@ -1,4 +1,5 @@
-/* Bookmarks: a flag with the note at each time, in rows if they are too close; in the overview, a tick. */
+/* Bookmarks: draws a flag with the note at each bookmark's time, in several rows if the flags are too close. In the
+ * overview, draws a tick. */
 #include "config.h"
 
 #include "scene/layers.h"
@@ -12,7 +13,7 @@ enum { ROWS = 4 /* rows of notes */ };
 
 static const double note_most = 220;
 
-/* Returns the topmost row that is free at x; the last row if no row is free. */
+/* Returns the topmost row that is free at x, or the last row if no row is free. */
 static unsigned row_for(const double ends[ROWS], double x)
 {
     for (unsigned row = 0; row < ROWS; row++)

@@ -1,4 +1,5 @@
-/* The whole log in a strip below the plot: the density of records over time, and the visible part. */
+/* The overview: shows the whole log in a strip below the plot, with the density of records over time and the visible
+ * part. */
 #include "config.h"
 
 #include "scene/layers.h"
@@ -7,7 +8,7 @@
 
 #include <math.h>
 
-/* The densities, cached until the log changes, because counting takes as long as for the plot. */
+/* The densities, cached until the log changes, because counting the records takes as long as for the plot. */
 static struct {
     const store *store;
     uint32_t first, count;

@@ -1,6 +1,6 @@
 /*
- * Colours. The series uses the palette of Okabe and Ito (https://jfly.uni-koeln.de/color/), which colour-blind people
- * can tell apart, with a darker purple before the light one. No state.
+ * Colours. The series uses the palette of Okabe and Ito (https://jfly.uni-koeln.de/color/), whose colours colour-blind
+ * people can distinguish. A darker purple is inserted before the light purple. This module has no state.
  */
 #ifndef NLV_PALETTE_H
 #define NLV_PALETTE_H
@@ -23,10 +23,10 @@ color palette_series(size_t i, bool dark);
 
 color palette_background(bool dark);
 color palette_pane(bool dark); /* behind a pane */
-color palette_grid(bool dark); /* hair lines */
+color palette_grid(bool dark); /* thin lines */
 color palette_text(bool dark);
 color palette_muted(bool dark); /* less important text */
-color palette_mixed(bool dark); /* many colours without a prevailing one */
+color palette_mixed(bool dark); /* for a mixture of colours without a prevailing colour */
 color palette_alarm(void);      /* impossible data, such as time that runs backwards */
 
 color palette_accent(bool dark); /* marked by the user */

@@ -1,6 +1,6 @@
 /*
- * Points: single events, a row for each kind. Few points are glyphs; in columns with many points, a bar shows their
- * number.
+ * Points: draws single events, with a row for each kind of event. If a column contains few points, draws glyphs;
+ * otherwise, a bar shows their number.
  */
 #include "config.h"
 

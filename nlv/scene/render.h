@@ -1,6 +1,6 @@
 /*
- * Writes a picture of a view to a PNG, SVG or PDF file. The ending of the file name selects the format. Needs no
- * display.
+ * Writes a picture of a view to a PNG, SVG or PDF file. The extension of the file name selects the format. No display
+ * is needed.
  */
 #ifndef NLV_RENDER_H
 #define NLV_RENDER_H
@@ -10,7 +10,7 @@
 /* Writes the picture. Returns false and sets the error on failure. */
 bool render_to_file(const model *m, const scene_view *view, const char *path);
 
-/* Returns whether the file name has the ending of a known format. */
+/* Returns whether the file name has the extension of a known format. */
 bool render_knows(const char *path);
 
 #endif

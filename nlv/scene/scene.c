@@ -13,7 +13,7 @@
 #include <math.h>
 #include <string.h>
 
-static const double find_distance = 9; /* pixels between the pointer and a mark */
+static const double find_distance = 9; /* maximum distance in pixels between the pointer and a mark */
 
 scene_view scene_fit(const model *m, double width, double height)
 {
@@ -21,7 +21,8 @@ scene_view scene_fit(const model *m, double width, double height)
     int64_t from_ns = 0, to_ns = 0;
     model_time_range(m, &from_ns, &to_ns);
     int64_t capacity = to_ns / 50 - from_ns / 50;
-    capacity = capacity > 0 ? capacity : 500000; /* show a single point in time with half a millisecond on each side */
+    capacity =
+        capacity > 0 ? capacity : 500000; /* if all records have the same time, show half a millisecond on each side */
     if (__builtin_sub_overflow(from_ns, capacity, &view.from_ns))
         view.from_ns = INT64_MIN / 2;
     if (__builtin_add_overflow(to_ns, capacity, &view.to_ns))
@@ -31,7 +32,11 @@ scene_view scene_fit(const model *m, double width, double height)
 
 scene_view scene_first(const model *m, double width, double height)
 {
-    enum { REQUESTS_MIN = 20, STEEP = 128, SLANTED = 12 }; /* widths of a view, in typical lines */
+    enum {
+        REQUESTS_MIN = 20,
+        STEEP = 128,
+        SLANTED = 12
+    }; /* the last two are widths of a view, in multiples of a typical line */
     scene_view view = scene_fit(m, width, height);
     slow_line slow = slow_find(model_store(m), INT64_MIN, INT64_MAX);
     double whole_ns = (double)view.to_ns - (double)view.from_ns;
@@ -74,7 +79,7 @@ static void draw_time_axis(const layer_context *c)
     const scene_view *view = c->view;
     cairo_t *cr = c->cr;
     double plot = c->layout->right - c->layout->left;
-    double max = MAX(2, floor(plot / 110)); /* labels side by side */
+    double max = MAX(2, floor(plot / 110)); /* number of labels that fit side by side */
     int64_t step_ns = axis_time_step_ns((int64_t)((double)(view->to_ns - view->from_ns) / max));
     double top = c->layout->pane_count > 0 ? c->layout->panes[0].top : c->layout->axis_y;
     for (int64_t tick_ns = axis_first_tick_ns(view->from_ns, step_ns); tick_ns <= view->to_ns;) {
@@ -102,7 +107,7 @@ static void draw_title(const layer_context *c)
               c->view->width - 28);
 }
 
-/* Returns whether an edge is impossible. */
+/* Returns whether the store has an impossible edge. */
 static bool has_violations(const store *s)
 {
     for (size_t i = 0; i < s->spec->lifeline_count; i++) {
@@ -148,7 +153,7 @@ static char *legend_text(const layer_context *c, const char *text)
     return with;
 }
 
-/* Draws the meanings of the colours, and counts the entries that do not fit. */
+/* Draws the meanings of the colours. If some do not fit, draws their number. */
 static void draw_legend(const layer_context *c)
 {
     double x = c->layout->left, y = c->layout->legend_y;
@@ -177,7 +182,7 @@ static void draw_caption(const layer_context *c)
 {
     char from[NL_TIME_TEXT_SIZE], span[32];
     nl_time_format_iso(MAX(c->view->from_ns, c->layout->whole_from_ns),
-                       from); /* not the previous day, if the view begins a little earlier */
+                       from); /* do not print the previous day if the view begins shortly before the log */
     axis_span_label((double)(c->view->to_ns - c->view->from_ns), span);
     char *text = g_strdup_printf("%.10s UTC   %s shown   %zu record%s   %s%s", from, span, model_count(c->model),
                                  nl_plural(model_count(c->model)), model_name(c->model),
@@ -267,7 +272,7 @@ static void find_pixels(layer_context *c)
     c->scale = c->is_raster ? CLAMP(c->view->is_coarse ? MIN(pixels / 2, 1) : pixels, 0.5, 8) : 1;
 }
 
-/* Finds the visible records, and the first record of each column. */
+/* Finds the visible records, and the first record in each column. */
 static void find_columns(layer_context *c)
 {
     const layout *l = c->layout;

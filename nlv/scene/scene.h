@@ -1,9 +1,9 @@
 /*
- * The scene: a picture of a model, drawn with cairo for the window, PNG, SVG and PDF. No GTK.
+ * The scene: a picture of a model, drawn with cairo for the window and for PNG, SVG and PDF files. Does not use GTK.
  *
- * Time runs to the right. From top to bottom, the scene has the title and legend, a pane for each lifeline definition
- * (its events are rows, the first at the bottom), a pane with a row for each kind of point, a pane for each loadline,
- * the time axis and a caption.
+ * Time runs to the right. From top to bottom, the scene has the title and legend, a pane for each lifeline definition,
+ * a pane with a row for each kind of point, a pane for each loadline, the time axis and a caption. In a lifeline's
+ * pane, each event has a row. The first event is at the bottom.
  */
 #ifndef NLV_SCENE_H
 #define NLV_SCENE_H
@@ -16,18 +16,18 @@ typedef struct scene_view {
     int64_t from_ns, to_ns; /* visible time range; from_ns < to_ns */
     double width, height;   /* in pixels or points */
     bool dark;
-    int64_t selected;         /* an emphasised object, or -1 */
-    size_t selected_lifeline; /* its lifeline definition */
+    int64_t selected;         /* the emphasised object, or -1 */
+    size_t selected_lifeline; /* the lifeline definition of the emphasised object */
     const char *title;        /* replaces the drawing's title; NULL: use the drawing's title */
-    bool has_range;           /* the time from range_from_ns to range_to_ns, in any order, is marked */
-    bool is_zooming;          /* the range is the target of a zoom */
+    bool has_range;           /* mark the time from range_from_ns to range_to_ns, in either order */
+    bool is_zooming;          /* the marked range is the target of a zoom */
     int64_t range_from_ns, range_to_ns;
-    bool has_mark; /* mark_ns is marked, as the match of a search */
+    bool has_mark; /* mark mark_ns as the match of a search */
     int64_t mark_ns;
     const GArray *marks; /* bookmarks (session_mark), or NULL */
     const char *caption; /* text below the picture, or NULL */
     bool names_slowest;  /* name the longest line of the slowest kind */
-    bool overview;       /* draw the overview, even if the whole log is visible */
+    bool overview;       /* draw the overview even if the whole log is visible */
     bool is_coarse;      /* draw lines with half the resolution, for speed while the view moves */
 } scene_view;
 
@@ -35,8 +35,8 @@ typedef struct scene_view {
 scene_view scene_fit(const model *m, double width, double height);
 
 /*
- * Returns the first view of a model. This is the whole model, or, if its lines would be too steep to compare, a part in
- * which the lines of the slowest kind (slow.h) slant.
+ * Returns the first view of a model. This is the whole model unless the lines would be too steep to compare. In that
+ * case, it is a part in which the lines of the slowest kind (slow.h) slant.
  */
 scene_view scene_first(const model *m, double width, double height);
 
@@ -53,15 +53,15 @@ typedef struct scene_found {
     size_t lifeline;
 } scene_found;
 
-/* Finds the record whose mark is nearest to a place, within a few units. Returns false if no mark is there. */
+/* Finds the record whose mark is nearest to a place, within a few units. Returns false if there is no mark. */
 bool scene_find(const model *m, const scene_view *view, cairo_t *cr, double x, double y, scene_found *found);
 
-/* Returns whether a place is in the overview, and sets the time at the place. */
+/* Returns whether a place is in the overview. If so, sets *time_ns to the time at that place. */
 bool scene_is_overview(const model *m, const scene_view *view, cairo_t *cr, double x, double y, int64_t *time_ns);
 
 /*
- * Zoom by a factor around a place in the plot, given as a share of its width (0 left, 1 right); pan by a share of its
- * width.
+ * scene_zoom zooms by a factor around a place in the plot, given as a share of its width (0 is left, 1 is right).
+ * scene_pan moves the view by a share of its width.
  */
 void scene_zoom(scene_view *view, double factor, double share);
 void scene_pan(scene_view *view, double share);

@@ -1,5 +1,5 @@
 /*
- * Text with Pango: measuring, ellipsizing, placing. The module caches layouts, so only one thread at a time may use it.
+ * Measures, ellipsizes and draws text with Pango. The module caches layouts, so only one thread at a time may use it.
  */
 #ifndef NLV_TEXT_H
 #define NLV_TEXT_H
@@ -8,10 +8,10 @@
 
 typedef enum text_size { TEXT_SMALL, TEXT_NORMAL, TEXT_TITLE } text_size;
 
-/* The meaning of x. y is always the middle. */
+/* The part of the text that is at x. The middle of the text is always at y. */
 typedef enum text_edge { TEXT_LEFT, TEXT_CENTER, TEXT_RIGHT } text_edge;
 
-/* Draws text, with an ellipsis beyond max units (0: no limit). Returns its width. */
+/* Draws text, with an ellipsis if it is wider than max units (0: no limit). Returns its width. */
 double text_draw(cairo_t *cr, const char *text, text_size size, color c, text_edge edge, double x, double y,
                  double max);
 
@@ -20,7 +20,8 @@ double text_width(cairo_t *cr, const char *text, text_size size);
 /* Returns the height of a line. */
 double text_height(text_size size);
 
-/* Return the height of a paragraph with a given width; draw a paragraph at x with its top at y. */
+/* text_paragraph_height returns the height of a paragraph with a given width. text_draw_paragraph draws a paragraph
+ * at x, with its top at y. */
 double text_paragraph_height(cairo_t *cr, const char *text, text_size size, double width);
 void text_draw_paragraph(cairo_t *cr, const char *text, text_size size, color c, double x, double y, double width);
 

@@ -54,7 +54,7 @@ static void on_go(GtkButton *button, gpointer user)
 
 static void fill_rows(bookmarks *b, int focus);
 
-/* Rebuilds the rows after the signal of a button in a row. */
+/* Rebuilds the rows after the handler of a button in a row has returned. */
 static gboolean fill_rows_later(gpointer user)
 {
     fill_rows(user, -1);

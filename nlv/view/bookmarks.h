@@ -9,8 +9,8 @@
 typedef struct bookmarks bookmarks;
 
 typedef struct bookmarks_callbacks {
-    void (*changed)(void *user);             /* a note was edited or a bookmark removed */
-    void (*go)(void *user, int64_t time_ns); /* the user wants to see that time */
+    void (*changed)(void *user);             /* a note was edited or a bookmark was removed */
+    void (*go)(void *user, int64_t time_ns); /* the user has requested to go to that time */
     void *user;
 } bookmarks_callbacks;
 
@@ -18,8 +18,8 @@ typedef struct bookmarks_callbacks {
 bookmarks *bookmarks_new(GtkWidget *relative_to, bookmarks_callbacks callbacks);
 
 /*
- * Shows the bookmarks of a session, which the user can then change. focus: the bookmark whose note gets the keyboard
- * focus, or -1.
+ * Shows the bookmarks of a session, which the user can then change. The note of bookmark number focus gets the keyboard
+ * focus, unless focus is -1.
  */
 void bookmarks_show(bookmarks *b, session *s, int focus);
 

@@ -12,10 +12,10 @@ static const double zoom_step = 0.8, pan_step = 0.1, click_distance = 4;
 
 enum {
     TAUGHT_MAX = 12, /* maximum number of hints shown */
-    LONG_US = 8000,  /* pictures that take longer are drawn coarsely while the view moves; new content may take twice
+    LONG_US = 8000,  /* if a picture takes longer to draw, it is coarse while the view moves; new content may take twice
                         this time */
-    LONG_BY_UNITS_US = 11000, /* the same limit if a unit is one pixel, where coarse pictures are more visible */
-    SETTLE_MS = 150,          /* time after the last move until a coarse picture is drawn again finely */
+    LONG_BY_UNITS_US = 11000, /* the same limit if a unit is one pixel, because coarse pictures are then more visible */
+    SETTLE_MS = 150,          /* time from the last move until a coarse picture is drawn again finely */
 };
 
 typedef enum drag { DRAG_NONE, DRAG_PAN, DRAG_ZOOM, DRAG_RANGE, DRAG_OVERVIEW } drag;
@@ -27,7 +27,7 @@ struct canvas {
     canvas_callbacks callbacks;
     history history;
     drag drag;
-    bool dragged; /* the drag is too long for a click */
+    bool dragged; /* the pointer has moved too far for a click */
     double press_x, press_y, last_x;
     double pointer_x, pointer_y;
     bool is_pointed;    /* the pointer is in the canvas */
@@ -117,8 +117,8 @@ static gboolean on_settled(gpointer user)
 }
 
 /*
- * Draws coarsely while the view moves, if a fine picture takes long. At one pixel per unit, coarse pictures are
- * noticeable, so only moves by the user are coarse, and following a log is not.
+ * While the view moves, draws coarse pictures if a fine picture takes too long. If a unit is one pixel, coarse pictures
+ * are noticeable. In that case, only moves by the user are coarse, not the following of a log.
  */
 static void choose_fineness(canvas *c)
 {
@@ -433,7 +433,7 @@ void canvas_clear(canvas *c)
     canvas_redraw(c);
 }
 
-/* ---- life ---- */
+/* ---- creation and destruction ---- */
 
 static void canvas_on_destroy(GtkWidget *widget, gpointer user)
 {

@@ -1,5 +1,5 @@
 /*
- * The canvas: a widget that draws a scene and moves the view.
+ * The canvas is a widget that draws a scene and moves the view. The pointer has the following actions:
  *
  * Wheel: zoom at the pointer. Drag: pan. Drag with Shift or the middle button: zoom to the dragged range. Drag with
  * Ctrl or the right button: mark a time range. Click: choose a lifeline. Click or drag in the overview: move the view
@@ -17,8 +17,8 @@ typedef struct canvas canvas;
 typedef struct canvas_callbacks {
     void (*hover)(void *user, const char *text); /* the record under the pointer; "": no record */
     void (*moved)(void *user);                   /* the user has moved the view */
-    void (*chosen)(void *user);                  /* the chosen lifeline has changed: see the view */
-    void (*ranged)(void *user);                  /* the marked time has changed: see the view */
+    void (*chosen)(void *user);                  /* the chosen lifeline in the view has changed */
+    void (*ranged)(void *user);                  /* the marked time range in the view has changed */
     void *user;
 } canvas_callbacks;
 
@@ -26,28 +26,30 @@ typedef struct canvas_callbacks {
 canvas *canvas_new(model *m, bool dark, canvas_callbacks callbacks);
 GtkWidget *canvas_widget(canvas *c);
 
-/* Returns the view; call canvas_redraw after changing it. */
+/* Returns the view. Call canvas_redraw after you have changed it. */
 scene_view *canvas_view(canvas *c);
 void canvas_redraw(canvas *c);
 
-/* Show the whole log; show a time range. Both count as moves of the user. */
+/* Shows the whole log. This counts as a move by the user. */
 void canvas_fit(canvas *c);
 
-/* Shows the first view of the log (scene_first). Returns whether this view is a part of the log. */
+/* Shows the first view of the log (scene_first). Returns whether this view is only a part of the log. */
 bool canvas_show_first(canvas *c);
 void canvas_show(canvas *c, int64_t from_ns, int64_t to_ns);
 
-/* Moves of the user: zoom around the middle, pan by a share of the width, go back or forward through views. */
+/* Moves by the user: canvas_zoom zooms around the middle, canvas_pan moves the view by a share of its width, and
+ * canvas_go goes back (-1) or forward (1) through the views. */
 void canvas_zoom(canvas *c, double factor);
 void canvas_pan(canvas *c, double share);
 void canvas_go(canvas *c, int step);
 
 /*
- * Gets the time of the record under the pointer, or of the pointer. Returns false if the pointer is outside the plot.
+ * Gets the time of the record under the pointer, or of the pointer if there is no such record. Returns false if the
+ * pointer is outside the plot.
  */
 bool canvas_pointed(canvas *c, int64_t *time_ns);
 
-/* Zoom to the marked time; remove all marks and the choice. */
+/* canvas_show_range zooms to the marked time. canvas_clear removes all marks and the choice. */
 void canvas_show_range(canvas *c);
 void canvas_clear(canvas *c);
 

@@ -19,7 +19,7 @@ struct chooser {
     group groups[GROUPS];
     void (*changed)(void *user);
     void *user;
-    bool is_own; /* the program itself, not the user, is setting boxes */
+    bool is_own; /* the program itself, not the user, is changing boxes */
 };
 
 static void on_toggled(GtkToggleButton *button, gpointer user)
@@ -101,7 +101,7 @@ void chooser_show(chooser *c)
     gtk_popover_popup(GTK_POPOVER(c->popover));
 }
 
-/* Appends a name in quotes, as expressions need it. */
+/* Appends a name in quotes, as expressions require. */
 static void append_quoted(GString *text, const char *name)
 {
     g_string_append_c(text, '"');

@@ -8,18 +8,18 @@
 
 typedef struct chooser chooser;
 
-/* Calls changed after a box was ticked or unticked. The popover points to relative_to, and owns the chooser. */
+/* Calls `changed` after a box was ticked or unticked. The popover points to relative_to, and owns the chooser. */
 chooser *chooser_new(model *m, GtkWidget *relative_to, void (*changed)(void *user), void *user);
 
 /* Shows the popover with the model's current names. */
 void chooser_show(chooser *c);
 
-/* Returns the expression for the ticked boxes, which the caller frees with g_free; NULL if all boxes are ticked. */
+/* Returns the expression for the ticked boxes, which the caller frees with g_free, or NULL if all boxes are ticked. */
 char *chooser_expression(const chooser *c);
 
 /*
- * Returns the names of events (0), hosts (1) or programs (2) that are not ticked, sorted, NULL at the end. The caller
- * frees them with g_strfreev. chooser_hide unticks exactly these boxes, without calling changed.
+ * Returns the names of events (0), hosts (1) or programs (2) that are not ticked, sorted and NULL-terminated. The
+ * caller frees them with g_strfreev. chooser_hide unticks exactly these boxes, without calling `changed`.
  */
 char **chooser_hidden(const chooser *c, int group);
 void chooser_hide(chooser *c, int group, char *const *names);

@@ -12,7 +12,7 @@ typedef struct key {
 typedef struct entry {
     command which;
     const char *menu, *label;
-    key keys[4]; /* the first is shown */
+    key keys[4]; /* the first key is shown in the menu */
 } entry;
 
 #define CONTROL GDK_CONTROL_MASK
@@ -111,7 +111,7 @@ GtkWidget *commands_menu_bar(command_do *act, void *user)
     return bar;
 }
 
-/* Returns whether a key edits text or moves in it. */
+/* Returns whether a key edits text or moves the cursor in text. */
 static bool is_for_text(const key *k)
 {
     return (k->modifiers & (CONTROL | ALT)) == 0 && (k->value < GDK_KEY_F1 || k->value > GDK_KEY_F12) &&
@@ -125,7 +125,7 @@ command commands_of_key(const GdkEventKey *event, bool typing)
     for (size_t i = 0; i < G_N_ELEMENTS(entries); i++)
         for (size_t k = 0; k < G_N_ELEMENTS(entries[i].keys); k++) {
             const key *own = &entries[i].keys[k];
-            /* signs need Shift on some keyboards */
+            /* some keyboards need Shift for signs */
             bool is_letter = (value >= GDK_KEY_a && value <= GDK_KEY_z) || value > 0xff;
             GdkModifierType wanted = is_letter ? modifiers : (GdkModifierType)(modifiers & ~SHIFT);
             if (own->value == value && own->value != 0 && own->modifiers == wanted && !(typing && is_for_text(own)))

@@ -1,5 +1,5 @@
-/* The table of commands with their names, menus and keys. The menu bar, the list of keys and the keyboard use the
- * table. */
+/* The table of commands with their names, menus and keys. The menu bar, the list of keys and the keyboard handler
+ * use it. */
 #ifndef NLV_COMMANDS_H
 #define NLV_COMMANDS_H
 
@@ -51,21 +51,22 @@ typedef enum command {
 
 typedef void command_do(void *user, command which);
 
-/* Returns the menu bar; each item shows its key. */
+/* Returns the menu bar. Each item shows its key. */
 GtkWidget *commands_menu_bar(command_do *act, void *user);
 
-/* Returns the command of a key. typing: the focus is in a text field, so keys that edit text are not commands. */
+/* Returns the command that a key invokes. If typing is true, the focus is in a text field, so keys that edit text
+ * invoke no command. */
 command commands_of_key(const GdkEventKey *event, bool typing);
 
 /*
- * Returns all commands with their keys, and the actions of the pointer, as Pango markup. The caller frees it with
+ * Returns all commands with their keys, and the actions of the pointer, as Pango markup. The caller frees the text with
  * g_free.
  */
 char *commands_help(void);
 
 /*
- * Returns command number i, with its name and its key as text, which the caller frees with g_free; COMMAND_NONE after
- * the last.
+ * Returns command number i, or COMMAND_NONE after the last command. Sets *name and *key to its name and its key as
+ * text. The caller frees both with g_free.
  */
 command commands_at(size_t i, char **name, char **key);
 

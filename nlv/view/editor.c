@@ -10,7 +10,7 @@
 
 struct editor {
     GtkWindow *parent;
-    GtkWidget *window; /* NULL while it is hidden */
+    GtkWidget *window; /* NULL while the window is hidden */
     GtkWidget *title, *message;
     lifeline_page *lifelines;
     row_page *loadlines, *points;
@@ -28,7 +28,7 @@ static void editor_say(editor *e, const char *text)
     g_free(valid);
 }
 
-/* Edits another draft, which the editor then owns. */
+/* Begins to edit another draft. Takes ownership of d. */
 static void edit(editor *e, drawing *d)
 {
     drawing *old = e->draft;
@@ -50,7 +50,7 @@ static void on_title(GtkEditable *editable, gpointer user)
     e->draft->title = *text != '\0' ? g_strdup(text) : NULL;
 }
 
-/* Returns a copy of the draft, if it is valid; otherwise shows the error and returns NULL. */
+/* Returns a copy of the draft if it is valid. Otherwise, shows the error and returns NULL. */
 static drawing *checked(editor *e)
 {
     drawing *d = drawing_check(e->draft) ? drawing_copy(e->draft) : NULL;
@@ -172,7 +172,7 @@ static GtkWidget *make_ready_made(editor *e)
     return box;
 }
 
-/* ---- making it ---- */
+/* ---- construction ---- */
 
 static void editor_on_destroy(GtkWidget *widget, gpointer user)
 {

@@ -1,6 +1,6 @@
 /*
  * The editor of the drawing: a window in which the user puts events into lifelines, fields into loadlines, and events
- * into points. The user can draw the result, and save it for --config.
+ * into points. The user can draw the result and save it as a file for --config.
  */
 #ifndef NLV_EDITOR_H
 #define NLV_EDITOR_H
@@ -12,11 +12,11 @@
 typedef struct editor editor;
 
 typedef struct editor_callbacks {
-    void (*draw)(void *user, drawing *d); /* draw d, which the callee then owns; NULL: the inferred drawing */
+    void (*draw)(void *user, drawing *d); /* draw d and take ownership of it; if d is NULL, draw the inferred drawing */
     void *user;
 } editor_callbacks;
 
-/* path is the drawing's file, or NULL; the function copies it. The model must outlive the editor. */
+/* path is the file that contains the drawing, or NULL. The function copies path. The model must outlive the editor. */
 editor *editor_new(GtkWindow *parent, model *m, const char *path, editor_callbacks callbacks);
 void editor_free(editor *e);
 

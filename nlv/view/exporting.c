@@ -38,7 +38,7 @@ bool exporting_is_busy(const exporting *e)
     return e->writing > 0;
 }
 
-/* Returns a dialog for a file name with a row of widgets below the files. */
+/* Returns a dialog that asks for a file name. `extra` is a row of widgets below the files. */
 static GtkWidget *save_dialog(exporting *e, const char *title, const char *name, GtkWidget *extra)
 {
     GtkWidget *dialog = gtk_file_chooser_dialog_new(title, e->window, GTK_FILE_CHOOSER_ACTION_SAVE, "_Cancel",

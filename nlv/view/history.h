@@ -1,4 +1,4 @@
-/* The views that the user has seen, for going back and forward. */
+/* The views that the user has seen, through which the user can go back and forward. */
 #ifndef NLV_HISTORY_H
 #define NLV_HISTORY_H
 
@@ -13,13 +13,13 @@ typedef struct history_view {
 typedef struct history {
     GArray *views;     /* history_view */
     guint at;          /* index of the current view */
-    gint64 changed_us; /* time of its last move */
+    gint64 changed_us; /* time of the last move */
 } history;
 
 void history_init(history *h);
 void history_free(history *h); /* frees the members, not the struct */
 
-/* Adds a view. Moves in quick succession count as one. */
+/* Adds a view. Moves in quick succession count as one move. */
 void history_move(history *h, history_view before, history_view now);
 
 /* Goes to the previous (-1) or next (1) view. Returns false if no such view exists. */

@@ -10,7 +10,7 @@
 
 struct lifeline_page {
     GtkWidget *widget, *which, *form, *name, *ids, *color, *again;
-    name_list *all, *steps; /* the log's events; the lifeline's events, the last on top, as they are drawn */
+    name_list *all, *steps; /* the log's events; the lifeline's events, with the last event on top, as in the picture */
     drawing *drawing;
     const catalog *catalog;
     bool own_change;
@@ -59,7 +59,7 @@ static void show(lifeline_page *p)
     p->own_change = false;
 }
 
-/* ---- which lifeline ---- */
+/* ---- the list of lifelines ---- */
 
 static void list_lifelines(lifeline_page *p, int active)
 {
@@ -106,7 +106,7 @@ static void on_remove_lifeline(GtkButton *button, gpointer user)
     list_lifelines(p, MAX(at - 1, 0));
 }
 
-/* ---- its name, ids and colour ---- */
+/* ---- the name, IDs and colour ---- */
 
 static void set_text(char **to, const char *text)
 {
@@ -164,12 +164,12 @@ static void on_again(GtkToggleButton *button, gpointer user)
         l->again = gtk_toggle_button_get_active(button);
 }
 
-/* ---- its events ---- */
+/* ---- the events ---- */
 
 static void replace_events(lifeline_page *p, drawing_lifeline *l, GPtrArray *events, int chosen)
 {
     g_ptr_array_add(events, NULL);
-    drawing_set_order(l, NULL, NULL); /* it is learned again */
+    drawing_set_order(l, NULL, NULL); /* nlv learns the order again */
     g_strfreev(l->events);
     l->events = (char **)g_ptr_array_free(events, FALSE);
     show_steps(p, l);
@@ -185,7 +185,7 @@ static GPtrArray *events_of(const drawing_lifeline *l)
     return events;
 }
 
-/* Appends the chosen events of the log. */
+/* Appends the events that are chosen in the list of the log's events. */
 static void add_chosen(void *user)
 {
     lifeline_page *p = user;
@@ -211,7 +211,7 @@ static void remove_chosen(void *user)
     if (l == NULL)
         return;
     GPtrArray *events = events_of(l);
-    GArray *places = name_list_chosen(p->steps); /* ascending; the events are in the opposite order */
+    GArray *places = name_list_chosen(p->steps); /* ascending indices; the list has the events in reverse order */
     guint count = events->len;
     for (guint i = 0; i < places->len; i++)
         g_free(g_ptr_array_remove_index(events, count - 1 - (guint)g_array_index(places, int, i)));
@@ -261,7 +261,7 @@ static void on_down(GtkButton *button, gpointer user)
     move_chosen(user, 1);
 }
 
-/* ---- making it ---- */
+/* ---- construction ---- */
 
 static void offer_fields(GtkWidget *box, char *const *first, char *const *fields)
 {
@@ -269,7 +269,8 @@ static void offer_fields(GtkWidget *box, char *const *first, char *const *fields
     for (; *first != NULL; first++)
         gtk_combo_box_text_append_text(GTK_COMBO_BOX_TEXT(box), *first);
     for (; *fields != NULL; fields++)
-        if (!nl_terminal_controls(*fields, strlen(*fields))) /* names with control characters cannot be typed */
+        if (!nl_terminal_controls(*fields,
+                                  strlen(*fields))) /* the user cannot type names that contain control characters */
             gtk_combo_box_text_append_text(GTK_COMBO_BOX_TEXT(box), *fields);
 }
 

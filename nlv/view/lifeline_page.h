@@ -1,4 +1,4 @@
-/* The editor's page for lifelines, one at a time. */
+/* The editor's page for lifelines. It shows one lifeline at a time. */
 #ifndef NLV_LIFELINE_PAGE_H
 #define NLV_LIFELINE_PAGE_H
 
@@ -12,7 +12,7 @@ typedef struct lifeline_page lifeline_page;
 lifeline_page *lifeline_page_new(void);
 GtkWidget *lifeline_page_widget(lifeline_page *p);
 
-/* Makes d the drawing to edit. d and the catalog must outlive the page. */
+/* Begins to edit the lifelines of d. d and the catalog must outlive the page. */
 void lifeline_page_edit(lifeline_page *p, drawing *d, const catalog *c);
 
 #endif

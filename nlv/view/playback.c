@@ -10,9 +10,9 @@ struct playback {
     playback_callbacks callbacks;
     GtkWidget *live_button, *player, *play_button, *slider, *speed_label;
     bool is_live;
-    bool is_own_change;       /* the program itself sets a widget */
-    double speed, last_speed; /* speed 0: not playing */
-    gint64 moved_us;          /* when playing last moved the view */
+    bool is_own_change;       /* the program itself, not the user, is changing a widget */
+    double speed, last_speed; /* speed is 0 if the log is not playing */
+    gint64 moved_us;          /* time at which playing last moved the view */
 };
 
 /* ---- state ---- */
@@ -106,7 +106,7 @@ static int64_t middle_of(const scene_view *view)
     return view->from_ns + (view->to_ns - view->from_ns) / 2;
 }
 
-/* Moves the view so that the newest record is near the right edge. The width of the view stays. */
+/* Moves the view so that the newest record is near the right edge. The width of the view does not change. */
 void playback_follow(playback *p)
 {
     int64_t from_ns, to_ns;
@@ -118,7 +118,7 @@ void playback_follow(playback *p)
     view->from_ns = view->to_ns - width;
 }
 
-/* Returns the end of playing: the end of the marked time, or of the log. */
+/* Returns the time at which playing ends: the end of the marked time range, or of the log. */
 static int64_t end_of_play(const playback *p)
 {
     const scene_view *view = canvas_view(p->canvas);
@@ -144,7 +144,7 @@ static void play_on(playback *p)
     p->callbacks.changed(p->callbacks.user);
 }
 
-/* Plays the marked time from its start, unless the view is within it. */
+/* Plays the marked time range from its start. If the view is within the range, continues from the view. */
 void playback_toggle(playback *p)
 {
     scene_view *view = canvas_view(p->canvas);
@@ -202,7 +202,7 @@ static void on_faster(GtkButton *button, gpointer user)
     playback_speed_up(user, 2);
 }
 
-/* Shows the time at the slider, and continues playing from there. */
+/* Shows the time at the slider, and continues to play from there. */
 static void on_slider(GtkRange *range, gpointer user)
 {
     playback *p = user;

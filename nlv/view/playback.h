@@ -1,6 +1,6 @@
 /*
- * Automatic movement of the view: with the log in real time, or as a film of the log. The module owns the button
- * "Follow" or "Pause", the player (button, slider, speed) and the speed. The module moves the view of the canvas.
+ * Moves the view automatically: follows the log in real time, or plays the log like a film. The module owns the button
+ * "Follow" or "Pause", the player (button, slider, speed) and the speed. It moves the canvas's view.
  */
 #ifndef NLV_PLAYBACK_H
 #define NLV_PLAYBACK_H
@@ -10,7 +10,7 @@
 typedef struct playback playback;
 
 typedef struct playback_callbacks {
-    void (*changed)(void *user); /* the view moved automatically, or real time or playing began or ended */
+    void (*changed)(void *user); /* the view has moved automatically, or following or playing has begun or ended */
     void *user;
 } playback_callbacks;
 
@@ -22,22 +22,22 @@ GtkWidget *playback_button(const playback *p);
 bool playback_is_live(const playback *p);
 void playback_set_live(playback *p, bool live);
 
-/* In real time: moves the view to the end of the log. */
+/* Moves the view to the end of the log while following in real time. */
 void playback_follow(playback *p);
 
-/* Returns the speed as a multiple of real time; 0: not playing. */
+/* Returns the speed as a multiple of real time, or 0 if the log is not playing. */
 double playback_speed(const playback *p);
 
 /* Begins to play at the last speed, or stops. */
 void playback_toggle(playback *p);
 
-/* Plays at the last speed times factor. */
+/* Multiplies the last speed by factor, and plays at this speed. */
 void playback_speed_up(playback *p, double factor);
 
 /* Ends playing and following in real time. Call it when the user has moved the view. */
 void playback_stop(playback *p);
 
-/* Moves the view as far as the time since the last call requires, and updates the player. */
+/* Moves the view according to the time since the last call, and updates the player. */
 void playback_tick(playback *p);
 
 #endif

@@ -11,7 +11,7 @@ struct row_page {
     bool is_loadlines;
     GtkWidget *widget, *rows;
     name_list *offered;
-    GArray *offers; /* offer: the entries of the list */
+    GArray *offers; /* the offers in the list */
     drawing *drawing;
 };
 
@@ -50,7 +50,7 @@ static void on_edited(GtkEditable *editable, gpointer user)
     *to = g_strstrip(g_strdup(gtk_entry_get_text(GTK_ENTRY(editable))));
 }
 
-/* Rebuilds the rows after the signal of a button in a row. */
+/* Rebuilds the rows after the handler of a button in a row has returned. */
 static gboolean show_later(gpointer user)
 {
     show_rows(user);
@@ -221,7 +221,7 @@ void row_page_edit(row_page *p, drawing *d, const catalog *c)
     show_rows(p);
 }
 
-/* ---- making it ---- */
+/* ---- construction ---- */
 
 static void row_page_on_destroy(GtkWidget *widget, gpointer user)
 {

@@ -1,6 +1,6 @@
 /*
- * The editor's page for loadlines or points: the log's fields or events at the left, the drawn fields or events at the
- * right.
+ * The editor's page for loadlines or points. The log's fields or events are at the left, and the drawn fields or events
+ * are at the right.
  */
 #ifndef NLV_ROW_PAGE_H
 #define NLV_ROW_PAGE_H
@@ -16,7 +16,7 @@ typedef struct row_page row_page;
 row_page *row_page_new(bool is_loadlines);
 GtkWidget *row_page_widget(row_page *p);
 
-/* Makes d the drawing to edit. d and the catalog must outlive the page. */
+/* Begins to edit the loadlines or points of d. d and the catalog must outlive the page. */
 void row_page_edit(row_page *p, drawing *d, const catalog *c);
 
 #endif

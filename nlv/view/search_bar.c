@@ -9,11 +9,11 @@
 struct search_bar {
     model *model;
     search_bar_callbacks callbacks;
-    GtkWidget *widget; /* a revealer */
+    GtkWidget *widget; /* a GtkRevealer */
     GtkWidget *find, *filter, *status;
     search *search;
-    char *searched;        /* its expression */
-    bool waits, backwards; /* show the next match when the search ends */
+    char *searched;        /* the expression of the search */
+    bool waits, backwards; /* waits: show the next match when the search ends */
     int64_t wanted_ns;
 };
 
@@ -31,7 +31,7 @@ static void mark_wrong(GtkWidget *entry, bool is_wrong)
         gtk_style_context_remove_class(style, GTK_STYLE_CLASS_ERROR);
 }
 
-/* Returns the expression of an entry. A single word searches the names of events. */
+/* Returns the expression in an entry. A single word searches the names of events. */
 static char *expression_of(GtkWidget *entry)
 {
     char *text = g_strstrip(g_strdup(gtk_entry_get_text(GTK_ENTRY(entry))));
@@ -142,7 +142,7 @@ static void on_previous(GtkButton *button, gpointer user)
     search_bar_next(user, true);
 }
 
-/* ---- showing only ---- */
+/* ---- the filter ---- */
 
 static void on_filter(GtkEntry *entry, gpointer user)
 {
@@ -164,12 +164,12 @@ static void on_show_all(GtkButton *button, gpointer user)
     on_filter(GTK_ENTRY(b->filter), b);
 }
 
-/* ---- life ---- */
+/* ---- creation and destruction ---- */
 
 static void search_bar_begin(search_bar *b, GtkWidget *entry)
 {
     gtk_revealer_set_reveal_child(GTK_REVEALER(b->widget), TRUE);
-    gtk_widget_realize(entry); /* keys arrive before the revealer has realized it */
+    gtk_widget_realize(entry); /* keys may arrive before the revealer has realized the entry */
     gtk_widget_grab_focus(entry);
 }
 
@@ -248,7 +248,7 @@ search_bar *search_bar_new(model *m, search_bar_callbacks callbacks)
     gtk_label_set_xalign(GTK_LABEL(b->status), 0);
     gtk_box_pack_start(GTK_BOX(box), b->status, FALSE, FALSE, 0);
     b->filter = add_entry(box, "Show _only", "Show only: a word, or FIELD == VALUE", tip);
-    /* a button, because an icon in the entry makes ATK print warnings */
+    /* Use a button, because an icon in the entry makes ATK print warnings. */
     add_button(box, "edit-clear-symbolic", "Show all again", G_CALLBACK(on_show_all), b);
     gtk_container_add(GTK_CONTAINER(b->widget), box);
     g_signal_connect(b->find, "activate", G_CALLBACK(on_find), b);

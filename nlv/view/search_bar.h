@@ -1,4 +1,4 @@
-/* The bar with the entries "Find" and "Show only", hidden at first. */
+/* The bar with the entries "Find" and "Show only". The bar is hidden at first. */
 #ifndef NLV_SEARCH_BAR_H
 #define NLV_SEARCH_BAR_H
 
@@ -9,11 +9,12 @@
 typedef struct search_bar search_bar;
 
 typedef struct search_bar_callbacks {
-    int64_t (*where)(void *user, bool backwards); /* the time at which the search for the next match starts */
+    int64_t (*where)(void *user, bool backwards); /* returns the time at which the search for the next match begins */
     void (*found)(void *user, int64_t time_ns, uint32_t record); /* STORE_NONE: the record is no longer in memory */
-    bool (*filter)(void *user, const char *expression); /* show only matching records; NULL: all. Returns false and sets
-                                                           the error if it is invalid */
-    void (*left)(void *user);                           /* the focus must leave the bar */
+    bool (*filter)(void *user,
+                   const char *expression); /* Shows only records that match expression, or all records if it is NULL.
+                                               Returns false and sets the error if the expression is invalid. */
+    void (*left)(void *user);               /* the focus must leave the bar */
     void *user;
 } search_bar_callbacks;
 
@@ -25,13 +26,13 @@ void search_bar_begin_find(search_bar *b);
 void search_bar_begin_filter(search_bar *b);
 void search_bar_next(search_bar *b, bool backwards);
 
-/* Shows a filter in its entry; NULL: no filter. */
+/* Shows a filter in its entry; NULL means no filter. */
 void search_bar_set_filter(search_bar *b, const char *expression);
 
-/* Hides the bar and returns whether it was visible. The filter stays. */
+/* Hides the bar and returns whether it was visible. The filter stays active. */
 bool search_bar_hide(search_bar *b);
 
-/* Call it often: shows the progress of a search, and its result. */
+/* Shows the progress and the result of a search. Call it often. */
 void search_bar_tick(search_bar *b);
 
 #endif

@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum { COLUMN_IS_SENSOR, COLUMN_TICKED, COLUMN_NAME, COLUMN_STATE, COLUMN_URL, COLUMN_SENSOR, COLUMN_TIP, COLUMNS };
-enum { OPEN_HOSTS = 12 /* with more hosts, rows are collapsed */ };
+enum { OPEN_HOSTS = 12 /* if there are more hosts, their rows are collapsed */ };
 
 struct sensor_pane {
     GtkWidget *widget, *directory, *which, *tree, *status;
@@ -32,7 +32,7 @@ static void set_row(sensor_pane *p, GtkTreeIter *row, const char *state)
     g_free(valid);
 }
 
-/* Converts text of a directory to the markup of a tooltip. The caller frees it with g_free. */
+/* Converts text from a directory to the markup of a tooltip. The caller frees it with g_free. */
 static char *tooltip(const char *text)
 {
     char *valid = printable(text), *markup = g_markup_escape_text(valid, -1);
@@ -49,7 +49,7 @@ static void add_host(sensor_pane *p, const char *host, const char *url, GtkTreeI
     g_free(tip);
 }
 
-/* Finds the row of an agent, or adds one. */
+/* Finds the row of an agent, or adds a row if there is none. */
 static void known_host(sensor_pane *p, const char *host, const char *url, GtkTreeIter *row)
 {
     GtkTreeModel *model = GTK_TREE_MODEL(p->store);
@@ -64,7 +64,7 @@ static void known_host(sensor_pane *p, const char *host, const char *url, GtkTre
     add_host(p, host, url, row);
 }
 
-/* Finds the row of a sensor. Returns false if none exists. */
+/* Finds the row of a sensor. Returns false if there is no such row. */
 static bool find_row(sensor_pane *p, const char *url, const char *sensor, GtkTreeIter *row)
 {
     GtkTreeModel *model = GTK_TREE_MODEL(p->store);
@@ -100,7 +100,7 @@ static void add_sensor(sensor_pane *p, GtkTreeIter *host, const char *url, const
     g_free(tip);
 }
 
-/* Adds a sensor that is ticked but no longer in the directory, so that it can be unticked. */
+/* Adds a sensor that is ticked but no longer in the directory, so that the user can untick it. */
 static void add_known(void *user, const char *url, const char *sensor, const char *state)
 {
     sensor_pane *p = user;
@@ -117,7 +117,7 @@ static void on_found(void *user, const GPtrArray *rows, const char *problem)
     sensor_pane *p = user;
     unsigned hosts = 0;
     GtkTreeIter host;
-    gtk_tree_view_set_model(GTK_TREE_VIEW(p->tree), NULL); /* without it, each row is added faster */
+    gtk_tree_view_set_model(GTK_TREE_VIEW(p->tree), NULL); /* adding rows is faster while the tree shows no model */
     gtk_tree_store_clear(p->store);
     for (guint i = 0; i < rows->len; i++) {
         const agents_row *row = g_ptr_array_index(rows, i);
@@ -139,7 +139,7 @@ static void on_found(void *user, const GPtrArray *rows, const char *problem)
     g_free(text);
 }
 
-/* ---- ticking ---- */
+/* ---- ticked sensors ---- */
 
 static void on_changed(void *user, const char *url, const char *sensor, const char *message)
 {
@@ -163,7 +163,7 @@ static void on_drawn(void *user)
     p->callbacks.draw(p->callbacks.user, agents_loadlines(p->agents));
 }
 
-/* Begins the log of all sensors' records, which the window opens with the first sensor. */
+/* Begins the log of all sensors' records. The window opens this log when the user ticks the first sensor. */
 static void sensor_pane_begin(sensor_pane *p)
 {
     if (!p->has_begun)
@@ -208,7 +208,7 @@ static void on_activated(GtkTreeView *tree, GtkTreePath *path, GtkTreeViewColumn
         gtk_tree_view_expand_row(tree, path, FALSE);
 }
 
-/* ---- looking up ---- */
+/* ---- search ---- */
 
 static void look_up(sensor_pane *p)
 {
@@ -235,7 +235,7 @@ void sensor_pane_show(sensor_pane *p)
     gtk_widget_grab_focus(p->directory);
 }
 
-/* ---- making it ---- */
+/* ---- construction ---- */
 
 static GtkWidget *add_entry(sensor_pane *p, const char *label, const char *hint, const char *tip)
 {

@@ -14,21 +14,21 @@
 typedef struct sensor_pane sensor_pane;
 
 typedef struct sensor_pane_callbacks {
-    /* The first sensor was ticked; the feed gets the records of all sensors. */
+    /* Called when the user ticks the first sensor. The feed gets the records of all sensors. */
     void (*begin)(void *user, feed *f);
-    /* Draw these loadlines in addition; the callee then owns them. */
+    /* Draws additional loadlines and takes ownership of them. */
     void (*draw)(void *user, drawing *loadlines);
     void *user;
 } sensor_pane_callbacks;
 
 /*
- * Returns a pane, which its widget owns together with all streams. The pane searches directory first, or this host if
+ * Returns a pane. Its widget owns the pane and all streams. At first, the pane searches directory, or this host if
  * directory is NULL.
  */
 sensor_pane *sensor_pane_new(const char *directory, sensor_pane_callbacks callbacks);
 GtkWidget *sensor_pane_widget(sensor_pane *p);
 
-/* Shows the pane with the focus, and, the first time, searches the directory. */
+/* Shows the pane and moves the focus to it. The first call also searches the directory. */
 void sensor_pane_show(sensor_pane *p);
 
 #endif

@@ -12,10 +12,10 @@ struct session_keeper {
     session_callbacks callbacks;
     session *session;
     session *last;      /* the session of the last run, or NULL */
-    char *path;         /* of the file; NULL: no log is open */
+    char *path;         /* path of the session file; NULL: no log is open */
     GPtrArray *sources; /* char *: paths and URLs of the logs */
     GPtrArray *steps;   /* char *: sessions as text */
-    guint step;         /* index of the current step, if steps exist */
+    guint step;         /* index of the current step, if there are steps */
     char *seen;         /* the session at the last tick */
     gint64 ticked_us;
 };
@@ -64,7 +64,8 @@ static void push_step(session_keeper *k, const char *text)
 }
 
 /*
- * Makes the current session a step if it is new and was the same at two ticks. If at_once is true, one tick suffices.
+ * Makes the current session a step if it is new and was the same in two consecutive ticks. If at_once is true, one tick
+ * is enough.
  */
 static bool session_keeper_add_step(session_keeper *k, bool at_once)
 {
@@ -87,10 +88,10 @@ void session_keeper_tick(session_keeper *k)
     k->ticked_us = now_us;
     bool is_first = k->steps->len == 0;
     if (session_keeper_add_step(k, false) && !is_first)
-        session_keeper_save(k); /* notes survive a crash */
+        session_keeper_save(k); /* save notes now, so that they survive a crash */
 }
 
-/* Applies a session, which the keeper then owns. */
+/* Applies a session and takes ownership of it. */
 static void apply_session(session_keeper *k, session *s)
 {
     session_keeper_note(k);
@@ -152,7 +153,7 @@ bool session_keeper_restore(session_keeper *k)
     return true;
 }
 
-/* Returns whether a session differs from an unchanged session. */
+/* Returns whether a session differs from an empty session. */
 static bool is_worth_saving(const session *s)
 {
     bool hides = false;

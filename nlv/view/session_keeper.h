@@ -1,7 +1,7 @@
 /*
- * Keeps the session of the open logs (model/session.h): in a file between runs, and as steps that can be undone. The
- * module owns the session, its bookmarks and the steps. The window passes it the state of the view, and applies another
- * session.
+ * Keeps the session of the open logs (model/session.h) in a file between runs, and as steps that the user can undo. The
+ * module owns the session, its bookmarks and the steps. The window stores the state of the view in the session, and
+ * shows the view of another session.
  */
 #ifndef NLV_SESSION_KEEPER_H
 #define NLV_SESSION_KEEPER_H
@@ -21,21 +21,21 @@ session_keeper *session_keeper_new(session_callbacks callbacks);
 void session_keeper_free(session_keeper *k);
 
 /*
- * Returns the session; its bookmarks are current, the rest is the state at the last call of another function of this
- * module.
+ * Returns the session. Its bookmarks are current. The other members have the state at the last call of another function
+ * of this module.
  */
 session *session_keeper_session(const session_keeper *k);
 
 /* Call it after a log was opened. Restores the bookmarks of the open logs. */
 void session_keeper_opened(session_keeper *k, const char *url);
 
-/* Call it about 30 times a second. A change that persists for a moment becomes a step. */
+/* Call it about 30 times per second. A change that persists for a moment becomes a step. */
 void session_keeper_tick(session_keeper *k);
 
-/* Goes a step back (-1) or forward (1). Returns a description of the change; NULL if no such step exists. */
+/* Goes a step back (-1) or forward (1). Returns a description of the change, or NULL if there is no such step. */
 const char *session_keeper_undo(session_keeper *k, int step);
 
-/* Applies the session of the last run. Returns false if none exists. */
+/* Applies the session of the previous run. Returns false if there is none. */
 bool session_keeper_restore(session_keeper *k);
 
 /* Writes the session to its file. */

@@ -49,7 +49,7 @@ static void show(side_panel *p)
     gtk_widget_show_all(p->content);
 }
 
-/* ---- a lifeline ---- */
+/* ---- the chosen lifeline ---- */
 
 typedef struct naming {
     GString *name;
@@ -80,7 +80,7 @@ static char *side_panel_name_of(const model *m, const drawing_lifeline *definiti
     return valid;
 }
 
-/* Returns an object's records by time, the latest STEPS_MAX of them. */
+/* Returns an object's records by time. If there are more than STEPS_MAX, returns only the latest records. */
 static GArray *steps_of(const store *s, uint32_t object, unsigned layer)
 {
     GArray *steps = g_array_new(FALSE, FALSE, sizeof(uint32_t));
@@ -101,7 +101,7 @@ static void add_segments(side_panel *p, const store *s, unsigned layer, const GA
         char after[32], took[32] = "";
         axis_span_label((double)(time_ns - first_ns), after);
         uint32_t from[EDGES_MAX];
-        if (edges_find(s, record, layer, from) > 0) /* since the latest of its causes */
+        if (edges_find(s, record, layer, from) > 0) /* the time since the latest cause */
             axis_span_label((double)(time_ns - store_time(s, from[0])), took);
         const char *texts[] = {names_text(s->names.events, store_event(s, record)),
                                names_text(s->names.hosts, store_host(s, record)), after, took};
@@ -145,7 +145,7 @@ void side_panel_show_lifeline(side_panel *p, size_t lifeline, uint32_t object)
     show(p);
 }
 
-/* ---- a stretch of time ---- */
+/* ---- the marked time range ---- */
 
 static void add_segment_statistics(side_panel *p, const store *s, const statistics *of)
 {

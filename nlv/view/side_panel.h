@@ -1,6 +1,6 @@
 /*
- * The side panel: the events and records of the chosen lifeline, with the duration of each segment; or the statistics
- * of the marked time.
+ * The side panel shows the events and records of the chosen lifeline with the duration of each segment, or the
+ * statistics of the marked time range.
  */
 #ifndef NLV_SIDE_PANEL_H
 #define NLV_SIDE_PANEL_H
@@ -18,7 +18,7 @@ GtkWidget *side_panel_widget(side_panel *p);
 void side_panel_show_lifeline(side_panel *p, size_t lifeline, uint32_t object);
 void side_panel_show_range(side_panel *p, int64_t from_ns, int64_t to_ns);
 
-/* Shows a hint about the possible choices. */
+/* Shows a hint about what the user can choose. */
 void side_panel_show_hint(side_panel *p);
 
 #endif

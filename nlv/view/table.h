@@ -1,16 +1,13 @@
-/*
- * A table of text with a title. The table shows text without control characters, and aligns columns of numbers at the
- * right.
- */
+/* A table of text with a title. The table shows text without control characters, and aligns numbers at the right. */
 #ifndef NLV_TABLE_H
 #define NLV_TABLE_H
 
 #include <gtk/gtk.h>
 
-/* Returns a table. columns contains the headings, NULL-terminated. A '#' before a heading marks a column of numbers. */
+/* Returns a table. columns is a NULL-terminated array of headings. A '#' before a heading marks a column of numbers. */
 GtkWidget *table_new(const char *title, const char *const *columns);
 
-/* Adds a row with a text for each column. */
+/* Adds a row. texts contains one text for each column. */
 void table_add(GtkWidget *table, const char *const *texts);
 
 #endif

@@ -9,13 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char log_type[] = "application/x-netlogger-ulm"; /* the format is detected when a log is opened */
+static const char log_type[] = "application/x-netlogger-ulm"; /* nlv detects the format when it opens a log */
 
 enum { RECENT_MAX = 8, REQUESTS = 300 };
 
 typedef struct choice {
     welcome_callbacks callbacks;
-    char *url; /* NULL: the user chooses a file */
+    char *url; /* NULL: let the user choose a file */
 } choice;
 
 static void free_choice(gpointer data, GClosure *closure)
@@ -28,7 +28,7 @@ static void free_choice(gpointer data, GClosure *closure)
 
 /* ---- an example ---- */
 
-/* Writes the log of requests from a client to two servers, one of which is sometimes slow, and of their load. */
+/* Writes a log of requests from a client to two servers, one of which is sometimes slow, and of the servers' load. */
 static void write_example(GString *text)
 {
     static const char *const events[] = {"Client.Send", "Server.Recv", "Disk.Start",
@@ -71,7 +71,7 @@ static gint by_line(gconstpointer a, gconstpointer b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Sorts lines, which begin with their times. */
+/* Sorts lines that begin with their times. */
 static void sort_lines(GString *text)
 {
     char **lines = g_strsplit(text->str, "\n", -1);
@@ -152,8 +152,8 @@ static void add_recent(GtkWidget *box, welcome_callbacks callbacks)
     for (GList *at = items; at != NULL && shown < RECENT_MAX; at = at->next) {
         GtkRecentInfo *info = at->data;
         char *path = g_filename_from_uri(gtk_recent_info_get_uri(info), NULL, NULL);
-        bool is_log =
-            g_strcmp0(gtk_recent_info_get_mime_type(info), log_type) == 0; /* a log, and not a picture or printout */
+        bool is_log = g_strcmp0(gtk_recent_info_get_mime_type(info), log_type) ==
+                      0; /* the entry is a log, not a picture or printout */
         if (path != NULL && is_log && gtk_recent_info_has_application(info, "nlv") &&
             g_file_test(path, G_FILE_TEST_EXISTS)) {
             char *tip = printable(path), *base = g_path_get_basename(path), *label = printable(base);
@@ -180,7 +180,7 @@ static void add_recent(GtkWidget *box, welcome_callbacks callbacks)
     }
 }
 
-/* ---- all of it ---- */
+/* ---- the page ---- */
 
 static GtkWidget *heading(const char *markup)
 {

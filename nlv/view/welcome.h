@@ -1,4 +1,4 @@
-/* The page that is shown without a log: recent logs, an example, and the address of a collector. */
+/* The page that is shown if no log is open: recent logs, an example, and an entry for the address of a collector. */
 #ifndef NLV_WELCOME_H
 #define NLV_WELCOME_H
 
@@ -18,7 +18,7 @@ void welcome_begin_address(GtkWidget *welcome);
 /* Adds a log to the recent logs. */
 void welcome_remember(const char *path);
 
-/* Writes the example log. Returns its path, which the caller frees with g_free; NULL on failure. */
+/* Writes the example log. Returns its path, which the caller frees with g_free, or NULL on failure. */
 char *welcome_make_example(void);
 
 #endif

@@ -25,7 +25,7 @@
 
 enum {
     TICK_MS = 30,     /* interval between checks for new data */
-    READING_MS = 100, /* interval between pictures while a log is read, because reading needs the processors */
+    READING_MS = 100, /* interval between pictures while nlv reads a log, because reading needs the processors */
     NOTICE_LINES = 5,
     SENSORS_WIDTH_S = 60, /* width of the first view if the first log comes from sensors */
 };
@@ -34,7 +34,7 @@ static const double zoom_step = 0.8, pan_step = 0.1;
 
 typedef struct window {
     GtkWidget *top;
-    GtkWidget *stack; /* the canvas and the side panel, or the welcome page */
+    GtkWidget *stack; /* shows either the canvas and the side panel, or the welcome page */
     GtkWidget *welcome, *side, *status;
     GtkWidget *info, *info_text; /* the bar of notices */
     canvas *canvas;
@@ -49,28 +49,28 @@ typedef struct window {
     session_keeper *keeper;
     model *model;
     program_reading *reading;
-    char *typed;         /* the typed filter, or NULL */
-    char *drawing_text;  /* the user's drawing; NULL: the inferred drawing */
+    char *typed;         /* the filter that the user has typed, or NULL */
+    char *drawing_text;  /* the user's drawing; NULL: use the inferred drawing */
     bool is_first_shown; /* the first record was shown */
-    bool has_first_view; /* the view is a part of the log, and moves only if the user moves it */
+    bool has_first_view; /* the view shows a part of the log, and only the user moves it */
     bool shows_whole;    /* the user has requested the whole log */
     bool is_touched;     /* the user has moved the view, so it is no longer fitted to the log */
     bool is_measuring;   /* one end of a measurement is marked */
-    bool choice_waits;   /* the lifeline that the session has chosen is not in the model yet */
+    bool choice_waits;   /* the record of the session's chosen lifeline is not in the model yet */
     unsigned generation; /* the model's generation when it was last drawn */
-    gint64 shown_us;     /* time at which it was last drawn */
+    gint64 shown_us;     /* time at which the model was last drawn */
     uint64_t malformed;  /* number of reported pieces of malformed input */
     int source_count;
     int openings; /* number of threads that are opening a log */
     guint ticking;
 } window;
 
-/* Messages from other threads, which the tick shows. */
+/* Messages from other threads. The tick callback shows them. */
 static GAsyncQueue *messages;
 
 /* ---- text ---- */
 
-/* Shows log text in the status label, with characters that would reorder or hide it replaced by ?. */
+/* Shows log text in the status label. Replaces characters that would reorder or hide the text by "?". */
 static void show_status(window *w, const char *text)
 {
     char *valid = printable(text);
@@ -209,7 +209,7 @@ static void show_range(void *user)
     gtk_widget_show(w->side);
 }
 
-/* Chooses the lifeline that the session has chosen, as soon as its record is in the model. */
+/* Chooses the lifeline that is chosen in the session when its record has arrived in the model. */
 static void choose_waiting(window *w)
 {
     const session *s = session_keeper_session(w->keeper);
@@ -235,7 +235,8 @@ static void choose_waiting(window *w)
         show_chosen(w);
 }
 
-/* Shows the whole log while nlv reads it, and then its first view, unless the user has chosen another view. */
+/* Shows the whole log while nlv reads it, and afterwards its first view. Does nothing if the user has chosen another
+ * view. */
 static void fit(window *w)
 {
     if (w->shows_whole || !model_is_settled(w->model) || model_progress(w->model) < 1) {
@@ -325,7 +326,7 @@ static void show_time(window *w, int64_t time_ns)
     canvas_show(w->canvas, time_ns - half, time_ns + half);
 }
 
-/* Returns the time of a search's match, if it is visible; otherwise fallback_ns. */
+/* Returns the time of the current search match if it is visible, or fallback_ns otherwise. */
 static int64_t marked_time(window *w, int64_t fallback_ns)
 {
     const scene_view *view = canvas_view(w->canvas);
@@ -339,7 +340,7 @@ typedef struct opening {
     window *w;
     char *url;
     nl_error error;   /* NL_ERROR_NONE: the log was opened */
-    guint retry_in_s; /* after a failure; 0: no retry */
+    guint retry_in_s; /* delay after a failure; 0: no retry */
 } opening;
 
 enum { RETRY_MIN_S = 2, RETRY_MAX_S = 60 };
@@ -375,7 +376,7 @@ static gboolean on_retry(gpointer user)
     return G_SOURCE_REMOVE;
 }
 
-/* Schedules another attempt. A notice already contains the reason for the failure. */
+/* Schedules another attempt. A notice already shows why the last attempt failed. */
 static void retry_later(const opening *failed)
 {
     opening *o = g_new0(opening, 1);
@@ -411,7 +412,7 @@ static void on_opened(GObject *source, GAsyncResult *result, gpointer user)
     show_title(w);
 }
 
-/* Opens a log in a thread, because a collector may take long to answer. retry_in_s is the pause after a failure. */
+/* Opens a log in a thread, because a collector may take long to answer. retry_in_s is the delay after a failure. */
 static void open_again(window *w, const char *url, guint retry_in_s)
 {
     opening *o = g_new0(opening, 1);
@@ -490,7 +491,8 @@ static void toggle_sensors(window *w)
 
 /* ---- searching and filtering ---- */
 
-/* Returns the start of the next search: the previous match, if it is visible; otherwise the edge of the view. */
+/* Returns the time at which the next search begins: the previous match if it is visible, or otherwise the edge of
+ * the view. */
 static int64_t on_where(void *user, bool backwards)
 {
     window *w = user;
@@ -531,8 +533,8 @@ static void on_found(void *user, int64_t time_ns, uint32_t record)
     canvas_redraw(w->canvas);
 }
 
-/* Shows only the records that match the typed expression and whose boxes are ticked. Returns false and sets the error
- * if the expression is invalid. */
+/* Shows only the records that match the typed expression and whose boxes are ticked. Returns false and sets the
+ * error if the expression is invalid. */
 static bool apply_filter(window *w, const char *typed)
 {
     char *ticked = chooser_expression(w->chooser);
@@ -580,7 +582,7 @@ static void on_search_left(void *user)
 static void note_choice(window *w, session *s)
 {
     const scene_view *view = canvas_view(w->canvas);
-    if (w->choice_waits) /* the session keeps its choice */
+    if (w->choice_waits) /* the session keeps its chosen lifeline */
         return;
     s->has_choice = false;
     model_lock(w->model);
@@ -604,7 +606,7 @@ static void on_note_session(void *user, session *s)
     const scene_view *view = canvas_view(w->canvas);
     bool is_live = playback_is_live(w->playback);
     s->all = !w->is_touched && !is_live;
-    if (!is_live && playback_speed(w->playback) == 0) { /* otherwise the view moves automatically */
+    if (!is_live && playback_speed(w->playback) == 0) { /* otherwise, the view moves automatically */
         s->from_ns = view->from_ns;
         s->to_ns = view->to_ns;
     }
@@ -697,7 +699,8 @@ static void on_go(void *user, int64_t time_ns)
 }
 
 /*
- * Applies the editor's drawing; NULL: the inferred drawing. Clears the choice, which belonged to the previous drawing.
+ * Applies the drawing from the editor, or the inferred drawing if d is NULL. Clears the choice, which belongs to the
+ * previous drawing.
  */
 static void on_drawing(void *user, drawing *d)
 {
@@ -745,7 +748,8 @@ static void show_next_bookmark(window *w, bool backwards)
     g_free(text);
 }
 
-/* Marks one end of a measurement, and measures at the other end. Uses the record under the pointer, if there is one. */
+/* Marks one end of a measurement. At the next call, marks the other end and measures. Uses the time of the record
+ * under the pointer, if there is one. */
 static void measure(window *w)
 {
     scene_view *view = canvas_view(w->canvas);
@@ -779,7 +783,7 @@ static void show_all(window *w)
     w->shows_whole = true;
 }
 
-/* Hides the search bar. If it is already hidden, removes marks. */
+/* Hides the search bar. If the bar is already hidden, removes all marks. */
 static void clear(window *w)
 {
     if (w->source_count > 0)
@@ -955,7 +959,7 @@ static void on_command(void *user, command which)
     }
 }
 
-/* Returns whether the widget with the focus is in a popover that is not visible yet and cannot accept a key. */
+/* Returns whether the focused widget is in a popover that is not visible yet and therefore cannot accept a key. */
 static bool is_focus_coming(GtkWidget *top)
 {
     GtkWidget *focus = gtk_window_get_focus(GTK_WINDOW(top));
@@ -980,7 +984,7 @@ static gboolean on_key_release(GtkWidget *widget, GdkEventKey *event, gpointer u
     return is_focus_coming(widget);
 }
 
-/* ---- making the window ---- */
+/* ---- construction of the window ---- */
 
 /* Hides a widget until gtk_widget_show is called for it. */
 static void hide_at_first(GtkWidget *widget)
@@ -1061,7 +1065,7 @@ static void window_on_destroy(GtkWidget *widget, gpointer user)
 {
     window *w = user;
     (void)widget;
-    g_source_remove(w->ticking); /* the widgets will be destroyed soon */
+    g_source_remove(w->ticking); /* stop the ticks before the widgets are destroyed */
     session_keeper_save(w->keeper);
     gtk_main_quit();
 }
@@ -1095,7 +1099,7 @@ static void build(window *w, const window_options *look)
         g_object_set(gtk_settings_get_default(), "gtk-application-prefer-dark-theme", TRUE, NULL);
 }
 
-/* Opens the files. Collectors are opened after the window exists. Returns false if nothing can be shown. */
+/* Opens the files. nlv opens collectors after the window exists. Returns false if nothing can be shown. */
 static bool add_first_sources(window *w, char **sources, int source_count)
 {
     bool any = source_count == 0;
@@ -1149,7 +1153,7 @@ int window_run(drawing *d, program_reading *reading, model_options options, char
     program_set_listener(NULL);
     session_keeper_free(w.keeper);
     editor_free(w.editor);
-    if (w.openings == 0 && !exporting_is_busy(w.exporting)) { /* otherwise a thread still uses them */
+    if (w.openings == 0 && !exporting_is_busy(w.exporting)) { /* otherwise, a thread still uses them */
         exporting_free(w.exporting);
         model_free(w.model);
     }

@@ -1,14 +1,15 @@
-/* The window: canvas, side panel, search bar, sensors and menus, and the actions of its commands. */
+/* The window: canvas, side panel, search bar, sensor pane and menus, and the code that runs commands. */
 #ifndef NLV_WINDOW_H
 #define NLV_WINDOW_H
 
 #include "model/model.h"
 
 typedef struct window_options {
-    const char *config;         /* the file of the drawing, or NULL */
-    const char *where;          /* the first filter, or NULL */
-    const char *directory;      /* the directory to search for sensors at once; NULL: when the user opens the pane */
-    int64_t since_ns, until_ns; /* the first view; INT64_MIN and INT64_MAX: all */
+    const char *config; /* path of the drawing's file, or NULL */
+    const char *where;  /* the first filter, or NULL */
+    const char
+        *directory; /* the directory to search for sensors at startup; NULL: search when the user opens the pane */
+    int64_t since_ns, until_ns; /* the first view; INT64_MIN and INT64_MAX: the whole log */
     bool dark;
 } window_options;
 
