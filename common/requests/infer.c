@@ -136,23 +136,32 @@ static bool has_letters(const char *name, const char *letters)
     return *letters == '\0';
 }
 
+/* Returns whether a name is that of a thread's identifier. */
+static bool is_thread_name(const char *name)
+{
+    return has_letters(name, "tid") || has_letters(name, "vtid") || has_letters(name, "threadid");
+}
+
 static bool is_measure(const char *name)
 {
     const char *word = last_word(name);
     bool found = has_letters(name, "spanid") || has_letters(name, "parentid") || has_letters(name, "parentspanid") ||
-                 has_letters(name, "tid") || has_letters(name, "threadid");
+                 is_thread_name(name) || has_letters(name, "vpid");
     for (size_t i = 0; i < G_N_ELEMENTS(measures) && !found; i++)
         found = g_ascii_strcasecmp(word, measures[i]) == 0;
     return found;
 }
 
-/* Excludes measurements: fields with names of measurements, and numbers with a fraction unless their name is that of an
- * ID. */
+/*
+ * Excludes measurements: fields with names of measurements, and numbers with a fraction unless their name is that of an
+ * ID. Where threads are known, a process is no ID either: requests are then the spans of threads.
+ */
 static void find_excluded(inference *in)
 {
     in->trace_id = TRACE_NONE;
     in->sensor = trace_find(in->t, "nlsensor");
-    bool *seen = g_new0(bool, in->strings + 1);
+    bool *seen = g_new0(bool, in->strings + 1), has_threads = false;
+    uint32_t process = TRACE_NONE;
     for (size_t i = 0; i < in->count; i++) {
         const trace_record *record = trace_get(in->t, i);
         const trace_field *fields = trace_fields(in->t, record);
@@ -163,6 +172,8 @@ static void find_excluded(inference *in)
             if (!seen[number]) {
                 seen[number] = true;
                 in->excluded[number] = is_measure(name);
+                has_threads = has_threads || is_thread_name(name);
+                process = has_letters(name, "pid") ? number : process;
                 if (has_letters(name, "traceid") && in->trace_id == TRACE_NONE)
                     in->trace_id = number;
             }
@@ -170,6 +181,8 @@ static void find_excluded(inference *in)
                 in->excluded[number] = trace_number(in->t, fields[f].value, &parsed);
         }
     }
+    if (has_threads && process != TRACE_NONE)
+        in->excluded[process] = true;
     g_free(seen);
 }
 

@@ -232,6 +232,7 @@ static uint32_t add_span(graph *g, uint32_t begin, uint32_t end)
         .program = first->program,
         .host = first->host,
         .thread = first->thread,
+        .process = first->process,
         .begin = begin,
         .end = end,
         .parent = REQUEST_NONE,
@@ -334,7 +335,7 @@ static bool correct_zones(graph *g)
         if (begin == NULL || begin->zone != 0)
             continue;
         found = true;
-        begin->zone = (int8_t)(s->zone_ns / ZONE_NS);
+        begin->zone = (int8_t)(s->zone_ns / ZONE_NS) & 0x7f;
         begin->time_ns += s->zone_ns;
     }
     if (found)
@@ -451,13 +452,16 @@ static bool encloses_point(const request_span *outer, int64_t time_ns, uint32_t 
     return has_begun && lasts_until(outer, time_ns, event);
 }
 
-/* Sorts begins of spans, and with points those events too, by thread (or only by program) and time. */
-static void sort_by_lane(graph *g, bool by_thread, bool points)
+typedef enum lane_kind { LANE_THREAD, LANE_PROCESS, LANE_PROGRAM } lane_kind;
+
+/* Sorts begins of spans, and with points those events too, by thread, process or program, and time. */
+static void sort_by_lane(graph *g, lane_kind kind, bool points)
 {
     g_array_set_size(g->items, 0);
     for (guint i = 0; i < g->spans->len; i++) {
         const request_span *s = SPAN(g, i);
-        sort_item item = {lane_of(s->place, by_thread ? s->thread : 0), 0, s->begin_ns, -s->end_ns, i};
+        uint32_t part = kind == LANE_THREAD ? s->thread : kind == LANE_PROCESS ? s->process : 0;
+        sort_item item = {lane_of(s->place, part), 0, s->begin_ns, -s->end_ns, i};
         add_item(g, item);
     }
     for (uint32_t i = 0; points && i < g->public.event_count; i++) {
@@ -472,7 +476,7 @@ static void sort_by_lane(graph *g, bool by_thread, bool points)
 /* Gives spans without an explicit parent the smallest one of their thread that encloses them, and points their span. */
 static void find_enclosing(graph *g)
 {
-    sort_by_lane(g, true, true);
+    sort_by_lane(g, LANE_THREAD, true);
     uint32_t latest = REQUEST_NONE;
     for (guint i = 0; i < g->items->len; i++) {
         const sort_item *item = AT(g->items, sort_item, i);
@@ -501,17 +505,19 @@ static void find_enclosing(graph *g)
 }
 
 /*
- * A span that no other one of its thread encloses may be the child of a span in the program's main thread, the one with
- * the program's first event in this request.
+ * A span that no other one of its thread encloses may be the child of a span in the main thread of its process or
+ * program, the one with the first event of this process or program in this request.
  */
-static void find_enclosing_threads(graph *g)
+static void find_enclosing_threads(graph *g, lane_kind kind)
 {
     bool has_threads = false;
-    for (guint i = 0; i < g->spans->len && !has_threads; i++)
-        has_threads = SPAN(g, i)->thread != 0 && SPAN(g, i)->id == 0;
+    for (guint i = 0; i < g->spans->len && !has_threads; i++) {
+        const request_span *s = SPAN(g, i);
+        has_threads = s->id == 0 && (kind == LANE_PROCESS ? s->thread : s->process) != 0;
+    }
     if (!has_threads)
         return;
-    sort_by_lane(g, false, false);
+    sort_by_lane(g, kind, false);
     uint32_t latest = REQUEST_NONE, main_thread = 0;
     for (guint i = 0; i < g->items->len; i++) {
         const sort_item *item = AT(g->items, sort_item, i);
@@ -748,7 +754,8 @@ static void find_parents(graph *g)
 {
     find_explicit_parents(g);
     find_enclosing(g);
-    find_enclosing_threads(g);
+    find_enclosing_threads(g, LANE_PROCESS);
+    find_enclosing_threads(g, LANE_PROGRAM);
     break_cycles(g);
     for (guint i = 0; i < g->spans->len; i++)
         SPAN(g, i)->child_count = 0;

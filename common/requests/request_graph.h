@@ -2,9 +2,9 @@
  * One request as a graph of spans and events, and its critical path (doc/concepts.md, "Requests").
  *
  * Spans come from explicit identifiers, from pairs of begin and end events, and from records with a duration. A span's
- * parent is the span that its record names, or else the smallest span of the same program (of the same thread, where
- * threads are known) that encloses it. Programs that are not joined by explicit parents are joined by precedence
- * (precedence.h); such edges are marked as inferred.
+ * parent is the span that its record names, or else the smallest span of the same program that encloses it: of its
+ * thread, of the main thread of its process, or of the main thread of the program, as far as these are known. Programs
+ * that are not joined by explicit parents are joined by precedence (precedence.h); such edges are marked as inferred.
  *
  * The critical path is found backwards from the last event. Where several things had to happen before an event, it
  * follows the event that happened last (CRISP, USENIX ATC 2022). Each nanosecond between the first and the last event
@@ -47,11 +47,12 @@ typedef struct request_event {
     uint32_t order;           /* of two events of one time, the lower came first */
     uint32_t payload;         /* offset in the request's payloads (assembler.h) */
     uint32_t payload_size;    /* bytes */
+    uint16_t process;         /* number of the process; 0: unknown */
     uint8_t role : 2;         /* request_role */
-    uint8_t rounding : 6;     /* the duration was rounded to a multiple of 10^rounding ns */
-    int8_t zone; /* half hours that request_graph_build added to the time, which was in another time zone */
-    bool failed; /* the record reports an error */
-    bool traced; /* the request is named by a trace ID */
+    uint8_t rounding : 5;     /* the duration was rounded to a multiple of 10^rounding ns */
+    bool failed : 1;          /* the record reports an error */
+    int8_t zone : 7; /* half hours that request_graph_build added to the time, which was in another time zone */
+    bool traced : 1; /* the request is named by a trace ID */
 } request_event;
 
 /* Returns a number that events of one name and program have in common. */
@@ -71,6 +72,7 @@ typedef struct request_span {
     uint32_t child_count;
     uint32_t depth;  /* 0: no parent */
     int64_t zone_ns; /* added to its begin, see request_graph_build; 0: none */
+    uint16_t process;
     bool inferred_parent;
     bool outlives_parent; /* ends after its parent, which did not wait for it */
     bool failed;

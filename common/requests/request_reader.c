@@ -50,7 +50,8 @@ static const struct {
     {"durns", USE_DURATION, 1},   {"durationns", USE_DURATION, 1},
     {"start", USE_START, 0},      {"ph", USE_PHASE, 0},
     {"tid", USE_THREAD, 0},       {"thread", USE_THREAD, 0},
-    {"threadid", USE_THREAD, 0},  {"pid", USE_PROCESS, 0},
+    {"threadid", USE_THREAD, 0},  {"vtid", USE_THREAD, 0},
+    {"pid", USE_PROCESS, 0},      {"vpid", USE_PROCESS, 0},
     {"status", USE_STATUS, 0},    {"statuscode", USE_STATUS, 0},
     {"nbytes", USE_BYTES, 0},     {"bytes", USE_BYTES, 0},
     {"file", USE_FILE, 0},
@@ -86,7 +87,7 @@ struct request_reader {
     size_t id_count;
     nl_fraction fraction;
     event_names *names;
-    name_table hosts, programs, places;
+    name_table hosts, programs, places, processes;
     clock_bounds *clocks;
     uint64_t seed;
     uint32_t order;
@@ -120,6 +121,7 @@ void request_reader_free(request_reader *r)
     name_table_free(&r->hosts);
     name_table_free(&r->programs);
     name_table_free(&r->places);
+    name_table_free(&r->processes);
     g_free(r);
 }
 
@@ -364,15 +366,21 @@ static uint64_t request_of(const request_reader *r, const found_fields *f, bool 
     return hash;
 }
 
-/* Returns the thread's number, or 0 if the record has none. Chrome's traces identify threads with the process too. */
-static uint32_t thread_of(const request_reader *r, const found_fields *f)
+/* Returns the thread's number, or 0 if the record has none. A thread's identifier may be unique only in its process. */
+static uint32_t thread_of(const request_reader *r, const found_fields *f, uint16_t process)
 {
     if (f->used[USE_THREAD] == NULL)
         return 0;
-    uint64_t hash = hash_value(r, f->used[USE_THREAD], 0);
-    if (f->used[USE_PROCESS] != NULL)
-        hash = hash_mix(hash ^ hash_value(r, f->used[USE_PROCESS], 1), UINT64_C(0x9e3779b97f4a7c15));
-    return (uint32_t)hash | 1;
+    return (uint32_t)hash_mix(hash_value(r, f->used[USE_THREAD], 0) ^ process, UINT64_C(0x9e3779b97f4a7c15)) | 1;
+}
+
+/* Returns the process's number, or 0 if the record has none. Processes beyond the limit share the last number. */
+static uint16_t process_of(request_reader *r, const found_fields *f)
+{
+    char scratch[NL_FIELD_TEXT_SIZE];
+    if (f->used[USE_PROCESS] == NULL)
+        return 0;
+    return (uint16_t)MIN(number_of(&r->processes, nl_field_text(f->used[USE_PROCESS], scratch)), UINT16_MAX);
 }
 
 static bool is_sensor(const nl_record *record)
@@ -399,18 +407,20 @@ uint64_t request_reader_take(request_reader *r, const nl_record *record, request
              program = seen_number(r->seen_programs, &r->programs, record->prog);
     unsigned rounding = 0;
     int64_t duration_ns = duration_of(r, record, f, &rounding);
+    uint16_t process = process_of(r, f);
     *event = (request_event){
         .time_ns = record->time_ns,
         .name = seen_name(r, record->event),
         .host = host,
         .program = program,
         .place = place_of(r, host, program),
-        .thread = thread_of(r, f),
+        .thread = thread_of(r, f, process),
+        .process = process,
         .span_id = f->used[USE_SPAN] != NULL ? hash_value(r, f->used[USE_SPAN], 0) : 0,
         .parent = f->used[USE_PARENT] != NULL ? hash_value(r, f->used[USE_PARENT], 0) : 0,
         .order = r->order++,
         .role = duration_ns >= 0 ? REQUEST_WHOLE : REQUEST_POINT,
-        .rounding = rounding,
+        .rounding = rounding & 31,
         .duration_ns = MAX(duration_ns, 0),
         .traced = traced,
         .failed = is_failure(record, f->used[USE_STATUS]),
@@ -425,7 +435,8 @@ uint64_t request_reader_take(request_reader *r, const nl_record *record, request
         event->time_ns += event->duration_ns;
     }
     event->duration_ns = MIN(event->duration_ns, REQUEST_TIME_MAX + MIN(event->time_ns, 0));
-    return request != 0 ? request : hash_mix((uint64_t)event->place << 32 | event->thread, r->seed) | 1;
+    uint32_t lane = event->thread != 0 ? event->thread : event->process;
+    return request != 0 ? request : hash_mix((uint64_t)event->place << 32 | lane, r->seed) | 1;
 }
 
 bool request_reader_find_bytes(const request_reader *r, double *bytes, nl_string *what,

@@ -462,6 +462,29 @@ class Ctf(ImportCase):
         self.assertEqual((len(records), errors), (100000, ""))
         self.assertEqual([r["n"] for r in records[99000:]], list(range(1000)))
 
+    def test_nlstat_nests_spans_by_thread(self):
+        """Two threads of each of two processes, which overlap: 100 us in frame, of which 30 us in query and 7 us in it."""
+        events = ("app:frame_start", "app:query_start", "app:query_end", "app:frame_end")
+        folder = self.make()
+        (folder / "metadata").write_text(CTF_METADATA.replace("int32 _vpid;", "int32 _vpid; int32 _vtid;") + "".join(
+            f'event {{ id = {i}; name = "{name}"; stream_id = 0; fields := struct {{ int32 _n; }}; }};\n' for i, name in enumerate(events, 2)))
+        records = []
+        for i in range(10):
+            for process in (77, 78):
+                for thread in (1, 2):
+                    at = i * 1000000 + process * 100 + thread * 5000
+                    for event, us in (("app:frame_start", 0), ("app:query_start", 10), ("app:query_start", 15), ("app:query_end", 22),
+                                      ("app:query_end", 40), ("app:frame_end", 100)):
+                        records.append((at + us * 1000, 2 + events.index(event), process, thread))
+        body = [struct.pack("<BQ", event, time) + b"prog\0" + struct.pack("<iii", process, thread, 5) for time, event, process, thread in sorted(records)]
+        (folder / "stream").write_bytes(ctf_packet(body, 0, max(records)[0]))
+        result = self.run_program(support.program("nltools/nlstat"), "--json", folder)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        (found,) = json.loads(result.stdout)
+        self.assertEqual((found["id"], found["requests"], found["total_ns"]), (["thread"], 40, 40 * 100000))
+        self.assertEqual({r["span"]: (r["count"], r["mean_ns"], r["self_ns"]) for r in found["rows"] if r["kind"] == "span"},
+                         {"app:frame": (40, 100000, 40 * 70000), "app:query": (80, 18500, 40 * 30000)})
+
     def test_what_is_damaged_is_told_and_the_next_trace_read(self):
         self.make(ctf_packet([ctf_bare(1)], 1, 1), b"rubbish" * 20, name="all/a")
         self.make(ctf_packet([ctf_bare(1), ctf_bare(2)], 1, 2, cut=3), name="all/b")

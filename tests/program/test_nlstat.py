@@ -267,6 +267,25 @@ class Nlstat(support.Case):
                           "paint": (2000, 20 * 10**9, 20 * 10**9), "decode": (2000, 180 * 10**9, 180 * 10**9)})
         self.assertEqual((found["slowest"][0]["name"], found["slowest"][0]["total_ns"]), ("decode", 90_000_000))
 
+    def test_processes_and_threads_are_no_ids(self):
+        """A thread's number is unique only in its process. Processes have four spans each, which a pid would join."""
+        def trace(name, *spans):
+            events = [{"ph": "X", "ts": i * 100000 + ts, "dur": dur, "pid": pid(i), "tid": tid, "name": name,
+                       "args": {"req": f"r{i}"} if ids else {}} for i in range(60) for name, ts, dur, pid, tid, ids in spans]
+            return self.log(json.dumps({"traceEvents": events}), name)
+        own, first, second = (lambda i: 100 + i), (lambda i: 1), (lambda i: 2)
+        (found,) = self.found(trace("a.json", ("main", 0, 80000, own, 1, False), ("parse", 1000, 20000, own, 1, False),
+                                    ("worker", 30000, 20000, own, 2, False), ("decode", 35000, 5000, own, 2, False)))
+        self.assertEqual((found["id"], found["requests"]), (["thread"], 120))
+        self.assertEqual({n: r["self_ns"] // 60000 for n, r in self.rows(found, "span").items()},
+                         {"main": 60000, "parse": 20000, "worker": 15000, "decode": 5000})
+        # With an ID: the pool's work is part of the backend's in its own process, which the frontend waits for.
+        (found,) = self.found(trace("b.json", ("frontend", 0, 80000, first, 1, True), ("backend", 10000, 20000, second, 1, True),
+                                    ("pool", 12000, 10000, second, 7, True), ("render", 40000, 30000, first, 9, True)))
+        self.assertEqual((found["id"], found["requests"]), (["req"], 60))
+        self.assertEqual({n: (r["self_ns"] // 60000, r["path_ns"] // 60000) for n, r in self.rows(found, "span").items()},
+                         {"frontend": (30000, 30000), "backend": (10000, 10000), "pool": (10000, 10000), "render": (30000, 30000)})
+
     def test_durations(self):
         """Records with a duration, in the spellings of BP, GridFTP and programs of our own."""
         text = ""
