@@ -1,4 +1,4 @@
-/* nlkernel bench: measures the cost of recording for the recorded program, with each kind of recorder. */
+/* nlkernel bench: measures how much recording slows down the recorded program, for each kind of recorder. */
 #include "config.h"
 
 #include "child.h"
@@ -22,8 +22,8 @@
 enum { ROUNDS_MAX = 100, SIDE_COUNT = 5, SIDE_NOTHING = 0, SIDE_NLKERNEL = 2 };
 
 typedef struct measurement {
-    double call_ns, wall_ns; /* per call: the program's own time, and elapsed time */
-    double lost;             /* events; negative: unknown */
+    double call_ns, wall_ns; /* nanoseconds per call: the program's own time, and elapsed time */
+    double lost;             /* number of lost events; negative: unknown */
 } measurement;
 
 typedef struct bench {
@@ -88,7 +88,8 @@ static bool measure_ftrace(bench *b, measurement *m)
     return ok;
 }
 
-/* Measures the kernel's ring buffer without a reader, which is the lower bound for every recorder that uses it. */
+/* Measures the kernel's ring buffer without a reader. This is the lower bound for every recorder that uses the
+ * buffer. */
 static bool side_ftrace(bench *b, measurement *m)
 {
     rights_raise();
@@ -133,7 +134,7 @@ static bool side_nlkernel(bench *b, measurement *m)
     return ok;
 }
 
-/* Returns the number of events that perf reports as lost; negative: unknown. */
+/* Returns the number of events that perf reports as lost, or a negative number if it is unknown. */
 static double count_lost_by_perf(const bench *b)
 {
     char *command[] = {"perf", "report", "--stats", "-i", b->perf_log, NULL}, line[256];
@@ -165,7 +166,7 @@ static bool side_perf(bench *b, measurement *m)
     return ok || nl_error_false(NL_ERROR_SYSTEM, "perf is not installed, or may not record");
 }
 
-/* Measures sums in the kernel: each call is a span from entry to exit, and the kernel writes no event. */
+/* Measures sums in the kernel: each call is a span from entry to exit, and the kernel writes no events. */
 static bool side_ebpf(bench *b, measurement *m)
 {
     static const char text[] = "[kernel BenchSum]\nbegin = raw_syscalls:sys_enter key TID\n"
@@ -198,8 +199,8 @@ static int order_doubles(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* Returns the time per event that a measurement with 2 events per call adds to the median without recording; at least
- * 0. */
+/* Returns the time per event that recording adds to the median time without recording. A call causes 2 events. The
+ * result is at least 0. */
 static double added_per_event(const bench *b, double value, bool wall)
 {
     double base[ROUNDS_MAX] = {0};
@@ -229,7 +230,7 @@ static void bench_read_measurement(rules_run *run, const bench *b, size_t side, 
     nl_record_free(record);
 }
 
-/* Adds the durations of the calls in the log of nlkernel, as percentiles, measured by the "stopwatch" rules. */
+/* Adds percentiles of the durations of the calls in nlkernel's log. The "stopwatch" rules compute the durations. */
 static void bench_read_stopwatch(rules_run *run, const bench *b)
 {
     char where[64];

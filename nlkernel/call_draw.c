@@ -45,7 +45,7 @@ static void heat_color(double heat, char out[8])
     snprintf(out, 8, "#%02x%02x%02x", rgb[0] & 255, rgb[1] & 255, rgb[2] & 255);
 }
 
-/* A logarithmic scale from the lowest number of calls (heat 0) to the highest (heat 1). */
+/* A logarithmic scale from the smallest number of calls (heat 0) to the largest number (heat 1). */
 typedef struct heat_scale {
     uint64_t minimum, maximum;
 } heat_scale;
@@ -110,7 +110,7 @@ static bool report_libgvc_error(const char *path)
     return false;
 }
 
-/* Writes a file that gets its name when it is complete. */
+/* Writes a temporary file, and renames it to path when it is complete. */
 static bool write_picture(GVC_t *context, Agraph_t *graph, const char *path, const char *format)
 {
     char *picture = NULL;
@@ -123,7 +123,7 @@ static bool write_picture(GVC_t *context, Agraph_t *graph, const char *path, con
     return good;
 }
 
-/* Lays out the graph, writes it and frees it. A .dot file has no layout. */
+/* Lays out the graph, writes it and frees it. Does not lay out the graph for a .dot file. */
 static bool write_graph(Agraph_t *graph, const char *path)
 {
     const char *format = find_format(path);
@@ -173,7 +173,7 @@ static void add_call(Agraph_t *graph, Agnode_t *caller, Agnode_t *function, uint
     set_format(edge, "tooltip", "%s calls %s: %" PRIu64, agnameof(caller), agnameof(function), calls);
 }
 
-/* Limits the time for the layout: libgvc lays out large graphs with less effort. */
+/* Limits the time for the layout. libgvc then spends less effort on large graphs. */
 static void set_effort(Agraph_t *graph, size_t edges)
 {
     enum { EDGES_MEDIUM = 400, EDGES_MANY = 1500 };

@@ -1,10 +1,10 @@
-/* The call graph, drawn by libgvc: .pdf, .svg, .png and .dot. One thread. */
+/* Draws the call graph with libgvc, as a .pdf, .svg, .png or .dot file. Not thread-safe. */
 #ifndef NLKERNEL_CALL_DRAW_H
 #define NLKERNEL_CALL_DRAW_H
 
 #include "call_view.h"
 
-/* Returns whether a file with a name can be drawn; otherwise sets the error. */
+/* Returns whether the extension of a file name is supported; otherwise sets the error. */
 bool call_draw_knows(const char *path);
 
 /* Draws the selected functions and the calls between them. Returns false after reporting the problem. */

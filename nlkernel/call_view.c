@@ -44,7 +44,7 @@ static void take_call_record(void *user, const nl_record *record)
     calls_take(user, record);
 }
 
-/* Reads the whole of a trace.dat file, decompressed. Returns false for any other file, after its first bytes. */
+/* Reads and decompresses a whole trace.dat file. For any other file, reads only the first bytes and returns false. */
 static bool load_trace_dat(nl_buffer *bytes, const char *path)
 {
     nl_source *source = program_source_open_stored(path);
@@ -60,7 +60,8 @@ static bool load_trace_dat(nl_buffer *bytes, const char *path)
     return status == NL_END && trace_dat_detect(bytes->data, bytes->size);
 }
 
-/* Reads a source. Only a regular file can be a trace.dat, because the content is inspected before reading. */
+/* Reads a source. A trace.dat must be a regular file, because nlkernel inspects the content before it reads the
+ * source. */
 static bool read_call_source(calls *c, log_input *input, const char *name)
 {
     struct stat status;
@@ -102,8 +103,8 @@ static int read_calls(calls *c, log_input *input, char **names, size_t count)
 
 /* ---- files ---- */
 
-/* Returns the usual path of a kernel's vmlinux with DWARF, which the caller frees. Returns NULL and sets the error if
- * no file exists. */
+/* Returns the usual path of a kernel's vmlinux with DWARF, which the caller frees. Returns NULL and sets the error
+ * if there is no such file. */
 static char *find_vmlinux(const char *kernel)
 {
     static const char *const places[][2] = {{"/usr/lib/debug/boot/vmlinux-", ""},
@@ -137,7 +138,7 @@ static bool read_symbols(call_view *v)
     return ok;
 }
 
-/* Returns whether file is one of the paths, or below one of them. */
+/* Returns whether file is one of the paths, or is in a directory that is one of the paths. */
 static bool path_is_below(const char *file, const char *paths)
 {
     for (const char *at = paths; *at != '\0';) {
@@ -175,7 +176,7 @@ const char *call_view_file(const call_view *v, uint32_t function, size_t *more)
     return count > 0 ? places->file : "";
 }
 
-/* ---- selecting ---- */
+/* ---- selection ---- */
 
 static void select_functions(call_view *v)
 {

@@ -1,6 +1,6 @@
 /*
  * The selection of functions to show in a report or picture: by source file, by minimum number of calls, and by rank in
- * the number of calls. One thread.
+ * the number of calls. Not thread-safe.
  */
 #ifndef NLKERNEL_CALL_VIEW_H
 #define NLKERNEL_CALL_VIEW_H
@@ -10,7 +10,8 @@
 #include "symbol_map.h"
 
 typedef struct call_view {
-    const char *symbols;   /* path of a map or vmlinux; NULL: to be detected if filepaths is set */
+    const char
+        *symbols; /* path of a map or vmlinux; if it is NULL and filepaths is set, nlkernel searches for the file */
     const char *filepaths; /* directories and files, separated by commas; NULL: all */
     uint64_t min_count;
     size_t top;  /* maximum number of functions; 0: all */
@@ -19,13 +20,13 @@ typedef struct call_view {
     calls calls;
     symbol_map map;
     uint32_t *order; /* the functions to show, in descending order of calls */
-    size_t count;    /* of order */
+    size_t count;    /* number of functions in order */
 } call_view;
 
-/* The rows for a call_view. top must be set before. */
+/* The option rows for a call_view. Set `top` to its default before parsing. */
 extern const nl_option call_view_rows[];
 
-/* The option groups of a command whose settings hold a call_view named view and a log_input named input. */
+/* The option groups of a command whose settings contain a call_view called view and a log_input called input. */
 #define CALL_VIEW_GROUPS(settings)                                                                                     \
     {"Which functions", call_view_rows, offsetof(settings, view)}, LOG_INPUT_GROUPS(settings)
 
@@ -35,12 +36,13 @@ extern const nl_option call_view_rows[];
     "text from ftrace's trace file or from trace-cmd report; or output of perf script. Each may be compressed with "   \
     "zstd or gzip. Without SOURCE, read standard input"
 
-/* Reads the sources (none: standard input), selects functions and finishes input. Returns an exit status. */
+/* Reads the sources, or standard input if there are none. Then selects functions and finishes input. Returns an exit
+ * status. */
 int call_view_read(call_view *v, log_input *input, char **names, size_t count);
 
 /*
- * Returns the source file of a function, or "" if it is unknown. *more, if not NULL, becomes the number of other files
- * that have a function with this name.
+ * Returns the source file of a function, or "" if it is unknown. If more is not NULL, sets *more to the number of other
+ * files that contain a function with this name.
  */
 const char *call_view_file(const call_view *v, uint32_t function, size_t *more);
 

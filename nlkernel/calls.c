@@ -13,7 +13,7 @@ enum { DEPTH_MAX = 64 };
 
 /* ---- tables ---- */
 
-/* Returns list with space for one more element. */
+/* Returns the array `list`, enlarged if necessary to hold one more element. */
 static void *calls_grow(void *list, size_t count, size_t *capacity, size_t size)
 {
     if (count < *capacity)
@@ -55,7 +55,7 @@ static void add_edge(calls *c, uint32_t caller, uint32_t function)
     c->functions[caller].calling++;
 }
 
-/* Adds a call and returns the index of the called function. An empty caller means that the caller is unknown. */
+/* Adds a call and returns the index of the called function. If the caller is unknown, caller is empty. */
 static uint32_t add_call(calls *c, nl_string caller, nl_string function)
 {
     uint32_t called = find_or_add_function(c, function);
@@ -106,7 +106,7 @@ void calls_lose(calls *c, int64_t time_ns, uint64_t count)
     add_entry(c, (call_entry){INT64_MIN, time_ns, 0, 0});
 }
 
-/* Orders entries by thread, losses first, and by time. */
+/* Orders entries by thread and then by time. Losses come before all threads. */
 static int order_entries(const void *a, const void *b)
 {
     const call_entry *x = a, *y = b;
@@ -139,7 +139,7 @@ static void sort_entries(call_entry *entries, call_entry *scratch, size_t count)
 
 void calls_finish(calls *c)
 {
-    uint32_t within[DEPTH_MAX] = {0}; /* by depth: the function plus 1; 0: unknown */
+    uint32_t within[DEPTH_MAX] = {0}; /* for each depth, the index of the function plus 1; 0: unknown */
     call_entry *scratch = nl_memory_check(calloc(c->entry_count / 2 + 1, sizeof *scratch));
     sort_entries(c->entries, scratch, c->entry_count);
     free(scratch);
@@ -152,7 +152,7 @@ void calls_finish(calls *c)
         if (is_first)
             lost = 0;
         for (; lost < losses && c->entries[lost].time_ns <= entry->time_ns; lost++)
-            forget = true; /* the thread may have returned from functions */
+            forget = true; /* the thread may have left functions during the loss */
         if (forget)
             memset(within, 0, sizeof within);
         if (entry->depth > 0 && within[entry->depth - 1] != 0)
@@ -165,7 +165,8 @@ void calls_finish(calls *c)
     c->entry_count = 0;
 }
 
-/* Adds the duration of a call, from the entry of a leaf function or the two times of an exit. */
+/* Adds the duration of a call, given by the record of a leaf function or by the two times in a function's exit
+ * record. */
 static void calls_add_time(calls *c, const nl_record *record, nl_string function)
 {
     int64_t begin_ns = read_int(record, "CALLTIME", -1), end_ns = read_int(record, "RETTIME", -1),

@@ -1,11 +1,12 @@
 /*
- * The numbers of calls between the kernel's functions, computed from records of calls.
+ * Counts the calls between the kernel's functions, from records of calls.
  *
- * There are three kinds of records: those of the function tracer (ftrace.function: FUNCTION, CALLER), those of the
- * function graph tracer (such as ftrace.funcgraph_entry: FUNCTION, DEPTH), and samples with call chains (STACK:
- * "outermost;...;innermost", or SYMBOL alone). The records of the graph tracer do not name the caller. It is the
- * function that the same thread entered before, possibly on a different CPU whose records come later. Therefore
- * calls_finish computes these callers at the end. One thread.
+ * There are three kinds of records:
+ * - function tracer: ftrace.function with FUNCTION and CALLER
+ * - function graph tracer: records such as ftrace.funcgraph_entry with FUNCTION and DEPTH
+ * - samples with call chains: STACK ("outermost;...;innermost"), or SYMBOL alone
+ * The graph tracer does not record the caller. The caller is the function that the same thread entered before, possibly
+ * on another CPU whose records come later. calls_finish therefore computes these callers at the end. Not thread-safe.
  */
 #ifndef NLKERNEL_CALLS_H
 #define NLKERNEL_CALLS_H
@@ -15,8 +16,8 @@
 
 typedef struct call_function {
     char *name;
-    uint64_t calls, calling; /* calls of the function, and by the function */
-    int64_t time_ns;         /* total duration of the measured calls, with the functions that they called */
+    uint64_t calls, calling; /* numbers of calls: to the function, and by the function */
+    int64_t time_ns;         /* total duration of the measured calls, including the functions that they called */
 } call_function;
 
 typedef struct call_edge {
@@ -24,24 +25,24 @@ typedef struct call_edge {
     uint64_t calls;
 } call_edge;
 
-/* The entry of a thread into a function, or a loss of records. */
+/* A thread's entry into a function, or a loss of records. */
 typedef struct call_entry {
-    int64_t thread; /* its ID; -1 - CPU for the idle threads; INT64_MIN for losses */
+    int64_t thread; /* thread ID; -1 - CPU for an idle thread; INT64_MIN for a loss */
     int64_t time_ns;
     uint32_t function, depth;
 } call_entry;
 
-/* Starts as zeros. */
+/* Initially all zero. */
 typedef struct calls {
     call_function *functions;
     size_t function_count, function_capacity;
     call_edge *edges;
     size_t edge_count, edge_capacity;
-    GHashTable *by_name; /* index of a function plus 1, by name */
-    GHashTable *by_ends; /* index of an edge plus 1, by caller and function */
+    GHashTable *by_name; /* maps a name to the index of its function plus 1 */
+    GHashTable *by_ends; /* maps a caller and function to the index of their edge plus 1 */
     call_entry *entries; /* the entries whose callers calls_finish computes */
     size_t entry_count, entry_capacity;
-    uint64_t total; /* calls, or samples */
+    uint64_t total; /* number of calls, or of samples */
     uint64_t lost;
     int64_t from_ns, to_ns;
     bool timed;   /* some durations were measured */
@@ -49,13 +50,14 @@ typedef struct calls {
     char kernel[96];
 } calls;
 
-/* Adds a record. Ignores all records except calls, losses, and the description of the recording. */
+/* Adds a record. Ignores records other than calls, losses and the description of the recording. */
 void calls_take(calls *c, const nl_record *record);
 
-/* Counts a loss of calls before a time: after the loss, earlier callers are unknown. */
+/* Adds a loss of `count` calls before a time. The callers of calls after the loss are unknown if they were entered
+ * before it. */
 void calls_lose(calls *c, int64_t time_ns, uint64_t count);
 
-/* Computes the callers in the graph. Call it once, after the last record. */
+/* Computes the callers that the graph tracer did not record. Call it once, after the last record. */
 void calls_finish(calls *c);
 
 static inline const char *calls_name(const calls *c, uint32_t function)

@@ -41,7 +41,7 @@ static const options_usage usage = {
     .notes = CALLS_SOURCES ".",
 };
 
-/* Returns the calls of a function, in descending order of their number, and sets *count. The edges are sorted by
+/* Returns the calls of a function in descending order of their number, and sets *count. The edges must be sorted by
  * function. */
 static const call_edge *find_callers(const calls *c, uint32_t function, size_t *count)
 {

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Time to wait for a command after SIGTERM. */
+/* Time to wait for a command to end after SIGTERM. */
 enum { END_WAIT_MS = 5000, END_POLL_MS = 10 };
 
 _Noreturn static void wait_and_execute(int go_fd, int error_fd, char **argv)
@@ -88,7 +88,7 @@ bool child_end(child *c)
         return true;
     child_poll(c);
     if (c->go_fd >= 0)
-        close(c->go_fd); /* the process exits by itself */
+        close(c->go_fd); /* the process then exits by itself */
     else if (!c->ended)
         kill(c->pid, SIGTERM);
     for (int looks = 0; !c->ended && looks < END_WAIT_MS / END_POLL_MS; looks++) {
@@ -105,7 +105,7 @@ bool child_run(char *const *argv, const char *output)
     int status;
     pid_t pid = fork();
     if (pid == 0) {
-        sigset_t none; /* unblock signals, because a recording blocks them */
+        sigset_t none; /* unblock signals, which a recording blocks */
         sigemptyset(&none);
         sigprocmask(SIG_SETMASK, &none, NULL);
         if (output != NULL) {

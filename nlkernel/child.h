@@ -1,6 +1,6 @@
 /*
- * The command that runs during a recording. Its process is created before the recording, so that the recording can
- * select it; child_start then starts the command. One thread.
+ * The command that runs during a recording. Its process is created before the recording begins, so that the recording
+ * can select it. child_start then starts the command. Not thread-safe.
  */
 #ifndef NLKERNEL_CHILD_H
 #define NLKERNEL_CHILD_H
@@ -9,25 +9,26 @@
 #include <sys/types.h>
 
 typedef struct child {
-    pid_t pid;    /* 0: none */
-    int go_fd;    /* a byte here starts the command; -1 afterwards */
-    int error_fd; /* gets errno if the command cannot be started */
+    pid_t pid;    /* 0: no process */
+    int go_fd;    /* writing a byte starts the command; -1 afterwards */
+    int error_fd; /* receives errno if the command cannot be started */
     bool ended;
 } child;
 
-/* Creates a process for argv, which waits. Returns false and sets the error on failure. */
+/* Creates a process that waits and later runs argv. Returns false and sets the error on failure. */
 bool child_prepare(child *c, char **argv);
 
 /* Starts the command. Returns false and sets the error if it cannot be started. */
 bool child_start(child *c);
 
-/* Updates ended. */
+/* Sets `ended` if the process has ended. */
 void child_poll(child *c);
 
-/* Ends the process (SIGTERM) and waits for it. Returns false if it still runs after five seconds. */
+/* Terminates the process (SIGTERM) and waits for it. Returns false if it is still running after five seconds. */
 bool child_end(child *c);
 
-/* Runs a command with its output in a file (NULL: nlkernel's standard output). Returns whether its exit status is 0. */
+/* Runs a command and returns whether its exit status is 0. Writes its output to a file, or to nlkernel's standard
+ * output if output is NULL. */
 bool child_run(char *const *argv, const char *output);
 
 #endif

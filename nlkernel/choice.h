@@ -5,7 +5,7 @@
  *   sched:*               shell patterns in either part
  *   sched                 without a colon: all events of a system, and all events with the name
  *
- * sched.sched_switch, the name in records, is equivalent to sched:sched_switch. One thread.
+ * sched.sched_switch, the name in records, is equivalent to sched:sched_switch. Not thread-safe.
  */
 #ifndef NLKERNEL_CHOICE_H
 #define NLKERNEL_CHOICE_H
@@ -14,12 +14,12 @@
 
 typedef struct event_name {
     char *system, *event;
-    bool chosen; /* by any pattern */
-    bool named;  /* by its full name */
+    bool chosen; /* a pattern matches it */
+    bool named;  /* a pattern is its full name */
 } event_name;
 
 typedef struct event_names {
-    event_name *list; /* by system, then event */
+    event_name *list; /* sorted by system, then by event */
     size_t count;
 } event_names;
 
@@ -28,7 +28,8 @@ bool event_names_read(event_names *names, const tracing *t);
 void event_names_free(event_names *names);
 
 /*
- * Chooses the events that match a pattern. Returns false and sets the error, with a similar name, if no event matches.
+ * Chooses the events that match a pattern. If no event matches, returns false and sets the error, which suggests a
+ * similar name.
  */
 bool event_names_choose(event_names *names, const char *pattern);
 
@@ -36,8 +37,8 @@ bool event_names_choose(event_names *names, const char *pattern);
 bool event_name_matches(const char *system, const char *event, const char *pattern);
 
 /*
- * Reads the descriptions of the chosen events. The list has space for KERNEL_EVENTS_TRACED_MAX more events. Returns
- * false and sets the error if the description of an event that was chosen by its full name cannot be read.
+ * Reads the descriptions of the chosen events. Leaves space in the list for KERNEL_EVENTS_TRACED_MAX more events.
+ * Returns false and sets the error if an event was chosen by its full name and its description cannot be read.
  */
 enum { KERNEL_EVENTS_TRACED_MAX = 4 };
 bool kernel_events_read(kernel_events *events, const event_names *names, const tracing *t);

@@ -1,6 +1,6 @@
 /*
- * The subcommands, one per file. Messages about options begin with argv[0]. Each function returns an exit status. One
- * thread.
+ * The subcommands, one per file. Messages about options begin with argv[0]. Each function returns an exit status. Not
+ * thread-safe.
  */
 #ifndef NLKERNEL_COMMAND_H
 #define NLKERNEL_COMMAND_H

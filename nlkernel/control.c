@@ -42,7 +42,7 @@ static bool read_state(const char *word, bool *on)
     return *on || strcasecmp(word, "off") == 0;
 }
 
-/* Changes state by a command. Returns false and sets the error if the command is invalid. */
+/* Applies a command to state. Returns false and sets the error if the command is invalid. */
 static bool control_take_line(const control *c, control_state *state, const char *line)
 {
     char copy[COMMAND_SIZE], *rest, *words[4] = {NULL};
@@ -74,8 +74,8 @@ static control_state copy_state(const control *c)
     return state;
 }
 
-/* Applies the differences from state, which it frees. The overall "off" comes first and "on" last. Returns false and
- * sets the error on failure. */
+/* Applies the state where it differs from the current state, and frees it. Switches the whole recording off first or
+ * on last. Returns false and sets the error on failure. */
 static bool apply_state(control *c, control_state *state)
 {
     bool ok = true;
@@ -98,7 +98,7 @@ static bool apply_state(control *c, control_state *state)
     return ok;
 }
 
-/* ---- by socket ---- */
+/* ---- control by socket ---- */
 
 static void listen_for_commands(control *c)
 {
@@ -143,9 +143,8 @@ void control_answer(control *c)
     close(fd);
 }
 
-/* Returns the process ID of the only running recorder. Returns 0 and sets the error if no recorder or several recorders
- * are running.
- */
+/* Returns the process ID of the only running recorder. Returns 0 and sets the error if there is no recorder, or more
+ * than one. */
 static int find_recorder(void)
 {
     char line[512], others[256] = "";
@@ -194,7 +193,7 @@ bool control_send(int pid, const char *command)
     return *answer == '+' || nl_error_false(NL_ERROR_INVALID, "%s", answer + 1);
 }
 
-/* ---- by file ---- */
+/* ---- control by file ---- */
 
 static bool file_is_unchanged(const struct stat *a, const struct stat *b)
 {
@@ -202,7 +201,7 @@ static bool file_is_unchanged(const struct stat *a, const struct stat *b)
            a->st_mtim.tv_nsec == b->st_mtim.tv_nsec && a->st_dev == b->st_dev;
 }
 
-/* Returns whether the file may change again with the same time stamp, whose resolution is limited. */
+/* Returns whether the file may change again without a new time stamp, because time stamps have a limited resolution. */
 static bool file_is_recent(const struct stat *status)
 {
     struct timespec now;
@@ -226,8 +225,8 @@ static bool control_take_lines(const control *c, control_state *state, char *tex
     return ok;
 }
 
-/* Returns the file's text, which the caller frees; "" if the file does not exist. Returns NULL and sets the error on
- * failure. */
+/* Returns the file's text, which the caller frees, or "" if the file does not exist. Returns NULL and sets the error
+ * on failure. */
 static char *read_control_file(const char *path)
 {
     char *text = NULL;
@@ -256,7 +255,7 @@ bool control_poll_file(control *c)
     char *text = S_ISREG(now.st_mode) ? read_control_file(c->path) : program_copy("");
     c->seen = now;
     if (file_is_recent(&now))
-        c->seen.st_size = -1; /* read it again */
+        c->seen.st_size = -1; /* read the file again at the next poll */
     if (text == NULL)
         return false;
     control_state state = copy_state(c);

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* KSYM_NAME_LEN of the kernel. */
+/* The kernel's KSYM_NAME_LEN. */
 enum { FUNCTION_NAME_MAX = 512 };
 
 size_t convert_size_max(const kernel_event *event, size_t size)
@@ -20,7 +20,7 @@ size_t convert_size_max(const kernel_event *event, size_t size)
     return event->field_count * (NL_VARINT_SIZE + 2 * size + names);
 }
 
-/* Returns the bytes of a dynamic field; empty if they are outside of the record. */
+/* Returns the bytes of a dynamic field, or an empty string if they are outside of the record. */
 static nl_string find_dynamic(const event_field *field, const char *data, size_t size)
 {
     uint32_t word;
@@ -33,7 +33,7 @@ static nl_string find_dynamic(const event_field *field, const char *data, size_t
     return (nl_string){data + offset, length};
 }
 
-/* Returns a number, sign-extended if it is signed. */
+/* Returns an integer, sign-extended if its type is signed. */
 static inline uint64_t read_number(const event_field *field, const char *data)
 {
 #define READ(field_kind, c_type)                                                                                       \
@@ -57,7 +57,8 @@ static inline uint64_t read_number(const event_field *field, const char *data)
 #undef READ
 }
 
-/* Returns a text. digits holds the address of an unknown function. */
+/* Returns the value of a text field. If the field is the address of an unknown function, writes the address into
+ * digits. */
 static nl_string read_text(const kernel_event *event, const event_field *field, const char *data, size_t size,
                            char digits[24])
 {
@@ -92,7 +93,7 @@ static char *put_hexadecimal(char *at, nl_string bytes)
     return at;
 }
 
-/* Writes bytes in hexadecimal, without comparing them with the bytes of the previous record. */
+/* Writes bytes in hexadecimal. Does not compare them with the bytes of the previous record. */
 static char *put_bytes(char *at, const char *records, uint64_t *before, nl_string bytes)
 {
     size_t size = 2 * bytes.size;

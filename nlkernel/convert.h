@@ -1,26 +1,26 @@
 /*
- * Conversion of the kernel's records of events.
+ * Converts the kernel's records of events.
  *
- * For blocks, a loop over the event's fields copies the values from the page of the ring buffer to the block, without
- * an intermediate record. For filters and text, the module makes a record. Any thread.
+ * For blocks, a loop over the event's fields copies the values from the page of the ring buffer into the block. No
+ * intermediate record is needed. For filters and text, the module makes a record. Thread-safe.
  */
 #ifndef NLKERNEL_CONVERT_H
 #define NLKERNEL_CONVERT_H
 
 #include "events.h"
 
-/* Returns the maximum number of bytes that convert_values writes for a kernel's record of size bytes. */
+/* Returns the maximum number of bytes that convert_values writes for a kernel record of size bytes. */
 size_t convert_size_max(const kernel_event *event, size_t size);
 
 /*
- * Writes the values of the event's fields to at, in the block's records. data has size bytes, at least the event's
- * fixed_size. before: the values of the previous record of the shape (nl_block_before). Returns the end of the written
- * bytes.
+ * Writes the values of the event's fields to `at`, which is in the block's records. data has `size` bytes, which is at
+ * least the event's fixed_size. before contains the values of the previous record of this shape (nl_block_before).
+ * Returns the end of the written bytes.
  */
 char *convert_values(char *at, const char *records, uint64_t *before, const kernel_event *event, const char *data,
                      size_t size);
 
-/* Adds the event's fields to a record. Texts are borrowed from data. */
+/* Adds the event's fields to a record. Borrows texts from data. */
 void convert_fields(nl_record *record, const kernel_event *event, const char *data, size_t size);
 
 #endif

@@ -35,16 +35,16 @@ static const counter known[] = {
 };
 
 struct counted {
-    size_t slots;          /* per member of the group in a sample: its value and, since Linux 6.0, its lost events */
-    int fds[COUNTERS_MAX]; /* of counters; the first leads the group and has the buffer */
-    int *event_fds;        /* of tracepoints, by place */
+    size_t slots;          /* numbers per group member in a sample: its value and, since Linux 6.0, its lost events */
+    int fds[COUNTERS_MAX]; /* descriptors of the counters; the first leads the group and has the buffer */
+    int *event_fds;        /* descriptors of the tracepoints, by place */
     size_t counter_count, event_count;
     bool on;
     struct perf_event_mmap_page *head;
     char *data;
     size_t size, mapped;
     uint64_t tail, taken; /* offset of the current sample, and its size */
-    char copy[1 << 16];   /* of a sample that wraps around the buffer's end; its size has 16 bits */
+    char copy[1 << 16];   /* copy of a sample that wraps around the end of the buffer; its size has 16 bits */
     uint64_t values[COUNTERS_MAX];
 };
 
@@ -71,7 +71,7 @@ bool counters_choose(counters *c, const char *names)
     return c->count > 0 || nl_error_false(NL_ERROR_INVALID, "names no counter");
 }
 
-/* Opens an event. With 2 slots, also requests the number of lost events, which Linux before 6.0 rejects. */
+/* Opens an event. If slots is 2, also requests the number of lost events, which Linux before 6.0 does not support. */
 static int open_event(struct perf_event_attr *attributes, int cpu, int group, size_t slots)
 {
     attributes->size = sizeof *attributes;
@@ -229,7 +229,7 @@ bool counted_switch(counted *c, size_t event, bool on)
     }
     if (!switch_fd(c->event_fds[event], on))
         return false;
-    /* The kernel evaluates the members of a group when it enables the group. */
+    /* The kernel evaluates a group's members only when it enables the group. */
     return !on || !c->on || (switch_fd(c->fds[0], false) && switch_fd(c->fds[0], true));
 }
 
@@ -242,7 +242,7 @@ static uint64_t read_word(const char *at)
     return word;
 }
 
-/* Returns size contiguous bytes at tail. */
+/* Returns the bytes at tail as a contiguous array of `size` bytes. */
 static const char *contiguous(counted *c, size_t size)
 {
     size_t at = c->tail & (c->size - 1), first = c->size - at;
@@ -253,8 +253,8 @@ static const char *contiguous(counted *c, size_t size)
     return c->copy;
 }
 
-/* Reads a sample: pid and tid, time, cpu; the number of members and their slots; the size of raw, raw. Returns false
- * for other records. */
+/* Reads a sample, which contains: pid and tid, time, cpu; the number of group members and their slots; the size of
+ * raw, and raw. Returns false for other records. */
 static bool counted_read_sample(counted *c, const char *at, size_t size, counted_event *event)
 {
     enum { AT_TIME = 8, AT_COUNT = 24, AT_VALUES = 32 };
@@ -273,7 +273,7 @@ static bool counted_read_sample(counted *c, const char *at, size_t size, counted
     return true;
 }
 
-/* Reads a loss: id, number of lost events; pid and tid, time, cpu. */
+/* Reads a loss record, which contains: id and number of lost events; pid and tid, time, cpu. */
 static bool counted_read_lost(const char *at, size_t size, counted_event *event)
 {
     if (size < 32)
@@ -308,7 +308,7 @@ bool counted_next(counted *c, counted_event *event)
     return false;
 }
 
-/* Reads the number of members and their slots. */
+/* read() returns the number of group members and their slots. */
 uint64_t counted_lost(const counted *c)
 {
     size_t members = c->counter_count + c->event_count, size = (1 + 2 * members) * sizeof(uint64_t);

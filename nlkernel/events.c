@@ -12,12 +12,12 @@
 #include <string.h>
 #include <traceevent/event-parse.h>
 
-/* A longer array is written as bytes; each element of a shorter array becomes a field. */
+/* Each element of an array with at most this length becomes a field. A longer array is written as bytes. */
 enum { ELEMENTS_MAX = 16 };
 
 /* ---- names ---- */
 
-/* Returns whether every record has a field with a name. An event's own field then gets the prefix EV. */
+/* Returns whether every record has a field with this name. If so, the event's own field gets the prefix EV. */
 static bool is_common_field(const char *name)
 {
     static const char *const common[] = {"DATE", "HOST", "PROG", "LVL", "NL.EVNT", "CPU", "PID", "TID"};
@@ -88,7 +88,7 @@ static void add_array(kernel_event *event, const struct tep_format_field *field)
         events_add(event, field, -1, FIELD_BYTES, offset, (unsigned)field->size);
 }
 
-/* Returns the name in records of a tracer's field that is the address of a function, or NULL. */
+/* If a tracer's field is the address of a function, returns the field's name in records; otherwise returns NULL. */
 static const char *function_name(const kernel_event *event, const struct tep_format_field *field)
 {
     static const char *const names[][2] = {
@@ -109,8 +109,8 @@ static void add_function(kernel_event *event, const struct tep_format_field *fie
     *added = nl_memory_check(strdup(name));
 }
 
-/* Returns whether a field is text. libtraceevent also marks as strings bytes that are printed by a kind of %p, such as
- * a socket's address. */
+/* Returns whether a field is text. libtraceevent also marks bytes that are printed by a kind of %p as strings, such
+ * as a socket's address. */
 static bool is_text(const struct tep_format_field *field)
 {
     return (field->flags & TEP_FIELD_IS_STRING) != 0 && strstr(field->type, "char") != NULL &&
@@ -126,7 +126,7 @@ static void events_add_field(kernel_event *event, const struct tep_format_field 
     if (function != NULL)
         add_function(event, field, function);
     else if (size == 0)
-        return; /* a flexible array at the end, whose length is unknown */
+        return; /* a flexible array at the end; its length is unknown */
     else if (dynamic)
         events_add(event, field, -1, text ? FIELD_DYNAMIC_TEXT : FIELD_DYNAMIC_BYTES, offset, size);
     else if (text && field->flags & TEP_FIELD_IS_ARRAY)
@@ -173,7 +173,8 @@ static void find_namings(kernel_event *event)
 
 /* ---- reading ---- */
 
-/* Replaces the print format, which is not needed and slow to parse, by an empty format. Returns the size. */
+/* Replaces the print format by an empty format, because nlkernel does not need it and parsing it is slow. Returns
+ * the size. */
 static size_t events_remove_print_format(char *text, size_t size)
 {
     static const char start[] = "\nprint fmt: ", none[] = "\"\"\n";

@@ -1,9 +1,9 @@
 /*
  * The events that the kernel offers, and the fields of their records (doc/kernel-events.md).
  *
- * The name of an event is SYSTEM.EVENT. The name of a field is the kernel's name in capitals with dots: prev_pid is
- * PREV.PID. Each field has the offset of its bytes in the kernel's record of the event, so that a loop over a table
- * reads the values. Events do not change after they are read, so any thread may use them.
+ * The name of an event is SYSTEM.EVENT. A field has the kernel's name in capitals, with dots instead of underscores:
+ * prev_pid becomes PREV.PID. Each field has the offset of its bytes in the kernel's record of the event, so that a loop
+ * over a table reads the values. Events do not change after they are read, so any thread may use them.
  */
 #ifndef NLKERNEL_EVENTS_H
 #define NLKERNEL_EVENTS_H
@@ -20,24 +20,24 @@ typedef enum field_kind {
     FIELD_UINT32,
     FIELD_UINT64,
     FIELD_BOOL,
-    FIELD_TEXT,          /* size bytes, or up to a NUL */
-    FIELD_DYNAMIC_TEXT,  /* at any offset: a 32-bit word at offset holds the text's offset and size */
-    FIELD_BYTES,         /* size bytes, written in hexadecimal */
-    FIELD_DYNAMIC_BYTES, /* at any offset, as FIELD_DYNAMIC_TEXT */
-    FIELD_FUNCTION,      /* an address of 8 bytes, written as the name of its function */
+    FIELD_TEXT,          /* ends after `size` bytes, or at a NUL */
+    FIELD_DYNAMIC_TEXT,  /* at any offset: the 32-bit word at `offset` contains the text's offset and size */
+    FIELD_BYTES,         /* `size` bytes, written in hexadecimal */
+    FIELD_DYNAMIC_BYTES, /* at any offset, like FIELD_DYNAMIC_TEXT */
+    FIELD_FUNCTION,      /* an address of 8 bytes, written as the function's name */
 } field_kind;
 
 typedef struct event_field {
-    char *name;        /* in records */
-    char *kernel_name; /* shared by the elements of an array */
-    char *type;        /* in the kernel's notation */
+    char *name;        /* name in records */
+    char *kernel_name; /* the kernel's name; all elements of an array have the same name */
+    char *type;        /* type in the kernel's notation */
     field_kind kind;
     bool relative; /* a dynamic field's offset counts from the end of its word, not from the start of the record */
-    bool element;  /* of an array */
+    bool element;  /* element of an array */
     unsigned offset, size;
 } event_field;
 
-/* An event that contains the name of a thread: the offsets of the thread's ID and name. */
+/* An event that contains the name of a thread. Gives the offsets of the thread's ID and name. */
 typedef struct event_naming {
     unsigned pid_offset, comm_offset, comm_size;
 } event_naming;
@@ -46,24 +46,24 @@ enum { EVENT_NAMINGS_MAX = 4 };
 
 typedef struct kernel_event {
     char *system, *event;
-    char *name;     /* in records: SYSTEM.EVENT */
-    int id;         /* in the ring buffer */
-    unsigned place; /* among the chosen events */
+    char *name;     /* name in records: SYSTEM.EVENT */
+    int id;         /* ID in the ring buffer */
+    unsigned place; /* index among the chosen events */
     event_field *fields;
     size_t field_count;
     size_t fixed_size; /* minimum size of a record in bytes */
     event_naming namings[EVENT_NAMINGS_MAX];
     size_t naming_count;
-    char *kernel_filter;            /* evaluated by the kernel; NULL: no filter */
+    char *kernel_filter;            /* the filter that the kernel evaluates; NULL: no filter */
     bool evaluate;                  /* nlkernel must also evaluate the filter for each event */
-    bool traced;                    /* written by a tracer, so it cannot be enabled separately */
-    const struct kallsyms *symbols; /* names of functions, for FIELD_FUNCTION; borrowed */
+    bool traced;                    /* a tracer writes it, so it cannot be enabled separately */
+    const struct kallsyms *symbols; /* names of functions for FIELD_FUNCTION; borrowed */
 } kernel_event;
 
 typedef struct kernel_events {
     kernel_event *list;
     size_t count;
-    kernel_event **by_id; /* NULL: no event has the ID */
+    kernel_event **by_id; /* indexed by ID; NULL: no event has this ID */
     size_t id_count;
 } kernel_events;
 
@@ -83,8 +83,8 @@ static inline nl_type event_field_type(const event_field *field)
     return field->kind == FIELD_BOOL ? NL_TYPE_BOOL : NL_TYPE_STRING;
 }
 
-/* Parses an event's description, which it modifies. kernel_event_name precedes it. Returns false and sets the error on
- * failure. */
+/* Parses an event's description, which it modifies. Call kernel_event_name first. Returns false and sets the error
+ * on failure. */
 bool kernel_event_parse(kernel_event *out, char *text, size_t size);
 
 /* Initializes an event with copies of its names. */
@@ -93,7 +93,7 @@ void kernel_event_name(kernel_event *out, const char *system, const char *event)
 /* Sets by_id and places. Call it once, when the list is complete. */
 void kernel_events_index(kernel_events *events);
 
-/* Returns the field with a name in records, or NULL. */
+/* Returns the field that has this name in records, or NULL. */
 const event_field *kernel_event_field(const kernel_event *event, nl_string name);
 
 #endif

@@ -39,7 +39,7 @@ bool functions_describe(kernel_events *events, const tracing *t, functions_kind 
            describe_tracer_event(events, t, "funcgraph_exit", symbols);
 }
 
-/* Returns whether word is in a list of words. */
+/* Returns whether text, a list of words, contains word. */
 static bool has_word(const char *text, const char *word)
 {
     size_t size = strlen(word);
@@ -49,7 +49,7 @@ static bool has_word(const char *text, const char *word)
     return false;
 }
 
-/* Adds a glob to a file of filters. */
+/* Appends a glob to one of the instance's filter files. */
 static bool add_filter(const instance *i, const char *file, const char *glob)
 {
     int fd = instance_open(i, file, O_WRONLY | O_APPEND);
@@ -58,7 +58,7 @@ static bool add_filter(const instance *i, const char *file, const char *glob)
         return false;
     }
     bool good =
-        dprintf(fd, "%s\n", glob) >= 0; /* if the newline were missing, the kernel would check the glob only on close */
+        dprintf(fd, "%s\n", glob) >= 0; /* without the newline, the kernel would not check the glob until close */
     int error = errno;
     close(fd);
     if (!good && error == EINVAL)
@@ -101,7 +101,7 @@ bool functions_choose(const instance *i, functions_kind kind, const char *const 
 {
     bool ok = functions_offered(i, kind);
     if (ok) {
-        /* The threads that read the buffers are started later, and inherit this setting. */
+        /* nlkernel starts the threads that read the buffers later; they inherit this setting. */
         instance_write(i, "options/function-fork", "1");
         instance_write_number(i, "set_ftrace_notrace_pid", getpid());
     }

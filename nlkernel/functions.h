@@ -1,9 +1,9 @@
 /*
- * Calls of the kernel's functions, recorded by ftrace's function tracers in the recorder's instance.
+ * Records calls of the kernel's functions with ftrace's function tracers, in the recorder's instance.
  *
  * The tracers write ordinary events: ftrace.function, with FUNCTION and CALLER, or ftrace.funcgraph_entry and
  * ftrace.funcgraph_exit of the function graph tracer. The kernel excludes the recorder's own threads if it can, because
- * reading a page calls several hundred functions.
+ * reading a page causes several hundred calls.
  */
 #ifndef NLKERNEL_FUNCTIONS_H
 #define NLKERNEL_FUNCTIONS_H
@@ -14,20 +14,23 @@
 
 typedef enum functions_kind {
     FUNCTIONS_NONE,
-    FUNCTIONS_ANY,   /* graph if it works in an instance and all functions are recorded; otherwise calls */
-    FUNCTIONS_CALLS, /* the `function` tracer: each call with its caller */
-    FUNCTIONS_GRAPH, /* the `function_graph` tracer: the duration of each call; the caller follows from the nesting */
+    FUNCTIONS_ANY,   /* graph tracer if all functions are recorded and the tracer works in an instance; otherwise,
+                        function tracer */
+    FUNCTIONS_CALLS, /* the `function` tracer, which records each call with its caller */
+    FUNCTIONS_GRAPH, /* the `function_graph` tracer, which records the duration of each call; the nesting gives the
+                        caller */
 } functions_kind;
 
-/* Adds the tracer's events. The list must have space (choice.h). Returns false and sets the error on failure. */
+/* Adds the tracer's events to the list, which must have space for them (choice.h). Returns false and sets the error
+ * on failure. */
 bool functions_describe(kernel_events *events, const tracing *t, functions_kind kind, const kallsyms *symbols);
 
-/* Returns whether an instance offers the tracer of a kind other than FUNCTIONS_ANY. */
+/* Returns whether an instance supports the tracer of a kind other than FUNCTIONS_ANY. */
 bool functions_offered(const instance *i, functions_kind kind);
 
 /*
- * Sets the tracer and the globs of functions; !GLOB excludes functions. Returns false and sets the error if the kernel
- * lacks or rejects the tracer, or if no function matches a glob.
+ * Sets the tracer and the globs of functions. !GLOB excludes functions. Returns false and sets the error if the kernel
+ * lacks or rejects the tracer, or if no function matches one of the globs.
  */
 bool functions_choose(const instance *i, functions_kind kind, const char *const *globs, size_t count);
 

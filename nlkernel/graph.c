@@ -1,4 +1,4 @@
-/* nlkernel graph: draws which kernel functions call which. */
+/* nlkernel graph: draws the calls between kernel functions. */
 #include "config.h"
 
 #include "call_draw.h"

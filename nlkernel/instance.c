@@ -18,8 +18,8 @@
 #include <tracefs.h>
 #include <unistd.h>
 
-#define NAME_FORMAT "nlkernel-%llu-%d-%llu" /* PID namespace, process ID, start time of the process */
-#define NOTE_MARK "-shared-"                /* precedes the former settings of the shared buffers */
+#define NAME_FORMAT "nlkernel-%llu-%d-%llu" /* PID namespace, process ID and start time of the process */
+#define NOTE_MARK "-shared-"                /* precedes the former settings of the shared buffers in the name */
 
 static unsigned long long pid_namespace(void)
 {
@@ -27,7 +27,7 @@ static unsigned long long pid_namespace(void)
     return stat("/proc/self/ns/pid", &status) == 0 ? (unsigned long long)status.st_ino : 0;
 }
 
-/* Returns the start time of a process, in ticks since the machine started; 0 if it does not exist. */
+/* Returns the start time of a process in clock ticks since the machine started, or 0 if there is no such process. */
 static unsigned long long process_start(int process)
 {
     char path[32], text[1024];
@@ -44,7 +44,8 @@ static unsigned long long process_start(int process)
     return at != NULL && sscanf(at, " %llu", &start) == 1 ? start : 0;
 }
 
-/* Returns whether the recorder of an instance has ended. *note: the former settings of the shared buffers, or NULL. */
+/* Returns whether the recorder of an instance has ended. Sets *note to the former settings of the shared buffers, or
+ * to NULL. */
 static bool instance_is_stale(const char *name, const char **note)
 {
     unsigned long long space, start;

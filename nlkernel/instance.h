@@ -1,10 +1,10 @@
 /*
  * The recorder's own tracing instance: ring buffers, clock, events and filters that do not affect other tracing.
  *
- * The instance's name identifies the recorder (PID namespace, process ID, start time of the process), so that the next
- * nlkernel can remove the instance of a recorder that was killed. When a recorder is killed, the kernel stops its
- * instance and frees the buffers at once, because the kernel then closes the recorder's descriptor of the free_buffer
- * file. One thread.
+ * The instance's name identifies the recorder by PID namespace, process ID and start time of the process. The next
+ * nlkernel can therefore remove the instance of a recorder that was killed. When a recorder is killed, the kernel
+ * closes the recorder's descriptor of the free_buffer file. This stops the instance and frees its buffers at once. Not
+ * thread-safe.
  */
 #ifndef NLKERNEL_INSTANCE_H
 #define NLKERNEL_INSTANCE_H
@@ -13,26 +13,27 @@
 
 typedef struct instance {
     struct tracefs_instance *handle;
-    char *dir;          /* its directory, without a trailing slash */
+    char *dir;          /* directory of the instance, without a trailing slash */
     int free_buffer_fd; /* open during the recording */
-    int lock_fd;        /* for shared buffers: holds the lock */
+    int lock_fd;        /* holds the lock if this is for the shared buffers */
 } instance;
 
 /* Removes the instances of recorders that were killed. Returns their number. */
 unsigned instance_clean_stale(const tracing *t);
 
 /*
- * Creates the instance, with recording off. note: the settings of the shared buffers, which the recorder is about to
- * change; NULL: it does not use them. Returns false and sets the error on failure.
+ * Creates the instance with recording switched off. note contains the settings of the shared buffers that the recorder
+ * is about to change, or is NULL if the recorder does not use them. Returns false and sets the error on failure.
  */
 bool instance_create(instance *i, const tracing *t, const char *note);
 
-/* Stops recording and removes the instance, whose files must be closed. Returns false and sets the error on failure. */
+/* Stops recording and removes the instance. The instance's files must be closed. Returns false and sets the error on
+ * failure. */
 bool instance_destroy(instance *i);
 
 /*
- * Read and write files of the instance, as tracing_read and tracing_write. Callers ignore the result for files that
- * older kernels lack and that nlkernel does not need.
+ * Read and write files of the instance, like tracing_read and tracing_write. Callers ignore the result for files that
+ * nlkernel does not need and that older kernels lack.
  */
 char *instance_read(const instance *i, const char *file);
 bool instance_write(const instance *i, const char *file, const char *text);
@@ -41,9 +42,8 @@ bool instance_write_number(const instance *i, const char *file, long number);
 /* Opens a file of the instance. Returns -1 and sets the error on failure. */
 int instance_open(const instance *i, const char *file, int flags);
 
-/* Returns the number of events that a CPU's buffer has lost, in the instance with a directory; 0 if the kernel does not
- * report it.
- */
+/* Returns the number of events that a CPU's buffer has lost. dir is the instance's directory. Returns 0 if the
+ * kernel does not report the number. */
 uint64_t instance_overwritten(const char *dir, int cpu);
 
 #endif

@@ -12,22 +12,22 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Most symbols are close together. A table of buckets of 128 bytes finds them without a search. */
+/* Most symbols are close together. A table of 128-byte buckets finds them without a search. */
 enum { BUCKET_SHIFT = 7, BUCKETS_MAX = 1 << 20 };
 
-/* A function ends at the start of the next function. This limits the last functions before gaps. */
+/* A function ends at the start of the next function. This constant limits functions that are followed by a gap. */
 enum { FUNCTION_SIZE_MAX = 1 << 20 };
 
 typedef struct symbol {
     uint64_t address;
-    uint32_t name, size; /* offset and size in names */
+    uint32_t name, size; /* offset and size of the name in names */
 } symbol;
 
 struct kallsyms {
-    symbol *symbols; /* sorted, one for each address */
+    symbol *symbols; /* sorted, with one symbol per address */
     size_t count, capacity;
     nl_buffer names;
-    uint32_t *buckets; /* index of the first symbol after the first byte of each bucket */
+    uint32_t *buckets; /* for each bucket, the index of the first symbol after its first byte */
     size_t bucket_count;
 };
 
@@ -64,7 +64,7 @@ static void kallsyms_take_line(kallsyms *k, const char *line, const char *end)
 }
 
 /*
- * Orders symbols by address, and names of the same address by their place in the input, because the first name is kept.
+ * Orders symbols by address. Names of the same address stay in the order of the input, because the first name is kept.
  */
 static int order_symbols(const void *a, const void *b)
 {
@@ -157,9 +157,9 @@ void kallsyms_free(kallsyms *k)
     free(k);
 }
 
-/* ---- finding ---- */
+/* ---- search ---- */
 
-/* Returns the number of symbols up to an address. */
+/* Returns the number of symbols at or below an address. */
 static size_t count_up_to(const kallsyms *k, uint64_t address)
 {
     size_t low = 0, high = k->count;

@@ -1,6 +1,5 @@
 /* The functions of the kernel by address, from /proc/kallsyms. The table does not change after it was read, so any
- * thread may use it.
- */
+ * thread may read it. */
 #ifndef NLKERNEL_KALLSYMS_H
 #define NLKERNEL_KALLSYMS_H
 
@@ -9,8 +8,8 @@
 typedef struct kallsyms kallsyms;
 
 /*
- * Parses text in the form of /proc/kallsyms. Ignores other lines, and symbols that are not code. The caller frees the
- * result.
+ * Parses text that has the format of /proc/kallsyms. Ignores lines of other forms, and symbols that are not code. The
+ * caller frees the result.
  */
 kallsyms *kallsyms_parse(const char *text, size_t size);
 
@@ -22,7 +21,7 @@ kallsyms *kallsyms_read(void);
 
 void kallsyms_free(kallsyms *k);
 
-/* Returns the name of the function at an address, borrowed from k; data is NULL for an unknown address. */
+/* Returns the name of the function at an address, borrowed from k. For an unknown address, data is NULL. */
 nl_string kallsyms_find(const kallsyms *k, uint64_t address);
 
 #endif

@@ -29,10 +29,10 @@ bool kernel_sums_needed(const rules_file *file)
 }
 
 typedef struct kernel_sum {
-    const char *name; /* of the records */
+    const char *name; /* event name of the records */
     struct sum_bpf *program;
     struct bpf_link *links[2];
-    char *by[SUM_FIELDS]; /* names of fields, NULL at the end */
+    char *by[SUM_FIELDS]; /* names of fields; NULL-terminated */
     bool has_program, has_caller;
 } kernel_sum;
 
@@ -42,9 +42,9 @@ struct kernel_sums {
     kallsyms *symbols;
 };
 
-/* ---- reading the section ---- */
+/* ---- the section ---- */
 
-/* Splits SYSTEM:EVENT or SYSTEM.EVENT. */
+/* Splits SYSTEM:EVENT or SYSTEM.EVENT into its parts. */
 static bool split_event_name(const char *event, char system[64], char name[64])
 {
     size_t size = strcspn(event, ":.");
@@ -72,8 +72,8 @@ static bool find_field(const tracing *t, const char *event, const char *field, s
     return ok || nl_error_false(NL_ERROR_NOT_FOUND, "%s has no numeric field %s", event, field);
 }
 
-/* Reads EVENT key FIELD,...: returns the event's name, which the caller frees, and sets fields. Returns NULL and sets
- * the error on failure. */
+/* Parses "EVENT key FIELD,...". Returns the event's name, which the caller frees, and sets fields. Returns NULL and
+ * sets the error on failure. */
 static char *read_end(const tracing *t, const char *text, struct sum_field fields[SUM_FIELDS], bool *by_thread)
 {
     char *event = nl_word_next(&text, ""), *word = nl_word_next(&text, ""), *field;
@@ -211,10 +211,10 @@ void kernel_sums_stop(kernel_sums *k)
         }
 }
 
-/* ---- reading the sums ---- */
+/* ---- the sums ---- */
 
-/* Returns whether a function belongs to the implementation of locks. The report has the callers of these functions
- * instead. */
+/* Returns whether a function belongs to the implementation of locks. For such a function, the report shows its
+ * caller instead. */
 static bool implements_locks(nl_string name)
 {
     static const char *const parts[] = {"lock", "mutex",  "rwsem", "down_",       "rtmutex", "contention",

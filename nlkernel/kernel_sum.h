@@ -1,14 +1,15 @@
 /*
- * Spans that eBPF sums in the kernel, without a record for each span: the [kernel NAME] sections of a rules file.
+ * Sums spans with eBPF in the kernel, without a record for each span. The [kernel NAME] sections of a rules file
+ * request this:
  *
  *   [kernel KernelLocks]
  *   begin = lock:contention_begin key TID,LOCK.ADDR
  *   end = lock:contention_end key TID,LOCK.ADDR
  *   by = FLAGS, LOCK.ADDR, PROG, CALLER
  *
- * key may have TID, and at most two fields of the event. by may have PROG, CALLER, and at most two fields of the first
- * event. Each sum becomes a record of the event NAME with the fields of by, COUNT, TOTAL.NS and MAX.NS, and, with
- * CALLER, STACK. One thread.
+ * `key` may contain TID and at most two fields of the event. `by` may contain PROG, CALLER and at most two fields of
+ * the first event. Each sum becomes a record of the event NAME with the fields in `by`, COUNT, TOTAL.NS and MAX.NS. If
+ * `by` contains CALLER, the record also has STACK. Not thread-safe.
  */
 #ifndef NLKERNEL_KERNEL_SUM_H
 #define NLKERNEL_KERNEL_SUM_H
@@ -21,13 +22,13 @@ typedef struct kernel_sums kernel_sums;
 /* Returns whether a rules file has [kernel] sections. */
 bool kernel_sums_needed(const rules_file *file);
 
-/* Starts the sums. Returns NULL and sets the error on failure, such as a missing right. */
+/* Starts the sums. Returns NULL and sets the error on failure, for example if the process lacks a right. */
 kernel_sums *kernel_sums_start(const rules_file *file, const char *tracefs);
 
 /* Stops summing. */
 void kernel_sums_stop(kernel_sums *k);
 
-/* Passes each sum as a record to take. */
+/* Passes each sum to take, as a record. */
 void kernel_sums_read(kernel_sums *k, void (*take)(void *user, const nl_record *record), void *user);
 void kernel_sums_free(kernel_sums *k);
 

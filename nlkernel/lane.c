@@ -26,7 +26,7 @@
 /* Offsets of the event's ID and the thread's ID in the header of every kernel event. */
 enum { ID_OFFSET = 0, TID_OFFSET = 4 };
 
-/* Bytes of blocks per write, and maximum bytes of pages between two checks for the end. */
+/* Bytes of blocks per write, and maximum number of bytes that are read from pages between two checks for the end. */
 enum { BATCH_SIZE = 1 << 20, DUMP_MAX = 64 << 20 };
 
 /* The fields that precede the event's own fields in every record. */
@@ -107,7 +107,7 @@ static unsigned add_shape(lane *l, unsigned source, const kernel_event *event)
     return shape;
 }
 
-/* Returns the shape, in this block, of an event of a thread with a name. */
+/* Returns the shape, in the current block, of an event of a thread with this name. */
 static unsigned shape_of(lane *l, task_name *name, const kernel_event *event)
 {
     if (__builtin_expect(name->generation != l->generation, 0)) {
@@ -152,7 +152,7 @@ static void add_int(nl_record *record, const char *name, int64_t value)
     field->int_value = value;
 }
 
-/* Starts the lane's record. Texts are borrowed. */
+/* Begins the lane's record. Borrows texts. */
 static nl_record *start_record(lane *l, nl_level level, nl_string prog, const char *event, int64_t time_ns)
 {
     nl_record_clear(l->record);
@@ -164,7 +164,7 @@ static nl_record *start_record(lane *l, nl_level level, nl_string prog, const ch
     return l->record;
 }
 
-/* Makes a record, to evaluate the filter or to write text. Returns whether the filter matches. */
+/* Makes a record to evaluate the filter or to write text. Returns whether the filter matches. */
 static bool put_as_record(lane *l, const kernel_event *event, const page_event *raw, const task *task)
 {
     nl_record *record = start_record(l, NL_SYSTEM, (nl_string){task->name->text, task->name->size}, event->name,
@@ -226,7 +226,7 @@ static void add_time(nl_record *record, const char *name, int64_t time_ns)
     nl_record_add_string(record, name, text, size);
 }
 
-/* Accounts for count lost events: assigns sequence numbers to them, and reports them by NetLogger.Lost. */
+/* Accounts for `count` lost events: assigns sequence numbers to them, and reports them in a NetLogger.Lost record. */
 static void log_loss(lane *l, uint64_t count, int64_t from_ns, int64_t to_ns)
 {
     if (count == 0)
@@ -255,7 +255,7 @@ static void lane_handle_loss(lane *l, const page_walk *walk)
         log_loss(l, walk->missed_count, from_ns, to_ns);
         return;
     }
-    /* The page has no space for the number. settle_losses computes it when the buffer is empty. */
+    /* The page has no space for the number of lost events. settle_losses computes it when the buffer is empty. */
     if (!l->unaccounted)
         l->unaccounted_from_ns = from_ns;
     l->unaccounted = true;
@@ -281,7 +281,8 @@ static void settle_losses(lane *l, bool last)
 
 /* ---- reading ---- */
 
-/* Reads one page. Returns false if no page is available. *caught_up: the kernel is still filling the page. */
+/* Reads one page. Returns false if no page is available. Sets *caught_up to whether the kernel is still filling the
+ * page. */
 static bool read_page(lane *l, bool *caught_up)
 {
     const lane_setup *setup = l->setup;
@@ -301,7 +302,7 @@ static bool read_page(lane *l, bool *caught_up)
     return true;
 }
 
-/* As read_page, for events with counters: reads some events. */
+/* Like read_page, but reads some events with counters. */
 static bool read_counted(lane *l, bool *caught_up)
 {
     enum { EVENTS_MAX = 256 };
@@ -339,8 +340,8 @@ static void log_dump(lane *l, const char *event, int64_t time_ns, uint64_t event
 }
 
 /*
- * Reads the buffer. If reading itself causes recorded events, the buffer is never empty. Therefore stops at the page
- * that the kernel is filling, except at the last time, when recording is off.
+ * Reads the buffer. If reading itself causes recorded events, the buffer never becomes empty. The function therefore
+ * stops at the page that the kernel is filling. If last is true, recording is off, and the function reads everything.
  */
 static void read_buffer(lane *l, bool last)
 {

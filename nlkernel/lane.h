@@ -1,11 +1,11 @@
 /*
  * A lane moves one CPU's events from its ring buffer to the sink, in a separate thread.
  *
- * The thread waits until the buffer is filled to the low-water mark, or for the interval. Then it reads pages, converts
- * their events and puts them into blocks of its own numbered stream. If the kernel overwrote events, the lane counts
- * them where they are missing and assigns sequence numbers to them, so that readers detect the gap.
- * NetLogger.Dump.Begin and NetLogger.Dump.Finish mark each period in which the lane has read events, so that the
- * recorder's own load can be distinguished.
+ * The thread waits until the buffer is filled to the low-water mark or the interval is over. Then it reads pages,
+ * converts their events and puts them into blocks of its own numbered stream. If the kernel has overwritten events, the
+ * lane counts them and assigns sequence numbers to them at the place where they are missing, so that readers detect the
+ * gap. NetLogger.Dump.Begin and NetLogger.Dump.Finish mark each period in which the lane has read events, so that
+ * readers can distinguish the recorder's own load.
  */
 #ifndef NLKERNEL_LANE_H
 #define NLKERNEL_LANE_H
@@ -27,41 +27,41 @@ typedef struct lane_setup {
     sink *sink;
     nl_string host;
     const char *instance_dir;
-    const char *saved_path; /* saved_cmdlines */
+    const char *saved_path; /* path of saved_cmdlines */
     page_layout layout;
     size_t page_size;
     int interval_ms;
-    const counters *counters; /* the first counter_count are in each record */
+    const counters *counters; /* each record contains the first counter_count counters */
     size_t counter_count, buffer_size;
-    int low_water; /* percent */
+    int low_water; /* percentage of the buffer */
     int stop_fd;   /* readable when the recording ends */
 } lane_setup;
 
 typedef struct lane {
     const lane_setup *setup;
     int cpu, fd;
-    int tid; /* of its thread */
+    int tid; /* ID of the lane's thread */
     pthread_t thread;
     bool running;
     char *page;
-    counted *counted;       /* the source of events with counters; NULL: fd is the ring buffer */
-    const uint64_t *values; /* of the counters, at the current event */
+    counted *counted;       /* source of events with counters; if NULL, fd is the ring buffer */
+    const uint64_t *values; /* values of the counters at the current event */
     tasks tasks;
     nl_record *record;
 
     nl_block_writer block; /* the current block */
     nl_block_identity identity;
-    unsigned generation;    /* of the block; see task_name */
-    int64_t block_since_ns; /* time of its first record, on the trace clock */
-    nl_buffer out;          /* finished blocks that are not written yet */
+    unsigned generation;    /* number of the current block (see task_name) */
+    int64_t block_since_ns; /* time of the block's first record, on the trace clock */
+    nl_buffer out;          /* finished blocks that were not written yet */
 
-    uint64_t accounted; /* lost events that were logged */
-    bool unaccounted;   /* more events were lost; their number is not known yet */
+    uint64_t accounted; /* number of lost events that were logged */
+    bool unaccounted;   /* more events were lost, but their number is not known yet */
     int64_t unaccounted_from_ns, unaccounted_to_ns;
     int64_t last_ns; /* time of the latest event */
 
-    uint64_t events;  /* recorded */
-    uint64_t invalid; /* events that do not have the declared format */
+    uint64_t events;  /* number of recorded events */
+    uint64_t invalid; /* number of events whose format is not the declared format */
 } lane;
 
 /* Opens a CPU's ring buffer. Returns false and sets the error on failure. */
@@ -70,10 +70,10 @@ bool lane_open(lane *l, const lane_setup *setup, int cpu);
 /* Starts the thread, with all signals blocked. Returns false and sets the error on failure. */
 bool lane_start(lane *l);
 
-/* Waits until the thread has read everything. stop_fd must be readable, and recording must be off. */
+/* Waits until the thread has read everything. Before the call, stop_fd must be readable, and recording must be off. */
 void lane_finish(lane *l);
 
-/* Closes the lane. Zeros are allowed. */
+/* Closes the lane. The lane may be all zeros. */
 void lane_close(lane *l);
 
 #endif

@@ -1,4 +1,4 @@
-/* nlkernel live: sends events to a log of libnetlogger, such as a collector, while they occur. */
+/* nlkernel live: sends events to a destination of libnetlogger, such as a collector, while they occur. */
 #include "config.h"
 
 #include "command.h"

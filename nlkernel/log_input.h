@@ -1,19 +1,19 @@
 /*
  * The logs that report, calls and graph read, and the options that select their records: --where, --since, --until,
- * --fraction and --reject. One thread.
+ * --fraction and --reject. Not thread-safe.
  */
 #ifndef NLKERNEL_LOG_INPUT_H
 #define NLKERNEL_LOG_INPUT_H
 
 #include "program/program.h"
 
-/* Starts as zeros. log_input_finish frees it. */
+/* Initially all zero. log_input_finish frees it. */
 typedef struct log_input {
     program_reading reading;
     program_where where;
 } log_input;
 
-/* The option groups of a command whose settings hold a log_input named input. */
+/* The option groups of a command whose settings contain a log_input called input. */
 #define LOG_INPUT_GROUPS(settings)                                                                                     \
     {"Which records", program_where_options, offsetof(settings, input.where)},                                         \
     {                                                                                                                  \
@@ -21,15 +21,15 @@ typedef struct log_input {
     }
 
 /*
- * Returns whether the options select record. --where never excludes the recorder's own records (NetLogger.*), because
+ * Returns whether the options select a record. --where never excludes the recorder's own records (NetLogger.*), because
  * they contain the losses and the length of the recording.
  */
 bool log_input_selects(const log_input *input, const nl_record *record);
 
-/* Passes the selected records of a SOURCE to take. Returns false after reporting a read error. */
+/* Passes the selected records of a SOURCE to take. Returns false after printing a read error. */
 bool log_input_read(log_input *input, const char *name, void (*take)(void *user, const nl_record *record), void *user);
 
-/* Reports malformed input and missing records, and frees input. Returns an exit status. */
+/* Prints warnings about malformed input and missing records, and frees input. Returns an exit status. */
 int log_input_finish(log_input *input);
 
 #endif

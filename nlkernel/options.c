@@ -39,7 +39,7 @@ bool recording_options_add_filter(recording_options *o, const char *expression)
     return true;
 }
 
-/* Reads a number from minimum to maximum at *text, and advances *text. */
+/* Parses a number between minimum and maximum at *text, and advances *text. */
 static bool read_number(const char **text, long minimum, long maximum, long *value)
 {
     char *end;

@@ -10,31 +10,31 @@
 enum { RECORDING_CPUS_MAX = 8192 };
 
 typedef struct recording_options {
-    const char **patterns; /* patterns of events; a leading "?" marks events that the kernel need not have */
+    const char **patterns; /* patterns of events; a leading "?" marks events that the kernel may lack */
     size_t pattern_count;
     functions_kind functions; /* whether to record calls of functions */
     const char **globs;       /* globs of functions; !GLOB excludes functions */
     size_t glob_count;
-    int *pids; /* only these processes, and processes that they start; empty: all */
+    int *pids; /* record only these processes and those that they start; empty: all */
     size_t pid_count;
-    bool cpus[RECORDING_CPUS_MAX]; /* only these CPUs, if cpu_count is not 0 */
-    size_t cpu_count;              /* the highest number of these CPUs, plus 1 */
-    nl_filter *filter;             /* NULL: all */
+    bool cpus[RECORDING_CPUS_MAX]; /* record only these CPUs, if cpu_count is not 0 */
+    size_t cpu_count;              /* the highest number of a chosen CPU, plus 1 */
+    nl_filter *filter;             /* NULL: all events */
     counters counters;
     int64_t duration_ns; /* 0: no limit */
     size_t buffer_size;  /* bytes per CPU */
-    int low_water;       /* percent of buffer_size */
-    bool only_command;   /* only the command, and the processes that it starts */
+    int low_water;       /* percentage of buffer_size */
+    bool only_command;   /* record only the command, and the processes that it starts */
     bool quiet;
     const char *activation; /* path of a file of control commands, or NULL */
-    const char *tracefs;    /* NULL: to be detected */
-    char **command;         /* NULL: none */
+    const char *tracefs;    /* NULL: find or mount tracefs */
+    char **command;         /* NULL: no command */
 } recording_options;
 
-/* The rows for a recording_options. */
+/* The option rows for a recording_options. */
 extern const nl_option recording_rows[];
 
-/* Adds a pattern, which o borrows. */
+/* Adds a pattern. Borrows pattern. */
 void recording_options_add_pattern(recording_options *o, const char *pattern);
 
 /*
@@ -43,8 +43,8 @@ void recording_options_add_pattern(recording_options *o, const char *pattern);
  */
 bool recording_options_add_filter(recording_options *o, const char *expression);
 
-/* Exits with a message if options exclude each other. With needs_event, at least one event or --functions is required.
- */
+/* Exits with a message if two options exclude each other. If needs_event is true, also exits if there is neither an
+ * event nor --functions. */
 void recording_options_check(const recording_options *o, bool needs_event);
 
 void recording_options_free(recording_options *o);

@@ -1,10 +1,10 @@
 /*
  * The pages of the kernel's ring buffer (include/linux/ring_buffer.h).
  *
- * A page holds a time, the number of its used bytes, and events. A word before each event holds its size and the
- * nanoseconds since the previous event. The number of events that were overwritten before the page is at its end, if
- * there is space. The bytes may come from a file, so the module never reads beyond them, whatever they contain. Any
- * thread.
+ * A page contains a time, the number of its used bytes, and events. A word before each event contains the event's size
+ * and the nanoseconds since the previous event. If events were overwritten before the page, their number is at the end
+ * of the page if there is space. The bytes may come from a file, so the module never reads beyond the page, whatever
+ * the page contains. Thread-safe.
  */
 #ifndef NLKERNEL_PAGE_H
 #define NLKERNEL_PAGE_H
@@ -17,15 +17,15 @@
 
 /* The layout of a page's header, from the file events/header_page. */
 typedef struct page_layout {
-    size_t commit_offset, commit_size; /* the number of used bytes, with flags */
+    size_t commit_offset, commit_size; /* where the page stores the number of used bytes and some flags */
     size_t data_offset;
 } page_layout;
 
 typedef struct page_walk {
     const char *at, *end;
-    uint64_t time_ns; /* of the latest event, on the trace clock */
+    uint64_t time_ns; /* time of the latest event, on the trace clock */
     bool missed;      /* events were overwritten before this page */
-    bool counted;     /* missed_count is their number */
+    bool counted;     /* missed_count is the number of these events */
     uint64_t missed_count;
 } page_walk;
 
@@ -62,13 +62,13 @@ static inline uint32_t page_word(const char *at)
     return word;
 }
 
-/* Starts with a page of size bytes. Returns false if it has no events. */
+/* Begins to read a page of `size` bytes. Returns false if the page has no events. */
 static inline bool page_begin(page_walk *walk, const page_layout *layout, const char *page, size_t size)
 {
     *walk = (page_walk){0};
     if (size < layout->data_offset)
         return false;
-    memcpy(&walk->time_ns, page, PAGE_TIME_SIZE); /* first in every layout */
+    memcpy(&walk->time_ns, page, PAGE_TIME_SIZE); /* the time comes first in every layout */
     uint64_t whole = 0;
     memcpy(&whole, page + layout->commit_offset, layout->commit_size);
     uint32_t commit = (uint32_t)whole, used = commit & (PAGE_COMMIT_COUNTED - 1);

@@ -12,11 +12,11 @@
 /* The kernel rejects filters of a page or more. */
 enum { TEXT_MAX = 3000 };
 
-/* A part of the filter, specialized for an event: a known result, or a text for the kernel. */
+/* A part of the filter, specialized for an event: a known result, or a text for the kernel to evaluate. */
 typedef struct part {
     enum { PART_FALSE, PART_TRUE, PART_TEXT } kind;
     bool inexact;     /* the part is also true for some records that the filter does not match */
-    const char *text; /* in the texts of the translation */
+    const char *text; /* index in the texts of the translation */
 } part;
 
 static const part never = {PART_FALSE, false, NULL}, always = {PART_TRUE, false, NULL},
@@ -41,7 +41,7 @@ NL_PRINTF(2, 3) static part text_part(const translation *t, const char *format, 
     return made;
 }
 
-/* Returns a && b, or a || b. If the text becomes too long, returns true as the result. */
+/* Returns a && b, or a || b. If the text becomes too long, returns true. */
 static part join_parts(const translation *t, part a, const char *word, part b)
 {
     bool both = strcmp(word, "&&") == 0;
@@ -57,7 +57,7 @@ static part join_parts(const translation *t, part a, const char *word, part b)
     return made;
 }
 
-/* ---- one test ---- */
+/* ---- tests ---- */
 
 /* Returns the kernel's name of a field, or NULL if the kernel cannot test it. */
 static const char *kernel_field(const kernel_event *event, nl_string name, const event_field **field)
@@ -78,7 +78,7 @@ static bool is_own(nl_string name)
            (memcmp(name.data, "PID", 3) == 0 || memcmp(name.data, "TID", 3) == 0 || memcmp(name.data, "CPU", 3) == 0);
 }
 
-/* Returns whether a field of a kind can hold the number. The kernel rejects other numbers, or wraps them around. */
+/* Returns whether a field of this kind can hold the number. The kernel rejects other numbers or changes them. */
 static bool fits(field_kind kind, const nl_number *number)
 {
     static const unsigned bits[] = {[FIELD_INT8] = 7,  [FIELD_INT16] = 15,  [FIELD_INT32] = 31,  [FIELD_INT64] = 63,
@@ -104,7 +104,7 @@ static part number_part(const translation *t, const char *name, field_kind kind,
     return text_part(t, "%s %s %" PRId64, name, operators[operator], operand->number.integer);
 }
 
-/* Returns whether the kernel reads the text between quotes literally. */
+/* Returns whether the kernel reads the text literally if the text is in quotes. */
 static bool is_plain(nl_string text, bool pattern)
 {
     if (text.size == 0 || text.size > 200)
@@ -185,7 +185,7 @@ static part test_part(const translation *t, const nl_filter_test *test)
     return compare_part(t, name, kind, test->operator, & t->filter->operands[test->first_operand]);
 }
 
-/* Returns the negation of a part. The negation of an inexact part is unknown. */
+/* Returns the negation of a part. If the part is inexact, its negation is unknown. */
 static part negate(const translation *t, part p)
 {
     if (p.inexact)
@@ -207,8 +207,8 @@ static bool part_is_equal(part a, part b)
     return a.kind == b.kind && a.inexact == b.inexact && (a.kind != PART_TEXT || strcmp(a.text, b.text) == 0);
 }
 
-/* Combines the tests from the last to the first: (t && part after true) || (!t && part after false). Each test leads to
- * later tests only. */
+/* Combines the tests from the last to the first. Each test becomes (t && part after true) || (!t && part after
+ * false), because a test leads only to later tests. */
 static part combine_tests(const translation *t)
 {
     part known[NL_FILTER_TESTS_MAX];
@@ -220,7 +220,7 @@ static part combine_tests(const translation *t)
         part yes = next_part(known, test->next[1]), no = next_part(known, test->next[0]);
         known[i] = yes;
         if (part_is_equal(yes, no))
-            continue; /* the result of the test does not matter */
+            continue; /* both results of the test lead to the same part */
         part p = test_part(t, test);
         bool is_or = yes.kind == PART_TRUE && !yes.inexact, is_and = no.kind == PART_FALSE;
         part not_p = is_or || is_and ? always : negate(t, p);

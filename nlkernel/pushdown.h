@@ -1,10 +1,10 @@
 /*
- * Translation of a filter into the kernel's event filters, so that the kernel does not record events that cannot match.
+ * Translates a filter into the kernel's event filters, so that the kernel does not record events that cannot match.
  *
- * The filter is specialized for each event. The results of tests of the event's name, of host and level, and of fields
- * that the event lacks are known in advance. Tests that the kernel supports become text of a kernel filter. In the
- * kernel filter, the other tests (PID, which is not in the kernel's record; regular expressions; times) count as true,
- * and nlkernel evaluates the filter again for each event. One thread.
+ * The filter is specialized for each event. The results of tests of the event's name, the host, the level, and fields
+ * that the event lacks are known in advance. Tests that the kernel supports become the text of a kernel filter. Other
+ * tests count as true in the kernel filter: tests of PID, which is not in the kernel's record, regular expressions, and
+ * times. In this case, nlkernel evaluates the filter again for each event. Not thread-safe.
  */
 #ifndef NLKERNEL_PUSHDOWN_H
 #define NLKERNEL_PUSHDOWN_H
@@ -12,8 +12,8 @@
 #include "events.h"
 
 /*
- * Sets the event's kernel_filter and evaluate. Returns false if no event of this kind can match. host: the value of
- * HOST in the records.
+ * Sets the event's kernel_filter and evaluate members. Returns false if no record of this event can match. host is the
+ * value of HOST in the records.
  */
 bool pushdown(kernel_event *event, const nl_filter *filter, nl_string host);
 

@@ -32,7 +32,7 @@ static void realtime_measure(const realtime *r, int64_t *offset_ns, int64_t *err
     }
 }
 
-/* Returns the offset that the time namespace adds to the monotonic clock. The kernel's trace clock does not have it. */
+/* Returns the offset that the time namespace adds to the monotonic clock, but not to the kernel's trace clock. */
 static int64_t read_namespace_ns(void)
 {
     char line[128];
@@ -48,13 +48,13 @@ static int64_t read_namespace_ns(void)
     return result;
 }
 
-/* Arms the timer, with a time that is never reached, so that the kernel reports when the clock is set. */
+/* Arms the timer with a time that is never reached. The kernel then reports when the clock is set. */
 static void arm_timer(realtime *r)
 {
     const struct itimerspec never = {.it_value.tv_sec = INT32_MAX};
     uint64_t count;
     if (r->timer_fd >= 0 && read(r->timer_fd, &count, sizeof count) < 0 && errno == EAGAIN)
-        return; /* armed */
+        return; /* the timer is armed */
     if (r->timer_fd >= 0)
         timerfd_settime(r->timer_fd, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &never, NULL);
 }
@@ -95,7 +95,7 @@ bool realtime_update(realtime *r)
     realtime_measure(r, &offset_ns, &error_ns);
     int64_t apart = offset_ns > before_ns ? offset_ns - before_ns : before_ns - offset_ns;
     if (apart <= error_ns + r->error_ns) {
-        /* The offset is unchanged. A smaller error makes the new measurement more precise. */
+        /* The offset is unchanged. If the error is smaller, the new measurement is more precise. */
         if (error_ns < r->error_ns) {
             r->error_ns = error_ns;
             atomic_store(&r->offset_ns, offset_ns);

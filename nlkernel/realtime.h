@@ -2,10 +2,10 @@
  * The offset between the trace clock and the real-time clock.
  *
  * The kernel stamps events with CLOCK_MONOTONIC (trace clock mono), and programs use CLOCK_REALTIME. NTP slews both
- * equally, so their offset changes only when the clock is set. nlkernel measures it repeatedly, and at once when the
- * kernel reports that the clock was set: it reads the real-time clock between two readings of the monotonic clock, and
- * keeps the closest of several attempts. Events before the clock was set keep the former offset. One thread measures,
- * any thread converts.
+ * clocks equally, so their offset changes only when the real-time clock is set. nlkernel measures the offset
+ * repeatedly, and at once when the kernel reports that the clock was set. For this, it reads the real-time clock
+ * between two readings of the monotonic clock, and keeps the most precise of several attempts. Events before the clock
+ * was set keep the former offset. One thread measures; any thread may convert times.
  */
 #ifndef NLKERNEL_REALTIME_H
 #define NLKERNEL_REALTIME_H
@@ -15,10 +15,10 @@
 #include <stdint.h>
 
 typedef struct realtime {
-    _Atomic int64_t offset_ns; /* real time minus trace clock, for times from since_ns on */
+    _Atomic int64_t offset_ns; /* real time minus trace clock, for times at or after since_ns */
     _Atomic int64_t since_ns;  /* on the trace clock */
-    _Atomic int64_t before_ns; /* the offset before since_ns */
-    int timer_fd;              /* readable when the clock was set; -1: the kernel does not report it */
+    _Atomic int64_t before_ns; /* the offset for times before since_ns */
+    int timer_fd;              /* readable when the clock was set; -1 if the kernel does not report this */
     int64_t error_ns;          /* maximum error of offset_ns */
     int64_t namespace_ns;      /* offset that this process's time namespace adds to the monotonic clock */
 } realtime;
@@ -26,7 +26,7 @@ typedef struct realtime {
 void realtime_start(realtime *r);
 void realtime_stop(realtime *r);
 
-/* Measures again. Returns whether the offset has changed because the clock was set. */
+/* Measures the offset again. Returns whether it has changed because the clock was set. */
 bool realtime_update(realtime *r);
 
 /* Converts a time of the trace clock to nanoseconds since 1970 UTC. */

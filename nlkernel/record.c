@@ -1,4 +1,4 @@
-/* nlkernel record: records events into a file. */
+/* nlkernel record: writes events to a file. */
 #include "config.h"
 
 #include "command.h"

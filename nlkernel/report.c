@@ -1,4 +1,4 @@
-/* nlkernel report: analyses the events of logs by rules. */
+/* nlkernel report: evaluates rules on the events in logs, and prints their reports. */
 #include "config.h"
 
 #include "command.h"

@@ -66,7 +66,7 @@ static int print_cdf(const rules_run *run, const char *label)
     return PROGRAM_PROBLEM;
 }
 
-/* Returns whether no report has a row, for example because the log lacks the events that the rules need. */
+/* Returns whether all reports are empty, for example because the log lacks the events that the rules need. */
 static bool report_is_empty(const rules_run *run)
 {
     for (size_t i = 0; i < run->summaries.count; i++)
@@ -140,7 +140,7 @@ static void print_perl_number(const char *name, int64_t number)
     printf("        \"%s\" => \"%" PRId64 "\",\n", name, number);
 }
 
-/* The serial number of the next event of each CPU. Lost events also have serial numbers. */
+/* For each CPU, the serial number of its next event. Lost events also have serial numbers. */
 typedef struct perl_serials {
     bool begun; /* the list's "[" was printed */
     int64_t next[SERIALS_MAX + 1];

@@ -1,4 +1,4 @@
-/* The options that report, rules run and bench share, and the output of a report. One thread. */
+/* The options that report, rules run and bench share, and the output of a report. Not thread-safe. */
 #ifndef NLKERNEL_REPORTING_H
 #define NLKERNEL_REPORTING_H
 
@@ -7,29 +7,29 @@
 typedef struct reporting_options {
     rules_parameters parameters;
     const char *picture, *derived; /* paths, or NULL */
-    const char *cdf;               /* label of the row whose distribution to print; NULL: print the report */
+    const char *cdf;               /* label of the row whose distribution is printed; NULL: print the report */
     bool json, perl;
-    long top; /* maximum number of rows; 0: all; negative: as the rules define */
+    long top; /* maximum number of rows; 0: all; negative: the number that the rules define */
 } reporting_options;
 
-/* The rows of a command that reports, for a reporting_options with the initial value REPORTING_INITIAL. */
+/* The option rows for a reporting_options, which must have the initial value REPORTING_INITIAL. */
 extern const nl_option reporting_rows[];
 #define REPORTING_INITIAL                                                                                              \
     {                                                                                                                  \
         .top = -1                                                                                                      \
     }
 
-/* The option groups of a command whose settings hold a reporting_options named reporting. */
+/* The option groups of a command whose settings contain a reporting_options called reporting. */
 #define REPORTING_GROUPS(settings)                                                                                     \
     {"The report", reporting_rows, offsetof(settings, reporting)},                                                     \
     {                                                                                                                  \
         "The report", rules_parameter_options, offsetof(settings, reporting.parameters)                                \
     }
 
-/* Prints and draws the report. Returns an exit status. */
+/* Prints the report, and draws it if requested. Returns an exit status. */
 int reporting_print(rules_run *run, const reporting_options *options);
 
-/* Prints the records of the logs as Perl hashes, in the form of KLogger. Returns an exit status. */
+/* Prints the records of the logs as Perl hashes in the form of KLogger. Returns an exit status. */
 int reporting_print_perl(log_input *input, char *const *logs, size_t count);
 
 #endif

@@ -2,15 +2,15 @@
  * The rights of this process, and messages that name a missing right and explain how to grant it.
  *
  * nlkernel may have capabilities that its user lacks (setcap). It drops them at the start of main and raises them only
- * for requests to the kernel: tracefs, perf, BPF, symbols. Therefore it opens all files that the user names with the
- * user's rights.
+ * for requests to the kernel: tracefs, perf, BPF and symbols. It therefore opens all files that the user names with
+ * only the user's rights.
  */
 #ifndef NLKERNEL_RIGHTS_H
 #define NLKERNEL_RIGHTS_H
 
 #include <stdbool.h>
 
-/* Returns whether this process has a capability (CAP_... of <linux/capability.h>) now. */
+/* Returns whether this process currently has a capability (CAP_... of <linux/capability.h>). */
 bool rights_has_capability(int capability);
 
 /* Returns the path of this program, for messages about setcap. */
@@ -19,10 +19,10 @@ const char *rights_program_path(void);
 /* Sets the error for a file of tracefs that could not be opened, according to errno. */
 void rights_set_open_error(const char *path);
 
-/* Sets the error for tracefs, which is not mounted and could not be mounted, according to errno. */
+/* Sets the error for a failure to mount tracefs, according to errno. */
 void rights_set_mount_error(void);
 
-/* Drop and raise the capabilities of this thread and of threads that it starts later. They do not nest. */
+/* Drop and raise the capabilities of this thread and of threads that it starts later. The calls do not nest. */
 void rights_lower(void);
 void rights_raise(void);
 

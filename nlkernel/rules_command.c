@@ -1,4 +1,4 @@
-/* nlkernel rules: lists rules, prints them, or records the events that they need and prints the report. */
+/* nlkernel rules: lists rules, prints them, or records the events that the rules need and prints the report. */
 #include "config.h"
 
 #include "child.h"
@@ -79,11 +79,11 @@ typedef struct arguments {
     reporting_options reporting;
     log_input input;
     const char *name;
-    const char *kept;              /* path for the recording; NULL: temporary */
+    const char *kept;              /* path at which to keep the recording; NULL: temporary */
     const char *sources[LOGS_MAX]; /* other logs to read */
     size_t source_count;
     char *vary;           /* NAME=VALUE,VALUE,...; NULL: one recording */
-    char directory[64];   /* of temporary files */
+    char directory[64];   /* directory of the temporary files */
     char *logs[LOGS_MAX]; /* temporary files of the workloads */
     size_t log_count;
 } arguments;
@@ -141,7 +141,8 @@ static bool open_sink(sink *s, const void *user)
     return sink_open_file(s, user, NL_FORMAT_NLB, 0);
 }
 
-/* Returns the command that runs a workload and writes its records to log. The caller frees only the array. */
+/* Returns the command that runs a workload and writes the workload's records to log. The caller frees only the
+ * array. */
 static char **workload_command(const nl_section *section, char *log)
 {
     char **command = nl_memory_check(calloc(section->setting_count + 5, sizeof *command));
@@ -157,7 +158,7 @@ static char **workload_command(const nl_section *section, char *log)
 }
 
 /*
- * Runs the workloads that precede the recording. If the user names no COMMAND, the remaining workload becomes the
+ * Runs the workloads that precede the recording. If the user has given no COMMAND, the remaining workload becomes the
  * command.
  */
 static bool prepare_workloads(arguments *a, const rules_file *file)
@@ -182,7 +183,7 @@ static bool prepare_workloads(arguments *a, const rules_file *file)
     return true;
 }
 
-/* Starts the sums in the kernel. Returns NULL after a message if they cannot run; then the report lacks them. */
+/* Starts the sums in the kernel. If they cannot run, prints a message and returns NULL; the report then has no sums. */
 static kernel_sums *start_sums(const arguments *a, const rules_run *run)
 {
     if (!kernel_sums_needed(&run->file))
@@ -195,7 +196,7 @@ static kernel_sums *start_sums(const arguments *a, const rules_run *run)
     return sums;
 }
 
-/* Records into path, and reads the recording and the other logs. Returns an exit status. */
+/* Writes a recording to path, and reads the recording and the other logs. Returns an exit status. */
 static int record_and_read(arguments *a, rules_run *run, const char *path)
 {
     kernel_sums *sums = start_sums(a, run);
@@ -221,7 +222,7 @@ static int record_and_read(arguments *a, rules_run *run, const char *path)
     return ok ? PROGRAM_DONE : PROGRAM_PROBLEM;
 }
 
-/* Returns command with value in place of {name}. The caller frees the array and its strings. */
+/* Returns a copy of command in which value replaces {name}. The caller frees the array and its strings. */
 static char **substitute_command(char **command, const char *name, const char *value)
 {
     size_t count = 0;
@@ -309,7 +310,7 @@ static int rules_command_run(int argc, char **argv)
 {
     static arguments a;
     a.reporting = (reporting_options)REPORTING_INITIAL;
-    /* RULES precedes the options, because everything after the options is COMMAND. */
+    /* RULES must precede the options, because everything after the options belongs to COMMAND. */
     if (argc > 1 && argv[1][0] != '-') {
         a.name = argv[1];
         argv[1] = argv[0];

@@ -39,10 +39,10 @@ const nl_option rules_parameter_options[] = {
     {0},
 };
 
-/* ---- finding files ---- */
+/* ---- directories ---- */
 
-/* Returns the directories to search, separated by colons: the user's, the build's, and the installed directory. The
- * caller frees the text. */
+/* Returns the directories to search, separated by colons: the user's, that of the build, and the installed
+ * directory. The caller frees the text. */
 static char *rules_directories(void)
 {
     char program[PATH_MAX] = "";
@@ -53,7 +53,7 @@ static char *rules_directories(void)
                           directory, directory);
 }
 
-/* Returns the file name of path without its suffix. The caller frees it. */
+/* Returns the file name in path without its suffix. The caller frees the name. */
 static char *rules_name(const char *path)
 {
     const char *slash = strrchr(path, '/'), *base = slash != NULL ? slash + 1 : path;
@@ -101,7 +101,7 @@ void rules_file_each(void (*visit)(const char *name, void *user), void *user)
     if (found.gl_pathc > 0)
         qsort(found.gl_pathv, found.gl_pathc, sizeof *found.gl_pathv, order_rules_names);
     for (size_t i = 0; i < found.gl_pathc; i++) {
-        /* Two directories may have files with the same name. */
+        /* Two directories may contain files with the same name. */
         if (i > 0 && order_rules_names(&found.gl_pathv[i - 1], &found.gl_pathv[i]) == 0)
             continue;
         char *name = rules_name(found.gl_pathv[i]);

@@ -1,9 +1,9 @@
 /*
  * A rules file defines the events to record, the records to derive from them, and the reports.
  *
- * It consists of sections (synthesis/sections.h). [rules] has the title, and [event SYSTEM:EVENT] names events to
- * record. [report NAME] describes a report (summary.h). [kernel NAME] (kernel_sum.h) and [workload NAME] (workload.h)
- * request measurements. The other sections are rules of synthesis (doc/synthesis.md). One thread.
+ * A rules file consists of sections (synthesis/sections.h). [rules] contains the title, and [event SYSTEM:EVENT] names
+ * events to record. [report NAME] describes a report (summary.h). [kernel NAME] (kernel_sum.h) and [workload NAME]
+ * (workload.h) request measurements. The other sections are rules of synthesis (doc/synthesis.md). Not thread-safe.
  */
 #ifndef NLKERNEL_RULES_FILE_H
 #define NLKERNEL_RULES_FILE_H
@@ -11,32 +11,32 @@
 #include "options.h"
 #include "synthesis/sections.h"
 
-/* The values of --set. Starts as zeros; the caller frees list. */
+/* The values of --set. Initially all zero. The caller frees list. */
 typedef struct rules_parameters {
-    const char **list; /* "NAME=VALUE", NULL at the end; NULL: no parameters */
+    const char **list; /* "NAME=VALUE"; NULL-terminated; NULL: no parameters */
     size_t count;
 } rules_parameters;
 
-/* The row of --set, for a rules_parameters. */
+/* The option row of --set, for a rules_parameters. */
 extern const nl_option rules_parameter_options[];
 
 typedef struct rules_file {
     char *name, *path;
     const char *title;
     nl_sections sections;
-    char **patterns; /* of the events to record; a leading "?" marks events that the kernel need not have */
+    char **patterns; /* patterns of the events to record; a leading "?" marks events that the kernel may lack */
     size_t pattern_count;
-    char *filter; /* of the events to record; NULL: all */
+    char *filter; /* filter for the events to record; NULL: all */
 } rules_file;
 
 /*
- * Reads a rules file. A name that contains a / is a path; any other name is looked up in the directories of
- * $NETLOGGER_RULES, then among the rules that nlkernel installs. Returns false and sets the error on failure.
+ * Reads a rules file. If name contains a /, it is a path. Otherwise, the function looks it up in the directories of
+ * $NETLOGGER_RULES, and then in the installed directory. Returns false and sets the error on failure.
  */
 bool rules_file_read(rules_file *file, const char *name, const rules_parameters *parameters);
 void rules_file_free(rules_file *file);
 
-/* Adds the file's events and filter to o, which borrows from file. Returns false and sets the error on
+/* Adds the file's events and filter to o. o borrows the texts from file. Returns false and sets the error on
  * failure. */
 bool rules_file_add_events(const rules_file *file, recording_options *o);
 

@@ -1,6 +1,6 @@
 /*
- * The evaluation of a rules file: it passes records to the rules, and passes these records and the derived records to
- * the reports. On request it writes the derived records to a log. One thread.
+ * Evaluates a rules file. Passes records to the rules, and passes both these records and the derived records to the
+ * reports. On request, writes the derived records to a log. Not thread-safe.
  */
 #ifndef NLKERNEL_RULES_RUN_H
 #define NLKERNEL_RULES_RUN_H
@@ -15,28 +15,28 @@ typedef struct rules_run {
     nl_synthesis *synthesis;
     summaries summaries;
     uint64_t taken;
-    nl_writer *output;           /* of derived records, or NULL */
-    const char *tag, *tag_value; /* a field that is added to every record, or NULL */
+    nl_writer *output;           /* for derived records, or NULL */
+    const char *tag, *tag_value; /* name and value of a field that is added to every record, or NULL */
     nl_record *tagged;
-    struct kallsyms *symbols; /* of the running kernel, or NULL */
+    struct kallsyms *symbols; /* symbols of the running kernel, or NULL */
     bool failed;              /* writing output failed */
 } rules_run;
 
 /* Reads the rules. output is the path for derived records, or NULL. Returns false and sets the error on failure. */
 bool rules_run_open(rules_run *run, const char *name, const rules_parameters *parameters, const char *output);
 
-/* Declares that the records are of the running kernel, so that its addresses can be replaced by names. */
+/* Declares that the running kernel has made the records, so that its addresses can be replaced by names. */
 void rules_run_read_symbols(rules_run *run);
 
-/* Adds a record; user is the rules_run. */
+/* Adds a record. user is the rules_run. */
 void rules_run_take(void *user, const nl_record *record);
 
 /*
- * Ends a recording: derives the records that the rules still hold back. The next recording starts without open spans.
+ * Ends a recording: derives the records that the rules still hold back. The next recording begins without open spans.
  */
 void rules_run_end_recording(rules_run *run);
 
-/* Ends the last recording and computes the reports. Returns false and sets the error if the output was not written. */
+/* Ends the last recording and computes the reports. Returns false and sets the error if writing output has failed. */
 bool rules_run_finish(rules_run *run);
 void rules_run_close(rules_run *run);
 

@@ -33,11 +33,10 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Maximum time between reads of the buffers (into a file, into a log), and between checks for the end. */
+/* Maximum time between two reads of the buffers, for a file and for a log, and time between two checks for the end. */
 enum { READ_FILE_MS = 200, READ_LIVE_MS = 50, POLL_MS = 100 };
 
-/* The size of a page of a large ring buffer, and the minimum number of such pages. Linux before 6.8 has a fixed size.
- */
+/* Size of a page of a large ring buffer, and minimum number of such pages. Before Linux 6.8, the size is fixed. */
 enum { SUBBUFFER_KB = 32, SUBBUFFERS_MIN = 64 };
 
 typedef struct session {
@@ -45,11 +44,12 @@ typedef struct session {
     sink *sink;
     tracing tracing;
     instance instance;
-    instance shared; /* the kernel's own buffers, if the function graph tracer works only there; dir NULL: not used */
+    instance shared; /* the kernel's shared buffers, if the function graph tracer works only there; dir is NULL if they
+                        are not used */
     shared_note note;
     functions_kind functions;
     kernel_events events;
-    kallsyms *symbols; /* NULL: no functions are recorded */
+    kallsyms *symbols; /* NULL: functions are not recorded */
     realtime clock;
     lane_setup setup, shared_setup;
     char *saved_path;
@@ -88,7 +88,7 @@ static void log_own(session *s, nl_record *record)
     nl_record_free(record);
 }
 
-/* Logs the offset between the trace clock and real time, from which all times in the log derive. */
+/* Logs the offset between the trace clock and real time. All times in the log depend on it. */
 static void log_clock(session *s)
 {
     nl_record *record = recorder_record(s, "NetLogger.Clock");
@@ -117,7 +117,7 @@ static void log_begin(session *s)
     log_own(s, record);
 }
 
-/* Logs the counters of the records, and the reasons for missing counters. */
+/* Logs the names of the recorded counters, and the reasons for missing counters. */
 static void log_counters(session *s)
 {
     for (size_t i = 0; i < s->counters.count; i++) {
@@ -190,7 +190,7 @@ static bool find_graph_tracer(session *s, bool required)
     if (!required)
         return true;
     s->functions = FUNCTIONS_GRAPH;
-    /* The name of the next instance holds the settings of the shared buffers. */
+    /* The name of the next instance will contain the settings of the shared buffers. */
     return instance_destroy(&s->instance) && shared_find(&s->shared, &s->note, &s->tracing);
 }
 
@@ -265,7 +265,7 @@ static bool enable_events(session *s)
 
 /* ---- processes ---- */
 
-/* Appends the threads of a process to a list of the kernel. */
+/* Appends the threads of a process to one of the kernel's lists. */
 static bool add_threads(const instance *i, const char *list, int pid)
 {
     char path[64];
@@ -301,8 +301,8 @@ static const instance *function_buffers(const session *s)
 }
 
 /*
- * Returns whether nlkernel is in the machine's own PID namespace, whose process IDs tracefs uses. Its inode number is
- * PROC_PID_INIT_INO (include/linux/proc_ns.h).
+ * Returns whether nlkernel is in the machine's initial PID namespace, whose process IDs tracefs uses. The namespace has
+ * the inode number PROC_PID_INIT_INO (include/linux/proc_ns.h).
  */
 static bool is_in_initial_namespace(void)
 {
@@ -343,7 +343,8 @@ static bool add_lane(session *s, const lane_setup *setup, int cpu)
     return ok;
 }
 
-/* Opens a lane for each chosen CPU, and a second lane for its functions if these are in the shared buffers. */
+/* Opens a lane for each chosen CPU. If functions are in the shared buffers, opens a second lane for them on each
+ * CPU. */
 static bool choose_cpus(session *s)
 {
     const recording_options *o = s->options;
@@ -412,7 +413,7 @@ static bool set_buffers(session *s)
     return s->shared.dir == NULL || (shared_hold(&s->shared) && set_buffer(s, &s->shared, &s->shared_setup));
 }
 
-/* Determines which counters exist. Reports missing counters to the user; log_counters logs them. */
+/* Determines the counters that the machine has. Prints missing counters; log_counters logs them. */
 static void choose_counters(session *s)
 {
     s->counters = s->options->counters;
@@ -425,7 +426,7 @@ static void choose_counters(session *s)
     s->setup.low_water = s->options->low_water;
 }
 
-/* Prepares everything except the switch that starts the recording. */
+/* Prepares everything, but does not start the recording. */
 static bool session_prepare(session *s)
 {
     s->saved_path = tracing_path(&s->tracing, "saved_cmdlines");
@@ -436,7 +437,8 @@ static bool session_prepare(session *s)
         return false;
     s->setup.instance_dir = s->instance.dir;
     choose_counters(s);
-    /* The kernel rejects a change of the tracer when a buffer is open: choose_functions precedes choose_cpus. */
+    /* choose_functions must precede choose_cpus, because the kernel rejects a change of the tracer while a buffer is
+     * open. */
     return set_buffers(s) && choose_processes(s) && choose_functions(s) && choose_cpus(s) && enable_events(s);
 }
 
@@ -448,7 +450,7 @@ static bool event_matches(void *user, size_t event, const char *pattern)
     return event_name_matches(s->events.list[event].system, s->events.list[event].event, pattern);
 }
 
-/* Switches events with counters, which come from perf and are separate for each CPU. */
+/* Switches events with counters. They come from perf and must be switched on each CPU. */
 static bool switch_counted(session *s, size_t event, bool on)
 {
     bool ok = true;
@@ -507,7 +509,7 @@ static void set_up(session *s)
         .host = {s->host, strlen(s->host)},
         .stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
     };
-    /* Signals are blocked, and received only in wait_for_end, so that they interrupt no other code. */
+    /* Block signals. Only wait_for_end receives them, so that they interrupt no other code. */
     sigemptyset(&s->signals);
     sigaddset(&s->signals, SIGINT);
     sigaddset(&s->signals, SIGTERM);
@@ -549,7 +551,7 @@ static bool got_end_signal(const session *s)
     return false;
 }
 
-/* Waits for a signal, a step of the clock, a command, or the end of the interval. */
+/* Waits for a signal, a change of the clock, a command, or the end of the interval. */
 static void wait_for_something(session *s, int signal_fd, int64_t timeout_ns)
 {
     struct pollfd waits[] = {{.fd = signal_fd, .events = POLLIN},
@@ -603,7 +605,7 @@ static bool clean_up(session *s)
         lane_close(&s->lanes[i]);
     control_close(&s->control);
     realtime_stop(&s->clock);
-    /* Release the shared buffers first, because the name of the instance holds their former settings. */
+    /* Release the shared buffers first, because the name of the instance contains their former settings. */
     bool ok = shared_release(&s->shared, s->note.text);
     ok = instance_destroy(&s->instance) && ok;
     if (!child_end(&s->child))
@@ -657,7 +659,7 @@ static int session_record(session *s)
     return status;
 }
 
-/* Opens and closes the sink with the rights of the calling user. A file gets its name when it is closed. */
+/* Opens and closes the sink with the rights of the calling user. */
 static int record_into(session *s, bool (*open)(sink *s, const void *user), const void *user)
 {
     sink target;

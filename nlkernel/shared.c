@@ -19,7 +19,7 @@
     "--functions=graph: this kernel has the function graph tracer only in the shared buffers, which are in use; use "  \
     "--functions=calls: "
 
-/* The content of files while the shared buffers are idle. Older kernels lack some of the files. */
+/* Files and their content while the shared buffers are idle. Older kernels lack some of the files. */
 static const struct {
     const char *file, *idle;
 } idle_files[] = {
@@ -50,7 +50,7 @@ static bool shared_is_idle(const instance *i, const char *file, const char *idle
     return same;
 }
 
-/* Returns whether the buffers are empty. Waiting events would be lost. */
+/* Returns whether the buffers are empty. Events in the buffers would be lost. */
 static bool shared_is_empty(const instance *i)
 {
     char *path = program_format("%s/per_cpu", i->dir);
@@ -76,7 +76,7 @@ static long shared_read_number(const instance *i, const char *file, long otherwi
 {
     char *text = instance_read(i, file);
     const char *expanded =
-        text != NULL ? strstr(text, "expanded: ") : NULL; /* "7 (expanded: 1408)" before the first use */
+        text != NULL ? strstr(text, "expanded: ") : NULL; /* for example "7 (expanded: 1408)" before the first use */
     long number = expanded != NULL ? strtol(expanded + strlen("expanded: "), NULL, 10)
                   : text != NULL   ? strtol(text, NULL, 10)
                                    : otherwise;
@@ -84,7 +84,7 @@ static long shared_read_number(const instance *i, const char *file, long otherwi
     return number;
 }
 
-/* Reads the clock, which is in brackets: "local [global] counter". */
+/* Reads the current clock, which is in brackets: "local [global] counter". */
 static void read_clock(const instance *i, char clock[24])
 {
     char *text = instance_read(i, "trace_clock");
@@ -140,7 +140,7 @@ bool shared_hold(instance *i)
     return ok;
 }
 
-/* Empties a file to which other writes append. */
+/* Empties a file. Other writes to this file append to it. */
 static void empty_list(const instance *i, const char *file)
 {
     int fd = instance_open(i, file, O_WRONLY | O_TRUNC);
@@ -174,7 +174,7 @@ bool shared_release(instance *i, const char *note)
         return true;
     instance_write(i, "tracing_on", "0");
     if (i->free_buffer_fd >= 0)
-        close(i->free_buffer_fd); /* this shrinks the buffers; restore_settings sets their size again */
+        close(i->free_buffer_fd); /* closing it shrinks the buffers; restore_settings sets their size again */
     bool ok = restore_settings(i, note);
     shared_forget(i);
     return ok;

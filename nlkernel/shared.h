@@ -2,9 +2,9 @@
  * The kernel's top-level ring buffers, which all users of ftrace share.
  *
  * Before Linux 6.11, the function graph tracer works only with these buffers. nlkernel uses them only while they are
- * idle: no tracer, no events, no filters, empty buffers. nlkernel stores the settings that differ from the kernel's
- * defaults in the name of the recorder's instance, so that the next nlkernel can restore them if the recorder is
- * killed. One thread.
+ * idle, that is, if there are no tracer, no events and no filters, and the buffers are empty. nlkernel stores the
+ * settings that differ from the kernel's defaults in the name of the recorder's instance, so that the next nlkernel can
+ * restore them if the recorder is killed. Not thread-safe.
  */
 #ifndef NLKERNEL_SHARED_H
 #define NLKERNEL_SHARED_H
@@ -13,7 +13,7 @@
 
 enum { SHARED_NOTE_SIZE = 80 };
 
-/* The former settings, as a part of the name of an instance. */
+/* The former settings, in the form in which they are stored in an instance's name. */
 typedef struct shared_note {
     char text[SHARED_NOTE_SIZE];
 } shared_note;
@@ -22,11 +22,11 @@ typedef struct shared_note {
 bool shared_find(instance *out, shared_note *note, const tracing *t);
 
 /* Makes the kernel stop tracing and free the buffers if nlkernel is killed. Returns false and sets the error on
- * failure.
- */
+ * failure. */
 bool shared_hold(instance *i);
 
-/* Restores the settings and unlocks the buffers. Zeros are allowed. Returns false and sets the error on failure. */
+/* Restores the settings and unlocks the buffers. The instance may be all zeros. Returns false and sets the error on
+ * failure. */
 bool shared_release(instance *i, const char *note);
 
 /* Restores the settings that a killed recorder changed. */

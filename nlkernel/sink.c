@@ -16,7 +16,8 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-/* Time for which rules wait for earlier records of other CPUs: more than the interval between reads of the buffers. */
+/* Time for which rules wait for earlier records of other CPUs. It is longer than the interval between reads of the
+ * buffers. */
 #define REORDER_NS (INT64_C(300) * 1000000)
 
 static void sink_start(sink *s, const char *name)
@@ -89,7 +90,7 @@ bool sink_open_log(sink *s, const char *url)
     return false;
 }
 
-/* The caller holds the mutex. */
+/* Writes whole blocks. The caller holds the mutex. */
 static void write_blocks(sink *s, const char *data, size_t size)
 {
     if (s->failed || nl_write_all(s->fd, data, size))
@@ -110,7 +111,7 @@ void sink_apply(sink *s, nl_synthesis *rules)
     s->rules = rules;
 }
 
-/* The caller holds the mutex. */
+/* Writes a record. The caller holds the mutex. */
 static void write_record(sink *s, const nl_record *record)
 {
     if (s->failed)
@@ -131,7 +132,7 @@ static void write_derived(sink *s)
         write_record(s, derived);
 }
 
-/* The caller holds the mutex. */
+/* Passes a record to the rules, or writes it. The caller holds the mutex. */
 static void take_record(sink *s, const nl_record *record)
 {
     static const char lost[] = "NetLogger.Lost";
@@ -152,7 +153,7 @@ void sink_put_record(sink *s, const nl_record *record)
 void sink_put_own(sink *s, const nl_record *record)
 {
     if (s->rules != NULL)
-        return; /* the record describes events that are not written */
+        return; /* the record describes events that the sink does not write */
     pthread_mutex_lock(&s->mutex);
     if (!sink_takes_blocks(s)) {
         take_record(s, record);

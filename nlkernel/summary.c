@@ -14,9 +14,8 @@ enum { TOP_DEFAULT = 20, POINTS_MAX = 50000, ROWS_MAX = 100000 };
 
 /* ---- columns ---- */
 
-/* Returns whether row belongs to a recording. A recording without a field by which rows are grouped belongs to every
- * row.
- */
+/* Returns whether row belongs to a recording. If a recording lacks a field that groups rows, it belongs to every
+ * row. */
 static bool row_is_of_recording(const summary *s, const summary_row *row, const summary_recording *recording)
 {
     for (unsigned i = 0; i < s->by_count; i++)
@@ -31,7 +30,7 @@ static bool row_is_of_recording(const summary *s, const summary_row *row, const 
     return true;
 }
 
-/* Returns the length of the recordings to which row belongs. */
+/* Returns the total length in seconds of the recordings to which row belongs. */
 static double row_seconds(const summaries *all, const summary *s, const summary_row *row)
 {
     double seconds = 0;
@@ -106,7 +105,7 @@ static bool read_fields(const reading *r, char **list, unsigned *count)
     const char *at = r->setting->value;
     char *word;
     while ((word = nl_word_next(&at, ",")) != NULL) {
-        /* If there are several values, a further label names the value of each row. */
+        /* If there are several values, an additional label names the value of each row. */
         if (*count == SUMMARY_FIELDS_MAX - 1) {
             free(word);
             return WRONG(r, "too many fields; the maximum is %d", SUMMARY_FIELDS_MAX - 1);
@@ -226,7 +225,7 @@ bool summaries_read(summaries *all, const rules_file *of)
     return true;
 }
 
-/* ---- taking ---- */
+/* ---- records ---- */
 
 static char *record_label(const nl_record *record, const char *name)
 {
@@ -247,7 +246,7 @@ static void free_row(summary_row *row)
     free(row);
 }
 
-/* Returns the row for the labels of record. Returns NULL if the table is full. */
+/* Finds or adds the row for the labels of record. Returns NULL if the table is full. */
 static summary_row *find_or_add_row(summary *s, const nl_record *record, unsigned value)
 {
     summary_row *row = nl_memory_check(calloc(1, sizeof *row));
@@ -274,8 +273,8 @@ static summary_row *find_or_add_row(summary *s, const nl_record *record, unsigne
     return row;
 }
 
-/* Keeps at most POINTS_MAX points: halves the points when the list is full, and then keeps every second, fourth, ...
- * point. */
+/* Adds a point, but keeps at most POINTS_MAX points. When the list is full, drops every second point, and afterwards
+ * keeps only every second, fourth, ... new point. */
 static void add_point(summary_row *row, int64_t time_ns, double value)
 {
     if (++row->point_skipped < row->point_step)
@@ -341,7 +340,7 @@ static void add_recording(summaries *all, const nl_record *finish, double second
     all->seconds += seconds;
 }
 
-/* Reads a record in which the recorder describes the recording. */
+/* Reads a record in which the recorder describes its recording. */
 static void take_recorder_record(summaries *all, const nl_record *record, const char *event)
 {
     double number;

@@ -1,6 +1,6 @@
 /*
- * Reports: each [report] section of a rules file makes a table with a row for each combination of the values of some
- * fields.
+ * Makes reports. Each [report] section of a rules file makes a table that has a row for each combination of the values
+ * of some fields.
  *
  *   [report Delays]
  *   title = How long programs waited for a CPU
@@ -16,7 +16,7 @@
  *
  * The cpu column is the sum as a share of the time of all CPUs. When several recordings are reported together, cpu and
  * rate use the recordings to which a row belongs: the recordings whose NetLogger.Record.Finish has the row's value of
- * the field by which rows are grouped. One thread.
+ * the field by which rows are grouped. Not thread-safe.
  */
 #ifndef NLKERNEL_SUMMARY_H
 #define NLKERNEL_SUMMARY_H
@@ -35,12 +35,12 @@ typedef struct summary_point {
 
 typedef struct summary_row {
     char *labels[SUMMARY_FIELDS_MAX +
-                 1]; /* values of the fields of by; then, with several values, the name of the value */
-    unsigned value;  /* index in values */
+                 1]; /* values of the `by` fields; if there are several values, also the name of the value */
+    unsigned value;  /* index of the row's value in values */
     uint64_t count;
     double sum;
     nl_distribution values;
-    summary_point *points; /* for plots over time: every point_step-th point */
+    summary_point *points; /* for plots over time; every point_step-th point */
     size_t point_count, point_capacity, point_step, point_skipped;
 } summary_row;
 
@@ -54,7 +54,7 @@ typedef struct summary {
     char *by[SUMMARY_FIELDS_MAX];
     unsigned by_count;
     char *values[SUMMARY_FIELDS_MAX];
-    unsigned value_count; /* 0: records are counted */
+    unsigned value_count; /* 0: count records */
     const char *unit, *share;
     unsigned columns[SUMMARY_COLUMNS_MAX]; /* indices in summary_columns */
     unsigned column_count;
@@ -62,16 +62,16 @@ typedef struct summary {
     unsigned long top;
     summary_plot plot;
 
-    summary_row **rows; /* in order, after summaries_compute */
+    summary_row **rows; /* sorted by summaries_compute */
     size_t row_count, row_capacity;
-    uint64_t left_out;     /* values for rows beyond the maximum number of rows */
-    GHashTable *by_labels; /* of rows */
-    double sum;            /* of the first value */
-    nl_distribution all;   /* of the first value */
+    uint64_t left_out;     /* number of values that were dropped because there were too many rows */
+    GHashTable *by_labels; /* maps labels to rows */
+    double sum;            /* sum of the first value */
+    nl_distribution all;   /* distribution of the first value */
 } summary;
 
 typedef struct summary_recording {
-    nl_record *finish; /* its NetLogger.Record.Finish */
+    nl_record *finish; /* the NetLogger.Record.Finish record of the recording */
     double seconds;
 } summary_recording;
 
@@ -81,7 +81,7 @@ typedef struct summaries {
     size_t count;
     uint64_t records, lost;
     int64_t from_ns, to_ns;
-    double seconds; /* length of all recordings */
+    double seconds; /* total length of all recordings */
     summary_recording *recordings;
     size_t recording_count;
     unsigned cpus;
@@ -90,11 +90,11 @@ typedef struct summaries {
 typedef struct summary_column {
     const char *name;
     enum { COLUMN_COUNT, COLUMN_RATE, COLUMN_SUM, COLUMN_SHARE, COLUMN_CPU, COLUMN_MEAN, COLUMN_QUANTILE } what;
-    char kind; /* v: a value with its unit; n: a number; %: a share; r: a number per second */
+    char kind; /* v: value with a unit; n: number; %: share; r: number per second */
     double quantile;
 } summary_column;
 
-/* Ends with a column without a name. */
+/* The last column has no name. */
 extern const summary_column summary_columns[];
 
 double summary_column_value(const summary_column *c, const summaries *all, const summary *s, summary_row *row);
@@ -102,14 +102,14 @@ double summary_column_value(const summary_column *c, const summaries *all, const
 /* Reads the reports of a rules file, which must outlive all. Returns false and sets the error on failure. */
 bool summaries_read(summaries *all, const rules_file *of);
 
-/* Adds a record of the kernel, or a derived record. */
+/* Adds a kernel record or a derived record. */
 void summaries_take(summaries *all, const nl_record *record);
 
-/* Sorts the rows. */
+/* Computes and sorts the rows. */
 void summaries_compute(summaries *all);
 void summaries_free(summaries *all);
 
-/* Returns the number of labels of a row, and the name of a label. */
+/* Return the number of labels of a row, and the name of a label. */
 static inline unsigned summary_label_count(const summary *s)
 {
     return s->by_count + (s->value_count > 1);
@@ -120,16 +120,17 @@ static inline const char *summary_label_name(const summary *s, unsigned i)
     return i < s->by_count ? s->by[i] : "value";
 }
 
-/* Formats a number of a column of a kind for people. */
+/* Formats a number for a column of the given kind. */
 void summary_write(const summary *s, char kind, double value, char out[32]);
 
-/* Prints the tables. top: maximum number of rows; 0: all; negative: as the rules file says. */
+/* Prints the tables. top is the maximum number of rows: 0 prints all, and a negative number selects the number in
+ * the rules file. */
 void summaries_print(summaries *all, long top);
 
 /* Prints a JSON document. Returns false if writing failed. */
 bool summaries_print_json(summaries *all);
 
-/* Draws the reports in a .png or .svg file. Returns false and sets the error on failure. */
+/* Draws the reports into a .png or .svg file. Returns false and sets the error on failure. */
 bool summaries_draw(summaries *all, const char *path);
 
 #endif

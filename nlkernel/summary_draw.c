@@ -19,7 +19,7 @@ enum {
     MARGIN = 110,
     LINES = 10,
     BAR = 20,
-    NAMES = 190, /* width of the labels before bars */
+    NAMES = 190, /* width of the labels to the left of bars */
     BARS_MAX = 60,
     CDF_STEPS = 400,
     INTERVALS = 200
@@ -28,7 +28,7 @@ enum {
 static const unsigned colors[LINES] = {0x2a6fbb, 0xc0562b, 0x2c8c5a, 0x8e5ca8, 0xb5892a,
                                        0x3aa3a8, 0xd0487c, 0x6b7f2e, 0x5562d4, 0x777777};
 
-/* The report that is being drawn, for write_value, to which charts pass no argument. */
+/* The report that is being drawn. write_value needs it because charts pass no argument to the function. */
 static const summary *drawn;
 
 static const char *write_value(double value, char out[UNITS_SIZE])
@@ -47,7 +47,7 @@ static char *row_label(const summary_row *row)
 {
     GString *text = g_string_new(NULL);
     for (unsigned i = 0; i < SUMMARY_FIELDS_MAX && row->labels[i] != NULL; i++)
-        if (strcmp(row->labels[i], "-") != 0) /* "-": the record lacks the field */
+        if (strcmp(row->labels[i], "-") != 0) /* "-" means that the record lacks the field */
             g_string_append_printf(text, "%s%s", text->len > 0 ? ", " : "", row->labels[i]);
     if (text->len == 0)
         g_string_append(text, "all");
@@ -56,7 +56,7 @@ static char *row_label(const summary_row *row)
     return g_string_free(text, FALSE);
 }
 
-/* Returns the number of rows with a line in a plot; the legend counts the others. */
+/* Returns the number of rows that have a line in a plot. The legend shows the number of other rows. */
 static size_t lines_of(const summary *s)
 {
     return s->row_count < LINES ? s->row_count : LINES;
@@ -125,7 +125,7 @@ static double row_value(const summary *s, const summary_row *row)
     return s->value_count > 0 ? row->sum : (double)row->count;
 }
 
-/* Returns the number of rows with their own bar; the others share one. */
+/* Returns the number of rows that have their own bar. The other rows share one bar. */
 static size_t bars_of(const summary *s)
 {
     return s->row_count <= BARS_MAX ? s->row_count : BARS_MAX - 1;
@@ -144,7 +144,7 @@ static void draw_bar(const chart *p, const summary *s, size_t place, const char 
     chart_text(p->cr, p->x + NAMES + width + 8, y + BAR - 6, 0, 11, text);
 }
 
-/* Writes the names above the labels. */
+/* Writes the names of the fields above the labels. */
 static void draw_heading(const chart *p, const summary *s)
 {
     GString *text = g_string_new(NULL);
@@ -180,7 +180,7 @@ static void draw_bars(chart p, const summary *s)
     }
 }
 
-/* ---- over time ---- */
+/* ---- plots over time ---- */
 
 static void set_times(chart *p, const summary *s)
 {

@@ -31,8 +31,8 @@ void summary_write(const summary *s, char kind, double value, char out[32])
 
 /* ---- text ---- */
 
-/* Prints a label, with control characters replaced, because a thread can have any name and a terminal would execute
- * them. */
+/* Prints a label with control characters replaced. A thread can have any name, and a terminal would execute the
+ * characters. */
 static void print_label(const char *label, int width)
 {
     int size = 0;

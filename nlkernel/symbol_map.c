@@ -30,7 +30,7 @@ static int order_places(const void *a, const void *b)
     return functions != 0 ? functions : files != 0 ? files : x->line < y->line ? -1 : x->line > y->line;
 }
 
-/* Sorts the places, and removes duplicates of one function in one file. */
+/* Sorts the places, and removes duplicates of a function in a file. */
 static void symbol_map_sort(symbol_map *m)
 {
     size_t kept = 0;
@@ -49,7 +49,7 @@ static void symbol_map_sort(symbol_map *m)
     m->count = kept;
 }
 
-/* Adds a line: FUNCTION, a tab, FILE[:LINE]. */
+/* Parses and adds a line that consists of FUNCTION, a tab and FILE[:LINE]. */
 static bool symbol_map_take_line(symbol_map *m, char *line)
 {
     line[strcspn(line, "\r\n")] = '\0';
@@ -92,20 +92,20 @@ enum { PATH_SIZE = 4096 };
 /* A directory in which units were compiled. */
 typedef struct unit_directory {
     char *path;
-    size_t below; /* number of units that were compiled in the directory and whose source is below it */
+    size_t below; /* number of units that were compiled in the directory and whose source file is below it */
 } unit_directory;
 
 typedef struct dwarf_reader {
     symbol_map *map;
     size_t first;           /* index of the first place of this file */
-    char common[PATH_SIZE]; /* the common directory of all units' sources */
+    char common[PATH_SIZE]; /* the longest directory that contains the sources of all units */
     size_t units;
-    char directory[PATH_SIZE];   /* in which the current unit was compiled */
-    unit_directory *directories; /* the most recent last */
+    char directory[PATH_SIZE];   /* directory in which the current unit was compiled */
+    unit_directory *directories; /* the most recent directory comes last */
     size_t directory_count;
 } dwarf_reader;
 
-/* Makes an absolute path without . and .. from a path and the directory to which it is relative. */
+/* Makes an absolute path, without . and .., from a path that is relative to directory. */
 static void normalize(char out[PATH_SIZE], const char *directory, const char *path)
 {
     char joined[2 * PATH_SIZE];
@@ -174,7 +174,7 @@ static int add_dwarf_function(Dwarf_Die *die, void *user)
     const char *name = dwarf_diename(die), *file = dwarf_decl_file(die);
     int line = 0;
     char path[PATH_SIZE];
-    /* A function without code is only declared, or was inlined. */
+    /* A function without code is only a declaration, or was inlined. */
     if (name == NULL || file == NULL || (dwarf_lowpc(die, &address) != 0 && !dwarf_hasattr(die, DW_AT_ranges)))
         return DWARF_CB_OK;
     dwarf_decl_line(die, &line);
@@ -183,7 +183,7 @@ static int add_dwarf_function(Dwarf_Die *die, void *user)
     return DWARF_CB_OK;
 }
 
-/* Returns the directory in which, and below which, most units were compiled, or NULL. */
+/* Returns the directory in which most units were compiled and which contains their sources, or NULL. */
 static const char *main_directory(const dwarf_reader *r)
 {
     for (size_t i = 0; i < r->directory_count; i++)
@@ -193,8 +193,8 @@ static const char *main_directory(const dwarf_reader *r)
 }
 
 /*
- * Makes paths relative to the root of the source: the directory in which most units were compiled, because units in
- * assembler may name another directory; otherwise the common directory of all units.
+ * Makes paths relative to the root of the source. The root is the directory in which most units were compiled, because
+ * assembler units may name another directory. If there is none, the root is the longest common directory of all units.
  */
 static void strip_root(dwarf_reader *r)
 {
@@ -262,7 +262,7 @@ bool symbol_map_read(symbol_map *m, const char *path)
     return ok;
 }
 
-/* Finds the places of the function whose name is the first size bytes of name. */
+/* Finds the places of a function. name need not end after the first `size` bytes, which are the function's name. */
 static const symbol_place *find_places(const symbol_map *m, const char *name, size_t size, size_t *count)
 {
     char *function = nl_memory_check(strndup(name, size));

@@ -10,7 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Maximum numbers of threads and names. When a maximum is reached, all entries are dropped and looked up again. */
+/* Maximum numbers of threads and names. When a maximum is reached, all entries are dropped and threads are looked up
+ * again. */
 enum { TASKS_MAX = 1 << 16, NAMES_MAX = 1 << 12 };
 
 #define SAVED_EVERY_NS (NL_NS_PER_SECOND / 5)
@@ -79,13 +80,13 @@ static task *find_or_add(tasks *t, int tid)
 void tasks_learn(tasks *t, int tid, const char *name, size_t size, int64_t now_ns)
 {
     if (tid == 0)
-        return; /* the idle threads of all CPUs have this ID */
+        return; /* the idle threads of all CPUs have thread ID 0 */
     size = strnlen(name, size < TASK_NAME_SIZE ? size : TASK_NAME_SIZE);
     if (size > 0)
         set_name(t, find_or_add(t, tid), name, size, now_ns);
 }
 
-/* ---- looking up ---- */
+/* ---- lookup ---- */
 
 static ssize_t read_proc(int tid, const char *file, char *text, size_t capacity)
 {
@@ -106,16 +107,17 @@ static bool look_up_in_proc(tasks *t, task *task, int64_t now_ns)
     ssize_t size = read_proc(task->tid, "comm", text, sizeof text);
     if (size < 2)
         return false;
-    size--; /* the newline */
+    size--; /* drop the newline */
     set_name(t, task, text, (size_t)size < TASK_NAME_SIZE ? (size_t)size : TASK_NAME_SIZE, now_ns);
-    /* IDs are reused: the process is looked up as often as the name. */
+    /* Thread IDs are reused, so look up the process as often as the name. */
     const char *line = read_proc(task->tid, "status", text, sizeof text) > 0 ? strstr(text, "\nTgid:") : NULL;
     if (line != NULL)
         sscanf(line, " Tgid: %d", &task->pid);
     return true;
 }
 
-/* Learns the names of ended threads that the kernel has kept; at most every SAVED_EVERY_NS, because this is slow. */
+/* Reads the names of ended threads, which the kernel keeps. Does so at most once per SAVED_EVERY_NS, because it is
+ * slow. */
 static void look_up_saved(tasks *t, int64_t now_ns)
 {
     if (now_ns - t->saved_read_ns < SAVED_EVERY_NS)
@@ -152,7 +154,7 @@ task *tasks_look(tasks *t, int tid, int64_t now_ns)
         if (found->name == NULL)
             found->name = find_or_add_name(t, "unknown");
         if (found->pid == 0)
-            found->pid = tid; /* the thread has ended; most processes have one thread */
+            found->pid = tid; /* the thread has ended; assume that its process had only one thread */
     }
     found->looked_ns = now_ns;
     t->last = found;

@@ -2,8 +2,8 @@
  * The processes and names of threads, by thread ID.
  *
  * The kernel's record of an event has only the thread ID. The process and the name come from /proc, from the names of
- * ended threads that the kernel keeps (saved_cmdlines), and from events: events of the scheduler have the names at
- * their time. Threads with the same name share a task_name. One thread; each lane has its own tasks.
+ * ended threads that the kernel keeps (saved_cmdlines), and from scheduler events, which contain the name at that time.
+ * Threads with the same name share a task_name. Not thread-safe; each lane has its own tasks.
  */
 #ifndef NLKERNEL_TASKS_H
 #define NLKERNEL_TASKS_H
@@ -13,19 +13,19 @@
 
 enum { TASK_NAME_SIZE = 16 }; /* the kernel's size, with the terminating NUL */
 
-/* A name, and its source and shapes in the lane's current block. */
+/* A name, with its source and shapes in the lane's current block. */
 typedef struct task_name {
-    char text[TASK_NAME_SIZE + 8]; /* with a NUL */
+    char text[TASK_NAME_SIZE + 8]; /* NUL-terminated */
     size_t size;
-    unsigned generation; /* of the block to which source and shapes belong */
+    unsigned generation; /* number of the block to which source and shapes belong */
     unsigned source;
-    unsigned *shapes; /* by the event's place: the shape's index plus 1; 0: no shape yet */
+    unsigned *shapes; /* for each event, by place, the index of its shape plus 1; 0: no shape yet */
 } task_name;
 
 typedef struct task {
-    int tid, pid;      /* pid 0: not known yet */
-    int64_t looked_ns; /* when the name was last looked up, on the trace clock */
-    task_name *name;   /* NULL: not known yet */
+    int tid, pid;      /* pid is 0 if it is not known yet */
+    int64_t looked_ns; /* time at which the name was last looked up, on the trace clock */
+    task_name *name;   /* NULL if it is not known yet */
 } task;
 
 typedef struct tasks {
@@ -33,18 +33,18 @@ typedef struct tasks {
     task *last; /* the result of the last search */
     size_t event_count;
     int cpu;
-    const char *saved_path; /* saved_cmdlines */
+    const char *saved_path; /* path of saved_cmdlines */
     int64_t saved_read_ns;
 } tasks;
 
-/* event_count: the number of shapes of a name. saved_path is borrowed. */
+/* event_count is the number of shapes of a name. Borrows saved_path. */
 void tasks_start(tasks *t, int cpu, size_t event_count, const char *saved_path);
 void tasks_free(tasks *t);
 
-/* Like tasks_find, for a thread that is not the last one found, or whose name may be outdated. */
+/* Like tasks_find, for a thread that was not found last, or whose name may be outdated. */
 task *tasks_look(tasks *t, int tid, int64_t now_ns);
 
-/* Returns a thread at a time of the trace clock, valid until the next call. */
+/* Returns the thread with an ID at a time of the trace clock. The result is valid until the next call. */
 static inline task *tasks_find(tasks *t, int tid, int64_t now_ns)
 {
     task *last = t->last;
@@ -53,7 +53,7 @@ static inline task *tasks_find(tasks *t, int tid, int64_t now_ns)
     return tasks_look(t, tid, now_ns);
 }
 
-/* Sets the name of a thread, from an event. size: size of the field; a NUL may end the name earlier. */
+/* Sets the name of a thread from a field of an event. size is the field's size; a NUL may end the name earlier. */
 void tasks_learn(tasks *t, int tid, const char *name, size_t size, int64_t now_ns);
 
 #endif

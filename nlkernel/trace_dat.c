@@ -29,7 +29,7 @@ enum {
     SECTION_COMPRESSED = 1,
 };
 
-/* Bytes that are read from the front. bad is set if there were not enough. */
+/* Bytes that are read from the start. bad is set if there are too few bytes. */
 typedef struct bytes {
     const char *at, *end;
     bool bad;
@@ -44,7 +44,7 @@ typedef struct trace_dat {
     size_t page_size;
     page_layout layout;
     kallsyms *symbols;
-    kernel_event *events; /* by ID; only the events of the function tracers */
+    kernel_event *events; /* indexed by ID; contains only the events of the function tracers */
     nl_record *record;
     nl_buffer unpacked; /* the current section or piece, decompressed */
 } trace_dat;
@@ -79,7 +79,7 @@ static const char *trace_dat_read_text(bytes *b)
     return text != NULL ? text : "";
 }
 
-/* Reads a number of number_size bytes, and then this number of bytes. */
+/* Reads a number that has number_size bytes, and then as many bytes as this number says. */
 static bytes trace_dat_read_sized(bytes *b, size_t number_size)
 {
     uint64_t size = trace_dat_read_number(b, number_size);
@@ -222,7 +222,7 @@ static bool unpack(trace_dat *t, bytes *b)
     nl_buffer_reserve(out, whole + 1);
     size_t got = ZSTD_decompress(out->data, whole, at, size);
     out->size = ZSTD_isError(got) ? 0 : got;
-    return !ZSTD_isError(got); /* the last piece may be shorter than it declares */
+    return !ZSTD_isError(got); /* the last piece may be shorter than declared */
 }
 
 static bool trace_dat_read_cpu(trace_dat *t, uint64_t cpu, bytes data)
@@ -231,7 +231,7 @@ static bool trace_dat_read_cpu(trace_dat *t, uint64_t cpu, bytes data)
         trace_dat_read_pages(t, cpu, data);
         return true;
     }
-    data.end = t->file.end; /* the declared size omits the number of pieces; each piece has its own size */
+    data.end = t->file.end; /* the declared size does not include the number of pieces; each piece has its own size */
     uint64_t count = trace_dat_read_number(&data, 4);
     for (uint64_t i = 0; i < count; i++) {
         if (!unpack(t, &data))
@@ -255,7 +255,7 @@ static bool skip_event_formats(bytes *b)
     return !b->bad;
 }
 
-/* Reads the table of the offsets and sizes of each CPU's buffer. */
+/* Reads the table with the offset and size of each CPU's buffer. */
 static bool trace_dat_read_cpus_6(trace_dat *t, bytes *b, uint64_t cpus)
 {
     for (uint64_t cpu = 0; cpu < cpus && !b->bad; cpu++) {
@@ -361,7 +361,8 @@ static bool trace_dat_read_option_7(trace_dat *t, uint64_t id, bytes option, boo
     return id == OPTION_FTRACE_EVENTS ? read_ftrace_events(t, &section) : read_kallsyms(t, &section);
 }
 
-/* Reads all options: in a first pass the descriptions, in a second pass the buffers, which need the descriptions. */
+/* Reads all options. The first pass reads the descriptions. The second pass reads the buffers, which need the
+ * descriptions. */
 static bool trace_dat_read_options_7(trace_dat *t, uint64_t offset, bool buffers)
 {
     enum { SECTIONS_MAX = 1000 };
@@ -373,7 +374,8 @@ static bool trace_dat_read_options_7(trace_dat *t, uint64_t offset, bool buffers
             good = fail_damaged("section of options");
             break;
         }
-        copy.size = 0; /* the options refer to sections that are decompressed into the same buffer */
+        copy.size =
+            0; /* the options refer to sections that are decompressed into this buffer, so do not use it again */
         nl_buffer_append(&copy, section.at, (size_t)(section.end - section.at));
         if (copy.size == 0)
             break;

@@ -1,7 +1,7 @@
 /*
  * Reads function calls from trace-cmd's trace.dat files, versions 6 and 7. The format is described in
  * trace-cmd.dat.v6(5) and trace-cmd.dat.v7(5). The module trusts no offset or size in a file, and never reads outside
- * its bytes. One thread.
+ * its bytes. Not thread-safe.
  */
 #ifndef NLKERNEL_TRACE_DAT_H
 #define NLKERNEL_TRACE_DAT_H
@@ -10,12 +10,12 @@
 
 enum { TRACE_DAT_MAGIC_SIZE = 10 };
 
-/* Returns whether a file with these first bytes is a trace.dat. */
+/* Returns whether a file that begins with these bytes is a trace.dat file. */
 bool trace_dat_detect(const char *data, size_t size);
 
 /*
- * Adds the calls in a whole file whose records match where (NULL: all). Returns false and sets the error if the file is
- * damaged or not supported; the calls before the error remain in c.
+ * Adds the calls in a file whose records match where, or all calls if where is NULL. Returns false and sets the error
+ * if the file is damaged or not supported. c then contains the calls before the error.
  */
 bool trace_dat_read(calls *c, const nl_filter *where, const char *data, size_t size);
 

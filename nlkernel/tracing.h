@@ -1,8 +1,8 @@
 /*
- * tracefs, the kernel's interface for tracing.
+ * Access to tracefs, the kernel's interface for tracing.
  *
- * If tracefs is not mounted, nlkernel creates a detached mount that only this process can see and that disappears with
- * it. One thread.
+ * If tracefs is not mounted, nlkernel creates a detached mount, which only this process can see and which disappears
+ * with the process. Not thread-safe.
  */
 #ifndef NLKERNEL_TRACING_H
 #define NLKERNEL_TRACING_H
@@ -10,22 +10,22 @@
 #include <netlogger.h>
 
 typedef struct tracing {
-    char *path;   /* without a trailing slash */
-    int mount_fd; /* of the detached mount; -1: tracefs is mounted */
+    char *path;   /* path of tracefs, without a trailing slash */
+    int mount_fd; /* descriptor of the detached mount; -1: tracefs was already mounted */
 } tracing;
 
 /*
- * Opens tracefs at path, or, with NULL, finds or mounts it. Returns false and sets the error, which names the missing
- * right, on failure.
+ * Opens tracefs at path. If path is NULL, finds or mounts tracefs. On failure, returns false and sets the error, which
+ * names the missing right.
  */
 bool tracing_open(tracing *t, const char *path);
 void tracing_close(tracing *t);
 
-/* Returns a path below tracefs. The caller frees it. */
+/* Formats a path relative to tracefs and returns the absolute path. The caller frees it. */
 char *tracing_path(const tracing *t, const char *format, ...) NL_PRINTF(2, 3);
 
-/* Returns the content of a file with a NUL at its end. The caller frees it. size may be NULL. Returns NULL and sets the
- * error on failure. */
+/* Returns the content of a file with a NUL at its end, which the caller frees. If size is not NULL, sets *size.
+ * Returns NULL and sets the error on failure. */
 char *tracing_read(const char *path, size_t *size);
 
 /* Writes text to a file with one system call. Returns false and sets the error on failure. */

@@ -1,6 +1,6 @@
 /*
- * Measurements of the machine that a rules file or bench requests: nlkernel workload NAME FILE [ARGUMENT...]. Each runs
- * in a separate process and writes its results as records to FILE. One thread.
+ * Measures the machine if a rules file or bench requests it: nlkernel workload NAME FILE [ARGUMENT...]. Each
+ * measurement runs in a separate process and writes its results as records to FILE. Not thread-safe.
  */
 #include "config.h"
 
@@ -42,7 +42,7 @@ static bool put_result(nl_writer *to, nl_record *record)
     return ok;
 }
 
-/* Binds the process to the last CPU that it may use. Returns the CPU. */
+/* Binds the process to the last CPU that the process may use. Returns the number of the CPU. */
 static int bind_to_cpu(void)
 {
     cpu_set_t set;
@@ -68,8 +68,8 @@ static __attribute__((noinline)) void spin(uint64_t count)
         spun += i;
 }
 
-/* Returns the number of turns that take duration_ns, from the fastest of many attempts, because the others were
- * interrupted. */
+/* Returns the number of iterations that take duration_ns. Uses the fastest of many attempts, because slower attempts
+ * were interrupted. */
 static uint64_t calibrate(int64_t duration_ns)
 {
     enum { TURNS = 100000, TRIES = 200 };
@@ -86,7 +86,7 @@ static uint64_t calibrate(int64_t duration_ns)
 }
 
 typedef struct turn {
-    int64_t begin_ns, end_ns; /* real time, as of the kernel's events */
+    int64_t begin_ns, end_ns; /* real time, like the times of the kernel's events */
 } turn;
 
 static bool run_noise(nl_writer *to, int argc, char **argv)
@@ -95,7 +95,7 @@ static bool run_noise(nl_writer *to, int argc, char **argv)
     if (count < 1 || count > 10000000)
         count = 3000;
     int cpu = bind_to_cpu();
-    prctl(PR_SET_NAME, "nlkernel-noise"); /* the rules recognize this name */
+    prctl(PR_SET_NAME, "nlkernel-noise"); /* the rules look for this name */
     uint64_t turns = calibrate(1000000);
     turn *done = calloc((size_t)count, sizeof *done);
     if (done == NULL)
@@ -133,7 +133,7 @@ static double yield_ns(int count)
     return (double)(nl_monotonic_ns() - begin_ns) / count;
 }
 
-/* Sends each byte back, in the other process. */
+/* Runs in the other process: sends each byte back. */
 static void answer(int in, int out)
 {
     char byte;
@@ -142,7 +142,8 @@ static void answer(int in, int out)
     _exit(0);
 }
 
-/* Sends bytes and waits until each returns. Returns the mean time per byte: two switches between two processes. */
+/* Sends bytes, and waits for the return of each byte. Returns the mean time per byte, which includes two switches
+ * between two processes. */
 static double pass_ns(int in, int out, int count)
 {
     char byte = 0;
@@ -160,7 +161,7 @@ static bool measure_switches(nl_writer *to, const int there[2], const int back[2
     for (int i = 0; ok && i < ROUNDS; i++) {
         double both = pass_ns(back[0], there[1], PASSES), alone = pass_ns(self[0], self[1], PASSES);
         nl_record *record = new_result("SwitchCost", nl_time_now_ns());
-        /* A byte needs two switches, and twice the system calls of a pipe within one process. */
+        /* A byte causes two switches, and twice as many system calls as a pipe within one process. */
         nl_record_add_double(record, "NS", both / 2 - alone);
         nl_record_add_double(record, "PASS.NS", both / 2);
         nl_record_add_double(record, "CALLS.NS", alone);
@@ -191,7 +192,7 @@ static bool run_switch(nl_writer *to, int argc, char **argv)
     return waitpid(other, NULL, 0) == other && ok;
 }
 
-/* ---- syscalls: calls of getppid, for measuring the cost of recording them ---- */
+/* ---- syscalls: calls getppid, to measure the cost of recording system calls ---- */
 
 static int64_t cpu_time_ns(void)
 {

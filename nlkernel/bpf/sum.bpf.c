@@ -1,8 +1,9 @@
 /*
- * Sums spans in the kernel: from an event to the next event with the same key. The sums are grouped by fields of the
- * first event and, on request, by its caller. nlkernel reads the sums once, at the end.
+ * Sums spans in the kernel. A span begins with an event and ends with the next event that has the same key. The sums
+ * are grouped by fields of the first event and, on request, by its caller. nlkernel reads the sums once, at the end.
  *
- * nlkernel sets the const volatile variables before it loads the program. For the kernel's verifier they are constants.
+ * nlkernel sets the const volatile variables before it loads the program. The kernel's verifier treats these variables
+ * as constants.
  */
 #include <linux/bpf.h>
 #include <linux/types.h>
@@ -42,7 +43,7 @@ struct {
     __uint(value_size, SUM_STACK * sizeof(__u64));
 } stacks SEC(".maps");
 
-/* The numbers of spans and sums that did not fit into the maps. */
+/* The numbers of spans and sums that the maps could not hold. */
 __u64 missed_open, missed_sums;
 
 static __always_inline __u64 read_field(const volatile struct sum_field *field, const void *event)
@@ -86,7 +87,7 @@ int span_begin(void *event)
         bpf_get_current_comm(span.group.program, sizeof span.group.program);
     span.group.stack = by_caller ? bpf_get_stackid(event, &stacks, BPF_F_FAST_STACK_CMP) : -1;
     span.begin_ns = bpf_ktime_get_ns();
-    /* An open span continues: spinning for a lock and then sleeping for it is one wait. */
+    /* If the span is already open, keep its start: spinning for a lock and then sleeping for it is one wait. */
     long failed = bpf_map_update_elem(&open, &key, &span, BPF_NOEXIST);
     if (failed == -7 /* E2BIG */)
         __sync_fetch_and_add(&missed_open, 1);
