@@ -15,13 +15,11 @@ nltools_nlstat_CFLAGS = $(AM_CFLAGS) $(GLIB_CFLAGS) $(CAIRO_CFLAGS)
 nltools_nlstat_LDADD = $(common_libs)
 
 nltools_nldiag_SOURCES = %D%/nldiag.c \
-	%D%/diag/observed.c %D%/diag/observed.h %D%/diag/observed_inside.h %D%/diag/resource.c %D%/diag/clocks.c %D%/diag/measured_clocks.c %D%/diag/legs.c \
-	%D%/diag/findings.c %D%/diag/findings.h %D%/diag/numbers.c %D%/diag/numbers.h %D%/diag/clock_findings.c %D%/diag/pressure.c \
-	%D%/diag/peers.c %D%/diag/kinds.c %D%/diag/hosts.c %D%/diag/network.c \
-	%D%/diag/queues.c %D%/diag/capacity.c %D%/diag/capacity.h %D%/diag/timers.c %D%/diag/unended.c %D%/diag/pauses.c %D%/diag/changes.c \
-	%D%/diag/courses.c %D%/diag/courses.h %D%/diag/before_after.c \
-	%D%/diag/report.c %D%/diag/report.h %D%/diag/report_html.c %D%/diag/report_changes.c \
-	%D%/stat/subject.c %D%/stat/subject.h %D%/stat/text_key.h %D%/stat/gather.c %D%/stat/gather.h
+	%D%/diag/visits.c %D%/diag/visits.h %D%/diag/columns.c %D%/diag/columns.h %D%/diag/series.c %D%/diag/series.h \
+	%D%/diag/sample.c %D%/diag/sample.h %D%/diag/mechanisms.h %D%/diag/queues.c %D%/diag/pauses.c %D%/diag/timers.c \
+	%D%/diag/findings.c %D%/diag/findings.h %D%/diag/failures.c %D%/diag/limits.c %D%/diag/replay.c %D%/diag/host_clocks.c %D%/diag/host_clocks.h \
+	%D%/diag/report.c %D%/diag/report.h %D%/diag/report_html.c %D%/diag/compare.c %D%/diag/compare.h \
+	%D%/stat/subject.c %D%/stat/subject.h %D%/stat/text_key.h
 nltools_nldiag_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D%
 nltools_nldiag_CFLAGS = $(AM_CFLAGS) $(GLIB_CFLAGS)
 nltools_nldiag_LDADD = $(common_libs)

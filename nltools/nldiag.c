@@ -1,28 +1,53 @@
 /*
- * nldiag names the causes for which a program is slow, from its log: the most important first, each with its evidence.
+ * nldiag names the causes for which a program is slow, from its log: the answer in one sentence, then each cause with
+ * its evidence.
  *
- * The log is read once into an observed log (diag/observed.h), in which the rules (diag/findings.h) search for causes.
+ * The log is read into visits (diag/visits.h), in which the search looks for what explains their times
+ * (diag/findings.h). If clocks are wrong, the log is read again with corrected times (diag/host_clocks.h).
  */
 #include "config.h"
 
+#include "diag/compare.h"
+#include "diag/host_clocks.h"
 #include "diag/report.h"
 #include "program/program.h"
-#include "stat/subject.h"
+
+enum { STATUS_FINDING = 3, STATUS_CANNOT_TELL = 4 };
 
 typedef struct arguments {
     subject_options subject;
     const char *html;
-    bool json, compare;
+    bool json, explain, compare;
+    char **after; /* of --with; ended by NULL */
     char **files;
     int file_count;
 } arguments;
+
+static bool nldiag_set_with(void *settings, const nl_option *row, const char *value)
+{
+    (void)row;
+    arguments *a = settings;
+    guint count = a->after != NULL ? g_strv_length(a->after) : 0;
+    a->after = g_renew(char *, a->after, count + 2);
+    a->after[count] = g_strdup(value);
+    a->after[count + 1] = NULL;
+    return true;
+}
 
 static const nl_option options[] = {
     {.name = "compare",
      .type = NL_OPTION_FLAG,
      NL_OPTION_MEMBER(arguments, compare),
-     .help = "Compare two SOURCEs, the first from before a change and the second from after it, and report the "
-             "differences"},
+     .help = "Compare SOURCEs from before a change with those of --with, or two SOURCEs, and report what changed"},
+    {.name = "with",
+     .value = "SOURCE",
+     .set = nldiag_set_with,
+     .repeatable = true,
+     .help = "A SOURCE from after the change, for --compare (repeatable)"},
+    {.name = "explain",
+     .type = NL_OPTION_FLAG,
+     NL_OPTION_MEMBER(arguments, explain),
+     .help = "Print all places and the explanations that were tried"},
     {.name = "html",
      .value = "FILE",
      NL_OPTION_MEMBER(arguments, html),
@@ -38,25 +63,28 @@ static const nl_option options[] = {
 static const options_usage usage = {
     .groups = (const options_group[]){{NULL, options, 0}, SUBJECT_GROUPS(arguments)},
     .operands = "[SOURCE...]",
-    .summary = "Report why a program is slow, from its log: the causes, the most important first, with the share of "
-               "the time that each explains, its certainty, its evidence, and what to try.",
+    .summary = "Report why a program is slow, from its log: the answer in one sentence, then each cause with the share "
+               "of the requests' time that it claims, its evidence, what to try, the expected gain and the confidence.",
     .notes = PROGRAM_SOURCES
     ". The more the log holds about hosts and kernel (nlsensor, nlkernel), the more causes nldiag can find.\n\n"
-    "Exit status: 0 there is a verdict; 1 something could not be read, or the log has no requests; 2 wrong use.",
+    "Exit status: 0 healthy; 1 something could not be read; 2 wrong use; 3 a cause was found, "
+    "or with --compare, requests are slower; 4 cannot tell.",
 };
 
-static observed *observe(arguments *a, char *const *files, int count, bool *ok)
+static visits *read_log(arguments *a, char *const *names, int count, host_clocks *clocks, bool *ok)
 {
-    observed *o = observed_new(&a->subject);
+    visits_reader *r = visits_reader_new(&a->subject, host_clocks_time, clocks);
     for (int i = 0; i < count; i++)
-        *ok = observed_read(o, files[i]) && *ok;
-    observed_finish(o);
-    const char *limits = report_limits(o);
-    if (limits != NULL && a->compare)
-        program_error("%s: %s", files[0], limits);
-    else if (limits != NULL)
-        program_error("%s", limits);
-    return o;
+        *ok = visits_read(r, names[i]) && *ok;
+    return visits_finish(r);
+}
+
+static bool can_read_again(char *const *names, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (!g_file_test(names[i], G_FILE_TEST_IS_REGULAR | G_FILE_TEST_IS_DIR))
+            return false;
+    return true;
 }
 
 /* Why a log with records has no requests. */
@@ -66,78 +94,87 @@ static const char *no_requests(const subject_options *o)
         return "no record belongs to a lifeline of --config";
     if (o->ids != NULL)
         return "no two events have the same values of --id";
-    return "cannot find a request ID field; name one with --id";
+    return "cannot find a request ID field; name one with --id, or log a request ID (TRACE.ID) with every event";
 }
 
-static void run_rules(findings *f)
+/* Reads one side of a comparison. Returns NULL after reporting that it has no requests. */
+static visits *read_side(arguments *a, char *const *names, int count)
 {
-    static void (*const rules[])(findings *) = {
-        find_clocks, find_peers,   find_kinds,  find_hosts,   find_network, find_queues,
-        find_timers, find_unended, find_pauses, find_changes, find_courses,
-    };
-    for (size_t i = 0; i < G_N_ELEMENTS(rules); i++)
-        rules[i](f);
-    doubt_clocks(f);
-    findings_rank(f);
+    bool ok = true;
+    host_clocks *clocks = host_clocks_new();
+    visits *v = read_log(a, names, count, clocks, &ok);
+    if (host_clocks_decide(clocks, v) && can_read_again(names, count)) {
+        visits_free(v);
+        v = read_log(a, names, count, clocks, &ok);
+    }
+    host_clocks_free(clocks);
+    if (ok && v->requests->len > 0)
+        return v;
+    if (program_has_records(&a->subject.reading, v->records, "cannot tell: ") && ok)
+        program_error("%s: cannot tell: %s", names[0], no_requests(&a->subject));
+    visits_free(v);
+    return NULL;
 }
 
-static bool diagnose(arguments *a)
+static int compare(arguments *a)
+{
+    bool split = a->after == NULL;
+    int before_count = split ? 1 : a->file_count, after_count = split ? 1 : (int)g_strv_length(a->after);
+    a->subject.memory_max /= 2;
+    visits *before = read_side(a, a->files, before_count),
+           *after = read_side(a, split ? a->files + 1 : a->after, after_count);
+    int status = PROGRAM_PROBLEM;
+    if (before != NULL && after != NULL) {
+        compare_result result = compare_print(before, after, a->json);
+        status = result == COMPARE_SLOWER        ? STATUS_FINDING
+                 : result == COMPARE_CANNOT_TELL ? STATUS_CANNOT_TELL
+                                                 : PROGRAM_DONE;
+    }
+    if (before != NULL)
+        visits_free(before);
+    if (after != NULL)
+        visits_free(after);
+    return status;
+}
+
+static int diagnose(arguments *a)
 {
     static char *standard_input[] = {"-"};
-    report_sources sources = {a->file_count > 0 ? a->files : standard_input, MAX(a->file_count, 1), a->subject.config};
-    bool ok = true;
-    observed *o = observe(a, sources.names, sources.count, &ok);
-    if (!program_has_records(&a->subject.reading, observed_records(o), "cannot tell: ")) {
-        observed_free(o);
-        return false;
+    report_sources sources = {a->file_count > 0 ? a->files : standard_input, MAX(a->file_count, 1), a->subject.config,
+                              false};
+    bool ok = true, corrected = false;
+    host_clocks *clocks = host_clocks_new();
+    visits *v = read_log(a, sources.names, sources.count, clocks, &ok);
+    if (!program_has_records(&a->subject.reading, v->records, "cannot tell: ")) {
+        visits_free(v);
+        host_clocks_free(clocks);
+        return PROGRAM_PROBLEM;
     }
-    if (observed_objects(o)->len == 0) {
-        program_error("%s", no_requests(&a->subject));
-        ok = false;
+    sources.clocks_wrong = host_clocks_decide(clocks, v);
+    if (sources.clocks_wrong && can_read_again(sources.names, sources.count)) {
+        visits_free(v);
+        v = read_log(a, sources.names, sources.count, clocks, &ok);
+        corrected = true;
     }
-    findings *f = findings_new(o);
-    run_rules(f);
+    findings *f = findings_find(v);
+    host_clocks_report(clocks, f, corrected);
+    findings_judge(f, no_requests(&a->subject));
     if (a->json)
         report_json(f, &sources);
     else
-        report_text(f, &sources);
+        report_text(f, &sources, a->explain);
     if (a->html != NULL && !report_html(f, &sources, a->html)) {
         program_error("write %s: %s", a->html, nl_error_message());
         ok = false;
     }
+    int status = !ok                ? PROGRAM_PROBLEM
+                 : f->list->len > 0 ? STATUS_FINDING
+                 : f->healthy       ? PROGRAM_DONE
+                                    : STATUS_CANNOT_TELL;
     findings_free(f);
-    observed_free(o);
-    return ok;
-}
-
-/* Observes a log for a comparison. Returns NULL after reporting that the log has no requests. */
-static observed *observe_requests(arguments *a, char *const *file, bool *ok)
-{
-    bool was_read = true;
-    observed *o = observe(a, file, 1, &was_read);
-    *ok = *ok && was_read;
-    if (observed_objects(o)->len > 0)
-        return o;
-    if (observed_records(o) > 0)
-        program_error("%s: %s", *file, no_requests(&a->subject));
-    else if (was_read)
-        program_error("%s: no records", *file);
-    observed_free(o);
-    return NULL;
-}
-
-static bool nldiag_compare(arguments *a)
-{
-    bool ok = true;
-    a->subject.memory_max /= 2;
-    observed *before = observe_requests(a, a->files, &ok), *after = observe_requests(a, a->files + 1, &ok);
-    if (before != NULL && after != NULL)
-        report_changes(before, after);
-    else
-        ok = false;
-    observed_free(before);
-    observed_free(after);
-    return ok;
+    visits_free(v);
+    host_clocks_free(clocks);
+    return status;
 }
 
 int main(int argc, char **argv)
@@ -147,11 +184,15 @@ int main(int argc, char **argv)
     int first = options_parse(&usage, argc, argv, &a);
     a.files = argv + first;
     a.file_count = argc - first;
-    if (a.compare && a.file_count != 2)
-        options_fail("--compare: needs two logs");
-    if (a.compare && (a.json || a.html != NULL))
-        options_fail("--compare: excludes --json and --html");
-    bool ok = a.compare ? nldiag_compare(&a) : diagnose(&a);
-    ok = subject_options_finish(&a.subject) && ok;
-    return program_finish(ok ? PROGRAM_DONE : PROGRAM_PROBLEM);
+    if (a.compare && (a.after == NULL ? a.file_count != 2 : a.file_count < 1))
+        options_fail("--compare: needs SOURCEs from before and after");
+    if (a.compare && a.html != NULL)
+        options_fail("--compare: excludes --html");
+    if (!a.compare && a.after != NULL)
+        options_fail("--with: needs --compare");
+    int status = a.compare ? compare(&a) : diagnose(&a);
+    g_strfreev(a.after);
+    if (!subject_options_finish(&a.subject))
+        status = PROGRAM_PROBLEM;
+    return program_finish(status);
 }

@@ -118,7 +118,7 @@ PLANS = {
     "streams": Plan("one stream to each server, one request at a time", "streams", streams=1, pipeline=1, block=64 << 10),
     "lock": Plan("the client's threads store blocks under one lock (fault.so)", "lock", "client",
                  environment={"client": {"FAULT_STORE_LOCK": "0.025"}}),
-    "straggler": Plan("server4 stops and continues at irregular times (SIGSTOP)", "straggler", "server4",
+    "straggler": Plan("server4 stops and continues at irregular times (SIGSTOP)", "pause", "server4",
                       during=lambda world, programs: start_stop(world, programs["server4"], (0.02, 0.12), (0.005, 0.03))),
     "timer": Plan("the client sleeps for 100 ms before it stores a block (fault.so)", "timer", "client",
                   environment={"client": {"FAULT_STORE": "0.1"}}),

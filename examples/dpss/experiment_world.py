@@ -29,9 +29,9 @@ class Failure(Exception):
     """The experiment cannot be set up, or failed; the message is for the user."""
 
 
-def run(*command, check=True):
+def run(*command, check=True, statuses=(0,)):
     result = subprocess.run([str(c) for c in command], capture_output=True, text=True, stdin=subprocess.DEVNULL)
-    if check and result.returncode != 0:
+    if check and result.returncode not in statuses:
         raise Failure(f"{' '.join(str(c) for c in command)}: {result.stderr.strip() or result.returncode}")
     return result.stdout
 

@@ -1,274 +1,364 @@
-/*
- * Finds queues from the times of objects alone.
- *
- * In a queue with one server, the time of a passage grows linearly with the number of objects on the leg when the
- * passage begins. The slope is the service time, and the line explains most of the differences. If objects leave at
- * this rate all the time, the server limits the throughput (utilization in queueing theory). If the log shows the
- * service behind the wait, capacity.c finds the number of servers. Waits before a full section wait for the same
- * server (back pressure).
- */
 #include "config.h"
 
-#include "diag/capacity.h"
-#include "diag/findings.h"
-#include "diag/numbers.h"
-
 #include <math.h>
+
+#include "diag/mechanisms.h"
+
 #include <stdlib.h>
+#include <string.h>
 
-enum { NEIGHBOURS = 50 };
+enum { LOG_BINS = 512, VISITS_MIN = 60, POSITIONS = 64, SERVERS_MAX = 32 };
 
-/* ---- one after another ---- */
+/* What a visit holds: the time from its arrival to its end. */
+typedef struct holding {
+    int64_t from_ns, to_ns;
+    uint32_t visit;
+} holding;
+
+static int by_end(const void *a, const void *b)
+{
+    const holding *x = a, *y = b;
+    return x->to_ns != y->to_ns ? (x->to_ns > y->to_ns) - (x->to_ns < y->to_ns)
+                                : (x->from_ns > y->from_ns) - (x->from_ns < y->from_ns);
+}
+
+static int by_arrival_time(const void *a, const void *b)
+{
+    const holding *x = a, *y = b;
+    return x->from_ns != y->from_ns ? (x->from_ns > y->from_ns) - (x->from_ns < y->from_ns)
+                                    : (x->to_ns > y->to_ns) - (x->to_ns < y->to_ns);
+}
+
+/* The density of the logarithm of times, smoothed. */
+typedef struct density {
+    double low, width;
+    double share[LOG_BINS];
+} density;
+
+static void density_fit(density *d, const double *values, size_t count, int half)
+{
+    double n = 0;
+    memset(d->share, 0, sizeof d->share);
+    for (size_t i = (size_t)half; i < count; i += 2) {
+        double at = (log(values[i]) - d->low) / d->width;
+        int bin = (int)CLAMP(at, 2, LOG_BINS - 3);
+        static const double kernel[] = {0.1, 0.2, 0.4, 0.2, 0.1};
+        for (int k = -2; k <= 2; k++)
+            d->share[bin + k] += kernel[k + 2];
+        n++;
+    }
+    for (int b = 0; b < LOG_BINS; b++)
+        d->share[b] = (d->share[b] + 0.01) / (n + 0.01 * LOG_BINS) / d->width;
+}
+
+static double density_log(const density *d, double value)
+{
+    double at = (log(value) - d->low) / d->width;
+    return log(d->share[(int)CLAMP(at, 0, LOG_BINS - 1)]) - log(value);
+}
+
+/* The log likelihood of each value by the distribution of the other half. */
+static void likelihoods(const double *values, size_t count, double low, double high, double *out)
+{
+    density d = {.low = low, .width = MAX((high - low) / (LOG_BINS - 8), 0.02)};
+    for (int half = 0; half < 2; half++) {
+        density_fit(&d, values, count, half);
+        for (size_t i = (size_t)!half; i < count; i += 2)
+            out[i] = density_log(&d, values[i]);
+    }
+}
+
+/* For an edge that leads to a span: the end of that span, which holds the server. */
+static int64_t end_of_service(const visits *v, const visit *x)
+{
+    const request *q = request_at(v, x->request);
+    const place *edge = place_at(v, place_of_visit(v, x));
+    for (uint32_t i = 0; edge->kind == PLACE_EDGE && i < q->count; i++) {
+        const visit *y = visit_at(v, q->first + i);
+        const place *p = place_at(v, place_of_visit(v, y));
+        if (p->kind == PLACE_SPAN && y->from_ns == x->to_ns && p->program == edge->program &&
+            site_at(v, y->site)->host == site_at(v, x->site)->host)
+            return y->to_ns;
+    }
+    return x->to_ns;
+}
+
+static size_t gather_holdings(const visits *v, uint32_t number, const char *host, holding *held)
+{
+    const place *p = place_at(v, number);
+    size_t count = 0;
+    for (uint32_t i = 0; i < p->count; i++) {
+        uint32_t index = v->by_place[p->first + i];
+        const visit *x = visit_at(v, index);
+        if (site_at(v, x->site)->host == host && x->to_ns > x->from_ns)
+            held[count++] = (holding){x->from_ns, end_of_service(v, x), index};
+    }
+    qsort(held, count, sizeof *held, by_end);
+    return count;
+}
 
 /*
- * A least-squares line, time = base + slope * waiting, and the share of the differences that it explains, for all
- * passages and for neighbours.
+ * How many visits that came before each one are still there when it ends. Servers that take visits in the order of
+ * their arrival make this small; any order is possible, and then a model has to say which visit ends next, which costs
+ * it likelihood.
  */
-typedef struct line {
-    double slope_ns, r2, near_r2, mean_waiting;
-} line;
-
-/* Returns the number of objects on the leg when each passage began, for g_free. */
-static double *waiting_of(const leg *l)
+static void find_positions(const holding *held, size_t count, uint8_t *positions)
 {
-    int64_t *ends = g_new(int64_t, l->count);
-    double *waiting = g_new(double, l->count);
-    for (size_t i = 0; i < l->count; i++)
-        ends[i] = l->passages[i].from_ns + l->passages[i].took_ns;
-    qsort(ends, l->count, sizeof *ends, compare_ns);
-    size_t ended = 0;
-    for (size_t i = 0; i < l->count; i++) {
-        while (ended < i && ends[ended] <= l->passages[i].from_ns)
-            ended++;
-        waiting[i] = (double)(i - ended);
+    size_t *order = g_new(size_t, count + 1);
+    uint32_t *tree = g_new0(uint32_t, count + 2); /* Fenwick's: visits that are there, by the order of arrival */
+    holding *by_arrival = g_new(holding, count + 1);
+    for (size_t i = 0; i < count; i++)
+        by_arrival[i] = (holding){held[i].from_ns, (int64_t)i, 0};
+    qsort(by_arrival, count, sizeof *by_arrival, by_arrival_time);
+    for (size_t i = 0; i < count; i++)
+        order[by_arrival[i].to_ns] = i;
+    for (size_t i = 1; i <= count; i++) {
+        tree[i]++;
+        if (i + (i & -i) <= count)
+            tree[i + (i & -i)] += tree[i];
     }
-    g_free(ends);
-    return waiting;
-}
-
-/* Sums of squares and products of n pairs of numbers minus their means. */
-typedef struct products {
-    double n, mean_x, mean_y, xx, xy, yy;
-} products;
-
-static products products_of(const passage *passages, const double *waiting, size_t n)
-{
-    products p = {.n = (double)n};
-    for (size_t i = 0; i < n; i++) {
-        p.mean_x += waiting[i] / p.n;
-        p.mean_y += (double)passages[i].took_ns / p.n;
+    for (size_t i = 0; i < count; i++) {
+        uint32_t before = 0;
+        for (size_t at = order[i]; at > 0; at -= at & -at)
+            before += tree[at];
+        positions[i] = (uint8_t)MIN(before, POSITIONS - 1);
+        for (size_t at = order[i] + 1; at <= count; at += at & -at)
+            tree[at]--;
     }
-    for (size_t i = 0; i < n; i++) {
-        double x = waiting[i] - p.mean_x, y = (double)passages[i].took_ns - p.mean_y;
-        p.xx += x * x;
-        p.xy += x * y;
-        p.yy += y * y;
+    g_free(order);
+    g_free(tree);
+    g_free(by_arrival);
+}
+
+/* When each visit begins to be served, if visits end in any order: when the visit that ended k before it has ended. */
+static void serve_any(const holding *held, size_t count, int servers, int64_t *served)
+{
+    for (size_t i = 0; i < count; i++) {
+        int64_t free_ns = i >= (size_t)servers ? held[i - (size_t)servers].to_ns : INT64_MIN;
+        served[i] = MAX(held[i].from_ns, free_ns);
     }
-    return p;
 }
 
-static double r2_of(const products *p)
+/* The same if they are served in the order of arrival: when the first of the k servers is free. */
+static void serve_in_order(const holding *held, const uint32_t *arrivals, size_t count, int servers, int64_t *served)
 {
-    return p->xx > 0 && p->yy > 0 ? p->xy * p->xy / (p->xx * p->yy) : 0;
-}
-
-/*
- * A step that is slow for any reason also has more objects at a time (Little's law), and a line fits. If the waiting
- * objects are the reason, the line also fits among neighbours.
- */
-static line fit(const leg *l)
-{
-    double *waiting = waiting_of(l);
-    products all = products_of(l->passages, waiting, l->count), near = {0};
-    for (size_t i = 0; i < l->count; i += NEIGHBOURS) {
-        products p = products_of(l->passages + i, waiting + i, MIN(NEIGHBOURS, l->count - i));
-        near.xx += p.xx;
-        near.xy += p.xy;
-        near.yy += p.yy;
+    int64_t free_ns[SERVERS_MAX];
+    for (int k = 0; k < servers; k++)
+        free_ns[k] = INT64_MIN;
+    for (size_t n = 0; n < count; n++) {
+        size_t i = arrivals[n];
+        int first = 0;
+        for (int k = 1; k < servers; k++)
+            if (free_ns[k] < free_ns[first])
+                first = k;
+        served[i] = MAX(held[i].from_ns, free_ns[first]);
+        free_ns[first] = held[i].to_ns;
     }
-    g_free(waiting);
-    line found = {.mean_waiting = all.mean_x, .r2 = r2_of(&all), .near_r2 = r2_of(&near)};
-    if (all.xx > 0)
-        found.slope_ns = all.xy / all.xx;
-    return found;
 }
 
-/* Returns the time from the begin of the first passage to the end of the last one. */
-static double span_ns(const leg *l)
+/* What is known of the visits of a place on a host. */
+typedef struct queue_work {
+    const holding *held;
+    size_t count;
+    uint32_t *arrivals; /* indices in held by arrival */
+    uint8_t *positions;
+    int64_t *served;
+    double *values, *alone, *with;
+    double low, high; /* logarithms of the times */
+} queue_work;
+
+/* The log likelihood of each position by the other half's. */
+static void add_positions(queue_work *w)
 {
-    int64_t last = 0;
-    for (size_t i = 0; i < l->count; i++)
-        last = MAX(last, l->passages[i].from_ns + l->passages[i].took_ns - l->passages[0].from_ns);
-    return (double)last;
+    for (int half = 0; half < 2; half++) {
+        double counts[POSITIONS] = {0}, n = 0;
+        for (size_t i = (size_t)half; i < w->count; i += 2) {
+            counts[w->positions[i]]++;
+            n++;
+        }
+        for (size_t i = (size_t)!half; i < w->count; i += 2)
+            w->with[i] += log((counts[w->positions[i]] + 0.1) / (n + 0.1 * POSITIONS));
+    }
 }
 
-/*
- * If the number of waiting objects is constant, there is no line. Objects that leave one after the other keep a
- * distance, while independent objects sometimes leave almost together (the shortest tenth of exponential distances is
- * below a tenth of the mean). Returns the shortest tenth of the distances by their mean.
- */
-static double kept_distance(const leg *l, bool at_end)
+/* Sets *gain to the mean log likelihood ratio and *z to its significance. Returns false if the model is impossible. */
+static bool judge_servers(queue_work *w, bool any_order, double *gain, double *z)
 {
-    int64_t *times = g_new(int64_t, l->count);
-    for (size_t i = 0; i < l->count; i++)
-        times[i] = l->passages[i].from_ns + (at_end ? l->passages[i].took_ns : 0);
-    qsort(times, l->count, sizeof *times, compare_ns);
-    double mean_ns = (double)(times[l->count - 1] - times[0]) / (double)(l->count - 1);
-    for (size_t i = 0; i + 1 < l->count; i++)
-        times[i] = times[i + 1] - times[i];
-    qsort(times, l->count - 1, sizeof *times, compare_ns);
-    double kept = mean_ns > 0 ? (double)times[(l->count - 1) / 10] / mean_ns : 0;
-    g_free(times);
-    return kept;
-}
-
-bool leg_ends_singly(const leg *l)
-{
-    double kept = kept_distance(l, true);
-    return kept >= 0.35 && kept_distance(l, false) < 0.6 * kept && l->mean_ns >= 2 * span_ns(l) / (double)l->count;
-}
-
-/* ---- queues ---- */
-
-/* A leg on which objects wait for earlier ones. */
-typedef struct queue {
-    const leg *leg;
-    line line;
-    double served_ns, kept, share;
-    bool by_line, by_ends;
-    capacity behind;
-    bool is_shared; /* by all hosts that have such a leg */
-    double before;  /* the share of all time of waits before it that are due to it */
-    bool is_due;    /* it is, to a later one */
-} queue;
-
-/* Returns the number of legs between the same events. */
-static guint family_size(const GPtrArray *legs, guint index)
-{
-    const leg *l = g_ptr_array_index(legs, index);
-    guint first = index;
-    while (first > 0 && leg_is_same_way(l, g_ptr_array_index(legs, first - 1)))
-        first--;
-    return leg_way_end(legs, index) - first;
-}
-
-static bool judge(const observed *o, guint index, queue *q)
-{
-    const GPtrArray *legs = observed_legs(o);
-    const leg *l = g_ptr_array_index(legs, index);
-    guint family = family_size(legs, index);
-    line found = fit(l);
-    double served_ns = span_ns(l) / (double)l->count, kept = kept_distance(l, true);
-    *q = (queue){.leg = l, .line = found, .served_ns = served_ns, .kept = kept};
-    if (found.mean_waiting < 1 && family == 1)
+    double tiny = exp(w->low) / 50;
+    size_t impossible = 0;
+    for (size_t i = 0; i < w->count; i++) {
+        double taken = (double)(w->held[i].to_ns - w->served[i]);
+        impossible += taken < tiny;
+        w->values[i] = MAX(taken, tiny);
+    }
+    if (impossible > w->count / 30)
         return false;
-    q->by_line = found.r2 >= 0.5 && found.near_r2 >= 0.25 && found.slope_ns > 0 && found.slope_ns >= 0.6 * served_ns &&
-                 found.slope_ns <= 1.5 * served_ns;
-    q->by_ends = leg_ends_singly(l);
-    if (found.mean_waiting >= 1 && l->mean_ns >= 2 * served_ns)
-        q->behind = capacity_behind(o, l, false);
-    if (q->behind.places == 0 && family > 1 && found.mean_waiting * family >= 1) {
-        q->behind = capacity_behind(o, l, true);
-        q->is_shared = q->behind.places > 0;
+    likelihoods(w->values, w->count, w->low - log(50), w->high, w->with);
+    if (any_order)
+        add_positions(w);
+    double sum = 0, square = 0;
+    for (size_t i = 0; i < w->count; i++) {
+        double d = CLAMP(w->with[i] - w->alone[i], -5, 5);
+        sum += d;
+        square += d * d;
     }
-    q->share = leg_share(o, l) * (q->is_shared ? 1 : 1 - MIN(1, served_ns / l->mean_ns));
-    return q->behind.places > 0 || (found.mean_waiting >= 1 && (q->by_line || q->by_ends));
+    double n = (double)w->count;
+    *gain = sum / n;
+    *z = sum / sqrt(MAX(square - sum * sum / n, 1e-9) + 1e-9);
+    return true;
 }
 
-/* Attributes waits to a later queue if everything between is full. Legs are in the order of their places. */
-static void follow_back(GArray *queues)
+static int by_ns(const void *a, const void *b)
 {
-    for (guint i = 0; i < queues->len; i++) {
-        queue *q = &g_array_index(queues, queue, i);
-        for (guint k = i + 1; k < queues->len && !q->is_due && q->behind.places > 0; k++) {
-            queue *later = &g_array_index(queues, queue, k);
-            if (later->leg->lifeline == q->leg->lifeline && later->leg->from_place >= q->leg->to_place &&
-                later->leg->to_place <= q->behind.until && 2 * later->leg->count >= q->leg->count) {
-                q->is_due = true;
-                later->before += q->share + q->before;
-            }
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static double peak_of(const holding *held, size_t count)
+{
+    int64_t *begins = g_new(int64_t, count + 1);
+    for (size_t i = 0; i < count; i++)
+        begins[i] = held[i].from_ns;
+    qsort(begins, count, sizeof *begins, by_ns);
+    size_t ended = 0, peak = 0;
+    for (size_t i = 0; i < count; i++) {
+        while (ended < count && held[ended].to_ns <= begins[i])
+            ended++;
+        peak = MAX(peak, i + 1 - ended);
+    }
+    g_free(begins);
+    return (double)peak;
+}
+
+static void queue_work_init(queue_work *w, const holding *held, size_t count)
+{
+    *w = (queue_work){.held = held, .count = count};
+    w->values = g_new(double, 3 * count + 1);
+    w->alone = w->values + count;
+    w->with = w->alone + count;
+    w->served = g_new(int64_t, count + 1);
+    w->positions = g_new(uint8_t, count + 1);
+    w->arrivals = g_new(uint32_t, count + 1);
+    w->high = -INFINITY;
+    holding *by_arrival = g_new(holding, count + 1);
+    for (size_t i = 0; i < count; i++) {
+        w->values[i] = (double)(held[i].to_ns - held[i].from_ns);
+        w->high = fmax(w->high, log(w->values[i]));
+        by_arrival[i] = (holding){held[i].from_ns, held[i].to_ns, (uint32_t)i};
+    }
+    qsort(by_arrival, count, sizeof *by_arrival, by_arrival_time);
+    for (size_t i = 0; i < count; i++)
+        w->arrivals[i] = by_arrival[i].visit;
+    g_free(by_arrival);
+    double *sorted = g_memdup2(w->values, count * sizeof *w->values);
+    qsort(sorted, count, sizeof *sorted, compare_double);
+    w->low = log(MAX(sorted[count / 100], 1));
+    g_free(sorted);
+    find_positions(held, count, w->positions);
+    likelihoods(w->values, count, w->low - log(50), w->high, w->alone);
+}
+
+static void queue_work_clear(queue_work *w)
+{
+    g_free(w->values);
+    g_free(w->served);
+    g_free(w->positions);
+    g_free(w->arrivals);
+}
+
+/* Chooses the number of servers by a part of the visits that follow each other; 0: any number. */
+static int choose_servers(const holding *held, size_t count, bool *any_order, double *best_z)
+{
+    static const int tried[] = {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, SERVERS_MAX};
+    queue_work w;
+    double best = 0;
+    int servers = 0;
+    queue_work_init(&w, held, count);
+    for (size_t t = 0; t < 2 * G_N_ELEMENTS(tried); t++) {
+        double gain, z;
+        int k = tried[t / 2];
+        bool any = t % 2 == 0;
+        if ((size_t)k * 4 > count)
+            continue;
+        if (any)
+            serve_any(held, count, k, w.served);
+        else
+            serve_in_order(held, w.arrivals, count, k, w.served);
+        if (!judge_servers(&w, any, &gain, &z) || z < 5 || gain <= best)
+            continue;
+        best = gain;
+        servers = k;
+        *any_order = any;
+        *best_z = z;
+    }
+    queue_work_clear(&w);
+    return servers;
+}
+
+/* Finds the number of servers of a place on a host; adds the waits. Returns the claim. */
+static double find_on_host(const visits *v, const holding *held, size_t count, mechanism *m, int *servers, double *z)
+{
+    enum { CHOOSING_MAX = 8192 };
+    bool any_order = false;
+    double claim_ns = 0;
+    size_t first = count > CHOOSING_MAX ? (count - CHOOSING_MAX) / 2 : 0;
+    *servers = choose_servers(held + first, MIN(count, CHOOSING_MAX), &any_order, z);
+    if (*servers == 0)
+        return 0;
+    queue_work w;
+    queue_work_init(&w, held, count);
+    if (any_order)
+        serve_any(held, count, *servers, w.served);
+    else
+        serve_in_order(held, w.arrivals, count, *servers, w.served);
+    for (size_t i = 0; i < count; i++) {
+        const visit *x = visit_at(v, held[i].visit);
+        double wait = CLAMP((double)(w.served[i] - held[i].from_ns), 0, (double)x->own_ns);
+        m->waits[held[i].visit] = (float)wait;
+        claim_ns += wait * path_weight(x);
+    }
+    queue_work_clear(&w);
+    return claim_ns;
+}
+
+mechanism find_queue(const visits *v, uint32_t number)
+{
+    mechanism m = {0};
+    const place *p = place_at(v, number);
+    holding *held = g_new(holding, p->count + 1);
+    GHashTable *seen = g_hash_table_new(NULL, NULL);
+    double host_claim = 0;
+    uint32_t host_count = 0;
+    m.waits = g_new0(float, v->all->len + 1);
+    for (guint i = 0; i < p->sites->len; i++) {
+        const char *host = site_at(v, g_array_index(p->sites, uint32_t, i))->host;
+        if (!g_hash_table_add(seen, (gpointer)host))
+            continue;
+        size_t count = gather_holdings(v, number, host, held);
+        int servers;
+        double z;
+        double claim_ns = count >= VISITS_MIN ? find_on_host(v, held, count, &m, &servers, &z) : 0;
+        if (claim_ns <= 0)
+            continue;
+        m.claim_ns += claim_ns;
+        m.count += (uint32_t)count;
+        if (claim_ns > host_claim) {
+            host_claim = claim_ns;
+            host_count = (uint32_t)count;
+            m.host = host;
+            m.servers = servers;
+            m.z = z;
+            m.peak = peak_of(held, count);
         }
     }
-}
-
-static void show_queue(finding *made, const queue *q)
-{
-    const capacity *c = &q->behind;
-    char **events = q->leg->lifeline->events;
-    if (q->by_line)
-        finding_evidence(made, "each waiting object adds %.2f ms; that explains %.0f %% of the differences",
-                         q->line.slope_ns / 1e6, 100 * q->line.r2);
-    else if (q->by_ends)
-        finding_evidence(made, "objects leave one at a time: their distance is hardly ever below %.2f of its mean",
-                         q->kept);
-    if (c->places == 1)
-        finding_evidence(made,
-                         "behind it, from %s to %s, there is never more than one object, and one %.0f %% of the time",
-                         q->leg->to, events[c->until], 100 * c->used);
-    else if (c->places > 1)
-        finding_evidence(made,
-                         "behind it, from %s to %s, there are never more than %u objects%s, and that many %.0f %% of "
-                         "the time; a waiting object enters as another leaves",
-                         q->leg->to, events[c->until], c->places, q->is_shared ? " on all hosts together" : "",
-                         100 * c->full);
-    if (q->before > 0) {
-        const char *before = text_share(q->before);
-        finding_evidence(made, "earlier waits have the same cause: another %s of all time", before);
+    if (host_claim < 0.75 * m.claim_ns || g_hash_table_size(seen) == 1)
+        m.host = g_hash_table_size(seen) == 1 ? m.host : NULL;
+    m.share = p->count > 0 ? (double)host_count / p->count * g_hash_table_size(seen) : 0;
+    g_hash_table_destroy(seen);
+    g_free(held);
+    if (m.claim_ns <= 0) {
+        g_free(m.waits);
+        m.waits = NULL;
     }
-}
-
-static void tell_queue(findings *f, const queue *q)
-{
-    const observed *o = f->observed;
-    const leg *l = q->leg;
-    pressure p = f->pressures[l->from_host];
-    bool other = p.disk_busy >= 70 || p.cpu_busy >= 85 || p.io_waited >= 30;
-    double sure = other ? 0.4 : l->sends ? 0.6 : 0.8;
-    const char *where = text_leg(o, l), *one = text_ns(q->served_ns), *mean = text_ns(l->mean_ns),
-               *part = text_share(leg_share(o, l));
-    finding *made =
-        q->behind.places > 1
-            ? findings_add(f, "lock", q->share + q->before, sure, "%u at a time: %s", q->behind.places, where)
-            : findings_add(f, "lock", q->share + q->before, sure, "one at a time: %s", where);
-    finding_evidence(made, "it takes %s, %s of all time; %.1f objects are there on average, and one leaves every %s",
-                     mean, part, q->line.mean_waiting + 1, one);
-    show_queue(made, q);
-    if (!other && !isnan(p.cpu_busy))
-        finding_evidence(made, "the processors of its host are %.0f %% busy%s", p.cpu_busy,
-                         isnan(p.disk_busy) ? "" : ", and its disks less than 70 %");
-    finding_place(made, o, l->from_host, l);
-    if (q->behind.places > 1)
-        finding_advice(made,
-                       "look for a pool of %u there: threads, connections, slots; or for what "
-                       "makes each object stay so long",
-                       q->behind.places);
-    else
-        finding_advice(made,
-                       "look for what only one object can use at a time: a lock, one thread, one connection "
-                       "(nlkernel rules run locking names locks)%s",
-                       l->sends ? "; or the path out of that host is full" : "");
-}
-
-/* If TCP has data to send most of the time, a leg that includes sending waits for TCP. */
-static bool may_queue(const findings *f, const leg *l)
-{
-    return leg_is_local(l) && l->count >= PASSAGES_TELLING && leg_share(f->observed, l) >= FINDING_MIN / 4 &&
-           !(l->sends && f->pressures[l->from_host].sending >= 0.5);
-}
-
-void find_queues(findings *f)
-{
-    const observed *o = f->observed;
-    const GPtrArray *legs = observed_legs(o);
-    GArray *queues = g_array_new(FALSE, FALSE, sizeof(queue));
-    for (guint i = 0; i < legs->len; i++) {
-        queue q;
-        if (may_queue(f, g_ptr_array_index(legs, i)) && judge(o, i, &q))
-            g_array_append_val(queues, q);
-    }
-    follow_back(queues);
-    for (guint i = 0; i < queues->len; i++)
-        if (!g_array_index(queues, queue, i).is_due)
-            tell_queue(f, &g_array_index(queues, queue, i));
-    g_array_free(queues, TRUE);
+    return m;
 }

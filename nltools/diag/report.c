@@ -2,51 +2,46 @@
 
 #include "diag/report.h"
 
-#include "requests/printable.h"
-#include "program/json_document.h"
 #include "base/time_internal.h"
+#include "program/json_document.h"
+#include "requests/printable.h"
 
+#include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+enum { PLACES_SHOWN = 6 };
 
 /* ---- texts ---- */
 
-bool report_has_wrong_clocks(const observed *o)
+static const char *verdict_of(const findings *f)
 {
-    for (guint host = 1; host < observed_host_count(o); host++)
-        if (observed_clock(o, host)->is_off)
-            return true;
-    return false;
+    return f->list->len > 0 ? "finding" : f->healthy ? "healthy" : "cannot tell";
 }
 
-const char *report_limits(const observed *o)
+char *report_answer(const findings *f)
 {
-    GPtrArray *limits = g_ptr_array_new();
-    if (observed_sampled(o) < 1)
-        g_ptr_array_add(limits, (gpointer)text_format("the verdict covers a sample, %.3g %% of the steps of requests, "
-                                                      "because of --memory",
-                                                      100 * observed_sampled(o)));
-    if (observed_early(o) > 0)
-        g_ptr_array_add(limits, (gpointer)text_format("%" G_GUINT64_FORMAT
-                                                      " requests were examined before they ended, because of --memory",
-                                                      observed_early(o)));
-    if (observed_passages_left_out(o) > 0)
-        g_ptr_array_add(limits, (gpointer)text_format("%" G_GUINT64_FORMAT " times between events were left out, "
-                                                      "because of too many pairs of hosts",
-                                                      observed_passages_left_out(o)));
-    if (observed_host_count(o) == HOSTS_MAX)
-        g_ptr_array_add(limits, (gpointer)text_format("only the first %d hosts were told apart", HOSTS_MAX - 1));
-    bool any = limits->len > 0;
-    g_ptr_array_add(limits, NULL);
-    char *joined = g_strjoinv("; ", (char **)limits->pdata);
-    const char *text = any ? g_intern_string(joined) : NULL;
-    g_free(joined);
-    g_ptr_array_free(limits, TRUE);
-    return text;
+    if (f->list->len > 0)
+        return g_strdup(((const finding *)g_ptr_array_index(f->list, 0))->answer);
+    if (!f->healthy)
+        return g_strdup_printf("cannot tell: %s", f->cannot_tell);
+    return g_strdup("healthy: nothing found that costs a tenth of the requests' time");
 }
 
-const char *report_view(const findings *f, const finding *cause, const report_sources *sources)
+char *report_limits(const visits *v)
+{
+    GString *out = g_string_new("");
+    if (v->dropped > 0)
+        g_string_append_printf(out, "the verdict covers a sample, %u of %u requests, because of --memory",
+                               v->requests->len, v->requests->len + v->dropped);
+    if (v->cut > 0)
+        g_string_append_printf(out, "%s%" PRIu64 " requests were examined before they ended, because of --memory",
+                               out->len > 0 ? "; " : "", v->cut);
+    return g_string_free(out, out->len == 0);
+}
+
+char *report_view(const finding *x, const report_sources *sources)
 {
     char from[NL_TIME_TEXT_SIZE], to[NL_TIME_TEXT_SIZE];
     GString *out = g_string_new("nlv");
@@ -55,164 +50,204 @@ const char *report_view(const findings *f, const finding *cause, const report_so
         g_string_append_printf(out, " --config %s", quoted);
         g_free(quoted);
     }
-    if (report_has_wrong_clocks(f->observed))
+    if (sources->clocks_wrong)
         g_string_append(out, " --fix-clocks");
-    nl_time_format_iso(cause->from_ns, from);
-    nl_time_format_iso(cause->to_ns, to);
+    nl_time_format_iso(x->from_ns, from);
+    nl_time_format_iso(x->to_ns, to);
     g_string_append_printf(out, " --since %s --until %s", from, to);
     for (int i = 0; i < sources->count; i++) {
         char *quoted = g_shell_quote(sources->names[i]);
         g_string_append_printf(out, " %s", quoted);
         g_free(quoted);
     }
-    const char *view = g_intern_string(out->str);
-    g_string_free(out, TRUE);
-    return view;
+    return g_string_free(out, FALSE);
 }
 
-static void print_head(const observed *o)
+static int by_path(const void *a, const void *b, void *user)
 {
-    const char *wall = text_ns((double)(observed_to_ns(o) - observed_from_ns(o)));
-    guint objects = observed_objects(o)->len;
-    printable_print("%" G_GUINT64_FORMAT " records, %u objects on %u hosts in %s", observed_records(o), objects,
-                    observed_host_count(o) - 1, wall);
-    if (objects > 0) {
-        const char *mean = text_ns(observed_total_ns(o) / objects);
-        printable_print("; %s each on average", mean);
+    const visits *v = user;
+    double x = place_at(v, *(const uint32_t *)a)->path_ns, y = place_at(v, *(const uint32_t *)b)->path_ns;
+    return (x < y) - (x > y);
+}
+
+uint32_t *report_places(const visits *v)
+{
+    uint32_t *order = g_new(uint32_t, v->places->len + 1);
+    for (uint32_t i = 0; i < v->places->len; i++)
+        order[i] = i;
+    g_qsort_with_data(order, (gint)v->places->len, sizeof *order, by_path, (gpointer)v);
+    return order;
+}
+
+/* The share of a place's time that findings claim, of all time. */
+static double claimed_share(const findings *f, uint32_t place)
+{
+    const visits *v = f->visits;
+    const struct place *p = place_at(v, place);
+    double sum = 0, seen = 0;
+    for (uint32_t i = 0; i < p->count; i++) {
+        uint32_t index = v->by_place[p->first + i];
+        sum += (double)f->claimed[index] * path_weight(visit_at(v, index));
+        seen++;
     }
-    printable_print("\n");
-    const char *limits = report_limits(o);
-    if (limits != NULL)
-        printable_print("\nIncomplete: %s\n", limits);
+    double sampled = MIN(seen, SAMPLE_MAX);
+    return seen > 0 ? MIN(sum * seen / sampled, p->path_ns) / v->total_ns : 0;
 }
 
-/* Prints the legs with the most time. */
-static int compare_totals(const void *a, const void *b)
+static void print_places(const findings *f, uint32_t shown)
 {
-    const leg *first = *(leg *const *)a, *second = *(leg *const *)b;
-    return (first->total_ns < second->total_ns) - (first->total_ns > second->total_ns);
-}
-
-static void print_legs(const observed *o)
-{
-    enum { SHOWN = 5 };
-    const GPtrArray *legs = observed_legs(o);
-    const leg **sorted = g_new(const leg *, legs->len + 1);
-    memcpy(sorted, legs->pdata, legs->len * sizeof *sorted);
-    qsort(sorted, legs->len, sizeof *sorted, compare_totals);
-    printable_print("\nWhere the time goes:\n");
-    for (guint i = 0; i < legs->len && i < SHOWN; i++) {
-        const char *where = text_leg(o, sorted[i]), *part = text_share(leg_share(o, sorted[i])),
-                   *mean = text_ns(sorted[i]->mean_ns);
-        printable_print("  %7s  %s, %s on average\n", part, where, mean);
+    const visits *v = f->visits;
+    uint32_t *order = report_places(v);
+    double rest = 0;
+    printable_print("\nWhere the requests' time goes:\n");
+    for (uint32_t i = 0; i < v->places->len; i++) {
+        const place *p = place_at(v, order[i]);
+        if (i >= shown) {
+            rest += p->path_ns;
+            continue;
+        }
+        char *where = text_place(v, order[i], NULL), *part = text_share(p->path_ns / v->total_ns),
+             *mean = text_ns(p->path_ns / MAX(p->count, 1));
+        double claimed = claimed_share(f, order[i]);
+        char *named = text_share(claimed);
+        printable_print("  %6s  %s, %s a visit%s%s%s\n", part, where, mean, claimed > 0 ? "; findings explain " : "",
+                        claimed > 0 ? named : "",
+                        p->path_ns > 0.5 * v->total_ns && claimed == 0 && (p->kind != PLACE_SPAN || p->has_children)
+                            ? "; nothing in the log divides or explains it: log what happens there"
+                            : "");
+        g_free(where);
+        g_free(part);
+        g_free(mean);
+        g_free(named);
     }
-    g_free(sorted);
-}
-
-static void print_clocks(const observed *o)
-{
-    bool any = false;
-    for (guint host = 1; host < observed_host_count(o); host++) {
-        const char *text = text_clock(o, host);
-        if (text != NULL)
-            printable_print("%s  %s\n", any ? "" : "\nClocks:\n", text);
-        any = any || text != NULL;
+    if (rest > 0) {
+        char *part = text_share(rest / v->total_ns);
+        printable_print("  %6s  %u other places\n", part, v->places->len - shown);
+        g_free(part);
     }
+    g_free(order);
 }
 
-static void print_cause(const findings *f, const finding *cause, guint number, const report_sources *sources)
+static void print_finding(const findings *f, guint i, const report_sources *sources)
 {
-    const char *part = text_share(cause->share), *sure = text_share(cause->sure),
-               *view = report_view(f, cause, sources);
-    printable_print("\n%u. %s [%s]\n   explains %s of all %s%s; %s sure\n", number, cause->title, cause->cause, part,
-                    cause->is_of_objects ? "objects" : "time",
-                    cause->from_ns > observed_from_ns(f->observed) ? " since then" : "", sure);
-    for (guint i = 0; i < cause->evidence->len; i++)
-        printable_print("   - %s\n", (const char *)g_ptr_array_index(cause->evidence, i));
-    if (cause->advice != NULL)
-        printable_print("   try: %s\n", cause->advice);
+    const finding *x = g_ptr_array_index(f->list, i);
+    char *view = report_view(x, sources), *gain = text_share(x->gain), *sure = text_share(x->sure);
+    printable_print("\n%u. %s [%s]\n", i + 1, x->answer, x->cause);
+    for (guint n = 0; n < x->evidence->len; n++)
+        printable_print("   - %s\n", (const char *)g_ptr_array_index(x->evidence, n));
+    for (guint n = 0; n < x->others->len && n < 4; n++) {
+        char *where = text_place(f->visits, g_array_index(x->others, uint32_t, n), NULL);
+        printable_print("   - the same in %s\n", where);
+        g_free(where);
+    }
+    printable_print("   try: %s\n", x->advice);
+    if (x->gain > 0)
+        printable_print("   expected gain: %s of the requests' time; confidence %s\n", gain, sure);
+    else
+        printable_print("   confidence %s\n", sure);
     printable_print("   see: %s\n", view);
+    g_free(view);
+    g_free(gain);
+    g_free(sure);
 }
 
-void report_text(const findings *f, const report_sources *sources)
+void report_text(const findings *f, const report_sources *sources, bool explain)
 {
-    print_head(f->observed);
-    if (observed_objects(f->observed)->len == 0)
-        printable_print("\nNo verdict: the log has no requests.\n");
-    else if (f->list->len == 0)
-        printable_print("\nHealthy: no cause explains %.0f %% of the time or more.\n", 100 * FINDING_MIN);
+    const visits *v = f->visits;
+    char *answer = report_answer(f), *limits = report_limits(v);
+    printable_print("%s\n", answer);
+    g_free(answer);
+    if (v->requests->len > 0) {
+        char *mean = text_ns(v->total_ns / v->requests->len), *wall = text_ns((double)(v->to_ns - v->from_ns));
+        printable_print("%" PRIu64 " records, %u requests in %s, %s each\n", v->records, v->requests->len, wall, mean);
+        g_free(mean);
+        g_free(wall);
+    }
+    if (limits != NULL)
+        printable_print("Incomplete: %s\n", limits);
+    g_free(limits);
     for (guint i = 0; i < f->list->len; i++)
-        print_cause(f, g_ptr_array_index(f->list, i), i + 1, sources);
-    if (observed_objects(f->observed)->len > 0)
-        print_legs(f->observed);
-    print_clocks(f->observed);
+        print_finding(f, i, sources);
+    if (v->requests->len > 0 && v->total_ns > 0)
+        print_places(f, explain ? v->places->len : PLACES_SHOWN);
+    if (explain) {
+        printable_print("\n%u explanations were tried. The stronger ones, also those that others explain better:\n",
+                        f->tests);
+        for (guint i = 0; i < f->tried->len; i++)
+            printable_print("  %s\n", (const char *)g_ptr_array_index(f->tried, i));
+    }
 }
 
 /* ---- JSON ---- */
 
-static json_object *cause_object(const findings *f, const finding *cause, const report_sources *sources)
+static void add_place(json_object *object, const visits *v, uint32_t number)
 {
-    const observed *o = f->observed;
-    json_object *object = json_object_new_object(), *evidence = json_object_new_array();
-    json_add_text(object, "cause", cause->cause);
-    json_add_text(object, "title", cause->title);
-    json_add_double(object, "share", cause->share);
-    json_add_double(object, "sure", cause->sure);
-    json_add_int(object, "from_ns", cause->from_ns);
-    json_add_int(object, "to_ns", cause->to_ns);
-    json_add_text(object, "host", cause->host);
-    if (cause->leg != NULL) {
-        json_add_text(object, "from_event", cause->leg->from);
-        json_add_text(object, "to_event", cause->leg->to);
-        json_add_text(object, "from_host", observed_host(o, cause->leg->from_host));
-        json_add_text(object, "to_host", observed_host(o, cause->leg->to_host));
+    const place *p = place_at(v, number);
+    if (p->kind == PLACE_SPAN) {
+        json_add_text(object, "span", p->span);
+    } else {
+        json_add_text(object, "from_event", p->from);
+        json_add_text(object, "to_event", p->to);
+        json_add_text(object, "from_program", p->from_program);
     }
-    for (guint i = 0; i < cause->evidence->len; i++)
-        json_object_array_add(evidence, json_text(g_ptr_array_index(cause->evidence, i)));
-    json_object_object_add(object, "evidence", evidence);
-    json_add_text(object, "advice", cause->advice);
-    const char *view = report_view(f, cause, sources);
-    json_add_text(object, "view", view);
-    return object;
+    json_add_text(object, "program", p->program);
 }
 
-static json_object *clock_object(const observed *o, guint host)
+static json_object *finding_object(const findings *f, const finding *x, const report_sources *sources)
 {
-    const host_clock *c = observed_clock(o, host);
-    bool measured = c->reference != NULL;
-    json_object *object = json_object_new_object();
-    json_add_text(object, "host", observed_host(o, host));
-    json_add_text(object, "reference", c->reference);
-    json_add_int(object, "measurements", (int64_t)c->measurements);
-    json_add_bool(object, "off", c->is_off);
-    json_add_bool(object, "kept", !c->is_unkept);
-    json_add_double(object, "ahead_ns", measured ? c->ahead_ns : NAN);
-    json_add_double(object, "drift_ppm", measured ? c->drift * 1e6 : NAN);
-    json_add_double(object, "error_ns", c->error_ns);
+    json_object *object = json_object_new_object(), *evidence = json_object_new_array();
+    char *view = report_view(x, sources);
+    json_add_text(object, "cause", x->cause);
+    json_add_text(object, "title", x->answer);
+    json_add_double(object, "share", x->share);
+    json_add_double(object, "gain", x->gain);
+    json_add_double(object, "sure", x->sure);
+    json_add_double(object, "explained", x->explained);
+    json_add_int(object, "from_ns", x->from_ns);
+    json_add_int(object, "to_ns", x->to_ns);
+    json_add_text(object, "host", x->host);
+    if (x->place != VISIT_NONE)
+        add_place(object, f->visits, x->place);
+    if (x->column != NULL)
+        json_add_text(object, "field", x->column->name[0] == '@' ? NULL : x->column->name);
+    for (guint i = 0; i < x->evidence->len; i++)
+        json_object_array_add(evidence, json_text(g_ptr_array_index(x->evidence, i)));
+    json_object_object_add(object, "evidence", evidence);
+    json_add_text(object, "advice", x->advice);
+    json_add_text(object, "view", view);
+    g_free(view);
     return object;
 }
 
 void report_json(const findings *f, const report_sources *sources)
 {
-    const observed *o = f->observed;
+    const visits *v = f->visits;
     json_object *document = json_object_new_object(), *causes = json_object_new_array(),
-                *clocks = json_object_new_array();
-    json_add_int(document, "records", (int64_t)observed_records(o));
-    json_add_int(document, "objects", observed_objects(o)->len);
-    json_add_int(document, "from_ns", observed_from_ns(o));
-    json_add_int(document, "to_ns", observed_to_ns(o));
-    json_add_double(document, "sampled", observed_sampled(o));
-    const char *limits = report_limits(o);
+                *places = json_object_new_array();
+    char *answer = report_answer(f), *limits = report_limits(v);
+    json_add_text(document, "verdict", verdict_of(f));
+    json_add_text(document, "answer", answer);
+    json_add_int(document, "records", (int64_t)v->records);
+    json_add_int(document, "requests", v->requests->len);
+    json_add_double(document, "total_ns", v->total_ns);
+    json_add_int(document, "from_ns", v->requests->len > 0 ? v->from_ns : 0);
+    json_add_int(document, "to_ns", v->requests->len > 0 ? v->to_ns : 0);
     json_add_text(document, "incomplete", limits);
-    if (observed_objects(o)->len > 0)
-        json_add_bool(document, "healthy", f->list->len == 0);
-    else
-        json_add_text(document, "healthy", NULL);
     for (guint i = 0; i < f->list->len; i++)
-        json_object_array_add(causes, cause_object(f, g_ptr_array_index(f->list, i), sources));
+        json_object_array_add(causes, finding_object(f, g_ptr_array_index(f->list, i), sources));
     json_object_object_add(document, "causes", causes);
-    for (guint host = 1; host < observed_host_count(o); host++)
-        json_object_array_add(clocks, clock_object(o, host));
-    json_object_object_add(document, "clocks", clocks);
+    uint32_t *order = report_places(v);
+    for (guint i = 0; i < v->places->len; i++) {
+        json_object *object = json_object_new_object();
+        add_place(object, v, order[i]);
+        json_add_int(object, "visits", place_at(v, order[i])->count);
+        json_add_double(object, "share", v->total_ns > 0 ? place_at(v, order[i])->path_ns / v->total_ns : NAN);
+        json_add_double(object, "claimed", v->total_ns > 0 ? claimed_share(f, order[i]) : NAN);
+        json_object_array_add(places, object);
+    }
+    g_free(order);
+    json_object_object_add(document, "places", places);
     json_document_write(document, stdout);
+    g_free(answer);
+    g_free(limits);
 }

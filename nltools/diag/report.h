@@ -9,24 +9,25 @@ typedef struct report_sources {
     char *const *names;
     int count;
     const char *config; /* NULL: none */
+    bool clocks_wrong;
 } report_sources;
 
-/* Returns what the verdict does not cover because of limits, as a sentence; NULL if it covers everything. */
-const char *report_limits(const observed *o);
+/* Returns the answer in one sentence, for g_free. */
+char *report_answer(const findings *f);
 
-void report_text(const findings *f, const report_sources *sources);
+/* Returns what the verdict does not cover because of limits, for g_free, or NULL. */
+char *report_limits(const visits *v);
+
+void report_text(const findings *f, const report_sources *sources, bool explain);
 void report_json(const findings *f, const report_sources *sources);
 
 /* Writes a self-contained page, with pictures if nlv is installed. Returns false on failure. */
 bool report_html(const findings *f, const report_sources *sources, const char *path);
 
-/* Returns the command that shows a cause in nlv, with corrected times if nldiag corrected them. */
-const char *report_view(const findings *f, const finding *cause, const report_sources *sources);
+/* Returns the command that shows a finding in nlv, for g_free. */
+char *report_view(const finding *x, const report_sources *sources);
 
-/* Returns whether a clock was measured to be wrong. */
-bool report_has_wrong_clocks(const observed *o);
-
-/* Compares two logs: the time of objects, and the legs and resources that changed most. */
-void report_changes(const observed *before, const observed *after);
+/* The places by their share of the time, the largest first: indices, for g_free. */
+uint32_t *report_places(const visits *v);
 
 #endif

@@ -29,7 +29,7 @@ static char *find_nlv(void)
 }
 
 /* Appends a picture by nlv of the time of a cause; nothing if nlv fails. */
-static void append_picture(GString *out, const findings *f, const finding *cause, const report_sources *sources)
+static void append_picture(GString *out, const finding *cause, const report_sources *sources)
 {
     char from[NL_TIME_TEXT_SIZE], to[NL_TIME_TEXT_SIZE], *picture = NULL, *nlv = find_nlv(), *bytes = NULL;
     gsize size = 0;
@@ -42,7 +42,7 @@ static void append_picture(GString *out, const findings *f, const finding *cause
         const char *const fixed[] = {nlv, "--render", picture, "--no-index", "--since", from, "--until", to};
         for (guint i = 0; i < G_N_ELEMENTS(fixed); i++)
             g_ptr_array_add(command, (gpointer)fixed[i]);
-        if (report_has_wrong_clocks(f->observed))
+        if (sources->clocks_wrong)
             g_ptr_array_add(command, (gpointer) "--fix-clocks");
         if (sources->config != NULL) {
             g_ptr_array_add(command, (gpointer) "--config");
@@ -67,78 +67,79 @@ static void append_picture(GString *out, const findings *f, const finding *cause
     g_free(nlv);
 }
 
-static void append_cause(GString *out, const findings *f, const finding *cause, const report_sources *sources)
+static void append_cause(GString *out, const finding *cause, const report_sources *sources)
 {
-    const char *part = text_share(cause->share), *sure = text_share(cause->sure),
-               *view = report_view(f, cause, sources);
+    char *gain = text_share(cause->gain), *sure = text_share(cause->sure), *view = report_view(cause, sources);
     g_string_append(out, "<li><h2>");
-    append_escaped(out, cause->title);
-    g_string_append_printf(out, "</h2>\n<p>Explains %s of all time; %s sure.</p>\n<ul>\n", part, sure);
+    append_escaped(out, cause->answer);
+    g_string_append_printf(out, "</h2>\n<p>Expected gain: %s of the requests' time; confidence %s.</p>\n<ul>\n", gain,
+                           sure);
     for (guint i = 0; i < cause->evidence->len; i++) {
         g_string_append(out, "<li>");
         append_escaped(out, g_ptr_array_index(cause->evidence, i));
         g_string_append(out, "</li>\n");
     }
-    g_string_append(out, "</ul>\n");
-    if (cause->advice != NULL) {
-        g_string_append(out, "<p>Try: ");
-        append_escaped(out, cause->advice);
-        g_string_append(out, "</p>\n");
-    }
-    append_picture(out, f, cause, sources);
+    g_string_append(out, "</ul>\n<p>Try: ");
+    append_escaped(out, cause->advice);
+    g_string_append(out, "</p>\n");
+    append_picture(out, cause, sources);
     g_string_append(out, "<pre>");
     append_escaped(out, view);
     g_string_append(out, "</pre></li>\n");
+    g_free(gain);
+    g_free(sure);
+    g_free(view);
 }
 
-static void append_clocks(GString *out, const observed *o)
+static void append_places(GString *out, const visits *v)
 {
-    bool any = false;
-    for (guint host = 1; host < observed_host_count(o); host++) {
-        const char *text = text_clock(o, host);
-        if (text == NULL)
-            continue;
-        g_string_append(out, any ? "<li>" : "<h2>Clocks</h2>\n<ul>\n<li>");
-        append_escaped(out, text);
-        g_string_append(out, "</li>\n");
-        any = true;
+    enum { SHOWN = 12 };
+    uint32_t *order = report_places(v);
+    g_string_append(out, "<h2>Where the requests' time goes</h2>\n<table>\n");
+    for (guint i = 0; i < v->places->len && i < SHOWN; i++) {
+        char *where = text_place(v, order[i], NULL), *part = text_share(place_at(v, order[i])->path_ns / v->total_ns);
+        g_string_append_printf(out, "<tr><td>%s</td><td>", part);
+        append_escaped(out, where);
+        g_string_append(out, "</td></tr>\n");
+        g_free(where);
+        g_free(part);
     }
-    g_string_append(out, any ? "</ul>\n" : "");
+    g_string_append(out, "</table>\n");
+    g_free(order);
 }
 
 bool report_html(const findings *f, const report_sources *sources, const char *path)
 {
-    const observed *o = f->observed;
-    const char *wall = text_ns((double)(observed_to_ns(o) - observed_from_ns(o)));
+    const visits *v = f->visits;
+    char *answer = report_answer(f), *limits = report_limits(v);
     GString *out =
         g_string_new("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>nldiag</title>\n<style>"
                      "body{font:16px/1.5 sans-serif;max-width:60em;margin:2em auto;padding:0 1em;color:#222}"
                      "img{max-width:100%;border:1px solid #ccc}pre{background:#f4f4f4;padding:.5em;overflow:auto}"
-                     "h2{margin-bottom:0}</style></head><body>\n<h1>Where the time goes, and why</h1>\n<p>");
+                     "h2{margin-bottom:0}</style></head><body>\n<h1>");
+    append_escaped(out, answer);
+    g_string_append(out, "</h1>\n<p>");
     for (int i = 0; i < sources->count; i++) {
         append_escaped(out, sources->names[i]);
         g_string_append(out, " ");
     }
-    g_string_append_printf(out, "<br>%" G_GUINT64_FORMAT " records, %u objects on %u hosts in %s</p>\n",
-                           observed_records(o), observed_objects(o)->len, observed_host_count(o) - 1, wall);
-    const char *limits = report_limits(o);
+    g_string_append_printf(out, "<br>%" G_GUINT64_FORMAT " records, %u requests</p>\n", v->records, v->requests->len);
     if (limits != NULL) {
         g_string_append(out, "<p><b>Incomplete</b>: ");
         append_escaped(out, limits);
         g_string_append(out, "</p>\n");
     }
-    if (observed_objects(o)->len == 0)
-        g_string_append(out, "<p><b>No verdict</b>: the log has no requests.</p>\n");
-    else if (f->list->len == 0)
-        g_string_append(out, "<p><b>Healthy</b>: no cause explains a tenth of the time or more.</p>\n");
     g_string_append(out, "<ol>\n");
     for (guint i = 0; i < f->list->len; i++)
-        append_cause(out, f, g_ptr_array_index(f->list, i), sources);
+        append_cause(out, g_ptr_array_index(f->list, i), sources);
     g_string_append(out, "</ol>\n");
-    append_clocks(out, o);
+    if (v->total_ns > 0)
+        append_places(out, v);
     g_string_append(out, "</body></html>\n");
     GError *error = NULL;
     bool written = g_file_set_contents(path, out->str, (gssize)out->len, &error) || glib_error_take(error);
     g_string_free(out, TRUE);
+    g_free(answer);
+    g_free(limits);
     return written;
 }

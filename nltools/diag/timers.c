@@ -1,207 +1,300 @@
-/*
- * Finds waits for timers from the times of objects alone: passages that all take the same round time on an idle host;
- * passages of which some take a constant time more than the others, a time-out; and passages that end together at even
- * distances, the beats of a poll.
- */
 #include "config.h"
 
-#include "diag/findings.h"
-#include "diag/numbers.h"
-
 #include <math.h>
+
+#include "diag/mechanisms.h"
+
 #include <stdlib.h>
+#include <string.h>
 
-enum { TOOK_MAX = 1 << 12, EXTRA_MIN = 5, BEATS_MIN = 10 };
+enum { GAPS_MIN = 25, VISITS_MIN = 60, TIMED_OUT_MIN = 8 };
 
-/* ---- a timer ---- */
-
-typedef struct mode {
-    double low_ns, share; /* the narrowest band of 4 % that holds most passages, and the share of them */
-} mode;
-
-static mode find_mode(const leg *l)
+static int by_ns(const void *a, const void *b)
 {
-    int64_t *took = g_new(int64_t, l->count);
-    for (size_t i = 0; i < l->count; i++)
-        took[i] = l->passages[i].took_ns;
-    qsort(took, l->count, sizeof *took, compare_ns);
-    mode best = {0, 0};
-    for (size_t first = 0, end = 0; first < l->count; first++) {
-        while (end < l->count && (double)took[end] <= 1.04 * (double)took[first] + 100000)
-            end++;
-        if ((double)(end - first) > best.share * (double)l->count && took[first] > 0)
-            best = (mode){(double)took[first], (double)(end - first) / (double)l->count};
-    }
-    g_free(took);
-    return best;
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
 }
 
-/*
- * Returns the round time that a programmer may have chosen, such as 1, 2, 2.5, 5 or 10 ms; 0: none. Timers end late,
- * never early.
- */
-static double round_ns(double ns)
+/* The mean of cos(2 pi gap / period) over gaps of half to eight periods: 1 if all are multiples. */
+static double regularity(const double *gaps, size_t count, double period, double most, size_t *used)
 {
-    static const double numbers[] = {1, 1.5, 2, 2.5, 3, 4, 5, 6, 7.5, 8};
-    /* NOLINTNEXTLINE(clang-analyzer-security.FloatLoopCounter,cert-flp30-c): powers of ten are exact here */
-    for (double decade = 1e5; decade < 1e12; decade *= 10)
-        for (size_t i = 0; i < G_N_ELEMENTS(numbers); i++) {
-            double timer = numbers[i] * decade;
-            if (ns >= 0.995 * timer && ns <= 1.05 * timer + 150000)
-                return timer;
-        }
-    return 0;
-}
-
-static void find_timer(findings *f, const leg *l)
-{
-    const observed *o = f->observed;
-    mode m = find_mode(l);
-    double timer = round_ns(m.low_ns);
-    pressure p = f->pressures[l->from_host];
-    if (m.share < 0.4 || m.low_ns < 1e6 || timer == 0 || p.cpu_busy >= 70 || p.disk_busy >= 50)
-        return;
-    double share = leg_share(o, l) * MIN(1, m.share * m.low_ns / l->mean_ns);
-    const char *where = text_leg(o, l), *time = text_ns(timer), *band = text_ns(m.low_ns), *part = text_share(m.share);
-    finding *made = findings_add(f, "timer", share, 0.5 + 0.4 * m.share - (isnan(p.cpu_busy) ? 0.1 : 0),
-                                 "a wait of %s in %s", time, where);
-    finding_evidence(made, "%s of %zu passages take %s, to within 4 %%", part, l->count, band);
-    if (!isnan(p.cpu_busy))
-        finding_evidence(made, "the processors of its host are %.0f %% busy meanwhile", p.cpu_busy);
-    finding_place(made, o, l->from_host, l);
-    finding_advice(made, "look for a sleep, a poll interval or a timer of %s there, and wait for the event instead",
-                   time);
-}
-
-/* ---- a time-out ---- */
-
-/* Two groups of passages, of which one takes a constant time more. */
-typedef struct extra {
-    double usual_ns, more_ns, share; /* share of passages that take more */
-} extra;
-
-/* Returns the sorted times of passages, or of a sample if there are many. */
-static int64_t *sample_took(const leg *l, size_t *count)
-{
-    size_t each = l->count / TOOK_MAX + 1;
-    int64_t *took = g_new(int64_t, l->count / each + 1);
-    *count = 0;
-    for (size_t i = 0; i < l->count; i += each)
-        took[(*count)++] = l->passages[i].took_ns;
-    qsort(took, *count, sizeof *took, compare_ns);
-    return took;
-}
-
-/* Returns the distance from the 10th to the 90th percentile. */
-static double width(const int64_t *took, size_t count)
-{
-    return (double)(took[count - 1 - count / 10] - took[count / 10]);
-}
-
-/*
- * Finds the first wide gap between the times. The passages above it waited for a constant time if they differ hardly
- * more than those below, because objects of two sizes differ in proportion to their size. If less than a tenth is
- * below, the gap is not significant.
- */
-static bool find_extra(const int64_t *took, size_t count, extra *found)
-{
-    int64_t widest = 0;
-    size_t below = EXTRA_MIN;
-    for (size_t i = EXTRA_MIN; i + EXTRA_MIN <= count; i++)
-        widest = MAX(widest, took[i] - took[i - 1]);
-    while (below + EXTRA_MIN <= count && took[below] - took[below - 1] < widest / 2)
-        below++;
-    if (below + EXTRA_MIN > count)
-        return false;
-    size_t above = count - below;
-    double usual_ns = (double)took[below / 2], more_ns = (double)took[below + above / 2] - usual_ns,
-           spread_ns = width(took, below);
-    *found = (extra){usual_ns, more_ns, (double)above / (double)count};
-    return below >= above / 9 && spread_ns <= 0.5 * more_ns &&
-           width(took + below, above) <= 2 * spread_ns + 0.02 * more_ns;
-}
-
-static void find_timeout(findings *f, const leg *l)
-{
-    const observed *o = f->observed;
-    size_t count;
-    int64_t *took = sample_took(l, &count);
-    extra found;
-    bool is_there = find_extra(took, count, &found);
-    g_free(took);
-    if (!is_there || found.more_ns < 1e6)
-        return;
-    double timer = round_ns(found.more_ns);
-    double share = found.more_ns * found.share * (double)l->count / observed_total_ns(o);
-    const char *where = text_leg(o, l), *time = text_ns(timer > 0 ? timer : found.more_ns),
-               *part = text_share(found.share), *more = text_ns(found.more_ns), *usual = text_ns(found.usual_ns);
-    finding *made = findings_add(f, "timer", share, timer > 0 ? 0.8 : 0.6, "some wait %s longer in %s", time, where);
-    finding_evidence(made, "%s of %zu passages take %s more than the others, which take %s; none are between", part,
-                     l->count, more, usual);
-    finding_place(made, o, l->to_host, l);
-    finding_advice(made,
-                   "look for something that happens after %s there: a time-out and a retry, a name server without an "
-                   "answer, a delayed acknowledgement",
-                   time);
-}
-
-/* ---- a beat ---- */
-
-/*
- * Returns the time between the beats at which passages of a leg end together; 0 if there are no beats. The distances
- * between ends are then of two kinds: almost zero, and equal distances between beats, which add up to nearly the whole
- * time.
- */
-static double beat_ns(const leg *l)
-{
-    size_t count = MIN(l->count, TOOK_MAX), beats = 0;
-    int64_t *times = g_new(int64_t, count);
+    double sum = 0;
+    *used = 0;
     for (size_t i = 0; i < count; i++)
-        times[i] = l->passages[i].from_ns + l->passages[i].took_ns;
-    qsort(times, count, sizeof *times, compare_ns);
-    double span = (double)(times[count - 1] - times[0]), together = 0;
-    for (size_t i = 0; i + 1 < count; i++)
-        times[i] = times[i + 1] - times[i];
-    qsort(times, count - 1, sizeof *times, compare_ns);
-    int64_t longest = times[count - 2 - (count - 2) / 100];
-    while (beats + 1 < count && 2 * times[count - 2 - beats] >= longest)
-        together += (double)times[count - 2 - beats++];
-    double period = (double)times[count - 1 - beats / 2 - 1];
-    size_t alike = 0;
-    for (size_t i = 0; i < beats; i++)
-        alike += fabs((double)times[count - 2 - i] - period) <= 0.1 * period;
-    /* Several passages must end at each beat; otherwise, all distances are beats. */
-    if (beats < BEATS_MIN || 3 * beats > count || together < 0.9 * span || (double)alike < 0.9 * (double)beats)
-        period = 0;
-    g_free(times);
+        if (gaps[i] > period / 2 && gaps[i] < most * period) {
+            sum += cos(2 * G_PI * gaps[i] / period);
+            ++*used;
+        }
+    return *used > 0 ? sum / (double)*used : 0;
+}
+
+/* The period whose multiples the gaps are, and how regular they are. */
+static double find_period(double *gaps, size_t count, double *best)
+{
+    double middle = median_of(gaps, count), period = 0;
+    *best = 0;
+    for (double p = middle / 12; p < 1.2 * middle; p *= 1.01) {
+        size_t used;
+        double r = regularity(gaps, count, p, 8, &used);
+        /* Halves and thirds of the period are as regular; the longest one counts. */
+        if (used >= GAPS_MIN && used * 2 > count && (r > *best || (r > *best * 0.97 && p > 1.5 * period))) {
+            *best = MAX(r, *best);
+            period = p;
+        }
+    }
+    for (double p = 0.99 * period; period > 0 && p < 1.01 * period; p *= 1.0005) {
+        size_t used;
+        double r = regularity(gaps, count, p, 20, &used);
+        if (r > *best) {
+            *best = r;
+            period = p;
+        }
+    }
     return period;
 }
 
-/* A passage waits for the next beat, half of the period on average. */
-static void find_beat(findings *f, const leg *l)
+/* The gaps between the distinct times of one host's visits. */
+static size_t gaps_between(int64_t *times, size_t count, double resolution, double *gaps)
 {
-    const observed *o = f->observed;
-    double period = beat_ns(l);
-    if (period < 1e6 || (double)l->high_ns > 1.2 * period || l->mean_ns < 0.25 * period)
-        return;
-    const char *where = text_leg(o, l), *time = text_ns(period), *mean = text_ns(l->mean_ns);
-    finding *made = findings_add(f, "timer", leg_share(o, l), 0.85, "a beat of %s in %s", time, where);
-    finding_evidence(made, "passages end together, every %s, and wait for that, %s on average", time, mean);
-    finding_place(made, o, l->to_host, l);
-    finding_advice(made, "look for a poll interval or a timer of %s there, and wait for what is awaited instead", time);
+    size_t n = 0;
+    qsort(times, count, sizeof *times, by_ns);
+    for (size_t i = 1; i < count; i++)
+        if ((double)(times[i] - times[i - 1]) > resolution)
+            gaps[n++] = (double)(times[i] - times[i - 1]);
+    return n;
 }
 
-void find_timers(findings *f)
+static double quantile_of(const sample *s, double share)
 {
-    const observed *o = f->observed;
-    const GPtrArray *legs = observed_legs(o);
-    for (guint i = 0; i < legs->len; i++) {
-        const leg *l = g_ptr_array_index(legs, i);
-        if (l->count < PASSAGES_TELLING || leg_share(o, l) < FINDING_MIN / 4)
-            continue;
-        if (leg_is_local(l))
-            find_timer(f, l);
-        find_timeout(f, l);
-        find_beat(f, l);
+    double *sorted = g_memdup2(s->y, s->count * sizeof(double));
+    qsort(sorted, s->count, sizeof *sorted, compare_double);
+    double value = sorted[(size_t)(share * (s->count - 1))];
+    g_free(sorted);
+    return value;
+}
+
+static void claim_above(const sample *s, double base, mechanism *m)
+{
+    m->waits = g_new0(float, s->visits->all->len + 1);
+    for (uint32_t i = 0; i < s->count; i++) {
+        double wait = MAX(0, s->y[i] - base);
+        m->waits[s->index[i]] = (float)wait;
+        m->claim_ns += wait * s->weight[i] * s->scale;
     }
+}
+
+/* Whether a part of a program, and not the way between hosts, takes the time. */
+static bool is_local(const sample *s)
+{
+    const place *p = place_at(s->visits, s->place);
+    const site *at = site_at(s->visits, g_array_index(p->sites, uint32_t, 0));
+    return p->kind == PLACE_SPAN || (p->program == p->from_program && at->host == at->from_host);
+}
+
+/* Whether the visits of a site end at a beat that their begins do not have. Adds their waits. */
+static bool find_beat(const sample *s, uint32_t number, mechanism *m)
+{
+    int64_t *ends = g_new(int64_t, s->count + 1), *begins = g_new(int64_t, s->count + 1);
+    double *gaps = g_new(double, s->count + 1), *times = g_new(double, s->count + 1), r = 0, period = 0;
+    size_t count = 0, used;
+    for (uint32_t i = 0; i < s->count; i++) {
+        const visit *x = visit_at(s->visits, s->index[i]);
+        if (x->site == number) {
+            times[count] = s->y[i];
+            ends[count] = x->to_ns;
+            begins[count++] = x->from_ns;
+        }
+    }
+    double resolution = 0.02 * median_of(times, count), low = count > 0 ? times[count / 20] : 0,
+           high = count > 0 ? times[count - 1 - count / 20] : 0;
+    size_t end_count = gaps_between(ends, count, resolution, gaps);
+    if (end_count >= GAPS_MIN)
+        period = find_period(gaps, end_count, &r);
+    size_t begin_count = gaps_between(begins, count, resolution, gaps);
+    /* A wait for a beat lasts up to a period. */
+    bool found = period > 0 && r > 0.8 && period > 0.3 * (high - low) && period < 4 * (high - low) &&
+                 regularity(gaps, begin_count, period, 8, &used) < r - 0.4;
+    for (uint32_t i = 0; found && i < s->count; i++)
+        if (visit_at(s->visits, s->index[i])->site == number) {
+            double wait = MAX(0, s->y[i] - low);
+            m->waits[s->index[i]] = (float)wait;
+            m->claim_ns += wait * s->weight[i] * s->scale;
+        }
+    if (found && r > m->explained) {
+        m->period_ns = period;
+        m->explained = r;
+        m->z = r * sqrt(2.0 * (double)end_count);
+        m->host = site_at(s->visits, number)->host;
+    }
+    g_free(ends);
+    g_free(begins);
+    g_free(gaps);
+    g_free(times);
+    return found;
+}
+
+mechanism find_timer(const sample *s)
+{
+    mechanism m = {0};
+    const place *p = place_at(s->visits, s->place);
+    if (s->count < VISITS_MIN || s->scale > 1.5 || !is_local(s) || p->has_children)
+        return m;
+    double low = quantile_of(s, 0.05), high = quantile_of(s, 0.75);
+    /* A sleep ends late if the processor is busy, but never early. */
+    if (s->median > 1e6 && s->median - low < 0.005 * s->median && high - low < 0.05 * s->median) {
+        m.constant = true;
+        m.period_ns = s->median;
+        m.explained = 1;
+        claim_above(s, 0, &m);
+        return m;
+    }
+    m.waits = g_new0(float, s->visits->all->len + 1);
+    uint32_t sites = 0;
+    for (guint n = 0; n < p->sites->len; n++)
+        if (find_beat(s, g_array_index(p->sites, uint32_t, n), &m))
+            sites++;
+    if (sites == 0) {
+        g_free(m.waits);
+        return (mechanism){0};
+    }
+    if (sites > 1 || p->sites->len == 1)
+        m.host = NULL;
+    return m;
+}
+
+/* ---- batches ---- */
+
+typedef struct ending {
+    int64_t end_ns;
+    uint32_t i, site;
+} ending;
+
+static int by_ending(const void *a, const void *b)
+{
+    const ending *x = a, *y = b;
+    if (x->site != y->site)
+        return x->site < y->site ? -1 : 1;
+    return x->end_ns != y->end_ns ? (x->end_ns > y->end_ns) - (x->end_ns < y->end_ns) : (x->i > y->i) - (x->i < y->i);
+}
+
+mechanism find_batch(const sample *s)
+{
+    mechanism m = {0};
+    if (s->count < VISITS_MIN || s->scale > 1.5 || !is_local(s) || place_at(s->visits, s->place)->has_children)
+        return m;
+    ending *e = g_new(ending, s->count + 1);
+    for (uint32_t i = 0; i < s->count; i++) {
+        const visit *x = visit_at(s->visits, s->index[i]);
+        e[i] = (ending){x->to_ns, i, x->site};
+    }
+    qsort(e, s->count, sizeof *e, by_ending);
+    m.waits = g_new0(float, s->visits->all->len + 1);
+    double near_ns = 0.005 * s->median, together = 0;
+    uint32_t clusters = 0;
+    for (uint32_t from = 0, to; from < s->count; from = to) {
+        double least = s->y[e[from].i];
+        for (to = from + 1;
+             to < s->count && e[to].site == e[from].site && (double)(e[to].end_ns - e[to - 1].end_ns) <= near_ns; to++)
+            least = MIN(least, s->y[e[to].i]);
+        clusters++;
+        if (to - from < 2)
+            continue;
+        together += to - from;
+        for (uint32_t i = from; i < to; i++) {
+            double wait = s->y[e[i].i] - least;
+            m.waits[s->index[e[i].i]] = (float)wait;
+            m.claim_ns += wait * s->weight[e[i].i] * s->scale;
+        }
+    }
+    g_free(e);
+    m.share = together / s->count;
+    m.count = clusters;
+    m.length_ns = (double)s->count / MAX(clusters, 1); /* visits in a cluster */
+    m.explained = m.share;
+    const visits *v = s->visits;
+    double rate = s->count / (double)MAX(v->to_ns - v->from_ns, 1), expected = 1 - exp(-2 * near_ns * rate);
+    m.z = (m.share - expected) * sqrt(s->count) / sqrt(MAX(expected * (1 - expected), 1e-3));
+    if (m.share < 0.75 || expected > 0.3) {
+        g_free(m.waits);
+        m = (mechanism){0};
+    }
+    return m;
+}
+
+/* ---- time-outs ---- */
+
+static double spread(const double *sorted, size_t count)
+{
+    return sorted[count * 3 / 4] - sorted[count / 4];
+}
+
+/* The host of nearly all visits that last at least so long, if the place has several. */
+static const char *host_of_most(const sample *s, double from)
+{
+    const char *host = NULL;
+    uint32_t votes = 0, same = 0, all = 0;
+    bool several = false;
+    for (uint32_t i = 0; i < s->count; i++) { /* the majority, by Boyer and Moore */
+        const char *own = site_at(s->visits, visit_at(s->visits, s->index[i])->site)->host;
+        several = several || own != site_at(s->visits, visit_at(s->visits, s->index[0])->site)->host;
+        if (s->y[i] < from)
+            continue;
+        host = votes == 0 ? own : host;
+        votes += own == host ? 1 : -1;
+    }
+    for (uint32_t i = 0; i < s->count; i++)
+        if (s->y[i] >= from) {
+            all++;
+            same += site_at(s->visits, visit_at(s->visits, s->index[i])->site)->host == host;
+        }
+    return several && same * 10 >= all * 9 ? host : NULL;
+}
+
+mechanism find_timeout(const sample *s)
+{
+    mechanism m = {0};
+    if (s->count < VISITS_MIN)
+        return m;
+    double *y = g_memdup2(s->y, (s->count + 1) * sizeof(double));
+    qsort(y, s->count, sizeof *y, compare_double);
+    uint32_t n = s->count, split = 0;
+    double widest = 0;
+    for (uint32_t i = n * 2 / 5; i + MAX(TIMED_OUT_MIN, n / 100) < n; i++) {
+        double gap = y[i] > 0 ? log(y[i + 1] / y[i]) : 0;
+        if (gap > widest) {
+            widest = gap;
+            split = i + 1;
+        }
+    }
+    uint32_t around = 0;
+    for (uint32_t i = 0; split > 0 && i < n; i++)
+        around += y[i] > y[split] / G_E && y[i] < y[split] * G_E;
+    /* With that many visits around, a gap as wide is no chance. */
+    if (split == 0 || widest < log(1.35) || around * widest / 2 < log(n) + log(1000)) {
+        g_free(y);
+        return m;
+    }
+    double base = y[split / 2], base_spread = MAX(spread(y, split), 0.01 * base), first = y[split] - y[split / 10];
+    uint32_t end = split;
+    while (end < n && y[end] < y[split] + 0.8 * first)
+        end++;
+    double middle = y[(split + end) / 2], upper_spread = spread(y + split, end - split), ratio = middle / base;
+    /* The same distribution, shifted, and not stretched. */
+    if (end - split >= TIMED_OUT_MIN && ratio >= 2 && upper_spread < sqrt(ratio) * base_spread) {
+        m.period_ns = middle - base;
+        m.count = n - split;
+        m.share = (double)(n - split) / n;
+        m.waits = g_new0(float, s->visits->all->len + 1);
+        m.host = host_of_most(s, y[split]);
+        for (uint32_t i = 0; i < n; i++) {
+            double times = s->y[i] >= y[split] ? MAX(1, round((s->y[i] - base) / m.period_ns)) : 0;
+            double wait = MIN(s->y[i], times * m.period_ns);
+            m.waits[s->index[i]] = (float)wait;
+            m.claim_ns += wait * s->weight[i] * s->scale;
+        }
+        m.explained = 0.9;
+        m.z = widest * (n - split);
+    }
+    g_free(y);
+    return m;
 }

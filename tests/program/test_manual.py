@@ -90,7 +90,8 @@ class Manual(support.Case):
                     counts[reason] += 1
                 elif (support.BUILD / program).exists() and shutil.which(command.split()[0], path=environment["PATH"]):
                     result = self.run_program("sh", "-c", command, cwd=self.scratch, env=environment)
-                    self.assertEqual((result.returncode, "rror" in result.stderr), (0, False),
+                    verdicts = (0, 3, 4) if program.endswith("nldiag") else (0,)
+                    self.assertTrue(result.returncode in verdicts and "rror" not in result.stderr,
                                      f"{page.name}: {command}: {result.stderr}")
                     run += 1
         self.assertEqual(counts, {key: count for key, (count, _) in NOT_RUN.items()})

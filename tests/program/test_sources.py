@@ -96,7 +96,7 @@ class Sources(support.Case):
             errors = process.stderr.read()
             _, status, usage = os.wait4(process.pid, 0)
             process.returncode = os.waitstatus_to_exitcode(status)
-        self.assertIn(process.returncode, (0, 1), errors)
+        self.assertIn(process.returncode, (0, 1, 3, 4), errors)
         if b"__asan_init" not in pathlib.Path(command[0]).read_bytes():  # a sanitizer takes memory of its own
             self.assertLess(usage.ru_maxrss << 10, READER_MEMORY_MAX + MEMORY_PER_BYTE_MAX * log.stat().st_size)
         (self.assertNotRegex if valid else self.assertRegex)(errors, ": byte [0-9]+: ")
@@ -131,14 +131,12 @@ class Sources(support.Case):
                         output = process.stdout.read()
                         _, status, usage = os.wait4(process.pid, 0)
                         process.returncode = os.waitstatus_to_exitcode(status)
-                    self.assertIn(process.returncode, (0, 1), output)
+                    self.assertIn(process.returncode, (0, 1, 3, 4), output)
                     if b"__asan_init" not in pathlib.Path(command[0]).read_bytes():
                         self.assertLess(usage.ru_maxrss, 100_000, "kB")
                         self.assertLess(usage.ru_utime, 20, "seconds")
                     if (name, program) == ("requests", "nldiag"):
-                        self.assertRegex(output, r"(?m)^Incomplete: the verdict covers a sample, [0-9.]+ % of the steps of requests")
-                    if (name, program) == ("hosts", "nldiag"):
-                        self.assertIn("too many pairs of hosts", output)
+                        self.assertRegex(output, r"(?m)^Incomplete: the verdict covers a sample, [0-9]+ of [0-9]+ requests")
 
     def test_a_missing_file_of_an_archive_is_told(self):
         self.make_archive()

@@ -1,0 +1,139 @@
+#include "config.h"
+
+#include <math.h>
+
+#include "diag/columns.h"
+
+#include "stat/text_key.h"
+
+#include <ctype.h>
+#include <string.h>
+
+enum { NO_COLUMN = COLUMNS_MAX + 1, NAMES_MAX = 4096, LETTERS_MAX = 40 };
+
+columns *columns_new(void)
+{
+    columns *c = g_new0(columns, 1);
+    c->by_name = g_hash_table_new_full(text_key_hash, text_key_equal, g_free, NULL);
+    return c;
+}
+
+void columns_free(columns *c)
+{
+    for (uint32_t i = 0; i < c->count; i++) {
+        column *of = &c->all[i];
+        g_free(of->name);
+        g_hash_table_destroy(of->numbers);
+        g_ptr_array_free(of->texts, TRUE);
+        g_array_free(of->of_requests, TRUE);
+        g_array_free(of->of_visits, TRUE);
+    }
+    g_hash_table_destroy(c->by_name);
+    g_free(c);
+}
+
+void columns_exclude(columns *c, const char *const *names)
+{
+    for (size_t i = 0; names != NULL && names[i] != NULL; i++)
+        g_hash_table_insert(c->by_name, text_key_new((nl_string){names[i], strlen(names[i])}),
+                            GUINT_TO_POINTER(NO_COLUMN));
+}
+
+/* Whether a field is an ID or a result of the request, by the letters of its name. */
+static bool explains_nothing(nl_string name)
+{
+    static const char *const whole[] = {"ts", "ph", "pid", "tid", "thread", "start", "end", "status", "seq", "nlevnt"};
+    static const char *const parts[] = {"traceid", "spanid",  "parentid", "threadid", "duration", "elapsed",
+                                        "latency", "statusc", "error",    "timeout",  "original", "took"};
+    char letters[LETTERS_MAX] = "";
+    size_t count = 0;
+    for (size_t i = 0; i < name.size && count < sizeof letters - 1; i++)
+        if (strchr("._-", name.data[i]) == NULL)
+            letters[count++] = (char)tolower((unsigned char)name.data[i]);
+    for (size_t i = 0; i < G_N_ELEMENTS(whole); i++)
+        if (strcmp(letters, whole[i]) == 0)
+            return true;
+    for (size_t i = 0; i < G_N_ELEMENTS(parts); i++)
+        if (strstr(letters, parts[i]) != NULL)
+            return true;
+    return strncmp(letters, "dur", 3) == 0;
+}
+
+static column *add_column(columns *c, nl_string name)
+{
+    column *of = &c->all[c->count++];
+    of->name = g_strndup(name.data, name.size);
+    of->numbers = g_hash_table_new_full(text_key_hash, text_key_equal, g_free, NULL);
+    of->texts = g_ptr_array_new_with_free_func(g_free);
+    of->of_requests = g_array_new(FALSE, FALSE, sizeof(float));
+    of->of_visits = g_array_new(FALSE, FALSE, sizeof(float));
+    return of;
+}
+
+column *columns_add(columns *c, const char *name)
+{
+    return c->count < COLUMNS_MAX ? add_column(c, (nl_string){name, strlen(name)}) : NULL;
+}
+
+float column_number(column *c, nl_string text)
+{
+    guint number = GPOINTER_TO_UINT(g_hash_table_lookup(c->numbers, &text));
+    if (number == 0 && c->texts->len == COLUMN_TEXTS_MAX) {
+        c->closed = true;
+        return 0;
+    }
+    if (number == 0) {
+        g_ptr_array_add(c->texts, g_strndup(text.data, text.size));
+        number = c->texts->len;
+        g_hash_table_insert(c->numbers, text_key_new(text), GUINT_TO_POINTER(number));
+    }
+    return (float)(number - 1);
+}
+
+bool columns_read(columns *c, const nl_field *field, column_value *value)
+{
+    guint found = GPOINTER_TO_UINT(g_hash_table_lookup(c->by_name, &field->name));
+    if (found == 0) {
+        if (g_hash_table_size(c->by_name) >= NAMES_MAX)
+            return false;
+        found = c->count == COLUMNS_MAX || explains_nothing(field->name) ? NO_COLUMN : c->count + 1;
+        if (found != NO_COLUMN)
+            add_column(c, field->name);
+        g_hash_table_insert(c->by_name, text_key_new(field->name), GUINT_TO_POINTER(found));
+    }
+    if (found == NO_COLUMN || c->all[found - 1].closed)
+        return false;
+    column *of = &c->all[found - 1];
+    char scratch[NL_FIELD_TEXT_SIZE];
+    double number;
+    value->column = found - 1;
+    if (!of->has_text && nl_field_double(field, &number)) {
+        of->has_number = true;
+        value->value = (float)number;
+        return true;
+    }
+    if (of->has_number) {
+        of->closed = true;
+        return false;
+    }
+    of->has_text = true;
+    value->value = column_number(of, nl_field_text(field, scratch));
+    return !of->closed;
+}
+
+void column_set(GArray *values, size_t index, float value)
+{
+    while (values->len <= index) {
+        float none = NAN;
+        g_array_append_val(values, none);
+    }
+    if (isnan(g_array_index(values, float, index)))
+        g_array_index(values, float, index) = value;
+}
+
+char *column_text(const column *c, float value)
+{
+    if (c->has_text && value >= 0 && value < (float)c->texts->len)
+        return g_strdup(g_ptr_array_index(c->texts, (guint)value));
+    return g_strdup_printf("%.6g", (double)value);
+}

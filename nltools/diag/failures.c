@@ -1,0 +1,82 @@
+#include "config.h"
+
+#include "diag/findings.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { FAILED_MIN = 5 };
+
+/* Whether the request's first span failed; without spans, whether any record reports a failure. */
+static bool has_failed(const visits *v, const request *q)
+{
+    const visit *root = NULL;
+    for (uint32_t i = 0; i < q->count; i++) {
+        const visit *x = visit_at(v, q->first + i);
+        if (x->parent == VISIT_NONE && place_at(v, place_of_visit(v, x))->kind == PLACE_SPAN &&
+            (root == NULL || x->to_ns - x->from_ns > root->to_ns - root->from_ns))
+            root = x;
+    }
+    return root != NULL ? root->failed : q->failed;
+}
+
+/* The span in which a failure began: the first one to end of those that failed. */
+static const visit *origin_of(const visits *v, const request *q)
+{
+    const visit *origin = NULL;
+    for (uint32_t i = 0; i < q->count; i++) {
+        const visit *x = visit_at(v, q->first + i);
+        if (x->failed && (origin == NULL || x->to_ns < origin->to_ns))
+            origin = x;
+    }
+    return origin;
+}
+
+void find_failures(findings *f)
+{
+    const visits *v = f->visits;
+    uint32_t *by_site = g_new0(uint32_t, v->sites->len + 1), *by_place = g_new0(uint32_t, v->places->len + 1),
+             failed = 0, most = 0;
+    for (guint i = 0; i < v->requests->len; i++) {
+        const request *q = request_at(v, i);
+        const visit *x = has_failed(v, q) ? origin_of(v, q) : NULL;
+        failed += x != NULL;
+        if (x == NULL)
+            continue;
+        by_site[x->site]++;
+        uint32_t place = place_of_visit(v, x);
+        by_place[place]++;
+        most = by_place[place] > by_place[most] ? place : most;
+    }
+    double share = (double)failed / v->requests->len;
+    if (failed >= FAILED_MIN && share >= 0.02) {
+        finding *x = findings_add(f, "failures");
+        const place *p = place_at(v, most);
+        uint32_t site = g_array_index(p->sites, uint32_t, 0), visited = 0;
+        for (guint i = 0; i < p->sites->len; i++) {
+            uint32_t n = g_array_index(p->sites, uint32_t, i);
+            site = by_site[n] > by_site[site] ? n : site;
+            visited += site_at(v, n)->count;
+        }
+        /* One host fails far more often than the others together. */
+        const struct site *at = site_at(v, site);
+        double here = (double)by_site[site] / MAX(at->count, 1),
+               others = (by_place[most] - by_site[site] + 0.5) / MAX((double)(visited - at->count), 0.5);
+        if (p->sites->len > 1 && here > 3 * others)
+            x->host = at->host;
+        x->place = most;
+        x->share = share;
+        x->sure = 0.95;
+        x->explained = (double)by_place[most] / failed;
+        char *where = text_place(v, most, x->host), *part = text_share(share);
+        x->answer = g_strdup_printf("%s of the requests fail, most of them in %s", part, where);
+        x->advice = "look at the messages of the failed requests: nlstat --slowest, or nlv";
+        finding_evidence(x, "%u of %u requests failed, %u of them first in this place", failed, v->requests->len,
+                         by_place[most]);
+        finding_evidence(x, "%.1f %% of its visits failed%s", 100 * here, x->host != NULL ? " on this host" : "");
+        g_free(where);
+        g_free(part);
+    }
+    g_free(by_site);
+    g_free(by_place);
+}

@@ -1,0 +1,180 @@
+#include "config.h"
+
+#include "diag/host_clocks.h"
+
+#include "base/clock_quality.h"
+#include "clocks/correction.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { CALLS_MIN = 20 };
+
+typedef struct wrong_clock {
+    const char *host, *reference;
+    double ahead_ns, error_ns;
+    uint64_t evidence; /* calls or measurements */
+    bool measured;
+} wrong_clock;
+
+struct host_clocks {
+    correction *correction;
+    GArray *wrong; /* wrong_clock */
+    bool decided;
+};
+
+host_clocks *host_clocks_new(void)
+{
+    host_clocks *c = g_new0(host_clocks, 1);
+    c->correction = correction_new(&(correction_options){0});
+    c->wrong = g_array_new(FALSE, FALSE, sizeof(wrong_clock));
+    return c;
+}
+
+void host_clocks_free(host_clocks *c)
+{
+    correction_free(c->correction);
+    g_array_free(c->wrong, TRUE);
+    g_free(c);
+}
+
+static bool event_is(const nl_record *record, const char *name)
+{
+    return record->event.size == strlen(name) && memcmp(record->event.data, name, record->event.size) == 0;
+}
+
+int64_t host_clocks_time(void *clocks, const nl_record *record)
+{
+    host_clocks *c = clocks;
+    if (!c->decided) {
+        if (event_is(record, NL_CLOCK_OFFSET) || event_is(record, NL_CLOCK_STEP))
+            correction_learn(c->correction, record);
+        return record->time_ns;
+    }
+    for (guint i = 0; i < c->wrong->len; i++) {
+        const wrong_clock *w = &g_array_index(c->wrong, wrong_clock, i);
+        if (strlen(w->host) == record->host.size && memcmp(w->host, record->host.data, record->host.size) == 0)
+            return w->measured ? correction_time(c->correction, record->host, record->time_ns, NULL)
+                               : record->time_ns - (int64_t)w->ahead_ns;
+    }
+    return record->time_ns;
+}
+
+static bool is_known(const host_clocks *c, const char *host)
+{
+    for (guint i = 0; i < c->wrong->len; i++)
+        if (strcmp(g_array_index(c->wrong, wrong_clock, i).host, host) == 0)
+            return true;
+    return false;
+}
+
+static void take_measurements(host_clocks *c)
+{
+    correction_solve(c->correction);
+    for (size_t i = 0; i < correction_host_count(c->correction); i++) {
+        correction_host h = correction_get_host(c->correction, i);
+        double most = fmax(fabs(h.min_ns), fabs(h.max_ns));
+        if (!h.is_known || h.is_reference || !(most > h.error_ns) || most < 1e6)
+            continue;
+        const wrong_clock w = {g_intern_string(h.name),
+                               g_intern_string(correction_reference(c->correction)),
+                               -h.offset_ns,
+                               h.error_ns,
+                               h.measurements,
+                               true};
+        g_array_append_val(c->wrong, w);
+    }
+}
+
+/*
+ * Whether calls from one host to another are impossible with equal clocks. An effect before its cause always is. A
+ * callee that ends after its caller may be one for which the caller does not wait: it is evidence only if all calls do
+ * so, and the same program on other hosts never does.
+ */
+static bool is_impossible(const visits *v, const clock_bound *b)
+{
+    if (b->forward < CALLS_MIN)
+        return false;
+    if (b->early * 20 > b->forward) /* a few may be errors of the log */
+        return true;
+    uint64_t others = 0, late = 0;
+    for (guint i = 0; i < v->bounds->len; i++) {
+        const clock_bound *o = &g_array_index(v->bounds, clock_bound, i);
+        if (o->program == b->program && o->b != b->b) {
+            others += o->forward;
+            late += o->late;
+        }
+    }
+    return b->late * 20 > b->forward * 19 && others >= CALLS_MIN && late * 20 < others && b->low_ns < b->high_ns;
+}
+
+/* The part of a host's pairs that are impossible. */
+static double impossible_part(const visits *v, const char *host)
+{
+    double all = 0, impossible = 0;
+    for (guint i = 0; i < v->bounds->len; i++) {
+        const clock_bound *b = &g_array_index(v->bounds, clock_bound, i);
+        bool its = b->forward >= CALLS_MIN && (b->a == host || b->b == host);
+        all += its;
+        impossible += its && is_impossible(v, b);
+    }
+    return all > 0 ? impossible / all : 0;
+}
+
+/* Of two hosts, the wrong one has the larger part of its pairs impossible; if equal, it is the callee. */
+static void take_calls(host_clocks *c, const visits *v)
+{
+    for (guint i = 0; i < v->bounds->len; i++) {
+        const clock_bound *b = &g_array_index(v->bounds, clock_bound, i);
+        if (!is_impossible(v, b))
+            continue;
+        bool callee = impossible_part(v, b->b) >= impossible_part(v, b->a);
+        double middle = b->low_ns < b->high_ns ? (b->low_ns + b->high_ns) / 2 : b->high_ns;
+        const wrong_clock w = {callee ? b->b : b->a,
+                               callee ? b->a : b->b,
+                               callee ? middle : -middle,
+                               fabs(b->high_ns - b->low_ns) / 2,
+                               b->forward,
+                               false};
+        if (!is_known(c, w.host))
+            g_array_append_val(c->wrong, w);
+    }
+}
+
+bool host_clocks_decide(host_clocks *c, const visits *v)
+{
+    take_measurements(c);
+    take_calls(c, v);
+    c->decided = true;
+    return c->wrong->len > 0;
+}
+
+bool host_clocks_are_wrong(const host_clocks *c)
+{
+    return c->wrong->len > 0;
+}
+
+void host_clocks_report(const host_clocks *c, findings *f, bool corrected)
+{
+    for (guint i = 0; i < c->wrong->len; i++) {
+        const wrong_clock *w = &g_array_index(c->wrong, wrong_clock, i);
+        finding *x = findings_add(f, "clock");
+        char *off = text_ns(fabs(w->ahead_ns)), *error = text_ns(w->error_ns);
+        x->host = w->host;
+        x->sure = 0.95;
+        x->explained = 1;
+        x->answer = g_strdup_printf("the clock of %s is %s%s %s", w->host, w->measured ? "" : "about ", off,
+                                    w->ahead_ns > 0 ? "fast" : "slow");
+        x->advice = "synchronize the clock: chrony or ntpd, and ClockOffset records (doc/clocks.md)";
+        finding_evidence(
+            x,
+            w->measured ? "%" G_GUINT64_FORMAT " measurements against %s, to within %s"
+                        : "%" G_GUINT64_FORMAT
+                          " calls between it and %s would begin before they are made or end after their caller, by %s",
+            w->evidence, w->reference, w->measured ? error : off);
+        finding_evidence(x, corrected ? "its times were corrected for everything else"
+                                      : "its times could not be corrected: the input cannot be read twice");
+        g_free(off);
+        g_free(error);
+    }
+}

@@ -1,0 +1,583 @@
+/*
+ * The limits of hosts and of TCP, from the records of sensors (doc/sensors.md) while requests were under way.
+ *
+ * A limit names the cause of a finding if most of the finding's time is where the limit is felt. A limit that slows all
+ * requests alike explains no variation; it is a finding of its own if more than half of the time is where it is felt.
+ */
+#include "config.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "diag/findings.h"
+
+enum { SENT_MIN = 65536 }; /* bytes of a connection that counts */
+
+/* From this share of unread bytes on, a program does not keep up with its input. */
+#define UNREAD 0.2
+
+/* From this share of its speed on, without headers, an interface is full. */
+#define LINK_FULL 0.9
+
+/* Where a limit is felt: within its host, on the way to it, on the way from it. */
+typedef enum scope { FELT_WITHIN = 1, FELT_TO = 2, FELT_FROM = 4 } scope;
+
+/* Of all hosts that have it. */
+typedef struct limit {
+    const char *cause, *what, *advice;
+    int felt, alone;     /* scopes in which it names findings, and is a finding of its own */
+    double part, sure;   /* 0 to 1: of the time where it is felt */
+    double busy;         /* 0 to 1: time in which TCP has data to send: the part of sending programs' time */
+    GPtrArray *hosts;    /* interned */
+    GPtrArray *evidence; /* char *, of the first host */
+} limit;
+
+/* The connections of a host that sent much: sums of rises, and means weighted by bytes. */
+typedef struct tcp {
+    uint32_t connections;
+    double busy_us, receiver_us, buffer_us, wall_us, sent, again;
+    double rtt_us, rtt_min_us, window, cwnd, unsent;
+} tcp;
+
+typedef struct load {
+    double cpu_busy, cpu_waited, disk_busy, io_waited, memory_waited, swapped, major_faults, disk_ms; /* NAN: unknown */
+    double softirq, softirq_busy, softirq_user; /* %, of the processor with the most softirqs */
+    double retransmits, felt;                   /* share of segments, and of time */
+    double link, unread;
+    tcp tcp;
+} load;
+
+/* ---- series ---- */
+
+static bool is_of(const sensor_series *s, const char *host, const char *event, const char *field, const char *instance)
+{
+    return strcmp(s->field, field) == 0 && strcmp(s->event, event) == 0 && strcmp(s->host, host) == 0 &&
+           (instance == NULL || strcmp(s->instance, instance) == 0);
+}
+
+/* Adds up a series while requests were under way. Returns the number of samples; *rise is the last less the first. */
+static uint32_t sum_series(const visits *v, const sensor_series *s, double *sum, double *rise)
+{
+    uint32_t count = 0;
+    double first = 0, last = 0;
+    *sum = 0;
+    for (guint i = 0; i < s->samples->len; i++) {
+        const series_sample *x = &g_array_index(s->samples, series_sample, i);
+        if (x->time_ns < v->from_ns || x->time_ns > v->to_ns)
+            continue;
+        first = count == 0 ? x->value : first;
+        last = x->value;
+        *sum += x->value;
+        count++;
+    }
+    *rise = last - first;
+    return count;
+}
+
+static double mean_of(const visits *v, const sensor_series *s)
+{
+    double sum, rise;
+    uint32_t count = sum_series(v, s, &sum, &rise);
+    return count > 0 ? sum / count : NAN;
+}
+
+static double rise_of(const visits *v, const sensor_series *s)
+{
+    double sum, rise;
+    sum_series(v, s, &sum, &rise);
+    return rise;
+}
+
+static double share_above(const visits *v, const sensor_series *s, double low)
+{
+    uint32_t count = 0, above = 0;
+    for (guint i = 0; i < s->samples->len; i++) {
+        const series_sample *x = &g_array_index(s->samples, series_sample, i);
+        if (x->time_ns < v->from_ns || x->time_ns > v->to_ns)
+            continue;
+        count++;
+        above += x->value >= low;
+    }
+    return count > 0 ? (double)above / count : 0;
+}
+
+/* Returns the largest mean of the instances (NULL: all), or NAN; and its series in *of, unless NULL. */
+static double largest_mean(const visits *v, const char *host, const char *event, const char *field,
+                           const char *instance, const sensor_series **of)
+{
+    const GPtrArray *all = series_all(v->series);
+    double largest = NAN;
+    for (guint i = 0; i < all->len; i++) {
+        const sensor_series *s = g_ptr_array_index(all, i);
+        double mean = is_of(s, host, event, field, instance) ? mean_of(v, s) : NAN;
+        if (isnan(mean) || mean <= largest)
+            continue;
+        largest = mean;
+        if (of != NULL)
+            *of = s;
+    }
+    return largest;
+}
+
+static double rise_beside(const visits *v, const sensor_series *s, const char *field)
+{
+    const GPtrArray *all = series_all(v->series);
+    for (guint i = 0; i < all->len; i++)
+        if (is_of(g_ptr_array_index(all, i), s->host, s->event, field, s->instance))
+            return rise_of(v, g_ptr_array_index(all, i));
+    return 0;
+}
+
+static double mean_beside(const visits *v, const sensor_series *s, const char *field)
+{
+    return largest_mean(v, s->host, s->event, field, s->instance, NULL);
+}
+
+/* ---- measuring ---- */
+
+static void measure_sender(const visits *v, const sensor_series *s, tcp *t)
+{
+    double sent = rise_of(v, s);
+    if (sent < SENT_MIN)
+        return;
+    t->connections++;
+    t->sent += sent;
+    t->again += rise_beside(v, s, "TCP.BYTES.RETRANS");
+    t->busy_us += rise_beside(v, s, "TCP.BUSY");
+    t->receiver_us += rise_beside(v, s, "TCP.LIMITED.RECEIVER");
+    t->buffer_us += rise_beside(v, s, "TCP.LIMITED.BUFFER");
+    t->rtt_us += sent * mean_beside(v, s, "TCP.RTT");
+    t->rtt_min_us = fmin(t->rtt_min_us, mean_beside(v, s, "TCP.RTT.MIN"));
+    t->window += sent * mean_beside(v, s, "TCP.WINDOW");
+    t->cwnd += sent * mean_beside(v, s, "TCP.CWND") * mean_beside(v, s, "TCP.MSS");
+    t->unsent += sent * mean_beside(v, s, "TCP.UNSENT");
+    t->wall_us += (double)(v->to_ns - v->from_ns) / 1e3;
+}
+
+static void measure_connections(const visits *v, const char *host, load *l)
+{
+    const GPtrArray *all = series_all(v->series);
+    double waits = 0, capacity = 0;
+    l->tcp.rtt_min_us = INFINITY;
+    for (guint i = 0; i < all->len; i++) {
+        const sensor_series *s = g_ptr_array_index(all, i);
+        if (is_of(s, host, "TcpConnection", "TCP.BYTES.SENT", NULL))
+            measure_sender(v, s, &l->tcp);
+        if (!is_of(s, host, "TcpConnection", "TCP.BYTES.RECEIVED", NULL) || rise_of(v, s) < SENT_MIN)
+            continue;
+        double queue = mean_beside(v, s, "TCP.QUEUE.IN"), window = mean_beside(v, s, "TCP.WINDOW.RECEIVE");
+        if (!isnan(queue) && !isnan(window)) {
+            waits += queue;
+            capacity += window;
+        }
+    }
+    l->unread = waits + capacity > 0 ? waits / (waits + capacity) : 0;
+    if (l->tcp.sent > 0) {
+        l->tcp.rtt_us /= l->tcp.sent;
+        l->tcp.window /= l->tcp.sent;
+        l->tcp.cwnd /= l->tcp.sent;
+        l->tcp.unsent /= l->tcp.sent;
+    }
+}
+
+/* RETRANS is a count since the record before, OUT a rate. A loss is felt for some round trips. */
+static void measure_loss(const visits *v, const char *host, load *l)
+{
+    const sensor_series *again = NULL;
+    double count = largest_mean(v, host, "TcpSegments", "TCP.RETRANS", NULL, &again),
+           out = largest_mean(v, host, "TcpSegments", "TCP.OUT", NULL, NULL);
+    l->retransmits = l->tcp.sent > 0 ? l->tcp.again / l->tcp.sent : 0;
+    l->felt = 1;
+    if (again == NULL || again->samples->len < 2)
+        return;
+    const series_sample *first = &g_array_index(again->samples, series_sample, 0),
+                        *last = first + again->samples->len - 1;
+    double seconds = (double)(last->time_ns - first->time_ns) / 1e9 / (again->samples->len - 1) / again->joined;
+    if (seconds > 0 && out > 0)
+        l->retransmits = fmax(l->retransmits, count / (out * seconds));
+    l->felt = fmin(1, 3 * share_above(v, again, 0.01));
+}
+
+/* The mean rate of an interface by its speed, if it is near a usual speed nearly always: a varying rate is demand. */
+static double full_link(const visits *v, const char *host, const char *field)
+{
+    static const double speeds[] = {100, 1000, 2500, 5000, 10000, 25000, 40000, 50000, 100000, 200000, 400000};
+    const sensor_series *s = NULL;
+    double mean = largest_mean(v, host, "NetworkInterface", field, NULL, &s);
+    for (size_t i = 0; s != NULL && s->samples->len >= 5 && i < G_N_ELEMENTS(speeds); i++) {
+        double bytes = speeds[i] * 1e6 / 8;
+        if (share_above(v, s, 1.02 * bytes) <= 0.05)
+            return share_above(v, s, LINK_FULL * bytes) >= 0.8 ? mean / bytes : 0;
+    }
+    return 0;
+}
+
+static load *measure(const visits *v, const char *host)
+{
+    load *l = g_new0(load, 1);
+    const sensor_series *processor = NULL;
+    l->cpu_busy = largest_mean(v, host, "CpuLoad", "CPU.BUSY", NULL, NULL);
+    l->cpu_waited = largest_mean(v, host, "Pressure", "PSI.SOME", "cpu", NULL);
+    l->io_waited = largest_mean(v, host, "Pressure", "PSI.SOME", "io", NULL);
+    l->memory_waited = largest_mean(v, host, "Pressure", "PSI.SOME", "memory", NULL);
+    l->disk_busy = fmax(largest_mean(v, host, "DiskDevice", "DISK.BUSY", NULL, NULL),
+                        largest_mean(v, host, "DiskIo", "DISK.BUSY", NULL, NULL));
+    l->disk_ms = fmax(largest_mean(v, host, "DiskDevice", "DISK.READ.MS", NULL, NULL),
+                      largest_mean(v, host, "DiskDevice", "DISK.WRITE.MS", NULL, NULL));
+    l->swapped = fmax(largest_mean(v, host, "SwapUse", "SWAP.IN", NULL, NULL),
+                      largest_mean(v, host, "SwapUse", "SWAP.OUT", NULL, NULL));
+    l->major_faults = largest_mean(v, host, "VmActivity", "VM.FAULTS.MAJOR", NULL, NULL);
+    l->softirq = largest_mean(v, host, "CpuOne", "CPU.SOFTIRQ", NULL, &processor);
+    l->softirq_busy = processor != NULL ? mean_beside(v, processor, "CPU.BUSY") : NAN;
+    l->softirq_user = processor != NULL ? mean_beside(v, processor, "CPU.USER") : NAN;
+    measure_connections(v, host, l);
+    measure_loss(v, host, l);
+    l->link = fmax(full_link(v, host, "NET.IN"), full_link(v, host, "NET.OUT"));
+    return l;
+}
+
+/* ---- limits ---- */
+
+/* The limits, the root causes first: a host that swaps has a busy disk, and lost packets are sent again. */
+enum { MEMORY, DISK, SOFTIRQ, CPU, LINK, WINDOW, LOSS, STREAMS, LIMITS };
+
+static const limit kinds[LIMITS] = {
+    [MEMORY] = {"memory", "too little memory on", "add memory, or find what uses it with the sensor processes",
+                FELT_WITHIN | FELT_TO, FELT_WITHIN, 1, 0.8, 0, NULL, NULL},
+    [DISK] = {"disk", "a disk at its limit on",
+              "read less, use larger requests, spread the data over more disks, or find other users of the disk",
+              FELT_WITHIN, FELT_WITHIN, 1, 0.8, 0, NULL, NULL},
+    [SOFTIRQ] = {"softirq", "a processor that only receives packets on",
+                 "distribute the receiving: RSS or RPS, larger segments (GRO), interrupts on other processors",
+                 FELT_WITHIN | FELT_TO | FELT_FROM, FELT_TO | FELT_FROM, 1, 0.8, 0, NULL, NULL},
+    [CPU] = {"cpu", "too few processors on", "find what runs there with the sensor processes, or with nlkernel record",
+             FELT_WITHIN | FELT_TO, FELT_WITHIN, 1, 0.8, 0, NULL, NULL},
+    [LINK] = {"link", "a full network interface on",
+              "send less (compression, caches, fewer copies), or use faster or more interfaces", FELT_TO | FELT_FROM,
+              FELT_TO | FELT_FROM, 1, 0.85, 0, NULL, NULL},
+    [WINDOW] = {"window", "TCP windows or buffers too small for the path from",
+                "let buffers grow to rate times round trip: remove SO_RCVBUF and SO_SNDBUF from the program, and raise "
+                "net.ipv4.tcp_rmem and tcp_wmem",
+                FELT_FROM, FELT_FROM, 1, 0.9, 0, NULL, NULL},
+    [LOSS] = {"loss", "packets are lost on the way from",
+              "look for errors and drops along that path: ip -s link, the counters of switches; if the path is only "
+              "full, drops are normal",
+              FELT_FROM, FELT_FROM, 1, 0.8, 0, NULL, NULL},
+    [STREAMS] = {"streams", "too few requests are under way at a time on the path from",
+                 "request more at a time: more streams, or more requests in advance on each", 0, FELT_FROM, 1, 0.8, 0,
+                 NULL, NULL},
+};
+
+/* Adds a host to a limit. Returns whether it is the first, whose evidence counts. */
+static bool add_host(limit *l, const char *host)
+{
+    g_ptr_array_add(l->hosts, (gpointer)host);
+    return l->hosts->len == 1;
+}
+
+static void G_GNUC_PRINTF(3, 4) tell(limit *l, bool holds, const char *format, ...)
+{
+    va_list values;
+    if (!holds)
+        return;
+    va_start(values, format);
+    g_ptr_array_add(l->evidence, g_strdup_vprintf(format, values));
+    va_end(values);
+}
+
+/* A processor of which softirqs have most of the time that programs do not have, and that is used up. */
+static bool is_softirq_bound(const load *l)
+{
+    bool is_most = l->softirq > l->softirq_busy / 2 || l->softirq > 2 * l->softirq_user;
+    return l->softirq >= 60 || (l->softirq >= 40 && (l->softirq_busy >= 90 || l->cpu_waited >= 40) && is_most);
+}
+
+static void limit_host(limit *all, const char *host, const load *l)
+{
+    bool swaps = l->swapped >= 1 << 20, faults = l->major_faults >= 100, waits = l->memory_waited >= 5;
+    bool softirqs = is_softirq_bound(l), memory = waits || (swaps && faults);
+    if (memory && add_host(&all[MEMORY], host)) {
+        tell(&all[MEMORY], swaps, "%.1f MB/s to or from swap space", l->swapped / 1e6);
+        tell(&all[MEMORY], waits, "some task waited for memory %.0f %% of the time", l->memory_waited);
+        tell(&all[MEMORY], faults, "%.0f page faults per second read from a disk", l->major_faults);
+    }
+    if (!memory && (l->disk_busy >= 85 || l->io_waited >= 30) && add_host(&all[DISK], host)) {
+        tell(&all[DISK], l->disk_busy >= 0, "the disk is busy %.0f %% of the time", l->disk_busy);
+        tell(&all[DISK], l->io_waited >= 0, "some task waited for I/O %.0f %% of the time", l->io_waited);
+        tell(&all[DISK], l->disk_ms > 0, "a request takes %.1f ms", l->disk_ms);
+    }
+    if (softirqs && add_host(&all[SOFTIRQ], host)) {
+        tell(&all[SOFTIRQ], true, "softirqs take %.0f %% of one processor", l->softirq);
+        tell(&all[SOFTIRQ], l->softirq_user >= 0, "programs get %.0f %% of it", l->softirq_user);
+        tell(&all[SOFTIRQ], l->softirq_busy >= 0, "it is busy %.0f %% of the time", l->softirq_busy);
+    }
+    if (!softirqs && (l->cpu_busy >= 90 || l->cpu_waited >= 40)) {
+        if (l->unread >= UNREAD) /* the program does not come to read its input */
+            all[CPU].alone |= FELT_TO;
+        if (add_host(&all[CPU], host)) {
+            tell(&all[CPU], l->cpu_busy >= 0, "the processors are %.0f %% busy", l->cpu_busy);
+            tell(&all[CPU], l->cpu_waited >= 0, "some task waited for a processor %.0f %% of the time", l->cpu_waited);
+            tell(&all[CPU], l->unread > 0, "input waits to be read: %.0f %% of the receive windows", 100 * l->unread);
+        }
+    }
+    if (l->link >= LINK_FULL && add_host(&all[LINK], host))
+        tell(&all[LINK], true, "its mean rate is %.0f %% of that of such an interface", 100 * l->link);
+}
+
+/*
+ * A window is also small if the receiver does not read its input; then the receiver is slow. With a loss rate p, TCP
+ * transfers at most MSS / RTT * sqrt(3/2) / sqrt(p) (Mathis and others, CCR 27(3), 1997).
+ */
+static void limit_tcp(limit *all, const char *host, const load *l, bool is_read)
+{
+    const tcp *t = &l->tcp;
+    double receiver = t->receiver_us / t->busy_us, buffer = t->buffer_us / t->busy_us, waited = fmax(receiver, buffer),
+           busy = t->wall_us > 0 ? fmin(1, t->busy_us / t->wall_us) : 0;
+    if (waited >= 0.3 && (is_read || buffer > receiver) && add_host(&all[WINDOW], host)) {
+        all[WINDOW].part = fmin(1, 1.2 * waited);
+        all[WINDOW].busy = busy;
+        tell(&all[WINDOW], true, "connections waited for the %s in %.0f %% of the time in which they had data to send",
+             receiver >= buffer ? "receiver's window" : "send buffer", 100 * waited);
+        tell(&all[WINDOW], true, "window %.0f kB, round trip %.1f ms: at most %.1f MB/s per connection",
+             t->window / 1e3, t->rtt_us / 1e3, t->window / t->rtt_us);
+        tell(&all[WINDOW], true, "%u connections", t->connections);
+    }
+    if (l->retransmits >= 0.0005 && add_host(&all[LOSS], host)) {
+        all[LOSS].part = l->felt;
+        all[LOSS].busy = busy;
+        tell(&all[LOSS], true, "TCP retransmitted %.2f %%", 100 * l->retransmits);
+        tell(&all[LOSS], true, "losses are felt in %.0f %% of the time", 100 * l->felt);
+        tell(&all[LOSS], t->rtt_us > 0, "with a round trip of %.1f ms, this limits a connection to about %.1f MB/s",
+             t->rtt_us / 1e3, 1448 / (t->rtt_us / 1e6) * sqrt(1.5 / l->retransmits) / 1e6);
+    }
+    /* One small message at a time keeps TCP busy for the round trip, but then nothing waits to be sent. */
+    bool starved = t->unsent < 0.05 * t->cwnd || busy<0.7, stands = t->rtt_us> 1.5 * t->rtt_min_us;
+    if (t->connections > 0 && starved && !stands && add_host(&all[STREAMS], host)) {
+        tell(&all[STREAMS], true, "connections have data under way %.0f %% of the time", 100 * busy);
+        tell(&all[STREAMS], t->unsent >= 0, "on average %.0f bytes wait to be sent, of a congestion window of %.0f",
+             t->unsent, t->cwnd);
+        tell(&all[STREAMS], true, "the round trip takes %.1f ms, its minimum is %.1f ms", t->rtt_us / 1e3,
+             t->rtt_min_us / 1e3);
+        tell(&all[STREAMS], true, "%u connections", t->connections);
+    }
+}
+
+/* ---- where limits are felt ---- */
+
+/*
+ * The host that sends what a visit waits for, or NULL. Of visits on one host, those are part of a transfer that end
+ * where it begins, because the program may send until then, and those between repeated events after it.
+ */
+static const char *sender_of(const visits *v, const visit *x, bool *sends)
+{
+    const site *at = site_at(v, x->site);
+    const place *p = place_at(v, at->place);
+    *sends = false;
+    if (p->kind == PLACE_UNKNOWN || (p->kind == PLACE_EDGE && at->from_host != at->host))
+        return p->kind == PLACE_EDGE ? at->from_host : NULL;
+    const request *q = request_at(v, x->request);
+    for (uint32_t i = 0; i < q->count; i++) {
+        const visit *y = visit_at(v, q->first + i);
+        const site *other = site_at(v, y->site);
+        const place *o = place_at(v, other->place);
+        if (o->kind != PLACE_EDGE || other->host == other->from_host)
+            continue;
+        *sends = other->from_host == at->host && y->from_ns == x->to_ns;
+        if (*sends)
+            return at->host;
+        if (p->kind == PLACE_EDGE && other->host == at->host && p->from == p->to && o->to == p->from)
+            return other->from_host;
+    }
+    return NULL;
+}
+
+/* Returns the part of a visit's time in which a limit is felt, 0 to 1. */
+static double felt_part(const visits *v, const limit *l, int scopes, const visit *x)
+{
+    const site *at = site_at(v, x->site);
+    bool crosses = place_at(v, at->place)->kind == PLACE_EDGE && at->from_host != at->host, sends;
+    bool here = g_ptr_array_find(l->hosts, at->host, NULL);
+    if (here && (scopes & (crosses ? FELT_TO : FELT_WITHIN)) != 0)
+        return 1;
+    const char *sender = (scopes & FELT_FROM) != 0 ? sender_of(v, x, &sends) : NULL;
+    return sender == NULL || !g_ptr_array_find(l->hosts, sender, NULL) ? 0 : sends ? l->busy : 1;
+}
+
+static void name_finding(const findings *f, finding *x, const limit *l)
+{
+    char *hosts =
+        l->hosts->len == 1 ? g_strdup(g_ptr_array_index(l->hosts, 0)) : g_strdup_printf("%u hosts", l->hosts->len);
+    char *part = text_share(x->share), *where = text_place(f->visits, x->place, NULL);
+    g_free(x->answer);
+    x->cause = l->cause;
+    x->confirmed = true;
+    x->host = l->hosts->len == 1 ? g_ptr_array_index(l->hosts, 0) : NULL;
+    x->answer = g_strdup_printf("%s of the requests' time: %s %s (%s)", part, l->what, hosts, where);
+    x->advice = l->advice;
+    for (guint i = l->evidence->len; i-- > 0;)
+        g_ptr_array_insert(x->evidence, 0, g_strdup(g_ptr_array_index(l->evidence, i)));
+    g_free(hosts);
+    g_free(part);
+    g_free(where);
+}
+
+/* Whether most of what a finding claims is where a limit is felt. */
+static bool explains(const findings *f, const limit *l, const finding *x)
+{
+    static const char *const others[] = {"clock", "failures", "field", "calls", "memory",
+                                         "disk",  "softirq",  "cpu",   "link",  "window"};
+    const visits *v = f->visits;
+    double felt = 0, all = 0;
+    for (size_t i = 0; i < G_N_ELEMENTS(others); i++)
+        if (strcmp(x->cause, others[i]) == 0)
+            return false;
+    if (x->cut == NULL || (x->host != NULL && (l->felt & FELT_FROM) == 0 && !g_ptr_array_find(l->hosts, x->host, NULL)))
+        return false;
+    for (guint i = 0; i < v->all->len; i++) {
+        const visit *y = visit_at(v, i);
+        double claim = (double)x->cut[i] * path_weight(y);
+        all += claim;
+        felt += claim > 0 ? claim * felt_part(v, l, l->felt, y) : 0;
+    }
+    return felt > all / 2;
+}
+
+/* Gives a finding's time to another with the same cause, and removes it. */
+static void join(findings *f, finding *x, guint number)
+{
+    const finding *y = g_ptr_array_index(f->list, number);
+    for (guint i = 0; i < f->visits->all->len; i++)
+        x->cut[i] += y->cut[i];
+    x->share += y->share;
+    x->gain += y->gain;
+    g_array_append_val(x->others, y->place);
+    g_ptr_array_remove_index(f->list, number);
+}
+
+/* Joins the findings that a limit explains. Returns the joint one, or NULL. */
+static finding *join_explained(findings *f, const limit *l)
+{
+    finding *first = NULL;
+    for (guint i = 0; i < f->list->len;) {
+        finding *x = g_ptr_array_index(f->list, i);
+        if (!explains(f, l, x)) {
+            i++;
+        } else if (first == NULL) {
+            first = x;
+            i++;
+        } else {
+            join(f, first, i);
+        }
+    }
+    return first;
+}
+
+/*
+ * Names what a limit explains. What findings do not claim belongs to it, too, if the limit is felt in more than half of
+ * all time. Returns whether it is.
+ */
+static bool find_limit(findings *f, const limit *l)
+{
+    finding *x = join_explained(f, l);
+    const visits *v = f->visits;
+    double felt = 0, at_most = 0, *of_places = g_new0(double, v->places->len + 1);
+    float *cut = g_new0(float, v->all->len + 1);
+    uint32_t place = VISIT_NONE;
+    for (guint i = 0; i < v->all->len; i++) {
+        const visit *x = visit_at(v, i);
+        double rest = (double)(x->own_ns - f->claimed[i]);
+        double part = rest > 0 && x->path_ns > 0 ? felt_part(v, l, l->alone, x) * l->part : 0;
+        if (part <= 0)
+            continue;
+        uint32_t at = place_of_visit(v, x);
+        cut[i] = (float)(rest * part);
+        felt += (double)cut[i] * path_weight(x) / v->total_ns;
+        of_places[at] += (double)cut[i] * path_weight(x);
+        if (of_places[at] > at_most) {
+            at_most = of_places[at];
+            place = at;
+        }
+    }
+    g_free(of_places);
+    bool most = felt > 0 && felt + (x != NULL ? x->share : 0) > 0.5;
+    if (most) {
+        if (x == NULL) {
+            x = findings_add(f, l->cause);
+            x->place = place;
+            x->sure = l->sure;
+            x->cut = g_new0(float, v->all->len + 1);
+        }
+        for (guint i = 0; i < v->all->len; i++) {
+            x->cut[i] += cut[i];
+            f->claimed[i] += cut[i];
+        }
+        x->share += felt;
+    }
+    if (x != NULL)
+        name_finding(f, x, l);
+    g_free(cut);
+    return most;
+}
+
+/* Whether the times of the place with the most time between hosts are nearly constant, as those of a path. */
+static bool is_path_constant(const visits *v)
+{
+    const place *largest = NULL;
+    for (guint i = 0; i < v->places->len; i++) {
+        const place *p = place_at(v, i);
+        const site *at = site_at(v, g_array_index(p->sites, uint32_t, 0));
+        if (p->kind == PLACE_EDGE && at->from_host != at->host && (largest == NULL || p->path_ns > largest->path_ns))
+            largest = p;
+    }
+    if (largest == NULL || largest->count < 30)
+        return false;
+    double *times = g_new(double, largest->count);
+    for (uint32_t i = 0; i < largest->count; i++)
+        times[i] = (double)visit_at(v, v->by_place[largest->first + i])->own_ns;
+    qsort(times, largest->count, sizeof *times, compare_double);
+    bool constant = times[largest->count * 9 / 10] < 1.5 * times[largest->count / 10];
+    g_free(times);
+    return constant;
+}
+
+/* ---- all hosts ---- */
+
+void find_limits(findings *f)
+{
+    const visits *v = f->visits;
+    GPtrArray *hosts = g_ptr_array_new(), *loads = g_ptr_array_new_with_free_func(g_free);
+    limit all[LIMITS];
+    bool is_read = true, most = false;
+    for (size_t i = 0; i < LIMITS; i++) {
+        all[i] = kinds[i];
+        all[i].hosts = g_ptr_array_new();
+        all[i].evidence = g_ptr_array_new_with_free_func(g_free);
+    }
+    for (guint i = 0; i < v->sites->len; i++) {
+        const char *host = site_at(v, i)->host;
+        if (g_ptr_array_find(hosts, host, NULL))
+            continue;
+        load *l = measure(v, host);
+        is_read = is_read && l->unread < UNREAD;
+        g_ptr_array_add(hosts, (gpointer)host);
+        g_ptr_array_add(loads, l);
+    }
+    for (guint i = 0; i < hosts->len; i++) {
+        limit_host(all, g_ptr_array_index(hosts, i), g_ptr_array_index(loads, i));
+        limit_tcp(all, g_ptr_array_index(hosts, i), g_ptr_array_index(loads, i), is_read);
+    }
+    for (size_t k = 0; k < STREAMS && !most; k++)
+        if (all[k].hosts->len > 0)
+            most = find_limit(f, &all[k]);
+    findings_drop_small(f);
+    if (f->list->len == 0 && all[STREAMS].hosts->len > 0 && is_path_constant(v))
+        find_limit(f, &all[STREAMS]);
+    for (size_t i = 0; i < LIMITS; i++) {
+        g_ptr_array_free(all[i].hosts, TRUE);
+        g_ptr_array_free(all[i].evidence, TRUE);
+    }
+    g_ptr_array_free(hosts, TRUE);
+    g_ptr_array_free(loads, TRUE);
+}

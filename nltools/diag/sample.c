@@ -1,0 +1,306 @@
+#include "config.h"
+
+#include <math.h>
+
+#include "diag/sample.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { BIN_COUNT_MIN = 6, QUANTILES = 8 };
+
+int compare_double(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double median_of(double *values, size_t count)
+{
+    qsort(values, count, sizeof *values, compare_double);
+    return count == 0 ? 0 : (values[(count - 1) / 2] + values[count / 2]) / 2;
+}
+
+double normal_tail(double z)
+{
+    return 0.5 * erfc(z / sqrt(2));
+}
+
+typedef struct ranked {
+    double y;
+    uint32_t i;
+} ranked;
+
+static int by_y(const void *a, const void *b)
+{
+    const ranked *x = a, *y = b;
+    return x->y != y->y ? (x->y > y->y) - (x->y < y->y) : (x->i > y->i) - (x->i < y->i);
+}
+
+static void rank_times(sample *s)
+{
+    ranked *r = g_new(ranked, s->count + 1);
+    for (uint32_t i = 0; i < s->count; i++)
+        r[i] = (ranked){s->y[i], i};
+    qsort(r, s->count, sizeof *r, by_y);
+    for (uint32_t i = 0, end; i < s->count; i = end) {
+        for (end = i + 1; end < s->count && r[end].y == r[i].y; end++)
+            ;
+        for (uint32_t n = i; n < end; n++)
+            s->rank[r[n].i] = (i + 1 + end) / 2.0;
+    }
+    s->median = s->count == 0 ? 0 : (r[(s->count - 1) / 2].y + r[s->count / 2].y) / 2;
+    g_free(r);
+    s->deviation = 0;
+    for (uint32_t i = 0; i < s->count; i++)
+        s->deviation += fabs(s->y[i] - s->median);
+}
+
+sample *sample_new(const visits *v, uint32_t number, const float *claimed)
+{
+    const place *p = place_at(v, number);
+    sample *s = g_new0(sample, 1);
+    s->visits = v;
+    s->place = number;
+    s->count = MIN(p->count, SAMPLE_MAX);
+    s->scale = s->count > 0 ? (double)p->count / s->count : 1;
+    s->index = g_new(uint32_t, s->count + 1);
+    s->y = g_new(double, s->count + 1);
+    s->weight = g_new(double, s->count + 1);
+    s->rank = g_new(double, s->count + 1);
+    for (uint32_t i = 0; i < s->count; i++) {
+        s->index[i] = v->by_place[p->first + (uint64_t)i * p->count / s->count];
+        const visit *x = visit_at(v, s->index[i]);
+        s->y[i] = MAX(0.0, (double)x->own_ns - (double)claimed[s->index[i]]);
+        s->weight[i] = x->own_ns > 0 ? MIN(1.0, (double)x->path_ns / (double)x->own_ns) : 0;
+    }
+    rank_times(s);
+    return s;
+}
+
+void sample_free(sample *s)
+{
+    g_free(s->index);
+    g_free(s->y);
+    g_free(s->weight);
+    g_free(s->rank);
+    g_free(s);
+}
+
+/* ---- bins ---- */
+
+typedef struct bin_sums {
+    uint32_t count[2];
+    double sum[2], median[2];
+} bin_sums;
+
+static void sum_bins(const sample *s, const uint8_t *bins, int count, bin_sums *sums)
+{
+    double *values = g_new(double, s->count + 1);
+    memset(sums, 0, (size_t)count * sizeof *sums);
+    for (uint32_t i = 0; i < s->count; i++) {
+        if (bins[i] == BIN_NONE)
+            continue;
+        sums[bins[i]].count[sample_half(s, i)]++;
+        sums[bins[i]].sum[sample_half(s, i)] += s->y[i];
+    }
+    /* Medians by a counting sort into one array. */
+    uint32_t *offset = g_new0(uint32_t, 2 * (size_t)count + 1);
+    for (int b = 0, at = 0; b < count; b++)
+        for (int h = 0; h < 2; h++) {
+            offset[2 * b + h] = (uint32_t)at;
+            at += (int)sums[b].count[h];
+        }
+    uint32_t *fill = g_memdup2(offset, (2 * (size_t)count + 1) * sizeof *offset);
+    for (uint32_t i = 0; i < s->count; i++)
+        if (bins[i] != BIN_NONE)
+            values[fill[2 * bins[i] + sample_half(s, i)]++] = s->y[i];
+    for (int b = 0; b < count; b++)
+        for (int h = 0; h < 2; h++)
+            sums[b].median[h] = median_of(values + offset[2 * b + h], sums[b].count[h]);
+    g_free(fill);
+    g_free(offset);
+    g_free(values);
+}
+
+/* Kruskal and Wallis's statistic, made normal by Wilson and Hilferty's cube root. */
+static double kruskal_wallis(const sample *s, const uint8_t *bins, int count)
+{
+    double sums[BINS_MAX] = {0}, n = 0, total = 0, square = 0;
+    uint32_t counts[BINS_MAX] = {0};
+    for (uint32_t i = 0; i < s->count; i++) {
+        if (bins[i] == BIN_NONE)
+            continue;
+        sums[bins[i]] += s->rank[i];
+        counts[bins[i]]++;
+        n++;
+        total += s->rank[i];
+        square += s->rank[i] * s->rank[i];
+    }
+    double mean = total / n, variance = (square - total * mean) / (n - 1), h = 0;
+    int used = 0;
+    for (int b = 0; b < count; b++)
+        if (counts[b] > 0) {
+            double difference = sums[b] / counts[b] - mean;
+            h += counts[b] * difference * difference;
+            used++;
+        }
+    if (used < 2 || !(variance > 0))
+        return 0;
+    double k = used - 1;
+    h /= variance;
+    return (cbrt(h / k) - (1 - 2 / (9 * k))) / sqrt(2 / (9 * k));
+}
+
+typedef struct bin_mean {
+    double mean, count;
+    int bin;
+} bin_mean;
+
+static int by_mean(const void *a, const void *b)
+{
+    return compare_double(&((const bin_mean *)a)->mean, &((const bin_mean *)b)->mean);
+}
+
+/* Divides the bins into slow and other ones so that the means of the two groups differ most, by one half's sums. */
+static uint64_t find_slow(const bin_sums *sums, int count, int half)
+{
+    bin_mean means[BINS_MAX] = {{0}};
+    int used = 0;
+    double total = 0, n = 0, best = 0;
+    for (int b = 0; b < count; b++)
+        if (sums[b].count[half] >= BIN_COUNT_MIN) {
+            means[used++] = (bin_mean){sums[b].sum[half] / sums[b].count[half], sums[b].count[half], b};
+            total += sums[b].sum[half];
+            n += sums[b].count[half];
+        }
+    qsort(means, (size_t)used, sizeof *means, by_mean);
+    uint64_t slow = 0, chosen = 0;
+    double high_sum = 0, high_count = 0;
+    for (int i = used - 1; i > 0; i--) {
+        high_sum += means[i].mean * means[i].count;
+        high_count += means[i].count;
+        slow |= UINT64_C(1) << means[i].bin;
+        double difference = high_sum / high_count - (total - high_sum) / (n - high_count);
+        double between = difference * difference * high_count * (n - high_count);
+        if (between > best) {
+            best = between;
+            chosen = slow;
+        }
+    }
+    return chosen;
+}
+
+/* The ordered bins are slow against the fastest of their ends. */
+static uint64_t find_slow_ordered(const bin_sums *sums, int count, int half)
+{
+    const bin_sums *low = &sums[0], *high = &sums[count - 1];
+    if (low->count[half] == 0 || high->count[half] == 0)
+        return 0;
+    bool rises = low->sum[half] / low->count[half] <= high->sum[half] / high->count[half];
+    uint64_t all = count == 64 ? UINT64_MAX : (UINT64_C(1) << count) - 1;
+    return all & ~(UINT64_C(1) << (rises ? 0 : count - 1));
+}
+
+static double deviation_left(const sample *s, const uint8_t *bins, const bin_sums *sums, double *without)
+{
+    double left = 0;
+    *without = 0;
+    for (uint32_t i = 0; i < s->count; i++) {
+        if (bins[i] == BIN_NONE)
+            continue;
+        int other = !sample_half(s, i);
+        double prediction = sums[bins[i]].count[other] >= BIN_COUNT_MIN ? sums[bins[i]].median[other] : s->median;
+        left += fabs(s->y[i] - prediction);
+        *without += fabs(s->y[i] - s->median);
+    }
+    return left;
+}
+
+/* The means of slow and other bins in a half. */
+static void split_means(const bin_sums *sums, int count, int half, uint64_t slow, double *slow_mean, double *other_mean)
+{
+    double sum[2] = {0}, n[2] = {0};
+    for (int b = 0; b < count; b++) {
+        int is_slow = (slow >> b) & 1;
+        sum[is_slow] += sums[b].sum[half];
+        n[is_slow] += sums[b].count[half];
+    }
+    *slow_mean = n[1] > 0 ? sum[1] / n[1] : 0;
+    *other_mean = n[0] > 0 ? sum[0] / n[0] : 0;
+}
+
+explanation sample_explain(const sample *s, const uint8_t *bins, int count, bool ordered)
+{
+    explanation e = {0};
+    bin_sums sums[BINS_MAX];
+    uint64_t slow[2];
+    double other[2], mean, without;
+    sum_bins(s, bins, count, sums);
+    e.z = kruskal_wallis(s, bins, count);
+    double left = deviation_left(s, bins, sums, &without);
+    e.explained = s->deviation > 0 ? (without - left) / s->deviation : 0;
+    for (int h = 0; h < 2; h++) { /* slow by the other half, measured in this one */
+        slow[h] = ordered ? find_slow_ordered(sums, count, !h) : find_slow(sums, count, !h);
+        split_means(sums, count, h, slow[h], &mean, &other[h]);
+    }
+    e.excess = g_new0(float, s->count + 1);
+    double sum_slow = 0, sum_other = 0;
+    uint32_t others = 0;
+    for (uint32_t i = 0; i < s->count; i++) {
+        if (bins[i] == BIN_NONE)
+            continue;
+        int h = sample_half(s, i);
+        bool is_slow = (slow[h] >> bins[i]) & 1;
+        *(is_slow ? &sum_slow : &sum_other) += s->y[i];
+        *(is_slow ? &e.slow_count : &others) += 1;
+        if (!is_slow || sums[bins[i]].count[h] == 0)
+            continue;
+        double excess = sums[bins[i]].sum[h] / sums[bins[i]].count[h] - other[h];
+        e.claim_ns += excess * s->weight[i] * s->scale;
+        e.excess[i] = (float)MAX(0, MIN(excess, s->y[i]));
+    }
+    e.slow = slow[0] & slow[1];
+    e.slow_ns = e.slow_count > 0 ? sum_slow / e.slow_count : 0;
+    e.other_ns = others > 0 ? sum_other / others : 0;
+    return e;
+}
+
+double sample_explained_by_waits(const sample *s, const float *waits)
+{
+    double *left = g_new(double, s->count + 1), *sorted = g_new(double, s->count + 1), sum = 0;
+    for (uint32_t i = 0; i < s->count; i++)
+        left[i] = sorted[i] = s->y[i] - (double)waits[i];
+    double middle = median_of(sorted, s->count);
+    for (uint32_t i = 0; i < s->count; i++)
+        sum += fabs(left[i] - middle);
+    g_free(left);
+    g_free(sorted);
+    return s->deviation > 0 ? 1 - sum / s->deviation : 0;
+}
+
+int sample_quantize(const float *values, uint32_t count, uint8_t *bins)
+{
+    double *sorted = g_new(double, count + 1), cuts[QUANTILES];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (isfinite(values[i]))
+            sorted[n++] = (double)values[i];
+    qsort(sorted, n, sizeof *sorted, compare_double);
+    int used = 0;
+    for (int q = 1; q < QUANTILES && n > 0; q++) {
+        double cut = sorted[(uint64_t)n * (uint64_t)q / QUANTILES];
+        if (cut > sorted[0] && (used == 0 || cut > cuts[used - 1]))
+            cuts[used++] = cut;
+    }
+    g_free(sorted);
+    for (uint32_t i = 0; i < count; i++) {
+        bins[i] = BIN_NONE;
+        if (!isfinite(values[i]))
+            continue;
+        bins[i] = 0;
+        while (bins[i] < used && (double)values[i] >= cuts[bins[i]])
+            bins[i]++;
+    }
+    return used + 1;
+}

@@ -1,0 +1,667 @@
+#include "config.h"
+
+#include <math.h>
+
+#include "diag/visits.h"
+
+#include "base/hash_bytes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { SITES_MAX = 1 << 16, BOUNDS_MAX = 1024, EDGE_NONE = UINT32_MAX };
+
+#define ON_PATH (UINT32_C(1) << 31) /* of a span in event_begin or event_end: that message is on the path */
+
+/* The requests of one lifeline. */
+typedef struct kind {
+    visits_reader *reader;
+    assembler *assembler;
+    GHashTable *sites; /* site_key to index */
+} kind;
+
+typedef struct site_key {
+    uint32_t kind, a, b, place, from_place; /* names of events or spans, and places */
+} site_key;
+
+struct visits_reader {
+    visits *result;
+    subject *subject;
+    visits_clock *clock;
+    void *user;
+    kind *kinds;
+    uint32_t kind_count;
+    size_t memory_max;
+    nl_fraction fraction;
+    bool configured;    /* the lifelines are from a file */
+    bool has_ids;       /* options name the ID fields or the lifelines */
+    uint32_t keep_mask; /* requests whose number has these bits are kept */
+    uint32_t number;
+    GArray *span_visit, *event_begin, *event_end; /* uint32_t: of the request in work */
+    GHashTable *place_index;                      /* text to index + 1 */
+};
+
+/* ---- sites ---- */
+
+static guint site_key_hash(gconstpointer key)
+{
+    return (guint)hash_bytes(0, key, sizeof(site_key));
+}
+
+static gboolean site_key_equal(gconstpointer a, gconstpointer b)
+{
+    return memcmp(a, b, sizeof(site_key)) == 0;
+}
+
+static uint32_t find_place(visits_reader *r, const place *wanted)
+{
+    char *text = g_strjoin("\n", wanted->span, wanted->from, wanted->to, wanted->program, wanted->from_program, NULL);
+    guint found = GPOINTER_TO_UINT(g_hash_table_lookup(r->place_index, text));
+    if (found != 0) {
+        g_free(text);
+        return found - 1;
+    }
+    place p = *wanted;
+    p.sites = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    g_array_append_val(r->result->places, p);
+    g_hash_table_insert(r->place_index, text, GUINT_TO_POINTER(r->result->places->len));
+    return r->result->places->len - 1;
+}
+
+static uint32_t add_site(visits_reader *r, const place *p, const char *host, const char *from_host)
+{
+    visits *v = r->result;
+    uint32_t number = find_place(r, p), index = v->sites->len;
+    const site s = {.place = number, .host = g_intern_string(host), .from_host = g_intern_string(from_host)};
+    g_array_append_val(v->sites, s);
+    g_array_append_val(place_at(v, number)->sites, index);
+    return index;
+}
+
+static uint32_t *site_slot(kind *k, const site_key *key)
+{
+    uint32_t *found = g_hash_table_lookup(k->sites, key);
+    if (found == NULL) {
+        found = g_new(uint32_t, 1);
+        *found = VISIT_NONE;
+        g_hash_table_insert(k->sites, g_memdup2(key, sizeof *key), found);
+    }
+    return found;
+}
+
+static const char *intern_printable(const char *text)
+{
+    return g_intern_string(text);
+}
+
+static uint32_t span_site(kind *k, const request_span *s)
+{
+    const site_key key = {PLACE_SPAN, s->name, 0, s->place, 0};
+    uint32_t *slot = site_slot(k, &key);
+    if (*slot == VISIT_NONE) {
+        const request_reader *names = assembler_reader(k->assembler);
+        const place p = {.kind = PLACE_SPAN,
+                         .span = intern_printable(event_names_text(request_reader_names(names), s->name)),
+                         .from = "",
+                         .to = "",
+                         .program = intern_printable(request_reader_program(names, s->program)),
+                         .from_program = ""};
+        *slot = add_site(k->reader, &p, request_reader_host(names, s->host), "");
+    }
+    return *slot;
+}
+
+static uint32_t edge_site(kind *k, const request_event *from, const request_event *to)
+{
+    site_key key = {from != NULL ? PLACE_EDGE : PLACE_UNKNOWN, from != NULL ? from->name : 0, to != NULL ? to->name : 0,
+                    to != NULL ? to->place : 0, from != NULL ? from->place : 0};
+    uint32_t *slot = site_slot(k, &key);
+    if (*slot == VISIT_NONE) {
+        const request_reader *names = assembler_reader(k->assembler);
+        const event_names *events = request_reader_names(names);
+        const place p = {.kind = key.kind,
+                         .span = "",
+                         .from = from != NULL ? intern_printable(event_names_text(events, from->name)) : "",
+                         .to = to != NULL ? intern_printable(event_names_text(events, to->name)) : "",
+                         .program = to != NULL ? intern_printable(request_reader_program(names, to->program)) : "",
+                         .from_program =
+                             from != NULL ? intern_printable(request_reader_program(names, from->program)) : ""};
+        *slot = add_site(k->reader, &p, to != NULL ? request_reader_host(names, to->host) : "",
+                         from != NULL ? request_reader_host(names, from->host) : "");
+    }
+    return *slot;
+}
+
+/* Keeps the fields of a record until its request is over. */
+static void pack_fields(void *user, const nl_record *record, nl_buffer *buffer)
+{
+    const kind *k = user;
+    for (size_t i = 0; i < record->field_count; i++) {
+        column_value value;
+        if (columns_read(k->reader->result->columns, &record->fields[i], &value))
+            nl_buffer_append(buffer, &value, sizeof value);
+    }
+}
+
+/* ---- requests ---- */
+
+static uint32_t *slot_of(GArray *a, uint32_t i)
+{
+    return &g_array_index(a, uint32_t, i);
+}
+
+static void add_visit(visits *v, const visit *x)
+{
+    g_array_append_val(v->all, *x);
+}
+
+/* Whether a part of a span's own time is between two programs: a message, and not the span's work. */
+static bool is_crossing(const request_graph *g, const request_step *step)
+{
+    return step->from != REQUEST_NONE && step->to != REQUEST_NONE &&
+           g->events[step->from].place != g->events[step->to].place;
+}
+
+static void add_spans(kind *k, const request_graph *g, uint32_t number)
+{
+    visits *v = k->reader->result;
+    GArray *map = k->reader->span_visit;
+    g_array_set_size(map, (guint)g->span_count);
+    for (uint32_t i = 0; i < g->span_count; i++)
+        *slot_of(map, i) = v->all->len + i;
+    for (uint32_t i = 0; i < g->span_count; i++) {
+        const request_span *s = &g->spans[i];
+        visit x = {.from_ns = s->begin_ns,
+                   .to_ns = s->end_ns,
+                   .own_ns = s->child_count == 0 ? (float)s->self_ns : 0,
+                   .request = number,
+                   .site = span_site(k, s),
+                   .parent = s->parent == REQUEST_NONE ? VISIT_NONE : *slot_of(map, s->parent),
+                   .failed = s->failed};
+        place_at(v, site_at(v, x.site)->place)->has_children |= s->child_count > 0;
+        add_visit(v, &x);
+        if (s->begin != REQUEST_NONE)
+            *slot_of(k->reader->event_begin, s->begin) = i;
+        if (s->end != REQUEST_NONE)
+            *slot_of(k->reader->event_end, s->end) = i;
+    }
+}
+
+/* The visit in whose time an edge is, or VISIT_NONE. */
+static uint32_t visit_around(kind *k, const request_graph *g, const request_step *step)
+{
+    const visits_reader *r = k->reader;
+    uint32_t span = REQUEST_NONE;
+    if (step->kind == REQUEST_SELF)
+        return *slot_of(r->span_visit, step->span);
+    if (step->to != REQUEST_NONE && *slot_of(r->event_begin, step->to) != EDGE_NONE)
+        span = g->spans[*slot_of(r->event_begin, step->to) & ~ON_PATH].parent;
+    else if (step->from != REQUEST_NONE && *slot_of(r->event_end, step->from) != EDGE_NONE)
+        span = g->spans[*slot_of(r->event_end, step->from) & ~ON_PATH].parent;
+    return span == REQUEST_NONE ? VISIT_NONE : *slot_of(r->span_visit, span);
+}
+
+static void add_path(kind *k, const request_graph *g, uint32_t number)
+{
+    visits *v = k->reader->result;
+    for (size_t i = 0; i < g->path_count; i++) {
+        const request_step *step = &g->path[i];
+        float length = (float)(step->to_ns - step->from_ns);
+        if (step->kind == REQUEST_SELF && !is_crossing(g, step)) {
+            visit *x = visit_at(v, *slot_of(k->reader->span_visit, step->span));
+            x->path_ns += length;
+            if (g->spans[step->span].child_count > 0)
+                x->own_ns += length;
+            continue;
+        }
+        const request_event *from = step->from != REQUEST_NONE ? &g->events[step->from] : NULL,
+                            *to = step->to != REQUEST_NONE ? &g->events[step->to] : NULL;
+        if (step->to != REQUEST_NONE && *slot_of(k->reader->event_begin, step->to) != EDGE_NONE)
+            *slot_of(k->reader->event_begin, step->to) |= ON_PATH;
+        if (step->from != REQUEST_NONE && *slot_of(k->reader->event_end, step->from) != EDGE_NONE)
+            *slot_of(k->reader->event_end, step->from) |= ON_PATH;
+        visit x = {.from_ns = step->from_ns,
+                   .to_ns = step->to_ns,
+                   .own_ns = length,
+                   .path_ns = length,
+                   .request = number,
+                   .site = edge_site(k, from, to),
+                   .parent = visit_around(k, g, step)};
+        place_at(v, site_at(v, x.site)->place)->inferred |= step->inferred;
+        add_visit(v, &x);
+    }
+}
+
+/* Visits without a parent belong to the smallest span of another program around them. */
+static void find_visits_around(visits *v, uint32_t first)
+{
+    enum { VISITS_MAX = 512 };
+    uint32_t count = v->all->len - first;
+    for (uint32_t i = first; i < v->all->len && count <= VISITS_MAX; i++) {
+        visit *x = visit_at(v, i);
+        uint32_t around = VISIT_NONE;
+        for (uint32_t k = first; x->parent == VISIT_NONE && k < v->all->len; k++) {
+            const visit *y = visit_at(v, k);
+            if (y->from_ns <= x->from_ns && y->to_ns >= x->to_ns && y->to_ns - y->from_ns > x->to_ns - x->from_ns &&
+                place_at(v, place_of_visit(v, y))->kind == PLACE_SPAN &&
+                (around == VISIT_NONE ||
+                 y->to_ns - y->from_ns < visit_at(v, around)->to_ns - visit_at(v, around)->from_ns))
+                around = k;
+        }
+        if (x->parent == VISIT_NONE)
+            x->parent = around;
+    }
+}
+
+static void add_side_edge(kind *k, const request_graph *g, uint32_t from, uint32_t to, uint32_t parent, uint32_t number)
+{
+    const request_event *a = &g->events[from], *b = &g->events[to];
+    const visit x = {.from_ns = a->time_ns,
+                     .to_ns = b->time_ns,
+                     .own_ns = (float)(b->time_ns - a->time_ns),
+                     .request = number,
+                     .site = edge_site(k, a, b),
+                     .parent = *slot_of(k->reader->span_visit, parent)};
+    if (b->time_ns >= a->time_ns)
+        add_visit(k->reader->result, &x);
+}
+
+/* The event after which a parent called a child: its begin, or the latest end of another child before. */
+static uint32_t fork_of(const request_graph *g, uint32_t child)
+{
+    const request_span *s = &g->spans[child], *p = &g->spans[s->parent];
+    uint32_t fork = p->begin;
+    for (uint32_t i = 0; p->child_count > 1 && i < g->span_count; i++) {
+        const request_span *o = &g->spans[i];
+        if (o->parent == s->parent && i != child && o->end != REQUEST_NONE && o->end_ns <= s->begin_ns &&
+            (fork == REQUEST_NONE || o->end_ns > g->events[fork].time_ns))
+            fork = o->end;
+    }
+    return fork;
+}
+
+/*
+ * Messages to and from children beside the critical path. Without them, the messages of the slow ones of several
+ * parallel calls would have no faster ones to be compared with.
+ */
+static void add_side_edges(kind *k, const request_graph *g, uint32_t number)
+{
+    enum { SPANS_MAX = 512 };
+    for (uint32_t i = 0; i < g->span_count && g->span_count <= SPANS_MAX; i++) {
+        const request_span *s = &g->spans[i];
+        if (s->parent == REQUEST_NONE || g->spans[s->parent].place == s->place)
+            continue;
+        const request_span *p = &g->spans[s->parent];
+        if (s->begin != REQUEST_NONE && *slot_of(k->reader->event_begin, s->begin) == i) {
+            uint32_t fork = fork_of(g, i);
+            if (fork != REQUEST_NONE)
+                add_side_edge(k, g, fork, s->begin, s->parent, number);
+        }
+        if (s->end != REQUEST_NONE && p->end != REQUEST_NONE && p->child_count == 1 &&
+            *slot_of(k->reader->event_end, s->end) == i)
+            add_side_edge(k, g, s->end, p->end, s->parent, number);
+    }
+}
+
+static void set_fields(kind *k, const request_graph *g, uint32_t number)
+{
+    visits *v = k->reader->result;
+    for (uint32_t i = 0; i < g->event_count; i++) {
+        const request_event *e = &g->events[i];
+        uint32_t begins = *slot_of(k->reader->event_begin, i), ends = *slot_of(k->reader->event_end, i);
+        for (uint32_t c = 0; c < e->payload_size / sizeof(column_value); c++) {
+            column_value value;
+            memcpy(&value, g->payloads + e->payload + c * sizeof value, sizeof value);
+            column *of = &v->columns->all[value.column];
+            column_set(of->of_requests, number, value.value);
+            if (begins != EDGE_NONE)
+                column_set(of->of_visits, *slot_of(k->reader->span_visit, begins), value.value);
+            if (ends != EDGE_NONE)
+                column_set(of->of_visits, *slot_of(k->reader->span_visit, ends), value.value);
+        }
+    }
+}
+
+/* How far the clocks of two hosts may differ, by a call with an explicit parent: the callee's times are in the
+ * caller's. */
+static void learn_bounds(kind *k, const request_graph *g)
+{
+    const request_reader *names = assembler_reader(k->assembler);
+    GArray *bounds = k->reader->result->bounds;
+    for (uint32_t i = 0; i < g->span_count; i++) {
+        const request_span *s = &g->spans[i];
+        if (s->parent == REQUEST_NONE || s->inferred_parent || s->id == 0 || s->begin == REQUEST_NONE ||
+            s->end == REQUEST_NONE || g->spans[s->parent].host == s->host)
+            continue;
+        const char *a = g_intern_string(request_reader_host(names, g->spans[s->parent].host)),
+                   *b = g_intern_string(request_reader_host(names, s->host));
+        const request_span *p = &g->spans[s->parent];
+        if (p->begin == REQUEST_NONE || p->end == REQUEST_NONE)
+            continue;
+        /* The events' own times: the graph shifts spans whose clock seems wrong. */
+        int64_t begin_ns = g->events[s->begin].time_ns, end_ns = g->events[s->end].time_ns,
+                caller_begin_ns = g->events[p->begin].time_ns, caller_end_ns = g->events[p->end].time_ns;
+        const char *program = g_intern_string(request_reader_program(names, s->program));
+        guint n = 0;
+        while (n < bounds->len &&
+               (g_array_index(bounds, clock_bound, n).a != a || g_array_index(bounds, clock_bound, n).b != b ||
+                g_array_index(bounds, clock_bound, n).program != program))
+            n++;
+        if (n == bounds->len) {
+            if (n >= BOUNDS_MAX)
+                return;
+            const clock_bound fresh = {a, b, -INFINITY, INFINITY, program, 0, 0, 0};
+            g_array_append_val(bounds, fresh);
+        }
+        clock_bound *of = &g_array_index(bounds, clock_bound, n);
+        /* It begins after its parent, and ends before it if the parent waits: so far may its clock be ahead. */
+        of->high_ns = fmin(of->high_ns, (double)(begin_ns - caller_begin_ns));
+        of->low_ns = fmax(of->low_ns, (double)(end_ns - caller_end_ns));
+        of->forward++;
+        of->late += end_ns > caller_end_ns;
+        of->early += begin_ns < caller_begin_ns;
+    }
+}
+
+static size_t memory_used(const visits *v)
+{
+    size_t size = v->requests->len * sizeof(request) + v->all->len * (sizeof(visit) + 2 * sizeof(uint32_t));
+    for (uint32_t i = 0; i < v->columns->count; i++)
+        size += (v->columns->all[i].of_requests->len + v->columns->all[i].of_visits->len) * sizeof(float);
+    return size;
+}
+
+static void keep_values(GArray *values, uint32_t from, uint32_t to, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (to + i < values->len)
+            g_array_index(values, float, to + i) = column_get(values, from + i);
+}
+
+/* Drops every second request. */
+static void halve(visits *v)
+{
+    uint32_t kept = 0, visits_kept = 0;
+    for (uint32_t i = 0; i < v->requests->len; i += 2) {
+        request q = *request_at(v, i);
+        for (uint32_t c = 0; c < v->columns->count; c++) {
+            keep_values(v->columns->all[c].of_requests, i, kept, 1);
+            keep_values(v->columns->all[c].of_visits, q.first, visits_kept, q.count);
+        }
+        for (uint32_t n = 0; n < q.count; n++) {
+            visit x = *visit_at(v, q.first + n);
+            x.request = kept;
+            x.parent = x.parent == VISIT_NONE ? VISIT_NONE : x.parent - q.first + visits_kept;
+            *visit_at(v, visits_kept + n) = x;
+        }
+        q.first = visits_kept;
+        visits_kept += q.count;
+        *request_at(v, kept++) = q;
+    }
+    v->dropped += v->requests->len - kept;
+    g_array_set_size(v->requests, kept);
+    g_array_set_size(v->all, visits_kept);
+    for (uint32_t c = 0; c < v->columns->count; c++) {
+        column *of = &v->columns->all[c];
+        g_array_set_size(of->of_requests, MIN(of->of_requests->len, kept));
+        g_array_set_size(of->of_visits, MIN(of->of_visits->len, visits_kept));
+    }
+}
+
+static void take_graph(void *user, const request_graph *g, const char *name, uint32_t by, bool cut)
+{
+    (void)name;
+    (void)by;
+    kind *k = user;
+    visits_reader *r = k->reader;
+    visits *v = r->result;
+    v->cut += cut;
+    v->problems.no_begin += g->problems.no_begin;
+    v->problems.no_end += g->problems.no_end;
+    v->problems.no_parent += g->problems.no_parent;
+    v->problems.cycles += g->problems.cycles;
+    v->problems.violations += g->problems.violations;
+    learn_bounds(k, g);
+    v->too_many_sites = v->sites->len >= SITES_MAX;
+    bool keep = (r->number++ & r->keep_mask) == 0 && !v->too_many_sites;
+    if (keep && g->event_count > 1) {
+        g_array_set_size(r->event_begin, (guint)g->event_count);
+        g_array_set_size(r->event_end, (guint)g->event_count);
+        memset(r->event_begin->data, 0xff, g->event_count * sizeof(uint32_t));
+        memset(r->event_end->data, 0xff, g->event_count * sizeof(uint32_t));
+        uint32_t number = v->requests->len, first = v->all->len;
+        add_spans(k, g, number);
+        set_fields(k, g, number);
+        add_path(k, g, number);
+        add_side_edges(k, g, number);
+        find_visits_around(v, first);
+        const request q = {g->from_ns, g->to_ns, first, v->all->len - first, g->failed};
+        g_array_append_val(v->requests, q);
+        if (number % 1024 == 1023 && memory_used(v) > r->memory_max) {
+            halve(v);
+            r->keep_mask = r->keep_mask * 2 + 1;
+        }
+    }
+    v->dropped += !keep;
+}
+
+/* ---- reading ---- */
+
+static bool is_sensor(const nl_record *record)
+{
+    static const char *const programs[] = {"nlsensor", "nlkernel", "nlagentd", "netlogd"};
+    for (size_t i = 0; i < G_N_ELEMENTS(programs); i++)
+        if (record->prog.size == strlen(programs[i]) && memcmp(record->prog.data, programs[i], record->prog.size) == 0)
+            return true;
+    return false;
+}
+
+static void begin_kinds(void *user, const drawing *d)
+{
+    visits_reader *r = user;
+    /* Without ID fields, the outermost spans of threads are requests. */
+    static char *no_ids[] = {NULL};
+    static const drawing_lifeline of_threads = {.ids = no_ids};
+    bool threads = d->lifelines->len == 0 && !r->has_ids;
+    r->kind_count = threads ? 1 : d->lifelines->len;
+    r->kinds = g_new0(kind, r->kind_count + 1);
+    for (uint32_t i = 0; i < r->kind_count; i++) {
+        const drawing_lifeline *lifeline = threads ? &of_threads : g_ptr_array_index(d->lifelines, i);
+        kind *k = &r->kinds[i];
+        const assembler_options options = {
+            .ids = threads ? NULL : (const char *const *)lifeline->ids,
+            .events = r->configured ? (const char *const *)lifeline->events : NULL,
+            .again = lifeline->again,
+            .fraction = r->fraction,
+            .memory_max = r->memory_max / r->kind_count,
+            .pack = pack_fields,
+            .take = take_graph,
+            .user = k,
+        };
+        *k = (kind){r, assembler_new(&options), g_hash_table_new_full(site_key_hash, site_key_equal, g_free, g_free)};
+        columns_exclude(r->result->columns, (const char *const *)lifeline->ids);
+        for (size_t n = 0; lifeline->ids[n] != NULL; n++)
+            g_ptr_array_add(r->result->ids, g_strdup(lifeline->ids[n]));
+    }
+    r->result->lifelines = r->kind_count;
+}
+
+static void take_record(void *user, const nl_record *original)
+{
+    visits_reader *r = user;
+    nl_record record = *original;
+    r->result->records++;
+    if (r->clock != NULL)
+        record.time_ns = r->clock(r->user, original);
+    bool any = false;
+    for (uint32_t i = 0; i < r->kind_count && !is_sensor(&record); i++) {
+        any = assembler_add(r->kinds[i].assembler, &record) || any;
+    }
+    if (any)
+        r->result->in_requests++;
+    else
+        series_add(r->result->series, &record);
+}
+
+visits_reader *visits_reader_new(subject_options *options, visits_clock *clock, void *user)
+{
+    visits_reader *r = g_new0(visits_reader, 1);
+    visits *v = r->result = g_new0(visits, 1);
+    v->requests = g_array_new(FALSE, FALSE, sizeof(request));
+    v->all = g_array_new(FALSE, FALSE, sizeof(visit));
+    v->sites = g_array_new(FALSE, FALSE, sizeof(site));
+    v->places = g_array_new(FALSE, FALSE, sizeof(place));
+    v->bounds = g_array_new(FALSE, FALSE, sizeof(clock_bound));
+    v->ids = g_ptr_array_new_with_free_func(g_free);
+    v->columns = columns_new();
+    v->series = series_new();
+    r->clock = clock;
+    r->user = user;
+    r->memory_max = options->memory_max / 2;
+    r->fraction = options->reading.fraction;
+    r->configured = options->config != NULL;
+    r->has_ids = options->ids != NULL || r->configured;
+    r->span_visit = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    r->event_begin = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    r->event_end = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    r->place_index = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    r->subject = subject_new(options, (subject_user){begin_kinds, take_record, r});
+    return r;
+}
+
+bool visits_read(visits_reader *r, const char *source)
+{
+    return subject_read(r->subject, source);
+}
+
+static int by_visit_time(const void *a, const void *b, void *user)
+{
+    const visits *v = user;
+    const visit *x = visit_at(v, *(const uint32_t *)a), *y = visit_at(v, *(const uint32_t *)b);
+    return x->from_ns != y->from_ns ? (x->from_ns > y->from_ns) - (x->from_ns < y->from_ns)
+                                    : (x->to_ns > y->to_ns) - (x->to_ns < y->to_ns);
+}
+
+static bool is_sorted(const visits *v, const uint32_t *indices, uint32_t count)
+{
+    for (uint32_t i = 1; i < count; i++)
+        if (visit_at(v, indices[i - 1])->from_ns > visit_at(v, indices[i])->from_ns)
+            return false;
+    return true;
+}
+
+/* Sums up the places and sorts their visits. */
+static void index_places(visits *v)
+{
+    v->by_place = g_new(uint32_t, v->all->len + 1);
+    for (guint i = 0; i < v->all->len; i++) {
+        const visit *x = visit_at(v, i);
+        site *s = site_at(v, x->site);
+        s->count++;
+        s->path_ns += x->path_ns;
+        place_at(v, s->place)->count++;
+        place_at(v, s->place)->path_ns += x->path_ns;
+    }
+    uint32_t next = 0;
+    for (guint i = 0; i < v->places->len; i++) {
+        place_at(v, i)->first = next;
+        next += place_at(v, i)->count;
+        place_at(v, i)->count = 0;
+    }
+    for (guint i = 0; i < v->all->len; i++) {
+        place *p = place_at(v, site_at(v, visit_at(v, i)->site)->place);
+        v->by_place[p->first + p->count++] = i;
+    }
+    for (guint i = 0; i < v->places->len; i++) {
+        const place *p = place_at(v, i);
+        if (!is_sorted(v, v->by_place + p->first, p->count))
+            g_qsort_with_data(v->by_place + p->first, (gint)p->count, sizeof(uint32_t), by_visit_time, v);
+    }
+}
+
+/* Adds a column for each program on several hosts: the host that the request visited. */
+static void add_host_columns(visits *v)
+{
+    GHashTable *hosts = g_hash_table_new(NULL, NULL); /* program to its host, or to itself if it has several */
+    for (guint i = 0; i < v->sites->len; i++) {
+        const site *s = site_at(v, i);
+        const char *program = place_at(v, s->place)->program, *known = g_hash_table_lookup(hosts, program);
+        g_hash_table_insert(hosts, (gpointer)program,
+                            (gpointer)(known == NULL || known == s->host ? s->host : program));
+    }
+    GHashTable *made = g_hash_table_new(NULL, NULL); /* program to column */
+    GHashTableIter iterator;
+    gpointer program, host;
+    g_hash_table_iter_init(&iterator, hosts);
+    while (g_hash_table_iter_next(&iterator, &program, &host)) {
+        char *name = g_strdup_printf("@%s", (const char *)program);
+        column *c = host == program ? columns_add(v->columns, name) : NULL;
+        g_free(name);
+        if (c != NULL) {
+            c->has_text = true;
+            g_hash_table_insert(made, program, c);
+        }
+    }
+    for (guint i = 0; i < v->all->len; i++) {
+        const visit *x = visit_at(v, i);
+        const site *s = site_at(v, x->site);
+        column *c = g_hash_table_lookup(made, place_at(v, s->place)->program);
+        if (c == NULL || c->closed)
+            continue;
+        float number = column_number(c, (nl_string){s->host, strlen(s->host)}),
+              known = column_get(c->of_requests, x->request);
+        column_set(c->of_requests, x->request, number);
+        if (!isnan(known) && known != number)
+            g_array_index(c->of_requests, float, x->request) = INFINITY; /* several */
+    }
+    g_hash_table_destroy(made);
+    g_hash_table_destroy(hosts);
+}
+
+visits *visits_finish(visits_reader *r)
+{
+    visits *v = r->result;
+    subject_settle(r->subject);
+    for (uint32_t i = 0; i < r->kind_count; i++)
+        assembler_finish(r->kinds[i].assembler);
+    v->from_ns = INT64_MAX;
+    v->to_ns = INT64_MIN;
+    for (guint i = 0; i < v->requests->len; i++) {
+        const request *q = request_at(v, i);
+        v->from_ns = MIN(v->from_ns, q->from_ns);
+        v->to_ns = MAX(v->to_ns, q->to_ns);
+        v->total_ns += (double)(q->to_ns - q->from_ns);
+        v->failed_requests += q->failed;
+    }
+    index_places(v);
+    add_host_columns(v);
+    series_finish(v->series);
+    for (uint32_t i = 0; i < r->kind_count; i++) {
+        assembler_free(r->kinds[i].assembler);
+        g_hash_table_destroy(r->kinds[i].sites);
+    }
+    g_free(r->kinds);
+    g_array_free(r->span_visit, TRUE);
+    g_array_free(r->event_begin, TRUE);
+    g_array_free(r->event_end, TRUE);
+    g_hash_table_destroy(r->place_index);
+    subject_free(r->subject);
+    g_free(r);
+    return v;
+}
+
+void visits_free(visits *v)
+{
+    for (guint i = 0; i < v->places->len; i++)
+        g_array_free(place_at(v, i)->sites, TRUE);
+    g_array_free(v->requests, TRUE);
+    g_array_free(v->all, TRUE);
+    g_array_free(v->sites, TRUE);
+    g_array_free(v->places, TRUE);
+    g_array_free(v->bounds, TRUE);
+    g_ptr_array_free(v->ids, TRUE);
+    g_free(v->by_place);
+    columns_free(v->columns);
+    series_free(v->series);
+    g_free(v);
+}
