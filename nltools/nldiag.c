@@ -43,7 +43,7 @@ static const nl_option options[] = {
      .value = "SOURCE",
      .set = nldiag_set_with,
      .repeatable = true,
-     .help = "A SOURCE from after the change, for --compare (repeatable)"},
+     .help = "A SOURCE from after the change, for --compare"},
     {.name = "explain",
      .type = NL_OPTION_FLAG,
      NL_OPTION_MEMBER(arguments, explain),
@@ -67,7 +67,7 @@ static const options_usage usage = {
                "of the requests' time that it claims, its evidence, what to try, the expected gain and the confidence.",
     .notes = PROGRAM_SOURCES
     ". The more the log holds about hosts and kernel (nlsensor, nlkernel), the more causes nldiag can find.\n\n"
-    "Exit status: 0 healthy; 1 something could not be read; 2 wrong use; 3 a cause was found, "
+    "Exit status: 0 healthy; 1 a source could not be read or has no records; 2 wrong use; 3 a cause was found, "
     "or with --compare, requests are slower; 4 cannot tell.",
 };
 
@@ -101,6 +101,7 @@ static const char *no_requests(const subject_options *o)
 static visits *read_side(arguments *a, char *const *names, int count)
 {
     bool ok = true;
+    uint64_t read_before = a->subject.reading.records;
     host_clocks *clocks = host_clocks_new();
     visits *v = read_log(a, names, count, clocks, &ok);
     if (host_clocks_decide(clocks, v) && can_read_again(names, count)) {
@@ -110,7 +111,10 @@ static visits *read_side(arguments *a, char *const *names, int count)
     host_clocks_free(clocks);
     if (ok && v->requests->len > 0)
         return v;
-    if (program_has_records(&a->subject.reading, v->records, "cannot tell: ") && ok)
+    bool empty = a->subject.reading.records == read_before && read_before > 0; /* and the other side is not */
+    if (empty && ok && a->subject.reading.malformed == 0 && !a->subject.reading.checked)
+        program_error("cannot tell: %s: no records%s", names[0], count > 1 ? ", and none in the other sources" : "");
+    else if (program_has_records(&a->subject.reading, v->records, "cannot tell: ") && ok)
         program_error("%s: cannot tell: %s", names[0], no_requests(&a->subject));
     visits_free(v);
     return NULL;

@@ -72,16 +72,17 @@ char *text_share(double share)
 char *text_place(const visits *v, uint32_t number, const char *host)
 {
     const place *p = place_at(v, number);
-    const char *on = host != NULL ? " on " : "", *name = host != NULL ? host : "";
+    const char *on = host != NULL ? " on " : "", *name = host != NULL ? host : "",
+               *of = *p->program != '\0' ? " of " : "", *from_of = *p->from_program != '\0' ? " of " : "";
     if (p->kind == PLACE_SPAN && *p->span == '\0')
         return g_strdup_printf("%s%s%s", p->program, on, name);
     if (p->kind == PLACE_SPAN)
-        return g_strdup_printf("%s of %s%s%s", p->span, p->program, on, name);
+        return g_strdup_printf("%s%s%s%s%s", p->span, of, p->program, on, name);
     if (p->kind == PLACE_UNKNOWN)
-        return g_strdup_printf("the time before %s of %s%s%s", p->to, p->program, on, name);
+        return g_strdup_printf("the time before %s%s%s%s%s", p->to, of, p->program, on, name);
     if (p->program == p->from_program)
-        return g_strdup_printf("%s -> %s of %s%s%s", p->from, p->to, p->program, on, name);
-    return g_strdup_printf("%s of %s -> %s of %s%s%s", p->from, p->from_program, p->to, p->program, on, name);
+        return g_strdup_printf("%s -> %s%s%s%s%s", p->from, p->to, of, p->program, on, name);
+    return g_strdup_printf("%s%s%s -> %s%s%s%s%s", p->from, from_of, p->from_program, p->to, of, p->program, on, name);
 }
 
 void finding_evidence(finding *f, const char *format, ...)
@@ -178,7 +179,9 @@ static void offer(search *s, candidate *c)
         g_free(removed);
     }
     if (counts && c->z >= 4.5 && strcmp(c->cause, "pause") != 0 && may_be_clock(s->v, c)) {
-        s->f->cannot_tell = "the clock of a host may be wrong, which looks like slow messages; log ClockOffset records";
+        g_free(s->f->cannot_tell);
+        s->f->cannot_tell =
+            g_strdup("the clock of a host may be wrong, which looks like slow messages; log ClockOffset records");
         counts = false;
     }
     if (!counts || c->z < 4.5 || (best->cause != NULL && best->score >= c->score)) {
@@ -740,6 +743,16 @@ static bool is_same_cause(const finding *f, const candidate *c)
                      strcmp(c->cause, "changed") == 0 || f->place == c->place;
 }
 
+/* Whether the part of the variation that a cause explains was measured; other causes have their own evidence. */
+static bool is_measured(const candidate *c)
+{
+    static const char *const others[] = {"timer", "timeout", "calls", "batch"};
+    for (size_t i = 0; i < G_N_ELEMENTS(others); i++)
+        if (strcmp(others[i], c->cause) == 0)
+            return false;
+    return true;
+}
+
 static void describe(const search *s, finding *f, const candidate *c)
 {
     const visits *v = s->v;
@@ -771,10 +784,15 @@ static void describe(const search *s, finding *f, const candidate *c)
         f->advice = "reduce the amount of work, or make its cost grow less with the amount";
         finding_evidence(f, "%s a visit on average, against %s for an eighth of them", slow, other);
     } else if (strcmp(c->cause, "calls") == 0) {
-        f->answer = g_strdup_printf("%s of the requests' time: requests make up to %.0f visits to %s, usually %.0f",
-                                    part, c->m.peak, where, c->m.length_ns);
+        bool all = c->slow_count == c->count;
+        f->answer = all ? g_strdup_printf("%s of the requests' time: each request calls %s %.0f times", part, where,
+                                          c->m.length_ns)
+                        : g_strdup_printf("%s of the requests' time: some requests call %s %.0f times, others %.0f",
+                                          part, where, c->m.peak, c->m.length_ns);
         f->advice = "make one call for all of it, or make the calls at the same time";
-        finding_evidence(f, "%u of %u visits belong to requests with more visits than usual", c->slow_count, c->count);
+        if (!all)
+            finding_evidence(f, "the requests with more calls than usual make %u of the %u calls", c->slow_count,
+                             c->count);
     } else if (strcmp(c->cause, "timeout") == 0) {
         f->answer = g_strdup_printf("%s of the requests' time: %s waits for a time-out of %s and tries again", part,
                                     where, period);
@@ -782,11 +800,16 @@ static void describe(const search *s, finding *f, const candidate *c)
         finding_evidence(f, "%.1f %% of the visits take %s longer than the others, and almost none are between",
                          100 * c->m.share, period);
     } else if (strcmp(c->cause, "timer") == 0) {
-        f->answer = g_strdup_printf(c->m.constant ? "%s of the requests' time: %s sleeps for a constant %s"
-                                                  : "%s of the requests' time: %s waits for a timer of %s",
-                                    part, where, period);
+        f->answer =
+            g_strdup_printf(c->m.constant ? "%s of the requests' time: %s always takes %s: a timer or fixed work"
+                                          : "%s of the requests' time: %s waits for a timer of %s",
+                            part, where, period);
         f->advice = "wait for the event itself instead of looking for it from time to time";
-        finding_evidence(f, "the visits end at multiples of %s, to %.0f %%", period, 100 * c->explained);
+        if (c->m.constant)
+            finding_evidence(f, "half of %u visits differ by at most 0.5 %%", c->count);
+        else
+            finding_evidence(f, "the visits end at multiples of %s; their regularity is %.2f, 1 at most", period,
+                             c->explained);
     } else if (strcmp(c->cause, "batch") == 0) {
         f->answer = g_strdup_printf("%s of the requests' time: %s waits until a batch is full", part, where);
         f->advice = "limit the time that a batch waits, or make batches smaller";
@@ -833,9 +856,11 @@ static void describe(const search *s, finding *f, const candidate *c)
                                                      : "hold it for a shorter time, divide it, or allow more at a time";
         finding_evidence(f, "up to %.0f are there at a time", c->m.peak);
     }
-    char *removed = text_share(c->explained);
-    finding_evidence(f, "this explains %s of the variation there", removed);
-    g_free(removed);
+    if (is_measured(c)) {
+        char *removed = text_share(c->explained);
+        finding_evidence(f, "this explains %s of the variation there", removed);
+        g_free(removed);
+    }
     g_free(where);
     g_free(part);
     g_free(value);
@@ -904,15 +929,6 @@ static bool take_best(search *s)
     return true;
 }
 
-static int by_share(gconstpointer a, gconstpointer b)
-{
-    const finding *x = *(finding *const *)a, *y = *(finding *const *)b;
-    bool first = strcmp(x->cause, "clock") == 0, second = strcmp(y->cause, "clock") == 0;
-    if (first != second)
-        return second - first;
-    return (x->share < y->share) - (x->share > y->share);
-}
-
 /* A small cause that sensors confirm is one. */
 void findings_drop_small(findings *f)
 {
@@ -949,24 +965,12 @@ static double confidence(const finding *f)
     return right;
 }
 
-static GArray *pauses_of(const visits *v)
-{
-    GPtrArray *programs = g_ptr_array_new();
-    for (guint i = 0; i < v->places->len; i++)
-        if (!g_ptr_array_find(programs, place_at(v, i)->program, NULL))
-            g_ptr_array_add(programs, (gpointer)place_at(v, i)->program);
-    g_ptr_array_add(programs, NULL);
-    GArray *found = find_pauses(v, (const char *const *)programs->pdata);
-    g_ptr_array_free(programs, TRUE);
-    return found;
-}
-
 static void search_places(findings *f)
 {
     const visits *v = f->visits;
     search s = {f,
                 v,
-                pauses_of(v),
+                find_pauses(v),
                 g_new0(candidate, v->places->len + 1),
                 g_new0(bool, v->places->len + 1),
                 g_new0(bool, v->places->len + 1)};
@@ -1007,29 +1011,11 @@ findings *findings_find(const visits *v)
     return f;
 }
 
-void findings_judge(findings *f, const char *no_requests)
-{
-    g_ptr_array_sort(f->list, by_share);
-    if (f->list->len > 0)
-        return;
-    if (f->cannot_tell != NULL)
-        return;
-    if (f->visits->requests->len == 0)
-        f->cannot_tell = no_requests;
-    else if (f->visits->requests->len < REQUESTS_MIN)
-        f->cannot_tell = "the log has too few requests; log more of them";
-    else if (f->visits->total_ns <= 0)
-        f->cannot_tell = "all events of a request have the same time; log with more digits";
-    else if (f->visits->too_many_sites)
-        f->cannot_tell = "the log has too many programs, spans and hosts; select some with --where";
-    else
-        f->healthy = true;
-}
-
 void findings_free(findings *f)
 {
     g_ptr_array_free(f->list, TRUE);
     g_ptr_array_free(f->tried, TRUE);
     g_free(f->claimed);
+    g_free(f->cannot_tell);
     g_free(f);
 }

@@ -39,12 +39,12 @@ typedef struct finding {
 
 typedef struct findings {
     const visits *visits;
-    GPtrArray *list;         /* finding; the largest first */
-    GPtrArray *tried;        /* char *: candidates that were rejected, for --explain */
-    uint32_t tests;          /* candidates tried */
-    float *claimed;          /* by visit */
-    const char *cannot_tell; /* reason and remedy, or NULL */
-    bool healthy;            /* nothing found, and a fault would have been found */
+    GPtrArray *list;   /* finding; the largest first */
+    GPtrArray *tried;  /* char *: candidates that were rejected, for --explain */
+    uint32_t tests;    /* candidates tried */
+    float *claimed;    /* by visit */
+    char *cannot_tell; /* reason and remedy, or NULL */
+    bool healthy;      /* nothing found, and a cause would have been found */
 } findings;
 
 findings *findings_find(const visits *v);

@@ -10,10 +10,13 @@
 
 enum { CALLS_MIN = 20 };
 
+/* Synchronized clocks of different hosts usually differ by less. */
+#define WRONG_MIN_NS 1e6
+
 typedef struct wrong_clock {
     const char *host, *reference;
     double ahead_ns, error_ns;
-    uint64_t evidence; /* calls or measurements */
+    uint64_t evidence, all; /* impossible calls, and calls; or measurements */
     bool measured;
 } wrong_clock;
 
@@ -47,7 +50,9 @@ int64_t host_clocks_time(void *clocks, const nl_record *record)
 {
     host_clocks *c = clocks;
     if (!c->decided) {
-        if (event_is(record, NL_CLOCK_OFFSET) || event_is(record, NL_CLOCK_STEP))
+        nl_field machine;
+        if (event_is(record, NL_CLOCK_OFFSET) || event_is(record, NL_CLOCK_STEP) ||
+            (event_is(record, NL_CLOCK_KERNEL) && nl_record_find(record, NL_CLOCK_MACHINE, &machine))) /* shared */
             correction_learn(c->correction, record);
         return record->time_ns;
     }
@@ -74,12 +79,13 @@ static void take_measurements(host_clocks *c)
     for (size_t i = 0; i < correction_host_count(c->correction); i++) {
         correction_host h = correction_get_host(c->correction, i);
         double most = fmax(fabs(h.min_ns), fabs(h.max_ns));
-        if (!h.is_known || h.is_reference || !(most > h.error_ns) || most < 1e6)
+        if (!h.is_known || h.is_reference || !(most > h.error_ns) || most < WRONG_MIN_NS)
             continue;
         const wrong_clock w = {g_intern_string(h.name),
                                g_intern_string(correction_reference(c->correction)),
                                -h.offset_ns,
                                h.error_ns,
+                               h.measurements,
                                h.measurements,
                                true};
         g_array_append_val(c->wrong, w);
@@ -87,15 +93,16 @@ static void take_measurements(host_clocks *c)
 }
 
 /*
- * Whether calls from one host to another are impossible with equal clocks. An effect before its cause always is. A
- * callee that ends after its caller may be one for which the caller does not wait: it is evidence only if all calls do
- * so, and the same program on other hosts never does.
+ * Whether calls from one host to another are impossible with equal clocks. An effect before its cause is, except for a
+ * few calls, which may be errors of the log. A callee that ends after its caller may be one for which the caller does
+ * not wait: it is evidence only if all calls do so, and the same program on other hosts never does. If the difference
+ * of the clocks was measured, calls prove nothing.
  */
 static bool is_impossible(const visits *v, const clock_bound *b)
 {
-    if (b->forward < CALLS_MIN)
+    if (b->forward < CALLS_MIN || b->measured)
         return false;
-    if (b->early * 20 > b->forward) /* a few may be errors of the log */
+    if (b->high_ns < -WRONG_MIN_NS)
         return true;
     uint64_t others = 0, late = 0;
     for (guint i = 0; i < v->bounds->len; i++) {
@@ -105,7 +112,8 @@ static bool is_impossible(const visits *v, const clock_bound *b)
             late += o->late;
         }
     }
-    return b->late * 20 > b->forward * 19 && others >= CALLS_MIN && late * 20 < others && b->low_ns < b->high_ns;
+    return b->late * 20 > b->forward * 19 && others >= CALLS_MIN && late * 20 < others && b->low_ns > WRONG_MIN_NS &&
+           b->low_ns < b->high_ns;
 }
 
 /* The part of a host's pairs that are impossible. */
@@ -134,6 +142,7 @@ static void take_calls(host_clocks *c, const visits *v)
                                callee ? b->a : b->b,
                                callee ? middle : -middle,
                                fabs(b->high_ns - b->low_ns) / 2,
+                               MAX(b->early, b->late),
                                b->forward,
                                false};
         if (!is_known(c, w.host))
@@ -159,22 +168,29 @@ void host_clocks_report(const host_clocks *c, findings *f, bool corrected)
     for (guint i = 0; i < c->wrong->len; i++) {
         const wrong_clock *w = &g_array_index(c->wrong, wrong_clock, i);
         finding *x = findings_add(f, "clock");
-        char *off = text_ns(fabs(w->ahead_ns)), *error = text_ns(w->error_ns);
+        char *off = text_ns(fabs(w->ahead_ns)), *error = text_ns(w->error_ns),
+             *low = text_ns(fmax(0, fabs(w->ahead_ns) - w->error_ns)), *high = text_ns(fabs(w->ahead_ns) + w->error_ns);
+        const char *direction = w->ahead_ns > 0 ? "fast" : "slow";
         x->host = w->host;
         x->sure = 0.95;
         x->explained = 1;
-        x->answer = g_strdup_printf("the clock of %s is %s%s %s", w->host, w->measured ? "" : "about ", off,
-                                    w->ahead_ns > 0 ? "fast" : "slow");
         x->advice = "synchronize the clock: chrony or ntpd, and ClockOffset records (doc/clocks.md)";
-        finding_evidence(
-            x,
-            w->measured ? "%" G_GUINT64_FORMAT " measurements against %s, to within %s"
-                        : "%" G_GUINT64_FORMAT
-                          " calls between it and %s would begin before they are made or end after their caller, by %s",
-            w->evidence, w->reference, w->measured ? error : off);
-        finding_evidence(x, corrected ? "its times were corrected for everything else"
+        if (w->measured) {
+            x->answer = g_strdup_printf("the clock of %s is %s %s", w->host, off, direction);
+            finding_evidence(x, "measured %" G_GUINT64_FORMAT " times against %s, to within %s", w->evidence,
+                             w->reference, error);
+        } else {
+            x->answer = g_strdup_printf("the clock of %s is %s to %s %s", w->host, low, high, direction);
+            finding_evidence(x,
+                             "with equal clocks, %" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT
+                             " calls between %s and %s would begin before their caller or end after it",
+                             w->evidence, w->all, w->host, w->reference);
+        }
+        finding_evidence(x, corrected ? "all other results use corrected times"
                                       : "its times could not be corrected: the input cannot be read twice");
         g_free(off);
         g_free(error);
+        g_free(low);
+        g_free(high);
     }
 }

@@ -555,15 +555,17 @@ void find_limits(findings *f)
         all[i].hosts = g_ptr_array_new();
         all[i].evidence = g_ptr_array_new_with_free_func(g_free);
     }
+    GHashTable *seen = g_hash_table_new(NULL, NULL);
     for (guint i = 0; i < v->sites->len; i++) {
         const char *host = site_at(v, i)->host;
-        if (g_ptr_array_find(hosts, host, NULL))
+        if (!g_hash_table_add(seen, (gpointer)host))
             continue;
         load *l = measure(v, host);
         is_read = is_read && l->unread < UNREAD;
         g_ptr_array_add(hosts, (gpointer)host);
         g_ptr_array_add(loads, l);
     }
+    g_hash_table_destroy(seen);
     for (guint i = 0; i < hosts->len; i++) {
         limit_host(all, g_ptr_array_index(hosts, i), g_ptr_array_index(loads, i));
         limit_tcp(all, g_ptr_array_index(hosts, i), g_ptr_array_index(loads, i), is_read);

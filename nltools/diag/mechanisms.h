@@ -30,8 +30,9 @@ typedef struct mechanism {
  */
 mechanism find_queue(const visits *v, uint32_t place);
 
-/* All visits of a program on a host stop for some time. One result for each program and host that pauses. */
-GArray *find_pauses(const visits *v, const char *const *programs); /* pause_result */
+/* All visits of a program on a host stop for some time. Returns pause_result: the programs and hosts that pause most.
+ */
+GArray *find_pauses(const visits *v);
 
 typedef struct pause_result {
     const char *program, *host;

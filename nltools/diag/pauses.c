@@ -12,12 +12,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PAUSES_MIN = 3, ACTIVE_MIN = 2, SCAN_MAX = 256, SURVIVAL_MAX = 2048, SUSPECT = 8, GAPS_MAX = 1000 };
+enum {
+    PAUSES_MIN = 3,
+    ACTIVE_MIN = 2,
+    SCAN_MAX = 256,
+    SURVIVAL_MAX = 2048,
+    SUSPECT = 8,
+    GAPS_MAX = 1000,
+    RESULTS_MAX = 16 /* each has a number for each visit of the log */
+};
 
 /* How long visits of a place last. */
 typedef struct survival {
     double *values;
     uint32_t count;
+    bool sorted;
 } survival;
 
 typedef struct active {
@@ -25,13 +34,14 @@ typedef struct active {
     uint32_t visit;
 } active;
 
+/* A program on a host. */
 typedef struct station {
     const visits *v;
     const char *program, *host;
-    GArray *times;  /* int64_t */
-    GArray *active; /* by begin */
-    survival *lasting;
-    GArray *gaps; /* series of pairs: active with from_ns, to_ns */
+    GArray *times;     /* int64_t: when its visits begin and end */
+    GArray *active;    /* its visits, by begin */
+    survival *lasting; /* by place; for all stations */
+    GArray *gaps;      /* active: from_ns, to_ns */
 } station;
 
 static int by_begin(const void *a, const void *b)
@@ -59,22 +69,33 @@ static bool in_gap(const station *s, const active *a)
     return low < s->gaps->len && g_array_index(s->gaps, active, low).from_ns < a->to_ns;
 }
 
+static survival *survival_of(const station *s, const active *a)
+{
+    return &s->lasting[place_of_visit(s->v, visit_at(s->v, a->visit))];
+}
+
 /* Learns how long visits of each place last, without those in the gaps found so far. */
 static void learn_survival(station *s)
 {
-    for (guint i = 0; i < s->v->places->len; i++)
-        s->lasting[i].count = 0;
     for (guint i = 0; i < s->active->len; i++) {
-        const active *a = &g_array_index(s->active, active, i);
-        survival *of = &s->lasting[place_of_visit(s->v, visit_at(s->v, a->visit))];
+        survival *of = survival_of(s, &g_array_index(s->active, active, i));
         if (of->values == NULL)
             of->values = g_new(double, SURVIVAL_MAX);
+        of->count = 0;
+        of->sorted = false;
+    }
+    for (guint i = 0; i < s->active->len; i++) {
+        const active *a = &g_array_index(s->active, active, i);
+        survival *of = survival_of(s, a);
         if (of->count < SURVIVAL_MAX && !in_gap(s, a))
             of->values[of->count++] = (double)(a->to_ns - a->from_ns);
     }
-    for (guint i = 0; i < s->v->places->len; i++)
-        if (s->lasting[i].count > 0)
-            qsort(s->lasting[i].values, s->lasting[i].count, sizeof(double), compare_double);
+    for (guint i = 0; i < s->active->len; i++) {
+        survival *of = survival_of(s, &g_array_index(s->active, active, i));
+        if (!of->sorted)
+            qsort(of->values, of->count, sizeof(double), compare_double);
+        of->sorted = true;
+    }
 }
 
 /*
@@ -158,10 +179,10 @@ static double long_gap(const station *s)
     return shortest;
 }
 
-static void gather_station(station *s)
+static void gather_station(station *s, const uint32_t *indices, uint32_t count)
 {
-    for (guint i = 0; i < s->v->all->len; i++) {
-        const visit *x = visit_at(s->v, i);
+    for (uint32_t i = 0; i < count; i++) {
+        const visit *x = visit_at(s->v, indices[i]);
         const site *at = site_at(s->v, x->site);
         const place *p = place_at(s->v, at->place);
         bool ends = p->program == s->program && at->host == s->host,
@@ -171,7 +192,7 @@ static void gather_station(station *s)
         if (ends)
             g_array_append_val(s->times, x->to_ns);
         if (ends && p->kind != PLACE_UNKNOWN && !(p->kind == PLACE_SPAN && p->has_children)) {
-            const active a = {x->from_ns, x->to_ns, i};
+            const active a = {x->from_ns, x->to_ns, indices[i]};
             g_array_append_val(s->active, a);
         }
     }
@@ -214,49 +235,135 @@ static void sum_pauses(const station *s, mechanism *m)
     }
 }
 
-static void examine_station(const visits *v, const char *program, const char *host, GArray *results)
+/* Keeps the results with the largest claims. */
+static void keep_result(GArray *results, pause_result *r)
 {
-    station s = {v,
-                 program,
-                 host,
-                 g_array_new(FALSE, FALSE, sizeof(int64_t)),
-                 g_array_new(FALSE, FALSE, sizeof(active)),
-                 g_new0(survival, v->places->len + 1),
-                 g_array_new(FALSE, FALSE, sizeof(active))};
-    gather_station(&s);
-    if (s.times->len >= 100 && s.active->len >= 50) {
-        double shortest = long_gap(&s);
-        learn_survival(&s);
-        find_gaps(&s, SUSPECT, shortest, true);
-        learn_survival(&s);
-        find_gaps(&s, log(s.times->len) + log(100), shortest, false);
-        if (s.gaps->len >= PAUSES_MIN) {
-            pause_result r = {.program = program, .host = host};
-            sum_pauses(&s, &r.m);
-            r.first_ns = g_array_index(s.gaps, active, 0).from_ns;
-            r.last_ns = g_array_index(s.gaps, active, s.gaps->len - 1).to_ns;
-            g_array_append_val(results, r);
-        }
+    guint smallest = 0;
+    if (results->len < RESULTS_MAX) {
+        g_array_append_val(results, *r);
+        return;
     }
-    for (guint i = 0; i < v->places->len; i++)
-        g_free(s.lasting[i].values);
-    g_free(s.lasting);
-    g_array_free(s.times, TRUE);
-    g_array_free(s.active, TRUE);
-    g_array_free(s.gaps, TRUE);
+    for (guint i = 1; i < results->len; i++)
+        if (g_array_index(results, pause_result, i).m.claim_ns <
+            g_array_index(results, pause_result, smallest).m.claim_ns)
+            smallest = i;
+    pause_result *other = &g_array_index(results, pause_result, smallest);
+    if (other->m.claim_ns >= r->m.claim_ns) {
+        g_free(r->m.waits);
+        return;
+    }
+    g_free(other->m.waits);
+    *other = *r;
 }
 
-GArray *find_pauses(const visits *v, const char *const *programs)
+static void examine_station(station *s, const uint32_t *indices, uint32_t count, GArray *results)
+{
+    s->times = g_array_new(FALSE, FALSE, sizeof(int64_t));
+    s->active = g_array_new(FALSE, FALSE, sizeof(active));
+    s->gaps = g_array_new(FALSE, FALSE, sizeof(active));
+    gather_station(s, indices, count);
+    if (s->times->len >= 100 && s->active->len >= 50) {
+        double shortest = long_gap(s);
+        learn_survival(s);
+        find_gaps(s, SUSPECT, shortest, true);
+        learn_survival(s);
+        find_gaps(s, log(s->times->len) + log(100), shortest, false);
+        if (s->gaps->len >= PAUSES_MIN) {
+            pause_result r = {.program = s->program, .host = s->host};
+            sum_pauses(s, &r.m);
+            r.first_ns = g_array_index(s->gaps, active, 0).from_ns;
+            r.last_ns = g_array_index(s->gaps, active, s->gaps->len - 1).to_ns;
+            keep_result(results, &r);
+        }
+    }
+    for (guint i = 0; i < s->active->len; i++) {
+        survival *of = survival_of(s, &g_array_index(s->active, active, i));
+        g_free(of->values);
+        of->values = NULL;
+    }
+    g_array_free(s->times, TRUE);
+    g_array_free(s->active, TRUE);
+    g_array_free(s->gaps, TRUE);
+}
+
+/* ---- all stations ---- */
+
+typedef struct station_list {
+    GHashTable *numbers;   /* "program\nhost" to number + 1 */
+    GPtrArray *names;      /* program, host of each */
+    uint32_t *begin, *end; /* by site: the stations where its visits begin and end */
+    uint32_t *first;       /* by station, and one more: in visits */
+    uint32_t *visits;      /* indices of visits, by station */
+} station_list;
+
+static uint32_t station_number(station_list *l, const char *program, const char *host)
+{
+    char *key = g_strjoin("\n", program, host, NULL);
+    guint number = GPOINTER_TO_UINT(g_hash_table_lookup(l->numbers, key));
+    if (number > 0) {
+        g_free(key);
+        return number - 1;
+    }
+    g_ptr_array_add(l->names, (gpointer)program);
+    g_ptr_array_add(l->names, (gpointer)host);
+    g_hash_table_insert(l->numbers, key, GUINT_TO_POINTER(l->names->len / 2));
+    return l->names->len / 2 - 1;
+}
+
+static void station_list_fill(station_list *l, const visits *v)
+{
+    guint count = l->names->len / 2;
+    l->first = g_new0(uint32_t, count + 2);
+    l->visits = g_new(uint32_t, 2 * (size_t)v->all->len + 1);
+    for (int pass = 0; pass < 2; pass++) { /* counts, then writes; first[n + 1] is where station n's next one goes */
+        for (guint i = 0; i < v->all->len; i++) {
+            uint32_t at = visit_at(v, i)->site, begin = l->begin[at], end = l->end[at];
+            uint32_t *slot = &l->first[end + 1 + !pass];
+            if (pass == 1)
+                l->visits[*slot] = i;
+            ++*slot;
+            if (begin == end)
+                continue;
+            slot = &l->first[begin + 1 + !pass];
+            if (pass == 1)
+                l->visits[*slot] = i;
+            ++*slot;
+        }
+        for (guint n = 0; pass == 0 && n < count; n++)
+            l->first[n + 2] += l->first[n + 1];
+    }
+}
+
+GArray *find_pauses(const visits *v)
 {
     GArray *results = g_array_new(FALSE, FALSE, sizeof(pause_result));
-    for (size_t n = 0; programs[n] != NULL; n++) {
-        GHashTable *hosts = g_hash_table_new(NULL, NULL);
-        for (guint i = 0; i < v->sites->len; i++) {
-            const site *s = site_at(v, i);
-            if (place_at(v, s->place)->program == programs[n] && g_hash_table_add(hosts, (gpointer)s->host))
-                examine_station(v, programs[n], s->host, results);
-        }
-        g_hash_table_destroy(hosts);
+    station_list l = {g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
+                      g_ptr_array_new(),
+                      g_new(uint32_t, v->sites->len + 1),
+                      g_new(uint32_t, v->sites->len + 1),
+                      NULL,
+                      NULL};
+    survival *lasting = g_new0(survival, v->places->len + 1);
+    for (guint i = 0; i < v->sites->len; i++) {
+        const site *s = site_at(v, i);
+        const place *p = place_at(v, s->place);
+        l.end[i] = station_number(&l, p->program, s->host);
+        l.begin[i] = p->kind == PLACE_EDGE ? station_number(&l, p->from_program, s->from_host) : l.end[i];
     }
+    station_list_fill(&l, v);
+    for (guint n = 0; n < l.names->len / 2; n++) {
+        station s = {.v = v,
+                     .program = g_ptr_array_index(l.names, 2 * n),
+                     .host = g_ptr_array_index(l.names, 2 * n + 1),
+                     .lasting = lasting};
+        examine_station(&s, l.visits + l.first[n], l.first[n + 1] - l.first[n], results);
+    }
+    g_hash_table_destroy(l.numbers);
+    g_ptr_array_free(l.names, TRUE);
+    g_free(l.begin);
+    g_free(l.end);
+    g_free(l.first);
+    g_free(l.visits);
+    g_free(lasting);
     return results;
 }

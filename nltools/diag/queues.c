@@ -12,12 +12,14 @@ enum { LOG_BINS = 512, VISITS_MIN = 60, POSITIONS = 64, SERVERS_MAX = 32 };
 /* What a visit holds: the time from its arrival to its end. */
 typedef struct holding {
     int64_t from_ns, to_ns;
-    uint32_t visit;
+    uint32_t visit, host; /* host: number */
 } holding;
 
 static int by_end(const void *a, const void *b)
 {
     const holding *x = a, *y = b;
+    if (x->host != y->host)
+        return x->host < y->host ? -1 : 1;
     return x->to_ns != y->to_ns ? (x->to_ns > y->to_ns) - (x->to_ns < y->to_ns)
                                 : (x->from_ns > y->from_ns) - (x->from_ns < y->from_ns);
 }
@@ -83,16 +85,26 @@ static int64_t end_of_service(const visits *v, const visit *x)
     return x->to_ns;
 }
 
-static size_t gather_holdings(const visits *v, uint32_t number, const char *host, holding *held)
+/* Gathers the visits of a place by host, those of a host by their ends. Adds the hosts to `hosts`, by number. */
+static size_t gather_holdings(const visits *v, uint32_t number, holding *held, GPtrArray *hosts)
 {
     const place *p = place_at(v, number);
+    GHashTable *numbers = g_hash_table_new(NULL, NULL); /* host to number + 1 */
     size_t count = 0;
     for (uint32_t i = 0; i < p->count; i++) {
         uint32_t index = v->by_place[p->first + i];
         const visit *x = visit_at(v, index);
-        if (site_at(v, x->site)->host == host && x->to_ns > x->from_ns)
-            held[count++] = (holding){x->from_ns, end_of_service(v, x), index};
+        const char *host = site_at(v, x->site)->host;
+        guint known = GPOINTER_TO_UINT(g_hash_table_lookup(numbers, host));
+        if (known == 0) {
+            g_ptr_array_add(hosts, (gpointer)host);
+            known = hosts->len;
+            g_hash_table_insert(numbers, (gpointer)host, GUINT_TO_POINTER(known));
+        }
+        if (x->to_ns > x->from_ns)
+            held[count++] = (holding){x->from_ns, end_of_service(v, x), index, known - 1};
     }
+    g_hash_table_destroy(numbers);
     qsort(held, count, sizeof *held, by_end);
     return count;
 }
@@ -108,7 +120,7 @@ static void find_positions(const holding *held, size_t count, uint8_t *positions
     uint32_t *tree = g_new0(uint32_t, count + 2); /* Fenwick's: visits that are there, by the order of arrival */
     holding *by_arrival = g_new(holding, count + 1);
     for (size_t i = 0; i < count; i++)
-        by_arrival[i] = (holding){held[i].from_ns, (int64_t)i, 0};
+        by_arrival[i] = (holding){held[i].from_ns, (int64_t)i, 0, 0};
     qsort(by_arrival, count, sizeof *by_arrival, by_arrival_time);
     for (size_t i = 0; i < count; i++)
         order[by_arrival[i].to_ns] = i;
@@ -244,7 +256,7 @@ static void queue_work_init(queue_work *w, const holding *held, size_t count)
     for (size_t i = 0; i < count; i++) {
         w->values[i] = (double)(held[i].to_ns - held[i].from_ns);
         w->high = fmax(w->high, log(w->values[i]));
-        by_arrival[i] = (holding){held[i].from_ns, held[i].to_ns, (uint32_t)i};
+        by_arrival[i] = (holding){held[i].from_ns, held[i].to_ns, (uint32_t)i, 0};
     }
     qsort(by_arrival, count, sizeof *by_arrival, by_arrival_time);
     for (size_t i = 0; i < count; i++)
@@ -326,35 +338,33 @@ mechanism find_queue(const visits *v, uint32_t number)
     mechanism m = {0};
     const place *p = place_at(v, number);
     holding *held = g_new(holding, p->count + 1);
-    GHashTable *seen = g_hash_table_new(NULL, NULL);
+    GPtrArray *hosts = g_ptr_array_new();
+    size_t all = gather_holdings(v, number, held, hosts), host_count = 0;
     double host_claim = 0;
-    uint32_t host_count = 0;
     m.waits = g_new0(float, v->all->len + 1);
-    for (guint i = 0; i < p->sites->len; i++) {
-        const char *host = site_at(v, g_array_index(p->sites, uint32_t, i))->host;
-        if (!g_hash_table_add(seen, (gpointer)host))
-            continue;
-        size_t count = gather_holdings(v, number, host, held);
+    for (size_t from = 0, to = 0; from < all; from = to) {
+        while (to < all && held[to].host == held[from].host)
+            to++;
+        size_t count = to - from;
         int servers;
-        double z;
-        double claim_ns = count >= VISITS_MIN ? find_on_host(v, held, count, &m, &servers, &z) : 0;
+        double z, claim_ns = count >= VISITS_MIN ? find_on_host(v, held + from, count, &m, &servers, &z) : 0;
         if (claim_ns <= 0)
             continue;
         m.claim_ns += claim_ns;
         m.count += (uint32_t)count;
         if (claim_ns > host_claim) {
             host_claim = claim_ns;
-            host_count = (uint32_t)count;
-            m.host = host;
+            host_count = count;
+            m.host = g_ptr_array_index(hosts, held[from].host);
             m.servers = servers;
             m.z = z;
-            m.peak = peak_of(held, count);
+            m.peak = peak_of(held + from, count);
         }
     }
-    if (host_claim < 0.75 * m.claim_ns || g_hash_table_size(seen) == 1)
-        m.host = g_hash_table_size(seen) == 1 ? m.host : NULL;
-    m.share = p->count > 0 ? (double)host_count / p->count * g_hash_table_size(seen) : 0;
-    g_hash_table_destroy(seen);
+    if (hosts->len > 1 && host_claim < 0.75 * m.claim_ns)
+        m.host = NULL;
+    m.share = p->count > 0 ? (double)host_count / p->count * hosts->len : 0;
+    g_ptr_array_free(hosts, TRUE);
     g_free(held);
     if (m.claim_ns <= 0) {
         g_free(m.waits);

@@ -26,7 +26,7 @@ char *report_answer(const findings *f)
         return g_strdup(((const finding *)g_ptr_array_index(f->list, 0))->answer);
     if (!f->healthy)
         return g_strdup_printf("cannot tell: %s", f->cannot_tell);
-    return g_strdup("healthy: nothing found that costs a tenth of the requests' time");
+    return g_strdup("healthy: no cause found that takes 8 % or more of the requests' time");
 }
 
 char *report_limits(const visits *v)
@@ -35,6 +35,10 @@ char *report_limits(const visits *v)
     if (v->dropped > 0)
         g_string_append_printf(out, "the verdict covers a sample, %u of %u requests, because of --memory",
                                v->requests->len, v->requests->len + v->dropped);
+    if (v->sites_dropped > 0)
+        g_string_append_printf(
+            out, "%s%u requests at further places were not examined; the maximum is 65536 places on hosts",
+            out->len > 0 ? "; " : "", v->sites_dropped);
     if (v->cut > 0)
         g_string_append_printf(out, "%s%" PRIu64 " requests were examined before they ended, because of --memory",
                                out->len > 0 ? "; " : "", v->cut);
@@ -113,7 +117,7 @@ static void print_places(const findings *f, uint32_t shown)
         printable_print("  %6s  %s, %s a visit%s%s%s\n", part, where, mean, claimed > 0 ? "; findings explain " : "",
                         claimed > 0 ? named : "",
                         p->path_ns > 0.5 * v->total_ns && claimed == 0 && (p->kind != PLACE_SPAN || p->has_children)
-                            ? "; nothing in the log divides or explains it: log what happens there"
+                            ? "; unexplained: log more events there"
                             : "");
         g_free(where);
         g_free(part);
@@ -171,8 +175,7 @@ void report_text(const findings *f, const report_sources *sources, bool explain)
     if (v->requests->len > 0 && v->total_ns > 0)
         print_places(f, explain ? v->places->len : PLACES_SHOWN);
     if (explain) {
-        printable_print("\n%u explanations were tried. The stronger ones, also those that others explain better:\n",
-                        f->tests);
+        printable_print("\n%u explanations were tried. Those with an effect:\n", f->tests);
         for (guint i = 0; i < f->tried->len; i++)
             printable_print("  %s\n", (const char *)g_ptr_array_index(f->tried, i));
     }

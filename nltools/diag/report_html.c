@@ -9,9 +9,10 @@
 
 static void append_escaped(GString *out, const char *text)
 {
-    char *escaped = g_markup_escape_text(text, -1);
+    char *valid = g_utf8_make_valid(text, -1), *escaped = g_markup_escape_text(valid, -1);
     g_string_append(out, escaped);
     g_free(escaped);
+    g_free(valid);
 }
 
 /* Finds nlv beside this program or in PATH. */

@@ -78,6 +78,7 @@ static uint32_t add_site(visits_reader *r, const place *p, const char *host, con
     return index;
 }
 
+/* Returns where the index of a site is, or is to be written. */
 static uint32_t *site_slot(kind *k, const site_key *key)
 {
     uint32_t *found = g_hash_table_lookup(k->sites, key);
@@ -89,22 +90,28 @@ static uint32_t *site_slot(kind *k, const site_key *key)
     return found;
 }
 
-static const char *intern_printable(const char *text)
+static site_key span_key(const request_span *s)
 {
-    return g_intern_string(text);
+    return (site_key){PLACE_SPAN, s->name, 0, s->place, 0};
+}
+
+static site_key edge_key(const request_event *from, const request_event *to)
+{
+    return (site_key){from != NULL ? PLACE_EDGE : PLACE_UNKNOWN, from != NULL ? from->name : 0,
+                      to != NULL ? to->name : 0, to != NULL ? to->place : 0, from != NULL ? from->place : 0};
 }
 
 static uint32_t span_site(kind *k, const request_span *s)
 {
-    const site_key key = {PLACE_SPAN, s->name, 0, s->place, 0};
+    const site_key key = span_key(s);
     uint32_t *slot = site_slot(k, &key);
     if (*slot == VISIT_NONE) {
         const request_reader *names = assembler_reader(k->assembler);
         const place p = {.kind = PLACE_SPAN,
-                         .span = intern_printable(event_names_text(request_reader_names(names), s->name)),
+                         .span = g_intern_string(event_names_text(request_reader_names(names), s->name)),
                          .from = "",
                          .to = "",
-                         .program = intern_printable(request_reader_program(names, s->program)),
+                         .program = g_intern_string(request_reader_program(names, s->program)),
                          .from_program = ""};
         *slot = add_site(k->reader, &p, request_reader_host(names, s->host), "");
     }
@@ -113,23 +120,40 @@ static uint32_t span_site(kind *k, const request_span *s)
 
 static uint32_t edge_site(kind *k, const request_event *from, const request_event *to)
 {
-    site_key key = {from != NULL ? PLACE_EDGE : PLACE_UNKNOWN, from != NULL ? from->name : 0, to != NULL ? to->name : 0,
-                    to != NULL ? to->place : 0, from != NULL ? from->place : 0};
+    const site_key key = edge_key(from, to);
     uint32_t *slot = site_slot(k, &key);
     if (*slot == VISIT_NONE) {
         const request_reader *names = assembler_reader(k->assembler);
         const event_names *events = request_reader_names(names);
         const place p = {.kind = key.kind,
                          .span = "",
-                         .from = from != NULL ? intern_printable(event_names_text(events, from->name)) : "",
-                         .to = to != NULL ? intern_printable(event_names_text(events, to->name)) : "",
-                         .program = to != NULL ? intern_printable(request_reader_program(names, to->program)) : "",
+                         .from = from != NULL ? g_intern_string(event_names_text(events, from->name)) : "",
+                         .to = to != NULL ? g_intern_string(event_names_text(events, to->name)) : "",
+                         .program = to != NULL ? g_intern_string(request_reader_program(names, to->program)) : "",
                          .from_program =
-                             from != NULL ? intern_printable(request_reader_program(names, from->program)) : ""};
+                             from != NULL ? g_intern_string(request_reader_program(names, from->program)) : ""};
         *slot = add_site(k->reader, &p, to != NULL ? request_reader_host(names, to->host) : "",
                          from != NULL ? request_reader_host(names, from->host) : "");
     }
     return *slot;
+}
+
+/* Whether all places of a request have their sites already. */
+static bool sites_are_known(const kind *k, const request_graph *g)
+{
+    for (uint32_t i = 0; i < g->span_count; i++) {
+        const site_key key = span_key(&g->spans[i]);
+        if (!g_hash_table_contains(k->sites, &key))
+            return false;
+    }
+    for (size_t i = 0; i < g->path_count; i++) {
+        const request_step *step = &g->path[i];
+        const site_key key = edge_key(step->from != REQUEST_NONE ? &g->events[step->from] : NULL,
+                                      step->to != REQUEST_NONE ? &g->events[step->to] : NULL);
+        if (step->kind != REQUEST_SELF && !g_hash_table_contains(k->sites, &key))
+            return false;
+    }
+    return true;
 }
 
 /* Keeps the fields of a record until its request is over. */
@@ -322,45 +346,85 @@ static void set_fields(kind *k, const request_graph *g, uint32_t number)
     }
 }
 
-/* How far the clocks of two hosts may differ, by a call with an explicit parent: the callee's times are in the
- * caller's. */
-static void learn_bounds(kind *k, const request_graph *g)
+/* ---- clocks ---- */
+
+static clock_bound *find_bound(kind *k, const request_span *caller, const request_span *callee)
 {
     const request_reader *names = assembler_reader(k->assembler);
     GArray *bounds = k->reader->result->bounds;
-    for (uint32_t i = 0; i < g->span_count; i++) {
-        const request_span *s = &g->spans[i];
-        if (s->parent == REQUEST_NONE || s->inferred_parent || s->id == 0 || s->begin == REQUEST_NONE ||
-            s->end == REQUEST_NONE || g->spans[s->parent].host == s->host)
-            continue;
-        const char *a = g_intern_string(request_reader_host(names, g->spans[s->parent].host)),
-                   *b = g_intern_string(request_reader_host(names, s->host));
-        const request_span *p = &g->spans[s->parent];
-        if (p->begin == REQUEST_NONE || p->end == REQUEST_NONE)
-            continue;
-        /* The events' own times: the graph shifts spans whose clock seems wrong. */
-        int64_t begin_ns = g->events[s->begin].time_ns, end_ns = g->events[s->end].time_ns,
-                caller_begin_ns = g->events[p->begin].time_ns, caller_end_ns = g->events[p->end].time_ns;
-        const char *program = g_intern_string(request_reader_program(names, s->program));
-        guint n = 0;
-        while (n < bounds->len &&
-               (g_array_index(bounds, clock_bound, n).a != a || g_array_index(bounds, clock_bound, n).b != b ||
-                g_array_index(bounds, clock_bound, n).program != program))
-            n++;
-        if (n == bounds->len) {
-            if (n >= BOUNDS_MAX)
-                return;
-            const clock_bound fresh = {a, b, -INFINITY, INFINITY, program, 0, 0, 0};
-            g_array_append_val(bounds, fresh);
-        }
+    const char *a = g_intern_string(request_reader_host(names, caller->host)),
+               *b = g_intern_string(request_reader_host(names, callee->host)),
+               *program = g_intern_string(request_reader_program(names, callee->program));
+    for (guint n = 0; n < bounds->len; n++) {
         clock_bound *of = &g_array_index(bounds, clock_bound, n);
-        /* It begins after its parent, and ends before it if the parent waits: so far may its clock be ahead. */
-        of->high_ns = fmin(of->high_ns, (double)(begin_ns - caller_begin_ns));
-        of->low_ns = fmax(of->low_ns, (double)(end_ns - caller_end_ns));
-        of->forward++;
-        of->late += end_ns > caller_end_ns;
-        of->early += begin_ns < caller_begin_ns;
+        if (of->a == a && of->b == b && of->program == program)
+            return of;
     }
+    if (bounds->len >= BOUNDS_MAX)
+        return NULL;
+    const clock_bound new_bound = {.a = a,
+                                   .b = b,
+                                   .program = program,
+                                   .begins_ns = g_new(float, CLOCK_CALLS_MAX),
+                                   .ends_ns = g_new(float, CLOCK_CALLS_MAX),
+                                   .stride = 1,
+                                   .kind = (uint32_t)(k - k->reader->kinds),
+                                   .a_number = caller->host,
+                                   .b_number = callee->host};
+    g_array_append_val(bounds, new_bound);
+    return &g_array_index(bounds, clock_bound, bounds->len - 1);
+}
+
+static void clock_bound_add(clock_bound *b, double begins_ns, double ends_ns)
+{
+    if (b->kept == CLOCK_CALLS_MAX) {
+        b->kept /= 2;
+        b->stride *= 2;
+        for (uint32_t i = 0; i < b->kept; i++) {
+            b->begins_ns[i] = b->begins_ns[2 * i];
+            b->ends_ns[i] = b->ends_ns[2 * i];
+        }
+    }
+    if (b->forward++ % b->stride == 0) {
+        b->begins_ns[b->kept] = (float)begins_ns;
+        b->ends_ns[b->kept++] = (float)ends_ns;
+    }
+    b->late += ends_ns > 0;
+    b->early += begins_ns < 0;
+}
+
+/*
+ * Learns from calls with an explicit parent. A callee begins after its caller, and ends before it if the caller waits:
+ * so far may its clock be ahead. Uses the events' own times, because the graph moves spans whose clock seems wrong.
+ */
+static void learn_bounds(kind *k, const request_graph *g)
+{
+    for (uint32_t i = 0; i < g->span_count; i++) {
+        const request_span *s = &g->spans[i], *p = s->parent != REQUEST_NONE ? &g->spans[s->parent] : NULL;
+        if (p == NULL || s->inferred_parent || s->id == 0 || p->host == s->host || s->begin == REQUEST_NONE ||
+            s->end == REQUEST_NONE || p->begin == REQUEST_NONE || p->end == REQUEST_NONE)
+            continue;
+        clock_bound *of = find_bound(k, p, s);
+        if (of != NULL)
+            clock_bound_add(of, (double)(g->events[s->begin].time_ns - g->events[p->begin].time_ns),
+                            (double)(g->events[s->end].time_ns - g->events[p->end].time_ns));
+    }
+}
+
+static int by_float(const void *a, const void *b)
+{
+    float x = *(const float *)a, y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+static void clock_bound_finish(const visits_reader *r, clock_bound *b)
+{
+    const clock_bounds *known = request_reader_clocks(assembler_reader(r->kinds[b->kind].assembler));
+    b->measured = clock_bounds_between(known, b->a_number, b->b_number) != CLOCK_BOUND_UNKNOWN;
+    qsort(b->begins_ns, b->kept, sizeof(float), by_float);
+    qsort(b->ends_ns, b->kept, sizeof(float), by_float);
+    b->high_ns = (double)b->begins_ns[b->kept / 20];
+    b->low_ns = (double)b->ends_ns[b->kept - 1 - b->kept / 20];
 }
 
 static size_t memory_used(const visits *v)
@@ -422,8 +486,9 @@ static void take_graph(void *user, const request_graph *g, const char *name, uin
     v->problems.cycles += g->problems.cycles;
     v->problems.violations += g->problems.violations;
     learn_bounds(k, g);
-    v->too_many_sites = v->sites->len >= SITES_MAX;
-    bool keep = (r->number++ & r->keep_mask) == 0 && !v->too_many_sites;
+    bool has_sites = v->sites->len < SITES_MAX || sites_are_known(k, g),
+         keep = (r->number++ & r->keep_mask) == 0 && has_sites;
+    v->sites_dropped += !has_sites;
     if (keep && g->event_count > 1) {
         g_array_set_size(r->event_begin, (guint)g->event_count);
         g_array_set_size(r->event_end, (guint)g->event_count);
@@ -442,7 +507,7 @@ static void take_graph(void *user, const request_graph *g, const char *name, uin
             r->keep_mask = r->keep_mask * 2 + 1;
         }
     }
-    v->dropped += !keep;
+    v->dropped += !keep && has_sites;
 }
 
 /* ---- reading ---- */
@@ -582,30 +647,27 @@ static void index_places(visits *v)
 /* Adds a column for each program on several hosts: the host that the request visited. */
 static void add_host_columns(visits *v)
 {
-    GHashTable *hosts = g_hash_table_new(NULL, NULL); /* program to its host, or to itself if it has several */
+    GHashTable *hosts = g_hash_table_new(NULL, NULL);   /* program to its first host */
+    GHashTable *columns = g_hash_table_new(NULL, NULL); /* program to column */
     for (guint i = 0; i < v->sites->len; i++) {
         const site *s = site_at(v, i);
         const char *program = place_at(v, s->place)->program, *known = g_hash_table_lookup(hosts, program);
-        g_hash_table_insert(hosts, (gpointer)program,
-                            (gpointer)(known == NULL || known == s->host ? s->host : program));
-    }
-    GHashTable *made = g_hash_table_new(NULL, NULL); /* program to column */
-    GHashTableIter iterator;
-    gpointer program, host;
-    g_hash_table_iter_init(&iterator, hosts);
-    while (g_hash_table_iter_next(&iterator, &program, &host)) {
-        char *name = g_strdup_printf("@%s", (const char *)program);
-        column *c = host == program ? columns_add(v->columns, name) : NULL;
+        if (known == NULL)
+            g_hash_table_insert(hosts, (gpointer)program, (gpointer)s->host);
+        if (known == NULL || known == s->host || g_hash_table_contains(columns, program))
+            continue;
+        char *name = g_strdup_printf("@%s", program);
+        column *c = columns_add(v->columns, name);
         g_free(name);
         if (c != NULL) {
             c->has_text = true;
-            g_hash_table_insert(made, program, c);
+            g_hash_table_insert(columns, (gpointer)program, c);
         }
     }
     for (guint i = 0; i < v->all->len; i++) {
         const visit *x = visit_at(v, i);
         const site *s = site_at(v, x->site);
-        column *c = g_hash_table_lookup(made, place_at(v, s->place)->program);
+        column *c = g_hash_table_lookup(columns, place_at(v, s->place)->program);
         if (c == NULL || c->closed)
             continue;
         float number = column_number(c, (nl_string){s->host, strlen(s->host)}),
@@ -614,7 +676,7 @@ static void add_host_columns(visits *v)
         if (!isnan(known) && known != number)
             g_array_index(c->of_requests, float, x->request) = INFINITY; /* several */
     }
-    g_hash_table_destroy(made);
+    g_hash_table_destroy(columns);
     g_hash_table_destroy(hosts);
 }
 
@@ -633,6 +695,8 @@ visits *visits_finish(visits_reader *r)
         v->total_ns += (double)(q->to_ns - q->from_ns);
         v->failed_requests += q->failed;
     }
+    for (guint i = 0; i < v->bounds->len; i++)
+        clock_bound_finish(r, &g_array_index(v->bounds, clock_bound, i));
     index_places(v);
     add_host_columns(v);
     series_finish(v->series);
@@ -658,6 +722,10 @@ void visits_free(visits *v)
     g_array_free(v->all, TRUE);
     g_array_free(v->sites, TRUE);
     g_array_free(v->places, TRUE);
+    for (guint i = 0; i < v->bounds->len; i++) {
+        g_free(g_array_index(v->bounds, clock_bound, i).begins_ns);
+        g_free(g_array_index(v->bounds, clock_bound, i).ends_ns);
+    }
     g_array_free(v->bounds, TRUE);
     g_ptr_array_free(v->ids, TRUE);
     g_free(v->by_place);

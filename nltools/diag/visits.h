@@ -53,11 +53,18 @@ typedef struct request {
     bool failed;
 } request;
 
+enum { CLOCK_CALLS_MAX = 512 };
+
+/* How far the clocks of two hosts may differ, from calls with explicit parents. */
 typedef struct clock_bound {
     const char *a, *b;             /* hosts */
-    double low_ns, high_ns;        /* how far b's clock is ahead of a's, from messages with explicit parents */
     const char *program;           /* of b */
     uint64_t forward, late, early; /* calls; those that end after the caller, and begin before it */
+    float *begins_ns, *ends_ns;    /* of a sample of the calls: the callee's time less the caller's */
+    uint32_t kept, stride;         /* size of the sample; it has one call of so many */
+    double low_ns, high_ns;        /* how far b's clock is ahead of a's, in 19 of 20 calls */
+    bool measured;                 /* sensors measured the difference of these clocks */
+    uint32_t kind, a_number, b_number;
 } clock_bound;
 
 typedef struct visits {
@@ -69,8 +76,8 @@ typedef struct visits {
     series_set *series;
     uint64_t records, in_requests, cut, failed_requests;
     request_problems problems;
-    uint32_t dropped;    /* requests, because of memory */
-    bool too_many_sites; /* requests were dropped because of them */
+    uint32_t dropped;       /* requests, because of memory */
+    uint32_t sites_dropped; /* requests, because of the maximum of sites */
     double total_ns;
     int64_t from_ns, to_ns;
     GPtrArray *ids;     /* names of ID fields, for people */

@@ -1,0 +1,94 @@
+/*
+ * The verdict: findings, healthy, or cannot tell. A log without findings is healthy only if the log would have shown a
+ * cause.
+ */
+#include "config.h"
+
+#include <string.h>
+
+#include "diag/findings.h"
+
+/* A place with more of the time than this, of which the log shows nothing, may hide any cause. */
+#define UNEXPLAINED_MAX 0.5
+
+static int by_share(gconstpointer a, gconstpointer b)
+{
+    const finding *x = *(finding *const *)a, *y = *(finding *const *)b;
+    bool first = strcmp(x->cause, "clock") == 0, second = strcmp(y->cause, "clock") == 0;
+    if (first != second)
+        return second - first;
+    return (x->share < y->share) - (x->share > y->share);
+}
+
+static bool has_connections(const visits *v, const char *host)
+{
+    const GPtrArray *all = series_all(v->series);
+    for (guint i = 0; i < all->len; i++) {
+        const sensor_series *s = g_ptr_array_index(all, i);
+        if (strcmp(s->event, "TcpConnection") == 0 && strcmp(s->host, host) == 0)
+            return true;
+    }
+    return false;
+}
+
+/*
+ * Whether the log shows nothing of what happens in a place: the way between hosts without sensors of connections, or
+ * the time between two events of which no record says what connects them.
+ */
+static bool is_unobserved(const visits *v, const place *p)
+{
+    const site *at = site_at(v, g_array_index(p->sites, uint32_t, 0));
+    if (p->kind != PLACE_EDGE)
+        return p->kind == PLACE_UNKNOWN;
+    if (at->host != at->from_host)
+        return !has_connections(v, at->from_host) && !has_connections(v, at->host);
+    return p->inferred || (*p->program == '\0' && *at->host == '\0');
+}
+
+/* The place with the largest part of the requests' time. */
+static uint32_t largest_place(const visits *v)
+{
+    uint32_t largest = 0;
+    for (guint i = 1; i < v->places->len; i++)
+        if (place_at(v, i)->path_ns > place_at(v, largest)->path_ns)
+            largest = i;
+    return largest;
+}
+
+/* Returns why the log may hide a cause, or NULL. */
+static char *reason_unobserved(const visits *v)
+{
+    uint32_t largest = largest_place(v);
+    const place *p = place_at(v, largest);
+    if (p->path_ns <= UNEXPLAINED_MAX * v->total_ns || !is_unobserved(v, p))
+        return NULL;
+    char *part = text_share(p->path_ns / v->total_ns), *where = text_place(v, largest, NULL),
+         *reason = g_strdup_printf("%s of the requests' time is in %s, and the log does not show what happens there; "
+                                   "log more events between these two",
+                                   part, where);
+    g_free(part);
+    g_free(where);
+    return reason;
+}
+
+void findings_judge(findings *f, const char *no_requests)
+{
+    const visits *v = f->visits;
+    const char *reason = f->cannot_tell;
+    g_ptr_array_sort(f->list, by_share);
+    f->cannot_tell = NULL;
+    if (f->list->len > 0)
+        return;
+    if (reason != NULL)
+        ;
+    else if (v->requests->len == 0)
+        reason = no_requests;
+    else if (v->sites_dropped > v->requests->len)
+        reason = "the log has too many programs, spans and hosts; select some with --where";
+    else if (v->requests->len < REQUESTS_MIN)
+        reason = "the log has too few requests; log more of them";
+    else if (v->total_ns <= 0)
+        reason = "all events of a request have the same time; log times with more digits";
+    f->cannot_tell = reason != NULL ? g_strdup(reason) : reason_unobserved(v);
+    f->healthy = f->cannot_tell == NULL;
+}
