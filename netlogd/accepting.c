@@ -23,21 +23,22 @@
 
 enum {
     ACCEPTED_AT_ONCE = 64,
-    RETRY_MS = 250,       /* between checks for free descriptors */
-    REPORT_SECONDS = 10,  /* minimum time between two messages about missing descriptors */
-    WAITING_MAX = 4096,   /* connections of a socket that are accepted at the end; more than the kernel can queue */
-    OWN_DESCRIPTORS = 64, /* reserved for output files and certificates */
+    RETRY_MS = 250,       /* interval between checks for free descriptors */
+    REPORT_SECONDS = 10,  /* minimum time between two reports of missing descriptors */
+    WAITING_MAX = 4096,   /* maximum number of connections that are accepted from a socket at the end; more than the
+                             kernel can queue */
+    OWN_DESCRIPTORS = 64, /* number of descriptors that are reserved for output files and certificates */
 };
 
 static listener *sockets;
 static size_t socket_count;
-static struct evconnlistener **listeners; /* one for each socket; NULL for datagram sockets */
-static struct evconnlistener *control;    /* NULL: none */
-static struct event *again;               /* enables the listeners again */
+static struct evconnlistener **listeners; /* one per socket; NULL for a datagram socket */
+static struct evconnlistener *control;    /* NULL: no control socket */
+static struct event *again;               /* timer that enables the listeners again */
 static client_table *clients;
 static unsigned accepted;      /* number of clients accepted since the listeners last paused */
-static int client_descriptors; /* the descriptors of clients are lower than this */
-static int64_t reported_ns;    /* when a lack of descriptors was last reported; 0: never */
+static int client_descriptors; /* descriptors of clients are below this number */
+static int64_t reported_ns;    /* time of the latest report of a lack of descriptors; 0: none */
 
 static const listener *find_socket(const struct evconnlistener *from)
 {
@@ -98,8 +99,8 @@ void accepting_change_settings(const settings *now)
 /* ---- listeners ---- */
 
 /*
- * Pauses the listeners after ACCEPTED_AT_ONCE connections, until waiting clients have had a turn. Otherwise libevent
- * would accept connections as long as any are waiting, and would not read from clients.
+ * Pauses the listeners after ACCEPTED_AT_ONCE connections, until waiting clients have had a turn. Otherwise, libevent
+ * would accept connections as long as the kernel has any, and would not read from clients.
  */
 static void give_way(struct evconnlistener *from)
 {
@@ -118,7 +119,7 @@ void accepting_enable(bool enable)
             (enable ? evconnlistener_enable : evconnlistener_disable)(listeners[i]);
 }
 
-/* Returns whether a descriptor for another client is free: the kernel assigns the lowest free number. */
+/* Returns whether a descriptor is free for another client. The kernel assigns the lowest free number. */
 static bool has_descriptors(void)
 {
     if (socket_count == 0)
@@ -143,8 +144,8 @@ static void wait_for_descriptors(const char *reason)
 }
 
 /*
- * Returns whether netlogd may close a silent client. It may not while it does not read from clients, or reads from them
- * for the last time: the silence is then not the client's choice.
+ * Returns whether netlogd may close a silent client. It may not do so while it is not reading from clients, or is
+ * reading from them for the last time, because the clients are then not the cause of the silence.
  */
 static bool may_displace(void)
 {
@@ -158,8 +159,8 @@ static void displace(client_entry *silent, const char *newcomer)
 }
 
 /*
- * Returns whether a client from peer may connect; closes another client if necessary. If the client may not connect,
- * sets the error. full: no descriptor is free for another client.
+ * Returns whether a client from peer may connect. Closes another client if necessary. Sets the error if the client may
+ * not connect. full is true if no descriptor is free for another client.
  */
 static bool make_place(const struct sockaddr *peer, bool full, const char *address)
 {
@@ -198,7 +199,7 @@ static void on_accept(struct evconnlistener *from, evutil_socket_t fd, struct so
         accepting_refuse(fd, peer);
 }
 
-/* Accepts a connection to the control socket. Every user who may open the socket's file may send requests. */
+/* Accepts a connection to the control socket. Every user who can open the socket's file may send requests. */
 static void on_control(struct evconnlistener *from, evutil_socket_t fd, struct sockaddr *peer, int size, void *user)
 {
     (void)from, (void)size, (void)peer, (void)user;

@@ -24,13 +24,13 @@ typedef struct program_command {
     char *prog, *command;
 } program_command;
 
-static const char *path;    /* NULL: no file */
-static struct event *timer; /* checks the file; NULL without a file */
-static nl_buffer text;      /* the file's text */
+static const char *path;    /* NULL: no file is used */
+static struct event *timer; /* timer that checks the file; NULL if no file is used */
+static nl_buffer text;      /* content of the file */
 static program_command *commands;
-static size_t command_count, commands_size; /* commands_size: bytes of all commands with their newlines */
-static bool ever;                           /* a command was set at some time, so programs need frames to undo it */
-static bool reported;                       /* a problem with the file has been reported */
+static size_t command_count, commands_size; /* commands_size is the size of all commands with their newlines */
+static bool ever;     /* a command has been set since the start, so programs need frames to undo it */
+static bool reported; /* a problem with the file was reported */
 static nl_buffer frame;
 
 static void free_command(program_command *t)
@@ -145,7 +145,7 @@ nl_string activation_frame(const char *prog)
     if (!ever)
         return (nl_string){0};
     nl_buffer_append(&frame, "NLC1\0\0\0", HEAD);
-    /* The commands must fit after the text. If there is not enough space, drop the end of the text. */
+    /* The commands must fit after the text. If they do not, drop the end of the text. */
     size_t space = TEXT_MAX - commands_size - 1;
     nl_buffer_append(&frame, text.data, text.size < space ? text.size : space);
     for (size_t i = 0; i < command_count; i++) {

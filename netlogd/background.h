@@ -1,20 +1,20 @@
 /*
- * Work for requests and subscribers, which must not delay clients that log: reading requests, matching records with
+ * Runs work for requests and subscribers that must not delay clients that log: reading requests, evaluating
  * subscribers' expressions, reading stored records, and sending.
  *
- * Such work is divided into tasks of half a millisecond. The tasks run one after another, in the order in which they
- * were added. They run when no client has sent bytes and no record waits to be written or acknowledged, for at most a
- * millisecond before the loop checks for clients again. While clients keep the loop busy, the tasks get one millisecond
- * in 20.
+ * This work is divided into tasks of half a millisecond. The tasks run one after another, in the order in which they
+ * were added. They run when no client has sent bytes and no record is waiting to be written or acknowledged. They run
+ * for at most a millisecond before the loop checks for clients again. While clients keep the loop busy, the tasks run
+ * for one millisecond in 20.
  *
- * The module owns the queue of tasks; the caller owns each task. The server's thread only.
+ * The module owns the queue of tasks; the caller owns each task. Only the server's thread may call it.
  */
 #ifndef NETLOGD_BACKGROUND_H
 #define NETLOGD_BACKGROUND_H
 
 #include <event2/event.h>
 
-/* A task. run should take at most BACKGROUND_SLICE_NS. If work is left, run adds the task again. */
+/* A task. run should return within BACKGROUND_SLICE_NS. If work is left, run adds the task again. */
 typedef struct background_task {
     void (*run)(void *user);
     void *user;
@@ -23,10 +23,10 @@ typedef struct background_task {
 
 enum { BACKGROUND_SLICE_NS = 500000 };
 
-/* Starts the module. priority: the priority of the least urgent events in base. */
+/* Starts the module. priority is the priority of the least urgent events in base. */
 void background_start(struct event_base *base, int priority);
 
-/* The queue must be empty. */
+/* Ends the module. The queue must be empty. */
 void background_free(void);
 
 /* Adds a task to the end of the queue, unless it is already in the queue. */

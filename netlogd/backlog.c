@@ -7,20 +7,20 @@
 #include "record/record_internal.h"
 
 enum {
-    OWN_SIZE = 1536,        /* approximate bytes of the smallest record */
-    KEPT_LINE = 4 << 10,    /* bytes; larger lines are freed when their record is dropped */
-    SMALL_RECORD = 8 << 10, /* bytes; larger records are freed when they are dropped */
+    OWN_SIZE = 1536,        /* approximate size of the smallest record in bytes */
+    KEPT_LINE = 4 << 10,    /* in bytes; larger lines are freed when their record is dropped */
+    SMALL_RECORD = 8 << 10, /* in bytes; larger records are freed when they are dropped */
 };
 
 typedef struct entry {
-    nl_record *record;                /* NULL until the entry is used */
-    nl_buffer lines[NL_FORMAT_COUNT]; /* the record as text; empty until needed */
+    nl_record *record;                /* NULL until the entry is first used */
+    nl_buffer lines[NL_FORMAT_COUNT]; /* the record as text; empty until it is needed */
     size_t size;
 } entry;
 
 static struct {
     uint64_t first, end;
-    size_t size; /* of the copies, in bytes */
+    size_t size; /* size of the copies in bytes */
     entry entries[BACKLOG_RECORDS];
 } backlog;
 

@@ -1,9 +1,10 @@
 /*
- * The latest records, kept until they have been matched with all subscriptions. Adding a record costs one copy,
+ * Keeps the latest records until they have been matched with all subscriptions. Adding a record costs one copy,
  * regardless of the subscribers' expressions.
  *
  * Records are numbered from 0 in the order of arrival. The backlog holds at most BACKLOG_RECORDS records and about
- * BACKLOG_BYTES; its user, subscription.c, drops the oldest records while it is full. The server's thread only.
+ * BACKLOG_BYTES; subscription.c drops the oldest records while it is full. Only the server's thread may call this
+ * module.
  */
 #ifndef NETLOGD_BACKLOG_H
 #define NETLOGD_BACKLOG_H
@@ -15,11 +16,12 @@ enum { BACKLOG_RECORDS = 1 << 13, BACKLOG_BYTES = 16 << 20 };
 /* Frees all records. */
 void backlog_free(void);
 
-/* Return the number of the oldest record in the backlog, and of the next record to be put. */
+/* backlog_first returns the number of the oldest record in the backlog. backlog_end returns the number of the next
+ * record to be added. */
 uint64_t backlog_first(void);
 uint64_t backlog_end(void);
 
-/* Returns whether a record must be dropped before another is put. */
+/* Returns whether a record must be dropped before another record can be added. */
 bool backlog_is_full(void);
 
 /* Appends a copy of a record. The backlog must not be full. */

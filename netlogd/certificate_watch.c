@@ -14,12 +14,13 @@
 enum { CERTIFICATE_CHECK_S = 24 * 3600, DAY_S = 24 * 3600 };
 
 static struct {
-    const settings *checked; /* the settings of the latest check */
+    const settings *checked; /* the settings at the latest check */
     int64_t next_ns;
-    int64_t first_s; /* INT64_MAX: no certificate */
+    int64_t first_s; /* INT64_MAX if there is no certificate */
 } watch = {.first_s = INT64_MAX};
 
-/* Updates the earliest expiry, and warns if the certificate expires soon. `of` is the URL of its listener or output. */
+/* Updates the earliest expiry, and warns if the certificate expires soon. `of` is the URL of the certificate's
+ * listener or output. */
 static void check_certificate(const char *of, int64_t expiry_s)
 {
     char date[sizeof "2026-01-31T12:00:00Z"] = "";

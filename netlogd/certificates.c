@@ -25,7 +25,7 @@
 
 enum { DAY_S = 86400, AUTHORITY_DAYS = 3650, HOST_DAYS = 365, HOST_NAME_MAX_BYTES = 253, SERIAL_BITS = 127 };
 
-/* Certificates are valid from an hour ago, because the clocks of hosts differ. */
+/* Certificates become valid an hour in the past, because the clocks of hosts differ. */
 enum { EARLIER_S = 3600 };
 
 /* A key and its certificate. */
@@ -40,7 +40,7 @@ static void identity_free(identity *i)
     X509_free(i->certificate);
 }
 
-/* Sets the error to OpenSSL's message. Returns false. */
+/* Sets the error to what, followed by OpenSSL's message. Returns false. */
 static bool certificates_fail(const char *what)
 {
     const char *reason = ERR_reason_error_string(ERR_peek_last_error());
@@ -50,7 +50,7 @@ static bool certificates_fail(const char *what)
 
 /* ---- files ---- */
 
-/* Reads a key or a certificate from path. If the file does not exist, returns NULL but leaves *ok true. */
+/* Reads a key or a certificate from path. If the file does not exist, returns NULL and does not change *ok. */
 static void *certificates_read(const char *path, bool is_key, bool *ok)
 {
     FILE *file = fopen(path, "re");
@@ -65,8 +65,8 @@ static void *certificates_read(const char *path, bool is_key, bool *ok)
 }
 
 /*
- * Writes a key, or, if key is NULL, a certificate. After a crash, path has either its complete new content or its
- * previous content.
+ * Writes key to a file, or, if key is NULL, writes certificate. After a crash, path has either its complete new content
+ * or its previous content.
  */
 static bool certificates_write(const char *path, EVP_PKEY *key, X509 *certificate)
 {
@@ -121,8 +121,8 @@ typedef struct extension_row {
 } extension_row;
 
 /*
- * Issues a certificate that binds name to key. issuer and issuer_key are NULL for a certificate that signs itself.
- * names is the subjectAltName, or NULL. Returns NULL on failure, with OpenSSL's error set.
+ * Issues a certificate that binds name to key. issuer and issuer_key are NULL for a self-signed certificate. names is
+ * the subjectAltName, or NULL. Returns NULL on failure, with OpenSSL's error set.
  */
 static X509 *certificates_issue(EVP_PKEY *key, const char *name, const char *names, int days, X509 *issuer,
                                 EVP_PKEY *issuer_key)
@@ -159,7 +159,7 @@ static X509 *certificates_issue(EVP_PKEY *key, const char *name, const char *nam
     return NULL;
 }
 
-/* Returns the days until the certificate expires; negative if it has expired. */
+/* Returns the number of days until the certificate expires, which is negative if it has expired. */
 static int certificates_days_left(const X509 *certificate)
 {
     int days = -1, seconds;
@@ -189,7 +189,7 @@ static bool authority_make(identity *ca, const char *key_path, const char *certi
     free(name);
     if (ca->certificate == NULL)
         return certificates_fail("make a certificate authority");
-    /* Write the certificate second, because the next run can replace a key that has no certificate. */
+    /* Write the certificate after the key, because the next run can replace a key that has no certificate. */
     if (!certificates_write(key_path, ca->key, NULL) || !certificates_write(certificate_path, NULL, ca->certificate))
         return false;
     certificates_print(certificate_path, ca->certificate, "new certificate authority");
@@ -221,8 +221,8 @@ static bool authority_open(identity *ca, const char *directory)
 }
 
 /*
- * Returns the subjectAltName for a host name or address. The caller frees it. Returns NULL and sets the error if host
- * is neither.
+ * Returns the subjectAltName for a host name or address, which the caller frees. If host is neither, returns NULL and
+ * sets the error.
  */
 static char *host_alternative_name(const char *host)
 {
@@ -240,8 +240,8 @@ static char *host_alternative_name(const char *host)
 }
 
 /*
- * Returns whether the host's certificate can be kept: it matches the key, the authority issued it, and it does not
- * expire soon.
+ * Returns whether the host's certificate need not be replaced: it matches the key, the authority issued it, and it does
+ * not expire soon.
  */
 static bool host_is_current(const identity *host, const identity *ca)
 {

@@ -8,15 +8,16 @@
 
 enum { TEXT_BUCKETS = 4096 };
 
-/* A leaky bucket: the use so far, less the amount that the rate has since allowed. */
+/* A leaky bucket: the amount used so far, minus the amount that has drained at the allowed rate. */
 typedef struct bucket {
-    double used; /* streams or bytes */
+    double used; /* number of streams or bytes */
     int64_t at_ns;
 } bucket;
 
 static bucket all_streams, streams[NL_STREAM_OWNERS_MAX], texts[TEXT_BUCKETS];
 
-/* Adds use to a bucket, and subtracts the amount that rate, per second, has allowed since the last call. */
+/* Adds use to a bucket. First subtracts the amount that has drained since the last call. rate is the amount per
+ * second. */
 static void bucket_add(bucket *b, double use, double rate, int64_t now_ns)
 {
     b->used += use - (double)(now_ns - b->at_ns) * rate / (double)NL_NS_PER_SECOND;

@@ -18,40 +18,40 @@ enum {
     SOURCE_SIZE = 64,
 };
 
-/* A clock is wrong if its offset exceeds the error bound by more than this many microseconds. */
+/* A clock is wrong if its offset exceeds the error bound by more than this number of microseconds. */
 #define OFF_US 10e3
 
 /* Minimum time between two warnings about a host. */
 #define REPORT_NS (60 * NL_NS_PER_SECOND)
 
-/* A host that was silent for this time may be replaced. Sensors read clocks about every minute. */
+/* The table may replace a host that was silent for this time. Sensors read clocks about once a minute. */
 #define EXPIRES_NS (15 * 60 * NL_NS_PER_SECOND)
 
 typedef struct host_clock {
     char host[NAME_SIZE];
     char source[SOURCE_SIZE];
-    int64_t time_ns; /* of the latest record */
+    int64_t time_ns; /* time of the latest record */
     bool has_state, synchronized;
     bool has_kernel; /* the host has reported the kernel's own state, which takes precedence over chronyd's state */
     bool has_error, has_stratum, has_offset;
     double error_us, offset_us, offset_error_us, delay_us;
     int64_t stratum;
     bool warned;         /* the state that was reported last */
-    int64_t reported_ns; /* when that state was reported, on the monotonic clock; 0: never */
+    int64_t reported_ns; /* time of that report, on the monotonic clock; 0: no report */
 } host_clock;
 
 /*
- * The table of hosts. A client that invents host names causes several searches for each of its records. The compared
- * values are in separate arrays, so that a search is fast.
+ * The table of hosts. A client that invents host names causes several searches for each of its records. To make
+ * searches fast, the values that they compare are in separate arrays.
  */
 static struct {
     nl_log *log;
-    uint64_t seed; /* seed of the hashes; clients do not know it */
+    uint64_t seed; /* seed of the hashes, which clients do not know */
     size_t count;
     uint64_t hashes[HOSTS_MAX];  /* hash of the host's name */
-    uint64_t owners[HOSTS_MAX];  /* hash of the host's owner: the address of its first record */
+    uint64_t owners[HOSTS_MAX];  /* hash of the host's owner, which is the address that sent its first record */
     unsigned shares[HOSTS_MAX];  /* number of hosts of that owner */
-    int64_t heard_ns[HOSTS_MAX]; /* when the latest record of the host arrived, on the monotonic clock */
+    int64_t heard_ns[HOSTS_MAX]; /* time at which the latest record of the host arrived, on the monotonic clock */
     host_clock hosts[HOSTS_MAX];
     uint64_t reported; /* number of warnings since reported_since_ns */
     int64_t reported_since_ns;
@@ -76,7 +76,7 @@ static void clocks_copy(char *to, size_t capacity, nl_string from)
              from.data != NULL ? from.data : "");
 }
 
-/* Changes an owner's number of hosts in all of its entries, and returns the new number. */
+/* Changes the number of hosts of an owner in all of the owner's entries, and returns the new number. */
 static unsigned change_share(uint64_t owner, int change)
 {
     unsigned share = 0;
@@ -87,10 +87,10 @@ static unsigned change_share(uint64_t owner, int change)
 }
 
 /*
- * Returns the index of the host that a new host of owner replaces in a full table. The first choice is the host that
- * has been silent longest, if it has expired. The second choice is the host that has been silent longest of the owner
- * with the most hosts. If owner itself has as many hosts, it loses a host of its own. Hosts that one address invents
- * therefore never replace hosts of an address with fewer hosts.
+ * Returns the index of the host that a new host of owner replaces in a full table. If the host that has been silent
+ * longest has expired, it is replaced. Otherwise, among the hosts of the owner with the most hosts, the host that has
+ * been silent longest is replaced. If `owner` has as many hosts, one of its own hosts is replaced. Hosts that one
+ * address invents therefore never replace hosts of an address with fewer hosts.
  */
 static size_t find_replaceable(uint64_t owner)
 {
@@ -106,7 +106,7 @@ static size_t find_replaceable(uint64_t owner)
     return nl_monotonic_ns() - table.heard_ns[oldest] >= EXPIRES_NS ? oldest : found;
 }
 
-/* Returns the index for a new host. */
+/* Adds a host and returns its index. */
 static size_t add_host(const char *peer)
 {
     char name[PEER_ADDRESS_SIZE];
@@ -125,7 +125,7 @@ static size_t add_host(const char *peer)
     return h;
 }
 
-/* Returns the entry of the host, adding it if it is new, and sets the time when the host was last heard. */
+/* Returns the entry of the host. Adds the host if it is new. Updates the time at which the host was last heard. */
 static host_clock *clocks_find(nl_string name, const char *peer)
 {
     char host[NAME_SIZE];
@@ -161,8 +161,8 @@ static void take_state(host_clock *h, const nl_record *record, bool of_kernel)
 }
 
 /*
- * Reads the error of a clock. If the clock is not synchronized, its error is unknown: the kernel then reports its
- * default of 16 s.
+ * Reads the error of a clock. If the clock is not synchronized, its error is unknown, because the kernel then reports
+ * its default of 16 s.
  */
 static void take_error(host_clock *h, const nl_record *record)
 {
@@ -189,8 +189,8 @@ static bool is_wrong(const host_clock *h)
 }
 
 /*
- * Reports a change of the state, unless the latest report about this host is recent, or there were too many reports
- * recently.
+ * Reports a change of the state. Does not report it if the latest report about this host is recent, or if there were
+ * too many reports recently.
  */
 static void warn(host_clock *h)
 {
@@ -219,7 +219,7 @@ static void warn(host_clock *h)
         nl_write(table.log, level, "Netlogd.Clock", "CLOCK.HOST=%s NOTE=%s", h->host, note);
 }
 
-/* Returns whether a record whose event begins with Clock describes a clock. */
+/* Updates the state from a record whose event begins with Clock. Returns whether the record describes a clock. */
 static __attribute__((noinline)) bool put_clock(const nl_record *record, const char *peer)
 {
     bool kernel = clocks_is(record->event, NL_CLOCK_KERNEL), tracking = clocks_is(record->event, NL_CLOCK_TRACKING);

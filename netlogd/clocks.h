@@ -1,25 +1,25 @@
 /*
- * The state of hosts' clocks, from the ClockKernel, ClockTracking and ClockOffset events that the hosts send
- * (doc/clocks.md). netlogd's own log gets a warning when a host's clock is not synchronized or is wrong, and a notice
- * when it is right again, at most once a minute for each host.
+ * Keeps the state of hosts' clocks, from the ClockKernel, ClockTracking and ClockOffset events that the hosts send
+ * (doc/clocks.md). netlogd's own log gets a warning when a host's clock is wrong or not synchronized, and a notice when
+ * it is right again. There is at most one message per minute for each host.
  *
- * A client may invent host names. The table holds 1,024. When it is full, a new host replaces a host that has been
- * silent for 15 minutes. If no host has been, the address with the most hosts loses its host that has been silent
- * longest. At most 1,024 warnings a minute are logged.
+ * Clients may invent host names. The table has space for 1,024 hosts. When it is full, a new host replaces a host that
+ * has been silent for 15 minutes. If there is no such host, it replaces a host of the address with the most hosts: the
+ * one that has been silent longest. netlogd logs at most 1,024 warnings per minute.
  *
- * The module owns the table. The server's thread only.
+ * The module owns the table. Only the server's thread may call it.
  */
 #ifndef NETLOGD_CLOCKS_H
 #define NETLOGD_CLOCKS_H
 
 #include "request.h"
 
-/* Starts with an empty table. log may be NULL; otherwise it must outlive the module. */
+/* Starts with an empty table. log may be NULL. It must outlive the module. */
 void clocks_start(nl_log *log);
 
 /*
- * Examines a record from peer, an address as listener_address_text writes it. Returns whether the record describes a
- * clock; this check is cheap.
+ * Examines a record from peer, an address in the form of listener_address_text. Returns whether the record describes a
+ * clock. This check is cheap.
  */
 bool clocks_put(const nl_record *record, const char *peer);
 

@@ -1,11 +1,11 @@
-/* Confinement of netlogd to the rights that its settings need (service/confine.h). No state. */
+/* Confines netlogd to the rights that its settings need (service/confine.h). This module has no state. */
 #ifndef NETLOGD_CONFINED_H
 #define NETLOGD_CONFINED_H
 
 #include "settings.h"
 
-/* Confines the calling thread, and threads that it starts, to the rights that the settings need. No other thread may
- * run yet. Returns NL_FAILED and sets the error if the kernel supports only a part of the confinement. */
+/* Confines the calling thread, and threads that it starts, to the rights that the settings need. Call it before
+ * other threads run. Returns NL_FAILED and sets the error if the kernel supports only a part of the confinement. */
 nl_status confined_begin(const settings *s);
 
 /* Returns NL_FAILED if an output in the settings needs a right that the running process has given up. */

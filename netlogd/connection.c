@@ -35,60 +35,62 @@
 enum {
     READ_SIZE = 256 << 10,
     WORK_PER_BYTE = 3,        /* units of work per byte of ordinary lines */
-    FOREIGN_READS = 4,        /* maximum reads of the bytes that a client of another protocol has already sent */
+    FOREIGN_READS = 4,        /* maximum number of reads of bytes that a client of another protocol has already sent */
     TOUCH_SECONDS = 60,       /* interval at which a client's streams are marked as in use */
     GARBAGE_LIMIT = 20 << 20, /* a client is disconnected after this many bytes, plus max-record-size, without a record;
                                  more than a block */
-    LOST_WORK = 4 * GAPS_MAX, /* units of work of a search among all gaps */
-    CLOCK_WORK = 2000,        /* units of work of a clock record, for the search for its host */
+    LOST_WORK = 4 * GAPS_MAX, /* units of work of a search through all gaps */
+    CLOCK_WORK = 2000,        /* units of work of a clock record, including the search for its host */
     TLS_WORK = 500000,        /* units of work of a TLS handshake, charged with the first read */
-    CLOCK_RECORDS_MAX = 16,   /* a whole block with more records than this is not searched for clock records */
+    CLOCK_RECORDS_MAX =
+        16, /* a block that is passed on whole is not searched for clock records if it has more records than this */
 };
 
 struct connection {
     connections_entry listed;
     client_entry entry;
-    const listener *at;         /* the listener that accepted the connection */
-    struct nl_buffer certified; /* the latest HOST value that the client's certificate was found to permit */
+    const listener *at; /* the listener that accepted the connection */
+    struct nl_buffer
+        certified; /* the latest HOST value that was compared with the client's certificate and found valid */
     nl_channel channel;
     struct event *readable;
     nl_decoder *decoder;
-    uint64_t good_at;      /* bytes received when the latest record was complete */
+    uint64_t good_at;      /* number of bytes received when the latest record was complete */
     uint64_t acknowledged; /* number of acknowledged blocks */
     turn turn;
     uint64_t charged;  /* units of work charged so far */
-    uint64_t work_max; /* units of work at which its turn ends */
-    bool at_once;      /* the client did not wait for its turn */
-    bool first;        /* no block has been taken in this turn yet */
-    bool rest;         /* the decoder holds blocks for its next turn */
-    uint64_t gaps;     /* gaps in its streams, including gaps that have since been filled */
-    int64_t came_ns;   /* when the latest bytes were read, on the real-time clock */
+    uint64_t work_max; /* total units of work at which the current turn ends */
+    bool at_once;      /* the client was served without waiting for its turn */
+    bool first;        /* the client has not passed a block in this turn yet */
+    bool rest;         /* the decoder holds blocks for the client's next turn */
+    uint64_t gaps;     /* number of gaps in its streams, including gaps that have since been filled */
+    int64_t came_ns;   /* time at which the latest bytes were read, on the real-time clock */
     int64_t opened_ns;
-    int64_t waits_ns;     /* when the client began to wait for its turn */
+    int64_t waits_ns;     /* time at which the client began to wait for its turn */
     int64_t part_ns;      /* time since which a record has been incomplete; 0: no incomplete record */
-    allowance allowance;  /* allowance of records; while it is negative, netlogd does not read from the client */
-    struct event *resume; /* fires when netlogd may read from the client again */
-    bool limited;         /* max-rate limits the client, so the allowance is in use */
-    uint64_t text;        /* bytes that the outputs wrote for it, on average */
+    allowance allowance;  /* allowance of records; netlogd does not read from the client while it is negative */
+    struct event *resume; /* timer that fires when netlogd may read from the client again */
+    bool limited;         /* max-rate applies to the client, so the allowance is in use */
+    uint64_t text;        /* bytes that the outputs have written for the client, on average */
     uint64_t received;    /* bytes that the decoder had received when `text` was last updated */
     bool held_up;
     bool ready;                   /* the TLS handshake is complete, or TLS is not used */
-    bool activated;               /* the collector's commands were sent */
-    char mark[REQUEST_MARK_SIZE]; /* its first bytes, until they show whether it sends a request */
+    bool activated;               /* the collector's commands have been sent */
+    char mark[REQUEST_MARK_SIZE]; /* the client's first bytes, until they show whether it sends a request */
     unsigned char mark_size;
-    bool logs;      /* the client sends records, not a request */
-    bool ended;     /* the client has closed its sending half */
-    bool over;      /* netlogd no longer reads from it; at the server's end the connection remains for a while */
-    unsigned owner; /* owner of its streams; 0: unknown */
-    bool numbered;  /* the latest block belongs to a stream */
-    unsigned char stream[16]; /* the stream of the latest numbered block */
-    used_streams used;        /* the streams of all its blocks */
-    int64_t touched_ns;       /* when its streams were last marked as in use */
+    bool logs;  /* the client sends records, not a request */
+    bool ended; /* the client has closed its sending half */
+    bool over; /* netlogd no longer reads from the client; at the server's end, the connection stays open for a while */
+    unsigned owner;           /* owner of the client's streams; 0: unknown */
+    bool numbered;            /* the latest block belongs to a stream */
+    unsigned char stream[16]; /* name of the stream of the latest numbered block */
+    used_streams used;        /* the streams of all blocks */
+    int64_t touched_ns;       /* time at which its streams were last marked as in use */
     int64_t connected_ns;
     int64_t rate_since_ns; /* start of the period in which rate_records are counted */
     uint64_t rate_records; /* records in the current period */
     double rate;           /* records per second in the previous period */
-    char prog[64];         /* PROG of its first record; empty until then */
+    char prog[64];         /* PROG of the client's first record; empty before this record */
     bool named;
     char peer[80];
 };
@@ -101,7 +103,7 @@ static void on_malformed(void *user, const nl_malformed *what)
     records_reject(what, c->peer, "", nl_decoder_get_stats(c->decoder)->malformed);
 }
 
-/* Adds work that the decoder does not count: charges the client for it (modulo 2^64), and ends its turn earlier. */
+/* Adds work that the decoder does not count. Charges the client for it (modulo 2^64), and shortens its turn. */
 static void add_work(connection *c, uint64_t work)
 {
     c->charged -= work;
@@ -117,8 +119,8 @@ static void on_lost(void *user, const nl_lost *what)
 }
 
 /*
- * If the client has sent blocks that are not acknowledged, adds it to the connections that wait for an acknowledgement.
- * Returns whether there are such blocks.
+ * If the client has sent blocks that are not acknowledged yet, adds it to the connections that wait for an
+ * acknowledgement. Returns whether there are such blocks.
  */
 static bool want_acknowledgement(connection *c)
 {
@@ -129,8 +131,8 @@ static bool want_acknowledgement(connection *c)
 }
 
 /*
- * Sends a frame without waiting. Returns false if the kernel did not accept the whole frame, because the client does
- * not read. If the kernel accepted a part, closes the connection, because the client could not parse later frames.
+ * Sends a frame without waiting. Returns false if the kernel does not accept the whole frame because the client does
+ * not read. If the kernel accepts only a part, closes the connection, because the client could not parse later frames.
  */
 static bool send_frame(connection *c, nl_string frame)
 {
@@ -152,11 +154,12 @@ bool connection_send_activation(connection *c)
         return false;
     c->activated = true;
     if (!send_frame(c, frame))
-        shutdown(c->channel.fd, SHUT_RDWR); /* the client does not read; it gets the commands when it connects again */
+        shutdown(c->channel.fd,
+                 SHUT_RDWR); /* the client does not read; it gets the frame after it has connected again */
     return true;
 }
 
-/* Counts records for the rate, which is computed every second. */
+/* Counts records. The rate is computed from the count every second. */
 static void count_rate(connection *c, uint64_t records)
 {
     int64_t now_ns = nl_monotonic_ns(), passed_ns = now_ns - c->rate_since_ns;
@@ -199,14 +202,14 @@ void connection_acknowledge(connection *c)
     char frame[16] = "NLA1\x08";
     memcpy(frame + 8, &blocks, sizeof blocks);
     /*
-     * If the client does not read, the next acknowledgement covers these blocks too, because the number counts all
+     * If the client does not read, the next acknowledgement also covers these blocks, because its number counts all
      * blocks.
      */
     if (send_frame(c, (nl_string){frame, sizeof frame}))
         c->acknowledged = nl_decoder_get_stats(c->decoder)->blocks;
 }
 
-/* Replies at once to a client's clock query, because the client would count a delay here as network delay. */
+/* Replies at once to a client's clock query, because the client would take a delay here for network delay. */
 static void on_question(void *user, int64_t sent_ns)
 {
     enum { HEAD = 8 };
@@ -234,7 +237,7 @@ static void spend(connection *c, uint64_t records)
         allowance_spend(&c->allowance, rate, nl_monotonic_ns(), records);
 }
 
-/* Adds to the client's text the bytes that the outputs have received since their count was `before`. */
+/* Adds the bytes that the outputs have written since the count `before` to the client's text. */
 static void count_text(connection *c, uint64_t before)
 {
     uint64_t text = outputs_encoded() - before;
@@ -245,7 +248,7 @@ static void count_text(connection *c, uint64_t before)
     c->received = received;
 }
 
-/* Returns the number of seconds for which the client must wait because its records expand too much. */
+/* Returns the number of seconds that the client must wait because its records expand too much. */
 static double wait_for_text_s(const connection *c)
 {
     if (text_limit_excess(c->text, c->received) <= 0)
@@ -256,7 +259,7 @@ static double wait_for_text_s(const connection *c)
     return seconds;
 }
 
-/* Stops reading from a client that has sent too much, until its allowance is no longer below 0. */
+/* Stops reading from a client that has sent too much, until its allowance is no longer negative. */
 static void hold_up(connection *c)
 {
     double rate = (double)server_settings()->max_rate, seconds = wait_for_text_s(c);
@@ -271,7 +274,7 @@ static void hold_up(connection *c)
     event_add(c->resume, &interval);
 }
 
-/* Sets the client's name to the program of its first record. */
+/* Sets the client's name from its first record, to the name of the program. */
 static void name_by(connection *c, const nl_record *record)
 {
     snprintf(c->prog, sizeof c->prog, "%.*s", (int)record->prog.size, record->prog.data);
@@ -279,8 +282,8 @@ static void name_by(connection *c, const nl_record *record)
 }
 
 /*
- * Searches a block that was passed on whole for the client's name and for clock records. Clock records come in small
- * blocks without a stream.
+ * Searches a block that was passed on whole for the client's name and for clock records. Clock records arrive in small
+ * blocks that belong to no stream.
  */
 static void look_into_block(connection *c, const nl_block_view *block)
 {
@@ -324,9 +327,9 @@ static void on_block(void *user, const nl_block_view *block)
 
 /*
  * Returns whether a last line without a newline is only a part of a record, because the client was killed or
- * disconnected while sending it. Such a part can look like a complete record in which the last digits of a number are
- * missing. A client that ended its earlier lines with newlines would have ended this line; a single line, as from echo
- * -n, is complete.
+ * disconnected while it was sending the line. Such a part can look like a complete record, with the last digits of a
+ * number missing. A client that ended its earlier lines with newlines would also have ended this line. A single line
+ * without a newline, as sent by echo -n, is complete.
  */
 static bool was_cut(const connection *c, const nl_record *record)
 {
@@ -334,8 +337,8 @@ static bool was_cut(const connection *c, const nl_record *record)
 }
 
 /*
- * Returns whether another block may be taken in this turn. A turn for which the client has waited takes at least one
- * block.
+ * Returns whether the decoder may process another block in this turn. If the client has waited for this turn, it may
+ * process at least one block.
  */
 static bool may_take_more(void *user)
 {
@@ -350,8 +353,8 @@ static bool may_take_more(void *user)
 }
 
 /*
- * Returns whether the record's HOST is a name in the client's certificate, or the listener does not require that. If
- * the function returns false, the record counts as malformed.
+ * Returns whether the client may send records of the record's HOST. If the listener requires it, HOST must be a name in
+ * the client's certificate. A record that is not allowed counts as malformed.
  */
 static bool may_send_host(connection *c, const nl_record *record)
 {
@@ -374,8 +377,8 @@ static bool may_send_host(connection *c, const nl_record *record)
 }
 
 /*
- * Puts a record of netlogd's own in place of a rejected record. Otherwise the number of the rejected record would look
- * like a loss.
+ * Stores a record of netlogd itself in place of a rejected record. Otherwise, the missing number of the rejected record
+ * would look like a loss.
  */
 static void put_rejected(connection *c, int64_t time_ns, uint64_t sequence)
 {
@@ -392,7 +395,7 @@ static void put_rejected(connection *c, int64_t time_ns, uint64_t sequence)
     nl_record_free(record);
 }
 
-/* Puts all complete records, except those in blocks that wait for the next turn. */
+/* Stores all complete records, except records in blocks that wait for the next turn. */
 static void take_records(connection *c)
 {
     const nl_record *record;
@@ -406,7 +409,8 @@ static void take_records(connection *c)
             continue;
         }
         uint64_t sequence = nl_decoder_sequence(c->decoder);
-        bool numbered = c->numbered && record->raw.data == NULL; /* a record of the latest block, not a line */
+        bool numbered =
+            c->numbered && record->raw.data == NULL; /* the record is from the latest block; it is not a line */
         if (!may_send_host(c, record)) {
             if (numbered)
                 put_rejected(c, record->time_ns, sequence);
@@ -448,15 +452,15 @@ static uint64_t budget(const connection *c)
 }
 
 /*
- * Sets the amount of work at which the turn ends. The client is charged for the bytes read, but they do not shorten the
- * turn.
+ * Sets the amount of work at which the turn ends. netlogd charges the client for the bytes that it reads, but they do
+ * not shorten the turn.
  */
 static void set_budget(connection *c)
 {
     c->work_max = nl_decoder_work(c->decoder) + budget(c);
 }
 
-/* Charges the client for its turn: for the decoder's work and, if `read` is set, for the read. */
+/* Charges the client for its turn: for the decoder's work and, if `read` is true, for the read. */
 static void charge(connection *c, bool read)
 {
     uint64_t decoded = nl_decoder_work(c->decoder), work = decoded - c->charged + (read ? TURNS_READ_WORK : 0);
@@ -474,8 +478,8 @@ static void feed(connection *c, const char *data, size_t size)
 }
 
 /*
- * Replies to a client of another protocol. Reads its bytes first, because the kernel drops the reply if bytes are left
- * unread.
+ * Replies to a client of another protocol. First reads the client's bytes, because the kernel drops the reply if unread
+ * bytes are left.
  */
 static void turn_away(connection *c, foreign_kind kind)
 {
@@ -492,8 +496,8 @@ static void turn_away(connection *c, foreign_kind kind)
 typedef enum first_bytes { FIRST_UNDECIDED, FIRST_RECORDS, FIRST_HANDED_OVER, FIRST_FOREIGN } first_bytes;
 
 /*
- * Examines the first bytes. If they begin a request, passes the connection to request.c. If the result is
- * FIRST_RECORDS, the caller passes the bytes to the decoder.
+ * Examines the first bytes. If they begin a request, passes the connection to request.c. If they are FIRST_RECORDS, the
+ * caller passes them to the decoder.
  */
 static first_bytes look_at_mark(connection *c, size_t got)
 {
@@ -524,7 +528,7 @@ static first_bytes look_at_mark(connection *c, size_t got)
     return FIRST_RECORDS;
 }
 
-/* Called when the client has closed its sending half. A last line without a newline is then complete. */
+/* Called after the client has closed its sending half. A last line without a newline is then complete. */
 static void finish_last_record(connection *c)
 {
     if (!c->logs && c->mark_size > 0)
@@ -558,7 +562,7 @@ static void count_held(connection *c)
 }
 
 /*
- * Returns the number of bytes to read. Lines that have been read cannot wait for a later turn, so the number limits the
+ * Returns the number of bytes to read. Lines that were read cannot wait for a later turn, so this number limits the
  * turn's work.
  */
 static size_t read_size(const connection *c)
@@ -589,9 +593,7 @@ static outcome read_some(connection *c)
     if (first != FIRST_RECORDS)
         return first == FIRST_UNDECIDED ? MORE : BROKEN;
     feed(c, read_buffer, (size_t)got);
-    /*
-     * The blocks before the rejected block are stored. The rejected block is not acknowledged, so the client keeps it.
-     */
+    /* Earlier blocks are stored. netlogd does not acknowledge the rejected block, so the client keeps it. */
     if (nl_decoder_is_refused(c->decoder))
         return BROKEN;
     uint64_t in_vain = nl_decoder_get_stats(c->decoder)->bytes - c->good_at;
@@ -611,7 +613,7 @@ static outcome read_once(connection *c)
     return result;
 }
 
-/* Returns whether work is pending that the kernel does not report. */
+/* Returns whether there is pending work that the kernel does not report. */
 static bool has_more(const connection *c)
 {
     return c->rest || nl_channel_has_more(&c->channel);
@@ -627,7 +629,7 @@ static void wait_for_turn(connection *c)
 
 static void listen_for_data(connection *c);
 
-/* Decides after a read how the client continues. */
+/* Decides how the client continues after a read. */
 static void continue_reading(connection *c)
 {
     hold_up(c);
@@ -645,8 +647,8 @@ static int64_t part_since_ns(const connection *c)
 }
 
 /*
- * Closes connections until incomplete input uses somewhat less memory than the limit, so that not every read has to
- * search for connections to close.
+ * Closes connections until incomplete input uses somewhat less memory than the limit, so that netlogd need not search
+ * for connections to close after every read.
  */
 static void free_memory(void)
 {
@@ -661,7 +663,7 @@ static void free_memory(void)
     }
 }
 
-/* Reads only once, so that no client delays the others. */
+/* Reads only once, so that one client does not delay other clients. */
 static void take_turn(connection *c, bool at_once)
 {
     c->at_once = at_once;
@@ -679,9 +681,9 @@ static void take_turn(connection *c, bool at_once)
 static void on_turn(void *user)
 {
     connection *c = user;
-    if (!c->entry.proven) /* do not count the time in which netlogd did not read from the client */
+    if (!c->entry.proven) /* do not count the time during which netlogd did not read from the client */
         c->opened_ns += nl_monotonic_ns() - c->waits_ns;
-    take_turn(c, !c->rest); /* if no blocks are left over, there may be few unread bytes */
+    take_turn(c, !c->rest); /* if no blocks are left over, only a few bytes may be unread */
 }
 
 static void on_readable(evutil_socket_t fd, short what, void *user)
@@ -704,7 +706,7 @@ static void listen_for_data(connection *c)
     if (c->held_up || flush_is_paused())
         return;
     if (c->part_ns != 0)
-        c->part_ns = nl_monotonic_ns(); /* do not count the time in which netlogd did not read from the client */
+        c->part_ns = nl_monotonic_ns(); /* do not count the time during which netlogd did not read from the client */
     unsigned seconds = server_settings()->idle_timeout_s;
     struct timeval timeout = {.tv_sec = seconds};
     if (has_more(c))
@@ -721,7 +723,7 @@ static void on_resume(evutil_socket_t fd, short what, void *user)
     listen_for_data(c);
 }
 
-/* Starts to limit the records per second. */
+/* Begins to limit the records per second. */
 static void limit_rate(connection *c)
 {
     c->limited = true;
@@ -733,7 +735,7 @@ static void close_entry(client_entry *entry)
     connection_close((connection *)((char *)entry - offsetof(connection, entry)));
 }
 
-/* Lets the kernel detect within about ten minutes that a peer has vanished. */
+/* Makes the kernel detect within about ten minutes that a peer has disappeared. */
 static void keep_alive(int fd)
 {
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &(int){1}, sizeof(int));
@@ -792,7 +794,7 @@ void connection_pause(connection *c, bool pause)
         return;
     }
     if (!c->entry.proven)
-        c->opened_ns = nl_monotonic_ns(); /* do not count the time in which netlogd did not read from the client */
+        c->opened_ns = nl_monotonic_ns(); /* do not count the time during which netlogd did not read from the client */
     listen_for_data(c);
 }
 
@@ -804,7 +806,7 @@ void connection_settings_changed(connection *c)
     }
     turns_leave(&c->turn);
     event_del(c->readable);
-    if (c->held_up) { /* compute the wait again, because the allowance grows at the new rate */
+    if (c->held_up) { /* compute the waiting time again, because the allowance grows at the new rate */
         event_del(c->resume);
         c->held_up = false;
         spend(c, 0);
@@ -819,7 +821,8 @@ static void close_late(connection *c, const char *note)
     connection_close(c);
 }
 
-/* Returns whether `seconds` have passed since since_ns. 0 seconds mean no limit: returns false. */
+/* Returns whether `seconds` seconds have passed since since_ns. If seconds is 0, there is no limit, and the function
+ * returns false. */
 static bool is_over(int64_t since_ns, unsigned seconds, int64_t now_ns)
 {
     return seconds > 0 && now_ns - since_ns >= seconds * NL_NS_PER_SECOND;
@@ -832,8 +835,7 @@ void connection_check_time(connection *c, int64_t now_ns)
         used_streams_touch(&c->used);
         c->touched_ns = now_ns;
     }
-    c->ready =
-        c->ready || nl_channel_is_ready(&c->channel); /* once the handshake is complete, the client may be silent */
+    c->ready = c->ready || nl_channel_is_ready(&c->channel); /* after the handshake, the client may be silent */
     /* The limits below do not apply while netlogd does not read from the client. */
     if (c->held_up || turns_is_waiting(&c->turn))
         return;

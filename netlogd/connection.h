@@ -1,8 +1,8 @@
 /*
- * One client that logs. Its bytes go from its socket through its decoder to the outputs.
+ * A connection of a client that logs. The client's bytes go from its socket through its decoder to the outputs.
  *
- * The input of a client affects only that client: netlogd counts and reports malformed input, and disconnects a client
- * that sends nothing else. connections.h owns the list. The server's thread only.
+ * The input of a client affects only that client. netlogd counts and reports malformed input, and disconnects a client
+ * that sends nothing else. connections.h owns the list of connections. Only the server's thread may call this module.
  */
 #ifndef NETLOGD_CONNECTION_H
 #define NETLOGD_CONNECTION_H
@@ -22,34 +22,35 @@ connection *connection_new(evutil_socket_t fd, const listener *at, const struct 
 /* Closes the connection if it has exceeded a time limit. now_ns is nl_monotonic_ns. Called every second. */
 void connection_check_time(connection *c, int64_t now_ns);
 
-/* Stops reading because an output is blocked, or starts again. */
+/* Stops reading from the client because an output is blocked, or resumes reading. */
 void connection_pause(connection *c, bool pause);
 
 /*
- * Applies new settings: the limits of silence and of records per second, and the allowed clients. May close the
+ * Applies new settings: the limits on silence and on records per second, and the allowed clients. May close the
  * connection.
  */
 void connection_settings_changed(connection *c);
 
 /*
  * Reads the bytes from this client that the kernel holds now, but no bytes that arrive later. Stops at deadline_ns
- * (nl_monotonic_ns). For the end of the program.
+ * (nl_monotonic_ns). Called at the end of the program.
  */
 void connection_take_arrived(connection *c, int64_t deadline_ns);
 
-/* Reads until the kernel holds no bytes from this client, or until deadline_ns. For the end of the program. */
+/* Reads until the kernel holds no more bytes from this client, or until deadline_ns. Called at the end of the
+ * program. */
 void connection_drain(connection *c, int64_t deadline_ns);
 
-/* Closes and frees the connection. An incomplete record is dropped. */
+/* Closes and frees the connection. Drops an incomplete record. */
 void connection_close(connection *c);
 
 /* Sends the collector's commands to a client of the binary protocol. Returns whether there were commands to send. */
 bool connection_send_activation(connection *c);
 
-/* Adds the state of the connection to a record of a reply. */
+/* Adds fields that describe the state of the connection to a record of a reply. */
 void connection_describe(const connection *c, nl_record *record);
 
-/* Acknowledges to a client of the binary protocol all blocks received so far. */
+/* Acknowledges all blocks that a client of the binary protocol has sent so far. */
 void connection_acknowledge(connection *c);
 
 /* Returns whether netlogd no longer reads from the connection, which remains open only because the server is ending. */

@@ -27,7 +27,7 @@
 
 enum { COMMAND_MAX = 1024, PROG_MAX = 256 };
 
-/* Appends the last record of a reply. A client recognizes a truncated reply by its absence. */
+/* Appends the last record of a reply. If it is missing, the client knows that the reply is incomplete. */
 static nl_status done(request *r)
 {
     request_put(r, request_record(r, NL_USAGE, "Netlogd.Done"));
@@ -125,7 +125,7 @@ nl_status control_clients(request *r, const nl_record *asked)
 static void put_stream(void *user, const nl_stream_state *state)
 {
     request *r = user;
-    if (state->next == UINT64_MAX) /* an output's own stream, which clients do not send */
+    if (state->next == UINT64_MAX) /* skip an output's own stream, which clients do not send */
         return;
     nl_record *record = request_record(r, NL_USAGE, "Netlogd.Stream");
     char name[2 * sizeof state->stream + 1];
@@ -236,7 +236,7 @@ nl_status control_settings(request *r, const nl_record *asked)
     char scratch[NL_OPTION_TEXT_SIZE];
     const char *value;
     for (const nl_option *row = settings_rows; row->name != NULL; row++) {
-        if (strcmp(row->name, "output") == 0) /* its URLs may contain passwords; the targets below do not */
+        if (strcmp(row->name, "output") == 0) /* the URLs of outputs may contain passwords; the targets below do not */
             continue;
         for (size_t i = 0; (value = nl_option_get_at(row, server_settings(), i, scratch)) != NULL; i++)
             put_setting(r, row->name, NULL, NULL, value);

@@ -10,9 +10,9 @@
 
 /* A rate-limited event with unreported occurrences. */
 typedef struct report {
-    uint64_t count; /* occurrences since the last event */
+    uint64_t count; /* number of occurrences since the last event */
     char peer[160], reason[160];
-    int64_t reported_ns; /* 0: never */
+    int64_t reported_ns; /* time of the last event; 0: none */
 } report;
 
 static const struct {
@@ -27,7 +27,7 @@ static const struct {
 static uint64_t counts[COUNT_COUNT];
 static report reports[COUNT_COUNT];
 static uint64_t rate_records; /* number of records when the rate was last computed */
-static int64_t rate_ns;       /* when the rate was last computed */
+static int64_t rate_ns;       /* time at which the rate was last computed */
 static double rate;
 
 void counts_start(void)

@@ -1,8 +1,8 @@
 /*
  * netlogd's counts, and rate-limited events about conditions that clients can cause arbitrarily often.
  *
- * The module owns the counts since the start, the rate of records, and the unreported occurrences. The server's thread
- * only.
+ * The module owns the counts since the start, the rate of records, and the occurrences that were not reported yet. Only
+ * the server's thread may call it.
  */
 #ifndef NETLOGD_COUNTS_H
 #define NETLOGD_COUNTS_H
@@ -12,20 +12,20 @@
 typedef enum count {
     COUNT_RECORDS,
     COUNT_BYTES,
-    COUNT_MALFORMED,       /* malformed pieces of input */
+    COUNT_MALFORMED,       /* pieces of malformed input */
     COUNT_CONNECTIONS,     /* connections accepted so far */
-    COUNT_WORK,            /* units (reader/decoder_work.h) that clients caused */
-    COUNT_REQUESTS,        /* requests whose line was read */
+    COUNT_WORK,            /* units of work (reader/decoder_work.h) that clients have caused */
+    COUNT_REQUESTS,        /* requests whose line was received */
     COUNT_REQUESTS_FAILED, /* requests that netlogd rejected */
     COUNT_CUT_OFF,         /* connections closed because clients used too much memory */
-    /* The following counts are also for counts_report. */
+    /* counts_report accepts the following counts. */
     COUNT_REFUSED,         /* connections rejected because of their network or the maximum number of connections */
     COUNT_STREAMS_REFUSED, /* blocks rejected because too many streams began */
     COUNT_GAPS_REFUSED,    /* blocks rejected because their streams have too many gaps */
-    COUNT_EXPANDING,       /* times that a client had to wait because its records expand too much */
+    COUNT_EXPANDING,       /* number of times that a client had to wait because its records expand too much */
     COUNT_DISPLACED,       /* silent connections closed to admit new clients */
-    COUNT_OVER_RATE,       /* datagrams dropped because of max-rate or their work */
-    COUNT_FOREIGN,         /* connections of other protocols, such as HTTP */
+    COUNT_OVER_RATE,       /* datagrams dropped because of max-rate or their amount of work */
+    COUNT_FOREIGN,         /* connections that used another protocol, such as HTTP */
     COUNT_COUNT,
 } count;
 
@@ -35,15 +35,16 @@ void counts_add(count which, uint64_t number);
 uint64_t counts_get(count which);
 
 /*
- * Adds 1 to a count, from COUNT_REFUSED on, and writes an event about it to netlogd's log: at once the first time, then
- * at most once a second, with the number of occurrences since the last event. peer and reason are copied.
+ * Adds 1 to a count, which must be COUNT_REFUSED or a later count. Writes an event about it to netlogd's log: at once
+ * the first time, and then at most once per second, with the number of occurrences since the last event. Copies peer
+ * and reason.
  */
 void counts_report(count which, const char *peer, const char *reason);
 
-/* Writes the events that are due at a time of nl_monotonic_ns, and computes the rate. Called every second. */
+/* Writes the events that are due at now_ns (nl_monotonic_ns), and computes the rate. Called every second. */
 void counts_tick(int64_t now_ns);
 
-/* Returns the number of records in the latest second. */
+/* Returns the number of records received in the latest second. */
 double counts_get_rate(void);
 
 #endif

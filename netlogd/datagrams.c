@@ -25,21 +25,21 @@
 
 enum {
     READ_SIZE = 64 << 10,
-    AT_ONCE = 64,          /* datagrams read in a turn, so that connections get their turns */
-    WAITING_MAX = 1 << 16, /* datagrams read at the end */
+    AT_ONCE = 64,          /* maximum number of datagrams read in a turn, so that connections get their turns */
+    WAITING_MAX = 1 << 16, /* maximum number of datagrams read at the end */
     KERNEL_BUFFER = 4 << 20,
-    SENDERS = 1 << 12,      /* number of senders with stored allowances; a power of two */
-    WORK_FREE = 1000000,    /* units of work that a datagram may cause, */
-    WORK_PER_BYTE = 100,    /* plus this many for each byte */
-    FAIR_PER_BYTE = 30,     /* units per byte; further work is subtracted from the sender's allowance */
-    EXCESS_RATE = 50000000, /* growth of that allowance per second, and its maximum */
+    SENDERS = 1 << 12,      /* number of senders whose allowances are stored; a power of two */
+    WORK_FREE = 1000000,    /* units of work that every datagram may cause, and */
+    WORK_PER_BYTE = 100,    /* additional units for each byte */
+    FAIR_PER_BYTE = 30,     /* units per byte; work beyond this is subtracted from the sender's allowance */
+    EXCESS_RATE = 50000000, /* growth of this allowance per second, and its maximum */
 };
 
-/* The sender at one address. */
+/* A sender of datagrams, identified by its address. */
 typedef struct sender {
     struct in6_addr address;
-    allowance records; /* max-rate */
-    allowance excess;  /* units of work out of proportion to bytes */
+    allowance records; /* allowance for max-rate */
+    allowance excess;  /* allowance for work that is out of proportion to the bytes */
 } sender;
 
 typedef struct datagrams {
@@ -47,11 +47,11 @@ typedef struct datagrams {
     const listener *from;
     struct event *readable;
     uint64_t malformed;
-    uint64_t turn_work;  /* units in this turn */
+    uint64_t turn_work;  /* units of work in this turn */
     nl_decoder *decoder; /* decoder of the current datagram */
     uint64_t work_max;   /* maximum units of work for the current datagram */
     char peer[80];       /* sender of the latest datagram */
-    sender *senders;     /* by a hash of the address; NULL: no datagram has arrived yet */
+    sender *senders;     /* indexed by a hash of the address; NULL until the first datagram arrives */
     uint64_t seed;
 } datagrams;
 
@@ -64,7 +64,7 @@ static void on_malformed(void *user, const nl_malformed *what)
     records_reject(what, d->peer, "", ++d->malformed);
 }
 
-/* Returns whether another block of the datagram may be taken. */
+/* Returns whether the decoder may process another block of the datagram. */
 static bool may_take_block(void *user)
 {
     const datagrams *d = user;
@@ -73,11 +73,12 @@ static bool may_take_block(void *user)
     return nl_decoder_work(d->decoder) + nl_decoder_next_work(d->decoder) <= d->work_max && !outputs_are_blocked();
 }
 
-/* ---- senders that send too much ---- */
+/* ---- limits for senders ---- */
 
 /*
- * Returns the entry of an address, which a secret hash selects. A new address replaces the old one if the allowances of
- * the old one are full; otherwise both share the entry. Many addresses therefore need no more memory than few.
+ * Returns the entry of an address, which a secret hash selects. If another address uses the entry, the new address
+ * replaces it only if the allowances of the old address are full; otherwise, both addresses share the entry. The number
+ * of addresses therefore does not affect the memory needed.
  */
 static sender *find_sender(const datagrams *d, const struct in6_addr *address)
 {
@@ -91,7 +92,7 @@ static sender *find_sender(const datagrams *d, const struct in6_addr *address)
     return s;
 }
 
-/* Returns the sender of a datagram, or NULL for local sockets, which have no addresses. */
+/* Returns the sender of a datagram, or NULL for a local socket, which has no address. */
 static sender *limited_sender(datagrams *d, const struct sockaddr_storage *from)
 {
     struct in6_addr address = {0};
@@ -110,8 +111,8 @@ static sender *limited_sender(datagrams *d, const struct sockaddr_storage *from)
 }
 
 /*
- * If the sender has exceeded its allowance, drops and reports its datagram, because senders of datagrams cannot be
- * slowed down. Returns whether it dropped the datagram.
+ * If the sender has exceeded its allowance, drops and reports the datagram, because senders of datagrams cannot be
+ * slowed down. Returns whether it has dropped the datagram.
  */
 static bool drop_excess(const datagrams *d, const sender *from)
 {
@@ -125,7 +126,7 @@ static bool drop_excess(const datagrams *d, const sender *from)
     return reason != NULL;
 }
 
-/* Subtracts from the sender's allowance the work that a datagram caused beyond FAIR_PER_BYTE units per byte. */
+/* Computes the work of a datagram beyond FAIR_PER_BYTE units per byte, and subtracts it from the sender's allowance. */
 static void charge_sender(datagrams *d, size_t size, sender *from)
 {
     uint64_t work = nl_decoder_work(d->decoder), fair = FAIR_PER_BYTE * (uint64_t)size;
@@ -163,7 +164,7 @@ static void take_records(datagrams *d, size_t size, sender *from)
     flush_request(false);
 }
 
-/* Reads a datagram. Returns false if none was waiting. */
+/* Reads a datagram. Returns false if no datagram was waiting. */
 static bool read_one(datagrams *d)
 {
     struct sockaddr_storage from = {0};

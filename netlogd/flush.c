@@ -15,26 +15,26 @@
 
 enum {
     RETRY_MS = 250,
-    REPORT_SECONDS = 10,    /* minimum time between two messages about a pause */
+    REPORT_SECONDS = 10,    /* minimum time between two reports of a pause */
     LATE_MS = 10,           /* interval between checks whether records have waited too long */
     LATE_NS = 2000000,      /* maximum time that records wait while clients keep sending bytes */
-    LATE_MAX_NS = 50000000, /* the same maximum if a flush takes long */
-    FLUSH_SHARE = 5,        /* flushes may use at most 1 / FLUSH_SHARE of the time */
+    LATE_MAX_NS = 50000000, /* the maximum if a flush takes long */
+    FLUSH_SHARE = 5,        /* flushes may use at most 1/FLUSH_SHARE of the time */
 };
 
 static struct {
-    struct event *flush;  /* runs when no client has sent bytes */
-    struct event *late;   /* runs if clients never stop sending bytes */
-    struct event *retry;  /* while an output is blocked */
-    struct event *settle; /* for outputs with a timed fsync= */
-    int64_t since_ns;     /* when the first unflushed record was put; 0: all records are flushed */
+    struct event *flush;  /* flushes when no client has sent bytes */
+    struct event *late;   /* flushes while clients never stop sending bytes */
+    struct event *retry;  /* flushes again while an output is blocked */
+    struct event *settle; /* settles outputs with a timed fsync= */
+    int64_t since_ns;     /* time at which the first unflushed record was put; 0: all records are flushed */
     bool at_once;         /* some of the unflushed records came from clients that did not wait for their turns */
     int64_t latest_ns;    /* duration of the latest flush */
-    int64_t duration_ns;  /* minimum duration of the latest two flushes, because one may have been preempted */
+    int64_t duration_ns;  /* the shorter duration of the latest two flushes, because one may have been preempted */
     int64_t ended_ns;
     bool paused;
     bool reported;       /* the current pause has been reported */
-    int64_t reported_ns; /* when a pause was last reported; 0: never */
+    int64_t reported_ns; /* time of the latest report of a pause; 0: none */
 } flush;
 
 static void pause_connection(connection *c, void *user)

@@ -1,10 +1,10 @@
 /*
- * Decides when to flush the outputs and to acknowledge clients, and pauses all clients while an output cannot be
+ * Decides when to flush the outputs and to acknowledge blocks, and pauses all clients while an output cannot be
  * written.
  *
- * The outputs are flushed when no client has sent bytes, or when records have waited too long. After the outputs have
- * settled records (output/output.h), netlogd acknowledges the blocks that contained them. While an output cannot be
- * written, netlogd does not read from clients, so that memory does not grow. This module owns that state and its
+ * netlogd flushes the outputs when no client has sent bytes, or when records have waited too long. After the outputs
+ * have settled records (output/output.h), netlogd acknowledges the blocks that contained them. While an output cannot
+ * be written, netlogd does not read from clients, so that memory does not grow. This module owns that state and its
  * timers.
  */
 #ifndef NETLOGD_FLUSH_H
@@ -16,24 +16,24 @@ void flush_start(void);
 void flush_free(void);
 
 /*
- * Notes that records were put into the outputs, or that blocks wait for an acknowledgement. Flushes now if a flush is
- * due, otherwise later. at_once: the client did not wait for its turn (turns.h), so the flush comes before another
- * client's turn.
+ * Call it after records were put into the outputs, or when blocks wait for an acknowledgement. Flushes now if a flush
+ * is due, and otherwise later. at_once is true if the client did not wait for its turn (turns.h); the flush then
+ * precedes the next client's turn.
  */
 void flush_request(bool at_once);
 
 /* Flushes now. Returns false while an output cannot be written. */
 bool flush_now(void);
 
-/* Settles the data that outputs with a timed fsync= have written, and acknowledges it. */
+/* Settles the data that outputs with a timed fsync= have written, and acknowledges its blocks. */
 void flush_settle(void);
 
-/* Acknowledges all blocks; the caller has settled all outputs. */
+/* Acknowledges all blocks. The caller has settled all outputs. */
 void flush_acknowledge(void);
 
 /*
- * Called before each turn of a client that waited: flushes for clients that did not wait, if flushing does not use too
- * large a share of the time.
+ * Called before the turn of each client that has waited. Flushes for clients that did not wait, unless flushing uses
+ * too large a share of the time.
  */
 void flush_before_turn(void);
 

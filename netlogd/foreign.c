@@ -14,7 +14,7 @@ static bool is_upper(char c)
     return c >= 'A' && c <= 'Z';
 }
 
-/* Recognises the methods that browsers and common clients send, with the following blank. */
+/* Recognises the methods that browsers and common clients send, including the blank that follows. */
 static foreign_kind recognise_method(const char *data, size_t size)
 {
     static const char *const methods[] = {"GET ",    "POST ",  "PUT ",   "HEAD ",  "OPTIONS ",
@@ -41,7 +41,7 @@ static bool is_request_line(const char *data, size_t size)
         length--;
     while (method < length && is_upper(data[method]))
         method++;
-    size_t end = sizeof version; /* length of HTTP/1.x: the last digit takes the place of the NUL */
+    size_t end = sizeof version; /* length of "HTTP/1." and the last digit, which takes the place of the NUL */
     return method > 0 && length > method + end && data[method] == ' ' &&
            memcmp(data + length - end, version, end - 1) == 0;
 }
@@ -61,7 +61,7 @@ const char *foreign_answer(foreign_kind kind, size_t *size)
 {
     static const char http[] = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 57\r\n"
                                "Connection: close\r\n\r\n" ANSWER_BODY;
-    static const char alert[] = {0x15, 0x03, 0x01, 0x00, 0x02, 0x02, NL_PEER_ALERT_PLAIN}; /* fatal */
+    static const char alert[] = {0x15, 0x03, 0x01, 0x00, 0x02, 0x02, NL_PEER_ALERT_PLAIN}; /* a fatal alert */
     _Static_assert(sizeof ANSWER_BODY - 1 == 57, "Content-Length");
     *size = kind == FOREIGN_TLS ? sizeof alert : sizeof http - 1;
     return kind == FOREIGN_TLS ? alert : http;

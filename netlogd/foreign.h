@@ -1,7 +1,8 @@
 /*
- * Recognises clients of other protocols by their first bytes: a browser that a web page has caused to send a request to
- * the collector's port (cross-protocol scripting), or a TLS client that connects to a port without TLS. Their bytes
- * contain no records. The module only examines bytes, so that it can be tested separately. It has no state.
+ * Recognises clients of other protocols by their first bytes. Such a client may be a browser that a web page has caused
+ * to send a request to the collector's port (cross-protocol scripting), or a TLS client that connects to a port without
+ * TLS. Their bytes contain no records. The module only examines bytes, so that it can be tested separately. It has no
+ * state.
  */
 #ifndef NETLOGD_FOREIGN_H
 #define NETLOGD_FOREIGN_H
@@ -16,14 +17,14 @@ typedef enum foreign_kind {
 } foreign_kind;
 
 /*
- * Returns the kind of a connection that begins with these bytes; FOREIGN_PERHAPS only for up to 8 bytes. A method that
- * HTTP does not define is recognised only by the end of a complete first line.
+ * Returns the kind of a connection that begins with these bytes. Returns FOREIGN_PERHAPS only if there are at most 8
+ * bytes. If HTTP does not define a method, the function recognises it only when the first line is complete.
  */
 foreign_kind foreign_recognise(const char *data, size_t size);
 
 /*
- * foreign_answer returns the reply that such a client gets before netlogd closes the connection. foreign_reason returns
- * the reason for the log.
+ * foreign_answer returns the reply that netlogd sends before it closes the connection. foreign_reason returns the
+ * reason, for netlogd's log.
  */
 const char *foreign_answer(foreign_kind kind, size_t *size);
 const char *foreign_reason(foreign_kind kind);

@@ -9,21 +9,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { REPORTED_MAX = 10 /* gaps of a sender that are reported one by one */ };
+enum { REPORTED_MAX = 10 /* maximum number of a sender's gaps that are reported one by one */ };
 
 typedef struct gap {
     struct gap *next;
     nl_lost what;
     const char *peer, *message; /* copies */
-    uint64_t number;            /* number of this gap among the sender's gaps */
-    int64_t due_ns;             /* when it will be reported; 0: already reported */
-    uint64_t reported;          /* records of this gap that count as lost */
+    uint64_t number;            /* number of this gap among the gaps of its sender */
+    int64_t due_ns;             /* time at which it will be reported; 0: already reported */
+    uint64_t reported;          /* number of the gap's records that count as lost */
 } gap;
 
 static struct {
     const nl_streams *streams;
     nl_log *log;
-    gap *first, **last; /* in the order of due_ns */
+    gap *first, **last; /* sorted by due_ns */
     size_t count;
     gaps_counts counts;
 } gaps;
@@ -55,7 +55,7 @@ void gaps_free(void)
         remove_gap(&gaps.first);
 }
 
-/* Writes one of the sender's first events of this kind to netlogd's log. */
+/* Writes an event to netlogd's log for one of the sender's first gaps. Later gaps are only counted. */
 static void report_gap(const gap *x, const char *event, uint64_t count, uint64_t dropped, const char *note)
 {
     char from[NL_TIME_TEXT_SIZE], to[NL_TIME_TEXT_SIZE];
@@ -69,7 +69,8 @@ static void report_gap(const gap *x, const char *event, uint64_t count, uint64_t
         nl_write(gaps.log, NL_WARNING, event, "PEER=%s NOTE=\"further gaps of this client are only counted\"", x->peer);
 }
 
-/* Returns the number of the gap's records that have not arrived: all of them, if the stream was forgotten. */
+/* Returns the number of the gap's records that have not arrived, or the number of all its records if the stream was
+ * forgotten. */
 static uint64_t count_open(const gap *x)
 {
     nl_number_range range = x->what.numbers;
@@ -106,7 +107,7 @@ static bool settle_gap(gap *x, const char *note)
     return open > 0;
 }
 
-/* Subtracts dropped numbers from the gaps that were reported as lost. Returns the number of subtracted records. */
+/* Subtracts dropped records from the gaps that were reported as lost. Returns the number of subtracted records. */
 static uint64_t take_reported(const nl_lost *dropped)
 {
     uint64_t left = dropped->dropped;

@@ -1,10 +1,12 @@
 /*
- * Records that have not arrived yet. Numbers of a stream may arrive in any order: over another connection, from a spool
- * or a backup, from NATS. A gap is therefore reported as lost (Netlogd.Lost) only if it is still open after
- * GAPS_GRACE_S seconds. Records that arrive after that are reported too (Netlogd.Found), and no longer count as lost.
+ * Tracks gaps: records that have not arrived yet. The numbers of a stream may arrive in any order, over another
+ * connection, from a spool, from a backup, or from NATS. netlogd therefore reports a gap as lost (Netlogd.Lost) only if
+ * the gap is still open after GAPS_GRACE_S seconds. If records arrive later, netlogd reports them too (Netlogd.Found),
+ * and they no longer count as lost.
  *
- * The module owns the list of gaps, which holds at most GAPS_MAX; if the list is full, the oldest gap is reported
- * early. Only the streams of the outputs determine whether a number has arrived. The server's thread only.
+ * The module owns the list of gaps, which has at most GAPS_MAX gaps. If the list is full, the oldest gap is reported
+ * early. Only the outputs' streams determine whether a number has arrived. Only the server's thread may call this
+ * module.
  */
 #ifndef NETLOGD_GAPS_H
 #define NETLOGD_GAPS_H
@@ -16,25 +18,25 @@
 enum { GAPS_GRACE_S = 5, GAPS_MAX = 4096 };
 
 typedef struct gaps_counts {
-    uint64_t lost;  /* records reported as lost, so far */
-    uint64_t found; /* those of the lost records that arrived later */
+    uint64_t lost;  /* number of records reported as lost so far */
+    uint64_t found; /* number of lost records that arrived later */
 } gaps_counts;
 
-/* Starts with no gaps. streams and log must remain valid until gaps_free. log may be NULL. */
+/* Starts without gaps. streams and log must remain valid until gaps_free. log may be NULL. */
 void gaps_start(const nl_streams *streams, nl_log *log);
 void gaps_free(void);
 
 /*
- * Adds a gap that a decoder noticed. If the program itself dropped the records, reports them at once. peer and message
- * (which may be "") name the sender. number counts the gaps of this sender, including this one: the first ten are
- * reported one by one.
+ * Adds a gap that a decoder has found. If the program itself dropped the records, reports them at once. peer and
+ * message (which may be "") name the sender. number is the number of this gap among the sender's gaps. The first ten
+ * gaps are reported one by one.
  */
 void gaps_note(const nl_lost *what, const char *peer, const char *message, uint64_t number);
 
-/* Reports the gaps that are due at a time of nl_monotonic_ns. Called about once a second. */
+/* Reports the gaps that are due at now_ns (nl_monotonic_ns). Called about once a second. */
 void gaps_check(int64_t now_ns);
 
-/* Reports all open gaps. For the end of the program. */
+/* Reports all open gaps. Called at the end of the program. */
 void gaps_end(void);
 
 const gaps_counts *gaps_get_counts(void);

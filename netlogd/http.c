@@ -19,9 +19,9 @@
 enum { REQUEST_MAX = 8 << 10, CLIENTS_MAX = 64, RETRY_MS = 250, HEADER_SIZE = 300 };
 
 typedef struct http_client {
-    struct http_client *next, **link; /* newest first */
+    struct http_client *next, **link; /* in a list, newest first */
     int fd;
-    bool answered; /* the reply is under way; later bytes are read and dropped, because closing with unread bytes could
+    bool answered; /* the reply is being sent; later bytes are read and dropped, because closing with unread bytes could
                       truncate the reply */
     struct event *readable, *writable, *deadline;
     struct evbuffer *out;
@@ -31,8 +31,8 @@ typedef struct http_client {
 
 static const char *answered_path, *answer_type;
 static http_answer make_body;
-static struct evconnlistener *http_listener; /* NULL: not started */
-static struct event *listen_again;           /* accepts connections again after a lack of descriptors */
+static struct evconnlistener *http_listener; /* NULL: the service is not started */
+static struct event *listen_again;           /* timer that accepts connections again after a lack of descriptors */
 static http_client *clients;
 static size_t client_count;
 
@@ -112,13 +112,14 @@ static void reply(http_client *c, int status, bool with_body)
         evbuffer_add_buffer(c->out, body);
     evbuffer_free(body);
     c->answered = true;
-    begin_deadline(c); /* deadline for reading the reply */
+    begin_deadline(c); /* deadline for the client to read the reply */
     event_add(c->writable, NULL);
 }
 
 /* ---- the request ---- */
 
-/* Returns whether the request has a header with a name. Copies its value, as far as it fits, unless value is NULL. */
+/* Returns whether the request has a header with this name. Copies as much of its value as fits, unless value is
+ * NULL. */
 static bool find_header(const char *request, const char *name, char value[HEADER_SIZE])
 {
     for (const char *line = strchr(request, '\n'); line != NULL; line = strchr(line + 1, '\n'))
@@ -133,8 +134,8 @@ static bool find_header(const char *request, const char *name, char value[HEADER
 }
 
 /*
- * Returns 0 if the request's Host and Origin headers name this server. Otherwise returns the HTTP status of the
- * rejection.
+ * Returns 0 if the request's Host and Origin headers name this server. Otherwise, returns the HTTP status with which to
+ * reject the request.
  */
 static int check_host(const http_client *c)
 {
@@ -247,7 +248,7 @@ void http_free(void)
     if (http_listener == NULL)
         return;
     while (clients != NULL)
-        http_close(clients); /* NOLINT(clang-analyzer-unix.Malloc): it removes itself from the list */
+        http_close(clients); /* NOLINT(clang-analyzer-unix.Malloc): http_close removes the client from the list */
     evconnlistener_free(http_listener);
     event_free(listen_again);
 }

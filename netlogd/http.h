@@ -1,8 +1,10 @@
 /*
- * The part of HTTP/1.1 that Prometheus needs: GET or HEAD of one path, after which the connection closes.
+ * Implements the part of HTTP/1.1 that Prometheus needs: GET or HEAD of one path. The connection closes after the
+ * reply.
  *
- * A client that sends nothing, or sends slowly, costs a descriptor and 8 KiB for at most handshake-timeout. At most 64
- * clients are connected; a further client replaces the oldest. The module owns the clients. The server's thread only.
+ * A client that sends slowly or not at all costs a descriptor and 8 KiB for at most handshake-timeout. At most 64
+ * clients are connected; another client replaces the oldest. The module owns the clients. Only the server's thread may
+ * call it.
  */
 #ifndef NETLOGD_HTTP_H
 #define NETLOGD_HTTP_H
@@ -13,8 +15,8 @@
 typedef void (*http_answer)(struct evbuffer *out);
 
 /*
- * Serves the clients that the settings allow on the listening socket fd, and takes ownership of it. path is the served
- * path and type its Content-Type; both must remain valid.
+ * Serves clients that connect to the listening socket fd and that the settings allow. Takes ownership of fd. path is
+ * the served path, and type is its Content-Type; both must remain valid.
  */
 void http_start(int fd, const char *path, const char *type, http_answer answer);
 

@@ -1,6 +1,6 @@
 /*
- * netlogd: collects records from many machines into one log. This file handles the options and the start in the
- * background.
+ * netlogd: collects records from many machines into one log. This file parses the options and starts the program, on
+ * request in the background.
  */
 #include "config.h"
 
@@ -120,8 +120,8 @@ static bool write_pid_file(const char *path)
 }
 
 /*
- * Opens the control socket. Only this user may open its file. Returns NULL if the settings name no control socket, or
- * after a failure.
+ * Opens the control socket. Only this user can open its file. Returns NULL if the settings name no control socket, or
+ * on failure.
  */
 static listener *open_control(const settings *s, bool *good)
 {
@@ -179,7 +179,7 @@ static nl_log *open_log(const settings *s)
     return log;
 }
 
-/* Runs the server. The outputs must be open. Returns the exit status. */
+/* Runs the server, whose outputs are open. Returns the exit status. */
 static int serve_outputs(arguments *a, recovery *recovering)
 {
     const settings *s = a->settings;
@@ -223,13 +223,13 @@ static int serve_outputs(arguments *a, recovery *recovering)
     for (char call[CONFINE_CALL_SIZE]; confine_report_refused(call);)
         nl_write(parts.log, NL_WARNING, "Netlogd.CallRefused", "CALL=%s", call);
     nl_close(parts.log);
-    /* Remove the file last, because a program that waits for its removal expects all records to be written by then. */
+    /* Remove the file last, because a program that waits for its removal expects that all records have been written. */
     if (wrote_pid_file)
         ending_remove_pid_file(s->pid_file);
     return status;
 }
 
-/* Starts and runs the server. Reports all problems at the start on the terminal, before going into the background. */
+/* Starts and runs the server. Before going into the background, reports all problems on the terminal. */
 static int serve(arguments *a)
 {
     const settings *s = a->settings;
@@ -244,7 +244,7 @@ static int serve(arguments *a)
     return PROGRAM_PROBLEM;
 }
 
-/* Creates a key for seals, and prints the line that verifies seals. */
+/* Creates a seal key, and prints the line that is needed to verify seals. */
 static int create_seal_key(const char *path)
 {
     char text[SEAL_KEY_TEXT_SIZE + 1];

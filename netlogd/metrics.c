@@ -26,7 +26,7 @@ typedef struct metric {
     uint64_t value;
 } metric;
 
-/* Prints the value of a label, with the three escapes of the format. */
+/* Prints the value of a label with the escapes of the format. */
 static void print_label(struct evbuffer *out, const char *text)
 {
     for (; *text != '\0'; text++) {
@@ -152,7 +152,7 @@ int metrics_bind(const settings *s)
         return -1;
     }
     fprintf(stderr, "netlogd: metrics on http%s/metrics\n", strchr(sockets[0].name, ':'));
-    int fd = dup(sockets[0].fd); /* one socket is enough, even if the name has several addresses */
+    int fd = dup(sockets[0].fd); /* one socket is enough, even if the name resolves to several addresses */
     listener_close_all(sockets, count);
     return fd;
 }

@@ -30,7 +30,7 @@ typedef struct nats_reader {
     bool to_acknowledge; /* a message was taken */
     uint64_t malformed, gaps, records;
     char reason[256];            /* the latest reported reason */
-    char source[NATS_NAME_SIZE]; /* the message that is read */
+    char source[NATS_NAME_SIZE]; /* name of the message that is being read */
 } nats_reader;
 
 static nats_reader *readers;
@@ -54,7 +54,7 @@ static void on_block(void *user, const nl_block_view *block)
         r->records += block->record_count;
 }
 
-/* Returns whether a block may be accepted. NATS keeps the message of a rejected block. */
+/* Returns whether a block may be accepted. If a block is rejected, NATS keeps its message. */
 static bool admit_block(void *user, const nl_block_header *block)
 {
     nats_reader *r = user;
@@ -82,14 +82,16 @@ static void take_records(nats_reader *r)
     uint64_t put = 0;
     for (; nl_decoder_next(r->decoder, &record) == NL_OK; put++) {
         uint64_t sequence = nl_decoder_sequence(r->decoder);
-        bool numbered = r->numbered && record->raw.data == NULL; /* a record of the latest block, not a line */
+        bool numbered =
+            r->numbered && record->raw.data == NULL; /* the record is from the latest block; it is not a line */
         records_put(record, numbered ? &sequence : NULL, "NATS");
     }
     counts_add(COUNT_RECORDS, put);
     r->records += put;
 }
 
-/* Decodes and puts the records of a message. Records do not continue in the next message. Returns the units of work. */
+/* Decodes and stores the records of a message. A record never continues in the next message. Returns the units of
+ * work. */
 static uint64_t take_message(nats_reader *r, nats_message *m)
 {
     nl_string data = nats_message_data(m);
@@ -160,7 +162,7 @@ static void start_reader(const char *text, const char *name)
     nats_reader *r = nl_memory_check(calloc(1, sizeof *r));
     nl_url *url = nl_url_parse(text);
     nats_place *place = url != NULL ? nats_place_read(url, false) : NULL;
-    if (place == NULL) /* the file of the password has changed since nats_reader_check */
+    if (place == NULL) /* the password file has changed since nats_reader_check */
         program_fail(PROGRAM_PROBLEM, "%s: %s", name, nl_error_message());
     nl_url_free(url);
     r->name = program_copy(name);

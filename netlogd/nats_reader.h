@@ -1,9 +1,9 @@
 /*
- * Inputs from NATS JetStream, in the server's event loop: each message goes through a decoder into the outputs, as a
- * client's bytes do, and is acknowledged as a client's blocks are.
+ * Reads inputs from NATS JetStream in the server's event loop. Like a client's bytes, each message goes through a
+ * decoder into the outputs. netlogd acknowledges it in the same way as a client's blocks.
  *
- * Malformed input in a message is counted, reported and acknowledged, so that NATS does not deliver it again. The
- * module owns the list of inputs. The server's thread only.
+ * netlogd counts, reports and also acknowledges malformed input in a message, so that NATS does not deliver it again.
+ * The module owns the list of inputs. Only the server's thread may call it.
  */
 #ifndef NETLOGD_NATS_READER_H
 #define NETLOGD_NATS_READER_H
@@ -12,27 +12,27 @@
 #include "transport/url.h"
 
 typedef struct nats_counts {
-    uint64_t places;   /* inputs */
-    uint64_t away;     /* inputs from which netlogd currently cannot read */
-    uint64_t records;  /* received */
-    uint64_t messages; /* received */
-    uint64_t again;    /* messages that NATS had delivered before */
-    uint64_t waiting;  /* messages that are not acknowledged yet */
+    uint64_t places;   /* number of inputs */
+    uint64_t away;     /* number of inputs from which netlogd cannot read at present */
+    uint64_t records;  /* number of received records */
+    uint64_t messages; /* number of received messages */
+    uint64_t again;    /* number of messages that NATS had delivered before */
+    uint64_t waiting;  /* number of messages that are not acknowledged yet */
 } nats_counts;
 
 /*
- * Checks a URL. Returns its name, with durable and share but without secrets, which the caller frees with free(), or
- * NULL after setting the error.
+ * Checks a URL. Returns its name, with durable= and share= but without secrets. The caller frees it with free().
+ * Returns NULL after setting the error.
  */
 char *nats_reader_check(const nl_url *url);
 
-/* Starts to read the inputs of the settings. */
+/* Begins to read the inputs in the settings. */
 void nats_readers_start(void);
 
-/* Stops reading messages because an output is blocked, or starts again. */
+/* Stops reading messages because an output is blocked, or resumes reading. */
 void nats_readers_pause(bool pause);
 
-/* Acknowledges all messages, after the outputs are settled. */
+/* Acknowledges all messages after the outputs have settled their records. */
 void nats_readers_acknowledge(void);
 
 nats_counts nats_readers_count(void);

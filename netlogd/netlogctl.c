@@ -1,5 +1,5 @@
-/* netlogctl: prints the state of a running netlogd, and sends it commands, over its control socket (doc/requests.md).
- */
+/* netlogctl: prints the state of a running netlogd and sends it commands, through its control socket
+ * (doc/requests.md). */
 #include "config.h"
 
 #include "certificates.h"
@@ -29,7 +29,7 @@ typedef struct arguments {
     int word_count;
 } arguments;
 
-/* Checks the time, which is sent to netlogd unchanged. */
+/* Checks the time. netlogctl sends it to netlogd unchanged. */
 static bool set_since(void *settings, const nl_option *row, const char *value)
 {
     int64_t time_ns;
@@ -127,7 +127,7 @@ static int connect_socket(const char *path)
     return fd;
 }
 
-/* Appends NAME="value", as ULM quotes it. */
+/* Appends NAME="value", with the quoting of ULM. */
 static void add_value(nl_buffer *line, const char *name, const char *value)
 {
     nl_buffer_append(line, " ", 1);
@@ -210,7 +210,8 @@ static answer read_answer(int fd)
 
 /* ---- printing ---- */
 
-/* Prints text, with ? for characters that control a terminal: clients choose the names of programs and hosts. */
+/* Prints text. Replaces characters that control a terminal with "?", because clients choose the names of programs
+ * and hosts. */
 static void print_text(nl_string text)
 {
     char *copy = program_format("%.*s", (int)text.size, text.data != NULL ? text.data : "");
@@ -225,7 +226,7 @@ static void print_json(json_object *document, bool indented)
     json_object_put(document);
 }
 
-/* Returns whether text is a number in JSON's notation. */
+/* Returns whether text is a valid JSON number. */
 static bool is_number(const char *text)
 {
     text += *text == '-';
@@ -273,7 +274,7 @@ static json_object *json_of_records(const answer *all, size_t from)
     return array;
 }
 
-/* Prints a reply. one: the first record is the result, and the others describe outputs. */
+/* Prints a reply. If one is true, the first record is the result, and the others describe outputs. */
 static void print_json_answer(const answer *all, bool one)
 {
     json_object *document = one && all->count > 0 ? json_of_record(all->records[0]) : json_of_records(all, 0);
@@ -282,7 +283,7 @@ static void print_json_answer(const answer *all, bool one)
     print_json(document, true);
 }
 
-/* Prints a record with a line for each field. */
+/* Prints a record, with a line for each field. */
 static void print_lines(const nl_record *record)
 {
     char scratch[NL_FIELD_TEXT_SIZE];
@@ -306,7 +307,7 @@ static nl_string find_cell(const nl_record *record, nl_string name, char scratch
     return (nl_string){"-", 1};
 }
 
-/* Finds the columns: all fields of all records. */
+/* Finds the columns, which are the fields of all records. */
 static size_t find_columns(const answer *all, nl_string columns[COLUMNS_MAX])
 {
     size_t count = 0;
@@ -345,7 +346,7 @@ static void print_table(const answer *all)
     }
 }
 
-/* Prints the first record, and a table of the others. */
+/* Prints the first record, and then a table of the other records. */
 static void print_one(const answer *all)
 {
     print_lines(all->records[0]);
@@ -402,7 +403,7 @@ static int tail(const arguments *a)
     nl_buffer_free(&url);
     if (reader == NULL)
         program_fail_with_error(PROGRAM_PROBLEM);
-    setvbuf(stdout, NULL, _IOLBF, 0); /* print each record when it arrives */
+    setvbuf(stdout, NULL, _IOLBF, 0); /* print each record as soon as it arrives */
     const nl_record *record;
     nl_buffer line = {0};
     nl_status status;

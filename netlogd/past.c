@@ -13,14 +13,14 @@
 #define AHEAD_NS (3600 * NL_NS_PER_SECOND)
 
 struct past {
-    output_options files; /* path and numbered only */
-    uint64_t number;      /* of the file that is read; 0: no file yet, or files without numbers */
+    output_options files; /* only path and numbered are set */
+    uint64_t number;      /* number of the file that is being read; 0: no file yet, or files are not numbered */
     int64_t since_ns;
     nl_reader *reader;
-    bool seeking; /* searches for the start in the file */
+    bool seeking; /* the start in the file has not been found yet */
 };
 
-/* Returns whether the file with a number exists and was written after since_ns. */
+/* Returns whether there is a file with this number that was written after since_ns. */
 static bool is_wanted(const past *p, uint64_t number)
 {
     struct stat status;
@@ -33,7 +33,8 @@ static bool is_wanted(const past *p, uint64_t number)
     return p->since_ns < INT64_MIN + AHEAD_NS || written_ns >= p->since_ns - AHEAD_NS;
 }
 
-/* Finds the first file above a number that is_wanted accepts; 0 if none exists. Files with higher numbers are newer. */
+/* Finds the first file with a higher number than `above` that is_wanted accepts; sets *number to 0 if there is none.
+ * Files with higher numbers are newer. */
 static nl_status find_first(const past *p, uint64_t above, uint64_t *number)
 {
     uint64_t *numbers;
@@ -112,7 +113,7 @@ nl_status past_next(past *p, const nl_record **record)
         return NL_FAILED;
     if (status == NL_OK || !p->files.numbered)
         return status;
-    /* No record is added to a file after the next file exists. */
+    /* Once the next file exists, no record is added to this file. */
     uint64_t number;
     status = find_first(p, p->number, &number);
     if (status != NL_OK)

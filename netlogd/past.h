@@ -1,6 +1,7 @@
 /*
- * The records that an output has stored, from the first or from a time on, followed by the records that it adds: one
- * file, or numbered files in order. The server's thread only; it writes and reads the files.
+ * Reads the records that an output has stored, from the first record or from a time, followed by the records that the
+ * output adds. They are in one file, or in numbered files. Only the server's thread may call these functions; the same
+ * thread writes the files.
  */
 #ifndef NETLOGD_PAST_H
 #define NETLOGD_PAST_H
@@ -10,19 +11,19 @@
 typedef struct past past;
 
 /*
- * Opens the files of an output that holds all records (output_holds_all); the output may be closed before the past.
- * Skips files and blocks that, from the outside, have no records since since_ns: a file is skipped by its modification
- * time, with an hour's margin for clocks that are ahead. past_next therefore also returns some earlier records. Returns
- * NULL after setting the error.
+ * Opens the files of an output that has all records (output_holds_all). The output may be closed before the past. Skips
+ * files and blocks that have no records at or after since_ns, as far as this can be seen without decoding them. The
+ * modification time of a file decides whether the file is skipped, with a margin of an hour for clocks that are ahead.
+ * past_next therefore also returns some earlier records. Returns NULL after setting the error.
  */
 past *past_open(const output *out, int64_t since_ns);
 void past_close(past *p); /* NULL is allowed */
 
-/* Returns whether the output's new records will also be in these files. */
+/* Returns whether the output will also write its new records to these files. */
 bool past_is_of(const past *p, const output *out);
 
-/* Like nl_reader_next of a followed, nonblocking reader: NL_AGAIN if all written records were read. NL_OK with *record
- * NULL: it still searches for the start; call it again. */
+/* Like nl_reader_next for a followed, nonblocking reader: returns NL_AGAIN if all written records were read. If it
+ * returns NL_OK and *record is NULL, it is still searching for the start; call it again. */
 nl_status past_next(past *p, const nl_record **record);
 
 #endif

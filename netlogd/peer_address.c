@@ -24,7 +24,7 @@ void peer_address(const char *peer, char name[PEER_ADDRESS_SIZE])
     }
 }
 
-/* FNV-1a, seeded with random bytes that the kernel gave the process. */
+/* FNV-1a, seeded with random bytes that the process has received from the kernel. */
 size_t peer_address_bucket(const char *peer, size_t count)
 {
     char name[PEER_ADDRESS_SIZE];

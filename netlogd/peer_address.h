@@ -1,4 +1,5 @@
-/* The address of a client without its port, for limits that reconnecting must not reset. No state. */
+/* Returns the address of a client without its port, for limits that a client must not reset by reconnecting. This
+ * module has no state. */
 #ifndef NETLOGD_PEER_ADDRESS_H
 #define NETLOGD_PEER_ADDRESS_H
 
@@ -7,12 +8,13 @@
 enum { PEER_ADDRESS_SIZE = 80 };
 
 /*
- * Writes to name the address in peer, a text of listener_address_text, without the port. An IPv6 network of 64 bits is
- * one address, because one host may use all of it.
+ * Writes the address in peer, which has the form of listener_address_text, to name without the port. All addresses of a
+ * 64-bit IPv6 network become the same name, because one host may use all of them.
  */
 void peer_address(const char *peer, char name[PEER_ADDRESS_SIZE]);
 
-/* Returns the number, below count, of a bucket for the address in peer. Clients cannot guess it. */
+/* Returns the number of a bucket for the address in peer. The number is less than count, and clients cannot guess
+ * it. */
 size_t peer_address_bucket(const char *peer, size_t count);
 
 #endif

@@ -79,7 +79,7 @@ bool records_put(const nl_record *record, const uint64_t *sequence, const char *
     return clocks_put(record, peer);
 }
 
-/* Writes malformed input. A failure must not delay the log itself. */
+/* Writes malformed input. A failure to write it must not delay the log. */
 static void write_reject(nl_string text)
 {
     nl_buffer line = {0};

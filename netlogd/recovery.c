@@ -39,19 +39,19 @@ struct recovery {
     pid_t process;
     int socket;
     struct event *readable;
-    bool ended;          /* the process */
+    bool ended;          /* the process has ended */
     bool ending;         /* recovery_end was called */
-    int64_t patience_ns; /* end of the wait, by the monotonic clock */
+    int64_t patience_ns; /* time on the monotonic clock at which the wait ends */
 };
 
 /* ---- the recovering process ---- */
 
-static int reported[REPORTED_MAX]; /* processes whose recovery failed */
+static int reported[REPORTED_MAX]; /* IDs of processes whose recovery failed */
 static size_t next_reported;
 
 /*
- * Returns whether the failure of a process was reported before, and stores it. Replaces the oldest entry when the list
- * is full.
+ * Returns whether the failure to recover a process was already reported, and stores the process. If the list is full,
+ * replaces the oldest entry.
  */
 static bool was_reported(int process)
 {
@@ -75,7 +75,7 @@ static void send_to_netlogd(int fd, const report *r)
 
 static void send_report(void *user, const nl_recovered *what)
 {
-    /* If recovery of a process fails, its other logs remain, although they are empty. */
+    /* If recovery of a process fails, its other logs remain, even if they are empty. */
     bool nothing = what->status == NL_OK && what->records == 0;
     if (nothing || (what->status != NL_OK && was_reported(what->process)))
         return;
@@ -86,7 +86,7 @@ static void send_report(void *user, const nl_recovered *what)
     send_to_netlogd(*(const int *)user, &r);
 }
 
-/* Ends the process at once when the other end is closed, or netlogd was killed. */
+/* Ends this process at once when netlogd has closed the other end or was killed. */
 static void *watch_other_end(void *user)
 {
     struct pollfd other = {.fd = *(const int *)user}; /* poll always reports POLLHUP */
@@ -95,7 +95,7 @@ static void *watch_other_end(void *user)
     _exit(0);
 }
 
-/* Closes the streams, so that their readers do not wait for this process. Problems are sent as reports. */
+/* Closes the standard streams, so that their readers do not wait for this process. Problems are sent as reports. */
 static void close_streams(void)
 {
     int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -228,9 +228,9 @@ void recovery_free(recovery *r)
         poll(&reports, 1, (int)((r->patience_ns - nl_monotonic_ns()) / NS_PER_MS) + 1);
         read_report(r);
     }
-    shutdown(r->socket, SHUT_RDWR); /* ends the process */
+    shutdown(r->socket, SHUT_RDWR); /* this ends the process */
     waitpid(r->process, NULL, 0);
-    while (read_report(r)) /* what it sent after the patience */
+    while (read_report(r)) /* reports that the process has sent after the patience */
         continue;
     close(r->socket);
     free(r);

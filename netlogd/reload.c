@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Adds a problem to user, an nl_error, if it fits. */
+/* Appends a problem to user, an nl_error, if it fits. */
 static void report_problem(void *user, const char *message)
 {
     nl_error *problems = user;
@@ -40,7 +40,7 @@ static nl_status check_addresses(const settings *from, const settings *to)
     return NL_OK;
 }
 
-/* Changes the outputs last, after all checks. */
+/* Changes the outputs. Called last, after all checks. */
 static nl_status change_outputs(const settings *now)
 {
     const settings *before = server_settings();

@@ -22,12 +22,12 @@
 enum {
     LINE_SIZE_MAX = 8 << 10,
     READ_SIZE = 4 << 10,
-    ANSWER_SECONDS = 60, /* maximum time for the client to read a complete reply */
+    ANSWER_SECONDS = 60, /* maximum time in which the client must read a complete reply */
     SENT_AT_ONCE = 128 << 10,
 };
 
 static request *requests;
-static size_t all_queued; /* bytes */
+static size_t all_queued; /* in bytes */
 
 request_guess request_recognise(const char *data, size_t size)
 {
@@ -37,7 +37,7 @@ request_guess request_recognise(const char *data, size_t size)
     return known == REQUEST_MARK_SIZE ? REQUEST_YES : REQUEST_PERHAPS;
 }
 
-/* ---- answers ---- */
+/* ---- replies ---- */
 
 nl_record *request_record(request *r, nl_level level, const char *event)
 {
@@ -96,7 +96,7 @@ void request_end(request *r)
     request_send(r);
 }
 
-/* Writes to a client; no other function does. Returns false if the client has disconnected. */
+/* Writes to a client; no other function writes. Returns false if the client has disconnected. */
 static bool send_some(request *r)
 {
     size_t sent = 0;
@@ -117,7 +117,7 @@ static bool send_some(request *r)
     return true;
 }
 
-/* Waits for data. Bytes within the channel are read after other events. */
+/* Waits for data. Bytes that the channel already holds are read after other events. */
 static void listen_for_data(request *r)
 {
     event_add(r->readable, NULL);
@@ -133,7 +133,7 @@ void request_send(request *r)
         return;
     }
     if (!good) {
-        /* The caller still uses the request, so it is closed later, when its channel is read. */
+        /* The caller still uses the request. It is closed later, when its channel is read. */
         evbuffer_drain(r->queue, request_queued(r));
         shutdown(r->channel.fd, SHUT_RDWR);
     } else if (r->ending) {
@@ -158,7 +158,7 @@ static void on_writable(evutil_socket_t fd, short what, void *user)
     request_send_later(user);
 }
 
-/* ---- the line ---- */
+/* ---- the request line ---- */
 
 nl_status request_get_value(const nl_record *asked, const char *name, char *out, size_t size)
 {
@@ -203,7 +203,7 @@ static void answer_line(request *r, const char *line, size_t size)
     nl_buffer_free(&storage);
 }
 
-/* Executes the request when its whole line has arrived. */
+/* Executes the request if its whole line has arrived. */
 static void answer_whole_line(request *r)
 {
     const char *newline = r->line.size > 0 ? memchr(r->line.data, '\n', r->line.size) : NULL;
@@ -226,7 +226,7 @@ static void answer_whole_line(request *r)
     nl_buffer_free(&r->line);
 }
 
-/* Adds bytes that arrived before the reply. The channel is not read again until they were examined. */
+/* Adds bytes that arrived before the reply. Does not read the channel again until these bytes were examined. */
 static void add_to_line(request *r, const char *data, size_t size)
 {
     nl_buffer_append(&r->line, data, size);
@@ -249,7 +249,7 @@ static void run_task(void *user)
         subscription_drained(r->subscription);
 }
 
-/* ---- from start to end ---- */
+/* ---- requests ---- */
 
 static void request_close(request *r)
 {
@@ -279,7 +279,7 @@ static void on_readable(evutil_socket_t fd, short what, void *user)
     if (got > 0 && !r->answered)
         add_to_line(r, bytes, (size_t)got);
     else if (got == 0 && r->ending && request_queued(r) > 0)
-        event_del(r->readable); /* the client sends no more, but may still read */
+        event_del(r->readable); /* the client will send no more, but may still read */
     else if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
         request_close(r);
     else if (nl_channel_has_more(&r->channel))
@@ -330,7 +330,7 @@ void request_new(nl_channel channel, const char *peer, client_entry *entry, cons
     r->entry.close = close_entry;
     if (entry != NULL)
         client_table_replace(entry, &r->entry);
-    if (server_settings()->handshake_s > 0) /* for the whole line */
+    if (server_settings()->handshake_s > 0) /* limit for receiving the whole line */
         event_add(r->deadline, &(struct timeval){.tv_sec = server_settings()->handshake_s});
     add_to_line(r, data, size);
 }

@@ -16,7 +16,7 @@ static bool accepts(const request_verb *v, const char *name, size_t size)
            strstr(v->fields, padded) != NULL;
 }
 
-/* Fails if the verb does not accept a field. PROG is the only standard field that a verb may accept. */
+/* Fails if the verb does not accept a field. PROG is the only standard field that verbs may accept. */
 static nl_status check_fields(const request_verb *v, const nl_record *asked)
 {
     const struct {
@@ -47,7 +47,7 @@ static const request_verb *find_verb(const char *name, size_t size, const reques
                          size < FIELD_NAME_SIZE ? (int)size : FIELD_NAME_SIZE, name);
 }
 
-/* Parses the fields as fields of a ULM record, which needs a DATE. */
+/* Parses the fields as fields of a ULM record, to which it adds the required DATE. */
 static nl_status read_fields(const char *text, size_t size, nl_buffer *storage, nl_record *asked)
 {
     static const char date[] = "DATE=19700101000000 ";

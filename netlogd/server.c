@@ -35,12 +35,12 @@
 #include <signal.h>
 
 enum {
-    TURN_MS = 10, /* interval of checks for other events; each check costs time for each client */
+    TURN_MS = 10, /* interval between checks for other events; each check costs time for each client */
     CLOCK_MS = 1000,
-    RECOVERY_MS = 5,       /* interval of checks, at the end, whether recovery has ended */
-    READERS_MS = 5,        /* interval of checks, at the end, whether subscribers have read their queues */
-    READERS_MAX_MS = 2000, /* without progress of any subscriber */
-    REST_MS = 20,          /* for data that clients' kernels still hold */
+    RECOVERY_MS = 5,       /* interval between checks, at the end, whether recovery has ended */
+    READERS_MS = 5,        /* interval between checks, at the end, whether subscribers have read their queues */
+    READERS_MAX_MS = 2000, /* maximum time during which no subscriber makes progress */
+    REST_MS = 20,          /* time to wait for data that clients' kernels still hold */
     RETRY_MS = 250,
     NS_PER_MS = 1000000,
 };
@@ -51,13 +51,13 @@ enum { SIGNAL_COUNT = sizeof signals / sizeof signals[0] };
 static struct {
     const server_parts *parts;
     const settings *settings;
-    settings *reloaded; /* settings after a reload; NULL: the settings of the start */
+    settings *reloaded; /* settings after a reload; NULL: use the settings from the start */
     struct event_base *base;
     char host[SERVER_HOST_SIZE];
     int64_t start_ns;
     bool ending, stopping;
     struct event *signals[SIGNAL_COUNT];
-    struct event *clock;    /* once a second */
+    struct event *clock;    /* runs once a second */
     struct event *recovery; /* checks, at the end, whether recovery has ended */
 } server;
 
@@ -163,8 +163,8 @@ static void begin_end(void)
 }
 
 /*
- * Ends the server. If recovery is running, ends it first, because it may be a client of this server. A second signal
- * ends recovery at once.
+ * Ends the server. If recovery is running, ends the recovery first, because it may be a client of this server. A second
+ * signal ends the recovery at once.
  */
 static void on_stop(evutil_socket_t signal, short what, void *user)
 {
@@ -185,7 +185,7 @@ static void on_hangup(evutil_socket_t signal, short what, void *user)
 
 /* ---- start ---- */
 
-/* Limits the time for which libevent calls events that activate themselves before it checks for others. */
+/* Limits the time during which libevent calls events that activate themselves before it checks for other events. */
 static struct event_base *new_base(void)
 {
     struct event_config *config = event_config_new();
@@ -259,12 +259,12 @@ static void close_connection(connection *c, void *user)
     connection_close(c);
 }
 
-/* Reads the bytes that the kernel has received from clients, as long as the outputs can be written. */
+/* Reads the bytes that the kernel has received from clients, while the outputs can be written. */
 static void take_arrived(int64_t deadline_ns)
 {
     /*
-     * First read the bytes that each client has already sent, so that a client that keeps sending does not use others'
-     * time.
+     * First read the bytes that each client has already sent, so that a client that keeps sending does not use up the
+     * other clients' time.
      */
     connections_visit(take_from_connection, &deadline_ns);
     connections_visit(drain_connection, &deadline_ns);
@@ -279,8 +279,8 @@ static bool any_client_logs(void)
 }
 
 /*
- * Reads and writes the bytes that have arrived. Repeats this until a blocked output can be written, or until the time
- * is up. Clients' kernels may hold more data until this host's socket has space; this data gets REST_MS.
+ * Reads and writes the bytes that have arrived. Repeats this until the outputs can be written, or until the time is up.
+ * Clients' kernels may hold further data until this host's socket has space; the server waits REST_MS for this data.
  */
 static nl_status take_and_write_all(void)
 {
@@ -291,10 +291,10 @@ static nl_status take_and_write_all(void)
         bool blocked = outputs_are_blocked();
         nl_status status = outputs_settle();
         int64_t now_ns = nl_monotonic_ns();
-        if (rest_ns == 0) /* more bytes may have arrived during this pass */
+        if (rest_ns == 0) /* more bytes may have arrived in the meantime */
             rest_ns = now_ns + REST_MS * NS_PER_MS;
         bool done = status == NL_OK && !blocked, rest = any_client_logs() && now_ns < rest_ns;
-        if (done && !rest && listening) { /* one more pass for clients that are just connecting */
+        if (done && !rest && listening) { /* run once more for clients that are just connecting */
             accepting_take_waiting();
             accepting_end();
             listening = false;
@@ -307,7 +307,7 @@ static nl_status take_and_write_all(void)
     }
 }
 
-/* Waits while subscribers read their queues, so that no stream ends within a record. */
+/* Waits until subscribers have read their queues, so that no stream ends within a record. */
 static void let_requests_read(void)
 {
     int64_t end_ns = nl_monotonic_ns() + ending_left_ms() / 2 * NS_PER_MS, progress_ns = nl_monotonic_ns();
@@ -330,7 +330,7 @@ static void free_parts(void)
     metrics_free();
     datagrams_free();
     nats_readers_free();
-    server_block_signals(true); /* a second request to end must not end the program at once */
+    server_block_signals(true); /* a second request to end must not kill the program */
     for (int i = 0; i < SIGNAL_COUNT; i++)
         event_free(server.signals[i]);
     event_free(server.clock);

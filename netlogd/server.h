@@ -1,10 +1,10 @@
 /*
  * The collector: its event loop, its settings, and its start and end.
  *
- * One thread runs the event loop and all modules of this directory, except delivery (output/delivery.h), recovery
- * (recovery.h) and libnats. No function of that thread may wait. Each module owns its state; one process has one
- * collector, so most modules have one static state and no handle. This module owns the event loop, the current
- * settings, netlogd's own log and the order in which the modules start and end.
+ * One thread, the server's thread, runs the event loop and all modules of this directory, except delivery
+ * (output/delivery.h), recovery (recovery.h) and libnats. No function of that thread may wait. Each module owns its
+ * state. A process has only one collector, so most modules have one static state and no handle. This module owns the
+ * event loop, the current settings, netlogd's own log and the order in which the modules start and end.
  */
 #ifndef NETLOGD_SERVER_H
 #define NETLOGD_SERVER_H
@@ -16,7 +16,7 @@
 
 enum {
     /*
-     * Priorities of events. Signals are first, then clients that are served at once, and new clients (libevent's
+     * Priorities of events. Signals come first. Clients that are served at once, and new clients, follow (libevent's
      * default, PRIORITIES / 2). Then come the turns of waiting clients (turns.h) and datagrams, the flush of the
      * outputs, and work for requests (background.h).
      */
@@ -29,28 +29,29 @@ enum {
 
 struct recovery;
 
-/* Reads the configuration again. Returns settings for settings_delete, or NULL after reporting all problems. */
+/* Reads the configuration again. Returns settings, which the caller frees with settings_delete, or NULL after
+ * reporting all problems. */
 typedef settings *(*server_read_settings)(void *user, config_report report, void *report_user);
 
 typedef struct server_parts {
     const settings *settings;
-    server_read_settings read_settings; /* for SIGHUP */
+    server_read_settings read_settings; /* called after SIGHUP */
     void *read_user;
     listener *listeners;
     size_t listener_count;
     const listener *control;     /* NULL: no control socket */
     int metrics_fd;              /* -1: no metrics */
-    struct recovery *recovering; /* NULL: no recovery; the server ends it before it ends itself */
-    nl_log *log;                 /* NULL: none */
-    void (*on_ready)(void);      /* called when the server accepts clients */
+    struct recovery *recovering; /* NULL: no recovery; the server ends the recovery before it ends itself */
+    nl_log *log;                 /* NULL: no log */
+    void (*on_ready)(void);      /* called when the server begins to accept clients */
 } server_parts;
 
-/* Serves until SIGTERM or SIGINT. The outputs must be open. The caller keeps all parts. Returns the exit status. */
+/* Serves until SIGTERM or SIGINT. The outputs must be open. The caller owns all parts. Returns the exit status. */
 int server_run(const server_parts *parts);
 
 /*
- * Blocks or unblocks the signals that end the program or reload its configuration. The caller blocks them before it
- * starts threads, so that only the server's thread receives them; server_run unblocks them while it serves.
+ * Blocks or unblocks the signals that end the program or reload its configuration. The caller blocks the signals before
+ * it starts threads, so that only the server's thread receives them. server_run unblocks them while it serves.
  */
 void server_block_signals(bool block);
 
@@ -60,29 +61,29 @@ const settings *server_settings(void);
 /* Reads the configuration again (SIGHUP). Returns NULL after passing all problems to report. */
 settings *server_read_again(config_report report, void *report_user);
 
-/* Puts new settings, which the server then owns, in force. */
+/* Applies new settings, and takes ownership of them. */
 void server_replace_settings(settings *now);
 
 struct event_base *server_base(void);
 
-/* Creates an event; if memory runs out, the program ends. Arguments as for event_new. */
+/* Creates an event. Ends the program if memory runs out. The arguments are those of event_new. */
 struct event *server_new_event(evutil_socket_t fd, short what, event_callback_fn callback, void *user);
 
-/* netlogd's own log, or NULL. */
+/* Returns netlogd's own log, or NULL. */
 nl_log *server_log(void);
 
 enum { SERVER_HOST_SIZE = 256 };
 
-/* Returns the name of this host in netlogd's records, shorter than SERVER_HOST_SIZE. */
+/* Returns the name of this host for netlogd's records. It is shorter than SERVER_HOST_SIZE. */
 const char *server_host(void);
 
-/* When the server started, by nl_monotonic_ns. */
+/* Returns the time at which the server started (nl_monotonic_ns). */
 int64_t server_start_ns(void);
 
-/* Returns whether the server has been told to end. It may still serve clients for a short time. */
+/* Returns whether the server was requested to end. It may still serve clients for a short time. */
 bool server_is_ending(void);
 
-/* Returns whether the server reads from its clients for the last time. */
+/* Returns whether the server is reading from its clients for the last time. */
 bool server_is_stopping(void);
 
 #endif

@@ -118,7 +118,7 @@ static bool add_output(void *to, const nl_option *row, const char *value)
     output_options_free(&options);
     for (size_t i = 0; i < s->output_count; i++)
         if (strcmp(s->outputs[i], value) == 0)
-            return true; /* given on the command line and in the file */
+            return true; /* given both on the command line and in the file */
     s->outputs = nl_memory_check(realloc(s->outputs, (s->output_count + 1) * sizeof *s->outputs));
     s->outputs[s->output_count++] = program_copy(value);
     return true;

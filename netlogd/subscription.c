@@ -23,23 +23,23 @@
 #include <string.h>
 
 enum {
-    CHUNK_SIZE = 64 << 10, /* gathered bytes that are delivered even within a turn */
-    SHARED_SIZE = 4 << 10, /* the queues share larger chunks, and copy smaller chunks */
-    CLOCK_RECORDS = 64,    /* maximum number of records between checks of the clock */
-    CLOCK_STEPS = 1 << 17, /* maximum steps of an expression between checks of the clock */
-    BLOCKED_MS = 250,      /* between attempts to flush a blocked output */
-    GROUP_STEPS = 50,      /* approximate cost of a group for a record, without its expression */
-    CHEAP_STEPS = 2000,    /* cost of all groups for a record, up to which groups are cheap */
-    COSTLY_STEPS = 1000,   /* average cost of an expression for a record, beyond which it is costly */
-    AT_ONCE_NS = 2000000,  /* maximum of work that is done at once, while the backlog is full */
-    AT_ONCE_SAVED = 10,    /* this many times as much after a time without such work */
+    CHUNK_SIZE = 64 << 10, /* gathered bytes after which they are delivered, even within a turn */
+    SHARED_SIZE = 4 << 10, /* the queues share larger chunks, and copy smaller ones */
+    CLOCK_RECORDS = 64,    /* maximum number of records between two checks of the clock */
+    CLOCK_STEPS = 1 << 17, /* maximum number of steps of an expression between two checks of the clock */
+    BLOCKED_MS = 250,      /* time between two attempts to flush a blocked output */
+    GROUP_STEPS = 50,      /* approximate number of steps for a group and a record, not counting the expression */
+    CHEAP_STEPS = 2000,    /* groups are cheap if all groups together need at most this many steps for a record */
+    COSTLY_STEPS = 1000,   /* an expression is costly if it needs more steps than this for a record, on average */
+    AT_ONCE_NS = 2000000,  /* maximum nanoseconds of work that is done at once while the backlog is full */
+    AT_ONCE_SAVED = 10,    /* maximum allowance for such work, as a multiple of AT_ONCE_NS */
 };
 
-/* The shares of the time in which work may be done at once, if all groups are cheap, and otherwise. */
+/* The share of the time in which work may be done at once, if all groups are cheap, and otherwise. */
 #define AT_ONCE_SHARE_CHEAP 0.9
 #define AT_ONCE_SHARE (1 / 3.0)
 
-/* A number of records, with their minimum and maximum times. */
+/* A number of records, with their earliest and latest times. */
 typedef struct span {
     uint64_t count;
     int64_t from_ns, to_ns;
@@ -53,29 +53,29 @@ typedef struct group {
     bool has_since;
     int64_t since_ns;
     nl_encoder *encoder;
-    span gathered;          /* in the encoder, */
-    uint64_t gathered_from; /* the first gathered record of the backlog */
-    uint64_t position;      /* the next record of the backlog to match */
-    uint64_t steps, looked; /* cost of the expression so far, and the number of evaluated records */
+    span gathered;          /* the records in the encoder, and */
+    uint64_t gathered_from; /* the first of them, by its number in the backlog */
+    uint64_t position;      /* number of the next record in the backlog to match */
+    uint64_t steps, looked; /* total steps of the expression, and number of records for which it was evaluated */
     subscription *members;
-    size_t users;   /* members, and subscriptions that read stored records */
-    size_t joining; /* maximum number of members that joined at a record that was not matched yet */
+    size_t users;   /* number of members, and of subscriptions that are reading stored records */
+    size_t joining; /* maximum number of members that joined at a record that has not been matched yet */
 } group;
 
 struct subscription {
-    subscription *all_next, **all_link; /* among all subscriptions */
-    subscription *next, **link;         /* in the group, when live */
+    subscription *all_next, **all_link; /* in the list of all subscriptions */
+    subscription *next, **link;         /* in the group's list, once the subscription is live */
     request *request;
     group *group;
     bool live;
-    uint64_t joins_at; /* its first record of the backlog */
+    uint64_t joins_at; /* number of its first record in the backlog */
     int64_t began_ns;
     uint64_t records;
-    span missed; /* missed records that were not reported yet */
+    span missed; /* records that it missed, not reported yet */
     uint64_t missed_in_all;
     /*
-     * Set while the subscription reads stored records. If it is already live, the file ends where it became live, and
-     * it misses records until it has read the file.
+     * Set while the subscription reads stored records. If the subscription is already live, the file ends where it
+     * became live, and it misses records until it has read the file.
      */
     past *past;
     nl_encoder *encoder;
@@ -85,7 +85,7 @@ struct subscription {
 
 static subscription *subscriptions;
 static group *groups;
-static group *next_group; /* the next group to match; NULL: the first */
+static group *next_group; /* the next group to match; NULL: begin with the first group */
 static background_task matching;
 static allowance at_once; /* nanoseconds of work that may be done at once */
 static nl_buffer past_line;
@@ -108,7 +108,8 @@ static bool group_is_same(const group *g, const group *wanted)
                                                       : strcmp(g->where, wanted->where) == 0);
 }
 
-/* Returns the group that equals `wanted`, making it if necessary. Takes ownership of the filter, and copies `where`. */
+/* Returns the group that equals `wanted`; makes it if there is none. Takes ownership of the filter, and copies
+ * `where`. */
 static group *group_join(const group *wanted)
 {
     group *g = groups;
@@ -146,7 +147,7 @@ static void group_leave(group *g)
     free(g);
 }
 
-/* Sets *meant to whether a record is for the group. Returns NL_FAILED if the evaluation would cost too much. */
+/* Sets *meant to whether a record belongs to the group. Returns NL_FAILED if the evaluation would cost too much. */
 static nl_status match(group *g, const nl_record *record, bool *meant)
 {
     uint64_t steps = NL_FILTER_STEPS_MAX;
@@ -178,7 +179,7 @@ static void release(const void *data, size_t size, void *user)
         free(s);
 }
 
-/* Appends a record of netlogd to the queue, in the format of the stream. */
+/* Appends one of netlogd's own records to the queue, in the format of the stream. */
 static void put_own(subscription *s, const nl_record *record)
 {
     nl_buffer bytes = {0};
@@ -190,15 +191,15 @@ static void put_own(subscription *s, const nl_record *record)
     nl_buffer_free(&bytes);
 }
 
-/* Returns whether size more bytes fit into all queues together. */
+/* Returns whether all queues together have space for `size` more bytes. */
 static bool all_queues_fit(size_t size)
 {
     return requests_get_queued() + size <= server_settings()->max_memory / 2;
 }
 
 /*
- * Returns whether the queue is half empty. If all queues together use too much memory, only a subscription with an
- * empty queue may continue.
+ * Returns whether the queue is at least half empty. If all queues together use too much memory, returns whether it is
+ * empty.
  */
 static bool is_half_empty(const subscription *s)
 {
@@ -206,7 +207,7 @@ static bool is_half_empty(const subscription *s)
     return queued == 0 || (queued <= server_settings()->subscriber_queue / 2 && all_queues_fit(0));
 }
 
-/* Reports missed records to the subscriber. Returns false while its queue is too full. */
+/* Reports missed records to the subscriber. Returns false if its queue is too full. */
 static bool report_missed(subscription *s)
 {
     if (s->missed.count == 0)
@@ -257,7 +258,7 @@ static void put_chunk(subscription *s, const nl_buffer *bytes, shared *common, c
     }
 }
 
-/* Puts the gathered records of the group into its members' queues. Ends no subscription: see request_send. */
+/* Adds the gathered records of the group to its members' queues. Does not end a subscription; see request_send. */
 static void deliver(group *g)
 {
     uint64_t from = g->gathered_from;
@@ -308,7 +309,7 @@ static void leave_members(subscription *s)
     s->live = false;
 }
 
-/* Ends the stream with a record of the current error. */
+/* Ends the stream with a record that contains the current error. */
 static void disconnect(subscription *s)
 {
     char reason[NL_ERROR_MESSAGE_SIZE];
@@ -349,7 +350,7 @@ static void disconnect_members(group *g, bool on_average)
 
 static void gather(nl_encoder *encoder, const nl_record *record, nl_string line)
 {
-    /* This fails only for a record larger than a block, which no decoder returns. */
+    /* This fails only if a record is larger than a block. Decoders do not return such records. */
     if (line.data == NULL)
         nl_encoder_put(encoder, record);
     else
@@ -362,7 +363,8 @@ bool subscriptions_want_records(void)
 }
 
 /*
- * Returns the number up to which the group is matched in one step: the number at which the next member joins, or end.
+ * Returns the number up to which the group can be matched in one step: the number at which the next member joins, or
+ * end.
  */
 static uint64_t find_next_join(group *g, uint64_t end)
 {
@@ -375,7 +377,7 @@ static uint64_t find_next_join(group *g, uint64_t end)
     return end;
 }
 
-/* Matches some records of the backlog with the group. Returns false if none were left. */
+/* Matches some records of the backlog with the group. Returns false if there were none. */
 static bool match_some(group *g)
 {
     uint64_t end = backlog_end(), steps = g->steps;
@@ -414,7 +416,7 @@ static void drop_matched(void)
     backlog_drop(matched);
 }
 
-/* Matches records, one group after another, until a time. Returns whether all records are matched. */
+/* Matches records with one group after another until until_ns. Returns whether all records have been matched. */
 static bool match_until(int64_t until_ns)
 {
     bool left = false, done = false;
@@ -424,7 +426,7 @@ static bool match_until(int64_t until_ns)
             break;
         next_group = g->next;
         left = match_some(g) || left;
-        if (next_group == start) { /* each group has had its turn */
+        if (next_group == start) { /* every group has had its turn */
             done = !left;
             left = false;
         }
@@ -449,7 +451,7 @@ void subscriptions_deliver(int64_t until_ns)
         request_send(s->request);
 }
 
-/* Returns whether all groups together cost little for a record. */
+/* Returns whether all groups together need few steps for a record. */
 static bool are_cheap(void)
 {
     uint64_t steps = 0;
@@ -459,7 +461,7 @@ static bool are_cheap(void)
     return steps <= CHEAP_STEPS;
 }
 
-/* Matches records at once, for a limited part of the time, and drops the records that were matched with all groups. */
+/* Matches records at once, for a limited share of the time, and drops the records that were matched with all groups. */
 static void match_at_once(void)
 {
     int64_t began_ns = nl_monotonic_ns();
@@ -473,7 +475,7 @@ static void match_at_once(void)
     allowance_spend(&at_once, share * 1e9, ended_ns, (uint64_t)(ended_ns - began_ns));
 }
 
-/* Disconnects costly subscribers for which records are left. Returns whether it disconnected any. */
+/* Disconnects costly subscribers that have not received all records. Returns whether it has disconnected any. */
 static bool disconnect_costly(void)
 {
     bool any = false;
@@ -497,8 +499,9 @@ static span span_of(uint64_t from, uint64_t before)
 }
 
 /*
- * Marks the records before a number as missed, for all members whose groups have not been matched with them. Most
- * groups are at the same record, so the span is computed only when it differs from the previous group's span.
+ * For each member whose group was not matched up to the record `before`, marks the remaining records before it as
+ * missed. Most groups are at the same record, so the span is computed again only if it differs from that of the
+ * previous group.
  */
 static void pass_over(uint64_t before)
 {
@@ -518,13 +521,13 @@ static void pass_over(uint64_t before)
     }
 }
 
-/* Makes space in the backlog; drops unmatched records only as a last resort. */
+/* Makes space in the backlog. Drops records that were not matched only if there is no other way. */
 static void make_space(void)
 {
     match_at_once();
     if (!backlog_is_full())
         return;
-    /* The cost of a group that was not matched yet is unknown. */
+    /* The cost of a group that was never matched is unknown. */
     while (backlog_is_full() && disconnect_costly())
         match_at_once();
     if (!backlog_is_full())
@@ -569,7 +572,7 @@ static void join_members(subscription *s)
     if (g->members == NULL)
         g->position = g->gathered_from = end;
     deliver(g);
-    s->joins_at = end; /* the records of the backlog were read from the file */
+    s->joins_at = end; /* the earlier records of the backlog were read from the file */
     g->joining += g->position < end;
     s->live = true;
     s->next = g->members;
@@ -587,7 +590,7 @@ static void go_live(subscription *s)
     report_missed(s);
 }
 
-/* Returns whether an output has, and will have, all records that the subscription reads. */
+/* Returns whether an output has, and will have, all records that the subscription needs. */
 static bool is_kept(const subscription *s)
 {
     for (size_t i = 0; outputs_get(i) != NULL; i++)
@@ -611,7 +614,7 @@ static void send_past(subscription *s)
     request_send(s->request);
 }
 
-/* Puts a stored record into the queue. Returns NL_FAILED if the expression costs too much for the record. */
+/* Adds a stored record to the queue. Returns NL_FAILED if evaluating the expression for the record costs too much. */
 static nl_status put_past(subscription *s, const nl_record *record)
 {
     bool meant;
@@ -632,7 +635,7 @@ static nl_status put_past(subscription *s, const nl_record *record)
 
 typedef enum slice { SLICE_MORE, SLICE_ALL_READ, SLICE_FAILED, SLICE_COSTLY } slice;
 
-/* Reads some records of the file. SLICE_ALL_READ: the file has no more records now. */
+/* Reads some records of the file. Returns SLICE_ALL_READ if the file contains no further records at present. */
 static slice read_slice(subscription *s)
 {
     int64_t until_ns = nl_monotonic_ns() + BACKGROUND_SLICE_NS;
@@ -654,7 +657,8 @@ static slice read_slice(subscription *s)
     return SLICE_MORE;
 }
 
-/* The subscription has read all written records. It becomes live when all received records are written. */
+/* Called when the subscription has read all written records. It becomes live when all received records have been
+ * written. */
 static void join_present(subscription *s)
 {
     if (s->live || outputs_are_empty()) {
@@ -676,7 +680,7 @@ static void run_catching_up(void *user)
     send_past(s);
     switch (result) {
     case SLICE_MORE:
-        if (is_half_empty(s)) /* otherwise it continues after some bytes are sent */
+        if (is_half_empty(s)) /* otherwise, it continues when some bytes have been sent */
             background_add(&s->catching_up);
         break;
     case SLICE_ALL_READ:
@@ -714,7 +718,7 @@ static nl_status catch_up(subscription *s)
 
 /* ---- the verb ---- */
 
-/* Reads the fields of the request into wanted. */
+/* Parses the fields of the request into wanted. */
 static nl_status read_fields(const nl_record *asked, group *wanted, char where[NL_FILTER_SIZE_MAX + 1])
 {
     char format[NL_TIME_TEXT_SIZE] = "ulm", since[NL_TIME_TEXT_SIZE] = "";
@@ -746,16 +750,16 @@ static void welcome(request *r, const group *g)
     request_put(r, record);
 }
 
-/* Returns whether max-subscribers includes the subscription. */
+/* Returns whether the subscription counts towards max-subscribers. */
 static bool is_limited(const subscription *s)
 {
     return !s->request->control && !s->request->ending;
 }
 
 /*
- * Returns the subscription that must end for a new subscription of r at the maximum, or NULL. It belongs to the address
- * with the most subscriptions, if this address has at least two more than the address of r. Among these, it is the
- * subscription that has received nothing for the longest time.
+ * If the number of subscriptions is at its maximum, returns the subscription to end in favour of a new subscription of
+ * r, or NULL. The subscription belongs to the address with the most subscriptions, if that address has at least two
+ * more than the address of r. Among its subscriptions, it is the one that has received nothing for the longest time.
  */
 static subscription *find_displaced(const request *r)
 {

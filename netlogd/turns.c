@@ -8,33 +8,32 @@
 #include <string.h>
 
 enum {
-    AT_ONCE_BUDGET = 100000, /* units of work of a client that is served at once while others wait */
+    AT_ONCE_BUDGET = 100000, /* maximum units of work of a client that is served at once while other clients wait */
     AT_ONCE_LATER =
-        250000,      /* a client whose tag is at most this much later than the next client's tag is served at once */
+        250000,      /* a client is served at once if its tag is at most this much later than the next client's tag */
     SHARE_MS = 10,   /* maximum time between turns */
-    CLOCK_SHARE = 8, /* one part in this many of the work in turns moves the clock */
+    CLOCK_SHARE = 8, /* the clock moves by the work in turns, divided by this number */
 };
 
 static struct {
     struct event *event; /* active while clients wait */
-    struct event *share; /* a timer: serves waiting clients between those that are served at once */
+    struct event *share; /* timer that serves waiting clients between clients that are served at once */
     bool ran;            /* a turn ran since the latest share event */
     void (*before)(void);
-    turn **heap; /* the waiting clients, the next client first; heap[0] is not used */
+    turn **heap; /* heap of waiting clients, the next client first; heap[0] is not used */
     size_t count, capacity;
-    uint64_t clock;  /* virtual time, in units */
+    uint64_t clock;  /* virtual time, in units of work */
     uint64_t latest; /* the latest tag */
-    uint64_t order;  /* order of the next client that begins to wait */
+    uint64_t order;  /* order number of the next client that begins to wait */
     uint64_t
-        at_once;   /* units served at once since the latest turn, or since the latest time without bytes from clients */
-    uint64_t work; /* units of all clients */
+        at_once; /* units of work that were done at once since the latest turn, or since no client had bytes to read */
+    uint64_t work; /* units of work of all clients */
     bool in_turn;
-    uint64_t work_max; /* units of one turn */
+    uint64_t work_max; /* maximum units of work of one turn so far */
 } all;
 
 /*
- * Makes the loop call on_turn after it has checked for new bytes. With event_active, the loop would call on_turn
- * before.
+ * Makes the loop call on_turn after it has checked for new bytes. With event_active, the loop would call on_turn first.
  */
 static void wake(void)
 {
@@ -53,7 +52,7 @@ static void set_place(size_t place, turn *client)
     client->place = place;
 }
 
-/* Puts the client at its place in the heap: at a free place, or above or below it. */
+/* Moves the client up or down from a free place to its place in the heap. */
 static void sift(size_t place, turn *client)
 {
     for (; place > 1 && is_before(client, all.heap[place / 2]); place /= 2)
@@ -118,7 +117,7 @@ void turns_free(void)
     memset(&all, 0, sizeof all);
 }
 
-/* Returns the tag with which the client would begin now. */
+/* Returns the tag that the client would have if it began now. */
 static uint64_t find_tag(const turn *client)
 {
     return client->tag > all.clock ? client->tag : all.clock;
@@ -142,7 +141,7 @@ void turns_charge(turn *client, uint64_t work)
         all.at_once += work;
     else if (work > all.work_max)
         all.work_max = work;
-    if (turns_is_waiting(client)) /* at the end, when no turns run */
+    if (turns_is_waiting(client)) /* at the end of the program, when no turns run */
         return;
     client->tag = (all.in_turn ? client->tag : find_tag(client)) + work;
     all.clock += work / (all.count + 1) / (all.in_turn ? CLOCK_SHARE : 1);

@@ -2,8 +2,8 @@
  * The streams that a connection has recently sent. While the connection is open, they count as in use, so that no
  * output forgets them: a connection that forwards the streams of many programs may send any of them again.
  *
- * The list holds at most USED_STREAMS_MAX streams of a connection. Further streams replace the oldest entries. The
- * connection owns the list. The server's thread only.
+ * The list has space for USED_STREAMS_MAX streams. Further streams replace the oldest entries. The connection owns the
+ * list. Only the server's thread may call these functions.
  */
 #ifndef NETLOGD_USED_STREAMS_H
 #define NETLOGD_USED_STREAMS_H
@@ -12,19 +12,19 @@
 
 enum { USED_STREAMS_MAX = 1024, USED_STREAMS_FREE = 64 };
 
-/* Starts as zeros. */
+/* Initially all zero. */
 typedef struct used_streams {
     unsigned char (*names)[16];
-    size_t count, capacity, next; /* next: index of the name to replace */
+    size_t count, capacity, next; /* next: index of the name to be replaced */
 } used_streams;
 
-/* Notes that the stream is in use. */
+/* Adds a stream to the list, because it was used. */
 void used_streams_note(used_streams *used, const unsigned char name[16]);
 
 /* Touches all noted streams in all outputs (outputs_touch_stream). */
 void used_streams_touch(const used_streams *used);
 
-/* Returns the bytes of memory that the list needs, not counting the first USED_STREAMS_FREE streams. */
+/* Returns the number of bytes of memory that the list needs, not counting the first USED_STREAMS_FREE streams. */
 size_t used_streams_size(const used_streams *used);
 
 void used_streams_free(used_streams *used);

@@ -8,24 +8,24 @@
 
 #include <string.h>
 
-enum { LARGEST = 17 << 20 }; /* approximate maximum bytes of a block */
+enum { LARGEST = 17 << 20 }; /* approximate maximum size of a block in bytes */
 
 /* The block that is being examined. */
 typedef struct open_block {
     nl_block_view view;
-    size_t end; /* in the data */
+    size_t end; /* end of the block in the data */
     bool there;
-    uint64_t seen;        /* records */
-    uint64_t run;         /* records since the program last changed */
-    nl_buffer host, prog; /* of the latest record */
-    nl_buffer
-        runs; /* an array of uint64_t: lengths of the runs of records with the same program, except the last run */
+    uint64_t seen;        /* number of records */
+    uint64_t run;         /* number of records since the program last changed */
+    nl_buffer host, prog; /* host and program of the latest record */
+    nl_buffer runs; /* an array of uint64_t: the lengths of all runs but the last; a run is a sequence of records of one
+                       program */
 } open_block;
 
 typedef struct cutting {
     const nats_cutter *cutter;
     const char *data;
-    bool more; /* the receiver accepts more blocks */
+    bool more; /* the receiver accepts further blocks */
     open_block block;
     nl_buffer subject;
 } cutting;
@@ -63,7 +63,7 @@ static void give(cutting *c, nl_string bytes, uint64_t first, uint64_t count)
 
 /* ---- a block in parts ---- */
 
-/* Encodes records [from, to) of the open block as a block, and notes their host and program. */
+/* Encodes records [from, to) of the open block as a new block, and stores their host and program. */
 static void encode(cutting *c, uint64_t from, uint64_t to, nl_buffer *out)
 {
     const nl_block_view *view = &c->block.view;
@@ -87,8 +87,8 @@ static void encode(cutting *c, uint64_t from, uint64_t to, nl_buffer *out)
 }
 
 /*
- * Passes on records [from, to). If they do not fit into one message, passes them on in two halves. Omits a single
- * record that is too large.
+ * Passes on records [from, to). If they do not fit into one message, passes them on in halves. Omits a single record
+ * that is too large.
  */
 static void give_part(cutting *c, uint64_t from, uint64_t to)
 {
@@ -108,7 +108,7 @@ static void give_part(cutting *c, uint64_t from, uint64_t to)
 }
 
 /*
- * Passes on all runs, even if the receiver accepts no more blocks, because a block is delivered as a whole or not at
+ * Passes on all runs, even if the receiver accepts no further blocks, because a block is delivered completely or not at
  * all.
  */
 static void give_runs(cutting *c)
@@ -122,7 +122,7 @@ static void give_runs(cutting *c)
     give_part(c, from, block->seen);
 }
 
-/* ---- all of them ---- */
+/* ---- whole blocks ---- */
 
 /* Passes on the open block after its last record. */
 static void finish_block(cutting *c)
@@ -142,7 +142,7 @@ static void cut_on_block(void *user, const nl_block_view *view)
     cutting *c = user;
     open_block *block = &c->block;
     finish_block(c);
-    if (!c->more) /* the previous block was the last accepted block */
+    if (!c->more) /* the previous block was the last block that the receiver accepts */
         return;
     block->view = *view;
     block->end = (size_t)(view->bytes.data + view->bytes.size - c->data);

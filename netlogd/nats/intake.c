@@ -22,30 +22,29 @@
 enum {
     ACK_WAIT_S = 10,
     IN_PROGRESS_MS = 3000,
-    ASK_FOR = 64,           /* messages per request */
-    ASK_BYTES = 4 << 20,    /* maximum bytes per request */
-    HERE_MAX = 3 * ASK_FOR, /* maximum messages of a shard that are held or requested */
-    REQUESTS = 2,           /* open requests for a shard */
+    ASK_FOR = 64,           /* number of messages per request */
+    ASK_BYTES = 4 << 20,    /* maximum number of bytes per request */
+    HERE_MAX = 3 * ASK_FOR, /* maximum number of a shard's messages that are held or requested */
+    REQUESTS = 2,           /* maximum number of open requests for a shard */
     REQUEST_S = 5,          /* lifetime of a request */
-    REQUEST_LATE_MS =
-        1500,           /* grace period after which netlogd no longer expects a server to report the end of a request */
-    PENDING_MAX = 4096, /* maximum unacknowledged messages of a shard */
-    OTHERS_MS = 300,    /* wait for replies of other readers */
+    REQUEST_LATE_MS = 1500, /* time after which netlogd no longer expects a server to report the end of a request */
+    PENDING_MAX = 4096,     /* maximum number of unacknowledged messages of a shard */
+    OTHERS_MS = 300,        /* time to wait for replies of other readers */
     RETRY_MS = 1000,
     TURN_MS = 250,
     ID_SIZE = 33,
 };
 
-#define QUESTION "netlogd-reads" /* .STREAM.DURABLE */
+#define QUESTION "netlogd-reads" /* followed by .STREAM.DURABLE */
 
 struct nats_message {
     nats_message *next;
     natsMsg *msg;
     unsigned shard;
-    uint64_t number; /* sequence number in its stream */
+    uint64_t number; /* sequence number in its JetStream stream */
     bool again;
     bool refused;       /* NATS must deliver it again */
-    int64_t touched_ms; /* when JetStream was last informed of it */
+    int64_t touched_ms; /* time at which JetStream was last told that the message is in progress */
 };
 
 typedef struct message_list {
@@ -55,7 +54,7 @@ typedef struct message_list {
 
 /* A request for messages that the server may still hold. */
 typedef struct asking {
-    unsigned left; /* messages that may still arrive; 0: no request */
+    unsigned left; /* number of messages that may still arrive; 0: no request */
     unsigned number;
     int64_t until_ms;
 } asking;
@@ -70,12 +69,12 @@ typedef struct shard {
     size_t here;
 } shard;
 
-/* A request to be sent. */
+/* A request to send. */
 typedef struct wish {
     unsigned shard, number;
 } wish;
 
-/* The messages that the thread sends in one turn. */
+/* The reports and requests that the thread sends in one turn. */
 typedef struct telling {
     nats_message **late; /* messages in progress */
     size_t late_count;
@@ -87,20 +86,20 @@ struct nats_intake {
     nats_place *place;
     int wake;
     pthread_t thread;
-    char id[ID_SIZE]; /* of this netlogd, among readers */
+    char id[ID_SIZE]; /* identifies this netlogd among the readers */
 
-    /* Used only by the thread: */
+    /* Only the thread uses these members: */
     nats_link *link;
     natsSubscription *messages, *questions, *others;
     char *inbox;
     size_t ask_bytes;
     bool known; /* the streams are known */
-    bool alone; /* no other netlogd reads them */
+    bool alone; /* no other netlogd reads the streams */
 
-    /* Shared: */
+    /* These members are shared: */
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    unsigned changes; /* counts changes */
+    unsigned changes; /* number of changes */
     shard *shards;    /* NULL: not known yet */
     unsigned shard_count;
     message_list waiting, taken, settled;
@@ -153,7 +152,7 @@ static void free_message(nats_message *m)
     free(m);
 }
 
-/* ---- from libnats' threads ---- */
+/* ---- callbacks from libnats' threads ---- */
 
 static void wake(nats_intake *in)
 {
@@ -162,14 +161,14 @@ static void wake(nats_intake *in)
         program_error("eventfd: %s", strerror(errno));
 }
 
-/* The mutex is held. */
+/* Wakes the thread. The mutex is held. */
 static void wake_thread(nats_intake *in)
 {
     in->changes++;
     pthread_cond_signal(&in->changed);
 }
 
-/* The mutex is held. NULL clears the reason. */
+/* Sets the reason, or clears it if reason is NULL. The mutex is held. */
 static void set_reason(nats_intake *in, const char *reason)
 {
     reason = reason != NULL ? reason : "";
@@ -179,7 +178,7 @@ static void set_reason(nats_intake *in, const char *reason)
     wake(in);
 }
 
-/* A server reports the end of a request: INBOX.SHARD.NUMBER. */
+/* Called when a server reports the end of a request, on the subject INBOX.SHARD.NUMBER. */
 static void end_request(nats_intake *in, natsMsg *msg)
 {
     unsigned at, number;
@@ -197,12 +196,12 @@ static void end_request(nats_intake *in, natsMsg *msg)
     natsMsgHeader_Get(msg, "Description", &description);
     if (strcasestr(description, "MaxBytes") != NULL)
         return;
-    /* The consumer or its leader no longer exists; the thread will look for it again. */
+    /* The consumer or its leader no longer exists. The thread will search for the consumer again. */
     s->begun = false;
     s->from_ms = nl_monotonic_ms() + RETRY_MS;
 }
 
-/* Returns the shard of a message by the name of its stream. */
+/* Returns the shard of a message. stream is the name of the message's stream. */
 static shard *shard_of(nats_intake *in, const char *stream)
 {
     for (unsigned i = 0; i < in->shard_count; i++)
@@ -247,7 +246,7 @@ static void on_message(natsConnection *connection, natsSubscription *subscriptio
     jsMsgMetaData *about = NULL;
     bool ours = strncmp(natsMsg_GetSubject(msg), in->inbox, strlen(in->inbox)) == 0;
     if (!ours && natsMsg_GetMetaData(&about, msg) != NATS_OK) {
-        natsMsg_Destroy(msg); /* not from JetStream */
+        natsMsg_Destroy(msg); /* the message is not from JetStream */
         return;
     }
     pthread_mutex_lock(&in->mutex);
@@ -282,8 +281,8 @@ static bool is_ours(nats_intake *in, const char *subject)
 }
 
 /*
- * Replies to another netlogd that asks whether a shard has a reader. If both netlogds are about to read it, the one
- * with the lower ID does.
+ * Replies to another netlogd that asks whether a shard has a reader. If both are about to read the shard, the netlogd
+ * with the lower ID becomes its reader.
  */
 static void on_question(natsConnection *connection, natsSubscription *subscription, natsMsg *msg, void *user)
 {
@@ -310,9 +309,9 @@ static void on_other(natsConnection *connection, natsSubscription *subscription,
     natsMsg_Destroy(msg);
 }
 
-/* ---- the thread: beginning ---- */
+/* ---- the thread: start ---- */
 
-/* The mutex is held. */
+/* Waits for a change. The mutex is held. */
 static void wait_a_while(nats_intake *in, int milliseconds)
 {
     struct timespec until = nl_monotonic_in_ms(milliseconds);
@@ -340,7 +339,7 @@ static natsStatus subscribe(nats_intake *in)
     }
     if (status == NATS_OK) {
         natsSubscription_SetPendingLimits(in->messages, -1,
-                                          -1); /* no limit here, because the requests limit the messages */
+                                          -1); /* no limit here, because the requests limit the number of messages */
         snprintf(subject, sizeof subject, "%s.others", in->inbox);
         status = natsConnection_Subscribe(&in->others, c, subject, on_other, in);
     }
@@ -398,7 +397,7 @@ static nl_status find_shards(nats_intake *in)
     return NL_OK;
 }
 
-/* Asks whether others read a shard of the share. */
+/* Asks whether another netlogd reads a shard of this share. */
 static nl_status find_others(nats_intake *in)
 {
     char subject[2 * NATS_NAME_SIZE], reply[NATS_NAME_SIZE];
@@ -431,7 +430,7 @@ static nl_status find_others(nats_intake *in)
                                     in->place->name, in->place->durable);
 }
 
-/* Begins a shard: first waits for messages that a killed reader has not acknowledged. */
+/* Begins to read a shard. First waits for messages that a killed reader has not acknowledged. */
 static nl_status begin_shard(nats_intake *in, shard *s)
 {
     jsConsumerInfo *info = NULL;
@@ -460,7 +459,7 @@ static nl_status begin_shard(nats_intake *in, shard *s)
     return NL_OK;
 }
 
-/* The mutex is held at the call, and released meanwhile. */
+/* The mutex is held at the call, and released while a shard begins. */
 static nl_status begin_shards(nats_intake *in)
 {
     nl_status status = NL_OK;
@@ -478,7 +477,7 @@ static nl_status begin_shards(nats_intake *in)
 static nl_status get_ready(nats_intake *in)
 {
     if (in->link != NULL && natsConnection_IsClosed(in->link->connection))
-        disconnect(in); /* the servers have permanently rejected it */
+        disconnect(in); /* the servers have permanently rejected this netlogd */
     pthread_mutex_lock(&in->mutex);
     bool reconnected = in->reconnected;
     in->reconnected = false;
@@ -491,7 +490,7 @@ static nl_status get_ready(nats_intake *in)
     pthread_mutex_unlock(&in->mutex);
     if (in->link == NULL && intake_connect_to(in) != NL_OK)
         return NL_FAILED;
-    /* Requests sent now would accumulate, and be answered all at once later. */
+    /* Requests that are sent now would accumulate and be answered all at once later. */
     if (natsConnection_Status(in->link->connection) != NATS_CONN_STATUS_CONNECTED)
         return nl_error_set(NL_ERROR_UNREACHABLE, "%s: connection lost; reconnecting", in->place->name);
     if (!in->known && find_shards(in) != NL_OK)
@@ -504,9 +503,9 @@ static nl_status get_ready(nats_intake *in)
     return status;
 }
 
-/* ---- the thread: its turns ---- */
+/* ---- the thread: turns ---- */
 
-/* Tells the server the state of a message. If the report does not arrive, the server delivers the message again. */
+/* Reports the state of a message to the server. If the report is lost, the server delivers the message again. */
 static void publish_state(nats_intake *in, nats_message *m, const char *what)
 {
     if (in->link != NULL && natsMsg_GetReply(m->msg) != NULL)
@@ -526,7 +525,7 @@ static void publish_settled(nats_intake *in)
         publish_state(in, m, m->refused ? "-NAK {\"delay\": 30000000000}" : "+ACK"); /* nanoseconds */
 }
 
-/* The mutex is held. Finds the messages that must be reported to JetStream as in progress. */
+/* Finds the messages that must be reported to JetStream as in progress. The mutex is held. */
 static void find_late(telling *what, message_list *list, int64_t now)
 {
     for (nats_message *m = list->first; m != NULL; m = m->next)
@@ -553,7 +552,7 @@ static void intake_ask(nats_intake *in, wish w)
     natsConnection_PublishRequestString(in->link->connection, subject, reply, request);
 }
 
-/* The mutex is held. Chooses the shards from which to request messages. */
+/* Chooses the shards from which to request messages. The mutex is held. */
 static void choose_requests(nats_intake *in, telling *what, int64_t now)
 {
     for (unsigned i = 0; i < in->shard_count; i++) {
@@ -574,7 +573,7 @@ static void choose_requests(nats_intake *in, telling *what, int64_t now)
     }
 }
 
-/* The mutex is held. */
+/* Chooses what to send in this turn. The mutex is held. */
 static telling choose_all(nats_intake *in, bool ready)
 {
     int64_t now = nl_monotonic_ms();
@@ -588,8 +587,8 @@ static telling choose_all(nats_intake *in, bool ready)
 }
 
 /*
- * Sends without the mutex: libnats may wait for a reconnection, but the server's thread must not. Only this thread
- * frees messages, and shards are not freed.
+ * Sends reports without holding the mutex, because libnats may wait for a reconnection and the server's thread must not
+ * wait. This is safe: only this thread frees messages, and shards are not freed.
  */
 static void publish_all_states(nats_intake *in, telling *what)
 {
@@ -625,7 +624,7 @@ static void *intake_run(void *user)
 
 /* ---- the server's thread ---- */
 
-/* Makes a random ID, which is different in every netlogd. */
+/* Makes a random ID, which is different for every netlogd. */
 static void make_id(char id[ID_SIZE])
 {
     unsigned char bytes[(ID_SIZE - 1) / 2];

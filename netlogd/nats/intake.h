@@ -1,18 +1,19 @@
 /*
  * Reads the shards of a NATS JetStream stream, and queues their messages, in order, for the server's thread.
  *
- * Each shard of the share has a durable consumer. The intake requests messages while it holds few. JetStream gives a
- * message to another client if ACK_WAIT passes without a report about the message, so the intake reports every few
- * seconds that the messages are in progress, even while the outputs are blocked. It acknowledges a message when its
- * records are settled. After a kill, JetStream first delivers the messages that the killed netlogd held, in order: the
- * intake requests no other messages of a shard until JetStream has noticed the missing acknowledgements.
+ * Each shard of the share has a durable consumer. The intake requests more messages while it holds only a few.
+ * JetStream gives a message to another client if ACK_WAIT passes without a report about the message, so the intake
+ * reports every few seconds that the messages are in progress, even while the outputs are blocked. It acknowledges a
+ * message when the message's records are settled. After a kill, JetStream delivers the messages that the killed netlogd
+ * held again. To get these messages first and in order, the intake requests no other messages of a shard until
+ * JetStream has noticed the missing acknowledgements.
  *
- * Two netlogds must not read the same shard: each would get some of the records of each stream, and report the others
- * as lost. A starting reader therefore asks on the subject netlogd-reads.STREAM.DURABLE whether another netlogd reads
- * its shards. If it receives a reply, it waits until the other reader has ended.
+ * Two netlogds must not read the same shard, because each would get only some of the records of each stream, and report
+ * the other records as lost. A starting reader therefore asks on the subject netlogd-reads.STREAM.DURABLE whether
+ * another netlogd reads its shards. If the starting reader receives a reply, it waits until the other reader has ended.
  *
- * The intake's own thread and libnats' threads do all work that waits for the network. Call the functions in the
- * server's thread.
+ * The intake's own thread and libnats' threads do all work that waits for the network. Only the server's thread may
+ * call the functions.
  */
 #ifndef NETLOGD_NATS_INTAKE_H
 #define NETLOGD_NATS_INTAKE_H
@@ -21,28 +22,28 @@
 
 typedef struct nats_intake nats_intake;
 
-/* A message. The intake owns it; its data are valid until it is acknowledged. */
+/* A message, which the intake owns. Its data are valid until the message is acknowledged. */
 typedef struct nats_message nats_message;
 
 typedef struct nats_intake_state {
-    uint64_t messages; /* received so far */
-    uint64_t again;    /* received messages that NATS had delivered before */
-    uint64_t waiting;  /* messages that are not acknowledged */
+    uint64_t messages; /* number of messages received so far */
+    uint64_t again;    /* number of received messages that NATS had delivered before */
+    uint64_t waiting;  /* number of messages that are not acknowledged */
     char reason[256];  /* why no messages arrive; empty: no problem */
 } nats_intake_state;
 
-/* Starts to connect. Takes ownership of place. The process must not fork afterwards. */
+/* Begins to connect. Takes ownership of place. The process must not fork afterwards. */
 nats_intake *nats_intake_open(nats_place *place);
 
 /* Returns a descriptor that is readable when a message or a new state is available. */
 int nats_intake_descriptor(const nats_intake *intake);
 
-/* Returns the next message, in the order of its shard, or NULL if no message is available now. */
+/* Returns the next message, in the order of its shard, or NULL if no message is available. */
 nats_message *nats_intake_next(nats_intake *intake);
 
 /*
- * nats_message_data returns the bytes of a message. nats_message_name writes and returns a name for reports: the
- * stream, and the message's number in the stream.
+ * nats_message_data returns the bytes of a message. nats_message_name writes and returns a name for reports, which
+ * consists of the stream and the message's number in the stream.
  */
 nl_string nats_message_data(const nats_message *m);
 const char *nats_message_name(const nats_message *m, char name[NATS_NAME_SIZE]);
@@ -55,7 +56,7 @@ void nats_intake_acknowledge(nats_intake *intake);
 
 void nats_intake_describe(nats_intake *intake, nats_intake_state *state);
 
-/* Sends the acknowledgements to the servers, returns all other messages, and frees the intake. NULL is allowed. */
+/* Sends the acknowledgements to the servers, releases all other messages, and frees the intake. intake may be NULL. */
 void nats_intake_close(nats_intake *intake);
 
 #endif

@@ -15,8 +15,8 @@
 enum {
     CONNECT_MS = 2000,
     RECONNECT_MS = 200,
-    WRITE_MS = 10000, /* long enough for slow links */
-    PING_MS = 5000,   /* detects a silent server within some seconds */
+    WRITE_MS = 10000, /* time for writing; long enough for slow links */
+    PING_MS = 5000,   /* interval of pings, which detect a silent server within some seconds */
     PINGS_MAX = 2,
     FLUSH_MS = 1000,
     API_MS = 3000,
@@ -37,13 +37,13 @@ nl_status nats_failure(const char *what, natsStatus status, jsErrCode server_cod
     return nl_error_set(NL_ERROR_UNREACHABLE, "%s: %s", what, message);
 }
 
-/* Replaces the handler of libnats, which prints errors. */
+/* Replaces the error handler of libnats, which prints errors. */
 static void on_error(natsConnection *connection, natsSubscription *subscription, natsStatus status, void *user)
 {
     (void)connection, (void)subscription, (void)status, (void)user;
 }
 
-/* The last callback of a connection. */
+/* Called last among the callbacks of a connection. */
 static void on_closed(natsConnection *connection, void *user)
 {
     (void)connection;
@@ -162,15 +162,15 @@ void nats_link_close(nats_link *link)
 
 /* ---- streams ---- */
 
-/* Writes the description of a stream, which identifies a shard. */
+/* Writes the description of a stream. It identifies the shard. */
 static void describe(char text[NATS_NAME_SIZE], unsigned shard, unsigned shards)
 {
     snprintf(text, NATS_NAME_SIZE, "netlogger shard %u of %u", shard + 1, shards);
 }
 
 /*
- * Reads the number of shards from the first stream's description; 0 if the stream does not exist or does not belong to
- * netlogd.
+ * Reads the number of shards from the first stream's description. Sets it to 0 if the stream does not exist or does not
+ * belong to netlogd.
  */
 static nl_status count_shards(nats_link *link, const char *stream, unsigned *shards, bool *wrong)
 {
@@ -240,7 +240,7 @@ static nl_status make_stream(nats_link *link, unsigned shard, bool *wrong)
     config.MaxAge = place->max_age_ns;
     config.MaxBytes = place->max_bytes > 0 ? (int64_t)place->max_bytes : -1;
     config.Discard = place->discard_old ? js_DiscardOld : js_DiscardNew;
-    /* The servers reject a duplicate window that is longer than max_age. */
+    /* Servers reject a duplicate window that is longer than max_age. */
     config.Duplicates =
         place->max_age_ns > 0 && place->max_age_ns < place->window_ns ? place->max_age_ns : place->window_ns;
     if (status == NATS_NOT_FOUND || code == JSStreamNotFoundErr)
@@ -252,7 +252,7 @@ nl_status nats_link_find_streams(nats_link *link, bool *wrong)
 {
     *wrong = false;
     nl_status status = find_shards(link, wrong);
-    /* The first stream is created last; a client that finds it finds all streams. */
+    /* Create the first stream last. If a client finds the first stream, all streams exist. */
     for (unsigned i = link->shards; status == NL_OK && i > 0; i--)
         status = make_stream(link, i - 1, wrong);
     return status;

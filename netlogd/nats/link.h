@@ -1,5 +1,5 @@
 /*
- * A connection to a cluster of NATS servers, and the streams there that a nats_place names.
+ * A connection to a cluster of NATS servers, and the streams that a nats_place names.
  *
  * libnats has its own threads, and reconnects by itself to any server of the cluster. This module turns its results
  * into errors.
@@ -16,30 +16,31 @@ typedef struct nats_link {
     const nats_place *place; /* owned by the caller */
     natsConnection *connection;
     jsCtx *js;
-    unsigned shards; /* after nats_link_find_streams */
+    unsigned shards; /* set by nats_link_find_streams */
     sem_t closed;
 } nats_link;
 
 /*
- * Connects within some seconds. on_reconnected, which may be NULL, is called in a thread of libnats after each
+ * Tries to connect for some seconds. on_reconnected, which may be NULL, is called in a thread of libnats after each
  * reconnection. On failure, returns NULL after setting the error, and sets *refused to whether the servers rejected the
  * credentials.
  */
 nats_link *nats_link_open(const nats_place *place, natsConnectionHandler on_reconnected, void *user, bool *refused);
 
-/* Creates missing streams. *wrong is true if existing streams cannot be used. */
+/* Creates missing streams. Sets *wrong to true if existing streams cannot be used. */
 nl_status nats_link_find_streams(nats_link *link, bool *wrong);
 
-/* Ends a subscription. Its callbacks do not run afterwards. NULL is allowed. */
+/* Ends a subscription. Its callbacks do not run afterwards. subscription may be NULL. */
 void nats_subscription_end(natsSubscription *subscription);
 
 /*
- * Waits up to a second for the server to receive everything, then frees the connection. Its callbacks do not run
- * afterwards. NULL is allowed.
+ * Waits up to a second for the server to receive everything, and then frees the connection. Its callbacks do not run
+ * afterwards. link may be NULL.
  */
 void nats_link_close(nats_link *link);
 
-/* Sets the error "what: why" and returns NL_FAILED. server_code is JetStream's error code, or 0. */
+/* Sets an error whose text consists of `what` and the reason. Returns NL_FAILED. server_code is JetStream's error
+ * code, or 0. */
 nl_status nats_failure(const char *what, natsStatus status, jsErrCode server_code);
 
 #endif

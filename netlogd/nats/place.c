@@ -14,13 +14,13 @@
 enum {
     PORT = 4222,
     NAME_MAX = 64,
-    PART_MAX = 100, /* maximum bytes of a part of a subject, before escaping */
+    PART_MAX = 100, /* maximum length of a part of a subject in bytes, before escaping */
     SERVERS_MAX = 64,
 };
 
-/* ---- rows ---- */
+/* ---- option rows ---- */
 
-/* Checks the name of a stream or consumer, or the prefix of subjects; `also` lists further valid characters. */
+/* Checks the name of a stream or consumer, or the prefix of subjects. `also` contains additional valid characters. */
 static bool check_name(const char *value, const char *also)
 {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-";
@@ -238,7 +238,7 @@ const nl_option nats_listener_rows[] = {
     {0},
 };
 
-/* ---- reading ---- */
+/* ---- parsing ---- */
 
 static nl_status read_options(nats_place *place, const nl_url *url, bool output)
 {
@@ -256,7 +256,7 @@ static nl_status read_options(nats_place *place, const nl_url *url, bool output)
     return NL_OK;
 }
 
-/* Adds a server in libnats' notation. */
+/* Adds a server, in the notation of libnats. */
 static nl_status add_server(nats_place *place, const char *text, size_t size)
 {
     char part[256];

@@ -3,12 +3,13 @@
  *
  *   nats://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]...]/STREAM?name=value&name=value
  *
- * The default port is 4222. The hosts are servers of one cluster; netlogd connects to any of them. STREAM has shards,
- * the JetStream streams STREAM-1 to STREAM-N, each with its own leader in the cluster; a single shard is named STREAM.
- * The records of a numbered stream (doc/binary-format.md) are always in one shard, and one netlogd at a time reads a
- * shard, so that netlogd's journal has the numbers of all records received from the shard.
+ * The default port is 4222. The hosts are servers of one cluster; netlogd connects to any of them. STREAM consists of
+ * shards: the JetStream streams STREAM-1 to STREAM-N, each of which has its own leader in the cluster. If there is only
+ * one shard, its name is STREAM. The records of a numbered stream (doc/binary-format.md) are always in the same shard.
+ * Only one netlogd at a time reads a shard, so its journal contains the numbers of all records received from the shard.
  *
- * The options are nats_rows, and nats_output_rows for outputs or nats_listener_rows for listeners. No state.
+ * The options are in nats_rows; outputs also have nats_output_rows, and listeners also have nats_listener_rows. This
+ * module has no state.
  */
 #ifndef NETLOGD_NATS_PLACE_H
 #define NETLOGD_NATS_PLACE_H
@@ -20,7 +21,7 @@
 enum { NATS_SHARDS_MAX = 256 };
 
 typedef struct nats_place {
-    char *name; /* without user, password and options */
+    char *name; /* the URL without user, password and options */
     char **servers;
     size_t server_count;
     char *stream, *subject;
@@ -35,16 +36,16 @@ typedef struct nats_place {
     int64_t window_ns;
     bool by_shard;
     char *durable;
-    unsigned share, of_shares; /* counted from 1 */
+    unsigned share, of_shares; /* number of the share, and number of shares, both counted from 1 */
 } nats_place;
 
-/* The rows of options for a nats_place. */
+/* The option rows for a nats_place. */
 extern const nl_option nats_rows[], nats_output_rows[], nats_listener_rows[];
 
 /*
- * Reads a nats URL. output: the URL names an output, and may have further options. Otherwise it names a listener, and
- * further options are an error. Free the result with nats_place_free (NULL is allowed). Returns NULL after setting the
- * error.
+ * Parses a nats URL. If output is true, the URL names an output and may have an output's options; otherwise, it names a
+ * listener and may have a listener's options. Returns NULL after setting the error. Free the result with
+ * nats_place_free, which accepts NULL.
  */
 nats_place *nats_place_read(const nl_url *url, bool output);
 void nats_place_free(nats_place *place);
@@ -57,8 +58,8 @@ enum { NATS_NAME_SIZE = 160 };
 void nats_stream_name(const nats_place *place, unsigned shard, unsigned shards, char name[NATS_NAME_SIZE]);
 
 /*
- * Appends "." and text to a subject, as one part. Dots, bytes that NATS forbids, and bytes that are not printable ASCII
- * become %HH. An empty text becomes "_", and a long text is truncated.
+ * Appends "." and then text, as one part, to a subject. Dots, bytes that NATS forbids, and bytes that are not printable
+ * ASCII become %HH. An empty text becomes "_", and a long text is truncated.
  */
 void nats_subject_add(nl_buffer *subject, nl_string text);
 

@@ -1,12 +1,12 @@
 /*
  * Output to NATS JetStream: publishes the spool's records in messages, and waits until the messages are acknowledged.
  *
- * The module sends the messages of a shard in order, at most WINDOW messages from the first unacknowledged message. At
- * most WINDOW other messages can therefore overtake a message that must be sent again. Readers have space for more gaps
- * than that in each stream (NL_STREAM_GAPS_OWN).
+ * The module sends the messages of a shard in order. It sends at most WINDOW messages, beginning with the first
+ * unacknowledged message. If a message must be sent again, fewer than WINDOW other messages have therefore overtaken
+ * it. Readers have space for more gaps than that in each stream (NL_STREAM_GAPS_OWN).
  *
  * The ID of a message consists of the stream and the numbers of its records, so that the servers drop repeated messages
- * within their duplicate window. Later repetitions are recognized by the reader's journal, which has the numbers.
+ * within their duplicate window. Readers recognize later repetitions by the numbers in their journals.
  */
 #include "config.h"
 
@@ -28,15 +28,15 @@
 #include <time.h>
 
 enum {
-    WINDOW = 16,          /* allows for failure of every second message, and for a reader that begins in the middle */
-    MESSAGES_MAX = 2048,  /* of one delivery, without further parts of its last block */
-    BYTES_MAX = 8 << 20,  /* likewise */
-    TOGETHER = 256 << 10, /* bytes of a message with several blocks */
+    WINDOW = 16,          /* large enough even if every second message fails and a reader begins in the middle */
+    MESSAGES_MAX = 2048,  /* maximum number of messages of one delivery, not counting further parts of its last block */
+    BYTES_MAX = 8 << 20,  /* maximum number of bytes of one delivery, counted in the same way */
+    TOGETHER = 256 << 10, /* maximum bytes of a message that contains several blocks */
     HEADERS = 1 << 10,    /* maximum bytes of a message's headers */
-    NO_LEADER_MS = 100,   /* before another attempt */
+    NO_LEADER_MS = 100,   /* delay before another attempt */
     ANSWER_MS = 125,
-    SILENCE_MS = 2000,   /* without a reply, after which all messages are sent again */
-    PATIENCE_MS = 10000, /* without a reply, after which delivery fails */
+    SILENCE_MS = 2000,   /* time without a reply after which all messages are sent again */
+    PATIENCE_MS = 10000, /* time without a reply after which delivery fails */
 };
 
 #define HASH_BEGIN 0xcbf29ce484222325u
@@ -46,14 +46,14 @@ typedef enum message_state { WAITING, SENT, AGAIN, STORED } message_state;
 typedef struct message {
     nl_buffer data, subject;
     char id[96];
-    bool marked;   /* the stream and numbers alone do not identify the content */
+    bool marked;   /* the stream and the numbers alone do not identify the content */
     uint64_t mark; /* hash of the content, which is part of the ID if `marked` is set */
     unsigned shard;
     unsigned place; /* index among the messages of its shard */
     message_state state;
 } message;
 
-/* The end of a block, or of a part of one, and its message. */
+/* The end of a block, or of a part of a block, and the message that contains it. */
 typedef struct piece {
     size_t end;
     size_t message;
@@ -65,25 +65,25 @@ typedef struct publisher {
     natsSubscription *answers;
     char *inbox;
     int zstd_level;
-    size_t most; /* maximum bytes of a message */
+    size_t most; /* maximum size of a message in bytes */
 
     message *messages;
     size_t message_count, message_capacity;
     piece *pieces;
     size_t piece_count, piece_capacity;
     size_t bytes;
-    size_t open[NATS_SHARDS_MAX];    /* by shard: index plus 1 of the message that further blocks join */
-    unsigned count[NATS_SHARDS_MAX]; /* messages of each shard */
+    size_t open[NATS_SHARDS_MAX];    /* for each shard, the index of the message to which blocks can be added, plus 1 */
+    unsigned count[NATS_SHARDS_MAX]; /* number of messages of each shard */
 
-    /* Shared with libnats' threads, like the states of messages: */
+    /* These members, and the states of messages, are shared with libnats' threads: */
     pthread_mutex_t mutex;
     pthread_cond_t answered;
-    uint64_t round; /* number of the delivery; replies to earlier deliveries are ignored */
+    uint64_t round; /* number of the delivery; replies with other numbers are ignored */
     size_t stored;
     size_t wanted; /* number of stored messages at which the delivery continues */
     bool no_leader;
-    int64_t answered_ms; /* when a message was last stored */
-    int64_t sent_ms;     /* when all messages were last sent again */
+    int64_t answered_ms; /* time at which a message was last stored */
+    int64_t sent_ms;     /* time at which all messages were last sent again */
     char refused[256];
 } publisher;
 
@@ -100,7 +100,7 @@ static void *publish_grow(void *array, size_t *capacity, size_t count, size_t si
     return array;
 }
 
-/* FNV-1a instead of base/hash_bytes.h, because all versions on all processors must choose the same shard. */
+/* FNV-1a, not base/hash_bytes.h, because all versions on all processors must choose the same shard. */
 static uint64_t hash_of(uint64_t hash, const void *data, size_t size)
 {
     const unsigned char *bytes = data;
@@ -121,7 +121,7 @@ static size_t add_message(publisher *p, const nats_cut *cut, unsigned shard)
     p->messages = publish_grow(p->messages, &p->message_capacity, p->message_count, sizeof *p->messages);
     static const unsigned char none[sizeof cut->stream];
     message *m = &p->messages[p->message_count];
-    m->data.size = m->subject.size = 0; /* reuses the memory of an earlier message */
+    m->data.size = m->subject.size = 0; /* keep the memory of an earlier message */
     m->shard = shard;
     m->place = p->count[shard]++;
     m->state = WAITING;
@@ -137,7 +137,7 @@ static size_t add_message(publisher *p, const nats_cut *cut, unsigned shard)
     return p->message_count++;
 }
 
-/* Returns the message for a cut: a new message or, with messages=shard, a message that has space. */
+/* Returns the message for a cut: a new message or, with messages=shard, a message that has space left. */
 static size_t message_for(publisher *p, const nats_cut *cut, unsigned shard)
 {
     size_t open = p->place->by_shard ? p->open[shard] : 0;
@@ -175,7 +175,7 @@ static void clear(publisher *p)
     p->answered_ms = p->sent_ms = nl_monotonic_ms();
 }
 
-/* Returns the number of bytes that are stored permanently; all is the size of all cuts. */
+/* Returns the number of bytes that are stored permanently. `all` is the size of all cuts. */
 static size_t stored_bytes(const publisher *p, size_t all)
 {
     size_t done = 0;
@@ -188,9 +188,9 @@ static size_t stored_bytes(const publisher *p, size_t all)
     return all;
 }
 
-/* ---- answers ---- */
+/* ---- replies ---- */
 
-/* Stores the "description" of JetStream's error, or the whole text. */
+/* Stores the "description" of a JetStream error, or the whole text if it has none. */
 static void keep_refusal(publisher *p, const char *text, size_t size)
 {
     static const char name[] = "\"description\":\"";
@@ -200,7 +200,7 @@ static void keep_refusal(publisher *p, const char *text, size_t size)
     snprintf(p->refused, sizeof p->refused, "%.*s", (int)((to != NULL ? to : text + size) - from), from);
 }
 
-/* Notes whether the server has stored a message. */
+/* Records from a reply whether the server has stored a message. */
 static void note_answer(publisher *p, message *m, natsMsg *answer)
 {
     const char *text = natsMsg_GetData(answer);
@@ -258,7 +258,7 @@ static natsStatus send(publisher *p, size_t at)
     return status;
 }
 
-/* Marks the messages that may be sent now as sent, and writes their indexes to chosen. Returns their number. */
+/* Marks the messages that may be sent now as sent, and writes their indices to chosen. Returns their number. */
 static size_t choose(publisher *p, size_t chosen[MESSAGES_MAX])
 {
     bool broken[NATS_SHARDS_MAX] = {false};
@@ -276,7 +276,7 @@ static size_t choose(publisher *p, size_t chosen[MESSAGES_MAX])
     return count;
 }
 
-/* Marks messages without a reply for sending again. */
+/* Marks the messages that have no reply, so that they are sent again. */
 static void publish_mark_unanswered(publisher *p)
 {
     for (size_t i = 0; i < p->message_count; i++)
@@ -304,7 +304,7 @@ static nl_status send_chosen(publisher *p)
     return status == NATS_OK ? NL_OK : nats_failure(p->place->name, status, 0);
 }
 
-/* Waits until about half of the messages under way are acknowledged, for at most an eighth of a second. */
+/* Waits until about half a window of messages is acknowledged, but for at most an eighth of a second. */
 static void wait_for_answers(publisher *p)
 {
     struct timespec until = nl_monotonic_in_ms(p->no_leader ? NO_LEADER_MS : ANSWER_MS);
@@ -318,7 +318,7 @@ static void wait_for_answers(publisher *p)
     }
 }
 
-/* The mutex is held. */
+/* Publishes all messages. The mutex is held. */
 static nl_status publish_all(publisher *p)
 {
     while (p->stored < p->message_count) {
@@ -337,7 +337,7 @@ static nl_status publish_all(publisher *p)
     return NL_OK;
 }
 
-/* ---- the kind ---- */
+/* ---- the kind of output ---- */
 
 static nl_status deliver(void *peer, const char *data, size_t size, output_place place, size_t *taken)
 {
@@ -350,7 +350,7 @@ static nl_status deliver(void *peer, const char *data, size_t size, output_place
     size_t all = nats_cut_blocks(&cutter, data, size);
     nl_status status = publish_all(p);
     *taken = stored_bytes(p, all);
-    clear(p); /* late replies find no messages */
+    clear(p); /* late replies then find no messages */
     pthread_mutex_unlock(&p->mutex);
     return status;
 }

@@ -25,8 +25,8 @@
 
 enum {
     /*
-     * Bytes passed to the kind at a time: few at first and over slow links, so that the position advances; more over
-     * fast links, to wait less often; and at least one record.
+     * Bytes passed to the kind at a time. They are few at first and over slow links, so that the position advances.
+     * They are more over fast links, to wait less often. They include at least one record.
      */
     PIECE = 256 << 10,
     PIECE_MIN = 64 << 10,
@@ -34,22 +34,22 @@ enum {
     FAST_MS = 250,
     SLOW_MS = 2000,
     RECORD_MAX = 64 << 20, /* larger than any record */
-    BACK_OFF_MS = 250,     /* after a failure; doubled after each further failure */
+    BACK_OFF_MS = 250,     /* delay after a failure; doubled after each further failure */
     BACK_OFF_MAX_MS = 5000,
     REPORT_MS = 10000, /* minimum time between two reports of failures */
 };
 
 struct delivery {
     delivery *next;  /* in the list of closed deliveries */
-    char *spool;     /* its directory */
-    int fd;          /* of the file with the position, which is the lock */
-    output_place at; /* the position; only the thread uses it while it runs */
+    char *spool;     /* directory of the spool */
+    int fd;          /* descriptor of the file with the position; this file is also the lock */
+    output_place at; /* the position; only the thread uses it while the thread runs */
     bool started;
     pthread_t thread;
     pthread_mutex_t mutex; /* protects the following members */
     pthread_cond_t changed;
-    output_place end; /* of the settled part */
-    bool leaving;     /* the thread ends when everything is delivered, after a failure, or at leave_ms */
+    output_place end; /* end of the settled part */
+    bool leaving;     /* the thread ends when it has delivered everything, after a failure, or at leave_ms */
     int64_t leave_ms;
     bool stop;             /* the thread must end now */
     bool ended;            /* the thread has ended */
@@ -60,19 +60,19 @@ struct delivery {
     output_options *options;
     const output_kind *kind;
     void *peer; /* NULL: not connected */
-    int file;   /* -1: none */
+    int file;   /* -1: no file is open */
     nl_buffer chunk;
     size_t piece;
     int back_off_ms;
-    bool place_reported; /* a failure to write the position was reported */
-    nl_log *log;         /* NULL: none */
+    bool place_reported; /* a failure to write the position has been reported */
+    nl_log *log;         /* NULL: no log */
     char reported[256];  /* the latest reported failure, or "" */
-    int64_t reported_ms; /* when this failure was reported */
-    int64_t away_ms;     /* when delivery first failed */
-    bool ever_reported;  /* a failure was reported before */
+    int64_t reported_ms; /* time of that report */
+    int64_t away_ms;     /* time at which delivery first failed */
+    bool ever_reported;  /* a failure has been reported */
 };
 
-/* Closed deliveries whose threads were not joined yet. */
+/* Closed deliveries whose threads have not been joined yet. */
 static delivery *closed;
 
 /* ---- the position ---- */
@@ -84,7 +84,7 @@ static void note_place(delivery *d)
     ssize_t put = pwrite(d->fd, text, (size_t)size, 0);
     if (put == size || d->place_reported)
         return;
-    /* This does not set the error, which may hold an unreported failure of delivery. */
+    /* Do not set the error, which may contain a delivery failure that was not reported yet. */
     program_error("write %s/delivered: %s; after a kill, records may be delivered again", d->spool,
                   strerror(put < 0 ? errno : ENOSPC));
     d->place_reported = true;
@@ -99,7 +99,7 @@ static void read_place(delivery *d)
         d->at = (output_place){0};
 }
 
-/* Makes a directory of the spool, unless it exists. Fails when another user owns it or can write to it. */
+/* Makes a directory of the spool, unless it exists. Fails if another user owns it or can write to it. */
 static nl_status make_directory(const char *path, bool shared)
 {
     struct stat status;
@@ -112,7 +112,7 @@ static nl_status make_directory(const char *path, bool shared)
     return NL_OK;
 }
 
-/* Makes DIRECTORY and DIRECTORY/DESTINATION. */
+/* Makes the directories DIRECTORY and DIRECTORY/DESTINATION. */
 static nl_status make_directories(const char *spool)
 {
     char *path = nl_memory_check(strdup(spool)), *slash = strrchr(path, '/');
@@ -142,7 +142,7 @@ static nl_status open_place(delivery *d)
 static output_options *copy_options(const output_options *options)
 {
     output_options *copy = nl_memory_check(malloc(sizeof *copy));
-    if (output_options_parse(options->url->text, copy) != NL_OK) /* the URL was checked before */
+    if (output_options_parse(options->url->text, copy) != NL_OK) /* the URL was already checked */
         program_fail_with_error(PROGRAM_PROBLEM);
     return copy;
 }
@@ -175,7 +175,7 @@ static void delivery_join(delivery *d)
     d->started = d->stop = d->leaving = d->ended = false;
 }
 
-/* Removes the closed delivery of a spool from the list, so that it continues. Returns NULL if none exists. */
+/* Removes the closed delivery of a spool from the list, so that it can continue. Returns NULL if there is none. */
 static delivery *take_back(const output_options *options)
 {
     delivery **at = &closed;
@@ -238,7 +238,7 @@ delivery *delivery_open(const output_options *options)
 
 /* ---- the thread ---- */
 
-/* Opens the file at the position, or the next existing file. Returns NL_END if none exists. */
+/* Opens the file at the position. If it does not exist, opens the next file. Returns NL_END if there is none. */
 static nl_status open_file(delivery *d, output_place end)
 {
     while (d->file < 0 && d->at.number <= end.number) {
@@ -268,7 +268,7 @@ static void leave_file(delivery *d)
     free(name);
 }
 
-/* Reads up to size bytes before end. Returns NL_END if none are left. */
+/* Reads up to `size` bytes before `end`. Returns NL_END if none are left. */
 static nl_status read_chunk(delivery *d, output_place end, size_t size)
 {
     struct stat status;
@@ -307,7 +307,7 @@ static void disconnect(delivery *d)
     d->peer = NULL;
 }
 
-/* Delivers the bytes that were read, and more if they are not a whole record. */
+/* Delivers the bytes that were read. Reads and delivers more if they contain no whole record. */
 static nl_status hand_over(delivery *d, output_place end, size_t *taken)
 {
     *taken = 0;
@@ -320,14 +320,15 @@ static nl_status hand_over(delivery *d, output_place end, size_t *taken)
         if (status != NL_OK || *taken > 0)
             return status;
     }
-    /* Another program wrote to the file. These bytes cannot be delivered, and must not stop the following bytes. */
+    /* Another program has written to the file. Its bytes cannot be delivered, and must not block the bytes after
+     * them. */
     *taken = d->chunk.size;
     return nl_error_set(NL_ERROR_SYSTEM,
                         "%s: skipped %zu byte%s in file %" PRIu64 " from %" PRIu64 ", which are not records", d->spool,
                         d->chunk.size, nl_plural(d->chunk.size), d->at.number, d->at.offset);
 }
 
-/* Delivers the next piece, and chooses the size of the following piece. */
+/* Delivers the next piece, and chooses the size of the piece after it. */
 static nl_status hand_over_piece(delivery *d, output_place end, size_t *taken)
 {
     int64_t began_ms = nl_monotonic_ms();
@@ -342,7 +343,7 @@ static nl_status hand_over_piece(delivery *d, output_place end, size_t *taken)
     return status;
 }
 
-/* Waits for a change, for at most `milliseconds`; 0: no limit. The mutex is held. */
+/* Waits for a change, for at most `milliseconds`, or without a limit if milliseconds is 0. The mutex is held. */
 static void wait_for(delivery *d, int milliseconds)
 {
     struct timespec until = nl_monotonic_in_ms(milliseconds);
@@ -355,8 +356,8 @@ static void wait_for(delivery *d, int milliseconds)
 }
 
 /*
- * Reports in netlogd's own log that delivery fails, and why, or that it succeeds again. Limits the rate of these
- * reports.
+ * Reports in netlogd's own log that delivery fails, with the reason, or that it succeeds again. Limits the rate of
+ * these reports.
  */
 static void report_state(delivery *d)
 {
@@ -403,7 +404,7 @@ static void note_result(delivery *d, nl_status status, size_t taken)
         wait_for(d, d->back_off_ms);
 }
 
-/* Does one step of the thread. The mutex is held at the call, and released during delivery. */
+/* Runs one step of the thread. The mutex is held at the call, and released during delivery. */
 static void deliver_some(delivery *d)
 {
     output_place end = d->end;
@@ -446,7 +447,7 @@ static void *delivery_run(void *user)
         pthread_mutex_unlock(&d->mutex);
         disconnect(d);
         pthread_mutex_lock(&d->mutex);
-        if (d->stop) /* otherwise the delivery was opened again meanwhile */
+        if (d->stop) /* otherwise, the delivery has been opened again */
             break;
     }
     d->ended = true;
@@ -456,7 +457,7 @@ static void *delivery_run(void *user)
 
 /* ---- the server's side ---- */
 
-/* Returns the number of bytes that wait at the start, in all files from the position to `end`. */
+/* Returns the number of bytes that are waiting at the start, in all files from the position to `end`. */
 static uint64_t count_waiting(const delivery *d, output_place end)
 {
     uint64_t sum = 0;
@@ -477,7 +478,7 @@ static void find_first(delivery *d, output_place end)
     if (d->at.number == 0)
         d->at = (output_place){1, 0};
     char *name = output_file_name(d->options, d->at.number);
-    /* Only settled bytes are delivered, so a file that is shorter than the position is a different file. */
+    /* Only settled bytes are delivered. If the file is shorter than the position, it is therefore another file. */
     bool there = stat(name, &status) == 0;
     free(name);
     if (!there || (uint64_t)status.st_size < d->at.offset)
@@ -488,11 +489,11 @@ static void find_first(delivery *d, output_place end)
 
 void delivery_start(delivery *d, output_place end, nl_log *log)
 {
-    if (d->started) { /* the delivery was opened again */
+    if (d->started) { /* the delivery has been opened again */
         delivery_settled(d, end);
         return;
     }
-    /* A killed netlogd may have left a delivered file. */
+    /* A killed netlogd may have left a file that it had delivered. */
     if (d->at.number > 0)
         output_file_remove_below(d->options, d->at.number);
     find_first(d, end);
@@ -525,7 +526,7 @@ void delivery_settled(delivery *d, output_place end)
     pthread_mutex_lock(&d->mutex);
     if (end.number != d->end.number || end.offset != d->end.offset) {
         d->end = end;
-        /* A thread that waits after a failure continues to wait. */
+        /* If the thread is waiting after a failure, it continues to wait. */
         pthread_cond_broadcast(&d->changed);
     }
     pthread_mutex_unlock(&d->mutex);

@@ -1,13 +1,13 @@
 /*
- * Delivery of an output's records from its spool to their destination, in a separate thread. The output writes the
- * files of the spool (file.h). The thread reads the settled part of these files, passes it to the kind (kind.h), and
- * removes delivered files. It never delivers bytes that are not acknowledged to clients, because they may still be
+ * Delivers an output's records from its spool to their destination, in a separate thread. The output writes the files
+ * of the spool (file.h). The thread reads the settled part of these files, passes it to the kind (kind.h), and removes
+ * delivered files. The thread never delivers bytes before they are acknowledged to clients, because they may still be
  * truncated.
  *
- * SPOOL/delivered holds the position, and is locked, so that no two processes use a spool. After a kill, bytes that
- * were delivered after the last stored position are delivered again.
+ * The file SPOOL/delivered contains the position. It is locked, so that no two processes use a spool. After a kill,
+ * bytes that were delivered after the last stored position are delivered again.
  *
- * Call the functions in the server's thread. Only deliveries_end waits.
+ * Only the server's thread may call the functions. Only deliveries_end waits.
  */
 #ifndef NETLOGD_OUTPUT_DELIVERY_H
 #define NETLOGD_OUTPUT_DELIVERY_H
@@ -17,25 +17,25 @@
 typedef struct delivery delivery;
 
 typedef struct delivery_state {
-    uint64_t waiting;   /* bytes in the spool that are not delivered */
-    uint64_t delivered; /* bytes delivered since netlogd was started */
-    uint64_t failures;  /* failed deliveries since netlogd was started */
-    char reason[256];   /* reason for the current failure; empty without a failure */
+    uint64_t waiting;   /* number of bytes in the spool that are not delivered */
+    uint64_t delivered; /* number of bytes delivered since netlogd was started */
+    uint64_t failures;  /* number of failed deliveries since netlogd was started */
+    char reason[256];   /* reason for the current failure; empty if there is none */
 } delivery_state;
 
-/* Makes the spool's directory and locks it. Copies the options. Returns NULL after setting the error. */
+/* Makes the spool's directory and locks it. Copies options. Returns NULL after setting the error. */
 delivery *delivery_open(const output_options *options);
 
 /*
- * Starts the thread, which delivers everything before end. log may be NULL; it receives an event when delivery fails,
- * and when delivery succeeds again.
+ * Starts the thread, which delivers everything before `end`. log, which may be NULL, receives an event when delivery
+ * fails and when it succeeds again.
  */
 void delivery_start(delivery *d, output_place end, nl_log *log);
 
 /* Adds size to the number of waiting bytes. */
 void delivery_wrote(delivery *d, size_t size);
 
-/* Returns whether size more bytes may wait without exceeding maximum. If no bytes wait, any number may. */
+/* Returns whether size more bytes may wait without exceeding maximum. If no bytes are waiting, any number may. */
 bool delivery_has_space(delivery *d, size_t size, uint64_t maximum);
 
 /* Tells the thread that everything before `end` is settled. */
@@ -43,13 +43,13 @@ void delivery_settled(delivery *d, output_place end);
 
 void delivery_describe(delivery *d, delivery_state *state);
 
-/* Sets new options for the same target and spool. They apply after the delivery in progress. */
+/* Sets new options for the same target and spool. They apply after the current delivery. */
 void delivery_change(delivery *d, const output_options *options);
 
 /*
- * Closes the delivery without waiting. The thread ends when everything is delivered, when delivery fails, or after
- * patience_ms. The rest stays in the spool. If the spool is opened again earlier, the thread continues. NULL is
- * allowed.
+ * Closes the delivery without waiting. The thread ends when it has delivered everything, when delivery fails, or after
+ * patience_ms. The rest stays in the spool. If the spool is opened again before the thread ends, the thread continues.
+ * d may be NULL.
  */
 void delivery_close(delivery *d, int64_t patience_ms);
 

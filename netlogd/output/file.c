@@ -21,11 +21,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PATIENCE_MS = 250 }; /* for readers of pipes and terminals */
+enum { PATIENCE_MS = 250 }; /* time to wait for readers of pipes and terminals */
 
 /* ---- names ---- */
 
-/* Returns the length of the pattern before the number; *behind is the rest. */
+/* Returns the length of the pattern before the number. Sets *behind to the rest of the pattern. */
 static size_t before_number(const char *pattern, const char **behind)
 {
     const char *at = strstr(pattern, OUTPUT_NUMBER);
@@ -64,7 +64,7 @@ static char *directory_of(const char *path)
     return slash == NULL ? program_copy(".") : program_format("%.*s", slash == path ? 1 : (int)(slash - path), path);
 }
 
-/* Returns the number in a file's name that matches the pattern, or 0. */
+/* Returns the number in a file name that matches the pattern, or 0 if it does not match. */
 static uint64_t file_number_of(const char *name, const char *before, size_t before_size, const char *behind)
 {
     if (strncmp(name, before, before_size) != 0 || name[before_size] < '0' || name[before_size] > '9')
@@ -170,7 +170,7 @@ void output_file_remove_below(const output_options *options, uint64_t number)
 
 /* ---- the file ---- */
 
-/* Returns the process that holds a lock on the file, or 0 if it is unknown. */
+/* Returns the ID of the process that holds a lock on the file, or 0 if it is unknown. */
 static long find_holder(const struct stat *status)
 {
     FILE *locks = fopen("/proc/locks", "re");
@@ -220,10 +220,11 @@ nl_status output_file_claim(const output_options *options, int *claim)
     struct stat status;
     *claim = -1;
     if (options->numbered && (output_file_highest(options, &number) != NL_OK || number == 0))
-        return NL_OK; /* no file, or opening it will fail and report why */
+        return NL_OK; /* there is no file, or opening it will fail and report why */
     char *name = output_file_name(options, number);
     nl_status result = NL_OK;
-    if (stat(name, &status) == 0 && S_ISREG(status.st_mode)) /* opening and closing a pipe would end its reader */
+    if (stat(name, &status) == 0 &&
+        S_ISREG(status.st_mode)) /* do not open a pipe, because closing it would end its reader */
         *claim = open(name, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (*claim >= 0 && (result = output_file_lock(*claim, name)) != NL_OK) {
         close(*claim);
@@ -264,7 +265,7 @@ nl_status output_file_open(output_file *file, const output_options *options, uin
             open(opened.name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | (fresh ? O_EXCL : 0), 0666);
     nl_status status = opened.fd < 0 ? nl_error_set_errno("open %s", opened.name) : examine(&opened);
     if (status == NL_OK && options->path != NULL) {
-        /* The name still refers to the same file, which is then opened again: release the old lock. */
+        /* The name still refers to the file that is open, which will be opened again: release the old lock. */
         if (file->fd >= 0 && file->plain && file->inode == opened.inode)
             flock(file->fd, LOCK_UN);
         status = output_file_lock(opened.fd, opened.name);
@@ -287,8 +288,8 @@ static void file_truncate_batch(output_file *file, size_t *written)
         *written = 0;
 }
 
-/* Writes some bytes. A pipe whose reader does not read fails after PATIENCE_MS, as a full disk does: clients wait, and
- * the server tries again. PIPE_BUF bytes can be written to a pipe with free space without waiting. */
+/* Writes some bytes. If the reader of a pipe does not read, fails after PATIENCE_MS like a full disk: clients wait,
+ * and the server tries again. If a pipe has free space, PIPE_BUF bytes can be written without waiting. */
 static ssize_t write_some(const output_file *file, const char *data, size_t size)
 {
     struct pollfd ready = {.fd = file->fd, .events = POLLOUT};

@@ -1,8 +1,8 @@
 /*
  * The file to which an output currently writes: standard output, a single file, or one of a series of numbered files.
  *
- * It is written in batches of whole records. If a batch does not fit, a regular file is truncated to the end of the
- * previous batch. The caller owns the output_file. The server's thread only.
+ * netlogd writes it in batches of whole records. If a batch does not fit, a regular file is truncated to the end of the
+ * previous batch. The caller owns the output_file. Only the server's thread may call these functions.
  */
 #ifndef NETLOGD_OUTPUT_FILE_H
 #define NETLOGD_OUTPUT_FILE_H
@@ -11,42 +11,43 @@
 
 enum {
     OUTPUT_FILE_LONGEST = 256 << 20
-}; /* maximum bytes of a record that is read back, whatever limit applied when it was written */
+}; /* maximum bytes of a record that is read again, whatever limit applied when it was written */
 
 typedef struct output_file {
     int fd;
     bool plain;        /* a regular file, which has a size and can be truncated */
-    char *name;        /* for messages */
-    uint64_t number;   /* of a numbered file; otherwise 0 */
-    uint64_t inode;    /* of a regular file */
-    uint64_t size;     /* of a regular file, in bytes */
-    int64_t opened_ns; /* by the monotonic clock */
+    char *name;        /* name for messages */
+    uint64_t number;   /* number of a numbered file; otherwise 0 */
+    uint64_t inode;    /* inode of a regular file */
+    uint64_t size;     /* size of a regular file in bytes */
+    int64_t opened_ns; /* time of opening, on the monotonic clock */
 } output_file;
 
 /* Returns the name of the file with a number. The caller frees it. */
 char *output_file_name(const output_options *options, uint64_t number);
 
 /*
- * Returns the name of a file beside the log files, such as the journal: their common name and a suffix. The caller
- * frees it. NULL for standard output.
+ * Returns the name of a file beside the log files, such as the journal. It consists of the log files' common name and a
+ * suffix. The caller frees it. Returns NULL for standard output.
  */
 char *output_file_name_beside(const output_options *options, const char *suffix);
 
-/* Finds the highest number of the existing files, or 0. */
+/* Sets *number to the highest number of an existing file, or to 0 if there is none. */
 nl_status output_file_highest(const output_options *options, uint64_t *number);
 
-/* Lists the numbers of the existing files above a number, in ascending order. The caller frees *numbers. */
+/* Lists the numbers of the existing files that are higher than `above`, in ascending order. The caller frees
+ * *numbers. */
 nl_status output_file_list(const output_options *options, uint64_t above, uint64_t **numbers, size_t *count);
 
 /* Sorts numbers in ascending order. */
 void output_file_sort(uint64_t *numbers, size_t count);
 
-/* Removes the files with lower numbers. */
+/* Removes the files whose numbers are lower than number. */
 void output_file_remove_below(const output_options *options, uint64_t number);
 
 /*
- * Locks the latest existing file. *claim becomes a descriptor to close before that file is opened, or -1 if no file
- * exists. Returns NL_FAILED if another process writes to it; the error names that process.
+ * Locks the latest existing file. Sets *claim to a descriptor, which must be closed before that file is opened, or to
+ * -1 if no file exists. Returns NL_FAILED if another process writes to the file; the error names that process.
  */
 nl_status output_file_claim(const output_options *options, int *claim);
 
@@ -54,11 +55,12 @@ nl_status output_file_claim(const output_options *options, int *claim);
  * writes to it; the error names that process. */
 nl_status output_file_lock(int fd, const char *name);
 
-/* Opens the file with a number for appending and locks it. fresh: it must not exist. Closes the file that *file had
- * open ({.fd = -1}: no file). On NL_FAILED *file is unchanged. */
+/* Opens the file with this number for appending, and locks it. If fresh is true, the file must not exist yet. Closes
+ * the file that *file had open ({.fd = -1} means none). On NL_FAILED, *file is unchanged. */
 nl_status output_file_open(output_file *file, const output_options *options, uint64_t number, bool fresh);
 
-/* Appends data. On NL_FAILED, *written bytes of data are in the file; 0 if the file could be truncated. */
+/* Appends data. On NL_FAILED, *written is the number of bytes that remain in the file; it is 0 if the file was
+ * truncated. */
 nl_status output_file_write(output_file *file, const char *data, size_t size, size_t *written);
 
 /* Returns whether the file was removed. */
@@ -67,7 +69,7 @@ bool output_file_is_removed(const output_file *file);
 /* Waits until the data of the file is on the disk. */
 nl_status output_file_sync(output_file *file);
 
-/* Waits until the names in the directory of path are on the disk. */
+/* Waits until the file names in the directory of path are on the disk. */
 void output_file_sync_directory(const char *path);
 
 nl_status output_file_close(output_file *file);

@@ -15,19 +15,19 @@
 #include <unistd.h>
 
 enum {
-    CATCH_UP = 64 << 20, /* maximum bytes that are read when a file is opened */
+    CATCH_UP = 64 << 20, /* maximum number of bytes that are read when a file is opened */
     OPENING = O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK,
 };
 
 struct file_index {
     char *name;
-    int file; /* the indexed file, for reading; -1: there is no index */
-    int fd;   /* of the index; -1: not written yet */
+    int file; /* descriptor of the indexed file, for reading; -1: there is no index */
+    int fd;   /* descriptor of the index; -1: it was not written yet */
     uint64_t size;
-    uint32_t sum;        /* checksum of its header */
-    uint64_t begin, end; /* of the present piece */
-    uint64_t next;       /* minimum end of the present piece */
-    nl_time_piece times; /* of its records */
+    uint32_t sum;        /* checksum of the index's header */
+    uint64_t begin, end; /* offsets of the current piece */
+    uint64_t next;       /* minimum end of the current piece */
+    nl_time_piece times; /* times of the records in this piece */
     bool reported;       /* a failed write was reported */
 };
 
@@ -71,7 +71,7 @@ static bool put_header(file_index *x, uint64_t end)
            put_at_end(x, header, sizeof header);
 }
 
-/* Removes an index without a header, unless the name belongs to another kind of file. */
+/* Removes an index that has no header. Keeps it if it is another kind of file with that name. */
 static void remove_empty(file_index *x)
 {
     struct stat status;
@@ -81,8 +81,7 @@ static void remove_empty(file_index *x)
     x->fd = -1;
 }
 
-/* Ends the present piece. If its entry cannot be written, the piece continues, and the next attempt follows when it is
- * twice as large. */
+/* Ends the current piece. If its entry cannot be written, the piece continues until it is twice as large. */
 static void end_piece(file_index *x)
 {
     char entry[NL_TIME_INDEX_ENTRY];
@@ -96,17 +95,17 @@ static void end_piece(file_index *x)
     int error = errno;
     if (x->fd >= 0 && x->size == 0)
         remove_empty(x);
-    /* Otherwise the next entry would follow a partial entry. */
+    /* Otherwise, the next entry would follow a partial entry. */
     if (x->fd >= 0 && ftruncate(x->fd, (off_t)x->size) != 0)
         give_up(x);
-    bool full = error == ENOSPC || error == EDQUOT || error == EFBIG; /* writing the file itself will report this */
+    bool full = error == ENOSPC || error == EDQUOT || error == EFBIG; /* writing the log file will report this */
     if (!x->reported && !full)
         program_error("write %s: %s; searches by time take longer without this index", x->name, strerror(error));
     x->reported = x->reported || !full;
     x->next = x->end + (x->end - x->begin);
 }
 
-/* Reads the part of the file, up to size, that is missing from the index. New records continue its last piece. */
+/* Adds the part of the file, up to size, that is missing from the index. New records extend the last piece. */
 static void catch_up(file_index *x, uint64_t size)
 {
     bool good = size - x->end <= CATCH_UP;
@@ -156,7 +155,7 @@ static file_index *open_index(const char *path, uint64_t inode, uint64_t size)
     if (x->file >= 0 && (fstat(x->file, &status) != 0 || status.st_ino != inode))
         give_up(x);
     if (x->file >= 0 && size == 0)
-        unlink(x->name); /* of a removed file with the same name */
+        unlink(x->name); /* the index of a removed file with the same name */
     else if (x->file >= 0)
         go_on(x, path);
     if (x->file >= 0 && x->end < size)
@@ -177,7 +176,7 @@ void file_index_wrote(file_index *x, size_t written, uint64_t size, const nl_tim
     if (times == NULL)
         return;
     nl_time_piece_add(&x->times, times);
-    if (x->end != size) { /* another program has also written */
+    if (x->end != size) { /* another program has also written to the file */
         x->end = size;
         x->times = NL_TIME_PIECE_UNKNOWN;
     }

@@ -1,9 +1,10 @@
 /*
- * The time index of a file while it is written (reader/time_index.h, doc/time-index.md).
+ * Writes the time index of a file while the file is written (reader/time_index.h, doc/time-index.md).
  *
- * After each piece of the file is written, an entry for it is appended to the index. When the file is closed, the rest
- * gets an entry. Writes to the file neither wait for the index nor fail because of it. A kill loses at most the entry
- * of the current piece, and file_index_open makes that entry again. The server's thread only.
+ * After each piece of the file is written, an entry for the piece is appended to the index. The rest of the file gets
+ * an entry when the file is closed. Writing to the file neither waits for the index nor fails because of it. A kill
+ * loses at most the entry of the current piece, and file_index_open makes that entry again. Only the server's thread
+ * may call these functions.
  */
 #ifndef NETLOGD_OUTPUT_FILE_INDEX_H
 #define NETLOGD_OUTPUT_FILE_INDEX_H
@@ -11,7 +12,7 @@
 #include "file.h"
 #include "reader/time_index.h"
 
-enum { FILE_INDEX_MIN = 64 << 10 /* bytes; smaller files get no index */ };
+enum { FILE_INDEX_MIN = 64 << 10 /* in bytes; smaller files get no index */ };
 
 typedef struct file_index file_index;
 
@@ -19,25 +20,25 @@ typedef struct file_index file_index;
 char *file_index_name(const char *path);
 
 /*
- * Continues or begins the index of an opened file. Returns NULL, which the functions below accept, if it is not a
- * regular file. Reads a short part of the file that is missing from the index; a long part counts as having records of
- * any time.
+ * Continues or begins the index of an open file. Returns NULL if it is not a regular file; the functions below accept
+ * NULL. If a short part of the file is missing from the index, reads this part. A longer part gets an entry with
+ * unknown times.
  */
 file_index *file_index_open(const output_file *file);
 
-/* Notes that `written` bytes were appended, and the new size of the file. times are the times of all records since the
- * last call with times; NULL if the file does not end with a whole record. */
+/* Adds `written` bytes, which were appended to the file. size is the new size of the file. times contains the times
+ * of all records since the last call with times, or is NULL if the file does not end with a whole record. */
 void file_index_wrote(file_index *x, size_t written, uint64_t size, const nl_time_piece *times);
 
 /* Writes the entry of the last piece, and frees the index. */
 void file_index_close(file_index *x);
 
-/* Completes the index of a file that no process writes any more. */
+/* Completes the index of a file to which no process writes. */
 void file_index_complete(const char *path);
 
 /*
- * Compares the index of a file with the file, and prints the differences. FILE_INDEX_BEHIND: it does not cover the
- * whole file, which is not an error.
+ * Compares the index of a file with the file, and prints the differences. FILE_INDEX_BEHIND means that the index does
+ * not cover the whole file, which is not an error.
  */
 typedef enum file_index_state {
     FILE_INDEX_NONE,
@@ -48,8 +49,8 @@ typedef enum file_index_state {
 file_index_state file_index_verify(const char *path);
 
 /*
- * Makes the index of a file that no process writes, under another name, and then renames it. Returns false after
- * reporting an error.
+ * Makes the index of a file to which no process writes. Writes it under another name and then renames it. Returns false
+ * after reporting an error.
  */
 bool file_index_rebuild(const char *path);
 

@@ -30,7 +30,7 @@ static nl_status check_piece(const nl_time_index *index, int fd, size_t i)
         return NL_OK;
     if (!time_scan(fd, nl_time_index_start(index, i), entry->end, entry->end, &found) || found.end != entry->end)
         return nl_error_set(NL_ERROR_INVALID, "no record ends there");
-    if (found.records == UINT64_MAX) /* reading the file has reported this */
+    if (found.records == UINT64_MAX) /* the failure to read the file was already reported */
         return NL_OK;
     if (found.min_ns < entry->min_ns || found.max_ns > entry->max_ns)
         return nl_error_set(NL_ERROR_INVALID, "it has records of other times");
@@ -80,7 +80,7 @@ file_index_state file_index_verify(const char *path)
 
 /* ---- rebuilding ---- */
 
-/* Writes the entries of the whole file. */
+/* Writes the entries for the whole file. */
 static bool put_entries(int fd, uint64_t size, int to)
 {
     char header[NL_TIME_INDEX_HEADER], entry[NL_TIME_INDEX_ENTRY];

@@ -29,7 +29,7 @@ enum {
     AT_FILE_SIZE = 32,
     HEAD = 40,
     NAME = 16,
-    STREAM = NAME + 3 * 8, /* without gaps */
+    STREAM = NAME + 3 * 8, /* not counting gaps */
     GAP = 2 * 8,
     ENDED = 1,
     COMPACT_FROM = 1 << 20,
@@ -37,10 +37,10 @@ enum {
 
 struct journal {
     char *path;
-    int fd;    /* -1: the journal does not exist yet */
+    int fd;    /* -1: there is no journal yet */
     bool torn; /* the file may end with a partial entry */
     nl_streams *streams;
-    uint64_t size;    /* of whole entries, in bytes */
+    uint64_t size;    /* size of all whole entries in bytes */
     uint64_t compact; /* size at which the journal is rewritten */
     bool found;
     char (*touched)[NAME];
@@ -50,7 +50,7 @@ struct journal {
 
 /* ---- reading ---- */
 
-/* Returns the size of the whole entry at `at`, or 0. */
+/* Returns the size of the entry at `at`, or 0 if no whole entry is there. */
 static size_t entry_at(const char *at, size_t left)
 {
     if (left < HEAD || memcmp(at, "NLJ1", 4) != 0)
@@ -61,7 +61,7 @@ static size_t entry_at(const char *at, size_t left)
     return nl_crc32c(0, at + AT_FLAGS, size - AT_FLAGS) == nl_le32_get(at + AT_CRC) ? size : 0;
 }
 
-/* Reads a stream and its gaps. Returns the end of the stream, or NULL if it is incomplete. */
+/* Parses a stream and its gaps. Returns the end of the stream, or NULL if it is incomplete. */
 static const char *get_stream(const char *at, const char *end, nl_stream_state *state, nl_buffer *gaps)
 {
     if (end - at < STREAM)
@@ -116,7 +116,7 @@ static nl_status journal_read_all(const journal *j, nl_buffer *content)
     }
 }
 
-/* Reads the entries. *all is the size of the file. */
+/* Reads the entries. Sets *all to the size of the file. */
 static nl_status read_entries(journal *j, journal_mark *mark, size_t *all)
 {
     nl_buffer content = {0};
@@ -131,7 +131,7 @@ static nl_status read_entries(journal *j, journal_mark *mark, size_t *all)
     return status;
 }
 
-/* Reads the entries and removes an incomplete entry at the end, so that no entry follows it. */
+/* Reads the entries. Removes an incomplete entry at the end, so that the next entry does not follow it. */
 static nl_status journal_read_valid(journal *j, journal_mark *mark)
 {
     size_t all;
@@ -188,7 +188,7 @@ void journal_close(journal *j)
 
 void journal_touch(journal *j, const unsigned char stream[NAME])
 {
-    /* A client sends many consecutive blocks of one stream. */
+    /* A client usually sends many consecutive blocks of the same stream. */
     if (j->touched_count > 0 && memcmp(j->touched[j->touched_count - 1], stream, NAME) == 0)
         return;
     if (j->touched_count == j->touched_capacity) {
@@ -256,7 +256,7 @@ static void add_touched(journal *j)
     }
 }
 
-/* On failure the old journal remains. */
+/* On failure, the old journal remains. */
 nl_status journal_write_all(journal *j, const journal_mark *mark, bool sync)
 {
     char *beside = program_format("%s.new", j->path);
@@ -275,7 +275,7 @@ nl_status journal_write_all(journal *j, const journal_mark *mark, bool sync)
         close(fd);
     if (!good)
         return NL_FAILED;
-    /* If the old journal reappeared after a crash, acknowledged records would be removed. */
+    /* If the old journal reappeared after a crash, the next netlogd would remove acknowledged records. */
     if (sync)
         output_file_sync_directory(j->path);
     if (j->fd >= 0)

@@ -3,11 +3,11 @@
  *
  * Every output writes files. An output of the kind "file" does nothing else. Every other kind has its files in a spool
  * directory, from which a thread (delivery.h) delivers the settled part with the kind's functions. A kind therefore
- * does not deal with clients, filters, acknowledgements or full disks. It gets whole records, in order, and gets them
- * again until it has accepted them. It may wait.
+ * does not deal with clients, filters, acknowledgements or full disks. It gets whole records in order, and gets them
+ * again until it accepts them. Its functions may wait.
  *
  * If netlogd is killed, bytes that were delivered may be delivered again, with the same place. The destination
- * recognises them by the numbers in blocks (numbered is set) or by their place.
+ * recognises them by their place or, if `numbered` is set, by the numbers in blocks.
  */
 #ifndef NETLOGD_OUTPUT_KIND_H
 #define NETLOGD_OUTPUT_KIND_H
@@ -18,34 +18,35 @@
 
 typedef struct output_options output_options;
 
-/* A position in the spool, unique as long as the spool's directory exists. */
+/* A position in a spool. It is unique as long as the spool's directory exists. */
 typedef struct output_place {
-    uint64_t number; /* of the file */
-    uint64_t offset; /* bytes */
+    uint64_t number; /* number of the file */
+    uint64_t offset; /* offset in bytes */
 } output_place;
 
 typedef struct output_kind {
-    const char *name;          /* for netlogctl status */
-    nl_format format;          /* of the collected records, unless format= is given; NL_FORMAT_UNKNOWN: as for files */
-    bool numbered;             /* every record needs a stream and a number, and so the format nlb */
-    const nl_url_rows *tables; /* options of the URL that the kind reads itself; NULL: none */
+    const char *name; /* name for netlogctl status */
+    nl_format format; /* default format of the collected records; NL_FORMAT_UNKNOWN: the same default as for files */
+    bool numbered;    /* every record must have a stream and a number, so the format must be nlb */
+    const nl_url_rows *tables; /* option rows of the URL that the kind itself reads; NULL: none */
 
     /*
-     * Checks the URL's own options and the other options. Returns NL_FAILED after setting the error. NULL: no checks.
+     * Checks the URL's own options and the other options. Returns NL_FAILED after setting the error. NULL means that
+     * there is nothing to check.
      */
     nl_status (*check)(const nl_url *url, const output_options *options);
 
     /* Only the delivery's thread calls the following functions. deliver is NULL for files. */
 
-    /* Connects, or prepares to connect. Returns NULL after setting the error; then it is called again later. */
+    /* Connects, or prepares to connect. Returns NULL after setting the error. The thread then calls it again later. */
     void *(*open)(const output_options *options);
 
     /*
-     * Delivers data[0..size), which begins with a record; the last record may be incomplete. *taken (0 at the call)
-     * becomes the number of bytes of whole records that need not be delivered again, also on NL_FAILED. NL_OK with
-     * *taken 0: the first record is incomplete; deliver is called again with more bytes. It waits for a few seconds at
-     * most; if this is too short, it gets fewer bytes the next time. After NL_FAILED the peer is closed, and opened
-     * again later.
+     * Delivers data[0..size), which begins with a record; the last record may be incomplete. Sets *taken, which is 0 at
+     * the call, to the number of bytes of whole records that need not be delivered again, even on NL_FAILED. If it
+     * returns NL_OK and *taken is 0, the first record is incomplete, and deliver is called again with more bytes. It
+     * waits for a few seconds at most; if this is too short, it gets fewer bytes the next time. After NL_FAILED, the
+     * thread closes the peer and later opens it again.
      */
     nl_status (*deliver)(void *peer, const char *data, size_t size, output_place place, size_t *taken);
 

@@ -1,7 +1,7 @@
 /*
- * Output to another collector, in acknowledged blocks. The collector recognizes repeated blocks by streams and numbers,
- * and stores them once. Blocks that netlogd passed on whole belong to their producers' streams. All other records
- * belong to a stream of this output's own (output.c).
+ * Output to another collector in acknowledged blocks. The other collector recognizes repeated blocks by their streams
+ * and numbers, and stores them only once. Blocks that netlogd passes on whole belong to their producers' streams. All
+ * other records belong to this output's own stream (output.c).
  */
 #include "config.h"
 
@@ -21,7 +21,7 @@ enum { TIMEOUT_MS = 10000 };
 
 static const nl_url_rows own_tables[] = {{nl_dialer_rows, NULL}, {0}};
 
-/* Returns the URL with only a writer's options. The caller frees it. */
+/* Returns the URL with only the options for a writer. The caller frees it. */
 static char *url_for_writer(const output_options *options)
 {
     nl_buffer url = {0};

@@ -1,7 +1,7 @@
 /*
- * Output to syslog: each record is a message of one line of text, with the record's level as its priority. Syslog does
- * not acknowledge: messages may be repeated after a kill. syslog(3) does not report a missing syslog daemon, so this
- * module checks for one before every few messages.
+ * Output to syslog: each record becomes a message with one line of text, and the record's level becomes the priority.
+ * Because syslog does not acknowledge messages, they may be repeated after a kill. syslog(3) does not report a missing
+ * syslog daemon, so this module checks for one before every few messages.
  */
 #include "config.h"
 
@@ -24,7 +24,7 @@ static nl_status kind_syslog_look(void)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = "/dev/log"};
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    /* A socket of another type also has a daemon. */
+    /* If the socket has another type, there is also a daemon. */
     bool there = fd >= 0 && (connect(fd, (struct sockaddr *)&address, sizeof address) == 0 || errno == EPROTOTYPE);
     nl_status status = there ? NL_OK : nl_error_set_errno("connect to %s", address.sun_path);
     if (fd >= 0)

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 typedef struct written {
-    char *name; /* of the journal, without .streams */
+    char *name; /* name of the journal, without .streams */
     nl_streams *taken;
     journal_mark mark;
 } written;
@@ -35,13 +35,13 @@ typedef struct look {
     bool missing;
 } look;
 
-/* Returns the number in a file's name that begins with the stem, or 0. */
+/* Returns the number in the name of a file that begins with the stem, or 0 if there is none. */
 static uint64_t missing_number_of(const char *path, const char *stem)
 {
     const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
     if (strncmp(name, stem, strlen(stem)) == 0)
         name += strlen(stem) + strspn(name + strlen(stem), "-._");
-    else if (strcmp(stem, "netlog") != 0) /* journals with this stem also belong to names that begin with the number */
+    else if (strcmp(stem, "netlog") != 0) /* a journal with this stem also serves names that begin with the number */
         return 0;
     return *name >= '0' && *name <= '9' ? strtoull(name, NULL, 10) : 0;
 }
@@ -55,7 +55,7 @@ static void report_numbers(look *l, const char *stem, uint64_t from, uint64_t to
     l->missing = true;
 }
 
-/* Notes the removal of the oldest files, which is done on purpose, to free space. */
+/* Prints a note about the removal of the oldest files, which is intended and frees space. */
 static void report_removed(const look *l, const char *stem, uint64_t first)
 {
     if (first > 2)
@@ -64,7 +64,7 @@ static void report_removed(const look *l, const char *stem, uint64_t first)
         printf("%s: note: number 1 of %s was removed\n", l->directory, stem);
 }
 
-/* Reports the numbers without files. The latest file may still be empty. */
+/* Reports numbers for which there is no file. The latest file may still be empty. */
 static void missing_check_numbers(look *l, const char *stem, const journal_mark *mark)
 {
     uint64_t *numbers = nl_memory_check(calloc(l->count + 1, sizeof *numbers)), next = 1, last = mark->number;
@@ -73,7 +73,7 @@ static void missing_check_numbers(look *l, const char *stem, const journal_mark 
     output_file_sort(numbers, l->count);
     last -= mark->size == 0 && last > 0;
     size_t i = 0;
-    while (i < l->count && numbers[i] == 0) /* other files */
+    while (i < l->count && numbers[i] == 0) /* skip other files */
         i++;
     if (i < l->count && numbers[i] > 1 && numbers[i] <= mark->number) {
         report_removed(l, stem, numbers[i]);
@@ -101,7 +101,7 @@ static void missing_check_size(look *l, const journal_mark *mark)
         }
 }
 
-/* Reports a stream that had more records than the files hold. */
+/* Reports a stream if it had more records than the files contain. */
 static void missing_check_stream(void *user, const nl_stream_state *taken)
 {
     look *l = user;
@@ -142,9 +142,9 @@ missing *missing_open(const char *directory)
 {
     missing *m = nl_memory_check(calloc(1, sizeof *m));
     struct dirent **names = NULL;
-    char *delivered = program_format("%s/%s", directory, "delivered"); /* of a spool */
+    char *delivered = program_format("%s/%s", directory, "delivered"); /* a file that only a spool has */
     int found = access(delivered, F_OK) == 0 ? 0 : scandir(directory, &names, is_journal, alphasort);
-    found = found < 0 ? 0 : found; /* listing the files reports the failure */
+    found = found < 0 ? 0 : found; /* if listing failed, listing the files reports it */
     m->journals = nl_memory_check(calloc((size_t)found + 1, sizeof *m->journals));
     m->directory = directory;
     for (int i = 0; i < found; i++) {

@@ -1,4 +1,4 @@
-/* Finds records that are missing from an archive, according to the journals beside its files. */
+/* Finds records that are missing from an archive. Compares the journals with the files beside them. */
 #ifndef NETLOGD_OUTPUT_MISSING_H
 #define NETLOGD_OUTPUT_MISSING_H
 
@@ -9,16 +9,16 @@
 typedef struct missing missing;
 
 /*
- * Reads the journals in a directory. Call it before the files are read, because netlogd may be writing. Free the result
+ * Reads the journals in a directory. Because netlogd may be writing, call it before the files are read. Free the result
  * with missing_free.
  */
 missing *missing_open(const char *directory);
 
 /*
- * Compares the journals with the files of the directory, which were read: prints missing numbered files, a latest file
- * that has become shorter, and streams that had more records. held has the numbers in the files. Returns whether
- * records are missing. The absence of the oldest files is only noted, because they are removed on purpose. A spool is
- * not checked: its files are removed when they are delivered.
+ * Compares the journals with the files in the directory, which were read. Prints the numbers of missing files, a latest
+ * file that has become shorter, and streams that had more records. held contains the numbers in the files. Returns
+ * whether records are missing. If only the oldest files are missing, prints a note, because they are removed
+ * intentionally. Does not check a spool, because its files are removed when they are delivered.
  */
 bool missing_report(const missing *m, char **files, size_t count, const nl_sequences *held);
 

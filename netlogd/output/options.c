@@ -15,7 +15,7 @@ enum {
     ROTATE_DEFAULT = 256 << 20,
     FORMAT_ZSTD_DEFAULT = 1,
     TABLES_MAX = 8,
-    SPOOL_FILES = 16, /* approximate number of files of a full spool */
+    SPOOL_FILES = 16, /* approximate number of files in a full spool */
     TARGET_MAX = 200,
 };
 
@@ -40,7 +40,7 @@ const output_kind *output_kind_of(nl_scheme scheme)
     return NULL;
 }
 
-/* ---- rows ---- */
+/* ---- option rows ---- */
 
 static bool set_filter(void *settings, const nl_option *row, const char *value)
 {
@@ -153,9 +153,9 @@ const nl_option output_spool_rows[] = {
     {0},
 };
 
-/* ---- reading ---- */
+/* ---- parsing ---- */
 
-/* Sets the path; DIR/ becomes a pattern. */
+/* Sets the path. DIR/ becomes a pattern of names. */
 static void name_files(const nl_url *url, output_options *options)
 {
     size_t size = strlen(url->path);
@@ -184,8 +184,8 @@ static nl_status settle_files(const nl_url *url, output_options *options)
     return NL_OK;
 }
 
-/* Sets the path DIRECTORY/DESTINATION.nlb/spool-{N}.nlb: '_' replaces all but letters, digits, dots and hyphens in the
- * target. */
+/* Sets the path to DIRECTORY/DESTINATION.nlb/spool-{N}.nlb. In the target, replaces all characters except letters,
+ * digits, dots and hyphens by '_'. */
 static nl_status settle_spool(output_options *options)
 {
     const char *directory = options->spool_root;
@@ -257,7 +257,7 @@ nl_status output_options_parse(const char *text, output_options *options)
     options->url = nl_url_parse(text);
     if (options->url == NULL)
         return NL_FAILED;
-    /* The bare name of a file may contain '?'. */
+    /* The plain name of a file may contain '?'. */
     size_t size = options->url->option_count > 0 ? strcspn(text, "?") : strlen(text);
     bool has_secret = options->url->scheme == NL_SCHEME_NATS; /* the URL may contain a password */
     options->target = has_secret ? program_format("nats://%s/%s", options->url->host, options->url->path)
@@ -281,7 +281,7 @@ void output_options_free(output_options *options)
 
 bool output_options_same_target(const output_options *a, const output_options *b)
 {
-    /* Files of two patterns may share a journal; then they have the same target. */
+    /* Files of two patterns may share a journal. They then have the same target. */
     char *first = output_file_name_beside(a, ".streams"), *second = output_file_name_beside(b, ".streams");
     bool same = first == NULL || second == NULL ? first == second : strcmp(first, second) == 0;
     free(first);

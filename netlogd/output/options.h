@@ -1,16 +1,14 @@
 /*
- * Options of an output, from the URL in --output:
+ * The options of an output, parsed from the URL in --output:
  *
- *   -                          standard output
- *   all.log  file:all.log      one file, to which netlogd appends
- *   DIR/                       a directory: DIR/netlog-000001.log and so on, with the suffix of the format
- *   file:DIR/a-{N}.nlb         a directory of files with this pattern of names; {N} is their number
- *   x-netlog://HOST:PORT       another collector (also x-netlogs and unix:PATH): output_kind_forward
- *   x-syslog://FACILITY        syslog: output_kind_syslog
- *   nats://HOST:PORT/STREAM    NATS JetStream: output_kind_nats (nats/place.h)
+ *   -                          standard output all.log  file:all.log      one file, to which netlogd appends DIR/
+ *     a directory: DIR/netlog-000001.log and so on, with the suffix of the format file:DIR/a-{N}.nlb         a
+ *     directory with files whose names have this pattern; {N} is the file's number x-netlog://HOST:PORT       another
+ *     collector (also x-netlogs and unix:PATH): output_kind_forward x-syslog://FACILITY        syslog:
+ *     output_kind_syslog nats://HOST:PORT/STREAM    NATS JetStream: output_kind_nats (nats/place.h)
  *
- * Options follow a URL: file:PATH?name=value&name=value. Their rows are output_rows, output_file_rows for files,
- * output_spool_rows for all others, and the rows of the kind (kind.h). No state.
+ * Options follow a URL: file:PATH?name=value&name=value. The option rows are output_rows, output_file_rows for files,
+ * output_spool_rows for all other outputs, and the kind's own rows (kind.h). This module has no state.
  */
 #ifndef NETLOGD_OUTPUT_OPTIONS_H
 #define NETLOGD_OUTPUT_OPTIONS_H
@@ -27,9 +25,9 @@ enum { OUTPUT_SYNC_NEVER = -1, OUTPUT_SYNC_FLUSH = -2 };
 struct output_options {
     const output_kind *kind;
     nl_url *url;
-    char *target;      /* the URL without options; for messages, and unique for an output */
-    char *path;        /* NULL: standard output; with OUTPUT_NUMBER in its last part: numbered files */
-    char *spool;       /* the directory of path; NULL: no spool */
+    char *target;      /* the URL without options; it is used in messages, and is unique for each output */
+    char *path;        /* NULL: standard output; if the last part contains OUTPUT_NUMBER, files are numbered */
+    char *spool;       /* directory of path; NULL: no spool */
     bool numbered;     /* files are numbered */
     nl_filter *filter; /* NULL: all records */
     nl_format format;
@@ -37,20 +35,20 @@ struct output_options {
     uint64_t rotate_size;   /* bytes; 0: no limit */
     int64_t rotate_ns;      /* 0: no limit */
     uint64_t spool_size;    /* bytes */
-    const char *spool_root; /* as in the URL; NULL: not given */
+    const char *spool_root; /* as given in the URL; NULL: not given */
     int64_t sync_ns;        /* maximum time from a flush to syncing */
-    const char *seal_key;   /* file of the key, in url; NULL: files are not sealed */
-    int64_t seal_ns;        /* maximum time from a byte's writing to its seal */
+    const char *seal_key;   /* path of the key file, which url owns; NULL: files are not sealed */
+    int64_t seal_ns;        /* maximum time from writing a byte to sealing it */
 };
 
-/* The rows of options for an output_options. */
+/* The option rows for an output_options. */
 extern const nl_option output_rows[], output_file_rows[], output_spool_rows[];
 
-/* Reads a URL. Free the result with output_options_free. Returns NL_FAILED after setting the error. */
+/* Parses a URL. Free the result with output_options_free. Returns NL_FAILED after setting the error. */
 nl_status output_options_parse(const char *text, output_options *options);
 void output_options_free(output_options *options);
 
-/* Returns whether both have the same file, or the same destination and spool. */
+/* Returns whether two outputs have the same file, or the same destination and spool. */
 bool output_options_same_target(const output_options *a, const output_options *b);
 
 #endif

@@ -26,8 +26,8 @@
 #include <unistd.h>
 
 enum {
-    BATCH = 256 << 10,    /* bytes written together */
-    BATCH_MIN = 64 << 10, /* minimum bytes compressed together, even near the end of the file */
+    BATCH = 256 << 10,    /* number of bytes that are written together */
+    BATCH_MIN = 64 << 10, /* minimum number of bytes that are compressed together, even near the end of the file */
     DUE = 4 << 20,
     REPAIRS = 2,
 };
@@ -37,37 +37,37 @@ enum { STREAM = 16 };
 struct output {
     output_options options;
     output_file file;
-    file_index *index;   /* of the file, or NULL */
+    file_index *index;   /* time index of the file, or NULL */
     seal *seal;          /* NULL: the files are not sealed */
-    nl_time_piece times; /* of the records that are not in the file yet */
+    nl_time_piece times; /* times of the records that are not in the file yet */
     delivery *delivery;  /* NULL: the output is only a file */
     nl_encoder *encoder;
-    nl_buffer batch; /* encoded, whole records */
+    nl_buffer batch; /* encoded records, complete */
     nl_streams *streams;
     output_past past;
     journal *journal; /* NULL: the output is not a file, or cannot have a journal */
-    bool noted;       /* the journal notes this file */
-    bool ahead;       /* the file has records that the journal does not note */
-    bool settled;     /* everything written, and all blocks, may be acknowledged */
+    bool noted;       /* the journal has an entry for this file */
+    bool ahead;       /* the file has records that the journal does not contain */
+    bool settled;     /* everything that was written, and all blocks, may be acknowledged */
     bool blocked;
     bool failed; /* encoding a record has failed since the latest flush */
     struct {     /* the latest block */
         unsigned char stream[STREAM];
-        nl_buffer fresh; /* nl_number_range: numbers that are new to this output */
-        size_t at;       /* index of the range of the next record */
+        nl_buffer fresh; /* nl_number_range: the numbers that are new to this output */
+        size_t at;       /* index of the range that contains the next record */
     } block;
-    unsigned char own[STREAM]; /* stream of the records that the output numbers itself */
+    unsigned char own[STREAM]; /* stream of the records that this output numbers itself */
     uint64_t own_next;
     output_counts counts;
-    uint64_t put;      /* bytes written since the latest flush */
-    size_t batch_size; /* encoded bytes after which a batch is written */
-    int64_t settle_ns; /* with fsync=DURATION: when to sync */
+    uint64_t put;      /* number of bytes written since the latest flush */
+    size_t batch_size; /* number of encoded bytes after which a batch is written */
+    int64_t settle_ns; /* time of the next sync, with fsync=DURATION */
     repair repairs[REPAIRS];
 };
 
 /*
- * Chooses the size of a batch so that the file reaches its maximum size exactly. Compressed batches do not become
- * smaller than BATCH_MIN.
+ * Chooses the size of a batch so that the file ends at its maximum size. A compressed batch has at least BATCH_MIN
+ * bytes.
  */
 static void choose_batch_size(output *out)
 {
@@ -83,8 +83,8 @@ static void choose_batch_size(output *out)
 /* ---- opening ---- */
 
 /*
- * Opens the journal. If none exists and the directory is not writable, the output knows streams only while netlogd
- * runs.
+ * Opens the journal. If there is no journal and the directory is not writable, the output remembers streams only while
+ * netlogd runs.
  */
 static nl_status open_journal(output *out)
 {
@@ -116,7 +116,7 @@ static nl_status open_journal(output *out)
     return status;
 }
 
-/* Finds the number of the first file: the next number, or the latest if its file is empty. */
+/* Finds the number of the first file: the number of the latest file if it is empty, and otherwise the next number. */
 static nl_status first_number(output *out, uint64_t *number)
 {
     *number = 0;
@@ -133,18 +133,18 @@ static nl_status first_number(output *out, uint64_t *number)
     return NL_OK;
 }
 
-/* Repairs the end of the file to be continued, or of the previous file. */
+/* Repairs the end of the file that will be continued, or of the previous file. */
 static nl_status repair_latest(output *out, uint64_t number)
 {
     char *name = output_file_name(&out->options, number > 1 ? number - 1 : number);
     nl_status status = repair_end(name, &out->repairs[1]);
     if (status == NL_OK && out->options.spool == NULL && number > 1)
-        file_index_complete(name); /* after a kill */
+        file_index_complete(name); /* a killed netlogd may have left the index incomplete */
     free(name);
     return status;
 }
 
-/* Begins the index. Files of a spool have no index, because they are removed after delivery. */
+/* Begins the index. The files of a spool have no index, because netlogd removes them after delivery. */
 static void begin_index(output *out)
 {
     file_index_close(out->index);
@@ -152,8 +152,8 @@ static void begin_index(output *out)
 }
 
 /*
- * Waits until the journal and the names of the files are on the disk, so that after a crash of the machine netlogd does
- * not remove sealed bytes.
+ * Waits until the journal and the names of the files are on the disk. Otherwise, netlogd could remove sealed bytes
+ * after a crash of the machine.
  */
 static nl_status make_journal_safe(output *out)
 {
@@ -174,7 +174,7 @@ static nl_status open_files(output *out)
 {
     uint64_t number = 0;
     int claim = -1;
-    /* Claim the file before changing anything. A spool has its own lock. */
+    /* Lock the file before changing anything. A spool has its own lock. */
     if (out->options.path != NULL && out->options.spool == NULL && output_file_claim(&out->options, &claim) != NL_OK)
         return NL_FAILED;
     nl_status status = NL_OK;
@@ -203,7 +203,7 @@ static void free_output(output *out)
     file_index_close(out->index);
     seal_close(out->seal);
     output_file_close(&out->file);
-    delivery_close(out->delivery, ending_left_ms() / 10 * 9); /* a delivery in progress may take longer */
+    delivery_close(out->delivery, ending_left_ms() / 10 * 9); /* closing the current delivery may take longer */
     journal_close(out->journal);
     nl_streams_free(out->streams);
     nl_encoder_free(out->encoder);
@@ -307,7 +307,7 @@ static nl_status note_always(output *out, nl_status (*write)(journal *, const jo
     return status;
 }
 
-/* Notes the size of the file, if a journal is needed. */
+/* Writes the size of the file to the journal, if a journal is needed. */
 static nl_status output_note(output *out, nl_status (*write)(journal *, const journal_mark *, bool), bool ended)
 {
     bool needed = out->journal != NULL && journal_is_needed(out->journal);
@@ -343,8 +343,8 @@ bool output_is_full(const output *out)
 }
 
 /*
- * Syncs the file. On failure, ends netlogd like a kill, because the kernel reports only once that written bytes did not
- * reach the disk, and may have dropped them; a second fsync would succeed. The bytes were not acknowledged: the next
+ * Syncs the file. On failure, ends netlogd as if it were killed. The kernel reports only once that bytes did not reach
+ * the disk, and may have dropped them; a second fsync would succeed. Because the bytes were not acknowledged, the next
  * netlogd removes them, and clients send them again.
  */
 static void sync_file(output *out)
@@ -355,7 +355,7 @@ static void sync_file(output *out)
                      nl_error_message());
 }
 
-/* Seals the file, whose size the journal has noted. ended: it will not grow. */
+/* Seals the file up to the size in the journal. ended is true if the file will not grow. */
 static nl_status seal_file(output *out, bool ended)
 {
     if (out->seal == NULL)
@@ -372,10 +372,7 @@ static nl_status open_another(output *out)
             return NL_FAILED;
         number = (number > out->file.number ? number : out->file.number) + 1;
     }
-    /*
-     * Ignore a failure for a removed file: it frees its space only when it is closed, and until then a seal may not fit
-     * on the disk.
-     */
+    /* Ignore a failure for a removed file. It occupies space until it is closed, so a seal may not fit on the disk. */
     if (seal_file(out, true) != NL_OK && !output_file_is_removed(&out->file))
         return NL_FAILED;
     if (output_file_open(&out->file, &out->options, number, out->options.numbered) != NL_OK)
@@ -393,7 +390,7 @@ static void unsettle(output *out)
     out->settled = false;
 }
 
-/* Fails if the spool is full, which is treated like a full disk. */
+/* Fails if the spool is full. The caller treats this like a full disk. */
 static nl_status check_spool(output *out)
 {
     if (out->delivery == NULL || delivery_has_space(out->delivery, out->batch.size, out->options.spool_size))
@@ -404,7 +401,7 @@ static nl_status check_spool(output *out)
                         state.reason[0] != '\0' ? " cannot be reached: " : " is slow", state.reason);
 }
 
-/* Closes a file that was removed: it occupies space, and its records are lost anyway. */
+/* Closes a file that was removed. It occupies space, and its records are lost anyway. */
 static nl_status leave_removed(output *out)
 {
     if (!out->blocked || !output_file_is_removed(&out->file))
@@ -436,7 +433,7 @@ static nl_status write_batch(output *out)
     return status;
 }
 
-/* Writes all records. After a kill, the next netlogd removes them, unless they are settled. */
+/* Writes all records. After a kill, the next netlogd removes them unless they are settled. */
 static nl_status write_all(output *out)
 {
     out->put += nl_encoder_size(out->encoder);
@@ -447,7 +444,7 @@ static nl_status write_all(output *out)
     return status;
 }
 
-/* Returns whether the file is full and must be settled. */
+/* Writes a batch if it is large enough. Returns whether the file is full and must be settled. */
 static bool write_if_much(output *out)
 {
     if (out->blocked || nl_encoder_size(out->encoder) < out->batch_size)
@@ -456,7 +453,7 @@ static bool write_if_much(output *out)
     return output_is_full(out);
 }
 
-/* Returns whether the line begins with a field, not with a prefix of another program. */
+/* Returns whether the line begins with a field. A prefix from another program may precede the first field. */
 static bool has_no_prefix(const nl_record *record)
 {
     return nl_text_begins_with_field(nl_format_get_info(record->raw_format)->text, record->raw);
@@ -478,7 +475,8 @@ void output_put_line(const nl_record *record, nl_format format, nl_buffer *line)
     }
 }
 
-/* Returns whether the record with a number in the latest block is new. Call it with ascending numbers. */
+/* Returns whether the record with this number in the latest block is new. The numbers of successive calls must
+ * ascend. */
 static bool is_new(output *out, uint64_t sequence)
 {
     const nl_number_range *fresh = (const nl_number_range *)out->block.fresh.data;
@@ -488,8 +486,8 @@ static bool is_new(output *out, uint64_t sequence)
     return out->block.at < count && sequence >= fresh[out->block.at].from;
 }
 
-/* Returns whether the output numbers the record itself. An output with a filter numbers all its records, because the
- * records that it omits would look like loss in the streams of their producers. */
+/* Returns whether the output itself numbers the record. An output with a filter numbers all its records, because the
+ * records that it omits would look like a loss in their producers' streams. */
 static bool is_own(const output *out, const uint64_t *sequence)
 {
     return (sequence == NULL || out->options.filter != NULL) && out->options.kind->numbered;
@@ -513,7 +511,7 @@ static void add_times(output *out, int64_t min_ns, int64_t max_ns, uint64_t reco
     nl_time_piece_add(&out->times, &(nl_time_piece){.min_ns = min_ns, .max_ns = max_ns, .records = records});
 }
 
-/* Returns whether the record matches the filter. Keeps a record if evaluating the filter would cost too much. */
+/* Returns whether the record matches the filter. Keeps a record if evaluating the filter for it would cost too much. */
 static bool is_meant(output *out, const nl_record *record)
 {
     uint64_t steps = NL_FILTER_STEPS_MAX;
@@ -536,7 +534,7 @@ bool output_put(output *out, const nl_record *record, const uint64_t *sequence)
         return false;
     set_stream(out, sequence);
 
-    /* The encoder does not copy lines with prefixes. */
+    /* The encoder does not copy lines that have prefixes. */
     if (record->raw_format == out->options.format && record->raw.data != NULL && !has_no_prefix(record)) {
         clean = *record;
         clean.raw = (nl_string){0};
@@ -562,7 +560,7 @@ static bool has_stream(const nl_block_view *block)
     return memcmp(block->stream, none, STREAM) != 0;
 }
 
-/* Notes the numbers of a block. Returns the number of its records that are new to this output. */
+/* Records the numbers of a block. Returns how many of its records are new to this output. */
 static uint64_t take_numbers(output *out, const nl_block_view *block)
 {
     uint64_t count = 0;
@@ -580,7 +578,7 @@ static uint64_t take_numbers(output *out, const nl_block_view *block)
 bool output_begin_block(output *out, const nl_block_view *block)
 {
     bool whole = has_stream(block) ? take_numbers(out, block) == block->record_count : !out->options.kind->numbered;
-    unsettle(out); /* the journal notes the stream even if no record is new */
+    unsettle(out); /* the journal must contain the stream even if no record is new */
     return whole;
 }
 

@@ -1,15 +1,15 @@
 /*
- * One output: it writes the records that match its filter, in the order of arrival, to one file or to numbered files,
+ * One output. It writes the records that match its filter, in the order of arrival, to one file or to numbered files,
  * as text or as blocks (options.h). Depending on its kind (kind.h), it then delivers them to a destination.
  *
  * The output collects records and writes them in batches. If writing fails, for example because the disk is full, the
  * records stay in memory. Memory grows by at most one read of a client, because the server does not read from clients
  * until output_flush succeeds.
  *
- * Written records count only after the journal (journal.h) notes them. output_flush is called at moments when no block
- * is partly put. Each output has its own journal and its own table of streams: after a kill one output may have records
- * that another lacks, and each output then accepts the records that it lacks. outputs.h explains how the outputs stay
- * consistent. The server's thread only.
+ * Written records count only when the journal (journal.h) has an entry for them. The server calls output_flush only
+ * when no block is partly stored. Each output has its own journal and its own table of streams. After a kill, one
+ * output may have records that another output lacks, and each output then accepts only the records that it lacks.
+ * outputs.h explains how the outputs stay consistent. Only the server's thread may call these functions.
  */
 #ifndef NETLOGD_OUTPUT_H
 #define NETLOGD_OUTPUT_H
@@ -25,27 +25,27 @@ typedef struct output output;
 /* State of the journal when it was opened. */
 typedef enum output_past {
     OUTPUT_PAST_NONE,  /* there was no journal */
-    OUTPUT_PAST_ENDED, /* netlogd had ended properly: clients do not send again the records that this output should have
+    OUTPUT_PAST_ENDED, /* netlogd had ended properly, so clients do not repeat the records that this output should have
                         */
     OUTPUT_PAST_KILLED
 } output_past;
 
 typedef struct output_counts {
-    uint64_t records;   /* put */
-    uint64_t unwritten; /* too large for the format */
-    uint64_t undecided; /* kept, because evaluating the expression would cost too much */
-    uint64_t bytes;     /* written, as encoded */
-    uint64_t encoded;   /* from the encoder, before compression */
+    uint64_t records;   /* number of records that were put */
+    uint64_t unwritten; /* number of records that are too large for the format */
+    uint64_t undecided; /* number of records that were kept because evaluating the filter would cost too much */
+    uint64_t bytes;     /* number of bytes written */
+    uint64_t encoded;   /* number of bytes from the encoder, before compression */
 } output_counts;
 
 /*
- * Opens an output: repairs a damaged end, and removes the bytes that a killed netlogd wrote without acknowledging them.
+ * Opens an output. Repairs a damaged end, and removes the bytes that a killed netlogd wrote but did not acknowledge.
  * Takes ownership of options, even on failure. Returns NULL after setting the error.
  */
 output *output_open(output_options *options);
 
-/* Starts delivery in a thread; the process must not fork afterwards. log, which may be NULL, receives an event when
- * delivery fails or succeeds again. Does nothing for files. */
+/* Starts delivery in a thread. The process must not fork afterwards. log, which may be NULL, receives an event when
+ * delivery fails and when it succeeds again. Does nothing for files. */
 void output_start(output *out, nl_log *log);
 
 /* Writes an event for each repair to log, which may be NULL. */
@@ -54,65 +54,69 @@ void output_report_repairs(output *out, nl_log *log);
 const output_options *output_get_options(const output *out);
 const output_counts *output_get_counts(const output *out);
 
-/* Returns the bytes of all records put so far, as encoded, before compression. */
+/* Returns the encoded size of all records put so far, before compression, in bytes. */
 uint64_t output_encoded(const output *out);
 
 /* Returns the output's table of the clients' streams. The output owns it. */
 nl_streams *output_streams(output *out);
 output_past output_get_past(const output *out);
 
-/* Writes to the journal all streams, after outputs.c has set them, and the fact that netlogd runs. */
+/* Writes all streams, which outputs.c has set, to the journal, and marks netlogd as running. */
 nl_status output_note_streams(output *out);
 
-/* Creates the journal, before another output notes the records that it has stored. */
+/* Creates the journal, before any output writes entries for its records. */
 nl_status output_begin(output *out);
 
-/* Returns the stream of the records that the output numbers itself, or NULL. */
+/* Returns the stream of the records that the output itself numbers, or NULL. */
 const unsigned char *output_own_stream(const output *out);
 
-/* Returns whether the output should get whole blocks. */
+/* Returns whether the output accepts whole blocks. */
 bool output_wants_blocks(const output *out);
 
-/* Returns whether the raw text of a record is a clean line of a format, which can be written unchanged. */
+/* Returns whether the raw text of a record is a clean line of this format, which can be written unchanged. */
 bool output_takes_raw(const nl_record *record, nl_format format);
 
-/* Appends the line of a record in a text format, with its newline: the raw text if output_takes_raw. */
+/* Appends the record as a line of a text format, with its newline. Uses the raw text if output_takes_raw returns
+ * true. */
 void output_put_line(const nl_record *record, nl_format format, nl_buffer *line);
 
-/* Adds a record if it matches the filter. sequence is its number in the block of the latest output_begin_block, or
- * NULL. Returns whether the file is full (output_is_full). */
+/* Adds a record if it matches the filter. sequence is the record's number in the block of the latest
+ * output_begin_block, or NULL. Returns whether the file is full (output_is_full). */
 bool output_put(output *out, const nl_record *record, const uint64_t *sequence);
 
 /*
- * Notes the numbers of a block, before output_put_block, or output_put for each of its records. Returns whether the
- * output can store the whole block; otherwise it has a part of the block, or must number its records.
+ * Records the numbers of a block. Call it before output_put_block, or before output_put for each of the block's
+ * records. Returns whether the output can store the whole block. If not, it already has a part of the block, or must
+ * number the records itself.
  */
 bool output_begin_block(output *out, const nl_block_view *block);
 
-/* Adds the block of the latest output_begin_block as a whole. Returns whether the file is full. */
+/* Adds the block of the latest output_begin_block. Returns whether the file is full. */
 bool output_put_block(output *out, const nl_block_view *block);
 
-/* Writes the collected records. On NL_FAILED they stay, and output_is_blocked until a later flush succeeds. */
+/* Writes the collected records. On NL_FAILED, they stay in memory, and output_is_blocked returns true until a flush
+ * succeeds. */
 nl_status output_flush(output *out);
 
-/* Like output_flush, but also settles, regardless of fsync=. */
+/* Like output_flush, but also settles the records, regardless of fsync=. */
 nl_status output_settle(output *out);
 
 /*
- * Returns whether a numbered file has reached its maximum size and has records that its journal does not note: it must
- * be settled as soon as no block is partly put, and does not grow until then.
+ * Returns whether a numbered file has reached its maximum size and has records for which its journal has no entry. The
+ * file must be settled as soon as no block is partly stored, and does not grow until then.
  */
 bool output_is_full(const output *out);
 
-/* Returns whether all records are in the file, settled or not. */
+/* Returns whether all records are in the file. They need not be settled. */
 bool output_is_empty(const output *out);
 
 bool output_is_blocked(const output *out);
 
-/* Returns whether the output has received so much since the latest flush that the next flush must not wait. */
+/* Returns whether the output has received so much since the latest flush that it must be flushed now. */
 bool output_is_due(const output *out);
 
-/* Return whether everything flushed may be acknowledged, and, if not, the milliseconds until output_settle is due. */
+/* output_is_settled returns whether everything that was flushed may be acknowledged. output_settle_ms returns the
+ * time in milliseconds until output_settle is due. */
 bool output_is_settled(const output *out);
 int output_settle_ms(const output *out);
 
@@ -122,15 +126,15 @@ bool output_is_seal_due(const output *out);
 /* Gets the state of delivery. Returns false if the output does not deliver. */
 bool output_delivers(output *out, delivery_state *state);
 
-/* Returns whether the output has all records, in files that can be read while they are written. */
+/* Returns whether the output has all records, in files that can be read while netlogd writes them. */
 bool output_holds_all(const output *out);
 
-/* Opens the file's name again, or begins another numbered file. On NL_FAILED the old file stays in use. */
+/* Opens the file again by its name, or begins another numbered file. On NL_FAILED, the old file stays in use. */
 nl_status output_reopen(output *out);
 
 /*
- * Sets new options for the same target, and takes ownership of them. Earlier records are settled by the old options. On
- * NL_FAILED the old options stay in force, and the new options are freed.
+ * Sets new options for the same target, and takes ownership of them. Settles earlier records with the old options. On
+ * NL_FAILED, the old options stay in force, and the new options are freed.
  */
 nl_status output_change(output *out, output_options *options);
 
@@ -138,7 +142,7 @@ nl_status output_change(output *out, output_options *options);
 nl_status output_close(output *out);
 
 /*
- * As output_close, but without noting a proper end in the journal, because other outputs have records that this output
+ * Like output_close, but does not mark a proper end in the journal, because other outputs have records that this output
  * lacks.
  */
 nl_status output_close_behind(output *out);

@@ -13,7 +13,7 @@
 
 static output **outputs;
 static size_t output_count;
-static nl_streams *streams; /* the numbers that all outputs have */
+static nl_streams *streams; /* the numbers that all outputs have in common */
 static bool any_full;       /* an output may be full (output_is_full) */
 
 static bool any_output(bool (*is)(const output *out))
@@ -32,7 +32,7 @@ static bool all_outputs(bool (*is)(const output *out))
     return true;
 }
 
-/* Calls a function for each output, even after failures. Keeps the first error. */
+/* Calls a function for each output, even after failures. Returns the first failure. */
 static nl_status each_output(nl_status (*function)(output *out))
 {
     nl_error error;
@@ -46,20 +46,20 @@ static nl_status each_output(nl_status (*function)(output *out))
     return status == NL_OK ? NL_OK : nl_error_restore(&error);
 }
 
-/* ---- the numbers that the outputs have ---- */
+/* ---- common numbers ---- */
 
 typedef struct meeting {
     output *one;
     bool behind; /* the output may lack records that clients will send again */
 } meeting;
 
-/* Returns the numbers that both states have. Its gaps are in *gaps. */
+/* Returns the numbers that both states have. The gaps of the result are in *gaps. */
 static nl_stream_state intersect(const nl_stream_state *a, const nl_stream_state *b, nl_buffer *gaps)
 {
     const nl_stream_state *less = a->next < b->next ? a : b, *more = less == a ? b : a;
     nl_stream_state both = *less;
     gaps->size = 0;
-    /* Both lists ascend; overlapping gaps are joined. */
+    /* Both lists are sorted; join overlapping gaps. */
     for (size_t i = 0, k = 0; i < less->gap_count || k < more->gap_count;) {
         bool first = k == more->gap_count || (i < less->gap_count && less->gaps[i].from <= more->gaps[k].from);
         nl_number_range gap = first ? less->gaps[i++] : more->gaps[k++];
@@ -75,7 +75,7 @@ static nl_stream_state intersect(const nl_stream_state *a, const nl_stream_state
     return both;
 }
 
-/* Handles a stream of a killed output: a killed output that does not know the stream has no records of it. */
+/* Handles a stream of an output that was killed. If such an output does not know a stream, it has no records of it. */
 static void meet_killed(void *user, const nl_stream_state *state)
 {
     const meeting *m = user;
@@ -89,7 +89,7 @@ static void meet_killed(void *user, const nl_stream_state *state)
             other = (nl_stream_state){.latest_ns = state->latest_ns};
             memcpy(other.stream, state->stream, sizeof other.stream);
         }
-        nl_buffer free_one = before; /* the other buffer may hold joint's gaps */
+        nl_buffer free_one = before; /* the other buffer may contain the gaps of joint */
         before = gaps;
         gaps = free_one;
         joint = intersect(&joint, &other, &gaps);
@@ -99,7 +99,7 @@ static void meet_killed(void *user, const nl_stream_state *state)
     nl_buffer_free(&before);
 }
 
-/* Handles a stream of an output that ended properly: the output with the most numbers existed longest. */
+/* Handles a stream of an output that has ended properly. The output with the most numbers has existed longest. */
 static void meet_ended(void *user, const nl_stream_state *state)
 {
     (void)user;
@@ -109,8 +109,8 @@ static void meet_ended(void *user, const nl_stream_state *state)
 }
 
 /*
- * Handles a stream of all outputs: an output that is not behind continues at their position; an output that is behind,
- * and does not know the stream, has no records of it.
+ * Handles a stream that all outputs have in common. If an output is not behind, it continues at the same position. If
+ * it is behind and does not know the stream, it has no records of it.
  */
 static void adopt_stream(void *user, const nl_stream_state *state)
 {
@@ -126,7 +126,7 @@ static void adopt_stream(void *user, const nl_stream_state *state)
     nl_streams_set(output_streams(m->one), &set);
 }
 
-/* Marks the output's own stream as complete, because its records may return through other collectors. */
+/* Marks the output's own stream as complete. Other collectors may send its records back. */
 static void know_own(const output *out)
 {
     const unsigned char *own = output_own_stream(out);
@@ -137,7 +137,7 @@ static void know_own(const output *out)
     nl_streams_set(streams, &state);
 }
 
-/* Sets the streams of a joining output to the streams of the others, and notes this in its journal. */
+/* Sets the streams of a joining output to those of the other outputs, and writes them to its journal. */
 static nl_status outputs_join(output *one, bool behind)
 {
     nl_streams_list(streams, adopt_stream, &(meeting){one, behind});
@@ -154,7 +154,7 @@ static bool has_past(const output *out)
     return output_get_past(out) != OUTPUT_PAST_NONE;
 }
 
-/* Computes the numbers that all outputs have from the numbers of each. */
+/* Computes the numbers that all outputs have in common. */
 static nl_status meet(void)
 {
     bool killed = any_output(is_killed), any = any_output(has_past);
@@ -185,7 +185,7 @@ static void free_all(void)
     free(outputs);
 }
 
-/* Returns whether two URLs, both valid, have the same target. */
+/* Returns whether two valid URLs have the same target. */
 static bool is_twice(const char *one, const char *other)
 {
     output_options a, b;
@@ -244,8 +244,8 @@ void outputs_start(nl_log *log)
 
 typedef struct change {
     output_options options;
-    output *existing; /* already has the target */
-    output *opened;   /* for a new target */
+    output *existing; /* the output that already has this target */
+    output *opened;   /* the output that was opened for a new target */
 } change;
 
 static output *find_output(const output_options *options)
@@ -303,7 +303,7 @@ static void close_output(output *out, nl_log *log)
     }
 }
 
-/* Applies the changes. Only new options of an existing output can still fail; then the old options stay. */
+/* Applies the changes. Only changing the options of an existing output can still fail; its old options then stay. */
 static void carry_out(change *changes, size_t count, nl_log *log)
 {
     output **now = nl_memory_check(calloc(count + 1, sizeof *now));
@@ -332,7 +332,7 @@ nl_status outputs_change(char *const *texts, size_t count, nl_log *log)
 {
     if (check_targets(texts, count) != NL_OK)
         return NL_FAILED;
-    outputs_settle(); /* a failure is ignored: the change may replace the output that cannot be written */
+    outputs_settle(); /* ignore a failure, because the change may replace the output that cannot be written */
     change *changes = nl_memory_check(calloc(count + 1, sizeof *changes));
     nl_status status = prepare(changes, texts, count);
     if (status == NL_OK)
@@ -383,13 +383,13 @@ bool outputs_want_blocks(void)
     return all_outputs(output_wants_blocks);
 }
 
-/* Creates all journals before any output notes its records. */
+/* Creates all journals before any output writes an entry for its records. */
 static nl_status outputs_begin(void)
 {
     return output_count > 1 ? each_output(output_begin) : NL_OK;
 }
 
-/* Settles outputs whose files must not grow further. No block is partly put. Failures are tried again. */
+/* Settles outputs whose files must not grow any more. No block is partly stored. A failure is tried again later. */
 static void end_full_files(void)
 {
     bool begun = outputs_begin() == NL_OK;
@@ -474,7 +474,7 @@ nl_status outputs_reopen(void)
 
 /* ---- closing ---- */
 
-/* Clears *level if another output has different numbers of this stream. */
+/* Sets *level to false if another output has other numbers of this stream. */
 static void compare_stream(void *user, const nl_stream_state *state)
 {
     bool *level = user;
@@ -487,7 +487,8 @@ static void compare_stream(void *user, const nl_stream_state *state)
 }
 
 /*
- * Returns whether all outputs have the same numbers. After a kill they may differ until clients have sent blocks again.
+ * Returns whether all outputs have the same numbers. After a kill, they may differ until clients have sent their blocks
+ * again.
  */
 static bool are_level(void)
 {

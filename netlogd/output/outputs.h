@@ -1,25 +1,26 @@
 /*
- * All outputs of netlogd. A record goes to each output whose filter (where= option) matches it.
+ * All outputs of netlogd. A record goes to each output whose filter (where= option) matches the record.
  *
  * Each output stores each record exactly once. netlogd acknowledges a block to its client when every output has settled
- * it: the output has the block in its file and in its journal, or has noted in its journal that no record of the block
- * matches. netlogd may be killed between the journals of two outputs. Then one output has records that the other lacks,
- * and the client, which received no acknowledgement, sends the block again. Therefore each output remembers all
- * streams, regardless of its filter, and outputs_streams, which decoders use to skip numbers, has only the numbers that
- * all outputs have. A block that any output lacks is decoded, and each output stores the records that it lacks.
+ * the block. The output then has the block in its file and in its journal, or its journal shows that no record of the
+ * block matches. netlogd may be killed after it has written the journal of one output but not of another. Then one
+ * output has records that the other lacks, and the client, which received no acknowledgement, sends the block again.
+ * Each output therefore remembers all streams, regardless of its filter. outputs_streams, which decoders use to skip
+ * numbers, contains only the numbers that all outputs have. If any output lacks a part of a block, the block is
+ * decoded, and each output stores the records that it lacks.
  *
  * This must hold after a kill at any moment. The journals must therefore define which records each output should have:
- * - An output whose journal says that netlogd ended properly, or that has no journal, or that joins a running netlogd,
- *   lacks nothing that a client will send again. If other outputs have more of a stream, it continues where they
- *   are, with the same gaps. It notes this position before it stores any record.
- * - An output that was killed and does not know a stream has no records of it. Clients may resend its first
- *   numbers.
- * - No output notes streams before each output has a journal that marks it as being written.
+ * - An output lacks no record that a client will send again if its journal says that netlogd ended properly, if it has
+ *   no journal, or if it joins a running netlogd. If other outputs have more of a stream, the output continues at their
+ *   position, with the same gaps. It writes this position to its journal before it stores any record.
+ * - An output that was killed and does not know a stream has no records of it. Clients may send the stream's first
+ *   numbers again.
+ * - No output writes streams to its journal before each output has a journal that marks it as being written.
  *
- * An output that cannot be written stops all clients, so that memory does not grow; the records of the other outputs
+ * An output that cannot be written stops all clients, so that memory does not grow. The records of the other outputs
  * are written and settled.
  *
- * The module owns the list of outputs. The server's thread only.
+ * The module owns the list of outputs. Only the server's thread may call it.
  */
 #ifndef NETLOGD_OUTPUT_OUTPUTS_H
 #define NETLOGD_OUTPUT_OUTPUTS_H
@@ -32,40 +33,40 @@
 nl_status outputs_open(char *const *texts, size_t count);
 
 /*
- * Starts delivery; the process must not fork afterwards. Writes repairs and failed deliveries to log, which may be NULL
- * and must remain valid until outputs_close.
+ * Starts delivery. The process must not fork afterwards. Writes events about repairs and failed deliveries to log,
+ * which may be NULL and must remain valid until outputs_close.
  */
 void outputs_start(nl_log *log);
 
 /*
- * Replaces the outputs by the outputs with these URLs. Existing outputs stay, or change their options; others are
- * closed or opened. Settles the old outputs first. On NL_FAILED nothing has changed.
+ * Replaces the outputs by outputs with these URLs. Existing outputs stay, or change their options; the others are
+ * closed or opened. Settles the old outputs first. On NL_FAILED, nothing has changed.
  */
 nl_status outputs_change(char *const *texts, size_t count, nl_log *log);
 
-/* Returns the numbers of the clients' streams that all outputs have, for decoders. */
+/* Returns the numbers of the clients' streams that all outputs have. Decoders use them. */
 nl_streams *outputs_streams(void);
 
-/* Notes that a stream is in use, although no record of it may arrive now: outputs forget other streams first. */
+/* Marks a stream as in use, although its records may not arrive at present. Outputs forget other streams first. */
 void outputs_touch_stream(const unsigned char stream[16]);
 
 /*
  * Returns whether all outputs have space for a block (nl_streams_admit). A rejected block must not be put, because no
- * output may count numbers as received that did not arrive.
+ * output may count numbers as received that have not arrived.
  */
 bool outputs_admit_block(const nl_block_header *block, unsigned owner);
 
 /* Returns the output at an index, or NULL. */
 output *outputs_get(size_t i);
 
-/* The functions of output.h for all outputs, or whether a condition holds for any or for all outputs. Failures set the
- * first output's error. */
-uint64_t outputs_encoded(void); /* on average */
+/* The functions of output.h for all outputs. A condition holds for any output or for all outputs. The error is that
+ * of the first failure. */
+uint64_t outputs_encoded(void); /* average of all outputs */
 bool outputs_want_blocks(void);
 void outputs_put(const nl_record *record, const uint64_t *sequence);
 
-/* Puts a block into all outputs. Returns false if its records must be put instead: an output has a part of the block,
- * or the decoder does not show the block as a whole. */
+/* Puts a block into all outputs. Returns false if its records must be put one by one, because an output already has
+ * a part of the block or the decoder does not provide the block as a whole. */
 bool outputs_put_block(const nl_block_view *block);
 nl_status outputs_flush(void);
 nl_status outputs_settle(void);
@@ -73,14 +74,14 @@ bool outputs_are_empty(void);
 bool outputs_are_blocked(void);
 bool outputs_are_due(void);
 bool outputs_are_settled(void);
-int outputs_settle_ms(void); /* of the outputs that are not settled */
+int outputs_settle_ms(void); /* for the outputs that are not settled */
 bool outputs_have_seal_due(void);
 nl_status outputs_reopen(void);
 
-/* Settles and closes all outputs; waits for deliveries about as long as ending.h allows. */
+/* Settles and closes all outputs. Waits for deliveries for about as long as ending.h allows. */
 nl_status outputs_close(void);
 
-/* Returns the first output for which output_holds_all, or NULL. */
+/* Returns the first output for which output_holds_all returns true, or NULL. */
 const output *outputs_with_all(void);
 
 #endif

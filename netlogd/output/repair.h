@@ -1,4 +1,5 @@
-/* Repairs of a file that netlogd continues, so that it ends with a whole, acknowledged record. No state. */
+/* Repairs a file that netlogd continues, so that it ends with a whole, acknowledged record. This module has no
+ * state. */
 #ifndef NETLOGD_OUTPUT_REPAIR_H
 #define NETLOGD_OUTPUT_REPAIR_H
 
@@ -8,18 +9,19 @@
 
 /* A repair: `cut` bytes were removed from the end of the file. */
 typedef struct repair {
-    char *file; /* the caller frees it; NULL: nothing was removed */
+    char *file; /* name of the file, which the caller frees; NULL: nothing was removed */
     uint64_t cut, kept;
     const char *reason;
 } repair;
 
 /*
- * Truncates the file to the journal's mark: netlogd was killed before it acknowledged the bytes beyond the mark. Does
- * nothing if the mark belongs to another file, or netlogd ended properly. Returns NL_FAILED after setting the error.
+ * Truncates the file to the journal's mark, because netlogd was killed before it acknowledged the bytes after the mark.
+ * Does nothing if the mark belongs to another file, or if netlogd has ended properly. Returns NL_FAILED after setting
+ * the error.
  */
 nl_status repair_unacknowledged(const char *path, const journal_mark *mark, repair *what);
 
-/* Removes an incomplete record at the end. */
+/* Removes an incomplete record at the end of the file. */
 nl_status repair_end(const char *path, repair *what);
 
 #endif

@@ -23,14 +23,14 @@ struct seal {
     const output_options *options;
     char *path;
     int fd;
-    seal_key key;                      /* of the next seal */
-    bool unsaved;                      /* the key file still holds the previous key */
-    bool rest;                         /* the latest file of a killed netlogd may have unsealed bytes */
-    uint64_t size;                     /* of the head and of whole seals, in bytes */
-    unsigned char tag[SEAL_HASH_SIZE]; /* of the latest seal */
-    seal_record next;                  /* range of the next seal; to is the size of the file */
-    EVP_MD_CTX *hash;                  /* of that range */
-    int64_t due_ns;                    /* by the monotonic clock; 0: everything is sealed */
+    seal_key key;                      /* key of the next seal */
+    bool unsaved;                      /* the key file still contains the previous key */
+    bool rest;                         /* the latest file of a killed netlogd may contain bytes that are not sealed */
+    uint64_t size;                     /* size of the head and of all whole seals in bytes */
+    unsigned char tag[SEAL_HASH_SIZE]; /* tag of the latest seal */
+    seal_record next;                  /* range of the next seal; next.to is the size of the file */
+    EVP_MD_CTX *hash;                  /* hash of that range */
+    int64_t due_ns;                    /* time on the monotonic clock; 0: everything is sealed */
 };
 
 char *seal_name(const output_options *options)
@@ -47,7 +47,7 @@ static nl_status put_safely(seal *s, const char *data, size_t size, uint64_t off
     return put == (ssize_t)size && fdatasync(s->fd) == 0 ? NL_OK : nl_error_set_errno("write %s", s->path);
 }
 
-/* Writes the end mark for the present number of seals, and erases the mark for the previous number. */
+/* Writes the end mark for the current number of seals, and erases the mark for the previous number. */
 static nl_status put_mark(seal *s)
 {
     static const char none[SEAL_MARK_SIZE];
@@ -66,7 +66,7 @@ static nl_status save_key(seal *s)
     return status;
 }
 
-/* Replaces the key after its seal was written. */
+/* Replaces the key after the seal that used it was written. */
 static nl_status advance(seal *s, const seal_record *record, size_t size)
 {
     memcpy(s->tag, record->tag, sizeof s->tag);
@@ -98,7 +98,8 @@ static nl_status put_seal(seal *s)
     return advance(s, &s->next, bytes.size);
 }
 
-/* Seals the bytes that a killed netlogd has written to the latest file, which may have had another pattern. */
+/* Seals the bytes that a killed netlogd has written to the latest file. The name of this file may have another
+ * pattern. */
 static nl_status seal_rest(seal *s)
 {
     const char *slash = strrchr(s->options->path, '/');
@@ -127,7 +128,7 @@ static nl_status seal_rest(seal *s)
     return result;
 }
 
-/* Completes pending work: the seal of a killed netlogd's file, the key. */
+/* Completes pending work: sealing the file of a killed netlogd, and writing the key. */
 static nl_status finish_pending(seal *s)
 {
     if (s->unsaved && save_key(s) != NL_OK)
@@ -161,7 +162,7 @@ nl_status seal_begin_file(seal *s, uint64_t number)
     begin_range(s);
     nl_status status = put_seal(s);
     if (status != NL_OK && !s->unsaved)
-        s->next.number = 0; /* no seal names it yet */
+        s->next.number = 0; /* no seal has named the file yet */
     return status;
 }
 
@@ -190,8 +191,8 @@ bool seal_is_due(const seal *s)
 /* ---- opening ---- */
 
 /*
- * Reads the seals whose keys are erased, and the following seal, which a kill may have truncated. s->next becomes the
- * last seal. The rest is incomplete, and will be overwritten.
+ * Reads the seals whose keys are erased, and the next seal, which a kill may have truncated. Sets s->next to the last
+ * seal. The rest of the file is incomplete and will be overwritten.
  */
 static nl_status read_seals(seal *s, FILE *file)
 {
@@ -220,11 +221,11 @@ static nl_status read_seals(seal *s, FILE *file)
     if (!genuine)
         return NL_OK;
     s->next = record;
-    advance(s, &record, bytes.size); /* if the disk is full, this happens later */
+    advance(s, &record, bytes.size); /* if the disk is full, this succeeds later */
     return NL_OK;
 }
 
-/* Writes the first seal, which covers no bytes. It uses up the first key, which is then no longer on the machine. */
+/* Writes the first seal, which covers no bytes. This uses up the first key, which is then no longer on this machine. */
 static nl_status begin_seals(seal *s)
 {
     nl_status status = put_safely(s, "NLSEAL01", 8, 0);

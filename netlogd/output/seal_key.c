@@ -33,7 +33,7 @@ static bool parse_key(char *text, seal_key *key)
            OPENSSL_hexstr2buf_ex(key->bytes, SEAL_HASH_SIZE, &length, text + at, '\0') == 1 && length == SEAL_HASH_SIZE;
 }
 
-/* Fails if a file may not hold a key. */
+/* Fails if the file must not contain a key. */
 static nl_status check_file(const char *path, int fd)
 {
     struct stat status;
@@ -60,7 +60,7 @@ nl_status seal_key_load(const char *path, seal_key *key)
     return status;
 }
 
-/* Makes a new file with a key. Returns false with errno. */
+/* Makes a new file that contains a key. Returns false and sets errno on failure. */
 static bool write_key(const char *path, const seal_key *key, char text[SEAL_KEY_TEXT_SIZE + 1])
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -75,7 +75,7 @@ static bool write_key(const char *path, const seal_key *key, char text[SEAL_KEY_
 static void erase_key(int fd)
 {
     static const char zeros[SEAL_KEY_TEXT_SIZE];
-    off_t size = lseek(fd, 0, SEEK_END); /* less than a key after a full disk */
+    off_t size = lseek(fd, 0, SEEK_END); /* smaller than a key if the disk was full */
     size = size < SEAL_KEY_TEXT_SIZE ? size : SEAL_KEY_TEXT_SIZE;
     if (pwrite(fd, zeros, (size_t)size, 0) != size || fdatasync(fd) != 0)
         program_error("cannot erase an old seal key: %m");
@@ -102,7 +102,7 @@ static int open_old(const char *path)
 nl_status seal_key_store(const char *path, const seal_key *key)
 {
     char *beside = program_format("%s.new", path), text[SEAL_KEY_TEXT_SIZE + 1];
-    int old = open_old(beside); /* of an interrupted attempt */
+    int old = open_old(beside); /* left by an interrupted attempt */
     if (old >= 0) {
         erase_key(old);
         close(old);

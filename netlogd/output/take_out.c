@@ -46,7 +46,7 @@ void regions_free(regions *r)
     *r = (regions){0};
 }
 
-/* Appends bytes [from, to) of in to out. */
+/* Copies the bytes [from, to) from in to out. */
 static bool take_out_copy(FILE *in, FILE *out, uint64_t from, uint64_t to)
 {
     static char piece[64 << 10];
@@ -100,7 +100,7 @@ bool take_out(const char *path, const regions *r)
 {
     char *beside = program_format("%s.repaired", path), *aside = program_format("%s.damaged", path);
     struct stat status = {0};
-    /* An interrupted repair may have left the file; the lock excludes another repair. */
+    /* An interrupted repair may have left the file. The lock excludes another running repair. */
     if (unlink(beside) != 0 && errno != ENOENT)
         program_error("remove %s: %s", beside, strerror(errno));
     FILE *in = fopen(path, "re"), *good = fopen(beside, "wxe"), *damaged = fopen(aside, "ae");

@@ -19,12 +19,12 @@ typedef struct scan {
     nl_decoder *decoder;
     nl_time_piece piece;
     uint64_t from;      /* start of the piece */
-    uint64_t fed;       /* end of the bytes read */
-    uint64_t lines_end; /* after the last newline */
-    uint64_t block_end; /* after the last block; 0: no block */
+    uint64_t fed;       /* end of the bytes that were read */
+    uint64_t lines_end; /* offset after the last newline */
+    uint64_t block_end; /* offset after the last block; 0: no block */
     ZSTD_DStream *unpacker;
     char *unpacked;
-    uint64_t frame_end; /* after the last frame that is followed by the start of a record */
+    uint64_t frame_end; /* offset after the last frame that is followed by the start of a record */
 } scan;
 
 static void time_scan_on_block(void *user, const nl_block_view *block)
@@ -53,12 +53,12 @@ static void time_scan_read_plain(scan *s, const char *data, size_t size)
     s->fed += size;
 }
 
-/* Decompresses frames until one ends at minimum or later. Returns false if they are damaged. */
+/* Decompresses frames until a frame ends at minimum or later. Returns false if frames are damaged. */
 static bool time_scan_read_frames(scan *s, const char *data, size_t size, uint64_t minimum)
 {
     ZSTD_inBuffer in = {data, size, 0};
     size_t result = 1;
-    bool full = false; /* the output is full, and more may follow */
+    bool full = false; /* the output buffer is full, and more data may follow */
     while ((in.pos < size || full) && s->frame_end < minimum) {
         ZSTD_outBuffer out = {s->unpacked, ZSTD_DStreamOutSize(), 0};
         result = ZSTD_decompressStream(s->unpacker, &out, &in);

@@ -1,13 +1,15 @@
-/* The times of the records in a part of a log file, for time indexes that were not written with it. No state. */
+/* Finds the times of the records in a part of a log file, for a time index that was not written with the file. This
+ * module has no state. */
 #ifndef NETLOGD_OUTPUT_TIME_SCAN_H
 #define NETLOGD_OUTPUT_TIME_SCAN_H
 
 #include "reader/time_index.h"
 
 /*
- * Reads a file from an offset where a record or a compressed frame begins, until one ends at minimum or later, but not
- * beyond limit. *piece describes the bytes read; its end is at most limit, and its times are unknown if a part could
- * not be read as records. Returns false if no record or frame ends in this range, or the file cannot be read.
+ * Reads a file from an offset at which a record or a compressed frame begins, until a record or frame ends at minimum
+ * or later, but not beyond limit. *piece describes the bytes that were read. Its end is at most limit, and its times
+ * are unknown if a part could not be read as records. Returns false if no record or frame ends in this range, or if the
+ * file cannot be read.
  */
 bool time_scan(int fd, uint64_t from, uint64_t minimum, uint64_t limit, nl_time_piece *piece);
 

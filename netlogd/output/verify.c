@@ -29,19 +29,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { HELD_MAX = 64 << 10 }; /* bytes of reports before a file's first record */
+enum { HELD_MAX = 64 << 10 }; /* maximum bytes of reports that wait for a file's first record */
 
 /*
- * The reports about a file wait for its first record: a file without any gets one message on standard error instead.
+ * The check of a file. Reports wait for the file's first record, because a file without records gets only one message
+ * on standard error.
  */
 typedef struct check {
-    nl_sequences *sequences; /* of all files */
+    nl_sequences *sequences; /* the numbers in all files */
     bool repair;
-    bool damaged; /* any problem was found */
+    bool damaged; /* a problem was found */
     const char *path;
     nl_reader *reader;
-    regions regions; /* damaged regions of the present file */
-    nl_buffer held;  /* reports that wait */
+    regions regions; /* damaged regions of the current file */
+    nl_buffer held;  /* waiting reports */
     uint64_t unheld; /* number of further reports */
     nl_buffer first; /* the first reason, for the message */
 } check;
@@ -83,7 +84,7 @@ static void report_on_file(check *c, const char *format, ...)
 static void verify_on_malformed(void *user, const nl_malformed *what)
 {
     check *c = user;
-    /* The newline belongs to a line; blocks have line 0. */
+    /* The text of a line includes its newline. Blocks have line number 0. */
     report_on_file(c, "%s: at byte %" PRIu64 ": %zu byte%s: %s\n", c->path, what->offset, what->text.size,
                    nl_plural(what->text.size), what->reason);
     if (c->first.size == 0)
@@ -103,7 +104,7 @@ static void print_lost(const nl_lost *what)
            nl_plural(what->count), from, to, what->dropped);
 }
 
-/* Reports records that programs dropped. Records that one file lacks may be in the next file. */
+/* Reports records that programs have dropped. If a file lacks records, they may be in the next file. */
 static void on_lost(void *user, const nl_lost *what)
 {
     (void)user;
@@ -127,7 +128,7 @@ static void report_missing(check *c)
     c->damaged = true;
 }
 
-/* Reads a file. Returns false if that fails before the end. */
+/* Reads a file. Returns false if reading fails before the end. */
 static bool read_file(check *c)
 {
     nl_decoder_options options = {.max_record_size = OUTPUT_FILE_LONGEST,
@@ -146,7 +147,7 @@ static bool read_file(check *c)
     return status == NL_END;
 }
 
-/* Looks for an incomplete record at the end, which may look like a whole record. */
+/* Looks for an incomplete record at the end. Such a record may look complete. */
 static void verify_check_end(check *c)
 {
     uint64_t size, whole;
@@ -168,8 +169,8 @@ static bool is_compressed(const char *path)
 }
 
 /*
- * Drops the places of damage in decompressed text, which do not correspond to places in the file; only the end of a
- * compressed file can be repaired.
+ * Drops the places of damage in decompressed text, because they do not correspond to places in the file. Only the end
+ * of a compressed file can be repaired.
  */
 static void forget_places_in_compressed(check *c)
 {
@@ -180,8 +181,11 @@ static void forget_places_in_compressed(check *c)
     c->regions.count = 0;
 }
 
-/* Opens and locks a file before it is read for a repair, because a writer would continue to write to the file that is
- * replaced. Returns -1 on failure. If another process writes the file, sets *busy and reports this. */
+/*
+ * Opens and locks a file before it is read for a repair. Otherwise, another process could continue to write to the file
+ * that the repair replaces. Returns -1 on failure. If another process writes the file, sets *busy to true and reports
+ * this.
+ */
 static int claim(const char *path, bool *busy)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
@@ -201,7 +205,7 @@ static bool repair_file(const check *c, const char *path)
     return repaired;
 }
 
-/* Returns whether a file without an index should have one. Files in a spool have none. */
+/* Returns whether a file without an index should have an index. The files of a spool have none. */
 static bool wants_index(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -220,7 +224,7 @@ static bool has_index(const char *path)
     return there;
 }
 
-/* Checks and repairs the time index of a file. Returns false if it is damaged. */
+/* Checks and repairs the time index of a file. Returns false if the index is damaged. */
 static bool check_index(check *c, const char *path, bool repaired, bool mine)
 {
     file_index_state state = FILE_INDEX_NONE;
@@ -232,7 +236,7 @@ static bool check_index(check *c, const char *path, bool repaired, bool mine)
     return state != FILE_INDEX_DAMAGED;
 }
 
-/* Reports a file that has no records. good: it was read to its end. */
+/* Reports a file that has no records. good is true if the file was read to its end. */
 static void report_no_records(check *c, bool good, uint64_t malformed)
 {
     c->damaged = true;
@@ -259,7 +263,7 @@ static void print_summary(const check *c, const nl_decoder_stats *stats, bool go
     putchar('\n');
 }
 
-/* Checks a file. One that the user named must have records. */
+/* Checks a file. A file that the user has named must contain records. */
 static void check_file(check *c, const char *path, bool is_named)
 {
     bool busy = false;
@@ -319,7 +323,7 @@ static void check_directory(check *c, const char *path)
     free(files);
 }
 
-/* Checks the seals of directories. Returns whether everything is proven. */
+/* Checks the seals of directories. Returns whether the seals prove all bytes. */
 static bool check_seals(char **paths, int count, const verify_options *options)
 {
     seal_key key;

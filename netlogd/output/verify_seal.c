@@ -26,15 +26,15 @@ typedef struct sealed_file {
     int error;          /* why it cannot be read */
     seal_record latest; /* its last seal */
     int64_t first_ns;   /* time of its first seal */
-    bool bad;           /* a range is altered */
+    bool bad;           /* a range was altered */
 } sealed_file;
 
 typedef struct seal_check {
     const char *directory;
-    char *name; /* of the seal file */
+    char *name; /* name of the seal file */
     int64_t since_ns;
     bool tampered;
-    uint64_t count, bytes; /* of genuine seals, and of the bytes that they prove */
+    uint64_t count, bytes; /* number of genuine seals, and number of bytes that they prove */
     int64_t first_ns, last_ns;
     sealed_file *files; /* in the order of the seals */
     size_t file_count;
@@ -55,7 +55,7 @@ static void report_tampering(seal_check *c, const char *name, const char *format
 
 /* ---- log files ---- */
 
-/* Returns the file of a seal: the file of the previous seal, or a new file. */
+/* Returns the file that a seal names: the file of the previous seal, or a new file. */
 static sealed_file *find_file(seal_check *c, const seal_record *record)
 {
     sealed_file *file = c->file_count > 0 ? &c->files[c->file_count - 1] : NULL;
@@ -95,7 +95,7 @@ static void check_range(seal_check *c, const seal_record *record)
     file->bad = true;
 }
 
-/* Reports the result for a whole file. last: netlogd may be writing it. */
+/* Reports the result for a whole file. last is true if netlogd may still be writing the file. */
 static void check_file(seal_check *c, sealed_file *file, bool last)
 {
     char from[NL_TIME_TEXT_SIZE], to[NL_TIME_TEXT_SIZE];
@@ -129,7 +129,7 @@ static bool is_sealed(const seal_check *c, const char *name)
     return false;
 }
 
-/* Reports a log file that no seal names, unless it is older than the first seal. */
+/* Reports a log file that no seal names, unless the file is older than the first seal. */
 static void check_other(seal_check *c, const char *name)
 {
     if (is_sealed(c, name))
@@ -158,7 +158,7 @@ static bool has_mark(const char *head, const seal_key *key)
     return memcmp(head + seal_mark_offset(key->index), mark, sizeof mark) == 0;
 }
 
-/* Checks the seals in the file in their order. */
+/* Checks the seals in a seal file in their order. */
 static void check_chain(seal_check *c, FILE *file, seal_key key)
 {
     unsigned char previous_tag[SEAL_HASH_SIZE] = {0};
@@ -181,8 +181,8 @@ static void check_chain(seal_check *c, FILE *file, seal_key key)
         if (record.index == key.index && seal_is_genuine(&bytes, &key, previous_tag))
             check_seal(c, &record);
         else if (key.index == 0)
-            break;                     /* the key of another archive */
-        else if (marked == UINT64_MAX) /* a crash may have removed a seal after the mark */
+            break;                     /* the key belongs to another archive */
+        else if (marked == UINT64_MAX) /* a crash may have removed a seal after the mark was written */
             report_tampering(c, c->name, "seal %" PRIu64 " at byte %" PRIu64 " was altered", key.index + 1,
                              (uint64_t)at);
         memcpy(previous_tag, record.tag, sizeof previous_tag);
@@ -195,7 +195,7 @@ static void check_chain(seal_check *c, FILE *file, seal_key key)
     OPENSSL_cleanse(&key, sizeof key);
 }
 
-/* Lists the log files in the directory that have data. Returns false after reporting a failure. */
+/* Lists the log files in the directory that contain data. Returns false after reporting a failure. */
 static bool list_logs(const char *directory, char ***logs, size_t *count)
 {
     char **all = NULL;
