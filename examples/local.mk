@@ -14,6 +14,7 @@ noinst_LTLIBRARIES += examples/dpss/fault.la
 examples_dpss_fault_la_SOURCES = %D%/dpss/fault.c
 examples_dpss_fault_la_CFLAGS = $(AM_CFLAGS) -fvisibility=default
 examples_dpss_fault_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere
+examples_dpss_fault_la_LIBADD = -lm -ldl
 endif
 examples_dpss_path_emulator_SOURCES = %D%/dpss/path_emulator.c %D%/dpss/arguments.c %D%/dpss/arguments.h %D%/dpss/path.c %D%/dpss/path.h
 

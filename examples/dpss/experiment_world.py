@@ -362,19 +362,26 @@ class World:
     def __exit__(self, *_):
         self.remove()
 
-    def make(self):
+    def make_site(self):
         self.work = pathlib.Path(tempfile.mkdtemp(prefix=f"{self.name}."))
         self.shm = pathlib.Path(tempfile.mkdtemp(prefix=f"{self.name}.", dir="/dev/shm"))
         (self.shm / "rings").mkdir()
         self.collector = f"unix:{self.work}/collector"
         self.site = Host(self, "site", cpus=self.rest_cpus)
+
+    def make(self):
+        self.make_site()
         self.client = Host(self, CLIENT, cpus=self.client_cpu, has_own=self.client_cpu is not None)
         self.servers = {name: Host(self, name, processors=0.2, cpus=self.rest_cpus) for name in SERVERS}
         self.hosts = [self.client, *self.servers.values()]
+        self.make_hosts(self.servers.values())
+
+    def make_hosts(self, linked):
+        """Makes all hosts; the linked hosts have links to the site."""
         for host in (self.site, *self.hosts):
             host.make()
         self.site.set("net/ipv4/ip_forward", 1)
-        for number, host in enumerate(self.servers.values(), 1):
+        for number, host in enumerate(linked, 1):
             self.link(host, number)
 
     def link(self, host, number):

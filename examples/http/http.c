@@ -14,10 +14,16 @@
 
 enum { HEAD_SIZE = 8192 };
 
-static struct sockaddr_in loopback(int port)
+/* Parses [ADDRESS:]PORT; the default address is loopback's. */
+static struct sockaddr_in parse_address(const char *text)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    char host[INET_ADDRSTRLEN] = "127.0.0.1";
+    const char *colon = strchr(text, ':');
+    if (colon != NULL)
+        snprintf(host, sizeof host, "%.*s", (int)(colon - text), text);
+    address.sin_port = htons((uint16_t)atoi(colon != NULL ? colon + 1 : text));
+    inet_pton(AF_INET, host, &address.sin_addr);
     return address;
 }
 
@@ -102,13 +108,14 @@ static void on_terminate(int number)
     (void)number; /* the signal makes accept return EINTR */
 }
 
-int http_serve(http_handler *handler)
+int http_serve(const char *server, http_handler *handler)
 {
-    struct sockaddr_in address = loopback(0);
+    struct sockaddr_in address = parse_address(server);
     socklen_t size = sizeof address;
     struct sigaction action = {.sa_handler = on_terminate};
     int listener = socket(AF_INET, SOCK_STREAM, 0);
     handler_of_all = handler;
+    setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int));
     sigaction(SIGTERM, &action, NULL);
     if (listener < 0 || bind(listener, (struct sockaddr *)&address, size) != 0 || listen(listener, 128) != 0 ||
         getsockname(listener, (struct sockaddr *)&address, &size) != 0) {
@@ -136,9 +143,10 @@ int http_serve(http_handler *handler)
 
 /* ---- client ---- */
 
-int http_get(int port, const char *path, const char *tracestate, char body[HTTP_BODY_SIZE])
+int http_get(const char *server, int timeout_ms, const char *path, const char *tracestate, char body[HTTP_BODY_SIZE])
 {
-    struct sockaddr_in address = loopback(port);
+    struct sockaddr_in address = parse_address(server);
+    struct timeval timeout = {.tv_sec = timeout_ms / 1000, .tv_usec = timeout_ms % 1000 * 1000};
     char text[HEAD_SIZE], header[NL_TRACEPARENT_SIZE];
     int status = 0, fd = socket(AF_INET, SOCK_STREAM, 0);
     nl_context current = nl_context_current();
@@ -149,6 +157,8 @@ int http_get(int port, const char *path, const char *tracestate, char body[HTTP_
         length += (size_t)snprintf(text + length, sizeof text - length, "tracestate: %s\r\n", tracestate);
     snprintf(text + length, sizeof text - length, "\r\n");
     body[0] = '\0';
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout); /* also of connect */
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
     if (fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) == 0 && send_text(fd, text) &&
         receive_text(fd, text, sizeof text, NULL) && sscanf(text, "HTTP/1.%*c %d", &status) == 1) {
         const char *end = strstr(text, "\r\n\r\n");

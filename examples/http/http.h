@@ -1,5 +1,5 @@
 /*
- * HTTP/1.1 on loopback for this example: GET requests with W3C Trace Context headers. Each connection has one request
+ * HTTP/1.1 for this example: GET requests with W3C Trace Context headers. Each connection has one request
  * and its own thread.
  */
 #ifndef NETLOGGER_EXAMPLES_HTTP_H
@@ -18,13 +18,16 @@ typedef struct http_request {
 /* Answers a request: writes the body as text, and returns the HTTP status. Any thread may call it. */
 typedef int http_handler(const http_request *request, char body[HTTP_BODY_SIZE]);
 
-/* Listens on a free port, prints it on standard output, and serves until SIGTERM. Returns the exit status. */
-int http_serve(http_handler *handler);
+/*
+ * Listens on [ADDRESS:]PORT (0: a free port), prints the port on standard output, and serves until SIGTERM. Returns the
+ * exit status.
+ */
+int http_serve(const char *server, http_handler *handler);
 
 /*
- * Sends GET path to the port on this host, with the thread's current context and the tracestate. Returns the HTTP
- * status, or 0 on failure. body is NUL-terminated.
+ * Sends GET path to the server [ADDRESS:]PORT, with the thread's current context and the tracestate. Returns the HTTP
+ * status, or 0 on failure or after timeout_ms (0: no limit). body is NUL-terminated.
  */
-int http_get(int port, const char *path, const char *tracestate, char body[HTTP_BODY_SIZE]);
+int http_get(const char *server, int timeout_ms, const char *path, const char *tracestate, char body[HTTP_BODY_SIZE]);
 
 #endif

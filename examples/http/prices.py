@@ -1,5 +1,11 @@
-"""A backend of the shop, see shop.c: GET /order?ITEM returns a price after 5 ms, or after 60 ms for the item "rare"."""
+"""A backend of the shop, see shop.c: GET /order?ITEM returns a price after 5 ms, or after 60 ms if the price is not cached.
+
+Prices are cached for ever, except that of the item "rare". SIGUSR1 switches the cache off. $SHOP_LISTEN is as for shop.c.
+"""
+import hashlib
 import http.server
+import os
+import random
 import signal
 import sys
 import time
@@ -7,14 +13,24 @@ import time
 import netlogger
 
 
+def look_up(item):
+    if cache is None or item not in cache:
+        time.sleep(random.uniform(0.045, 0.06))
+        if cache is not None and item != "rare":
+            cache.add(item)
+    time.sleep(random.uniform(0.002, 0.005))
+    hashlib.pbkdf2_hmac("sha256", item.encode(), b"", 3000)  # uses the processor
+    return b"9.99"
+
+
 class Prices(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         headers = self.headers.get_all("traceparent") or []
         caller = netlogger.Context(headers[0] if len(headers) == 1 else "")
         with caller, log.span("Prices", PATH=self.path) as span:
-            log.event("Lookup", ITEM=self.path.partition("?")[2])  # carries the ID of the span
-            time.sleep(0.06 if self.path.endswith("rare") else 0.005)
-            body = b"9.99"
+            item = self.path.partition("?")[2]
+            log.event("Lookup", ITEM=item)  # carries the ID of the span
+            body = look_up(item)
             span.add(BYTES=len(body))
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
@@ -25,8 +41,20 @@ class Prices(http.server.BaseHTTPRequestHandler):
         pass
 
 
+class Server(http.server.ThreadingHTTPServer):
+    request_queue_size = 128
+
+
+def switch_cache_off(*_):
+    global cache
+    cache = None
+
+
+cache = {"pen", "ink", "paper"}
 log = netlogger.open("prices")
-server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Prices)
+address, _, port = os.environ.get("SHOP_LISTEN", "0").rpartition(":")
+server = Server((address or "127.0.0.1", int(port)), Prices)
 print(server.server_port, flush=True)
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+signal.signal(signal.SIGUSR1, switch_cache_off)
 server.serve_forever()

@@ -1,29 +1,52 @@
 /*
  * A shop as four servers that log spans:
  *
- *   shop frontend STOCK-PORT PRICES-PORT    GET /order?ITEM: asks both backends at the same time
- *   shop stock DATABASE-PORT                a backend, which queries the database
- *   prices.py                               the other backend, in Python
- *   shop database                           stands in for a database: a query takes 20 ms
- *   shop get PORT PATH                      sends a request
+ *   shop frontend STOCK PRICES    GET /order?ITEM: asks both backends at the same time
+ *   shop stock DATABASE           a backend, which queries the database
+ *   prices.py                     the other backend, in Python
+ *   shop database                 stands in for a database: a query takes 10 to 30 ms, ten times as long for the item
+ * "report" shop get FRONTEND PATH        sends a request
  *
- * The context of a request passes from server to server in the traceparent header, and from thread to thread as an
- * nl_context. The events go to $NETLOGGER_DEST.
+ * Servers are named [ADDRESS:]PORT. The context of a request passes from server to server in the traceparent header,
+ * and from thread to thread as an nl_context. The events go to $NETLOGGER_DEST. Further settings are environment
+ * variables:
+ *
+ *   SHOP_LISTEN      [ADDRESS:]PORT (default: a free port of loopback)
+ *   SHOP_TIMEOUT_MS  the frontend repeats a call after this time (default: never)
+ *   SHOP_POOL        number of the stock's connections to the database (default 32)
+ *   SHOP_QUERIES     number of queries for the item "list" (default 1)
+ *   SHOP_WORKERS     number of queries that the database executes at a time (default 32)
  */
 #include "http.h"
 
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 static nl_log *shop_log;
-static int ports[2];
+static const char *backends[2];
+static int timeout_ms, query_count;
+static sem_t connections, workers;
+
+static int read_setting(const char *name, int initial)
+{
+    const char *text = getenv(name);
+    return text != NULL ? atoi(text) : initial;
+}
+
+/* Whether the request is for this item. */
+static bool is_for(const http_request *request, const char *item)
+{
+    const char *query = strchr(request->path, '?');
+    return query != NULL && strcmp(query + 1, item) == 0;
+}
 
 static void pause_ms(long ms)
 {
-    struct timespec pause = {.tv_nsec = ms * 1000000};
+    struct timespec pause = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
     nanosleep(&pause, NULL);
 }
 
@@ -33,7 +56,7 @@ static void pause_ms(long ms)
 typedef struct call {
     nl_context context; /* context of the Order span */
     const http_request *request;
-    int port;
+    const char *server;
     int status;
     char body[HTTP_BODY_SIZE];
 } call;
@@ -42,10 +65,12 @@ static void *call_backend(void *user)
 {
     call *c = user;
     nl_context before = nl_context_attach(&c->context);
-    NL_SPAN (shop_log, NL_USAGE, "Call", "PORT", c->port) {
-        c->status = http_get(c->port, c->request->path, c->request->tracestate, c->body);
-        if (c->status != 200)
-            nl_span_set_status(c->status != 0 ? c->status : -1);
+    for (int tries = 0; c->status == 0 && tries < 2; tries++) {
+        NL_SPAN (shop_log, NL_USAGE, "Call", "SERVER", c->server) {
+            c->status = http_get(c->server, timeout_ms, c->request->path, c->request->tracestate, c->body);
+            if (c->status != 200)
+                nl_span_set_status(c->status != 0 ? c->status : -1);
+        }
     }
     nl_context_attach(&before);
     return NULL;
@@ -58,7 +83,7 @@ static int serve_order(const http_request *request, char body[HTTP_BODY_SIZE])
     bool good = true;
     nl_span order = nl_span_begin(shop_log, NL_USAGE, "Order", &request->caller, "PATH", request->path);
     for (int i = 0; i < 2; i++) {
-        calls[i] = (call){.context = order.context, .request = request, .port = ports[i]};
+        calls[i] = (call){.context = order.context, .request = request, .server = backends[i]};
         if (pthread_create(&threads[i], NULL, call_backend, &calls[i]) != 0)
             abort();
     }
@@ -85,7 +110,11 @@ static int serve_stock(const http_request *request, char body[HTTP_BODY_SIZE])
     nl_context before = nl_context_attach(&request->caller);
     NL_SPAN (shop_log, NL_USAGE, "Stock", "PATH", request->path) {
         NL_EVENT(shop_log, NL_USAGE, "CacheMiss"); /* has the ID of the current span */
-        status = http_get(ports[0], request->path, request->tracestate, body);
+        for (int i = is_for(request, "list") ? query_count : 1; i > 0; i--) {
+            sem_wait(&connections);
+            status = http_get(backends[0], 0, request->path, request->tracestate, body);
+            sem_post(&connections);
+        }
         nl_span_set_status(status == 200 ? 0 : -1);
     }
     nl_context_attach(&before);
@@ -95,7 +124,9 @@ static int serve_stock(const http_request *request, char body[HTTP_BODY_SIZE])
 static int serve_query(const http_request *request, char body[HTTP_BODY_SIZE])
 {
     nl_span query = nl_span_begin(shop_log, NL_USAGE, "Query", &request->caller, "SQL", "SELECT count FROM stock");
-    pause_ms(20);
+    sem_wait(&workers);
+    pause_ms((10 + random() % 20) * (is_for(request, "report") ? 10 : 1));
+    sem_post(&workers);
     snprintf(body, HTTP_BODY_SIZE, "7 in stock");
     nl_span_end(&query, "ROWS", 1);
     return 200;
@@ -113,7 +144,7 @@ int main(int argc, char **argv)
         nl_context caller;
         nl_traceparent_parse(NULL, 0, &caller); /* reads the environment variable TRACEPARENT */
         nl_context_attach(&caller);
-        int status = http_get(atoi(argv[2]), argv[3], "", body);
+        int status = http_get(argv[2], 0, argv[3], "", body);
         fputs(body, stdout);
         return status == 200 ? 0 : 1;
     }
@@ -122,8 +153,13 @@ int main(int argc, char **argv)
         return 2;
     }
     for (int i = 2; i < argc && i < 4; i++)
-        ports[i - 2] = atoi(argv[i]);
+        backends[i - 2] = argv[i];
+    timeout_ms = read_setting("SHOP_TIMEOUT_MS", 0);
+    query_count = read_setting("SHOP_QUERIES", 1);
+    sem_init(&connections, 0, (unsigned)read_setting("SHOP_POOL", 32));
+    sem_init(&workers, 0, (unsigned)read_setting("SHOP_WORKERS", 32));
     shop_log = nl_open(role, NULL);
-    int status = http_serve(handler);
+    const char *server = getenv("SHOP_LISTEN");
+    int status = http_serve(server != NULL ? server : "0", handler);
     return nl_close(shop_log) == NL_OK ? status : 1;
 }

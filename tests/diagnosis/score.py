@@ -83,17 +83,19 @@ def share(part, whole):
     return f"{p:.3f} ± {1.96 * math.sqrt(max(p * (1 - p), 0.25 / whole) / whole):.3f} ({part} of {whole})"
 
 
-def report(results, arguments):
-    faults = [r for r in results if r["kind"] in simulate.KINDS]
+def report(results, kinds=tuple(simulate.KINDS), others=(simulate.HEALTHY, *simulate.DISTRIBUTIONS)):
+    """kinds: of faults; others: kinds of runs without a fault."""
+    faults = [r for r in results if r["kind"] in kinds]
     healthy = [r for r in results if r["kind"] == simulate.HEALTHY]
     loose = [r for r in results if r["kind"] in simulate.DISTRIBUTIONS]
     print(f"Top-1: {share(sum(r['right'][:1] == [True] for r in faults), len(faults))}")
     print(f"Top-3: {share(sum(any(r['right']) for r in faults), len(faults))}")
     print(f"Place alone, first: {share(sum(r['placed'][:1] == [True] for r in faults), len(faults))}")
     print(f"False alarms on healthy runs: {share(sum(bool(r['causes']) for r in healthy), len(healthy))}")
-    print(f"Findings on logs without structure: {share(sum(bool(r['causes']) for r in loose), len(loose))}")
+    if loose:
+        print(f"Findings on logs without structure: {share(sum(bool(r['causes']) for r in loose), len(loose))}")
     print(f"\n{'kind':16} {'runs':>5} {'top-1':>6} {'top-3':>6} {'place':>6}  first causes")
-    for kind in [*simulate.KINDS, simulate.HEALTHY, *simulate.DISTRIBUTIONS]:
+    for kind in [*kinds, *others]:
         of = [r for r in results if r["kind"] == kind]
         if not of:
             continue
@@ -108,10 +110,6 @@ def report(results, arguments):
             bands[min(9, int(10 * c["sure"]))].append(i < len(r["right"]) and r["right"][i])
     for band in sorted(bands):
         print(f"{10 * band:3}-{10 * band + 10:3} %  {len(bands[band]):8}  {100 * sum(bands[band]) / len(bands[band]):3.0f} %")
-    if arguments.details:
-        with open(arguments.details, "w", encoding="utf-8") as out:
-            for r in results:
-                out.write(json.dumps(r) + "\n")
 
 
 def main():
@@ -133,7 +131,11 @@ def main():
         tasks += [(arguments, kind, first + i) for i in range(runs)]
     with concurrent.futures.ProcessPoolExecutor(arguments.jobs) as pool:
         results = [r for r in pool.map(run, tasks, chunksize=4) if r is not None]
-    report(results, arguments)
+    report(results)
+    if arguments.details:
+        with open(arguments.details, "w", encoding="utf-8") as out:
+            for r in results:
+                out.write(json.dumps(r) + "\n")
 
 
 if __name__ == "__main__":

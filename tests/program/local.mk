@@ -43,6 +43,7 @@ program_tests += \
 	tests/program/test_netlogd_limits.py \
 	tests/program/test_netlogd_nats.py \
 	tests/program/test_python.py \
+	tests/program/test_real_faults.py \
 	tests/program/test_scarce_memory.py \
 	tests/program/test_set_user_id.py \
 	tests/program/test_sensors.py \
