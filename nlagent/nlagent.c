@@ -18,10 +18,10 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { WRITE_SIZE = 64 << 10 /* bytes per write */ };
+enum { WRITE_SIZE = 64 << 10 /* maximum bytes per write */ };
 
 enum {
-    CONDITIONS_MAX = 16, /* array entries: names and values */
+    CONDITIONS_MAX = 16, /* size of the array of names and values */
     FIND_INTERVAL_S = 15
 };
 
@@ -34,13 +34,13 @@ typedef struct arguments {
     int64_t since_ns; /* INT64_MIN: not given */
     bool details;
     int64_t duration_ns; /* 0: no limit */
-    char **operands;     /* arguments after the command */
+    char **operands;     /* command-line arguments after the command */
     int operand_count;
 } arguments;
 
 /* ---- options ---- */
 
-/* Adds an argument of the request. If an option is repeated, its last value counts. */
+/* Adds an argument to the request. If an option is repeated, its last value is used. */
 static void add_condition(arguments *a, const char *name, const char *value)
 {
     size_t i = 0;
@@ -59,7 +59,7 @@ static bool set_condition(void *settings, const nl_option *row, const char *valu
     return true;
 }
 
-/* Stores the interval in seconds, as the agent expects it. */
+/* Stores the interval in seconds, as the agent requires. */
 static bool set_interval(void *settings, const nl_option *row, const char *value)
 {
     static char seconds[32];
@@ -75,7 +75,7 @@ static bool set_interval(void *settings, const nl_option *row, const char *value
     return true;
 }
 
-/* Stores the period in minutes, as the agent expects it. */
+/* Stores the period in minutes, as the agent requires. */
 static bool set_summary(void *settings, const nl_option *row, const char *value)
 {
     static const char *const minutes[] = {"1", "10", "60"};
@@ -277,7 +277,7 @@ static bool sink_close(sink *s)
     return good && !s->failed;
 }
 
-/* Prints text from an agent. The agent may be hostile, so control characters are replaced. */
+/* Prints text from an agent. Replaces control characters, because the agent may be hostile. */
 static void print_text(const char *before, const char *text)
 {
     char *copy = program_copy(text);
@@ -290,7 +290,7 @@ static void print_text(const char *before, const char *text)
 
 /* ---- requests ---- */
 
-/* Sends a message and frees it. Ends the program on failure. The caller frees the reply. */
+/* Sends a message and frees it. Returns the reply, which the caller frees. Ends the program on failure. */
 static soap_call request_send(const arguments *a, nl_buffer *message)
 {
     soap_call reply;
@@ -304,7 +304,8 @@ static soap_call request_send(const arguments *a, nl_buffer *message)
     return reply;
 }
 
-/* Writes the records of a reply. Returns the exit status. none: the message if there are no records, or NULL. */
+/* Writes the records of a reply. Returns the exit status. none is the message to print if there are no records, or
+ * NULL. */
 static int print_records(const arguments *a, const soap_call *reply, const char *none)
 {
     nl_buffer lines = {0};
@@ -325,7 +326,7 @@ static int print_records(const arguments *a, const soap_call *reply, const char 
     return sink_close(&s) && !missing ? PROGRAM_DONE : PROGRAM_PROBLEM;
 }
 
-/* Requests an operation whose reply holds records, or nothing, and prints the records. */
+/* Requests an operation whose reply contains records or nothing, and prints the records. */
 static int request_records(const arguments *a, const char *operation, bool with_sensor, bool with_conditions)
 {
     nl_buffer message = {0};
@@ -460,8 +461,8 @@ static bool add_hosts(const arguments *a, gathering *all)
     return a->hosts == NULL || agents_find_sensors(&a->ask, agents_directory_url(&a->ask), a->hosts, add_found, all);
 }
 
-/* Waits for a signal, the end of the duration, or the end of all streams. Adds agents that register later. Returns the
- * exit status. */
+/* Waits for a signal, the end of the duration, or the end of all streams. Adds agents that register in the meantime.
+ * Returns the exit status. */
 static int wait_for_end(const arguments *a, gathering *all)
 {
     int64_t start_ns = nl_monotonic_ns(), now_ns = start_ns, found_ns = start_ns;
@@ -471,7 +472,7 @@ static int wait_for_end(const arguments *a, gathering *all)
         now_ns = nl_monotonic_ns();
         if (now_ns - found_ns >= FIND_INTERVAL_S * NL_NS_PER_SECOND) {
             found_ns = now_ns;
-            add_hosts(a, all); /* a directory that does not reply now may reply later */
+            add_hosts(a, all); /* the directory may reply now */
         }
     }
     bool over = gather_is_over(all);
@@ -522,7 +523,7 @@ static int run_collect(const arguments *a)
     return gather_sensors(a, false);
 }
 
-/* The functions that run the commands, in the order of `commands`. */
+/* The functions that run the commands, in the same order as `commands`. */
 static int (*const runs[])(const arguments *a) = {
     run_list,  run_status, run_settings,  run_query, run_subscribe,
     run_start, run_stop,   run_summaries, run_find,  run_collect,

@@ -1,8 +1,8 @@
 /*
  * nlsensor: measures the host at an interval and logs the results.
  *
- * Two programs are built from this file: nlsensor, and a program for nlagentd to start. The latter writes only to
- * standard output and needs a quarter of the memory (output.h). With --controlled, commands on standard input change
+ * Two programs are built from this file: nlsensor, and a program that nlagentd starts. The second program writes only
+ * to standard output and needs a quarter of the memory (output.h). With --controlled, commands on standard input change
  * the interval, and the end of standard input ends the program.
  */
 #include "config.h"
@@ -113,8 +113,7 @@ static void add_default(arguments *a)
 }
 
 /*
- * Opens the sensors. Exits if arguments are invalid. A sensor that cannot measure does not end the program
- * (measure_all).
+ * Opens the sensors. Exits if arguments are invalid. If a sensor cannot measure, the program continues (measure_all).
  */
 static void open_sensors(arguments *a)
 {
@@ -201,7 +200,7 @@ static size_t measure_all(arguments *a, output *out, nl_record *record)
     return alive;
 }
 
-/* Reads commands from standard input. Returns false at the end of the input. */
+/* Reads commands from standard input. Returns false at end of file. */
 static bool read_commands(arguments *a)
 {
     static char line[256];
@@ -218,13 +217,13 @@ static bool read_commands(arguments *a)
         size -= (size_t)(end + 1 - line);
         memmove(line, end + 1, size + 1);
     }
-    size = size < sizeof line - 1 ? size : 0; /* drop a line that is too long */
+    size = size < sizeof line - 1 ? size : 0; /* discard a line that is too long */
     return true;
 }
 
 /*
  * Waits until the interval after from_ns has passed. A command may change the interval. Returns false if the program
- * must end.
+ * should end.
  */
 static bool wait_for_interval(arguments *a, int64_t from_ns, int signals)
 {
@@ -257,8 +256,8 @@ static int catch_signals(void)
 }
 
 /*
- * Measures at multiples of the interval, so that the time of measuring does not add up to a delay. Skips missed
- * measurements. Returns false if no sensor can measure, or if the records cannot be written.
+ * Measures at multiples of the interval, so that the duration of measurements does not accumulate as a delay. Skips
+ * missed measurements. Returns false if no sensor can measure, or if the records cannot be written.
  */
 static bool nlsensor_run(arguments *a, output *out)
 {

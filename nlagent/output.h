@@ -1,6 +1,6 @@
 /*
- * The output of nlsensor. output_log.c writes to any destination. output_text.c, for nlagentd's sensors, writes only to
- * standard output; it uses less memory, no threads and no TLS.
+ * The output of nlsensor. output_log.c writes to any destination. output_text.c, which nlagentd's sensors use, writes
+ * only to standard output. It needs less memory, no threads and no TLS.
  */
 #ifndef NLAGENT_OUTPUT_H
 #define NLAGENT_OUTPUT_H
@@ -17,9 +17,9 @@ typedef struct output {
 /* Ends the program with a message if the destination cannot be opened. */
 void output_open(output *out, const char *destination);
 
-/* Returns false after reporting the problem. */
+/* Writes a record. Returns false after reporting a problem. */
 bool output_put(output *out, nl_record *record);
-bool output_flush(output *out); /* at the end of a measurement */
-bool output_close(output *out); /* returns false if any error occurred */
+bool output_flush(output *out); /* called at the end of a measurement */
+bool output_close(output *out); /* returns false if an error has occurred */
 
 #endif

@@ -1,6 +1,6 @@
 /*
  * Large memory blocks in huge pages, which halve the cost of first use and of random access. Freed blocks return to the
- * kernel at once. Any thread.
+ * kernel at once. Thread-safe.
  */
 #ifndef NLSORT_BIG_H
 #define NLSORT_BIG_H
@@ -8,10 +8,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Returns size bytes, which use memory only where they are touched. Ends the program if memory runs out. */
+/* Returns `size` bytes. Only the pages that are touched use memory. Ends the program if memory runs out. */
 void *big_new(size_t size);
 
-/* Changes the size of a block from was to size bytes; the block may move. If was is 0, data is ignored. */
+/* Changes the size of a block from `was` to `size` bytes. The block may move. If was is 0, ignores data. */
 void *big_resize(void *data, size_t was, size_t size);
 
 void big_free(void *data, size_t size);

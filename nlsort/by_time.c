@@ -18,14 +18,14 @@
 
 enum {
     WRITTEN_AT_ONCE = 256 << 10,
-    OVERHEAD = 8 << 20, /* bytes for everything except tables */
-    LOGS_MAX = 64,      /* logs in one merge */
-    LOG_MAX = 8 << 20,  /* bytes of memory for one log */
+    OVERHEAD = 8 << 20, /* bytes for everything except the tables */
+    LOGS_MAX = 64,      /* maximum number of logs in one merge */
+    LOG_MAX = 8 << 20,  /* maximum memory for one log in bytes */
     LOG_MIN = 1 << 20,
     LINE_SHOWN = 200,
     PAGE_MAX = 64 << 10, /* maximum page size: mapping a file rounds its size up to whole pages */
-    SHORT_LINE = 100,    /* estimated minimum of the mean size of lines, in bytes */
-    SHARES_MAX = 16,     /* passes over the files that are read again */
+    SHORT_LINE = 100,    /* estimated minimum of the mean line length in bytes */
+    SHARES_MAX = 16,     /* maximum number of passes over files that are read again */
 };
 
 typedef struct sorting {
@@ -63,7 +63,7 @@ static size_t memory_of_cache(void)
 
 /*
  * Returns whether to read the files again for each part of the result instead of writing runs. This is faster if the
- * list of lines fits into memory, there are few parts, and the files stay in the kernel's cache.
+ * list of lines fits into memory, there are only a few parts, and the files stay in the kernel's cache.
  */
 static bool should_refer(size_t total, size_t memory)
 {
@@ -75,8 +75,8 @@ static bool should_refer(size_t total, size_t memory)
 }
 
 /*
- * Plans the sizes of runs. The last lines stay in memory and need no run; runs of equal size leave as many lines as
- * possible in memory.
+ * Plans the sizes of runs. The last lines stay in memory and need no run. To keep as many lines as possible in memory,
+ * all runs have the same size.
  */
 static void plan_runs(sorting *s, size_t total, size_t fits)
 {
@@ -152,9 +152,8 @@ static bool pass_through(const by_time *what)
         what->begin(what->user);
         passed = flow_run(&f);
         if (passed)
-            program_count_records(
-                &settings->reading,
-                1); /* the real number may be higher, but a single record is enough to show that there are records */
+            program_count_records(&settings->reading,
+                                  1); /* the real number may be higher, but 1 suffices to show that there are records */
         else
             what->take_back(what->user);
     }
@@ -174,7 +173,7 @@ by_time_result by_time_sort(const by_time *what)
     if (pass_through(what))
         return BY_TIME_DONE;
     size_t memory = what->memory > 2 * OVERHEAD ? what->memory - OVERHEAD : what->memory / 2;
-    size_t total = size_of_files(what), fits = memory / 8 * 5; /* bytes of text; the rest is for lists */
+    size_t total = size_of_files(what), fits = memory / 8 * 5; /* bytes of text; the remaining memory is for lists */
     bool refers = total > fits && should_refer(total, memory);
     sorting s = {.what = what,
                  .t = table_new(memory, refers ? total : 0, what->reverse),

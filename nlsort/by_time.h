@@ -1,5 +1,6 @@
 /*
- * Sorts text logs by time, the usual task. Reads only the time of each line, and sorts in memory or with runs on disk.
+ * Sorts text logs by time, which is the usual task. Reads only the time of each line, and sorts in memory or with runs
+ * on disk.
  */
 #ifndef NLSORT_BY_TIME_H
 #define NLSORT_BY_TIME_H
@@ -11,14 +12,14 @@ typedef struct by_time {
     input_settings *settings;
     bool reverse;
     size_t memory;
-    const char *directory; /* for runs */
+    const char *directory; /* directory for runs */
     char **files;
     size_t file_count;
     void (*begin)(void *user); /* called before the first lines, when settings->format is known */
     gather_sink *put;          /* called in any thread, but never by two threads at once */
     bool with_places;          /* put needs the places of the lines */
     void (*take_back)(
-        void *user); /* discards everything that was put; begin is called again; NULL: discarding is impossible */
+        void *user); /* discards everything that was put; begin is then called again; NULL: cannot discard */
     void *user;
 } by_time;
 

@@ -132,7 +132,7 @@ static inline bool comes_before(const cursor *a, const cursor *b)
     return first != second ? first < second : a->rank < b->rank;
 }
 
-/* Moves heap[at] down to its place; both subtrees are heaps. */
+/* Moves heap[at] down to its place. Both subtrees must be heaps. */
 static void sift_down(cursor **heap, size_t count, size_t at)
 {
     cursor *moving = heap[at];
@@ -146,7 +146,7 @@ static void sift_down(cursor **heap, size_t count, size_t at)
     heap[at] = moving;
 }
 
-/* Returns the cursor that is next after the root: the smaller of the root's children. */
+/* Returns the cursor that follows the root: the smaller of the root's children. */
 static const cursor *second_of(cursor **heap, size_t count)
 {
     if (count < 3)

@@ -12,7 +12,7 @@ typedef struct cursor {
     size_t rank; /* if lines have equal times, the line of the cursor with the lowest rank comes first */
     const nl_scanned_line *lines;
     size_t count, next;
-    const char *text;               /* the text to which the places of the lines refer */
+    const char *text;               /* the text that contains the lines */
     bool (*more)(struct cursor *c); /* loads at least one more line; returns false at the end */
 } cursor;
 
@@ -20,8 +20,8 @@ typedef struct cursor {
 extern const size_t cursors_merge_size;
 
 /*
- * Passes all lines, merged, with their places to sink, which runs in another thread. Each cursor must have lines in
- * memory.
+ * Merges the cursors, and passes all lines with their places to sink, which runs in another thread. Each cursor must
+ * have lines in memory.
  */
 void cursors_merge(cursor **cursors, size_t count, gather_sink *sink, void *user);
 

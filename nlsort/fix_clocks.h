@@ -1,6 +1,6 @@
 /*
- * nlsort --fix-clocks: a first pass estimates the clocks and stores the records in an unnamed file; a second pass
- * returns the records with corrected times.
+ * Implements nlsort --fix-clocks. A first pass estimates the clocks and stores the records in an unnamed file. A second
+ * pass returns the records with corrected times.
  */
 #ifndef NLSORT_FIX_CLOCKS_H
 #define NLSORT_FIX_CLOCKS_H
@@ -9,7 +9,7 @@
 
 #include "clocks/correction.h"
 
-/* The settings that fix_clocks_options set. Initialize with zeros; free with fix_options_free. */
+/* The settings from fix_clocks_options. Initially all zero. Free with fix_options_free. */
 typedef struct fix_options {
     bool asked; /* --fix-clocks was given */
     correction_options what;
@@ -26,16 +26,16 @@ typedef struct fix_clocks fix_clocks;
 
 /*
  * Reads all logs, reports the offsets of their clocks, and sets the format of the output. The temporary file is in
- * directory. Ends the program if it cannot write there. Unreadable logs are recorded in settings. Free with
+ * directory. Ends the program if it cannot write there. Records unreadable logs in settings. Free the result with
  * fix_clocks_free.
  */
 fix_clocks *fix_clocks_read(const fix_options *options, input_settings *settings, char **files, size_t count,
                             const char *directory);
 
-/* Returns the next corrected record, valid until the next call, or NULL. */
+/* Returns the next corrected record, which is valid until the next call, or NULL at the end. */
 const nl_record *fix_clocks_next(fix_clocks *f);
 
-/* NULL is allowed. */
+/* f may be NULL. */
 void fix_clocks_free(fix_clocks *f);
 
 #endif

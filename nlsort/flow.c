@@ -15,27 +15,28 @@
 
 enum {
     SLOTS = 64,
-    AHEAD = 8, /* slots that are read in advance; the other slots are the window */
+    AHEAD = 8, /* number of slots that are read in advance; the other slots are the window */
     SLOT_MAX = 512 << 10,
     SLOT_MIN = 64 << 10,
-    SLOTS_IN_MEMORY = 256, /* minimum; lists of short lines need more memory than their text */
-    SHORT_LINE = 100,      /* estimated size of a line, in bytes */
-    PLACES = 16,           /* number of places in the file that are examined first */
+    SLOTS_IN_MEMORY =
+        256, /* minimum number of slots that fit into memory; lists of short lines need more memory than their text */
+    SHORT_LINE = 100, /* estimated length of a line in bytes */
+    PLACES = 16,      /* number of places in the file that are examined first */
     PLACE_SIZE = 16 << 10,
     PLACE_LINES = PLACE_SIZE / 8,
-    FETCHED_AHEAD = 8, /* lines to prefetch */
+    FETCHED_AHEAD = 8, /* number of lines to prefetch */
     WRITTEN_AT_ONCE =
-        256 << 10, /* bytes per write: few enough to stay in the processor's cache until the kernel copies them */
+        256 << 10, /* bytes per write, so few that they stay in the processor's cache until the kernel copies them */
 };
 
 /* The lines of a slot, in order. */
 typedef struct batch {
     line_list list;
-    int64_t least, most; /* times */
+    int64_t least, most; /* minimum and maximum time */
 } batch;
 
 /*
- * The text of the file passes through the slots in turn. The number of batches is small, because touching new memory
+ * The text of the file goes through the slots in turn. The number of batches is small, because touching new memory
  * costs more than reading the file.
  */
 typedef struct flow {
@@ -151,7 +152,7 @@ typedef struct reading {
     line_list found, spare;
 } reading;
 
-/* Finds and sorts the lines in a text. Returns their size, or 0 if a line needs the decoder. */
+/* Finds and sorts the lines in a text. Returns the total size of the lines, or 0 if a line needs the decoder. */
 static size_t find_lines(const flow *f, reading *r, const char *text, size_t size, batch *b)
 {
     size_t done = 0;
@@ -178,7 +179,7 @@ static size_t find_lines(const flow *f, reading *r, const char *text, size_t siz
     return done;
 }
 
-/* Fills slots up to the end of the file. Returns false to give up. */
+/* Fills slots up to the end of the file. Returns false if it gives up. */
 static bool fill(flow *f, reading *r)
 {
     const char *rest = NULL; /* start of a line that continues from the previous slot */
@@ -217,7 +218,7 @@ static void *read_file(void *argument)
 
 /* ---- writing ---- */
 
-/* Sorted lines that are not written yet; they begin at index `first`. */
+/* Sorted lines that have not been written yet. They begin at index `first`. */
 typedef struct waiting {
     line_list list;
     line_list spare;
@@ -253,7 +254,7 @@ static void put_out(const flow *f, waiting *w)
     w->out_size = 0;
 }
 
-/* Writes the lines whose times are at most `most`. */
+/* Writes the lines whose times are not later than `most`. */
 static void write_up_to(const flow *f, waiting *w, int64_t most)
 {
     size_t count = order_count_before(w->list.lines + w->first, w->list.count - w->first, most, true);
@@ -293,7 +294,7 @@ static bool has_given_up(flow *f)
     return gave_up;
 }
 
-/* Writes all lines. Returns false to give up. */
+/* Writes all lines. Returns false if it gives up. */
 static bool write_lines(flow *f, waiting *w)
 {
     int64_t most = INT64_MIN;
@@ -309,7 +310,7 @@ static bool write_lines(flow *f, waiting *w)
             continue;
         int64_t oldest =
             w->most[(i + AHEAD) %
-                    SLOTS]; /* latest time in the oldest slot of the window; lines up to it can be written */
+                    SLOTS]; /* latest time in the oldest slot of the window; lines up to this time can be written */
         most = oldest > most ? oldest : most;
         write_up_to(f, w, most);
         advance(f, &f->freed);

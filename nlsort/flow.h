@@ -2,7 +2,7 @@
  * Sorts a text file that is nearly in order, as collectors write it, with only a window of the file in memory. One
  * thread reads and finds the lines; another thread writes the lines that are older than the window.
  *
- * The attempt ends at a line that is older than the lines already written, or that needs the decoder. The caller then
+ * flow_run gives up at a line that is older than lines already written, or that needs the decoder. The caller then
  * discards the output.
  */
 #ifndef NLSORT_FLOW_H
@@ -11,7 +11,7 @@
 #include "gather.h"
 
 typedef struct flow_settings {
-    int fd; /* of a regular file */
+    int fd; /* descriptor of a regular file */
     nl_format format;
     nl_fraction fraction;
     size_t memory;
@@ -19,11 +19,11 @@ typedef struct flow_settings {
     void *user;
 } flow_settings;
 
-/* Returns whether lines from several places of the file are in order. */
+/* Returns whether the lines at several places of the file are nearly in order. */
 bool flow_is_likely(const flow_settings *settings);
 
 /*
- * Sorts the lines by time, in a stable order, and passes them to sink without their places. Returns false if it gave
+ * Sorts the lines by time, in a stable order, and passes them to sink without their places. Returns false if it gives
  * up.
  */
 bool flow_run(const flow_settings *settings);

@@ -14,7 +14,7 @@
 
 enum {
     AHEAD = 12,       /* lines to prefetch */
-    THREADS = 2,      /* one writes while the other fetches; further threads would only wait */
+    THREADS = 2,      /* one thread writes while the other fetches; more threads would only wait */
     BESIDE = 4 << 20, /* approximate memory for passing lines on, in bytes */
 };
 
@@ -22,8 +22,8 @@ typedef struct gathering {
     table *t;
     const nl_scanned_line *lines;
     size_t count;
-    size_t piece;     /* bytes that the sink gets at a time */
-    size_t taken;     /* bytes that a thread takes at a time, including the cost of their lines */
+    size_t piece;     /* maximum bytes that the sink gets at a time */
+    size_t taken;     /* bytes that a thread takes at a time, including the cost of the lines */
     size_t line_cost; /* the cost of a line, in bytes */
     bool with_places;
     gather_sink *sink;
@@ -33,14 +33,14 @@ typedef struct gathering {
     pthread_cond_t turned;
     size_t next;              /* index of the first line that no thread has taken */
     uint64_t tickets;         /* number of shares taken so far */
-    uint64_t turn;            /* the next share to pass on */
-    struct filling *fillings; /* THREADS of them, if the table refers to files */
+    uint64_t turn;            /* ticket of the next share to pass on */
+    struct filling *fillings; /* THREADS elements, if the table refers to files */
 } gathering;
 
 /* A range of lines that a thread fetches together. */
 typedef struct share {
-    size_t from, to; /* indexes of lines */
-    size_t size;     /* bytes, including newlines */
+    size_t from, to; /* indices of lines */
+    size_t size;     /* in bytes, including newlines */
     uint64_t ticket;
 } share;
 
@@ -69,7 +69,7 @@ static share next_share(gathering *g)
     return s;
 }
 
-/* Takes the next share. Returns false at the end. */
+/* Takes the next share. Returns false if there is none. */
 static bool nlsort_gather_take(gathering *g, share *s)
 {
     pthread_mutex_lock(&g->lock);
@@ -78,7 +78,7 @@ static bool nlsort_gather_take(gathering *g, share *s)
     return s->to > s->from;
 }
 
-/* Returns whether the lines are contiguous and need not be copied. */
+/* Returns whether the lines are contiguous, so that they need not be copied. */
 static bool are_together(const gathering *g, const share *s)
 {
     uint64_t start = nl_line_offset(g->lines[s->from]);
@@ -185,8 +185,8 @@ static void work(void *user, size_t worker)
 /* ---- lines in files that are read again ---- */
 
 /*
- * The cost of a pass over the files does not depend on the number of lines, so shares are large, and all threads fetch
- * the same share window by window. The thread that finds a complete share passes it to the sink while other threads
+ * The cost of a pass over the files does not depend on the number of lines. Shares are therefore large, and all threads
+ * fetch the same share, window by window. The thread that completes a share passes it to the sink while other threads
  * begin the next share.
  */
 typedef enum filling_state { EMPTY, BEGUN, COPYING, WHOLE, HANDED_ON } filling_state;
@@ -206,7 +206,8 @@ static filling *filling_of(const gathering *g, uint64_t ticket)
     return &g->fillings[ticket % THREADS];
 }
 
-/* Passes the next share to the sink if it is complete. The caller holds the lock, which is released meanwhile. */
+/* If the next share is complete, passes it to the sink. The caller holds the lock, which the function releases in
+ * the meantime. */
 static bool hand_on_whole(gathering *g)
 {
     filling *f = filling_of(g, g->turn);
@@ -268,7 +269,7 @@ static void work_on_files(void *user, size_t worker)
     pthread_mutex_unlock(&g->lock);
 }
 
-/* Reuses the memory of the table's list for fetching, because the kernel would have to clear new memory. */
+/* Uses the memory of the table's list for fetching, because the kernel would have to clear new memory. */
 static void gather_reuse_list(line_list *list, scratch *own)
 {
     own->text = (char *)list->lines;

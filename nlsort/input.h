@@ -1,6 +1,6 @@
 /*
- * The input of the general sort: records as lines in the output's format, with their keys. A line that is already in
- * the output's format is copied unchanged. One thread.
+ * The input of the general sort. It returns records as lines in the output's format, with their keys. A line that
+ * already has this format is copied unchanged. Not thread-safe.
  */
 #ifndef NLSORT_INPUT_H
 #define NLSORT_INPUT_H
@@ -10,13 +10,13 @@
 
 #include "program/program.h"
 
-enum { PROGRESS_RECORDS = 64 << 10 }; /* records between progress updates */
+enum { PROGRESS_RECORDS = 64 << 10 }; /* number of records between progress updates */
 
 /* The settings that all inputs share. */
 typedef struct input_settings {
     const key *key;
     bool unique;         /* the key ends with the line, so that identical records are adjacent */
-    nl_format format;    /* of the output; NL_FORMAT_UNKNOWN before the first record */
+    nl_format format;    /* format of the output; NL_FORMAT_UNKNOWN before the first record */
     bool packed;         /* lines are records packed by nl_record_pack */
     program_where where; /* the records to sort */
     program_reading reading;
@@ -27,25 +27,26 @@ typedef struct input input;
 /* Converts a record to a line with its newline, or to a packed record. The first record determines the format. */
 void input_make_line(input_settings *settings, const nl_record *record, nl_buffer *line);
 
-/* Converts a record to a line, as input_make_line does, and makes its key. */
+/* Like input_make_line, but also makes the key of the record. */
 void input_make_entry(input_settings *settings, const nl_record *record, nl_buffer *key, nl_buffer *line);
 
 /* Opens a log. Returns NULL after reporting an error. */
 input *input_open(input_settings *settings, const char *path);
 
-/* Reads the next record; key and line are valid until the next call. Returns false at the end. */
+/* Reads the next record. key and line are valid until the next call. Returns false at the end. */
 bool input_next(input *in, nl_string *key, nl_string *line);
 
-/* Compares keys as memcmp does. */
+/* Compares keys like memcmp. */
 int input_compare_keys(nl_string a, nl_string b);
 
 /* Returns the number of the latest matching record. */
 uint64_t input_record(const input *in);
 
-/* Returns whether the current record is a last line without a newline, whose values may be incomplete. */
+/* Returns whether the current record is a last line that does not end with a newline, whose values may be
+ * incomplete. */
 bool input_is_unterminated(const input *in);
 
-/* Sets *done to the position in the input, and *total to its size, both in bytes; 0 if unknown. */
+/* Sets *done to the position in the input and *total to its size, in bytes. A value is 0 if it is unknown. */
 void input_progress(const input *in, uint64_t *done, uint64_t *total);
 
 void input_close(input *in);

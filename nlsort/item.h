@@ -1,5 +1,5 @@
 /*
- * An item of the general sort: the line of a record and its key. Keys are byte strings whose order is the order of the
+ * An item of the general sort: the line and the key of a record. Keys are byte strings whose order is the order of the
  * records (key.h). The first eight bytes are stored as a number. A key that consists only of the time has no other
  * bytes.
  */
@@ -36,7 +36,7 @@ static inline int64_t item_time(const char *key, size_t size, bool reverse)
     return (int64_t)((reverse ? ~prefix : prefix) ^ (UINT64_C(1) << 63));
 }
 
-/* Compares items as memcmp does. */
+/* Compares items like memcmp. */
 static inline int item_compare(const item *a, const item *b)
 {
     if (a->prefix != b->prefix)

@@ -104,7 +104,7 @@ static void append_tag(nl_buffer *out, char tag)
     nl_buffer_append(out, &tag, 1);
 }
 
-/* Reads an integer of at least 2^63, which nl_field_int rejects. */
+/* Gets an integer of at least 2^63, which nl_field_int rejects. */
 static bool get_large(const nl_field *field, uint64_t *value)
 {
     if (field->type == NL_TYPE_UINT)
@@ -120,7 +120,8 @@ static bool get_large(const nl_field *field, uint64_t *value)
     return true;
 }
 
-/* Returns the integer part of a number as 64 bits. Among numbers of one sign, these bits order as the numbers do. */
+/* Returns the integer part of a number as 64 bits. Among numbers with the same sign, these bits have the same order
+ * as the numbers. */
 static uint64_t integer_of(const nl_field *field, double value)
 {
     int64_t whole;
@@ -135,8 +136,8 @@ static uint64_t integer_of(const nl_field *field, double value)
 }
 
 /*
- * Appends a number. If the sign bit of a positive double is inverted, and all bits of a negative double, the results
- * order as the doubles do. Different integers above 2^53 can round to the same double, so the integer follows.
+ * Appends a number. Inverts the sign bit of a positive double, and all bits of a negative double. The results have the
+ * same order as the doubles. Different integers above 2^53 can round to the same double, so the integer follows.
  */
 static void append_number(nl_buffer *out, const nl_field *field, double value)
 {
@@ -149,7 +150,7 @@ static void append_number(nl_buffer *out, const nl_field *field, double value)
     append_big_endian(out, integer_of(field, value));
 }
 
-/* Appends text. Two zero bytes mark the end; a zero byte in the text becomes 0 255. */
+/* Appends text. Two zero bytes mark the end of the text; a zero byte in the text becomes 0 255. */
 static void append_text(nl_buffer *out, nl_string text)
 {
     append_tag(out, TAG_TEXT);
@@ -168,7 +169,7 @@ static void append_time(nl_buffer *out, const nl_field *field)
 {
     int64_t time_ns = 0;
     char scratch[NL_FIELD_TEXT_SIZE];
-    bool known = field->type == NL_TYPE_INT; /* the record's own DATE, which is already decoded */
+    bool known = field->type == NL_TYPE_INT; /* the record's own DATE, which has already been decoded */
     if (known) {
         time_ns = field->int_value;
     } else {

@@ -1,8 +1,8 @@
 /*
  * Sort keys: fields and their order.
  *
- * The text is the value of "-k FIELD[:OPTIONS]". The options are t (time), n (number), s (text) and r (descending). If
- * no type is given, numbers come before text; numbers order by value, and text by bytes. Records without the field come
+ * A key is given as "-k FIELD[:OPTIONS]". The options are t (time), n (number), s (text) and r (descending). If no type
+ * is given, numbers come before text; numbers are compared by value, and text by bytes. Records without the field come
  * first. Only one thread may change a key.
  */
 #ifndef NLSORT_KEY_H
@@ -12,7 +12,7 @@
 
 typedef struct key key;
 
-/* Returns a key that orders by time until the first call of key_add. Free with key_free. */
+/* Returns a key that orders records by time until the first call of key_add. Free with key_free. */
 key *key_new(void);
 void key_free(key *k);
 

@@ -16,23 +16,23 @@
 #include <time.h>
 
 enum {
-    PAUSE_NS = 10000000, /* between polls of idle inputs */
-    TURN = 1024,         /* records between polls of idle inputs */
+    PAUSE_NS = 10000000, /* time between polls of idle inputs */
+    TURN = 1024,         /* number of records between polls of idle inputs */
     WRITE_SIZE = 64 << 10,
     SHOWN = 5,
 };
 
 typedef struct held {
     int64_t time_ns;
-    uint64_t number; /* order of arrival */
+    uint64_t number; /* position in the order of arrival */
     char *line;
     size_t size;
 } held;
 
 typedef struct source {
-    program_log *log;  /* NULL: ended */
-    int64_t latest_ns; /* the latest time that was read */
-    bool dry;          /* the source has no records now */
+    program_log *log;  /* NULL: the source has ended */
+    int64_t latest_ns; /* the latest time that was read from the source */
+    bool dry;          /* the source has no records at present */
 } source;
 
 typedef struct window {
@@ -44,12 +44,12 @@ typedef struct window {
     size_t bytes;
     uint64_t came;
     int64_t newest_ns;
-    int64_t written_ns; /* the latest time that was written */
+    int64_t written_ns; /* the latest time that was written to the output */
     int64_t arrival_ns; /* time of the latest arrival, on the monotonic clock */
     nl_writer *output, *late_output;
     bool on_terminal; /* the output is a terminal */
     nl_buffer line;
-    nl_record *record; /* a line, unpacked */
+    nl_record *record; /* a line, decoded */
     uint64_t late, early;
 } window;
 
@@ -146,7 +146,8 @@ static int64_t live_limit_time(const window *w, int64_t time_ns)
 static void release_first(window *w)
 {
     held first = live_remove_first(w);
-    live_put(w, output_of(w), first.line, first.size); /* NOLINT(clang-analyzer-unix.Malloc): removed from the heap */
+    live_put(w, output_of(w), first.line,
+             first.size); /* NOLINT(clang-analyzer-unix.Malloc): the line was removed from the heap */
     int64_t time_ns = live_limit_time(w, first.time_ns);
     if (time_ns > w->written_ns)
         w->written_ns = time_ns;
@@ -208,7 +209,7 @@ static void close_source(window *w, source *from)
     w->open--;
 }
 
-/* Returns the source with the earliest position in time, so that files are merged. */
+/* Returns the source that has the earliest position in time, so that files are merged. */
 static source *next_source(window *w)
 {
     source *next = NULL;
@@ -220,7 +221,7 @@ static source *next_source(window *w)
     return next;
 }
 
-/* Reads the available records. Returns whether there were any. */
+/* Reads the records that are available. Returns whether there were any. */
 static bool live_read_some(window *w)
 {
     const nl_record *record;
@@ -281,8 +282,8 @@ static void live_close_writer(nl_writer *writer)
 bool live_run(const live *what)
 {
     window w = {.what = what, .newest_ns = INT64_MIN, .written_ns = INT64_MIN, .record = nl_record_new()};
-    struct sigaction action = {.sa_handler =
-                                   on_stop}; /* a signal does not end a read; the loop ends after the current read */
+    struct sigaction action = {
+        .sa_handler = on_stop}; /* a signal does not interrupt a read; the loop ends after the current read */
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     open_sources(&w);

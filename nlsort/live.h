@@ -1,10 +1,11 @@
 /*
- * Sorts endless input within a time window. nlsort writes a record when a record newer by the length of the window has
- * arrived, or when no record has arrived for that time. A record is late if its place in the output has passed. nlsort
- * writes late records at once, to the output or a separate file, and reports their number.
+ * Sorts endless input within a time window. nlsort writes a record when a newer record has arrived whose time differs
+ * by the length of the window, or when no record has arrived for that time. A record is late if its place in the output
+ * has already passed. nlsort writes late records at once, to the output or to a separate file, and reports their
+ * number.
  *
- * Records later than this host's clock plus the window do not count as the newest, so that a wrong clock cannot empty
- * the window. One thread.
+ * If a record is later than this host's clock plus the window, its time is not used as the newest time, so that a wrong
+ * clock cannot empty the window. Not thread-safe.
  */
 #ifndef NLSORT_LIVE_H
 #define NLSORT_LIVE_H
@@ -14,7 +15,7 @@
 typedef struct live {
     input_settings *settings;
     int64_t window_ns;
-    size_t memory; /* maximum bytes; when they are used up, the oldest records are written early */
+    size_t memory; /* maximum memory in bytes; when it is used up, the oldest records are written early */
     bool follow;   /* wait at the end of files */
     char **files;
     size_t file_count;
@@ -23,8 +24,8 @@ typedef struct live {
 } live;
 
 /*
- * Runs until all inputs end, or until SIGINT or SIGTERM. Returns false if there were late records, after reporting
- * them.
+ * Runs until all inputs have ended, or until SIGINT or SIGTERM. If there were late records, reports them and returns
+ * false.
  */
 bool live_run(const live *what);
 

@@ -20,8 +20,8 @@
 enum {
     PIECE_MAX = 4 << 20,
     PIECE_MIN = 64 << 10,
-    PIECES_IN_MEMORY = 64, /* minimum */
-    SHORTEST_LINE = 20,    /* DATE=YYYYMMDDhhmmss and a newline */
+    PIECES_IN_MEMORY = 64, /* minimum number of pieces that fit into memory */
+    SHORTEST_LINE = 20,    /* length of DATE=YYYYMMDDhhmmss and a newline */
     SIDE_SHARE = 8,        /* 1/8 of the memory is for records in a different format */
     DECODED_AT_ONCE = 256 << 10,
 };
@@ -32,9 +32,9 @@ struct load {
     int fd;
     off_t at; /* offset of the bytes that are not in a table yet */
     nl_decoder *decoder;
-    uint64_t passed_lines, passed_bytes; /* skipped lines and bytes that the decoder has not been told of yet */
-    bool decoding;                       /* the decoder reads all of the remaining file */
-    nl_buffer held;                      /* the decoder's input */
+    uint64_t passed_lines, passed_bytes; /* skipped lines and bytes that the decoder does not know of yet */
+    bool decoding;                       /* the decoder reads the whole rest of the file */
+    nl_buffer held;                      /* input of the decoder */
 };
 
 /* ---- opening ---- */
@@ -108,7 +108,7 @@ load *load_open(input_settings *settings, const char *path)
     load *l = nl_memory_check(calloc(1, sizeof *l));
     *l = (load){.settings = settings, .path = path, .fd = fd};
     l->decoder = program_reading_decoder(&settings->reading, path);
-    l->decoding = own != settings->format; /* every record needs conversion */
+    l->decoding = own != settings->format; /* every record must be converted */
     posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
     return l;
 }
@@ -152,7 +152,7 @@ static ssize_t read_at(load *l, char *to, size_t size, off_t at)
 
 typedef struct part {
     size_t start, end;       /* offsets in the table's text */
-    size_t lines, lines_end; /* bounds of the lines that begin and end in this part; equal if no line does */
+    size_t lines, lines_end; /* bounds of the lines that begin and end in this part; equal if there are none */
     line_list *list;
     size_t first; /* index in list of the first of these lines; the entry before it is free */
     size_t count;
@@ -162,8 +162,8 @@ typedef struct part {
 typedef struct segment {
     load *l;
     table *t;
-    size_t start; /* offset in the table's text where this segment starts */
-    size_t end;   /* offset in the table's text where this segment ends */
+    size_t start; /* offset of the start of this segment in the table's text */
+    size_t end;   /* offset of the end of this segment in the table's text */
     bool whole;   /* the segment extends to the end of the file */
     size_t piece;
 
@@ -176,7 +176,7 @@ typedef struct segment {
     bool met_nul;
 } segment;
 
-/* Assigns the next part to a thread. Returns false if no part is left or the memory is used up. */
+/* Assigns the next part to a thread. Returns false if there is no part left or the memory is used up. */
 static bool claim(segment *s, size_t *index)
 {
     pthread_mutex_lock(&s->lock);
@@ -270,14 +270,14 @@ static nl_scanned_line line_of(load *l, table *t, const nl_record *record)
     return kept;
 }
 
-/* Decodes a line; size includes its newline. Returns false if the line holds no record. */
+/* Decodes a line, whose size includes its newline. Returns false if the line contains no record. */
 static bool decode_line(load *l, table *t, uint64_t offset, size_t size, nl_scanned_line *line)
 {
     const nl_record *record;
     bool found = false;
     load_inform_decoder(l);
     nl_decoder_feed(l->decoder, t->text + offset, size);
-    while (nl_decoder_next(l->decoder, &record) == NL_OK) { /* a line holds at most one record */
+    while (nl_decoder_next(l->decoder, &record) == NL_OK) { /* a line contains at most one record */
         *line = line_of(l, t, record);
         found = true;
     }
@@ -287,12 +287,12 @@ static bool decode_line(load *l, table *t, uint64_t offset, size_t size, nl_scan
 /* The state of a traversal of a segment's lines in order. */
 typedef struct joining {
     segment *s;
-    nl_line_scanner *scanner; /* for scanning single lines */
+    nl_line_scanner *scanner; /* scanner for single lines */
     size_t side_max; /* maximum of t->used: the end of the segment, plus space for records in a different format */
-    uint64_t done;   /* finished bytes of the table's text */
+    uint64_t done;   /* number of bytes of the table's text that are finished */
 } joining;
 
-/* Appends the record of a line to `lines`; size includes the newline. Returns false if the memory is used up. */
+/* Appends the record of a line to `lines`. size includes the newline. Returns false if the memory is used up. */
 static bool load_take_line(joining *j, nl_scanned_line line, size_t size, nl_scanned_line *lines, size_t *count)
 {
     load *l = j->s->l;
@@ -311,8 +311,8 @@ static bool load_take_line(joining *j, nl_scanned_line line, size_t size, nl_sca
 }
 
 /*
- * Handles the line that began in an earlier part and ends at offset `end`. Stores it in the free entry before the
- * part's lines.
+ * Handles the line that began in an earlier part and ends at offset `end`. Stores it in the free entry that precedes
+ * the part's lines.
  */
 static bool load_add_seam(joining *j, const part *p, size_t end, size_t *taken)
 {
@@ -322,7 +322,7 @@ static bool load_add_seam(joining *j, const part *p, size_t end, size_t *taken)
     return load_take_line(j, line, size, p->list->lines + p->first - 1, taken);
 }
 
-/* Handles the lines of a part, and removes the lines that hold no record. */
+/* Handles the lines of a part, and removes lines that contain no record. */
 static bool load_add_lines(joining *j, const part *p, size_t *count)
 {
     nl_scanned_line *lines = p->list->lines + p->first;
@@ -342,7 +342,7 @@ static bool load_add_lines(joining *j, const part *p, size_t *count)
     return fits;
 }
 
-/* Handles all parts. Returns whether everything is finished, apart from a last line that has no end yet. */
+/* Handles all parts. Returns whether everything is finished, except for a last line that has no end yet. */
 static bool load_join(joining *j)
 {
     segment *s = j->s;
@@ -414,7 +414,7 @@ static bool decode_rest(load *l, table *t)
     }
 }
 
-/* ---- */
+/* ---- segments ---- */
 
 /* Finishes a segment. Returns true at the end of the file, and false if the table is full. */
 static bool finish_segment(segment *s, joining *j, size_t used)
@@ -430,7 +430,7 @@ static bool finish_segment(segment *s, joining *j, size_t used)
         load_add_last(l, t, j->done, end - j->done);
     if (last)
         return true;
-    if (j->done == s->start) { /* no line fits: if the table is empty, the line is larger than the memory */
+    if (j->done == s->start) { /* no line fits; if the table is empty, the line is larger than the memory */
         if (t->line_count == 0) {
             table_unmap(t, used);
             l->decoding = true;

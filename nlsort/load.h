@@ -12,21 +12,21 @@
 typedef struct load load;
 
 /*
- * Opens a text file by path or URL. Returns NULL if the source is of another kind or cannot be opened; input_open then
+ * Opens a text file by path or URL. Returns NULL if the source has another kind or cannot be opened. input_open then
  * reports the error. The first record sets settings->format if it is unknown.
  */
 load *load_open(input_settings *settings, const char *path);
 
 /*
- * Adds lines to the table. Returns true at the end of the file. Returns false if the table is full; call load_into
- * again with an empty table.
+ * Adds lines to the table. Returns true at the end of the file, and false if the table is full. In this case, call
+ * load_into again with an empty table.
  */
 bool load_into(load *l, table *t);
 
-/* Returns the file's descriptor, or -1 if its lines need conversion. */
+/* Returns the descriptor of the file, or -1 if its lines must be converted. */
 int load_descriptor(const load *l);
 
-/* Returns whether the last line has been read and has no newline. Its values may then be incomplete. */
+/* Returns whether the last line was read and does not end with a newline. Its values may then be incomplete. */
 bool load_is_unterminated(const load *l);
 
 void load_close(load *l);

@@ -1,6 +1,6 @@
 /*
- * nlsort: options, and the choice between its methods: sorting by time, sorting by other keys in memory or with runs on
- * disk, merging, and checking.
+ * nlsort: parses the options and chooses a method: sorting by time, sorting by other keys in memory or with runs on
+ * disk, merging, or checking.
  */
 #include "config.h"
 
@@ -130,7 +130,7 @@ static const nl_option options[] = {
     {0},
 };
 
-/* Returns the format that the output's URL or suffix names. */
+/* Returns the format that the output's URL or suffix specifies. */
 static nl_format format_of_output(const arguments *a)
 {
     nl_url *url = a->output != NULL ? nl_url_parse(a->output) : NULL;
@@ -188,7 +188,7 @@ static size_t default_memory(void)
     return (size_t)info.totalram * info.mem_unit / 4;
 }
 
-/* The output. The first record opens the writer, because it determines the format. */
+/* The output. The first record determines the format, so the writer is opened with the first record. */
 typedef struct result {
     const arguments *a;
     nl_writer *writer;
@@ -196,7 +196,7 @@ typedef struct result {
     bool on_terminal;
     nl_buffer before;  /* the latest key and line, for -u */
     unique *unique;    /* for -u, by time */
-    nl_record *record; /* a line, unpacked */
+    nl_record *record; /* a line, decoded */
 } result;
 
 static void fail_writing(const result *r)
@@ -249,7 +249,7 @@ static void close_result(result *r)
     nl_record_free(r->record);
     const program_reading *reading = &r->a->input.reading;
     if (reading->records == 0 && (reading->failed || !reading->live))
-        nl_writer_discard(r->writer); /* an existing file stays */
+        nl_writer_discard(r->writer); /* an existing file stays unchanged */
     else if (nl_writer_close(r->writer) != NL_OK)
         program_fail_with_error(PROGRAM_PROBLEM);
 }
@@ -288,7 +288,7 @@ static void take_back(void *user)
     r->records = 0;
 }
 
-/* Returns whether the output is written to a temporary file, which is renamed when it is complete. */
+/* Returns whether nlsort writes the output to a temporary file and renames it when it is complete. */
 static bool is_written_aside(const char *output)
 {
     nl_url *url = output != NULL ? nl_url_parse(output) : NULL;
@@ -298,7 +298,7 @@ static bool is_written_aside(const char *output)
     return aside;
 }
 
-/* Returns whether the sort is by time only and writes text. */
+/* Returns whether nlsort sorts only by time and writes text. */
 static bool is_by_time(const arguments *a)
 {
     return key_is_time(a->key) && !a->input.packed && !a->clocks.asked;
@@ -461,7 +461,7 @@ static size_t descriptors_for_inputs(void)
     return limit.rlim_cur == RLIM_INFINITY ? 4096 : (size_t)limit.rlim_cur - DESCRIPTORS_KEPT;
 }
 
-/* Merges a group of inputs into a run on disk, because merging all inputs at once would need too many open files. */
+/* Merges a group of inputs into a run on disk, because merging all inputs at once would require too many open files. */
 static void merge_group(arguments *a, spill *runs, size_t from, size_t to, bool *disordered)
 {
     stream **streams = new_streams(to - from);
@@ -554,9 +554,7 @@ static bool check_order(arguments *a)
     return ordered;
 }
 
-/*
- * Replaces each archive by its files. An archive that is followed remains one log, because new files can appear in it.
- */
+/* Replaces each archive by its files. An archive that is followed stays one log, because new files can appear in it. */
 static void expand_sources(arguments *a)
 {
     static char *standard_input[] = {"-"};

@@ -1,5 +1,5 @@
 /*
- * Merges sorted streams of items. The merge is stable: equal items are in the order of their streams. One thread.
+ * Merges sorted streams of items. The merge is stable: equal items are in the order of their streams. Not thread-safe.
  */
 #ifndef NLSORT_MERGE_H
 #define NLSORT_MERGE_H
@@ -11,17 +11,18 @@
 
 /* A sorted stream of items. It is the first member of each specific stream type. */
 typedef struct stream {
-    /* Returns the next item, valid until the next call; false at the end. Ends the program on an error. */
+    /* Returns the next item, which is valid until the next call. Returns false at the end. Ends the program on an
+     * error. */
     bool (*next)(struct stream *s, item *out);
     void (*close)(struct stream *s);
 } stream;
 
 typedef struct merge merge;
 
-/* Makes a merge, which owns the streams but not the array. */
+/* Makes a merge. Takes ownership of the streams, but not of the array. */
 merge *merge_new(stream **streams, size_t count);
 
-/* Returns the next item, valid until the next call; false at the end. */
+/* Returns the next item, which is valid until the next call. Returns false at the end. */
 bool merge_next(merge *m, item *out);
 
 void merge_free(merge *m);

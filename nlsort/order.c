@@ -13,9 +13,11 @@
 enum {
     DIGIT_BITS = 11,
     DIGITS = 1 << DIGIT_BITS,
-    NEAR = 16,             /* maximum distance of a line from its place, in pieces */
-    GROUP_MAX = 128 << 10, /* maximum lines with equal first digits: about as many as fit into the processor's cache */
-    GROUP_MIN = 32,        /* smaller groups are sorted by insertion */
+    NEAR = 16, /* maximum distance of a line from its final place, in pieces */
+    GROUP_MAX =
+        128
+        << 10, /* maximum number of lines with equal first digits; about as many as fit into the processor's cache */
+    GROUP_MIN = 32, /* smaller groups are sorted by insertion */
 };
 
 /* Consecutive lines. */
@@ -26,7 +28,7 @@ typedef struct span {
 
 /* ---- by digits ---- */
 
-/* A digit of the times, relative to the minimum. */
+/* A digit of the times. The times are relative to the minimum. */
 typedef struct digit {
     int64_t least;
     unsigned shift;
@@ -51,7 +53,7 @@ static void distribute(span s, digit d, size_t places[DIGITS], nl_scanned_line *
 }
 
 /*
- * Returns the number of digits that distinguish the times from least to most. Sets *bits to the number of bits of a
+ * Returns the number of digits that distinguish the times between least and most. Sets *bits to the number of bits per
  * digit.
  */
 static unsigned digits_of_range(int64_t least, int64_t most, unsigned *bits)
@@ -64,8 +66,8 @@ static unsigned digits_of_range(int64_t least, int64_t most, unsigned *bits)
 }
 
 /*
- * Sorts lines by all digits of their times: first into next, then alternately into other and next. Returns the array
- * that holds the result.
+ * Sorts lines by all digits of their times. The first pass writes to next, and the following passes alternate between
+ * other and next. Returns the array that contains the result.
  */
 static nl_scanned_line *sort_span(span s, int64_t least, int64_t most, nl_scanned_line *next, nl_scanned_line *other)
 {
@@ -96,7 +98,7 @@ void order_piece(const piece *p, nl_scanned_line *to, nl_scanned_line *spare)
         memcpy(to, p->ordered ? s.lines : ordered, s.count * sizeof *to);
 }
 
-/* One pass of several workers over all lines. */
+/* A pass of several workers over all lines. */
 typedef struct pass {
     const span *spans;
     size_t span_count;
@@ -151,7 +153,7 @@ static void do_pass(pass *p)
     distribute_counted(p);
 }
 
-/* Divides lines into a span for each worker. */
+/* Divides the lines into one span per worker. */
 static void cut(const nl_scanned_line *lines, size_t count, size_t workers, span *spans)
 {
     for (size_t i = 0; i < workers; i++) {
@@ -175,7 +177,7 @@ static void free_lines(nl_scanned_line *lines, size_t count)
 /* Lines that have been distributed by their first digit. */
 typedef struct groups {
     nl_scanned_line *lines;
-    const size_t *ends; /* the ends of the groups */
+    const size_t *ends; /* end of each group */
     size_t count, largest;
     atomic_size_t next; /* index of the next group to sort */
 } groups;
@@ -219,7 +221,7 @@ static void sort_own_groups(void *user, size_t worker)
     free_lines(spare, g->largest);
 }
 
-/* Distributes lines by their first digit and sorts each group. Returns false if a group is too large. */
+/* Distributes lines by their first digit, and sorts each group. Returns false if a group is too large. */
 static bool sort_by_groups(const span *spans, size_t span_count, digit first, size_t (*counts)[DIGITS],
                            nl_scanned_line *to)
 {
@@ -370,13 +372,13 @@ static nl_scanned_line *sort_near(table *t)
     return o.to;
 }
 
-/* Returns whether every line is at most NEAR pieces away from its place. */
+/* Returns whether every line is at most NEAR pieces away from its final place. */
 static bool is_near(const table *t)
 {
     int64_t most = INT64_MIN;
     for (size_t i = 0; i + NEAR < t->piece_count; i++) {
         most = t->pieces[i].most > most ? t->pieces[i].most : most;
-        /* a piece that is NEAR pieces later must not have an earlier line */
+        /* a piece that comes NEAR pieces later must not contain an earlier line */
         if (t->pieces[i + NEAR].least < most)
             return false;
     }

@@ -16,9 +16,9 @@ struct ordered_log {
     load *l;   /* a text file; NULL for other logs */
     input *in; /* any other log; NULL for text files */
     table *t;
-    size_t piece;               /* the next piece of the table */
-    bool ended;                 /* all remaining lines are in the table */
-    uint64_t records;           /* number of records before the piece */
+    size_t piece;               /* index of the next piece of the table */
+    bool ended;                 /* the table contains all remaining lines */
+    uint64_t records;           /* number of records before this piece */
     int64_t time_ns;            /* time of the last record */
     ordered_disorder *disorder; /* NULL after the first report */
     void *user;
@@ -67,7 +67,7 @@ static void ordered_check(ordered_log *o, const piece *p)
     if (o->disorder == NULL || (p->ordered && p->least >= before))
         return;
     if (is_last && p->count == 1 && o->l != NULL && load_is_unterminated(o->l))
-        return; /* the last line has no newline, so its time may be incomplete */
+        return; /* the last line does not end with a newline, so its time may be incomplete */
     size_t i = 0;
     for (; lines[i].time_ns >= before; i++)
         before = lines[i].time_ns;

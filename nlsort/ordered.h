@@ -1,4 +1,5 @@
-/* A log that should be sorted by time, to be merged or checked. Only a part of it is in memory. One thread. */
+/* A log to be merged or checked, which should be sorted by time. Only a part of the log is in memory. Not
+ * thread-safe. */
 #ifndef NLSORT_ORDERED_H
 #define NLSORT_ORDERED_H
 
@@ -10,7 +11,7 @@ typedef struct ordered_log ordered_log;
 /* Receives the number of the first record that is earlier than its predecessor. */
 typedef void ordered_disorder(void *user, const char *path, uint64_t record, nl_string line);
 
-/* Opens a log. memory: maximum bytes of memory. Returns NULL after reporting an error. */
+/* Opens a log. memory is the maximum memory in bytes. Returns NULL after reporting an error. */
 ordered_log *ordered_open(input_settings *settings, const char *path, size_t memory, bool reverse,
                           ordered_disorder *disorder, void *user);
 void ordered_close(ordered_log *log);

@@ -15,7 +15,7 @@
 enum {
     BLOCK_MAX = 256 << 10, /* approximate bytes of text in a block */
     BLOCK_MIN = 16 << 10,
-    BLOCKS_IN_MEMORY = 1024, /* minimum */
+    BLOCKS_IN_MEMORY = 1024, /* minimum number of blocks that fit into memory */
     BLOCK_COST = 2,          /* maximum memory of a block as a multiple of its text */
     FORGOTTEN_AT_ONCE = 4 << 20,
 };
@@ -123,7 +123,7 @@ typedef struct run_cursor {
     const runs *r;
     int fd;
     off_t at, end;
-    off_t kept; /* the file space before this offset was freed */
+    off_t kept; /* the space in the file before this offset was freed */
     char *block;
     size_t capacity;
 } run_cursor;
@@ -164,7 +164,7 @@ static bool no_more(cursor *base)
 
 /* ---- merging ---- */
 
-/* Merges the runs [first, end) with the cursor last, which may be empty. */
+/* Merges the runs [first, end) with the cursor `last`, which may be empty. */
 static void merge_some(const runs *r, const run_file *file, size_t first, size_t end, cursor *last, gather_sink *sink,
                        void *user)
 {
@@ -192,7 +192,7 @@ static void merge_some(const runs *r, const run_file *file, size_t first, size_t
     free(all);
 }
 
-/* Merges runs in groups of at most `most`, because the blocks of all runs together do not fit into memory. */
+/* Merges runs in groups of at most `most` runs, because the blocks of all runs together do not fit into memory. */
 static void merge_groups(runs *r, size_t most)
 {
     run_file merged = {.fd = -1};
@@ -208,7 +208,7 @@ static void merge_groups(runs *r, size_t most)
     r->file = merged;
 }
 
-/* Returns the bytes of memory needed to merge count runs. */
+/* Returns the number of bytes of memory that merging `count` runs needs. */
 static size_t merge_size(const runs *r, size_t count)
 {
     return count * BLOCK_COST * r->block + cursors_merge_size;

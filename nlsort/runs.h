@@ -1,6 +1,7 @@
 /*
  * Sorted tables on disk. Each table becomes a run in an unnamed file. At the end, the runs are merged. A run is a
- * sequence of blocks: a header, the times and places of its lines, and their text. Errors end the program. One thread.
+ * sequence of blocks; a block consists of a header, the times and places of its lines, and their text. Errors end the
+ * program. Not thread-safe.
  */
 #ifndef NLSORT_RUNS_H
 #define NLSORT_RUNS_H
@@ -10,7 +11,7 @@
 
 typedef struct runs runs;
 
-/* memory: bytes for merging. The first run creates the file in directory. */
+/* memory is the number of bytes for merging. The first run creates the file in directory. */
 runs *runs_new(const char *directory, size_t memory);
 void runs_free(runs *r);
 
@@ -20,8 +21,8 @@ void runs_add(runs *r, table *t);
 size_t runs_count(const runs *r);
 
 /*
- * Passes the lines of all runs and of the table to sink, in order. If times are equal, the lines of the table come
- * last. Frees the disk space of the parts of runs that were read.
+ * Passes the lines of all runs and of the table to sink in order. If times are equal, the table's lines come last.
+ * Frees the disk space of the parts of runs that have been read.
  */
 void runs_merge(runs *r, table *t, gather_sink *sink, void *user);
 

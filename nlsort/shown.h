@@ -1,14 +1,14 @@
 /*
- * Writes lines to the output. nlsort copies the lines of text logs byte by byte. A terminal, however, obeys control
- * characters. Like ls(1), nlsort therefore replaces these characters (record/terminal.h), but only if the output is a
- * terminal.
+ * Writes lines to the output. nlsort copies the lines of text logs byte by byte. A terminal, however, would execute the
+ * control characters in them. Like ls(1), nlsort therefore replaces these characters (record/terminal.h), but only if
+ * the output is a terminal.
  */
 #ifndef NLSORT_SHOWN_H
 #define NLSORT_SHOWN_H
 
 #include "transport/writer.h"
 
-/* Returns whether output, NULL for standard output, is a terminal. */
+/* Returns whether the output is a terminal. output is NULL for standard output. */
 bool shown_on_terminal(const char *output);
 
 /* Writes lines of text. On a terminal, replaces control characters other than newlines and tabs by "?". */

@@ -25,7 +25,7 @@ struct spill {
     off_t size;
 };
 
-/* The header of an item in the file. The rest of the item's key and its line follow. */
+/* The header of an item in the file. It is followed by the rest of the item's key and by its line. */
 typedef struct stored {
     uint64_t prefix;
     uint32_t key_size;
@@ -88,15 +88,15 @@ size_t spill_run_count(const spill *s)
 typedef struct run_stream {
     stream base;
     int fd;
-    off_t at; /* the next offset to read */
+    off_t at; /* offset of the next read */
     off_t end;
     char *buffer;
     size_t size;
-    size_t from, to; /* the unused part of the buffer */
+    size_t from, to; /* bounds of the unused part of the buffer */
     const char *directory;
 } run_stream;
 
-/* Reads until the buffer holds at least `wanted` bytes. Returns false at the end of the run. */
+/* Reads until the buffer contains at least `wanted` bytes. Returns false at the end of the run. */
 static bool fill(run_stream *r, size_t wanted)
 {
     if (r->to - r->from >= wanted)

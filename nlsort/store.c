@@ -10,11 +10,11 @@
 
 enum {
     CHUNK_SIZE = 4 << 20,
-    SHORT_RUN = 24,        /* maximum entries for sorting by insertion */
-    THREAD_MIN = 64 << 10, /* minimum entries for a second thread */
+    SHORT_RUN = 24,        /* maximum number of entries that are sorted by insertion */
+    THREAD_MIN = 64 << 10, /* minimum number of entries for a second thread */
 };
 
-/* An item in a chunk: two sizes, the rest of the item's key, and its line. */
+/* An item in a chunk. It consists of two sizes, the rest of the item's key, and its line. */
 typedef struct entry {
     uint64_t prefix;
     const char *place;
@@ -36,7 +36,7 @@ struct store {
     entry *entries;
     size_t count;
     size_t capacity;
-    chunk *chunks; /* the first chunk is the one being filled */
+    chunk *chunks; /* the first chunk is the chunk that is being filled */
     size_t chunk_bytes;
     bool keys_differ; /* a key is longer than its prefix */
 };
@@ -155,12 +155,13 @@ static void insert_each(const store *s, entry *entries, size_t count)
 }
 
 /*
- * Merges the sorted parts entries[0..middle) and entries[middle..count); spare has at least the size of the first part.
+ * Merges the sorted ranges entries[0..middle) and entries[middle..count). spare has at least the size of the first
+ * range.
  */
 static void merge_halves(const store *s, entry *entries, size_t middle, size_t count, entry *spare)
 {
     if (!out_of_order(s, &entries[middle - 1], &entries[middle]))
-        return; /* already in order */
+        return; /* the ranges are already in order */
     memcpy(spare, entries, middle * sizeof *entries);
     size_t left = 0, right = middle, to = 0;
     while (left < middle && right < count)

@@ -18,9 +18,9 @@
 #endif
 
 enum {
-    SLACK = 128 << 20,      /* extra address space, for a last record */
-    GROWTH_MIN = 4 << 10,   /* lines */
-    PIECE_LINES = 64 << 10, /* lines in a piece of records that were added one by one */
+    SLACK = 128 << 20,      /* additional address space for a last record */
+    GROWTH_MIN = 4 << 10,   /* minimum number of lines */
+    PIECE_LINES = 64 << 10, /* number of lines in a piece of records that were added one by one */
 };
 
 /* For the signal handler: all tables, and whether a mapped page was missing. */
@@ -36,7 +36,7 @@ static const table *table_at(const char *at)
 }
 
 /*
- * Handles the truncation of a mapped file, or a failed disk: replaces the missing pages by zeros. At the end, nlsort
+ * Handles the truncation of a mapped file or a disk failure by replacing the missing pages by zeros. At the end, nlsort
  * reports the damage and can discard the output.
  */
 static void on_missing_page(int number, siginfo_t *info, void *context)
@@ -50,7 +50,7 @@ static void on_missing_page(int number, siginfo_t *info, void *context)
         damaged = 1;
         return;
     }
-    signal(number, SIG_DFL); /* the access repeats, and the signal ends the program */
+    signal(number, SIG_DFL); /* the access is repeated, and the signal ends the program */
 }
 
 static void guard(table *t)
@@ -153,7 +153,7 @@ bool table_map(table *t, int fd, off_t at, size_t *start, size_t *end, bool *who
     return true;
 }
 
-/* Replaces the mapped files from an offset on by empty memory. */
+/* Replaces the mapped files after an offset by empty memory. */
 static void unmap_from(table *t, size_t from)
 {
     if (t->mapped > from && mmap(t->text + from, t->mapped - from, PROT_READ | PROT_WRITE,

@@ -1,9 +1,9 @@
 /*
  * Lines of text in memory, with the time and place of each line, for sorting by time.
  *
- * The text is contiguous. Each part of it was read, or is a mapped file. Sorting does not move the text; only writing
- * uses the new order of the lines. The list of lines consists of pieces, in the order of the input, because several
- * threads read and scan parts of a file.
+ * The text is contiguous. Each part of the text was read from a log, or is a mapped file. Sorting does not move the
+ * text. The list of lines consists of pieces, in the order of the input, because several threads read and scan parts of
+ * a file.
  */
 #ifndef NLSORT_TABLE_H
 #define NLSORT_TABLE_H
@@ -27,7 +27,7 @@ typedef struct piece {
     const line_list *list;
     size_t first;
     size_t count;
-    int64_t least, most; /* times */
+    int64_t least, most; /* minimum and maximum time */
     bool ordered;
 } piece;
 
@@ -40,16 +40,16 @@ typedef struct table {
     struct table *next; /* in the list of all tables */
     char *text;
     size_t used;        /* bytes of text */
-    size_t kept;        /* bytes of text that are not in mapped files */
+    size_t kept;        /* bytes of text that are not in a mapped file */
     size_t mapped;      /* offset of the end of the mapped files */
     size_t capacity;    /* maximum bytes of text from files */
-    size_t reserved;    /* address space: capacity and some slack */
+    size_t reserved;    /* size of the address space: capacity and some slack */
     size_t memory;      /* maximum bytes of memory, including the memory for sorting */
     bool refers;        /* files are mapped only during access, and do not count as memory */
     text_range *ranges; /* the files, if the table refers to them */
     size_t range_count;
     size_t range_capacity;
-    size_t goal; /* maximum bytes of text from files for this run; 0: limited only by the memory */
+    size_t goal; /* maximum bytes of text from files in this run; 0: limited only by the memory */
     line_list lists[WORKERS_MAX];
     piece *pieces;
     size_t piece_count;
@@ -59,17 +59,17 @@ typedef struct table {
 } table;
 
 /*
- * Returns a new table. memory: maximum bytes of memory. files: the total size of the files to which the table refers,
- * or 0. The text of such files stays in the kernel's cache and is mapped piece by piece during access (table_fetch,
- * table_forget).
+ * Returns a new table. memory is the maximum memory in bytes. files is the total size of the files to which the table
+ * refers, or 0. The text of such files stays in the kernel's cache and is mapped piece by piece during access
+ * (table_fetch, table_forget).
  */
 table *table_new(size_t memory, size_t files, bool reverse);
 void table_free(table *t);
 
-/* Bytes of memory for each line, in the lists and for sorting. */
+/* Bytes of memory for each line, for the lists and for sorting. */
 enum { TABLE_LINE_COST = 2 * sizeof(nl_scanned_line) };
 
-/* Returns the bytes of memory used, including the memory for sorting. */
+/* Returns the number of bytes of memory that are used, including the memory for sorting. */
 size_t table_size(const table *t);
 
 /* Returns whether the table is full. */
@@ -78,33 +78,31 @@ bool table_is_full(const table *t);
 /* Appends a record, given as a line without its newline. */
 void table_add(table *t, int64_t time_ns, nl_string line);
 
-/* Copies a line without its newline to the text. Returns its list entry. */
+/* Copies a line without its newline into the text. Returns the line's list entry. */
 nl_scanned_line table_keep(table *t, int64_t time_ns, nl_string line);
 
-/* Reserves memory for count more lines. */
+/* Reserves memory for `count` more lines. */
 void line_list_reserve(line_list *list, size_t count);
 
 void line_list_free(line_list *list);
 
-/* Returns a piece of count lines, at least one, that begins at index first. */
+/* Returns a piece of `count` lines (at least one) that begins at index `first`. */
 piece piece_of(const line_list *list, size_t first, size_t count);
 
-/*
- * Appends the lines from first to the end of a list as a piece. Inverts their times for a reverse table.
- */
+/* Appends the lines from `first` to the end of a list as a piece. If the table is reversed, inverts their times. */
 void table_add_piece(table *t, line_list *list, size_t first, size_t count);
 
 /*
- * Maps a file from offset `at` after the end of the text, as far as the memory permits. The file becomes [*start, *end)
- * of the text. Sets *whole to whether the end of the file is mapped. Returns false if the file cannot be mapped. Call
- * table_keep_mapped or table_unmap next.
+ * Maps as much of a file, from offset `at`, as the memory permits, after the end of the text. The file becomes the
+ * range [*start, *end) of the text. Sets *whole to whether the end of the file is mapped. Returns false if the file
+ * cannot be mapped. Afterwards, call table_keep_mapped or table_unmap.
  */
 bool table_map(table *t, int fd, off_t at, size_t *start, size_t *end, bool *whole);
 
 /* Makes the mapped bytes up to `end` part of the text. */
 void table_keep_mapped(table *t, size_t end);
 
-/* Unmaps the file. used: the bytes of text before the call of table_map. */
+/* Unmaps the file. used is the number of bytes of text before the call of table_map. */
 void table_unmap(table *t, size_t used);
 
 /* Tells the kernel that the text from start to end will be read soon. */
@@ -113,10 +111,10 @@ void table_fetch(const table *t, size_t start, size_t end);
 /* Frees the memory of the text from start to end, if the table refers to files. */
 void table_forget(const table *t, size_t start, size_t end);
 
-/* Returns whether the table refers to files; then call table_forget after access. */
+/* Returns whether the table refers to files. If so, call table_forget after access. */
 bool table_refers(const table *t);
 
-/* Returns whether a part of a mapped file, of any table, was missing or unreadable. */
+/* Returns whether a part of a mapped file of any table was missing or unreadable. */
 bool table_is_damaged(void);
 
 /* Removes all text and lines. */
@@ -129,8 +127,8 @@ void table_release(table *t);
 void table_free_lists(table *t);
 
 /*
- * Returns the size of a line without its newline. A function is needed because the places of very long lines do not
- * hold the size.
+ * Returns the size of a line without its newline. This function is needed because the places of very long lines do not
+ * contain the size.
  */
 size_t table_line_size(const char *text, nl_scanned_line line);
 

@@ -1,4 +1,4 @@
-/* Unnamed temporary files, which disappear with the program. Errors end the program. Any thread. */
+/* Unnamed temporary files, which disappear with the program. Errors end the program. Thread-safe. */
 #ifndef NLSORT_TEMPORARY_H
 #define NLSORT_TEMPORARY_H
 
@@ -7,10 +7,10 @@
 /* Creates a file in directory for reading and writing. */
 int temporary_open(const char *directory);
 
-/* Appends data. directory: for error messages. */
+/* Appends data. directory is used in error messages. */
 void temporary_write(int fd, const char *directory, const void *data, size_t size);
 
-/* Reads size bytes at an offset. The file must have these bytes. */
+/* Reads `size` bytes at an offset. The file must contain these bytes. */
 void temporary_read(int fd, const char *directory, void *data, size_t size, off_t at);
 
 /* Tells the kernel that a range will be read soon. */

@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum {
-    LINE_COST = 2 * sizeof(nl_string), /* bytes per line, for the list and for qsort's copy of it */
+    LINE_COST = 2 * sizeof(nl_string), /* bytes per line, for the list and for the copy that qsort makes */
     RUN_BUFFER_MAX = 1 << 20,
     RUN_BUFFER_MIN = 16 << 10,
     MERGED_RUNS_MIN = 2,
@@ -115,7 +115,7 @@ static void hold(unique *u, const char *text, size_t size, size_t count)
 }
 
 /*
- * Merges the distinct lines of the runs [first, end) into a run of merged. If merged is NULL, passes the lines to the
+ * Merges the distinct lines of the runs [first, end) into a run in `merged`. If merged is NULL, passes the lines to the
  * sink instead.
  */
 static void merge_runs(unique *u, size_t first, size_t end, spill *merged)
@@ -143,7 +143,7 @@ static void merge_runs(unique *u, size_t first, size_t end, spill *merged)
     free(streams);
 }
 
-/* Merges groups of up to merged_runs runs into one run each. */
+/* Merges groups of up to merged_runs runs. Each group becomes one run. */
 static void merge_into_fewer_runs(unique *u, size_t merged_runs)
 {
     spill *fewer = spill_new(u->directory);
@@ -211,7 +211,7 @@ void unique_put(unique *u, const char *text, size_t size, const nl_scanned_line 
     for (size_t next; i < count; i = next) {
         next = end_of_group(lines, i, count);
         if (next == i + 1 && next < count)
-            continue; /* a line that is alone in its group is written together with its neighbours */
+            continue; /* a line that is the only line in its group is written together with its neighbours */
         size_t start = nl_line_offset(lines[i]), end = next < count ? nl_line_offset(lines[next]) : size;
         put_text(u, text + from, start - from);
         if (next < count)

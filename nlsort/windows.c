@@ -13,7 +13,8 @@ enum {
     AHEAD = 12, /* lines to prefetch */
     CACHE_LINE = 64,
     PREFETCHED = 4 * CACHE_LINE, /* maximum bytes to prefetch at a line's destination */
-    MANY = 4 * 4 << 10,          /* if a window has more bytes per line than this, only parts of it are prefetched */
+    MANY =
+        4 * 4 << 10, /* if a window contains more bytes per line than this, only parts of the window are prefetched */
 };
 
 /* A line and its destination. */
@@ -55,7 +56,7 @@ void windows_distribute(windows *w, const table *t, const nl_scanned_line *lines
         sum += own;
     }
     size_t to = 0;
-    for (size_t i = 0; i < count; i++) { /* until this loop, ends[i] is the start of window i's lines */
+    for (size_t i = 0; i < count; i++) { /* before this loop, ends[i] is the start of the lines of window i */
         w->moved[w->ends[window_of(lines[i])]++] = (moved_line){lines[i].place, to};
         to += table_line_size(t->text, lines[i]) + 1;
     }

@@ -1,17 +1,17 @@
 /*
- * Copies lines from files that are not in memory: maps one window of the text after another, and copies the lines of
- * the share that are in the window to their destinations.
+ * Copies lines from files that are not in memory. Maps one window of the text after another, and copies the lines of
+ * the share that are in this window to their destinations.
  */
 #ifndef NLSORT_WINDOWS_H
 #define NLSORT_WINDOWS_H
 
 #include "table.h"
 
-/* The lines of a share, grouped by window, with their destinations. Initialize with zeros. */
+/* The lines of a share, grouped by window, with their destinations. Initially all zero. */
 typedef struct windows {
     struct moved_line *moved;
     size_t capacity; /* allocated bytes */
-    size_t *ends;    /* the end of each window's lines */
+    size_t *ends;    /* end of each window's lines */
     size_t end_capacity;
     size_t count;
 } windows;
@@ -23,8 +23,8 @@ enum { WINDOWS_LINE_COST = 16, WINDOWS_COST = 4 << 20 };
 void windows_distribute(windows *w, const table *t, const nl_scanned_line *lines, size_t count);
 
 /*
- * Copies the lines of a window, each with a newline, to their destinations in out. Threads may copy different windows
- * at once.
+ * Copies the lines of a window, each with its newline, to their destinations in out. Different threads may copy
+ * different windows at the same time.
  */
 void windows_copy(const windows *w, const table *t, size_t window, char *out);
 

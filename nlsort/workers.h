@@ -9,8 +9,8 @@ enum { WORKERS_MAX = 8 };
 size_t workers_count(void);
 
 /*
- * Calls work(user, 0) to work(user, count - 1) in one thread each, the first in the caller's thread. Returns when all
- * calls have returned.
+ * Calls work(user, 0) to work(user, count - 1), each in its own thread; the first call is in the caller's thread.
+ * Returns when all calls have returned.
  */
 void workers_run(size_t count, void (*work)(void *user, size_t worker), void *user);
 

@@ -8,8 +8,15 @@
  *   network ADDRESS[/BITS] RIGHT...
  *   loopback RIGHT...                     instead of all rights for this host
  *
- * Rights: summaries (summaries, List and Find), read (summaries, and data of running sensors), start (read, and
- * starting sensors), register (with this directory), collect (starting collections), all, none. One thread.
+ * The rights:
+ * - summaries: reading summaries, and the operations List and Find
+ * - read: `summaries`, and reading the data of running sensors
+ * - start: `read`, and starting sensors
+ * - register: registering with this directory
+ * - collect: starting collections
+ * - all, none
+ *
+ * Not thread-safe.
  */
 #ifndef NLAGENT_ACCESS_H
 #define NLAGENT_ACCESS_H
@@ -25,9 +32,9 @@ typedef struct access access_list;
 
 /* Reads an access file; path may be NULL. Returns NULL on failure. */
 access_list *access_read(const char *path);
-void access_free(access_list *a); /* NULL is allowed */
+void access_free(access_list *a); /* a may be NULL */
 
-/* Returns the rights of a client, and writes its name. token and certificate may be NULL. */
+/* Returns the rights of a client, and writes the client's name. token and certificate may be NULL. */
 unsigned access_rights(const access_list *a, const struct sockaddr *peer, const char *token, const char *certificate,
                        char name[ACCESS_NAME_SIZE]);
 

@@ -38,7 +38,8 @@ static void active_forget_latest(active *s)
     s->latest_count = 0;
 }
 
-/* Assigns a record to a measurement: records that arrive within a fifth of the interval belong to one measurement. */
+/* Assigns a record to a measurement. Records that arrive within a fifth of the interval belong to the same
+ * measurement. */
 static void active_number_measurement(active *s)
 {
     int64_t now_ns = nl_monotonic_ns(), gap_ns = (int64_t)(s->interval_s * 1e9 / 5);
@@ -86,7 +87,8 @@ void active_summarize(active *s)
 
 /* ---- the process ---- */
 
-/* Writes an event about the sensor to the log, and to its subscriptions if it is unusual. Frees the event. */
+/* Writes an event about the sensor to the log. If the event is unusual, also passes it to the sensor's
+ * subscriptions. Frees the event. */
 static void active_report(active *s, nl_record *event, bool unusual, bool is_failure)
 {
     if (s->agent->log != NULL)
@@ -163,7 +165,7 @@ static active *active_find_spec(const agent *a, const sensor_spec *spec)
     return s;
 }
 
-/* Returns the definition of a sensor that accepts the arguments; NULL on failure. */
+/* Returns the definition of a sensor that accepts the arguments, or NULL on failure. */
 static const definition *active_find_definition(const agent *a, const sensor_spec *spec)
 {
     const definition *d = definitions_find(&a->definitions, spec->name);
@@ -181,7 +183,7 @@ bool active_find(const agent *a, const char *text, active **found)
     return good;
 }
 
-/* Returns whether one more sensor may run. */
+/* Returns whether another sensor may run. */
 static bool active_may_start(const agent *a)
 {
     size_t running = 0;
@@ -209,7 +211,7 @@ active *active_get(agent *a, const char *text)
         spec_free(spec);
     }
     if (good && !runs)
-        s->definition = d; /* a reload may have replaced it */
+        s->definition = d; /* a reload may have replaced the definition */
     return good ? s : NULL;
 }
 

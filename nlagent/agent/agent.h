@@ -23,19 +23,19 @@ typedef struct active active;
 typedef struct subscription subscription;
 
 typedef struct agent_limits {
-    size_t sensors;       /* sensors that may run at once */
-    size_t subscriptions; /* of all clients */
-    size_t per_consumer;  /* subscriptions of one client */
-    size_t queue;         /* unread records of one subscription */
+    size_t sensors;       /* maximum number of sensors that run at once */
+    size_t subscriptions; /* maximum number of subscriptions of all clients */
+    size_t per_consumer;  /* maximum number of subscriptions of one client */
+    size_t queue;         /* maximum number of unread records of one subscription */
     double min_interval_s;
-    size_t connections; /* HTTP connections of all clients */
-    size_t per_address; /* HTTP connections from one address */
+    size_t connections; /* maximum number of HTTP connections of all clients */
+    size_t per_address; /* maximum number of HTTP connections from one address */
 } agent_limits;
 
 typedef struct agent_counts {
-    uint64_t records;          /* records received from sensors */
-    uint64_t missed;           /* records dropped from subscriptions' queues */
-    uint64_t starts, failures; /* starts and failures of sensors */
+    uint64_t records;          /* number of records received from sensors */
+    uint64_t missed;           /* number of records dropped from subscriptions' queues */
+    uint64_t starts, failures; /* numbers of starts and failures of sensors */
     uint64_t requests, refused;
 } agent_counts;
 
@@ -51,13 +51,13 @@ struct agent {
     nl_log *log; /* nlagentd's own events; may be NULL */
     char host[256];
     struct event *clock;
-    unsigned clock_checks; /* seconds since the start */
+    unsigned clock_checks; /* number of seconds since the start */
     bool clock_warned;     /* nlagentd has logged that this host's clock is not synchronized */
     struct access *access;
     struct directory *directory; /* NULL: this agent is not a directory */
     struct collections *collections;
     struct http_clients *clients;
-    const struct agent_settings *settings; /* in effect */
+    const struct agent_settings *settings; /* the current settings */
 };
 
 /* ---- sensors: active.c ---- */
@@ -72,9 +72,9 @@ struct active {
     double interval_s; /* the shortest interval that a client requested */
     bool held;         /* the Start operation started the sensor; it runs even if it has no subscriptions */
     double held_interval_s;
-    uint64_t measurement; /* number of the latest measurement */
-    int64_t measured_ns,
-        heard_ns; /* start of the latest measurement and arrival of its latest record, on the monotonic clock */
+    uint64_t measurement;          /* number of the latest measurement */
+    int64_t measured_ns, heard_ns; /* times of the latest measurement's start and of the arrival of its latest record,
+                                      on the monotonic clock */
     struct shared_record **latest; /* the records of the latest measurement */
     size_t latest_count;
     char failure[256];    /* reason for its latest failure; "" if it has not failed */
@@ -82,12 +82,12 @@ struct active {
     int64_t stopped_ns;
 };
 
-/* Returns the sensor with a specification; its first subscription starts it. Returns NULL on failure. */
+/* Returns the sensor with a specification. The sensor's first subscription starts it. Returns NULL on failure. */
 active *active_get(agent *a, const char *spec);
 
 /*
- * Sets *found to the sensor with a specification, or NULL if it has not run. Returns false if the specification is
- * invalid.
+ * Sets *found to the sensor with a specification, or to NULL if the sensor has not run. Returns false if the
+ * specification is invalid.
  */
 bool active_find(const agent *a, const char *spec, active **found);
 
@@ -95,8 +95,8 @@ bool active_find(const agent *a, const char *spec, active **found);
 void active_adjust(active *s);
 
 /*
- * Starts computing summaries of the sensor. Summaries need the fields of each record, so a sensor whose records are
- * only passed on has no summaries.
+ * Begins to compute summaries of the sensor. Summaries need the fields of each record. If records are only passed on,
+ * there are therefore no summaries.
  */
 void active_summarize(active *s);
 
@@ -104,7 +104,7 @@ void active_summarize(active *s);
 void active_sweep(agent *a);
 void active_free_all(agent *a);
 
-/* Adds the sensor's state to a record. */
+/* Adds fields that describe the sensor's state to a record. */
 void active_describe(const active *s, nl_record *record);
 
 /* ---- subscriptions: subscription.c ---- */
@@ -128,14 +128,14 @@ struct subscription {
     unsigned summary_minutes;
     double lease_s;
     int64_t expires_ns;
-    shared_record **queue; /* a ring */
+    shared_record **queue; /* a ring buffer */
     size_t first, count, capacity;
     uint64_t missed; /* records dropped since the last Nlagentd.Missed event */
     int64_t missed_from_ns, missed_to_ns;
     bool is_scheduled; /* on_records will be called */
     bool over;         /* its expression exceeded the budget; the subscription ends when its queue is empty */
     struct event *schedule;
-    void (*on_records)(void *user); /* called when the queue has records; NULL: no client waits */
+    void (*on_records)(void *user); /* called when the queue has records; NULL: no client is waiting */
     void *user;
 };
 
@@ -149,12 +149,12 @@ void subscription_renew(subscription *s);
 
 /*
  * Removes the next record from the queue and returns it, or returns NULL if the queue is empty. If records were dropped
- * before the next record, first returns an Nlagentd.Missed record with their number. The caller releases the record
- * with shared_record_release.
+ * before the next record, first returns an Nlagentd.Missed record that contains their number. The caller releases the
+ * record with shared_record_release.
  */
 shared_record *subscription_take(subscription *s);
 
-/* For active.c: offer a record, a summary, or one of the agent's own events to the subscription. */
+/* For active.c: offers a record, a summary, or one of the agent's own events to the subscription. */
 void subscription_put(subscription *s, shared_record *record);
 void subscription_put_summary(subscription *s, const nl_record *record, unsigned minutes);
 void subscription_put_event(subscription *s, const nl_record *record, bool is_failure);
@@ -165,7 +165,7 @@ void subscription_put_event(subscription *s, const nl_record *record, bool is_fa
  */
 void subscriptions_sweep(agent *a);
 
-/* Returns a new record of nlagentd's own, with the current time. The caller frees it. */
+/* Returns a new record of nlagentd itself, with the current time. The caller frees it. */
 nl_record *agent_record(const agent *a, nl_level level, const char *event);
 
 /* Adds a text field to a record. */

@@ -83,7 +83,7 @@ static size_t count_list(const char **list)
     return count;
 }
 
-/* Returns the command line of a collection's process, ending with NULL. */
+/* Returns the command line of a collection's process, which is NULL-terminated. */
 static char **make_command(const collections *c, const collection_options *o)
 {
     const struct {

@@ -1,7 +1,7 @@
 /*
  * Collections, which the Collect operation starts. A collection gathers records from other agents' sensors and sends
- * them to a collector. Each collection is a process, "nlagent collect", which nlagentd restarts when it fails, as it
- * restarts sensors. One thread.
+ * them to a collector. Each collection is a process, "nlagent collect". Like a sensor, nlagentd restarts it when it
+ * fails. Not thread-safe.
  */
 #ifndef NLAGENT_COLLECTIONS_H
 #define NLAGENT_COLLECTIONS_H
@@ -10,7 +10,7 @@
 
 typedef struct collections collections;
 
-/* Arguments of a collection. The lists end with NULL. */
+/* Arguments of a collection. The lists are NULL-terminated. */
 typedef struct collection_options {
     const char *hosts; /* expression that selects hosts in the directory; NULL: do not search */
     const char **agents;
@@ -20,14 +20,14 @@ typedef struct collection_options {
     const char *destination; /* a collector's URL */
 } collection_options;
 
-/* directory: the URL to pass to "nlagent collect --directory", or NULL. The URL is copied. */
+/* directory is the URL that is passed to "nlagent collect --directory", or NULL. Copies the URL. */
 collections *collections_new(agent *a, const char *directory);
 void collections_free(collections *c);
 
 /* Returns the path of nlagent, which runs collections. The caller frees it. */
 char *collections_client_path(void);
 
-/* Starts a collection. Returns its name, which is valid until it ends, or NULL on failure. */
+/* Starts a collection. Returns its name, which is valid until the collection ends, or NULL on failure. */
 const char *collections_start(collections *c, const collection_options *o);
 
 /* Ends a collection. Returns false if the name is unknown. */

@@ -16,14 +16,14 @@
 enum {
     SLOT_COUNT = 1024,
     VALUE_SIZE = 64,
-    BUDGET_RATE = 200000000, /* steps per second for all expressions: about 20 % of one processor */
-    BUDGET_MAX = 20000000,   /* maximum steps without a pause: about 20 ms */
-    CHEAP_STEPS = 1000,      /* steps of one expression for one record that are always allowed */
+    BUDGET_RATE = 200000000, /* steps per second for all expressions, which is about 20 % of one processor */
+    BUDGET_MAX = 20000000,   /* maximum number of steps without a pause, which is about 20 ms */
+    CHEAP_STEPS = 1000,      /* number of steps of an expression for a record that are always allowed */
 };
 
 /*
- * The last value of an object. Objects whose names hash to the same slot replace each other, so they are sent more
- * often.
+ * The last value of an object. If the names of objects hash to the same slot, the objects replace each other, and their
+ * values are sent more often.
  */
 typedef struct slot {
     char key[CONDITION_KEY_SIZE];
@@ -40,7 +40,7 @@ struct condition {
     double above, below, percent;
     uint64_t measurement; /* number of the latest measurement */
     bool is_selected;     /* the interval selects the latest measurement */
-    int64_t next_ns;      /* when the interval selects the next measurement */
+    int64_t next_ns;      /* time at which the interval selects the next measurement */
     slot *slots;
 };
 

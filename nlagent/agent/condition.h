@@ -1,13 +1,13 @@
 /*
  * Selects the records that a subscription gets: by an interval, by an expression, or by a field that changes, crosses a
- * threshold (with hysteresis) or changes by a percentage. A record must meet all given conditions.
+ * threshold (with hysteresis) or changes by a percentage. A record must meet all conditions that are given.
  *
- * A measurement is the group of records that a sensor logs at one time. An interval selects whole measurements without
- * reading their records. Conditions on a field apply separately to each object, such as a disk or a connection. The
- * object is identified by the event and by the fields whose names end in .NAME, .ID, .HOST, .URL, .LOCAL, .PEER, .MOUNT
- * or .RESOURCE.
+ * A measurement is the group of records that a sensor logs at the same time. An interval selects whole measurements
+ * without reading their records. Conditions on a field apply separately to each object, such as a disk or a connection.
+ * The object is identified by the event and by the fields whose names end in .NAME, .ID, .HOST, .URL, .LOCAL, .PEER,
+ * .MOUNT or .RESOURCE.
  *
- * A condition owns the last value of each object. One thread.
+ * A condition owns the last value of each object. Not thread-safe.
  */
 #ifndef NLAGENT_CONDITION_H
 #define NLAGENT_CONDITION_H
@@ -18,7 +18,7 @@
 
 enum { CONDITION_KEY_SIZE = 160 };
 
-/* A client's conditions. NULL or NAN: not given. */
+/* A client's conditions. NULL or NAN means that a condition is not given. */
 typedef struct condition_options {
     double interval_s; /* 0: every measurement */
     const char *where;
@@ -32,9 +32,9 @@ typedef struct condition condition;
 
 /* Returns NULL if the options are invalid. The caller frees the result. */
 condition *condition_new(const condition_options *o);
-void condition_free(condition *c); /* NULL is allowed */
+void condition_free(condition *c); /* c may be NULL */
 
-/* Returns a full budget, to be shared by the expressions of all clients. */
+/* Returns a full budget, which the expressions of all clients share. */
 allowance condition_new_budget(void);
 
 /*
@@ -43,7 +43,7 @@ allowance condition_new_budget(void);
  */
 nl_status condition_match(allowance *budget, const nl_filter *filter, const nl_record *record, bool *matches);
 
-/* Returns whether the interval selects a measurement that began at start_ns (monotonic). */
+/* Returns whether the interval selects a measurement that began at start_ns, on the monotonic clock. */
 bool condition_selects(condition *c, uint64_t measurement, int64_t start_ns);
 
 /* Returns whether condition_judge depends on the fields of a record. */

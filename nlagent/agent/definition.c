@@ -26,8 +26,8 @@ static definition *definition_add(definitions *all, const char *name, const char
 }
 
 /*
- * Returns the path of a program: the configured path, the path beside this program (in a build tree), or the installed
- * path. The caller frees it.
+ * Returns the path of a program. This is the configured path, a path beside this program (in a build tree), or the
+ * installed path. The caller frees it.
  */
 static char *find_program(const char *configured, const char *beside, const char *installed)
 {
@@ -173,7 +173,7 @@ bool definition_check(const definition *d, const sensor_spec *spec)
     if (unknown != NULL)
         return nl_error_false(NL_ERROR_INVALID, "the sensor %s has no argument \"%s\"", d->name, unknown);
     if (rules != NULL &&
-        (strchr(rules, '/') != NULL || *rules == '\0')) /* a client must not be able to make nlkernel read a file */
+        (strchr(rules, '/') != NULL || *rules == '\0')) /* a client must not make nlkernel read a file */
         return nl_error_false(NL_ERROR_INVALID, "rules= must be the name of rules that nlkernel has, not a path");
     if (d->kernel && rules == NULL && spec_argument(spec, "event") == NULL)
         return nl_error_false(NL_ERROR_INVALID, "expected event=SYSTEM:EVENT or rules=NAME");
@@ -188,7 +188,7 @@ static void execute_kernel(const definitions *all, const sensor_spec *spec)
     const char *rules = spec_argument(spec, "rules");
     char *list = events != NULL ? program_copy(events) : NULL, *rest = list;
     for (const char *c = events; c != NULL && *c != '\0'; c++)
-        capacity += *c == ',' ? 2 : 0; /* another --event option and its value */
+        capacity += *c == ',' ? 2 : 0; /* space for another --event option and its value */
     char **arguments = calloc(capacity, sizeof *arguments);
     if (arguments == NULL) {
         free(list);

@@ -1,6 +1,6 @@
 /*
  * The sensors of this agent: the built-in sensors, nlkernel's events, and the configured sensors, which are commands
- * that print records. Only the main thread changes the list, and it holds the lock while it does so.
+ * that print records. Only the main thread changes the list, while it holds the lock.
  */
 #ifndef NLAGENT_DEFINITION_H
 #define NLAGENT_DEFINITION_H
@@ -19,50 +19,50 @@ struct definition {
     const char *arguments;      /* argument names, each with a blank on both sides; NULL: any name */
     const sensor_field *fields; /* NULL: unknown */
     char *command;              /* shell command; NULL: not a configured sensor */
-    char **program;             /* command line of a collection, ending with NULL; NULL for a sensor */
+    char **program;             /* command line of a collection, NULL-terminated; NULL for a sensor */
     bool kernel;
-    bool beats; /* the sensor writes at least one byte per measurement; if it does not, it counts as hung */
+    bool beats; /* the sensor writes at least one byte per measurement; otherwise, it counts as hung */
 };
 
 typedef struct definitions {
     definition *first;
     char *program;        /* path of the program with the built-in sensors */
-    char *nlkernel;       /* the path of nlkernel */
+    char *nlkernel;       /* path of nlkernel */
     definition *retired;  /* removed definitions, whose sensors may still be running */
-    pthread_mutex_t lock; /* protects the list from the registrar's thread */
+    pthread_mutex_t lock; /* protects the list, because the registrar's thread reads it */
 } definitions;
 
 /*
- * Adds the built-in sensors. program: the path of the program that runs them; NULL: the program beside nlagentd, or the
- * installed program.
+ * Adds the built-in sensors. program is the path of the program that runs them. If program is NULL, uses the program
+ * beside nlagentd, or the installed program.
  */
 void definitions_init(definitions *all, const char *program);
 void definitions_free(definitions *all);
 
-/* Returns whether text is a valid NAME=COMMAND definition. Sets the error otherwise. */
+/* Returns whether text is a valid NAME=COMMAND definition; sets the error if it is not. */
 bool definition_check_own(const char *text);
 
 /*
- * Replaces the configured sensors by these NAME=COMMAND texts, which end with NULL. A configured sensor replaces a
- * built-in sensor of the same name. Running sensors continue until their last client leaves.
+ * Replaces the configured sensors by these NAME=COMMAND texts, which are NULL-terminated. A configured sensor replaces
+ * a built-in sensor with the same name. Running sensors continue until their last client leaves.
  */
 void definitions_set_own(definitions *all, char *const *texts);
 
-/* Returns the definition with a name, or NULL. */
+/* Returns the definition with this name, or NULL. */
 const definition *definitions_find(const definitions *all, const char *name);
 
 /*
- * Returns the definition with a name and a command, even if it was removed, or NULL. A command of NULL selects a
+ * Returns the definition with this name and command, even if it was removed, or NULL. If command is NULL, returns a
  * built-in sensor.
  */
 const definition *definitions_find_command(const definitions *all, const char *name, const char *command);
 
-/* Returns whether the definition accepts the arguments. Sets the error otherwise. */
+/* Returns whether the definition accepts the arguments; sets the error if it does not. */
 bool definition_check(const definition *d, const sensor_spec *spec);
 
 /*
- * Replaces the calling process, a child made for this purpose, by the sensor's program. Returns only on failure, with
- * errno set.
+ * Replaces the calling process, which is a child for this purpose, by the sensor's program. Returns only on failure,
+ * with errno set.
  */
 void definition_execute(const definitions *all, const definition *d, const sensor_spec *spec, double interval_s);
 

@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 enum {
-    REQUEST_S = 20, /* deadline of a whole request, and of the TLS handshake before it */
+    REQUEST_S = 20, /* time limit for a whole request, and for the TLS handshake before it */
     REJECTED_S = 2, /* time for a rejected client to read the reply */
     METHOD_SIZE = 8,
 };
@@ -36,9 +36,9 @@ typedef struct http_client {
     struct bufferevent *bytes; /* this module holds a reference */
     http_clients_allows allows;
     const void *user;
-    int64_t waiting_ns;  /* when the current request began; 0: no request */
-    int64_t rejected_ns; /* when the client was rejected; its later bytes are dropped; 0: not rejected */
-    bool busy;           /* a request is being answered */
+    int64_t waiting_ns;  /* time at which the current request began; 0: no request */
+    int64_t rejected_ns; /* time at which the client was rejected, after which its bytes are dropped; 0: not rejected */
+    bool busy;           /* the agent is answering a request */
     char method[METHOD_SIZE];
     size_t method_size;
 } http_client;
@@ -49,11 +49,11 @@ struct http_clients {
     http_client *clients, **end; /* in the order in which they connected; unchecked clients are last */
     http_client *unchecked;      /* the first unchecked client */
     struct event *check;         /* makes the loop call on_check */
-    uint64_t rejected;           /* since the last report */
-    uint64_t displaced;          /* since the last report */
-    char reason[120];            /* why the latest rejected client was rejected */
-    char peer[80];               /* the latest rejected client */
-    char newcomer[80];           /* the latest client that displaced another client */
+    uint64_t rejected;           /* number of clients rejected since the last report */
+    uint64_t displaced;          /* number of clients displaced since the last report */
+    char reason[120];            /* reason for rejecting the latest rejected client */
+    char peer[80];               /* address of the latest rejected client */
+    char newcomer[80];           /* address of the latest client that displaced another client */
     int first_descriptor;        /* lowest free descriptor when the module started */
 };
 
@@ -110,7 +110,7 @@ static bool http_clients_check_network(const http_client *c, const struct sockad
     return c->allows(c->user, peer, established) || nl_error_false(NL_ERROR_PERMISSION, "not from an allowed network");
 }
 
-/* Returns whether the client may connect. Sets the error otherwise. */
+/* Returns whether the client may connect; sets the error if it may not. */
 static bool admit(http_client *c, const struct sockaddr *peer)
 {
     client_entry *silent;
@@ -131,7 +131,7 @@ static bool admit(http_client *c, const struct sockaddr *peer)
            nl_error_false(NL_ERROR_LIMIT, "%s", client_verdict_message(verdict));
 }
 
-/* Returns false after shutting down a client that has disconnected. */
+/* Finds the client's address. If the client has disconnected, shuts down the connection and returns false. */
 static bool find_peer(http_client *c, struct sockaddr_storage *peer)
 {
     int fd = bufferevent_getfd(c->bytes);
@@ -142,7 +142,7 @@ static bool find_peer(http_client *c, struct sockaddr_storage *peer)
     return false;
 }
 
-/* Closes a client's connection. This thread's error is the reason. */
+/* Closes a client's connection. The current thread's error is the reason. */
 static void reject_client(http_client *c, const struct sockaddr *peer)
 {
     http_clients *all = c->all;
@@ -172,7 +172,7 @@ static void check_client(http_client *c)
 
 /* ---- bytes that are not a valid request ---- */
 
-/* Sends the reply to an invalid method without libevent, which would wait for more bytes after CONNECT. */
+/* Sends the reply to an invalid method. Does not use libevent, which would wait for more bytes after CONNECT. */
 static void reject_method(http_client *c)
 {
     static const char malformed[] = "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
@@ -260,7 +260,7 @@ void http_clients_request(http_clients *all, struct evhttp_request *request)
     evhttp_request_set_on_complete_cb(request, on_answered, all);
 }
 
-/* ---- all of them ---- */
+/* ---- all clients ---- */
 
 static void on_check(evutil_socket_t fd, short what, void *user)
 {
@@ -361,7 +361,8 @@ void http_clients_free(http_clients *all)
     if (all == NULL)
         return;
     while (all->clients != NULL)
-        client_free(all->clients); /* NOLINT(clang-analyzer-unix.Malloc): it removes itself from the list */
+        client_free(
+            all->clients); /* NOLINT(clang-analyzer-unix.Malloc): client_free removes the client from the list */
     event_free(all->check);
     client_table_free(all->table);
     free(all);

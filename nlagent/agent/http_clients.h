@@ -1,11 +1,11 @@
 /*
- * The HTTP connections of an agent. The module enforces which clients may connect, the maximum number of connections,
- * and the deadline of each request.
+ * Manages the HTTP connections of an agent. The module enforces which clients may connect, the maximum number of
+ * connections, and the time limit for each request.
  *
- * libevent's HTTP server accepts connections itself. libevent asks this module for the bufferevent of each connection;
- * the module checks the connection before libevent reads a byte. To close a connection, the module shuts down its
- * socket, and libevent notices this. The module holds a reference to each bufferevent; a bufferevent without callbacks
- * shows that libevent has released the connection. All connections are in one table (service/client_table.h).
+ * libevent's HTTP server itself accepts connections. libevent asks this module for the bufferevent of each connection,
+ * and the module checks the connection before libevent reads a byte. To close a connection, the module shuts down its
+ * socket, and libevent notices this. The module holds a reference to each bufferevent. If a bufferevent has no
+ * callbacks, libevent has released the connection. All connections are in one table (service/client_table.h).
  */
 #ifndef NLAGENT_HTTP_CLIENTS_H
 #define NLAGENT_HTTP_CLIENTS_H
@@ -20,14 +20,14 @@ struct evhttp_request;
 typedef struct http_clients http_clients;
 
 /*
- * Returns whether a client may connect from an address. If established is not NULL, returns whether that connection may
+ * Returns whether a client may connect from an address. If established is not NULL, returns whether this connection may
  * remain after a change of the settings.
  */
 typedef bool (*http_clients_allows)(const void *user, const struct sockaddr *peer, struct bufferevent *established);
 
 http_clients *http_clients_new(agent *a);
 
-/* Call it after the HTTP servers have been freed. NULL is allowed. */
+/* Call it after the HTTP servers were freed. all may be NULL. */
 void http_clients_free(http_clients *all);
 
 /* Applies the agent's limits. */
@@ -36,13 +36,13 @@ void http_clients_limits_changed(http_clients *all);
 /* Closes the connections that are no longer allowed. */
 void http_clients_networks_changed(http_clients *all);
 
-/* Starts to watch a connection, and checks it as soon as it has a socket. */
+/* Begins to watch a connection, and checks it as soon as it has a socket. */
 void http_clients_watch(http_clients *all, struct bufferevent *bytes, http_clients_allows allows, const void *user);
 
-/* Records that a request has arrived completely. Its connection has no deadline until the reply is sent. */
+/* Call it when a request has arrived completely. Its connection then has no time limit until the reply is sent. */
 void http_clients_request(http_clients *all, struct evhttp_request *request);
 
-/* Closes connections that missed the deadline, and frees released connections. Call it every second. */
+/* Closes connections that have exceeded the time limit, and frees released connections. Call it every second. */
 void http_clients_sweep(http_clients *all);
 
 #endif

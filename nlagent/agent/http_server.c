@@ -32,10 +32,11 @@ enum {
     HEADERS_MAX = 16 << 10,
     TIMEOUT_S = 60,
     STREAM_TIMEOUT_S = 3600 * 24,
-    STREAM_BUFFER_SIZE = 64 << 10, /* maximum unsent bytes; further records stay in the subscription's queue */
+    STREAM_BUFFER_SIZE =
+        64 << 10, /* maximum number of unsent bytes; further records stay in the subscription's queue */
     BEAT_INTERVAL_S = 5,
     ACCEPT_RETRY_MS = 250,
-    STREAM_INPUT_MAX = 16 << 10 /* maximum unread bytes that a client has sent during its stream */
+    STREAM_INPUT_MAX = 16 << 10 /* maximum number of unread bytes that a client has sent during its stream */
 };
 
 struct http_server {
@@ -72,7 +73,7 @@ static void add_header(struct evhttp_request *request, const char *name, const c
 
 /* ---- the client ---- */
 
-/* Returns whether the client has a verified certificate. Writes its common name, or "". */
+/* Returns whether the client has a verified certificate. Writes the certificate's common name, or "". */
 static bool find_certificate(struct bufferevent *bytes, char name[ACCESS_NAME_SIZE])
 {
     SSL *ssl = bufferevent_openssl_get_ssl(bytes);
@@ -85,8 +86,8 @@ static bool find_certificate(struct bufferevent *bytes, char name[ACCESS_NAME_SI
 }
 
 /*
- * Returns whether a client may connect: from this host, from an allowed network, or with a certificate if no networks
- * are configured. A token does not allow a client to connect; it only gives rights.
+ * Returns whether a client may connect. The client must be on this host, in an allowed network, or, if no networks are
+ * configured, have a certificate. A token does not allow a client to connect; it only gives rights.
  */
 static bool is_allowed(const http_server *s, const struct sockaddr *peer, bool authenticated)
 {
@@ -95,7 +96,7 @@ static bool is_allowed(const http_server *s, const struct sockaddr *peer, bool a
     return network_list_contains(s->allow, peer);
 }
 
-/* Returns the rights of the client, and writes its name. */
+/* Returns the rights of the client, and writes the client's name. */
 static unsigned find_rights(const http_server *s, struct evhttp_request *request, char name[ACCESS_NAME_SIZE])
 {
     char certificate[ACCESS_NAME_SIZE];
@@ -123,7 +124,7 @@ static void send_body(struct evhttp_request *request, int status, const char *ty
     evbuffer_free(out);
 }
 
-/* Sends this thread's error as a SOAP fault. */
+/* Sends the current thread's error as a SOAP fault. */
 static void send_fault(struct evhttp_request *request)
 {
     nl_buffer out = {0};
@@ -133,8 +134,8 @@ static void send_fault(struct evhttp_request *request)
 }
 
 /*
- * Frees a request that libevent dropped: libevent drops an unanswered request of a failed connection, but frees other
- * requests with their connection.
+ * Frees a request that libevent has dropped. libevent drops an unanswered request if its connection fails, but frees
+ * other requests with their connection.
  */
 static void free_dropped(struct evhttp_request *request)
 {
@@ -167,7 +168,7 @@ void exchange_answer(exchange *x, const nl_buffer *message, bool fault)
     free(x);
 }
 
-/* Returns whether to answer the request. Rejects a request whose headers name another server. */
+/* Returns whether the server should answer the request. Rejects a request whose headers name another server. */
 static bool begin_request(const http_server *s, struct evhttp_request *request)
 {
     struct sockaddr_storage own = {.ss_family = AF_UNSPEC};
@@ -217,7 +218,7 @@ static void on_soap(struct evhttp_request *request, void *user)
     s->agent->counts.requests++;
     const char *type = find_header(request, "Content-Type");
     unsigned rights = find_rights(s, request, consumer);
-    /* A web page cannot make a browser send this Content-Type to another server without permission. */
+    /* A web page cannot make a browser send this Content-Type to another server without that server's permission. */
     if (type == NULL || strncasecmp(type, "text/xml", 8) != 0) {
         nl_error_set(NL_ERROR_INVALID, "invalid Content-Type; SOAP 1.1 uses text/xml");
         send_fault(request);
@@ -265,7 +266,7 @@ static void on_stream_closed(struct evhttp_connection *connection, void *user)
     stream_free(t, connection);
 }
 
-/* Ends the response after the sent bytes; the connection stays open. */
+/* Ends the response after the bytes that were sent. The connection stays open. */
 static void stream_end(stream *t)
 {
     struct evhttp_request *request = t->request;
@@ -291,7 +292,7 @@ static void stream_send(stream *t, const nl_buffer *bytes)
     evbuffer_free(chunk);
 }
 
-/* Appends a record in the stream's format. ULM is passed on unchanged. */
+/* Appends a record in the stream's format. Passes ULM on unchanged. */
 static void stream_encode(stream *t, shared_record *r, nl_buffer *out)
 {
     const nl_record *fields = t->format != NL_FORMAT_ULM ? shared_record_decode(r) : NULL;
@@ -344,7 +345,7 @@ static void on_beat(evutil_socket_t fd, short what, void *user)
         stream_send(t, &line);
 }
 
-/* The kernel accepted bytes, so the stream may have space again. */
+/* The kernel has accepted bytes, so the stream may have space again. */
 static void on_written(struct evbuffer *buffer, const struct evbuffer_cb_info *info, void *user)
 {
     stream *t = user;
@@ -377,7 +378,7 @@ static void stream_begin(struct evhttp_request *request, subscription *found, nl
     evhttp_connection_set_timeout(connection, STREAM_TIMEOUT_S);
     evhttp_connection_set_closecb(connection, on_stream_closed, t);
     evhttp_send_reply_start(request, HTTP_OK, "OK");
-    /* libevent continues to read, to detect the end of the connection; the bytes are discarded. */
+    /* libevent continues to read, to detect the end of the connection; the server discards the bytes. */
     bufferevent_setwatermark(bytes, EV_READ, 0, STREAM_INPUT_MAX);
     evbuffer_add_cb(bufferevent_get_output(bytes), on_written, t);
     stream_pump(t);
@@ -420,8 +421,8 @@ static struct bufferevent *new_tls_connection(struct event_base *base, const htt
 }
 
 /*
- * Returns whether a client may connect or stay connected. A new client passes without a certificate, because the TLS
- * handshake, which comes later, requires it.
+ * Returns whether a client may connect or stay connected. Allows a new client without a certificate, because the TLS
+ * handshake comes later and requires the certificate.
  */
 static bool may_connect(const void *user, const struct sockaddr *peer, struct bufferevent *established)
 {
@@ -442,11 +443,12 @@ static struct bufferevent *on_connection(struct event_base *base, void *user)
 }
 
 /*
- * A list of all servers. A listener's user pointer cannot name its server, because libevent uses that pointer itself.
+ * A list of all servers. libevent uses a listener's user pointer itself, so the pointer cannot identify the listener's
+ * server.
  */
 static http_server *all_servers;
 
-/* Pauses the listener when no descriptors are free, so that clients wait in the kernel and the loop does not spin. */
+/* Pauses the listener if no descriptors are free. Clients then wait in the kernel, and the loop does not spin. */
 static void on_accept_error(struct evconnlistener *accepting, void *user)
 {
     (void)user;

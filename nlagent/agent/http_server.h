@@ -1,6 +1,6 @@
 /*
- * The HTTP server: SOAP at /soap, streams at /stream?subscription=ID&format=ulm|bp|logfmt|nlb|xml, and the WSDL at
- * /nlagent.wsdl and /soap?wsdl. It runs in libevent's loop, with or without TLS.
+ * The HTTP server. It serves SOAP at /soap, streams at /stream?subscription=ID&format=ulm|bp|logfmt|nlb|xml, and the
+ * WSDL at /nlagent.wsdl and /soap?wsdl. It runs in libevent's loop, with or without TLS.
  */
 #ifndef NLAGENT_HTTP_SERVER_H
 #define NLAGENT_HTTP_SERVER_H
@@ -21,7 +21,7 @@ http_server *http_server_new(agent *a, const listener *l, const char *wsdl, cons
                              const network_list *allow);
 void http_server_free(http_server *s);
 
-/* Applies other certificates (l->asked) and networks to new connections. */
+/* Applies new certificates (l->asked) and networks to new connections. */
 void http_server_change(http_server *s, const listener *l, const network_list *allow);
 
 /* ---- for service.c: a request whose reply is not complete ---- */

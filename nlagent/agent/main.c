@@ -1,4 +1,5 @@
-/* nlagentd: runs sensors while clients read their data. This file handles options, start, reload and exit. */
+/* nlagentd: runs sensors while clients read their data. This file handles the options, the start, reloading and the
+ * exit. */
 #include "config.h"
 
 #include "agent/access.h"
@@ -35,8 +36,8 @@ typedef struct serving {
     agent agent;
     int argc;
     char **argv;
-    agent_settings *settings;         /* in effect */
-    const agent_settings *registered; /* the settings to which the registrar points; freed after the registrar */
+    agent_settings *settings;         /* the current settings */
+    const agent_settings *registered; /* the settings that the registrar uses; freed after the registrar */
     listener *listeners;
     http_server *servers[SERVERS_MAX];
     size_t count;
@@ -55,7 +56,7 @@ static const options_usage usage = {
     .notes = "On SIGHUP, nlagentd reads the configuration, the access file and the certificates again, and applies "
              "them if they are valid. On SIGTERM, nlagentd ends all sensors and exits."};
 
-/* Returns the settings from the command line and the configuration file. Returns NULL after reporting a problem. */
+/* Returns the settings from the command line and the configuration file, or NULL after reporting a problem. */
 static agent_settings *read_settings(const serving *s, config_report report, void *report_user)
 {
     agent_settings *settings = agent_settings_new();
@@ -120,13 +121,13 @@ static void report_refused(void *user, const char *message)
     nl_write(s->agent.log, NL_ERROR, "Nlagentd.ReloadRefused", "REASON=%s", message);
 }
 
-/* Returns a listener's settings in `now`. Both settings have the same listeners, in the same order. */
+/* Returns a listener's settings in `now`, which has the same listeners as the current settings, in the same order. */
 static const listening *find_listening(const serving *s, const agent_settings *now, const listening *before)
 {
     return &now->listen[before - s->settings->listen];
 }
 
-/* Returns whether a reload may apply the settings; sets the error otherwise. */
+/* Returns whether a reload may apply the settings; sets the error if not. */
 static bool may_change(const serving *s, const agent_settings *now)
 {
     const char *fixed = agent_settings_fixed_difference(s->settings, now);
@@ -139,7 +140,7 @@ static bool may_change(const serving *s, const agent_settings *now)
     return now->access == NULL || confine_keep_file(now->access, CONFINE_READ);
 }
 
-/* Applies the settings and takes ownership of them. If they are unusable, changes nothing and returns false. */
+/* Applies the settings and takes ownership of them. If they cannot be used, changes nothing and returns false. */
 static bool apply_settings(serving *s, agent_settings *now)
 {
     agent *a = &s->agent;
@@ -180,7 +181,7 @@ static void on_reload(evutil_socket_t signal, short what, void *user)
     inherited_notify("READY=1");
 }
 
-/* Does nothing: the main nlagentd process reports the problems. */
+/* Does nothing, because the main nlagentd process reports the problems. */
 static void ignore_report(void *user, const char *message)
 {
     (void)user, (void)message;
@@ -198,7 +199,7 @@ static void reread_sensors(void *user)
 
 /* ---- start and end ---- */
 
-/* Returns the content of an installed file, or of the file in the source tree. The caller frees it. */
+/* Returns the content of an installed file, or of the same file in the source tree. The caller frees it. */
 static char *read_installed(const char *name)
 {
     static const char *const directories[] = {PKGDATADIR, SOURCE_DOC};
@@ -220,8 +221,8 @@ static char *read_installed(const char *name)
 }
 
 /*
- * Returns a listener's URL. If the listener is on all addresses and host is not NULL, the URL names that host. Returns
- * NULL for a Unix socket. The caller frees the URL.
+ * Returns a listener's URL. If the listener listens on all addresses and host is not NULL, the URL contains that host.
+ * Returns NULL for a Unix socket. The caller frees the URL.
  */
 static char *listener_url(const listener *l, const char *host)
 {
@@ -298,7 +299,7 @@ static void mask_signals(int how)
     sigprocmask(how, &set, NULL);
 }
 
-/* Returns false after reporting the problem. */
+/* Begins to register. Returns false after reporting the problem. */
 static bool begin_registering(serving *s, const char *url)
 {
     const agent_settings *settings = s->settings;
@@ -331,8 +332,8 @@ static void open_log(serving *s)
 }
 
 /*
- * Call it before starting any thread, because threads inherit the confinement. The log starts a thread, so it is opened
- * last.
+ * Confines the process and opens the log. Call it before starting any thread, because threads inherit the confinement.
+ * The log starts a thread, so the log is opened last.
  */
 static void confine_and_open_log(serving *s)
 {

@@ -24,12 +24,12 @@ enum {
     LINE_MAX_SIZE = 64 << 10,
     CHECK_INTERVAL_S = 1,
     HANG_MIN_S =
-        10, /* seconds without output after which a sensor counts as hung; or three intervals, if they are longer */
-    STABLE_S = 60, /* a process that ran this long is restarted after 1 s */
+        10,        /* seconds without output after which a sensor counts as hung; three intervals, if that is longer */
+    STABLE_S = 60, /* a process that has run for this time is restarted after 1 s */
     RETRY_MAX_S = 60,
     KILL_DELAY_MS = 2000,
     ENDING_MAX = 1024,
-    REAP_ROUNDS = 100 /* rounds of 10 ms at exit */
+    REAP_ROUNDS = 100 /* number of rounds of 10 ms at exit */
 };
 
 struct sensor_process {
@@ -38,22 +38,22 @@ struct sensor_process {
     const sensor_spec *spec;
     double interval_s;
     process_watcher watcher;
-    pid_t pid;           /* 0: not running */
+    pid_t pid;           /* 0: the process is not running */
     int in, out, errors; /* this process's ends of the sensor's standard streams */
     struct event *readable, *complaint, *check, *retry;
-    nl_buffer partial;   /* the start of a line whose end has not arrived */
-    bool skips;          /* discard the rest of a line that is too long */
-    bool has_output;     /* the process has written something */
+    nl_buffer partial;   /* the start of a line whose end has not arrived yet */
+    bool skips;          /* discard the rest of a line, because the line is too long */
+    bool has_output;     /* the process has written at least one byte */
     bool has_blocks;     /* its output does not begin with ULM lines; the decoder reads all of it */
-    nl_decoder *decoder; /* NULL until needed */
+    nl_decoder *decoder; /* NULL until it is needed */
     int64_t started_ns, heard_ns;
-    int64_t kill_ns; /* when to kill the process because it closed its output; 0: never */
+    int64_t kill_ns; /* time at which to kill the process because it has closed its output; 0: never */
     unsigned retry_s, restarts;
     bool was_started;
-    char reason[200]; /* the last line of its standard error */
+    char reason[200]; /* the last line of the process's standard error */
 };
 
-/* ---- processes that nlagentd has told to exit ---- */
+/* ---- processes that nlagentd has requested to exit ---- */
 
 static struct ending_process {
     pid_t pid;
@@ -62,7 +62,7 @@ static struct ending_process {
 static size_t ending_count;
 
 /*
- * Reaps ended processes without waiting, because a process that hangs in the kernel does not end even when it is
+ * Reaps processes that have ended. Does not wait, because a process that hangs in the kernel does not end even if it is
  * killed.
  */
 static void reap_ending(bool kill_now)
@@ -102,7 +102,7 @@ void process_reap_all(void)
 
 /* ---- output ---- */
 
-/* Decodes output that cannot be passed on unread, and passes its records on as ULM lines. */
+/* Decodes output that cannot be passed on unchanged, and passes its records on as ULM lines. */
 static void process_decode(sensor_process *p, const char *data, size_t size)
 {
     const nl_record *record;
@@ -120,8 +120,8 @@ static void process_decode(sensor_process *p, const char *data, size_t size)
 }
 
 /*
- * Returns whether a line can be passed on without decoding it: one ULM record, as NetLogger's sensors print it. A
- * second DATE belongs to another record, whose newline is missing, or to a value.
+ * Returns whether a line can be passed on without decoding it. Such a line is one ULM record, as NetLogger's sensors
+ * print it. A second DATE belongs to another record whose newline is missing, or to a value.
  */
 static bool is_plain_record(const char *line, size_t size)
 {
@@ -130,7 +130,7 @@ static bool is_plain_record(const char *line, size_t size)
            memmem(line, size, second, sizeof second - 1) == NULL;
 }
 
-/* Passes on a line; line[size] is its newline. An empty line only shows that the sensor is alive. */
+/* Passes on a line, whose newline is line[size]. An empty line only shows that the sensor is alive. */
 static void process_pass_line(sensor_process *p, const char *line, size_t size)
 {
     if (size > 0 && is_plain_record(line, size))
@@ -173,7 +173,7 @@ static void on_readable(evutil_socket_t fd, short what, void *user)
         return;
     p->heard_ns = nl_monotonic_ns();
     if (got <= 0) {
-        event_del(p->readable); /* on_check finds out how the process ended, or kills it */
+        event_del(p->readable); /* on_check finds out how the process has ended, or kills it */
         p->kill_ns = p->heard_ns + KILL_DELAY_MS * INT64_C(1000000);
         starter_signal(p->pid, SIGTERM);
         return;
@@ -257,8 +257,8 @@ static struct event *process_watch(sensor_process *p, int fd, event_callback_fn 
 }
 
 /*
- * Handles the exit of a process. how: the reason to report before the last line of the process's standard error. NULL:
- * report only that line.
+ * Handles the exit of a process. Reports the reason `how`, followed by the last line of the process's standard error.
+ * If how is NULL, reports only that line.
  */
 static void process_ended(sensor_process *p, const char *how)
 {
@@ -291,7 +291,7 @@ static void process_start(sensor_process *p)
     p->was_started = true;
 }
 
-/* Returns whether the process has exited; if so, handles its exit first. */
+/* Returns whether the process has exited. If so, first handles the exit. */
 static bool process_check_end(sensor_process *p)
 {
     int status;

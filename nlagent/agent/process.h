@@ -1,15 +1,15 @@
 /*
- * A sensor's process: the starter (starter.h) starts it, and this module reads records from its standard output,
+ * A sensor's process. The starter (starter.h) starts the process. This module reads records from its standard output,
  * watches it, and restarts it when it ends.
  *
- * The module passes records on as ULM lines. If a line begins like a ULM record and has no control characters, the
- * module passes it on without decoding it. The module decodes all other input (another format, blocks, a truncated
- * line) and encodes it as ULM.
+ * The module passes records on as ULM lines. If a line begins like a ULM record and contains no control characters, the
+ * module passes it on without decoding it. It decodes all other input (another format, blocks, a truncated line) and
+ * encodes it as ULM.
  *
- * Each process leads its own process group, which ends with the process. If the definition says that the sensor writes
- * at each measurement, nlagentd kills the process when it hangs. nlagentd also kills a process that closes its output
- * but does not exit. nlagentd restarts a process 1 s after its exit. The delay doubles with each further exit, up to 60
- * s, and returns to 1 s after the process has run for a minute.
+ * Each process is the leader of its own process group, which ends with the process. If the definition says that the
+ * sensor writes at each measurement, nlagentd kills the process when it hangs. nlagentd also kills a process that has
+ * closed its output but does not exit. nlagentd restarts a process 1 s after its exit. The delay doubles with each
+ * further exit, up to 60 s, and returns to 1 s after the process has run for a minute.
  */
 #ifndef NLAGENT_PROCESS_H
 #define NLAGENT_PROCESS_H
@@ -29,28 +29,27 @@ typedef struct process_watcher {
     void *user;
 } process_watcher;
 
-/* Starts a process. The objects of the arguments must remain valid until process_free, except the watcher, which is
- * copied.
- */
+/* Starts a process. The objects to which the arguments point must remain valid until process_free, except the
+ * watcher, which is copied. */
 sensor_process *process_new(struct event_base *base, const definition *d, const sensor_spec *spec, double interval_s,
                             const process_watcher *watcher);
 
-/* Tells the process to exit and frees p. If the process does not exit, process_reap kills it. */
+/* Requests the process to exit, and frees p. If the process does not exit, process_reap kills it. */
 void process_free(sensor_process *p);
 
 /* Changes the interval between measurements, if the sensor accepts commands. */
 void process_set_interval(sensor_process *p, double interval_s);
 
-/* Returns the process ID, or 0 while the process does not run. */
+/* Returns the process ID, or 0 while the process is not running. */
 int process_id(const sensor_process *p);
 
-/* Returns the number of restarts of the process. */
+/* Returns how many times the process was restarted. */
 unsigned process_restarts(const sensor_process *p);
 
 /* Kills freed processes that take too long to end. Call it every second. */
 void process_reap(void);
 
-/* Waits briefly for all freed processes to end, then kills them. Call it once, at the end. */
+/* Waits briefly until all freed processes have ended, and then kills the remaining ones. Call it once, at the end. */
 void process_reap_all(void);
 
 #endif

@@ -19,7 +19,7 @@ struct registrar {
     registrar_options options;
     definitions *definitions;
     nl_log *log;
-    client *client; /* NULL: LDAP */
+    client *client; /* NULL: the directory is an LDAP server */
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t wakes;
@@ -99,8 +99,8 @@ static void do_withdraw(registrar *r)
 }
 
 /*
- * Waits for a third of the time to live, so that a single failure does not let the registration expire. Returns false
- * when the thread must end.
+ * Waits for a third of the time to live, so that the registration does not expire after a single failure. Returns false
+ * if the thread must end.
  */
 static bool wait_for_renewal(registrar *r)
 {
@@ -114,7 +114,7 @@ static bool wait_for_renewal(registrar *r)
     return goes_on;
 }
 
-/* Logs the result, unless the thread must end: the log may then be closed. */
+/* Logs the result. Logs nothing if the thread must end, because the log may be closed. */
 static void registrar_report(registrar *r, bool good)
 {
     const registrar_options *o = &r->options;

@@ -1,7 +1,7 @@
 /*
- * Registers an agent with a directory repeatedly, in a separate thread, so that an unresponsive directory does not
- * delay other work. The directory is another agent (http://, https://) or an LDAP server (ldap://, ldaps://, ldapi://).
- * The log gets one event when registering fails, and one when it works again.
+ * Repeatedly registers an agent with a directory. This happens in a separate thread, so that an unresponsive directory
+ * does not delay other work. The directory is another agent (http://, https://) or an LDAP server (ldap://, ldaps://,
+ * ldapi://). The log gets one event when registration fails, and one when it succeeds again.
  */
 #ifndef NLAGENT_REGISTRAR_H
 #define NLAGENT_REGISTRAR_H
@@ -13,8 +13,8 @@
 typedef struct registrar registrar;
 
 typedef struct registrar_options {
-    const char *directory;  /* a URL */
-    const char *host, *url; /* of this agent */
+    const char *directory;  /* URL of the directory */
+    const char *host, *url; /* host and URL of this agent */
     double ttl_s;
     client_options client;
     ldap_options ldap;
@@ -26,12 +26,12 @@ typedef struct registrar_options {
  */
 registrar *registrar_start(const registrar_options *o, definitions *all, nl_log *log);
 
-/* Makes the thread register the current sensors now. NULL is allowed. */
+/* Makes the thread register the current sensors now. r may be NULL. */
 void registrar_again(registrar *r);
 
 /*
- * Withdraws the registration and ends the thread. NULL is allowed. Returns false if the directory is too slow. The
- * thread then runs until the process exits, and continues to use all of its arguments except the log.
+ * Withdraws the registration and ends the thread. r may be NULL. Returns false if the directory is too slow. The thread
+ * then runs until the process exits, and continues to use all of its arguments except the log.
  */
 bool registrar_stop(registrar *r);
 

@@ -17,11 +17,11 @@
 
 enum {
     FETCH_MAX = 1000,
-    FETCH_WAIT_MAX_S = 50, /* less than the timeout of HTTP */
+    FETCH_WAIT_MAX_S = 50, /* less than the HTTP timeout */
     QUERY_WAIT_S = 10,
     MEASUREMENT_MS = 150, /* time in which the records of one measurement arrive */
     LIST_MAX = 300,       /* maximum values of a repeated argument */
-    REPLY_MAX = 32 << 20  /* bytes */
+    REPLY_MAX = 32 << 20  /* in bytes */
 };
 
 /* A reply under construction. Records are XML elements, or ULM lines if the client requested format=ulm. */
@@ -66,7 +66,7 @@ static size_t reply_size(const reply *r)
     return r->out.size + r->lines.size;
 }
 
-/* Sends the reply, or if `failed` is set a fault with this thread's error, and frees the reply. */
+/* Sends the reply and frees it. If `failed` is true, sends a fault with the current thread's error instead. */
 static void reply_send(reply *r, exchange *x, const char *operation, bool failed)
 {
     char name[SOAP_NAME_SIZE + 16];
@@ -141,7 +141,7 @@ static bool service_check_right(call *c, unsigned right, const char *problem)
     return false;
 }
 
-/* Checks the right to read a sensor: a client without the right to start sensors may read only running sensors. */
+/* Checks the right to read a sensor. A client that may not start sensors may read only running sensors. */
 static bool service_check_reading(call *c, const char *sensor, unsigned right)
 {
     active *s;
@@ -289,7 +289,7 @@ static void do_unsubscribe(call *c)
         subscription_free(s);
 }
 
-/* ---- Fetch and Query, which can defer their replies ---- */
+/* ---- Fetch and Query, whose replies can be deferred ---- */
 
 typedef struct pending {
     agent *agent;
@@ -316,7 +316,7 @@ static void on_client_gone(void *user)
     pending_free(user);
 }
 
-/* Appends the queued records. Returns false and sets the error if the queue is empty or the sensor failed. */
+/* Appends the queued records. Returns false and sets the error if the queue is empty or the sensor has failed. */
 static bool put_records(subscription *s, size_t max, reply *to)
 {
     size_t count = 0;
@@ -360,7 +360,7 @@ static void on_timer(evutil_socket_t fd, short what, void *user)
     pending_answer(user);
 }
 
-/* Sends the deferred reply. A Query first waits for the other records of the measurement. */
+/* Sends the deferred reply. For Query, first waits for the other records of the measurement. */
 static void on_records(void *user)
 {
     pending *p = user;
@@ -405,7 +405,7 @@ static void do_fetch(call *c)
     }
 }
 
-/* Appends the latest measurement of a running sensor. Returns false if it has no matching records. */
+/* Appends the latest measurement of a running sensor. Returns false if it contains no matching records. */
 static bool put_latest(call *c, const active *s, const nl_filter *filter)
 {
     size_t count = 0;
@@ -470,7 +470,7 @@ static void do_start(call *c)
     soap_put(&c->reply.out, "sensor", s->spec->text);
 }
 
-/* Returns whether the `sensor` argument is valid. Sets *s to the sensor, or to NULL if it has not run. */
+/* Returns whether the `sensor` argument is valid. Sets *s to the sensor, or to NULL if the sensor has not run. */
 static bool find_sensor(call *c, unsigned right, const char *problem, active **s)
 {
     const char *sensor = service_required(c, "sensor");
@@ -523,7 +523,8 @@ static bool service_check_directory(call *c)
     return c->agent->directory != NULL;
 }
 
-/* Returns whether text has only printable characters. Names and URLs must, because messages and terminals show them. */
+/* Returns whether text contains only printable characters. Names and URLs require this, because messages and
+ * terminals show them. */
 static bool is_printable_name(const char *text, size_t max)
 {
     size_t size = strlen(text);
@@ -533,7 +534,8 @@ static bool is_printable_name(const char *text, size_t max)
     return size > 0 && size <= max;
 }
 
-/* Stores the sensors of the call and returns their number. If there are too many, returns one more than it stored. */
+/* Stores the sensors of the call and returns their number. If there are too many, returns a number one higher than
+ * it has stored. */
 static size_t read_sensors(const call *c, directory_sensor sensors[DIRECTORY_SENSORS_MAX])
 {
     size_t count = 0;
@@ -625,8 +627,8 @@ static void read_list(call *c, const char *name, const char *list[LIST_MAX + 1])
 }
 
 /*
- * Fails unless the destination is a collector. Rejects options that name files, because nlagentd would read or write
- * those files with its own rights.
+ * Fails unless the destination is a collector. Also rejects options that name files, because nlagentd would read or
+ * write these files with its own rights.
  */
 static void check_destination(call *c, const char *destination)
 {

@@ -35,7 +35,7 @@ void agent_settings_free(agent_settings *s)
     free(s);
 }
 
-/* ---- setting ---- */
+/* ---- setters ---- */
 
 static bool agent_add_listening(void *to, const nl_option *row, const char *value)
 {
@@ -110,7 +110,7 @@ static bool agent_set_token(void *to, const nl_option *row, const char *value)
     return nl_option_set(&plain, s, value);
 }
 
-/* The row of a limit from 1 to 1,000,000. */
+/* The option row of a limit from 1 to 1,000,000. */
 #define LIMIT_ROW(option, initially, member, text)                                                                     \
     {                                                                                                                  \
         .name = (option), .type = NL_OPTION_COUNT, .initial = (initially), .minimum = 1, .maximum = 1000000,           \
@@ -301,10 +301,10 @@ void agent_settings_keep(const agent_settings *s)
     for (size_t i = 0; i < sizeof read / sizeof read[0]; i++)
         keep_file(read[i], CONFINE_READ);
     keep_url(s->log);
-    confine_keep_resolver(); /* a request's Host header may contain this host's name */
+    confine_keep_resolver(); /* the Host header of a request may contain this host's name */
     if (s->directory != NULL && listening_from_http(s->directory, "14831", url, sizeof url))
         keep_url(url);
-    else if (s->directory != NULL) /* an LDAP server may name other servers */
+    else if (s->directory != NULL) /* an LDAP server may refer to other servers */
         confine_keep_any_port();
 }
 
@@ -322,7 +322,7 @@ const char *agent_settings_fixed_difference(const agent_settings *a, const agent
     if (row != NULL)
         return row->name;
     bool tokens_alike = a->token == NULL || b->token == NULL ? a->token == b->token : strcmp(a->token, b->token) == 0;
-    return tokens_alike ? NULL : "register-token"; /* the file's content has changed */
+    return tokens_alike ? NULL : "register-token"; /* the content of the file has changed */
 }
 
 registrar_options agent_settings_registrar(const agent_settings *s)

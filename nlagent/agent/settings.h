@@ -1,6 +1,6 @@
 /*
- * The settings of nlagentd, from its command line and its configuration file. A line "listen http://127.0.0.1" in the
- * file means the same as --listen=http://127.0.0.1. One thread.
+ * The settings of nlagentd, from its command line and its configuration file. The line "listen http://127.0.0.1" in the
+ * file is equivalent to --listen=http://127.0.0.1. Not thread-safe.
  */
 #ifndef NLAGENT_SETTINGS_H
 #define NLAGENT_SETTINGS_H
@@ -18,7 +18,7 @@ typedef struct agent_settings {
     size_t listen_count;
     network_list allow;
     char *access, *sensor_program, *log, *url, *host;
-    char *sensors[SETTINGS_SENSORS_MAX + 1]; /* NAME=COMMAND; ends with NULL */
+    char *sensors[SETTINGS_SENSORS_MAX + 1]; /* NAME=COMMAND; NULL-terminated */
     size_t sensor_count;
     bool is_directory;
     bool confine;
@@ -27,7 +27,7 @@ typedef struct agent_settings {
     char *ldap_base, *ldap_bind, *ldap_password;
     int64_t ttl_ns, min_interval_ns;
     agent_limits limits; /* set by agent_settings_finish */
-    /* Only on the command line: */
+    /* Options for the command line only: */
     config_source config;
     bool foreground;
 } agent_settings;
@@ -36,8 +36,8 @@ typedef struct agent_settings {
 agent_settings *agent_settings_new(void);
 void agent_settings_free(agent_settings *s);
 
-/* The rows of the settings, and the rows that are valid only on the command line. Setting a certificate or token reads
- * its file. */
+/* The option rows of the settings, and the rows that are allowed only on the command line. Setting a certificate or
+ * a token reads its file. */
 extern const nl_option agent_settings_rows[], agent_settings_command_rows[];
 
 /* Completes the settings. Returns false and sets the error if they are inconsistent. */
@@ -49,7 +49,7 @@ void agent_settings_keep(const agent_settings *s);
 /* Returns the name of a directive that differs and that a reload cannot change, or NULL. */
 const char *agent_settings_fixed_difference(const agent_settings *a, const agent_settings *b);
 
-/* Returns the options of the registrar, which point to the settings. */
+/* Returns the options of the registrar. They point to the settings. */
 registrar_options agent_settings_registrar(const agent_settings *s);
 
 #endif

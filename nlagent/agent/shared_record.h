@@ -1,8 +1,8 @@
 /*
- * A record that several subscriptions share: one ULM line, as the sensor wrote it.
+ * A record that several subscriptions share: one ULM line, as the sensor has written it.
  *
- * nlagentd passes the line on without reading it. shared_record_decode reads it, once for all users, when its fields
- * are needed for an expression, a summary, or a reply in another format. One thread.
+ * nlagentd passes the line on without reading it. If its fields are needed for an expression, a summary, or a reply in
+ * another format, shared_record_decode parses the line, once for all users. Not thread-safe.
  */
 #ifndef NLAGENT_SHARED_RECORD_H
 #define NLAGENT_SHARED_RECORD_H
@@ -12,13 +12,13 @@
 typedef struct shared_record {
     unsigned users;
     bool is_failure;     /* an nlagentd event whose REASON field explains why the sensor's records are missing */
-    int64_t received_ns; /* when nlagentd received the record, since 1970 */
+    int64_t received_ns; /* time at which nlagentd received the record, in nanoseconds since 1970 */
     nl_record *decoded;  /* NULL until shared_record_decode is called */
-    size_t size;         /* of line, including the newline */
+    size_t size;         /* size of line, including the newline */
     char line[];
 } shared_record;
 
-/* Makes a record from a line without a newline, which is copied. The record has one user. */
+/* Makes a record from a copy of a line without a newline. The record has one user. */
 shared_record *shared_record_new(const char *line, size_t size);
 
 /* Makes a shared record from a decoded record. The shared record has one user. */
@@ -27,7 +27,7 @@ shared_record *shared_record_encode(const nl_record *record);
 /* Returns the decoded record, which r owns, or NULL if the line is not a valid record. */
 const nl_record *shared_record_decode(shared_record *r);
 
-/* Ends the use by one user; the last user frees the record. NULL is allowed. */
+/* Ends the use by one user. The last user frees the record. r may be NULL. */
 void shared_record_release(shared_record *r);
 
 /* Returns the number of lines that this process has decoded. */

@@ -30,11 +30,11 @@ typedef struct request {
     pid_t pid;
     int signal;
     double interval_s;
-    size_t size; /* bytes of the strings that follow, including their NULs */
+    size_t size; /* total size of the strings that follow, including their NULs */
 } request;
 
 typedef struct answer {
-    pid_t pid; /* -1: error is an errno */
+    pid_t pid; /* -1: error is an errno value */
     int error;
 } answer;
 
@@ -43,7 +43,7 @@ typedef struct sensor_end {
     int status;
 } sensor_end;
 
-static int requests = -1, ends = -1; /* this process's sockets */
+static int requests = -1, ends = -1; /* sockets of this process */
 
 /* ---- the starting process ---- */
 
@@ -94,7 +94,7 @@ static answer fork_sensor(const definitions *all, const definition *d, const sen
     return (answer){pid, 0};
 }
 
-/* Starts a sensor. text holds the specification and, for a configured sensor, the command. */
+/* Starts a sensor. text contains the specification and, for a configured sensor, the command. */
 static answer start_sensor(const definitions *all, const request *r, const char *text, const int streams[STREAMS])
 {
     size_t length = strlen(text) + 1;
@@ -108,7 +108,7 @@ static answer start_sensor(const definitions *all, const request *r, const char 
     return result;
 }
 
-/* Starts a collection. text holds the arguments of "nlagent collect". */
+/* Starts a collection. text contains the arguments of "nlagent collect". */
 static answer start_collection(const starter_options *o, const request *r, char *text, const int streams[STREAMS])
 {
     char *program[ARGUMENTS_MAX] = {(char *)o->client, (char *)"collect"};
@@ -136,7 +136,7 @@ static void serve_request(const starter_options *o, const request *r, char *text
     case SIGNAL:
         if (find_running(r->pid) < running_count)
             kill(-r->pid, r->signal);
-        return; /* without a reply */
+        return; /* nlagentd gets no reply */
     case REREAD:
         o->reread(o->user);
         break;
@@ -176,7 +176,7 @@ static void reap(void)
     sensor_end end;
     while ((end.pid = waitpid(-1, &end.status, WNOHANG)) > 0) {
         size_t i = find_running(end.pid);
-        kill(-end.pid, SIGKILL); /* kill its children */
+        kill(-end.pid, SIGKILL); /* also kill the children of the sensor */
         if (i < running_count)
             running[i] = running[--running_count];
         if (send(ends, &end, sizeof end, MSG_NOSIGNAL) < 0)
@@ -238,7 +238,7 @@ bool starter_begin(const starter_options *options)
     for (int fd = STDIN_FILENO; nothing >= 0 && fd <= STDERR_FILENO; fd++)
         dup2(nothing, fd);
     if (options->confined)
-        confine_programs(); /* the main nlagentd process reports a problem */
+        confine_programs(); /* the main nlagentd process reports problems */
     starter_run(options);
     _exit(0);
 }
@@ -249,8 +249,8 @@ static void starter_fail(void)
 }
 
 /*
- * Sends a request with its strings, which begin at parts[1], and its descriptors, or NULL. On failure returns false and
- * sets errno.
+ * Sends a request with its strings, which begin at parts[1], and its descriptors. streams may be NULL. On failure,
+ * returns false and sets errno.
  */
 static bool send_request(request r, struct iovec *parts, size_t count, const int *streams)
 {

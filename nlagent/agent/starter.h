@@ -1,12 +1,12 @@
 /*
- * The process that starts sensors. nlagentd forks this process first, and then gives up the right to run programs
- * itself (service/confine.h). An attacker who controls nlagentd can only send requests to this process, which runs the
- * sensors of its own copy of the configuration, and "nlagent collect".
+ * The process that starts sensors. nlagentd forks this process first, and then gives up its own right to run programs
+ * (service/confine.h). An attacker who controls nlagentd can only send requests to this process. The process runs only
+ * the sensors in its own copy of the configuration, and "nlagent collect".
  *
  * Two sockets connect the processes: one carries requests and replies, the other reports the exits of sensors. The
  * process and its sensors exit when nlagentd exits. If the process ends first, nlagentd exits with a message.
  *
- * The module owns the sockets and the reported exits that starter_wait has not returned yet. One thread.
+ * The module owns the sockets and the reported exits that starter_wait has not returned yet. Not thread-safe.
  */
 #ifndef NLAGENT_STARTER_H
 #define NLAGENT_STARTER_H
@@ -17,10 +17,10 @@
 #include <sys/types.h>
 
 typedef struct starter_options {
-    definitions *all;           /* of the current configuration */
-    void (*reread)(void *user); /* reads the configuration again; runs in the other process */
+    definitions *all;           /* the definitions of the current configuration */
+    void (*reread)(void *user); /* reads the configuration again; called in the other process */
     void *user;
-    const char *client; /* the path of nlagent, which runs collections */
+    const char *client; /* path of nlagent, which runs collections */
     bool confined;      /* block the system calls that no sensor needs */
 } starter_options;
 
@@ -28,7 +28,7 @@ typedef struct starter_options {
 bool starter_begin(const starter_options *options);
 
 /*
- * Starts a sensor with these descriptors as its standard input, output and error, in its own process group. Returns the
+ * Starts a sensor in its own process group, with these descriptors as its standard input, output and error. Returns the
  * process ID, or -1 with errno set.
  */
 pid_t starter_start(const definition *d, const sensor_spec *spec, double interval_s, const int streams[3]);
@@ -37,8 +37,8 @@ pid_t starter_start(const definition *d, const sensor_spec *spec, double interva
 void starter_signal(pid_t pid, int signal);
 
 /*
- * Like waitpid with WNOHANG: returns pid once after the sensor has exited, otherwise 0. Kills the rest of the process
- * group when it returns pid.
+ * Like waitpid with WNOHANG: returns pid once after the sensor has exited, and 0 otherwise. When it returns pid, it
+ * also kills the rest of the process group.
  */
 pid_t starter_wait(pid_t pid, int *status);
 

@@ -165,7 +165,7 @@ static void subscription_end_costly(subscription *s)
     s->over = true;
 }
 
-/* Returns whether the record meets the conditions other than the interval. */
+/* Returns whether the record meets all conditions except the interval. */
 static bool subscription_wants(subscription *s, const nl_record *record)
 {
     bool wanted = false;
@@ -193,7 +193,7 @@ void subscription_put_summary(subscription *s, const nl_record *record, unsigned
         subscription_put_event(s, record, false);
 }
 
-/* Returns the record that reports the dropped records. */
+/* Returns a record that reports the dropped records. */
 static shared_record *subscription_report_missed(subscription *s)
 {
     char text[NL_TIME_TEXT_SIZE];

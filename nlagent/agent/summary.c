@@ -12,13 +12,13 @@
 
 enum { SERIES_MAX = 1000, SAMPLE_SIZE = 256, MINUTE_S = 60, LENGTH_COUNT = 3 };
 
-/* The length of each kind of window, and the number of closed windows to keep. */
+/* For each kind of window, its length and the number of closed windows to keep. */
 static const struct {
     unsigned minutes, kept;
 } lengths[LENGTH_COUNT] = {{1, 24 * 60}, {10, 24 * 6}, {60, 24}};
 
 typedef struct closed_window {
-    uint32_t minute; /* start of the window, since 1970 */
+    uint32_t minute; /* start of the window, in minutes since 1970 */
     uint32_t count;
     float min, mean, max, p50, p90, p99;
 } closed_window;
@@ -29,7 +29,7 @@ typedef struct window {
     uint64_t count;
     double sum, min, max;
     float sample[SAMPLE_SIZE];
-    /* The closed windows, a ring. */
+    /* a ring buffer of closed windows */
     closed_window *closed;
     size_t closed_count, closed_first;
 } window;
@@ -124,7 +124,7 @@ static const closed_window *window_close(window *w, size_t kept)
 static void summary_add_float(nl_record *record, const char *name, float value)
 {
     char text[32];
-    snprintf(text, sizeof text, "%.7g", (double)value); /* the precision of a float */
+    snprintf(text, sizeof text, "%.7g", (double)value); /* a float has this precision */
     nl_record_add_double(record, name, strtod(text, NULL));
 }
 
@@ -160,7 +160,7 @@ static nl_record *summary_record(const series *one, unsigned minutes, const clos
     return record;
 }
 
-/* Closes the window if it has ended. */
+/* Closes the window if its time is over. */
 static void summary_turn(summaries *s, series *one, int length, int64_t now_ns)
 {
     window *w = &one->windows[length];
@@ -228,7 +228,7 @@ static series *series_add(summaries *s, const char *key, nl_string field, const 
 }
 
 /*
- * Returns the series of a field. Tries the expected series first, because the fields of records usually have the same
+ * Returns the series of a field. Tries the expected series first, because records usually contain fields in the same
  * order.
  */
 static series *series_get(summaries *s, const char *key, nl_string field, const nl_record *record)

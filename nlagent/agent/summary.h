@@ -1,11 +1,11 @@
 /*
- * Summaries of a sensor's numeric fields over 1, 10 and 60 minutes, kept for a day: count, minimum, mean, maximum and
- * percentiles of each numeric field of each object (condition.h). Percentiles are exact for up to 256 values. For more
- * values, they come from a random sample of 256.
+ * Computes summaries of a sensor's numeric fields over 1, 10 and 60 minutes, and keeps them for a day. A summary
+ * contains the count, minimum, mean, maximum and percentiles of a numeric field of an object (condition.h). Percentiles
+ * are exact for up to 256 values. For more values, they come from a random sample of 256.
  *
  * Windows begin at whole minutes of the real-time clock. If the clock is set back, there can be several windows for the
  * same time. If the clock jumps forward, there are no windows for the skipped time. A sensor has summaries of at most
- * 1000 fields; for further fields, the module only counts the values left out. One thread.
+ * 1000 fields; for further fields, the module only counts the values that it leaves out. Not thread-safe.
  */
 #ifndef NLAGENT_SUMMARY_H
 #define NLAGENT_SUMMARY_H
@@ -15,12 +15,12 @@
 typedef struct summaries summaries;
 
 summaries *summaries_new(void);
-void summaries_free(summaries *s); /* NULL is allowed */
+void summaries_free(summaries *s); /* s may be NULL */
 
-/* Adds the numeric fields of a record. now_ns is the real-time clock. */
+/* Adds the numeric fields of a record. now_ns is the time of the real-time clock. */
 void summaries_put(summaries *s, const nl_record *record, int64_t now_ns);
 
-/* Closes the windows that have ended. */
+/* Closes the windows whose time is over. */
 void summaries_tick(summaries *s, int64_t now_ns);
 
 /*
@@ -32,7 +32,7 @@ void summaries_on_closed(summaries *s, void (*on_closed)(void *user, const nl_re
                          void *user);
 
 /*
- * Calls function for each closed window of `minutes` minutes that begins at since_ns or later. Returns the number of
+ * Calls function for each closed window of `minutes` minutes that begins at or after since_ns. Returns the number of
  * windows.
  */
 size_t summaries_list(const summaries *s, unsigned minutes, int64_t since_ns,

@@ -1,6 +1,6 @@
 /*
- * The error of this host's clock, from the kernel, and from chronyd if it runs. Programs that log report the same
- * values (base/clock_quality.h).
+ * Measures the error of this host's clock, as reported by the kernel and, if it is running, by chronyd. Programs that
+ * log report the same values (base/clock_quality.h).
  */
 #include "config.h"
 

@@ -1,7 +1,7 @@
 /*
- * The values of collectd, over the socket of its plugin unixsock: LISTVAL lists identifiers with times, GETVAL gets one
- * value (collectd-unixsock(5)). The identifier HOST/PLUGIN-INSTANCE/TYPE-INSTANCE becomes the event PLUGIN.TYPE and
- * fields. The sensor logs each value once, with its own time.
+ * Reads the values of collectd through the socket of its unixsock plugin. LISTVAL lists identifiers with times, and
+ * GETVAL returns one value (collectd-unixsock(5)). The identifier HOST/PLUGIN-INSTANCE/TYPE-INSTANCE becomes the event
+ * PLUGIN.TYPE and fields. The sensor logs each value once, with the time that collectd gives.
  */
 #include "config.h"
 
@@ -27,7 +27,7 @@
 
 enum { TIMEOUT_S = 5, VALUES_MAX = 20000, LIST_SIZE_MAX = 8 << 20, LINE_SIZE = 1024, NAME_SIZE = 256 };
 
-/* A value that was logged. */
+/* A value that has been logged. */
 typedef struct seen {
     uint64_t key; /* a hash of its identifier */
     double time;
@@ -35,7 +35,7 @@ typedef struct seen {
 
 typedef struct collectd_state {
     char socket[sizeof((struct sockaddr_un *)0)->sun_path];
-    char match[256]; /* a glob for identifiers without their host; "": all */
+    char match[256]; /* glob for identifiers without their host; "": all identifiers */
     FILE *stream;    /* NULL: not connected */
     char line[LINE_SIZE];
     nl_buffer list;
@@ -75,7 +75,7 @@ static bool collectd_connect(collectd_state *s)
     return nl_memory_check(s->stream) != NULL;
 }
 
-/* Returns the next line without its newline, valid until the next call; NULL on failure. */
+/* Returns the next line without its newline, or NULL on failure. The line is valid until the next call. */
 static char *collectd_read_line(collectd_state *s)
 {
     if (fgets(s->line, sizeof s->line, s->stream) == NULL) {
@@ -91,8 +91,8 @@ static char *collectd_read_line(collectd_state *s)
     return s->line;
 }
 
-/* Sends a request and reads the first line of the reply: the number of following lines, or a negative number for an
- * error. */
+/* Sends a request and reads the first line of the reply. Sets *count to the number of lines that follow, or to a
+ * negative number for an error. */
 static bool collectd_request(collectd_state *s, const char *request, long *count)
 {
     char *end;
@@ -108,7 +108,7 @@ static bool collectd_request(collectd_state *s, const char *request, long *count
 
 /* ---- values ---- */
 
-/* Returns whether a value was logged with this time. *from is its expected place, because the order rarely changes. */
+/* Returns whether a value with this time was logged. *from is its expected index, because the order rarely changes. */
 static bool was_seen(const collectd_state *s, uint64_t key, double time, size_t *from)
 {
     for (size_t i = 0; i < s->seen_count; i++) {
@@ -121,7 +121,7 @@ static bool was_seen(const collectd_state *s, uint64_t key, double time, size_t 
     return false;
 }
 
-/* Splits "cpu-0" into "cpu" and "0". Returns the latter, or NULL. */
+/* Splits "cpu-0" into "cpu" and "0". Returns the second part, or NULL if there is none. */
 static char *cut_instance(char *part)
 {
     char *dash = strchr(part, '-');
@@ -130,7 +130,7 @@ static char *cut_instance(char *part)
     return dash;
 }
 
-/* Adds a line NAME=VALUE as a field, whose name is in upper case. */
+/* Adds the line NAME=VALUE as a field whose name is in upper case. */
 static void add_value(nl_record *record, const char *line, bool *any)
 {
     char name[NAME_SIZE];
@@ -141,7 +141,7 @@ static void add_value(nl_record *record, const char *line, bool *any)
         name[i] = (char)toupper((unsigned char)line[i]);
     name[size] = '\0';
     double value = strtod(line + size + 1, NULL);
-    if (isfinite(value)) /* otherwise collectd has no value yet */
+    if (isfinite(value)) /* otherwise, collectd has no value yet */
         nl_record_add_double(record, name, value);
     *any = *any || isfinite(value);
 }
@@ -180,13 +180,13 @@ static bool log_value(measurement *m, double time, const char *identifier, uint6
     if (!any || !is_good)
         return true;
     if (time > 0 && time < 9e9)
-        nl_record_set_time(record, (int64_t)(time * 1000) * 1000000); /* in ms */
+        nl_record_set_time(record, (int64_t)(time * 1000) * 1000000); /* with a resolution of 1 ms */
     record_end(m);
     ++*count;
     return true;
 }
 
-/* Reads the list of values: lines "TIME IDENTIFIER". */
+/* Reads the list of values, whose lines are "TIME IDENTIFIER". */
 static bool read_list(collectd_state *s)
 {
     long count;

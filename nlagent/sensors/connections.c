@@ -1,6 +1,6 @@
 /*
- * The kernel's view of each TCP connection: windows, round-trip times, and the limits of the sender. sock_diag(7),
- * struct tcp_info; similar to Web100 (RFC 4898).
+ * Reports the kernel's state of each TCP connection: windows, round-trip times, and what limits the sender. Uses
+ * sock_diag(7) and struct tcp_info; similar to Web100 (RFC 4898).
  */
 #include "config.h"
 
@@ -27,8 +27,8 @@ enum { SHOWN_MAX = 512, ESTABLISHED = 1, LISTENING = 10, STATES = 12 };
 
 typedef struct connections_state {
     int fd;
-    long port;     /* local or remote; 0: any */
-    char peer[64]; /* a glob; "": any */
+    long port;     /* local or remote port; 0: any port */
+    char peer[64]; /* glob for the peer's address; "": any address */
     int shown;
 } connections_state;
 
@@ -45,7 +45,7 @@ static bool connections_open(void *state, const sensor_spec *spec)
     return s->fd >= 0;
 }
 
-/* Requests all connections of a family, except listening and closed sockets. */
+/* Requests all connections of an address family, except listening and closed sockets. */
 static bool connections_request(int fd, int family)
 {
     struct {
@@ -76,7 +76,7 @@ static const char *state_name(unsigned state)
     return state < STATES ? names[state] : "";
 }
 
-/* Adds the members of tcp_info. The counters start with the connection. */
+/* Adds the members of tcp_info. The counters start at 0 with the connection. */
 static void add_info(nl_record *record, const struct tcp_info *i)
 {
     const struct {
@@ -154,7 +154,7 @@ static void log_message(measurement *m, const struct nlmsghdr *head)
         log_connection(m, d, &info, algorithm);
 }
 
-/* Reads the reply to its end. */
+/* Reads the whole reply. */
 static bool read_reply(measurement *m, int fd)
 {
     static _Alignas(struct nlmsghdr) char bytes[32 << 10];

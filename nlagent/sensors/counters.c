@@ -1,6 +1,7 @@
 /*
- * The sensors memory, swap, vm and tcp: each field is a number in a file of /proc, or the increase of the number.
- * proc_meminfo(5), proc_vmstat(5), RFC 4022 as in /proc/net/snmp, and Linux's own counts in /proc/net/netstat.
+ * Implements the sensors memory, swap, vm and tcp. Each field is a number in a file of /proc, or the increase of such a
+ * number. The numbers are described in proc_meminfo(5), proc_vmstat(5) and RFC 4022 (/proc/net/snmp); /proc/net/netstat
+ * contains counters that only Linux has.
  */
 #include "config.h"
 
@@ -15,7 +16,7 @@ enum { MEMINFO, VMSTAT, SNMP, NETSTAT, FILE_COUNT };
 
 static const struct {
     const char *path;
-    const char *table; /* the numbers are columns of this table; NULL: each is on its own line */
+    const char *table; /* the numbers are columns of this table; NULL: each number is on its own line */
 } files[FILE_COUNT] = {
     {"/proc/meminfo", NULL},
     {"/proc/vmstat", NULL},
@@ -23,18 +24,18 @@ static const struct {
     {"/proc/self/net/netstat", "TcpExt:"},
 };
 
-/* The number; its increase since the last measurement; the increase per second. */
+/* The number itself; its increase since the last measurement; its increase per second. */
 typedef enum counter_value { AMOUNT, RISE, RATE } counter_value;
 
-enum { FIELDS_MAX = 16, PAGES = 0 /* a scale */ };
+enum { FIELDS_MAX = 16, PAGES = 0 /* PAGES is a scale */ };
 
-/* How to measure the field at the same index of the sensor's fields. */
+/* How to measure the sensor's field that has the same index. */
 typedef struct counter {
     counter_value value;
     int file;
-    const char *key;   /* of the line or column */
+    const char *key;   /* key of the line or column */
     unsigned scale;    /* factor from the unit of the file to the unit of the field */
-    const char *minus; /* the key of a number to subtract, or NULL */
+    const char *minus; /* key of a number to subtract, or NULL */
 } counter;
 
 typedef struct counters_state {
@@ -67,8 +68,8 @@ static void counter_add(nl_record *record, const counter *c, const char *name, u
 }
 
 /*
- * Logs the fields of the first event as one record, and each field of another event as a record if it is not 0. The
- * first measurement logs nothing if the first counter is an increase.
+ * Logs the fields of the first event as one record. For other events, logs each field that is not 0 as a separate
+ * record. If the first counter is an increase, the first measurement logs nothing.
  */
 static bool measure_counters(measurement *m, const sensor_field *fields, const counter *counters)
 {
@@ -102,7 +103,7 @@ static bool measure_counters(measurement *m, const sensor_field *fields, const c
     return true;
 }
 
-/* Defines a sensor by NAME_fields and NAME_counters. */
+/* Defines a sensor from NAME_fields and NAME_counters. */
 #define COUNTERS_SENSOR(sensor, description)                                                                           \
     static bool sensor##_measure(measurement *m)                                                                       \
     {                                                                                                                  \

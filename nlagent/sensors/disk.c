@@ -1,6 +1,7 @@
 /*
- * Disk I/O: DiskIo for all disks together, DiskDevice for each. The sums omit partitions and devices that map to others
- * (dm, md, loop), so that no request counts twice. The kernel's Documentation/admin-guide/iostats.rst.
+ * Reports disk I/O: DiskIo for all disks together, and DiskDevice for each disk. The sums exclude partitions and
+ * devices that map to other devices (dm, md, loop), so that no request is counted twice. See the kernel's
+ * Documentation/admin-guide/iostats.rst.
  */
 #include "config.h"
 
@@ -10,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SECTOR = 512 }; /* bytes, independent of the device */
+enum { SECTOR = 512 }; /* in bytes, the same for all devices */
 
 enum {
     READS,

@@ -1,6 +1,6 @@
 /*
- * Space on the file systems of this host's devices. The sensor omits network file systems, because a query may never
- * return. proc_pid_mountinfo(5), statvfs(3).
+ * Reports the free space on the file systems of this host's devices. Excludes network file systems, because a query may
+ * never return. See proc_pid_mountinfo(5) and statvfs(3).
  */
 #include "config.h"
 
@@ -15,9 +15,9 @@ enum { MOUNTS_MAX = 64, DEVICE_SIZE = 24 };
 
 typedef struct filesystem_state {
     nl_buffer text;
-    char devices[MOUNTS_MAX][DEVICE_SIZE]; /* of this measurement */
+    char devices[MOUNTS_MAX][DEVICE_SIZE]; /* devices of this measurement */
     size_t count;
-    const char *only; /* the mount point to measure; NULL: all */
+    const char *only; /* mount point to measure; NULL: all mount points */
 } filesystem_state;
 
 static bool filesystem_open(void *state, const sensor_spec *spec)
@@ -32,7 +32,7 @@ static bool filesystem_open(void *state, const sensor_spec *spec)
     return true;
 }
 
-/* Decodes escapes, in place: \040 is a blank. */
+/* Decodes escapes in place; \040 is a blank. */
 static void unescape(char *text)
 {
     char *to = text;

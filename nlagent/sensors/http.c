@@ -41,7 +41,7 @@ bool http_place_read(const char *url, http_place *p)
     return p->host[0] != '\0' && has_port && (http || port != NULL) && strpbrk(url, " \r\n") == NULL;
 }
 
-/* Returns 0 or an errno. */
+/* Waits until the socket is ready. Returns 0 or an errno value. */
 static int wait_for(int fd, short what, int64_t deadline_ns)
 {
     int64_t left_ms = (deadline_ns - nl_monotonic_ns()) / 1000000;
@@ -50,7 +50,7 @@ static int wait_for(int fd, short what, int64_t deadline_ns)
     return count > 0 ? 0 : count == 0 ? ETIMEDOUT : errno;
 }
 
-/* Returns a socket, or -1 with errno. */
+/* Returns a connected socket, or -1 with errno set. */
 static int http_connect_to(const struct addrinfo *address, int64_t deadline_ns)
 {
     int fd = socket(address->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), error = 0;
@@ -119,7 +119,7 @@ static bool http_read_all(int fd, size_t max_size, int64_t deadline_ns, nl_buffe
     }
 }
 
-/* Parses the head and removes it. */
+/* Parses and removes the header. */
 static bool parse_head(http_reply *a)
 {
     const char *end = strstr(a->body.data, "\r\n\r\n");
@@ -134,7 +134,7 @@ static bool parse_head(http_reply *a)
 static bool http_ask(int fd, const http_place *p, size_t max_size, int64_t deadline_ns, http_reply *a)
 {
     char request[1024];
-    /* With HTTP/1.0, the reply is not in chunks, and ends with the connection. */
+    /* With HTTP/1.0, the reply is not chunked, and it ends when the connection ends. */
     snprintf(request, sizeof request, "GET %s HTTP/1.0\r\nHost: %s:%s\r\nUser-Agent: netlogger/%s\r\n\r\n", p->path,
              p->host, p->port, PACKAGE_VERSION);
     if (!send_all(fd, request, deadline_ns))

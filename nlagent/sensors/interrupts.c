@@ -1,4 +1,5 @@
-/* Interrupts, context switches and softirqs. proc_stat(5); with each=yes also each line of proc_interrupts(5). */
+/* Reports interrupts, context switches and softirqs from proc_stat(5). With each=yes, also reports each line of
+ * proc_interrupts(5). */
 #include "config.h"
 
 #include "sensors/sensor.h"
@@ -42,7 +43,7 @@ static void log_all(measurement *m, const uint64_t *rise)
     record_end(m);
 }
 
-/* Measures a line "  24:   12   3  PCI-MSI ... virtio0-config". */
+/* Measures a line such as "  24:   12   3  PCI-MSI ... virtio0-config". */
 static void measure_line(measurement *m, const char *line)
 {
     interrupts_state *s = m->state;

@@ -1,4 +1,4 @@
-/* The number of tasks that run or wait. proc_loadavg(5). */
+/* Reports the number of tasks that are running or waiting, from proc_loadavg(5). */
 #include "config.h"
 
 #include "sensors/sensor.h"

@@ -1,4 +1,4 @@
-/* The traffic of each network interface of this network namespace. proc_pid_net(5), /proc/net/dev. */
+/* Reports the traffic on each network interface of this network namespace, from /proc/net/dev (proc_pid_net(5)). */
 #include "config.h"
 
 #include "sensors/sensor.h"
@@ -20,7 +20,7 @@ static void measure_line(measurement *m, const char *line)
     char name[COUNTERS_KEY_SIZE];
     const char *colon = strchr(line, ':');
     if (colon == NULL || colon > line + strcspn(line, "\n"))
-        return; /* the head of the table */
+        return; /* the header of the table */
     line += strspn(line, " ");
     snprintf(name, sizeof name, "%.*s", (int)(colon - line), line);
     colon++;

@@ -1,7 +1,8 @@
 /*
- * Round-trip times to a host by ICMP echo, and losses. A measurement reads the replies since the last measurement, with
- * the kernel's time of each, and sends new requests; it never waits. A request without a reply after two intervals is
- * lost. The sensor uses ICMP sockets (net.ipv4.ping_group_range), or raw sockets if the user has the right.
+ * Measures round-trip times to a host with ICMP echo requests, and counts losses. A measurement reads the replies that
+ * have arrived since the last measurement, with the time at which the kernel received each, and sends new requests. It
+ * never waits. A request without a reply after two intervals counts as lost. The sensor uses ICMP sockets
+ * (net.ipv4.ping_group_range), or raw sockets if the user has the right.
  */
 #include "config.h"
 
@@ -37,11 +38,11 @@ typedef struct ping_state {
     socklen_t peer_size;
     char host[256], address[INET6_ADDRSTRLEN];
     uint64_t mark;
-    uint32_t round; /* number of the measurement */
+    uint32_t round; /* number of the current measurement */
     long count;
-    uint32_t sent[2]; /* in this round and the previous round, indexed by the round modulo 2 */
+    uint32_t sent[2]; /* number of requests in this round and the previous round, indexed by the round modulo 2 */
     uint32_t replied[2];
-    double sum_us, min_us, max_us; /* of the replies that this measurement reads */
+    double sum_us, min_us, max_us; /* of the replies that the current measurement reads */
     uint32_t found;
 } ping_state;
 
@@ -109,7 +110,7 @@ static void send_one(ping_state *s, uint32_t number)
         return;
 }
 
-/* Returns when the kernel received the message. */
+/* Returns the time at which the kernel received the message. */
 static int64_t received_ns(struct msghdr *message)
 {
     for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c != NULL; c = CMSG_NXTHDR(message, c))
@@ -132,9 +133,9 @@ static void read_reply(ping_state *s, const unsigned char *bytes, size_t size, i
     memcpy(&head, bytes + skip, sizeof head);
     memcpy(&load, bytes + skip + sizeof head, sizeof load);
     if (head.type != (six ? ICMP6_ECHO_REPLY : ICMP_ECHOREPLY) || load.mark != s->mark || s->round - load.round > 1)
-        return; /* of another process, or too late */
+        return; /* the reply belongs to another process, or is too late */
     double us = (double)(at_ns - load.sent_ns) / 1e3;
-    us = us > 0 ? us : 0; /* the clock was set back meanwhile */
+    us = us > 0 ? us : 0; /* negative if the clock was set back in the meantime */
     s->min_us = s->found == 0 || us < s->min_us ? us : s->min_us;
     s->max_us = s->found == 0 || us > s->max_us ? us : s->max_us;
     s->sum_us = (s->found == 0 ? 0 : s->sum_us) + us;
@@ -179,7 +180,7 @@ static bool ping_measure(measurement *m)
     ping_state *s = m->state;
     read_replies(s);
     if (m->seconds > 0) {
-        /* Requests of the round before the last have had two intervals for their replies. */
+        /* There were two intervals for the replies to the requests of the round before the last. */
         uint32_t before = (s->round - 1) % 2, now = s->round % 2;
         uint32_t sent = s->round > 1 ? s->sent[before] : s->sent[now];
         uint32_t lost = s->round > 1 ? s->sent[before] - s->replied[before] : 0;

@@ -1,4 +1,5 @@
-/* The time that tasks wait for processors, memory and I/O. The kernel's Documentation/accounting/psi.rst. */
+/* Reports the time that tasks wait for processors, memory and I/O. See the kernel's
+ * Documentation/accounting/psi.rst. */
 #include "config.h"
 
 #include "sensors/sensor.h"
@@ -15,7 +16,7 @@ typedef struct pressure_state {
     uint64_t total_us[RESOURCES][2];
 } pressure_state;
 
-/* Adds the fields of a line "some avg10=0.00 avg60=0.00 avg300=0.00 total=0". */
+/* Adds the fields of a line such as "some avg10=0.00 avg60=0.00 avg300=0.00 total=0". */
 static void add_line(measurement *m, const char *text, const char *kind, const char *prefix, uint64_t *before_us)
 {
     const char *line = strstr(text, kind);

@@ -96,7 +96,7 @@ bool proc_find(const char *text, const char *name, uint64_t *value)
     return line != NULL && parse_number(line + strlen(name), value);
 }
 
-/* Finds the value under a name; neither line includes the table's name. */
+/* Finds the value in the column with a name. Neither line includes the name of the table. */
 static bool column(const char *names, const char *values, const char *name, uint64_t *value)
 {
     size_t wanted = strlen(name);
@@ -146,7 +146,7 @@ uint64_t proc_rise(uint64_t before, uint64_t now)
 
 struct counters_row {
     char key[COUNTERS_KEY_SIZE];
-    unsigned round; /* the last measurement that had the object */
+    unsigned round; /* number of the last measurement that contained the object */
     uint64_t values[COUNTERS_MAX];
 };
 

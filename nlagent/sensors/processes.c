@@ -1,6 +1,6 @@
 /*
- * The number of processes, and the resource use of selected ones. proc_stat(5), proc_pid_stat(5). The process ID and
- * the start time identify a process, because the kernel reuses IDs.
+ * Reports the number of processes, and the resource use of selected processes, from proc_stat(5) and proc_pid_stat(5).
+ * The process ID and the start time together identify a process, because the kernel reuses IDs.
  */
 #include "config.h"
 
@@ -23,7 +23,7 @@ typedef struct processes_state {
     nl_buffer text;
     uint64_t forks;
     counters counters;
-    char match[128]; /* a glob for names; "": no processes */
+    char match[128]; /* glob for names; "": no processes */
     long pid;        /* the ID of one process, or 0 */
     bool files;
 } processes_state;
@@ -62,7 +62,7 @@ static bool log_summary(measurement *m)
     return true;
 }
 
-/* The positions of numbers after the state in /proc/PID/stat. */
+/* Positions of the numbers after the state in /proc/PID/stat. */
 enum { PARENT, USER = 10, SYSTEM, THREADS = 16, BEGAN = 18, VIRTUAL, NUMBERS };
 
 typedef struct process {
@@ -72,8 +72,8 @@ typedef struct process {
     uint64_t numbers[NUMBERS];
 } process;
 
-/* Reads a process. The last parenthesis ends the name, which may contain other parentheses. Negative numbers are not
- * used. */
+/* Parses the line of a process. The name may contain parentheses; the last parenthesis ends it. Negative numbers are
+ * not used. */
 static bool read_process(const char *text, process *p)
 {
     const char *open = strchr(text, '('), *close = strrchr(text, ')');
@@ -92,7 +92,7 @@ static bool read_process(const char *text, process *p)
     return true;
 }
 
-/* Reads statm, because the number in stat is inexact. */
+/* Reads statm, because the number in stat is inaccurate. */
 static uint64_t resident_pages(processes_state *s, const char *pid)
 {
     char path[64];
@@ -115,7 +115,7 @@ static uint64_t count_files(const char *pid)
         count++;
     if (directory != NULL)
         closedir(directory);
-    return count >= 2 ? count - 2 : 0; /* . and .. */
+    return count >= 2 ? count - 2 : 0; /* do not count . and .. */
 }
 
 static void log_process(measurement *m, const process *p)
@@ -143,7 +143,7 @@ static void log_process(measurement *m, const process *p)
     record_end(m);
 }
 
-/* Logs a process. Returns false if it does not match. */
+/* Logs a process. Returns false if the process does not match. */
 static bool measure_process(measurement *m, const char *pid)
 {
     processes_state *s = m->state;
@@ -152,7 +152,7 @@ static bool measure_process(measurement *m, const char *pid)
     snprintf(path, sizeof path, "/proc/%s/stat", pid);
     if (!proc_read(path, &s->text) || !read_process(s->text.data, &p) ||
         (s->match[0] != '\0' && fnmatch(s->match, p.name, 0) != 0))
-        return false; /* not a process, or it has just ended */
+        return false; /* not a process, or a process that has just ended */
     log_process(m, &p);
     return true;
 }

@@ -1,6 +1,6 @@
 /*
- * The samples of an exporter for Prometheus, in text format 0.0.4 (Prometheus documentation, "Exposition formats"). The
- * event is the metric's name, VALUE is the sample, and each label is a field.
+ * Reads the samples of a Prometheus exporter, in text format 0.0.4 (Prometheus documentation, "Exposition formats").
+ * The event has the name of the metric, VALUE is the sample, and each label becomes a field.
  */
 #include "config.h"
 
@@ -21,7 +21,7 @@ typedef struct prometheus_state {
     http_place place;
     http_reply reply;
     char url[SPEC_SIZE_MAX];
-    char match[256]; /* a glob for metric names; "": all */
+    char match[256]; /* glob for metric names; "": all metrics */
 } prometheus_state;
 
 static bool prometheus_open(void *state, const sensor_spec *spec)
@@ -35,7 +35,7 @@ static bool prometheus_open(void *state, const sensor_spec *spec)
     return true;
 }
 
-/* Reads a label's value after its opening quote. Returns the text after the closing quote, or NULL. */
+/* Parses a label's value, which begins after its opening quote. Returns the text after the closing quote, or NULL. */
 static const char *read_value(const char *at, char value[VALUE_MAX], size_t *size)
 {
     for (*size = 0; *at != '"'; at++) {
@@ -50,7 +50,7 @@ static const char *read_value(const char *at, char value[VALUE_MAX], size_t *siz
     return at + 1;
 }
 
-/* Adds the fields of {name="value",...}. Returns the text after the labels, or NULL if they are malformed. */
+/* Adds {name="value",...} as fields. Returns the text after the labels, or NULL if the labels are malformed. */
 static const char *read_labels(nl_record *record, const char *at)
 {
     char name[NAME_MAX], value[VALUE_MAX];
@@ -68,7 +68,7 @@ static const char *read_labels(nl_record *record, const char *at)
     return at + 1;
 }
 
-/* Logs the sample in a line. Returns false if the line has no sample. */
+/* Logs the sample in a line. Returns false if the line contains no sample. */
 static bool measure_line(measurement *m, const char *line)
 {
     const prometheus_state *s = m->state;
@@ -89,7 +89,7 @@ static bool measure_line(measurement *m, const char *line)
     nl_record_add_double(record, "VALUE", value);
     long long ms = strtoll(at = end, &end, 10);
     if (end != at && strspn(at, " \t") > 0 && ms > 0 && ms < INT64_MAX / 1000000)
-        nl_record_set_time(record, ms * 1000000); /* the sample has a time */
+        nl_record_set_time(record, ms * 1000000); /* the exporter gives a time for the sample */
     record_end(m);
     return true;
 }

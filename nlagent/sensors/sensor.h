@@ -1,13 +1,14 @@
 /*
- * Host sensors. A sensor measures the kernel or a server at an interval; each measurement gives some records.
+ * Host sensors. A sensor measures the kernel or a server at regular intervals. Each measurement produces some records.
  *
- * A sensor is one file of this directory and one row in the table of kinds.c. Its measure function reads values, mostly
- * from /proc, and logs a record for each object of its kind: record_begin, add fields, record_end. Kernel counters only
- * rise. A sensor logs their increase since its last measurement, mostly as rates; its first measurement has no such
- * fields. The table of fields is the only description of the records; --list, doc/sensors.md and directory entries come
- * from it.
+ * A sensor consists of a file in this directory and a row in the table in kinds.c. Its measure function reads values,
+ * mostly from /proc. For each object of its kind, it logs a record: it calls record_begin, adds fields, and calls
+ * record_end. Kernel counters only increase. A sensor logs their increase since its last measurement, mostly as rates;
+ * its first measurement has no such fields. The table of fields is the only description of the records. --list,
+ * doc/sensors.md and directory entries are made from it.
  *
- * A specification names a sensor with its arguments: "cpu", "ping?host=dpss1.lbl.gov" (spec.h). One thread.
+ * A specification names a sensor and its arguments, such as "cpu" or "ping?host=dpss1.lbl.gov" (spec.h). Not
+ * thread-safe.
  */
 #ifndef NLAGENT_SENSOR_H
 #define NLAGENT_SENSOR_H
@@ -19,14 +20,14 @@
 /* One measurement by one sensor. */
 typedef struct measurement measurement;
 struct measurement {
-    void *state;       /* state_size bytes of the sensor, zero at first */
-    double seconds;    /* since the last measurement; 0 in the first measurement */
-    nl_record *record; /* between record_begin and record_end */
+    void *state;       /* memory of the sensor, state_size bytes, initially all zero */
+    double seconds;    /* time since the last measurement; 0 in the first measurement */
+    nl_record *record; /* the current record, between record_begin and record_end */
     void (*emit)(measurement *m);
-    void *user; /* emit's */
+    void *user; /* argument for emit */
 };
 
-/* Begin a record, to which the sensor then adds fields, and log it. */
+/* record_begin begins a record, to which the sensor adds fields. record_end logs the record. */
 nl_record *record_begin(measurement *m, const char *event);
 void record_end(measurement *m);
 
@@ -34,28 +35,29 @@ void record_end(measurement *m);
 typedef struct sensor_field {
     const char *event;
     const char *name;
-    const char *unit; /* "" for names */
+    const char *unit; /* "" for a name */
     const char *meaning;
 } sensor_field;
 
 typedef struct sensor_kind {
     const char *name;
-    const char *what;           /* one line */
-    const char *arguments;      /* names, each between blanks; "" without arguments */
-    const char *arguments_help; /* NULL without arguments */
-    bool is_default;            /* runs if no sensor is named: it needs no arguments and costs little */
-    const sensor_field *fields; /* the last field has no event */
-    /* Called once, before the first measurement. Returns false and sets the error on failure. NULL: not needed. */
+    const char *what;           /* description in one line */
+    const char *arguments;      /* argument names, with a blank before and after each; "" if there are none */
+    const char *arguments_help; /* NULL if there are no arguments */
+    bool is_default; /* the sensor runs if no sensor is named, because it needs no arguments and costs little */
+    const sensor_field *fields; /* ends with a field that has no event */
+    /* Called once, before the first measurement. Returns false and sets the error on failure. NULL if it is not
+     * needed. */
     bool (*open)(void *state, const sensor_spec *spec);
-    /* Returns false and sets the error if this host lacks the measured objects. */
+    /* Returns false and sets the error if this host lacks the objects to measure. */
     bool (*measure)(measurement *m);
     size_t state_size;
 } sensor_kind;
 
-/* All sensors, up to NULL. */
+/* All sensors, NULL-terminated. */
 extern const sensor_kind *const sensor_kinds[];
 
-/* Returns the sensor with a name, or NULL. */
+/* Returns the sensor with this name, or NULL. */
 const sensor_kind *sensor_kind_find(const char *name);
 
 extern const sensor_kind clock_sensor, collectd_sensor, connections_sensor, cpu_sensor, disk_sensor, filesystem_sensor,
@@ -64,36 +66,36 @@ extern const sensor_kind clock_sensor, collectd_sensor, connections_sensor, cpu_
 
 /* ---- fields ---- */
 
-/* Adds a rise as a rate per second, rounded to tenths. */
+/* Adds an increase as a rate per second, rounded to one decimal. */
 void add_rate(nl_record *record, const char *name, uint64_t rise, double seconds);
 
-/* Adds a number rounded to a number of decimals. */
+/* Adds a number, rounded to `decimals` decimals. */
 void add_rounded(nl_record *record, const char *name, double value, int decimals);
 
 void add_text(nl_record *record, const char *name, const char *value);
 
 /* ---- reading /proc ---- */
 
-/* Reads a whole file into buffer, which ends with NUL. Returns false and sets the error on failure. */
+/* Reads a whole file into buffer, and adds a NUL. Returns false and sets the error on failure. */
 bool proc_read(const char *path, nl_buffer *buffer);
 
-/* Finds the number after "name" and blanks at the start of a line. Returns false if no line has the name. */
+/* Finds the number after `name` and blanks at the start of a line. Returns false if no line begins with this name. */
 bool proc_find(const char *text, const char *name, uint64_t *value);
 
 /*
- * Finds a number in a table such as /proc/net/snmp: a line of names, "Tcp: A B C", is followed by a line of values,
- * "Tcp: 1 2 3". Returns false if the table lacks the column.
+ * Finds a number in a table such as /proc/net/snmp. In such a table, a line of names ("Tcp: A B C") is followed by a
+ * line of values ("Tcp: 1 2 3"). Returns false if the table lacks the column.
  */
 bool proc_find_column(const char *text, const char *table, const char *name, uint64_t *value);
 
-/* Reads numbers separated by blanks, at most max, up to the end of the line. Returns their count; moves *at past them.
- */
+/* Reads at most max numbers, which are separated by blanks, up to the end of the line. Returns their number, and
+ * advances *at. */
 size_t proc_numbers(const char **at, uint64_t *values, size_t max);
 
-/* Returns the start of the next line, or NULL after the last. */
+/* Returns the start of the next line, or NULL after the last line. */
 const char *proc_next_line(const char *at);
 
-/* Returns the increase of a counter, or its present value if it was reset. */
+/* Returns the increase of a counter, or its current value if it was reset. */
 uint64_t proc_rise(uint64_t before, uint64_t now);
 
 /* ---- counters of objects that appear and disappear, such as devices and processes ---- */
@@ -102,18 +104,18 @@ enum { COUNTERS_MAX = 20, COUNTERS_KEY_SIZE = 48 };
 
 typedef struct counters_row counters_row;
 
-/* Zero at first; never freed. */
+/* Initially all zero. Never freed. */
 typedef struct counters {
     counters_row *rows;
     size_t count, capacity;
-    size_t next; /* the expected row: objects usually have the same order in each measurement */
+    size_t next; /* the expected row, because objects usually have the same order in each measurement */
     unsigned round;
 } counters;
 
-/* Begins a measurement: removes the objects that the last measurement did not have. */
+/* Begins a measurement. Removes the objects that were not in the last measurement. */
 void counters_begin(counters *c);
 
-/* Sets rise to the increase of an object's counters since the last measurement. Returns false for a new object. */
+/* Sets rise to the increases of an object's counters since the last measurement. Returns false for a new object. */
 bool counters_rise(counters *c, const char *key, const uint64_t *now, size_t count, uint64_t *rise);
 
 #endif

@@ -22,7 +22,7 @@ static int hex(char digit)
     return digit >= '0' && digit <= '9' ? digit - '0' : isxdigit((unsigned char)digit) ? (digit | 32) - 'a' + 10 : -1;
 }
 
-/* Decodes %XX in place. Returns false if the result has control characters. */
+/* Decodes %XX in place. Returns false if the result contains control characters. */
 static bool spec_decode(char *text)
 {
     char *to = text;

@@ -5,7 +5,8 @@
  *   ping?host=dpss1.lbl.gov
  *   processes?match=nlsort&files=yes
  *
- * Values may contain %XX. The order of arguments does not matter: the canonical text sorts them. Any thread.
+ * Values may contain %XX. The order of the arguments does not matter, because the canonical text contains them in
+ * sorted order. Thread-safe.
  */
 #ifndef NLAGENT_SPEC_H
 #define NLAGENT_SPEC_H
@@ -21,25 +22,27 @@ typedef struct sensor_argument {
 
 typedef struct sensor_spec {
     char *name;
-    char *text; /* canonical */
+    char *text; /* the canonical text */
     sensor_argument arguments[SPEC_ARGUMENTS_MAX];
     size_t count;
 } sensor_spec;
 
 /*
- * Parses a specification. A name consists of letters, digits, '-', '_' and '.'; a value of any bytes except control
- * characters. The caller frees the result. Returns NULL on failure.
+ * Parses a specification. A name consists of letters, digits, '-', '_' and '.'. A value may contain any bytes except
+ * control characters. The caller frees the result. Returns NULL on failure.
  */
 sensor_spec *spec_parse(const char *text);
-void spec_free(sensor_spec *spec); /* NULL is allowed */
+void spec_free(sensor_spec *spec); /* spec may be NULL */
 
 /* Returns an argument's value, or NULL. */
 const char *spec_argument(const sensor_spec *spec, const char *name);
 
-/* Reads an integer argument between min and max, or uses the initial value. Returns false if it is invalid. */
+/* Gets an integer argument between min and max, or `initial` if the argument is missing. Returns false if it is
+ * invalid. */
 bool spec_number(const sensor_spec *spec, const char *name, long min, long max, long initial, long *value);
 
-/* Returns the first argument that is not among names (each between blanks), or NULL. */
+/* Returns the name of the first argument that is not in names (a list with a blank before and after each name), or
+ * NULL. */
 const char *spec_unknown(const sensor_spec *spec, const char *names);
 
 #endif
