@@ -1,4 +1,5 @@
-/* nlarchive: loads logs into a database, and queries it. Options and the two commands. */
+/* nlarchive: loads logs into a database, and queries the database. This file contains the options and the two
+ * commands. */
 #include "config.h"
 
 #include "base/text.h"
@@ -17,7 +18,7 @@
 enum { LOOK_PAUSES = 40 };
 
 typedef struct arguments {
-    bool is_load; /* the command is load; otherwise query */
+    bool is_load; /* true: load; false: query */
     const char *archive;
     char **sources;
     size_t source_count;
@@ -129,7 +130,7 @@ static void nlarchive_read_arguments(arguments *a, int argc, char **argv)
 
 /* ---- load ---- */
 
-/* Returns whether a directory can be read. If not, reports an error, as for a file. */
+/* Returns whether a directory can be read. If not, reports an error, like that for a file. */
 static bool can_be_listed(loader *l, const char *folder)
 {
     DIR *entries = opendir(folder);
@@ -186,7 +187,7 @@ static bool load_sources(const arguments *a, loader *l)
     return good;
 }
 
-/* Loads the sources. Returns whether everything was loaded. */
+/* Loads the sources. Returns false if a source was not loaded completely. */
 static bool load_into(arguments *a, store *s)
 {
     objects *lines = objects_new(a->ids, a->id_count);
@@ -242,7 +243,7 @@ static bool ask_archive(arguments *a)
 int main(int argc, char **argv)
 {
     program_start("nlarchive");
-    signal(SIGXFSZ, SIG_IGN); /* a file at its size limit is reported like a full disk */
+    signal(SIGXFSZ, SIG_IGN); /* a file at its size limit is then reported like a full disk */
     arguments a = {0};
     nlarchive_read_arguments(&a, argc, argv);
     bool good = a.is_load ? load(&a) : ask_archive(&a);

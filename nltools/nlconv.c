@@ -1,4 +1,5 @@
-/* nlconv: converts logs from one format into another. Options, the passes over the input, and the final report. */
+/* nlconv: converts logs from one format to another. This file contains the options, the passes over the input, and
+ * the final report. */
 #include "config.h"
 
 #include "pipeline/pipeline.h"
@@ -128,8 +129,8 @@ static bool copy_input(program_reading *reading, const char *url, int fd, const 
 }
 
 /*
- * Copies an input that can be read only once, such as standard input. Returns the name of the copy, valid while the
- * program runs, or NULL after reporting an error.
+ * Copies an input that can be read only once, such as standard input. Returns the name of the copy, which is valid
+ * while the program runs, or NULL after reporting an error.
  */
 static const char *keep_input(program_reading *reading, const char *url)
 {
@@ -157,7 +158,7 @@ static bool can_be_read_twice(const char *name)
     return is_file;
 }
 
-/* Returns the time of the last write to an input; the present time if it is still being written. */
+/* Returns the time of the last write to an input, or the current time if the input is still being written. */
 static int64_t written_at(const char *url)
 {
     struct stat what;
@@ -168,8 +169,8 @@ static int64_t written_at(const char *url)
     return is_file ? (int64_t)what.st_mtim.tv_sec * NL_NS_PER_SECOND + what.st_mtim.tv_nsec : nl_time_now_ns();
 }
 
-/* Copies a single source that can be read only once, such as a pipe, for a second pass. Returns false after reporting
- * an error. */
+/* If there is a single source that can be read only once, such as a pipe, copies it for a second pass. Returns false
+ * after reporting an error. */
 static bool make_readable_twice(pass *p)
 {
     if (p->source_count == 1 && !can_be_read_twice(p->sources[0]))
@@ -238,7 +239,8 @@ int main(int argc, char **argv)
     a.from = a.reading.foreign != NULL               ? a.reading.foreign
              : a.reading.format != NL_FORMAT_UNKNOWN ? netlogger_importer_kind(a.reading.format)
                                                      : NULL;
-    /* The program must write the records before the first malformed record, so the reader must not end the program. */
+    /* The program must first write the records before the first malformed record, so the reader must not end the
+     * program. */
     a.strict = a.reading.strict;
     a.reading.strict = false;
     a.about.has_base = a.reading.has_base;

@@ -87,7 +87,7 @@ static bool can_read_again(char *const *names, int count)
     return true;
 }
 
-/* Why a log with records has no requests. */
+/* Returns the reason why a log with records has no requests. */
 static const char *no_requests(const subject_options *o)
 {
     if (o->config != NULL)

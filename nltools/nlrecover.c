@@ -3,7 +3,7 @@
  *
  * The shared memory of a user's processes contains the names of files and collectors, and the user can change it. With
  * --everyone and without --dest, a child process therefore takes the identity of each user before it recovers that
- * user's events. For this, nlrecover needs only the capabilities to change its identity.
+ * user's events. This requires only the capabilities to change the process's identity.
  */
 #include "config.h"
 
@@ -29,7 +29,7 @@
 #include <unistd.h>
 
 enum {
-    USER_TIME_S = 60, /* limit for one user, so that other users do not wait */
+    USER_TIME_S = 60, /* time limit for one user, so that other users need not wait */
     POLL_US = 10000,
 };
 
@@ -73,7 +73,8 @@ static const options_usage usage = {
 };
 
 /*
- * Prints one line. The names in it come from shared memory that another user may have written, so they may be hostile.
+ * Prints one line. The names in the line come from shared memory, which another user may have written, so they may be
+ * hostile.
  */
 static void nlrecover_report(void *user, const nl_recovered *what)
 {
@@ -147,10 +148,12 @@ static size_t list_users(uid_t **users)
     return count;
 }
 
-/* Permanently reduces the rights of this process to those of a user. */
+/* Permanently changes the rights of this process to those of a user. */
 static void become(uid_t user)
 {
-    enum { NO_GROUP = 65534 }; /* without a database entry, use no group: the user ID may be another group's ID */
+    enum {
+        NO_GROUP = 65534
+    }; /* If the user database has no entry, use this group, because the user ID may be the ID of another group. */
     errno = 0;
     const struct passwd *known = getpwuid(user);
     if (known == NULL && errno != 0 && errno != ENOENT && errno != ESRCH)
@@ -160,7 +163,7 @@ static void become(uid_t user)
     bool ok = known != NULL ? initgroups(known->pw_name, group) == 0 : setgroups(0, NULL) == 0;
     if (!ok || setresgid(group, group, group) != 0 || setresuid(user, user, user) != 0 || (user != 0 && setuid(0) == 0))
         program_fail(PROGRAM_PROBLEM, "become user %u: %s", (unsigned)user, strerror(errno));
-    clearenv(); /* the settings of root do not apply to the user */
+    clearenv(); /* the user must not get root's settings */
     setenv("NETLOGGER_SHM", shared, 1);
     setenv("HOME", home, 1);
     free(shared);
@@ -170,7 +173,7 @@ static void become(uid_t user)
     umask(077);
 }
 
-/* Waits for the recovery of a user. Limits its time, because the user can stop the process. */
+/* Waits for the recovery of a user, up to a time limit, because the user can stop the process. */
 static bool await_user(pid_t child, uid_t user)
 {
     int64_t until_ns = nl_monotonic_ns() + USER_TIME_S * NL_NS_PER_SECOND;

@@ -1,5 +1,5 @@
 /*
- * nlschema processes the declarations of a program's events. It writes a C header, documentation or JSON, measures the
+ * nlschema processes the declarations of a program's events: it writes a C header, documentation or JSON, measures the
  * cost of events, and checks logs.
  */
 #include "config.h"
@@ -17,7 +17,7 @@
 typedef struct arguments {
     const char *command;
     const char *path;
-    const char *output; /* "-": standard output */
+    const char *output; /* "-" means standard output */
     schema_doc_style style;
     bool strict;
     char **logs;

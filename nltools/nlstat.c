@@ -36,7 +36,7 @@ typedef struct arguments {
 
 /* The results for one log (with --compare), or for all logs together. */
 typedef struct study {
-    report_subject *kinds; /* one element per lifeline; NULL until the lifelines are known */
+    report_subject *kinds; /* one element per lifeline, or NULL until the lifelines are known */
     int kind_count;
     throughput throughput;
 } study;
@@ -184,7 +184,7 @@ static void report_empty(const arguments *a, const char *file)
     program_error("%s: no records%s", file, selects ? " match --where, --since and --until" : "");
 }
 
-/* Returns false after an error. Sets w->incomparable if a log that is to be compared has no records. */
+/* Returns false after an error. Sets w->incomparable if one of the logs to compare has no records. */
 static bool read_logs(work *w)
 {
     static char *standard_input[] = {"-"};
@@ -232,7 +232,7 @@ static void print_json(const work *w)
     json_document_write(document, stdout);
 }
 
-/* Prints the comparison as text, or as JSON if a->json. */
+/* Prints the comparison as text, or as JSON if a->json is set. */
 static void print_comparison(const work *w)
 {
     report_subject *logs = g_new(report_subject, w->count);

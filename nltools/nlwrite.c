@@ -1,4 +1,4 @@
-/* nlwrite writes one event to a log, or copies the records of logs to it. */
+/* nlwrite: writes one event to a log, or copies the records of logs to a log. */
 #include "config.h"
 
 #include "record/text.h"
@@ -71,7 +71,7 @@ static nl_format format_of_destination(const char *destination)
     return format;
 }
 
-/* Returns a description of how to set a standard field, or NULL if name is not a standard field in this format. */
+/* Returns a text that explains how to set a standard field, or NULL if name is not a standard field in this format. */
 static const char *standard_field(const char *name, size_t size, nl_format format)
 {
     static const char *const instead[] = {[NL_MEMBER_TIME] = "nlwrite sets it to the present time",
@@ -200,7 +200,8 @@ static nl_status copy_sources(nl_log **log, arguments *a)
 
 int main(int argc, char **argv)
 {
-    setenv("NETLOGGER_CLOCK", "no", 0); /* write no clock records besides the event, unless the URL requests them */
+    setenv("NETLOGGER_CLOCK", "no",
+           0); /* write no clock records in addition to the event, unless the URL requests them */
     program_start("nlwrite");
     arguments a = {0};
     int first = options_parse(&usage, argc, argv, &a);

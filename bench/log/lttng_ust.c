@@ -46,7 +46,7 @@ static uint64_t discarded(void)
     return lost;
 }
 
-/* Stops the session as "lttng stop" does, but checks every 0.5 ms instead of 200 ms whether all data is written. */
+/* Stops the session like "lttng stop", but checks every 0.5 ms, not every 200 ms, whether all data is written. */
 static uint64_t side_close(void)
 {
     if (session == NULL)

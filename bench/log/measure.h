@@ -42,11 +42,11 @@ static void side_open(const char *path);
 /* Logs one event that contains i. Any thread may call it. */
 static inline __attribute__((always_inline)) void one(uint64_t i);
 
-/* Waits until all events are in the file. Returns the number of lost events, or 0 if the side does not know it. */
+/* Waits until all events are in the file. Returns the number of lost events, or 0 if the number is unknown. */
 static uint64_t side_close(void);
 
 enum {
-    MEASURE_BURST = 4096,      /* events; two bursts fit into the smallest buffer of any side */
+    MEASURE_BURST = 4096,      /* number of events; two bursts fit into the smallest buffer of any side */
     MEASURE_BURSTS = 31,       /* number of bursts for the median */
     MEASURE_THREAD_BURSTS = 8, /* bursts per thread */
     MEASURE_THREADS = 16,
@@ -244,7 +244,7 @@ static double measure_finish(const char *path, uint64_t total)
 static void measure_calls(uint64_t events, const char *path)
 {
     uint64_t next = 0;
-    measure_many(next++, 1); /* lets sides that start threads late start them now, unpinned */
+    measure_many(next++, 1); /* makes sides that start threads late start them now, while they are not pinned */
     measure_pin();
     measure_many(next, events); /* touches each page of each buffer once */
     next += events;

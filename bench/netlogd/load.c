@@ -1,12 +1,12 @@
 /*
  * Produces the load for bench/netlogd/run, which compiles this program.
  *
- *   load make FORMAT COUNT FILE        writes COUNT records as ulm or nlb; ulm has about 125 bytes per record
- *   load text FILE PORT CONNECTIONS OUTPUT [CA]
- *       sends FILE's lines over CONNECTIONS that are opened first; prints the seconds from the first byte until OUTPUT
- * has as many bytes as FILE load blocks FILE PORT [CA] sends FILE's blocks; prints the seconds until all blocks are
- * acknowledged load idle FILE PORT CONNECTIONS [CA] opens CONNECTIONS, each of which sends FILE and then nothing;
- * prints "idle", and ends when its standard input does
+ * - load make FORMAT COUNT FILE: writes COUNT records as ulm or nlb. A record has about 125 bytes as ulm.
+ * - load text FILE PORT CONNECTIONS OUTPUT [CA]: opens CONNECTIONS connections, and then sends FILE's lines over them.
+ *   Prints the seconds from the first byte until OUTPUT has as many bytes as FILE.
+ * - load blocks FILE PORT [CA]: sends FILE's blocks. Prints the seconds until all blocks are acknowledged.
+ * - load idle FILE PORT CONNECTIONS [CA]: opens CONNECTIONS connections, each of which sends FILE and then nothing.
+ *   Prints "idle", and ends when its standard input ends.
  *
  * If CA is given, the connections use TLS. PORT is a port on this machine.
  */
@@ -33,8 +33,8 @@
 #include <unistd.h>
 
 enum {
-    CHUNK = 256 << 10,      /* bytes per send of a single connection */
-    SMALL_CHUNK = 16 << 10, /* bytes per send of one connection among many */
+    CHUNK = 256 << 10,      /* bytes per call of send on a single connection */
+    SMALL_CHUNK = 16 << 10, /* bytes per call of send on one of many connections */
     ENDED_NS = 60,          /* seconds after which an output that does not grow counts as failed */
     ACK_SIZE = 16,
 };
@@ -63,7 +63,7 @@ static int64_t now_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* ---- writing records ---- */
+/* ---- records ---- */
 
 /* Makes record number i. The records come from eight threads on four hosts, one microsecond apart. */
 static void make_record(nl_record *record, uint64_t i)
@@ -181,7 +181,7 @@ static void send_some(client *c, size_t most)
     c->at += put;
 }
 
-/* Reads the collector's frames and keeps the latest acknowledgement. Returns false if no more data is available now. */
+/* Reads the collector's frames and keeps the latest acknowledgement. Returns false if no more data is available. */
 static bool listen_some(client *c)
 {
     char *at = c->ack + c->ack_size;

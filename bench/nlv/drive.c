@@ -1,17 +1,19 @@
 /*
- * Drives nlv's model and scene without a window, and prints times: drive LOG [--again] [--cold] [--scale N] [--size
- * WxH] [--png DIRECTORY] drive LOG --open drive LOG --live RECORDS-PER-SECOND SECONDS MEGABYTES
+ * Drives nlv's model and scene without a window, and prints times:
+ * - drive LOG [--again] [--cold] [--scale N] [--size WxH] [--png DIRECTORY]
+ * - drive LOG --open
+ * - drive LOG --live RECORDS-PER-SECOND SECONDS MEGABYTES
  *
- * The model's thread opens and reads a log while frames are drawn into an image. Then the program follows a script at
- * every scale from the whole log down to a microsecond: zoom in, pan. --cold removes the log and its index from the
- * page cache before the program opens the log.
+ * The model's thread opens and reads a log while the program draws frames into an image. Then the program zooms in and
+ * pans at every scale from the whole log down to a microsecond. --cold removes the log and its index from the page
+ * cache before the program opens the log.
  *
- * --open only opens the log, prints one line, and waits until the log's index is written. The line contains the seconds
- * until the first picture, the seconds until the whole log is loaded, the peak resident memory in MB, and the number of
- * records.
+ * With --open, the program only opens the log, prints one line, and waits until the log's index is written. The line
+ * contains the seconds until the first picture, the seconds until the whole log is loaded, the peak resident memory in
+ * MB, and the number of records.
  *
- * --live: another process appends the lines of LOG to LOG.live at the given rate. The model follows the file and keeps
- * MEGABYTES of records, while the program draws the last seconds 60 times per second, as the window does.
+ * With --live, another process appends the lines of LOG to LOG.live at the given rate. The model follows the file and
+ * keeps MEGABYTES of records. The program draws the last seconds 60 times per second, as the window does.
  */
 #include "config.h"
 
@@ -84,7 +86,7 @@ typedef struct driver {
     cairo_t *cr;
     scene_view view;
     frames all, scale, rest;
-    double pixels;      /* pixels per unit */
+    double pixels;      /* number of pixels per unit */
     const char *folder; /* directory for pictures; NULL: write no pictures */
 } driver;
 
@@ -333,7 +335,7 @@ static double processor_s(void)
            (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6;
 }
 
-/* Returns the number of records that were read, including dropped ones. */
+/* Returns the number of records that were read, including those that were dropped. */
 static uint64_t taken(const model *m)
 {
     return model_store(m)->count + model_store(m)->late.count;

@@ -10,7 +10,7 @@
  *     --seconds N       duration (default 10)
  *     --dest URL        destination of events (default $NETLOGGER_DEST)
  *
- * nlkernel live applies the rules of adaptive.rules to the kernel's events and several times per second writes a
+ * Several times per second, nlkernel live applies the rules of adaptive.rules to the kernel's events and writes a
  * RetransmitRate record with the field RATE. If RATE is above RETRANSMITS_MAX, the program halves its rate; if RATE is
  * 0, the program raises its rate by a tenth. It logs its rate as SendRate.
  */
@@ -30,8 +30,8 @@
 #include <unistd.h>
 
 /*
- * The retransmissions per second above which the program halves the rate, the milliseconds between sends, and the
- * minimum rate in bytes/s.
+ * Above RETRANSMITS_MAX retransmissions per second, the program halves the rate. SLICE_MS is the time between sends in
+ * milliseconds, and RATE_MIN is the minimum rate in bytes/s.
  */
 enum { RETRANSMITS_MAX = 2, SLICE_MS = 10, RATE_MIN = 20000 };
 

@@ -1,6 +1,6 @@
 /*
- * dpss_get fetches a file whose blocks are distributed over N dpss_servers: server I mod N has block I. It uses
- * parallel connections. For each block, it logs the request, the arrival of each part, and the completion.
+ * dpss_get fetches a file, whose blocks are distributed over N dpss_servers, through parallel connections. Block I is
+ * on server I mod N. For each block, it logs the request, the arrival of each part, and the completion.
  */
 #define _GNU_SOURCE 1
 
@@ -394,7 +394,7 @@ int main(int argc, char **argv)
     char aside[4096];
     if (!open_output(&a, aside, sizeof aside))
         return 1;
-    t->log = nl_open("dpss_get", a.dest); /* on failure NULL, which is a log that writes nothing */
+    t->log = nl_open("dpss_get", a.dest); /* NULL on failure; with NULL, nothing is logged */
 
     bool good = ask_size(t, &t->servers[0], &t->file_size);
     t->block_count = (t->file_size + t->block_size - 1) / t->block_size;

@@ -5,9 +5,9 @@
  *   request   uint32 magic "DPSQ"   uint32 operation   uint64 block   uint32 block size
  *   response  uint32 magic "DPSA"   uint32 status      uint64 block   uint64 size      then that many bytes, for a READ
  *
- * Operations: SIZE requests the size of the file (no bytes follow the response); READ requests the bytes of a block,
- * which is shorter at the end of the file. A client may send requests before it has received earlier responses. The
- * status is 0 or an error.
+ * There are two operations. SIZE requests the size of the file; no bytes follow its response. READ requests the bytes
+ * of a block; the last block of a file may be shorter. A client may send requests before it has received earlier
+ * responses. The status is 0 or an error.
  */
 #ifndef DPSS_PROTOCOL_H
 #define DPSS_PROTOCOL_H
@@ -33,7 +33,7 @@ typedef struct dpss_request {
 typedef struct dpss_response {
     uint32_t status;
     uint64_t block;
-    uint64_t size; /* size of the file, or of the bytes that follow */
+    uint64_t size; /* size of the file, or number of bytes that follow */
 } dpss_response;
 
 /* Convert requests and responses to bytes and back. The parsers return false if the magic number is missing. */

@@ -9,8 +9,8 @@ struct path {
     path_settings settings;
     path_counts counts;
     uint64_t chance;
-    int64_t free_ns; /* when the link has sent all waiting packets */
-    int64_t last_ns; /* arrival of the last packet that was not reordered */
+    int64_t free_ns; /* time at which the link will have sent all waiting packets */
+    int64_t last_ns; /* arrival time of the last packet that was not reordered */
     path_packet **heap;
     size_t count, capacity;
 };
@@ -37,7 +37,7 @@ void path_free(path *p)
     free(p);
 }
 
-/* Returns a random number from 0 up to, but not including, 1: Vigna's xorshift64*. */
+/* Returns a random number in [0, 1), from Vigna's xorshift64*. */
 static double path_draw(path *p)
 {
     p->chance ^= p->chance >> 12;
@@ -46,7 +46,7 @@ static double path_draw(path *p)
     return (double)(p->chance * 0x2545f4914f6cdd1du >> 11) / 9007199254740992.0;
 }
 
-/* ---- the queue: a heap, ordered by arrival, then by serial number ---- */
+/* ---- the queue: a heap, ordered by arrival time and then by serial number ---- */
 
 static bool before(const path_packet *a, const path_packet *b)
 {
@@ -88,7 +88,7 @@ static path_packet *pop(path *p)
 
 /* ---- packets ---- */
 
-/* Returns the time at which the link has sent the packet; INT64_MIN if its buffer is full. */
+/* Returns the time at which the link will have sent the packet, or INT64_MIN if its buffer is full. */
 static int64_t send_at(path *p, size_t size, int64_t now_ns)
 {
     const path_settings *s = &p->settings;

@@ -1,12 +1,12 @@
 /*
  * A model of a network path in one direction.
  *
- * A packet first waits for the link, which has a rate and a buffer; a full buffer drops the packet. Then the packet is
- * lost at random, or arrives after the delay and some jitter. Packets stay in order, except that randomly chosen
- * packets arrive without delay, as with netem. The random numbers have a seed, so the same packets at the same times
- * give the same result.
+ * A packet first waits for the link, which has a rate and a buffer. If the buffer is full, the packet is dropped.
+ * Otherwise, the packet is either lost at random, or arrives after the delay and some jitter. Packets stay in order,
+ * except that randomly chosen packets arrive without delay, as with netem. The random numbers depend only on a seed, so
+ * the same packets at the same times give the same result.
  *
- * The caller passes the time in nanoseconds, which must not decrease. One thread at a time.
+ * The caller passes the time in nanoseconds, which must not decrease. Not thread-safe.
  */
 #ifndef DPSS_PATH_H
 #define DPSS_PATH_H
@@ -19,8 +19,8 @@ typedef struct path_settings {
     double rate;         /* bits/s; 0: unlimited */
     int64_t delay_ns;    /* delay of every packet */
     int64_t jitter_ns;   /* maximum deviation from the delay, uniformly distributed */
-    double loss;         /* share of packets, 0 to 1 */
-    double overtaking;   /* share of packets, 0 to 1 */
+    double loss;         /* share of packets that are lost, 0 to 1 */
+    double overtaking;   /* share of packets that arrive without delay, 0 to 1 */
     size_t buffer_bytes; /* 0: unlimited */
     uint64_t seed;
 } path_settings;
@@ -28,7 +28,7 @@ typedef struct path_settings {
 typedef struct path_counts {
     uint64_t packets, bytes;    /* packets and bytes received */
     uint64_t lost, overflowed;  /* packets lost at random, or dropped by the buffer */
-    uint64_t overtook, arrived; /* counted in packets */
+    uint64_t overtook, arrived; /* numbers of packets */
 } path_counts;
 
 typedef struct path_packet {
@@ -40,17 +40,17 @@ typedef struct path_packet {
 
 typedef struct path path;
 
-/* Returns NULL if memory runs out. */
+/* Returns NULL if there is not enough memory. */
 path *path_new(const path_settings *settings);
 void path_free(path *p);
 
-/* Copies a packet into the path. Returns false if memory runs out; the packet counts as overflowed. */
+/* Copies a packet into the path. If there is not enough memory, returns false and counts the packet as overflowed. */
 bool path_put(path *p, const void *bytes, size_t size, int64_t now_ns);
 
-/* Returns the time at which the next packet arrives; INT64_MAX if the path is empty. */
+/* Returns the time at which the next packet arrives, or INT64_MAX if the path is empty. */
 int64_t path_next_ns(const path *p);
 
-/* Returns the next packet that has arrived by now_ns, or NULL. The caller frees it. */
+/* Returns the next packet that has arrived at or before now_ns, or NULL. The caller frees it. */
 path_packet *path_take(path *p, int64_t now_ns);
 
 path_counts path_count(const path *p);

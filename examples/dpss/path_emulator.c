@@ -32,7 +32,7 @@ typedef struct end {
     char *device;
     uint32_t network, mask; /* IPv4 addresses behind the device, in host byte order */
     int fd;
-    path *way; /* the path to this end */
+    path *way; /* the path that leads to this end */
     uint64_t refused;
 } end;
 
@@ -111,7 +111,8 @@ static bool open_ends(emulator *m)
 
 /* ---- packets ---- */
 
-/* Returns the end to which a packet goes: with two ends, the other end; otherwise by the IPv4 address. */
+/* Returns the end to which a packet goes. If there are only two ends, this is the other end; otherwise, the IPv4
+ * address decides. */
 static end *destination(emulator *m, const end *from, const unsigned char *packet, size_t size)
 {
     if (m->count == 2)
@@ -142,7 +143,7 @@ static void read_packets(emulator *m, end *from)
     }
 }
 
-/* Writes the packets that have arrived. A device that is down drops its packets. */
+/* Writes the packets that have arrived. If a device is down, its packets are dropped. */
 static void write_packets(end *to)
 {
     path_packet *packet;
@@ -174,7 +175,7 @@ static void path_emulator_run(emulator *m, const sigset_t *open_signals)
 
 /* ---- arguments ---- */
 
-/* NAMESPACE:DEVICE[=ADDRESS/BITS] */
+/* Parses and adds an end: NAMESPACE:DEVICE[=ADDRESS/BITS]. */
 static void add_end(const struct argp_state *state, emulator *m, char *text)
 {
     if (m->count == ENDS_MAX)

@@ -11,7 +11,7 @@ enum { HTTP_BODY_SIZE = 4096 };
 
 typedef struct http_request {
     char path[256];
-    nl_context caller; /* from the traceparent header; empty if this is missing or invalid */
+    nl_context caller; /* from the traceparent header; empty if the header is missing or invalid */
     char tracestate[NL_TRACESTATE_SIZE];
 } http_request;
 

@@ -109,7 +109,7 @@ static int serve_stock(const http_request *request, char body[HTTP_BODY_SIZE])
     int status = 0;
     nl_context before = nl_context_attach(&request->caller);
     NL_SPAN (shop_log, NL_USAGE, "Stock", "PATH", request->path) {
-        NL_EVENT(shop_log, NL_USAGE, "CacheMiss"); /* has the ID of the current span */
+        NL_EVENT(shop_log, NL_USAGE, "CacheMiss"); /* the event has the ID of the current span */
         for (int i = is_for(request, "list") ? query_count : 1; i > 0; i--) {
             sem_wait(&connections);
             status = http_get(backends[0], 0, request->path, request->tracestate, body);
@@ -142,7 +142,7 @@ int main(int argc, char **argv)
     if (strcmp(role, "get") == 0 && argc == 4) {
         char body[HTTP_BODY_SIZE];
         nl_context caller;
-        nl_traceparent_parse(NULL, 0, &caller); /* reads the environment variable TRACEPARENT */
+        nl_traceparent_parse(NULL, 0, &caller); /* uses the environment variable TRACEPARENT */
         nl_context_attach(&caller);
         int status = http_get(argv[2], 0, argv[3], "", body);
         fputs(body, stdout);

@@ -8,7 +8,8 @@
 enum { MAGIC_SIZE = 4, HEADER_SIZE_AT = 4, STORED_SIZE_AT = 12, HEADER_MIN = 96, STORED_MAX = 16 << 20 };
 static const char magic[MAGIC_SIZE] = {'N', 'L', 'B', '1'};
 
-/* Returns the size of the block at `at`, or 0 if it is incomplete. If `at` is not a block, returns 0 and sets *none. */
+/* Returns the size of the block at `at`, or 0 if the block is incomplete. If there is no block at `at`, returns 0
+ * and sets *none. */
 static size_t block_size(const unsigned char *at, size_t left, int *none)
 {
     *none = memcmp(at, magic, left < MAGIC_SIZE ? left : MAGIC_SIZE) != 0;
@@ -22,8 +23,8 @@ static size_t block_size(const unsigned char *at, size_t left, int *none)
 }
 
 /*
- * Returns the size of the complete lines at `at`. If a NUL byte shows that blocks may follow, returns the size of the
- * next line only.
+ * Returns the size of the complete lines at `at`. If a NUL byte shows that blocks may follow, returns only the size of
+ * the next line.
  */
 static size_t lines_size(const char *at, size_t left, uint64_t *lines)
 {

@@ -101,7 +101,7 @@ static bool live_take_records(live *v, nl_decoder *decoder)
     return true;
 }
 
-/* Commits once a second, and when idle. */
+/* Commits once a second, and when no records arrive. */
 static bool commit_now_and_then(live *v, bool idle)
 {
     int64_t now_ns = nl_monotonic_ns();

@@ -20,11 +20,11 @@
 
 enum { READ_SIZE = 1 << 20, PENDING_MAX = 64 << 20 };
 
-/* A file or a pipe. */
+/* An input: a file or a pipe. */
 typedef struct input {
     loader *loader;
     const char *name;
-    int fd;            /* an uncompressed regular file; -1: source reads the input */
+    int fd;            /* descriptor of an uncompressed regular file; -1: source reads the input */
     nl_source *source; /* reads pipes and compressed files */
     bool again;        /* a later load may read the rest */
     char *bytes;
@@ -90,7 +90,7 @@ static store_place *place_of_name(loader *l, const char *name)
 
 /* ---- reading ---- */
 
-/* Reads the next bytes; reports errors. */
+/* Reads the next bytes. Reports errors. */
 static nl_status read_some(input *in, const char **data, size_t *size)
 {
     if (in->source != NULL) {
@@ -111,7 +111,7 @@ static nl_status read_some(input *in, const char **data, size_t *size)
     return got > 0 ? NL_OK : NL_END;
 }
 
-/* Skips the part that was loaded before. */
+/* Skips the part that an earlier load has stored. */
 static nl_status skip(input *in, uint64_t position, nl_buffer *rest)
 {
     const char *data;
@@ -211,7 +211,7 @@ static bool load_input(loader *l, input *in, store_place *place)
     else if (good && status == NL_END && pending.size > 0 && !l->quiet) {
         program_error("%s: incomplete record in the last %zu byte%s; the next load reads it", in->name, pending.size,
                       nl_plural(pending.size));
-        l->reading->checked = true; /* the message explains the absence of records */
+        l->reading->checked = true; /* the message already explains why there are no records */
     }
     if (good && (l->in_batch > 0 || place->position > before))
         good = loader_commit(l, place);
@@ -239,7 +239,7 @@ static bool is_foreign(const program_reading *reading, const char *name)
     return foreign;
 }
 
-/* Loads a file that has a foreign format. The position in the file is the number of loaded records. */
+/* Loads a file in a foreign format. The position in the file is the number of loaded records. */
 static bool load_foreign(loader *l, const char *name, store_place *place)
 {
     program_log *log = program_log_open(l->reading, name, false, false);
@@ -287,7 +287,7 @@ bool load_file(loader *l, const char *name)
         if (!in.again)
             place->position = place->lines = 0;
         l->reading->live =
-            l->reading->live || place->position > 0; /* a file that was loaded before may have no new records */
+            l->reading->live || place->position > 0; /* a file that was loaded before need not have new records */
         if (in.again && is_foreign(l->reading, name)) {
             good = load_foreign(l, name, place);
         } else if (!in.again || packed || file_size > place->position) {

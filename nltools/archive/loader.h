@@ -1,4 +1,4 @@
-/* The state of a load: the store, the known places and streams, and the current transaction. Used by one thread. */
+/* The state of a load: the store, the known places and streams, and the current transaction. Not thread-safe. */
 #ifndef NLTOOLS_ARCHIVE_LOADER_H
 #define NLTOOLS_ARCHIVE_LOADER_H
 
@@ -22,7 +22,7 @@ typedef struct loader {
     row_maker maker;
     objects *objects;
     store_place *open; /* the place of the current transaction, or NULL */
-    uint64_t in_batch; /* records in the transaction */
+    uint64_t in_batch; /* number of records in the transaction */
     uint64_t records;  /* number of committed records */
     struct trouble *troubles;
     size_t trouble_count;
@@ -34,17 +34,17 @@ typedef struct loader {
 loader *loader_new(store *s, program_reading *reading, const nl_filter *where, objects *lines);
 void loader_free(loader *l);
 
-/* Reports an error of a source. With --follow, the function reports each error once until loader_is_well is called. */
+/* Reports an error of a source. With --follow, reports an error only once, until loader_is_well is called. */
 void loader_trouble(loader *l, const char *source, const char *format, ...) NL_PRINTF(3, 4);
 void loader_is_well(loader *l, const char *source);
 
 /* Reports the store's error and ends the load. Returns false. */
 bool loader_fail(loader *l);
 
-/* Adds a place, valid until the next call. Copies name. */
+/* Adds a place, which is valid until the next call. Copies name. */
 store_place *loader_add_place(loader *l, const char *name);
 
-/* Returns a decoder that skips records that were loaded before. */
+/* Returns a decoder that skips records that an earlier load has stored. */
 nl_decoder *loader_decoder(loader *l, const char *name);
 
 /* Stores a record. Returns false after reporting a store error. */

@@ -11,7 +11,7 @@
 enum { SAMPLE = 20000 };
 
 struct objects {
-    char **ids; /* from the command line */
+    char **ids; /* lists of ID fields from the command line */
     size_t count;
     trace *sample;
 };
@@ -70,7 +70,7 @@ static void add_path(const definitions *d, nl_buffer *out, const char *field, si
     free(name);
 }
 
-/* Adds to the view the query for one list of ID fields. */
+/* Appends the query for one list of ID fields to the view. */
 static bool add_steps(void *user, const nl_string *columns)
 {
     definitions *d = user;

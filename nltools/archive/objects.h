@@ -1,6 +1,6 @@
 /*
  * Lifelines in an archive: the ID fields of objects, and the SQL views `steps` and `lifelines`. The ID fields come from
- * --id, or the module infers them from the first records. Used by one thread.
+ * --id, or the module infers them from the first records. Not thread-safe.
  */
 #ifndef NLTOOLS_ARCHIVE_OBJECTS_H
 #define NLTOOLS_ARCHIVE_OBJECTS_H
@@ -9,7 +9,7 @@
 
 typedef struct objects objects;
 
-/* ids contains lists such as FIELD,FIELD, and must outlive the result. */
+/* ids contains lists of the form FIELD,FIELD. It must outlive the result. */
 objects *objects_new(char **ids, size_t count);
 void objects_free(objects *l);
 

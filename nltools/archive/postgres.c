@@ -18,7 +18,7 @@ typedef struct postgres {
     PGconn *connection;
     char *name; /* the URL without the password, for messages */
     bool inside, copying;
-    nl_buffer rows; /* rows of COPY that are not sent yet */
+    nl_buffer rows; /* rows for COPY that were not sent yet */
 } postgres;
 
 static const char schema[] =
@@ -35,7 +35,7 @@ static const char schema[] =
     "CREATE VIEW fields AS SELECT e.id, e.time_ns, e.event, f.key AS name, f.value FROM entry e,"
     " LATERAL jsonb_each_text(e.fields) f;";
 
-/* Sets the error to the message from the server or the connection, on one line. */
+/* Sets the error to the message of the server or the connection, as one line. */
 static nl_status postgres_fail(const postgres *p, const char *doing)
 {
     const char *message = PQerrorMessage(p->connection);
@@ -57,7 +57,7 @@ static nl_status postgres_run(store *base, const char *sql)
     return status;
 }
 
-/* Gets the columns of a row; free_columns frees unescaped bytes. */
+/* Gets the columns of a row. free_columns frees the unescaped bytes. */
 static void get_columns(const PGresult *result, nl_string columns[COLUMNS_MAX], void *owned[COLUMNS_MAX])
 {
     int count = PQnfields(result);
@@ -77,7 +77,7 @@ static void get_columns(const PGresult *result, nl_string columns[COLUMNS_MAX], 
 static void free_columns(const PGresult *result, void *owned[COLUMNS_MAX])
 {
     for (int i = 0; i < PQnfields(result) && i < COLUMNS_MAX; i++)
-        PQfreemem(owned[i]); /* NOLINT(clang-analyzer-core.CallAndMessage): set where the columns were */
+        PQfreemem(owned[i]); /* NOLINT(clang-analyzer-core.CallAndMessage): set together with the columns */
 }
 
 static nl_status select_rows(store *base, const char *sql, bool (*function)(void *user, const nl_string *columns),
@@ -123,7 +123,7 @@ static void postgres_ignore_notice(void *user, const char *message)
     (void)message;
 }
 
-/* Returns the URL in the form for messages, which has no user, password or options. */
+/* Returns the URL without user, password and options, for messages. */
 static char *postgres_name_of(const char *url)
 {
     const char *slashes = strstr(url, "//"), *host = slashes != NULL ? slashes + 2 : url, *at = strchr(host, '@');
@@ -133,8 +133,8 @@ static char *postgres_name_of(const char *url)
 }
 
 /*
- * Acquires the lock for loading. The server may still be committing the work of a killed load, so the next load waits
- * for the lock before it reads the positions.
+ * Acquires the lock for loading. After a load was killed, the server may still be committing its work, so the next load
+ * must have the lock before it reads the positions.
  */
 static nl_status be_the_only_one(postgres *p)
 {
@@ -146,8 +146,8 @@ static nl_status be_the_only_one(postgres *p)
 }
 
 /*
- * Disables backslash escapes in literals, because store_quote does not escape backslashes. A database or role may have
- * enabled them.
+ * Disables backslash escapes in literals, because store_quote does not escape backslashes. The database or the role may
+ * have enabled them.
  */
 static nl_status quote_as_sql_does(postgres *p)
 {

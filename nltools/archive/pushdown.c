@@ -50,8 +50,8 @@ static void push_time(const term *t, nl_buffer *sql)
 }
 
 /*
- * Returns whether other values equal this one only if their texts are equal. This is not true of numbers, which have
- * several spellings.
+ * Returns whether another value can equal this value only if their texts are equal. This does not hold for numbers,
+ * which can be written in several ways.
  */
 static bool is_plain(nl_string value)
 {
@@ -86,7 +86,7 @@ static void push_term(const char *at, const char *end, nl_buffer *sql)
             push_text(&t, columns[i].column, sql);
 }
 
-/* Returns the end of the term at `at`. Sets *or if || follows. */
+/* Returns the end of the term at `at`. Sets *or to true if || follows. */
 static const char *end_of_term(const char *at, bool * or)
 {
     int depth = 0;

@@ -1,4 +1,4 @@
-/* nlarchive query: writes an archive's records in any format that nlconv can write. Used by one thread. */
+/* nlarchive query: writes an archive's records in any format that nlconv can write. Not thread-safe. */
 #ifndef NLTOOLS_ARCHIVE_QUERY_H
 #define NLTOOLS_ARCHIVE_QUERY_H
 
@@ -10,7 +10,7 @@ typedef struct query {
     const nl_filter *where;
     int64_t from_ns, to_ns; /* INT64_MIN and INT64_MAX: no limit */
     const exporter_kind *to;
-    const char *drawing; /* an nlv file, or NULL */
+    const char *drawing; /* path of an nlv drawing, or NULL */
     bool quiet;
 } query;
 

@@ -1,6 +1,6 @@
 /*
- * A record as a database row: its standard fields, its other fields as JSON, and the whole record in packed form. Used
- * by one thread.
+ * A record as a database row: its standard fields, its other fields as JSON, and the whole record in packed form. Not
+ * thread-safe.
  */
 #ifndef NLTOOLS_ARCHIVE_ROW_H
 #define NLTOOLS_ARCHIVE_ROW_H
@@ -21,11 +21,11 @@ typedef struct row_maker {
     sink unused; /* counts what JSON cannot represent; ignored, because packed is complete */
 } row_maker;
 
-/* Makes a row, valid until the next call. Returns false if the record is too large. */
+/* Makes a row, which is valid until the next call. Returns false if the record is too large. */
 bool row_make(row_maker *m, const nl_record *record, row *out);
 void row_maker_free(row_maker *m);
 
-/* Unpacks a record. Sets *typed to whether its values have types; otherwise, text may represent numbers. */
+/* Unpacks a record. Sets *typed to whether its values have types. If they do not, a text may represent a number. */
 nl_status row_unpack(nl_record *record, nl_string packed, bool *typed);
 
 #endif

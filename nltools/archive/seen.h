@@ -1,4 +1,4 @@
-/* A growing table that counts hashes. Used by one thread. */
+/* A growing table that counts hashes. Not thread-safe. */
 #ifndef NLTOOLS_ARCHIVE_SEEN_H
 #define NLTOOLS_ARCHIVE_SEEN_H
 

@@ -88,14 +88,14 @@ static void close_store(store *base)
 {
     sqlite *s = (sqlite *)base;
     sqlite3_finalize(s->insert);
-    if (s->loads) /* lets users without write permission read the archive */
+    if (s->loads) /* so that users without write permission can read the archive */
         sqlite3_exec(s->db, "PRAGMA busy_timeout = 0; PRAGMA journal_mode = DELETE", NULL, NULL, NULL);
     sqlite3_close(s->db);
     free(s->name);
     free(s);
 }
 
-/* Sets the journal mode that lets readers continue during a load. */
+/* Sets the journal mode in which readers can continue during a load. */
 static nl_status settle(sqlite *s, store_purpose purpose)
 {
     sqlite3_busy_timeout(s->db, PATIENCE_MS);
@@ -145,7 +145,8 @@ static void undo(store *base)
 {
     sqlite *s = (sqlite *)base;
     if (s->inside)
-        sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL); /* SQLite may have rolled back because of a full disk */
+        sqlite3_exec(s->db, "ROLLBACK", NULL, NULL,
+                     NULL); /* SQLite may already have rolled back because the disk is full */
     s->inside = false;
 }
 

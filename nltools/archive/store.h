@@ -1,10 +1,10 @@
 /*
- * The database of an archive, with the tables of doc/archive.md. Each kind of database has its own file: sqlite.c,
- * postgres.c.
+ * The database of an archive, with the tables that doc/archive.md describes. sqlite.c and postgres.c implement the
+ * kinds of databases.
  *
- * A transaction contains records, the position of their source, and the sequence numbers of their streams. Therefore
- * the positions agree with the records even if the program is killed. A function that fails sets the error. Used by one
- * thread.
+ * A transaction contains records, the position of their source, and the sequence numbers of their streams. The
+ * positions therefore agree with the records even if the program is killed. A function that fails sets the error. Not
+ * thread-safe.
  */
 #ifndef NLTOOLS_ARCHIVE_STORE_H
 #define NLTOOLS_ARCHIVE_STORE_H
@@ -16,8 +16,8 @@
 enum { STORE_VERSION = 1, STORE_HEAD_SIZE = 4096 };
 
 /*
- * The position in a source. A hash of its first bytes identifies a file, even after a rename. The name identifies a
- * collector.
+ * The position in a source. A file is identified by a hash of its first bytes, even after it was renamed. A collector
+ * is identified by its name.
  */
 typedef struct store_place {
     int64_t id; /* 0: not in the database yet */
@@ -76,7 +76,7 @@ nl_status store_begin(store *s, store_place *place);
 
 /*
  * Commits the transaction, with the position of place and the sequence numbers of the named streams. Fails, and rolls
- * back, if another program has committed meanwhile.
+ * back, if another program has committed in the meantime.
  */
 nl_status store_commit(store *s, store_place *place, const nl_streams *streams, const unsigned char (*names)[16],
                        size_t size);
@@ -84,7 +84,7 @@ nl_status store_commit(store *s, store_place *place, const nl_streams *streams, 
 /* Appends text as an SQL literal. Escapes only quotes. */
 void store_quote(nl_buffer *sql, nl_string text);
 
-/* Appends formatted text. */
+/* Appends text with printf formatting. */
 void store_add(nl_buffer *sql, const char *format, ...) NL_PRINTF(2, 3);
 
 #endif

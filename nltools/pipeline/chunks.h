@@ -26,7 +26,7 @@ typedef struct chunk {
     uint64_t lines;    /* number of lines in the chunk */
     bool blocks;       /* the chunk contains blocks, which have no lines */
     uint64_t expanded; /* upper bound of the expanded size of its blocks */
-    bool is_converted; /* the main thread puts records directly into the sink */
+    bool is_converted; /* the main thread writes records directly to the sink */
     bool last;
     sink s;
 } chunk;
@@ -36,7 +36,7 @@ typedef struct pipeline {
     const char *name; /* name of the current source */
     nl_source *source;
     cutter cut;
-    importer *in_order; /* the main thread's importer; NULL: the threads convert */
+    importer *in_order; /* the main thread's importer; if NULL, the other threads convert */
     exporter *own;      /* the main thread's exporter */
     pthread_t threads[THREADS_MAX];
     unsigned thread_count;
@@ -47,8 +47,8 @@ typedef struct pipeline {
     bool closing;
     uint64_t lines;  /* number of lines in the committed chunks */
     uint64_t offset; /* input offset after the committed chunks */
-    bool failed;     /* writing or learning failed */
-    bool stopped;    /* stopped at malformed input */
+    bool failed;     /* writing, or learning by the exporter, failed */
+    bool stopped;    /* the pass has stopped at malformed input */
     bool begun;      /* the format is known, and the output header has been written */
 } pipeline;
 
@@ -58,7 +58,7 @@ static inline chunk *chunk_filling(pipeline *p)
     return &p->chunks[p->filled % p->chunk_count];
 }
 
-/* Passes the filled chunk to the threads, and starts an empty chunk. */
+/* Passes the filled chunk to the threads, and begins an empty chunk. */
 void chunk_dispatch(pipeline *p);
 
 /* Returns a chunk whose sink accepts records from the main thread, until chunk_dispatch_converted. */
@@ -71,7 +71,7 @@ void chunk_commit(pipeline *p, chunk *c);
 /* Writes the output header if it has not been written yet. */
 void pipeline_begin_output(pipeline *p);
 
-/* Reports this thread's error, which concerns the input. Only the last pass reports it. Returns false. */
+/* Reports the current thread's error, which concerns the input. Only the last pass reports it. Returns false. */
 bool pipeline_report_input(const pipeline *p);
 
 /* Reads the source, or the directory, to its end. Returns false after reporting an error. */

@@ -1,4 +1,4 @@
-/* The inputs of a pass: text and foreign formats, NetLogger's blocks, and directories. */
+/* Reads the inputs of a pass: text and foreign formats, NetLogger's blocks, and directories. */
 #include "config.h"
 
 #include "pipeline/chunks.h"
@@ -7,11 +7,11 @@
 
 #include <string.h>
 
-/* ---- blocks, and text between them: the decoder of the library finds the blocks ---- */
+/* ---- blocks, and text between them; the library's decoder finds the blocks ---- */
 
 typedef struct block_input {
     pipeline *p;
-    uint64_t base; /* offset in the input at which the decoder began */
+    uint64_t base; /* offset in the input at which the decoder has begun */
 } block_input;
 
 static void input_on_block(void *user, const nl_block_view *block)
@@ -99,7 +99,7 @@ static nl_status input_read_blocks(pipeline *p)
 
 /* ---- text and foreign formats ---- */
 
-/* Skips a piece that contains no records, and passes on chunk c, which contains only the reports about this piece. */
+/* Skips a piece that contains no records. Passes on chunk c, which contains only the reports about this piece. */
 static void input_pass_over(pipeline *p, chunk *c, size_t size)
 {
     c->offset = p->offset;
@@ -124,7 +124,7 @@ static void input_dispatch_records(pipeline *p, chunk *c, size_t size, bool last
 }
 
 /*
- * Cuts the bytes that have arrived into pieces. all means that no more bytes will arrive. Returns false if the
+ * Cuts the bytes that have arrived into pieces. all is true if no more bytes will arrive. Returns false if the
  * remaining bytes may contain blocks.
  */
 static bool input_cut(pipeline *p, bool all)
@@ -157,7 +157,7 @@ static void input_drop_partial_line(pipeline *p)
         in->size = newline != NULL ? (size_t)(newline + 1 - in->data) : 0;
 }
 
-/* Reads a source. Returns NL_MALFORMED for an unknown format, otherwise the final status of reading. */
+/* Reads a source. Returns NL_MALFORMED if its format is unknown, and the final status of reading otherwise. */
 static nl_status input_read_source(pipeline *p)
 {
     const char *data;
@@ -193,7 +193,7 @@ bool input_read(pipeline *p)
 
 /* ---- directories ---- */
 
-/* Writes the importer's output so far; the importer continues with the same sink. */
+/* Writes the importer's output so far. The importer continues with the same sink. */
 static void input_commit_part(sink *s)
 {
     pipeline *p = s->drain_user;

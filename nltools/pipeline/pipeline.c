@@ -269,7 +269,7 @@ static bool pipeline_read_source(pipeline *p, const char *name)
     return good;
 }
 
-/* Returns whether the next source can continue the output. Only logs in the library's formats can be joined. */
+/* Returns whether the next source can continue the output. Only logs in the library's formats can be concatenated. */
 static bool can_go_on(const pipeline *p, size_t i)
 {
     if (i == 0 || p->pass->from == NULL || p->pass->from->blocks)

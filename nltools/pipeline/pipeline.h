@@ -1,5 +1,5 @@
 /*
- * One pass over the input of a conversion. The main thread cuts the input into chunks of whole records, several threads
+ * One pass over the input of a conversion. The main thread cuts the input into chunks of whole records. Several threads
  * convert the chunks, and the main thread writes the results in the order of the input.
  */
 #ifndef NLCONV_PIPELINE_H
@@ -9,31 +9,31 @@
 #include "convert/output.h"
 
 typedef struct pass {
-    char **sources; /* read in this order; several sources are the files of an archive */
+    char **sources; /* read in this order; if there are several, they are the files of an archive */
     size_t source_count;
-    const char *copy;          /* copy of a single source that can be read only once; NULL: none */
-    bool is_first;             /* another pass follows, which will report problems of the input */
-    const importer_kind *from; /* NULL: the pass detects the format and sets this member */
+    const char *copy;          /* copy of a single source that can be read only once; NULL: no copy */
+    bool is_first;             /* another pass follows, and will report problems of the input */
+    const importer_kind *from; /* NULL: the pass detects the format and then sets this member */
     const exporter_kind *to;
     void *export_shared;
-    program_reading *reading; /* receives the reports of malformed input */
+    program_reading *reading; /* receives reports of malformed input */
     const nl_filter *where;
     bool strict; /* stop at the first malformed input */
     import_about about;
-    output *out; /* NULL: the pass writes nothing, and the exporter only learns */
+    output *out; /* NULL: the pass writes nothing; the exporter only learns */
     unsigned threads;
-    /* results */
+    /* Results: */
     bool undated;     /* the origin of the timestamps is unknown */
     uint64_t records; /* number of converted records */
     uint64_t losses[LOSS_COUNT];
     bool stopped;   /* malformed input stopped the pass */
-    bool failed;    /* writing or learning failed */
-    bool unwritten; /* nothing was written, because of a failure or because there were no records */
+    bool failed;    /* writing, or learning by the exporter, failed */
+    bool unwritten; /* nothing was written, because there was a failure or there were no records */
 } pass;
 
 /*
- * Runs a pass. Returns false after reporting that reading or writing failed; the output has the records that were read
- * before.
+ * Runs a pass. Returns false after reporting that reading or writing failed. The output then has the records that were
+ * read before the failure.
  */
 bool pass_run(pass *p);
 

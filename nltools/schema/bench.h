@@ -1,4 +1,4 @@
-/* nlschema bench: measures the cost of each event of a schema. Used by one thread. */
+/* nlschema bench: measures the cost of each event of a schema. Not thread-safe. */
 #ifndef NLTOOLS_SCHEMA_BENCH_H
 #define NLTOOLS_SCHEMA_BENCH_H
 
@@ -6,7 +6,7 @@
 
 typedef struct schema_bench_options {
     unsigned long count; /* number of times to log each event in each round */
-    const char *cflags;  /* for the compiler; NULL: get cflags and libs from pkg-config */
+    const char *cflags;  /* flags for the compiler; NULL: get cflags and libs from pkg-config */
     const char *libs;
     bool json;
 } schema_bench_options;

@@ -1,4 +1,4 @@
-/* nlschema check: compares logs with a schema. Used by one thread. */
+/* nlschema check: compares logs with a schema. Not thread-safe. */
 #ifndef NLTOOLS_SCHEMA_CHECK_H
 #define NLTOOLS_SCHEMA_CHECK_H
 

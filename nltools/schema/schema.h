@@ -53,8 +53,8 @@ typedef struct schema_field {
     unsigned line; /* line of the declaration, from 1 */
     schema_type type;
     GPtrArray *values; /* char *, the values of an enum; otherwise empty */
-    char *unit;        /* "": none */
-    char *description; /* "": none */
+    char *unit;        /* "" if there is none */
+    char *description; /* "" if there is none */
     bool optional;
     char *parameter;      /* C name */
     char *c_type;         /* C type; an enum has its own type */
@@ -80,7 +80,7 @@ typedef struct schema {
 
 /* A mistake in a schema file. */
 typedef struct schema_mistake {
-    unsigned line; /* from 1; 0: no line */
+    unsigned line; /* line number from 1; 0: no line */
     char *text;
 } schema_mistake;
 
@@ -116,8 +116,8 @@ char *schema_plain(const char *text);
 void schema_append_literal(GString *out, const char *text);
 
 /*
- * The output of the commands. schema_json returns a document, which the caller frees with json_object_put; the others
- * append to out.
+ * The output of the commands. schema_json returns a document, which the caller frees with json_object_put. The other
+ * functions append to out.
  */
 typedef enum schema_doc_style { SCHEMA_MARKDOWN, SCHEMA_HTML, SCHEMA_TEXT } schema_doc_style;
 void schema_header(const schema *s, GString *out);

@@ -8,8 +8,8 @@
 #include <stdio.h>
 
 /*
- * The rows that have the same name in several logs. A name has different numbers in different logs, so the texts are
- * compared.
+ * The rows that have the same name in several logs. Logs may assign different numbers to the same name, so the texts of
+ * names are compared.
  */
 typedef struct compared_row {
     char *name;

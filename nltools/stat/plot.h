@@ -1,7 +1,4 @@
-/*
- * Plots a histogram of the durations of requests and the durations over time for each lifeline, and the rate of a
- * throughput over time.
- */
+/* Plots the durations of requests as a histogram and over time, for each lifeline, and a throughput over time. */
 #ifndef NLSTAT_PLOT_H
 #define NLSTAT_PLOT_H
 

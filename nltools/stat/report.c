@@ -219,8 +219,8 @@ static void print_zones(const report_subject *r)
 }
 
 /*
- * Prints the edges whose duration is always slightly more than a multiple of half an hour. The clocks of the two sides
- * of such an edge are in different time zones.
+ * Prints the edges whose duration is always slightly more than a multiple of half an hour, because the clocks of their
+ * two sides are in different time zones.
  */
 static void print_zones_of_edges(const report_subject *r)
 {

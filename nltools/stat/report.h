@@ -17,7 +17,7 @@ typedef struct report_subject {
     tally *tally;
 } report_subject;
 
-/* Print tables. */
+/* Print the report as tables. */
 void report_requests(const report_subject *r);
 void report_throughput(throughput *t, int64_t interval_ns);
 

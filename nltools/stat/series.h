@@ -2,7 +2,7 @@
  * A series sums values over time, in intervals of equal width.
  *
  * The width begins at 1 ms and doubles whenever SERIES_MAX intervals are not enough, so that memory is bounded for any
- * times in any order. Initialize a series with zeros. One thread at a time.
+ * times in any order. Initialize a series with zeros. Not thread-safe.
  */
 #ifndef NLSTAT_SERIES_H
 #define NLSTAT_SERIES_H
@@ -31,8 +31,8 @@ void series_add(series *s, int64_t time_ns, double value);
 void series_widen(series *s, int64_t width_ns);
 
 /*
- * Returns a width with which a duration has at most SERIES_ROWS_MAX intervals. The width is 1, 2 or 5 times a power of
- * ten.
+ * Returns a width for which a duration has at most SERIES_ROWS_MAX intervals. The width is a power of ten multiplied by
+ * 1, 2 or 5.
  */
 int64_t series_nice_width_ns(double span_ns);
 

@@ -9,7 +9,7 @@
 struct subject {
     subject_options *options;
     subject_user user;
-    drawing *drawing;     /* NULL until the lifelines are known */
+    drawing *drawing;     /* NULL if the lifelines are not known yet */
     record_sample sample; /* records that wait until the lifelines are known */
     uint64_t record_count;
 };

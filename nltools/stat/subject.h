@@ -3,7 +3,7 @@
  *
  * A subject reads sources and passes each selected record to its user. The lifelines come from a file, or the subject
  * infers them from the first records. These records wait in a sample until the lifelines are known. The sample has a
- * maximum number of records, fields and bytes. One thread at a time.
+ * maximum number of records, fields and bytes. Not thread-safe.
  */
 #ifndef NLSTAT_SUBJECT_H
 #define NLSTAT_SUBJECT_H
@@ -11,7 +11,7 @@
 #include "program/program.h"
 #include "requests/drawing.h"
 
-/* Settings of subject_option_rows, program_where_options, program_reading_options and program_strict_options. */
+/* The settings of subject_option_rows, program_where_options, program_reading_options and program_strict_options. */
 typedef struct subject_options {
     char **ids;         /* ID fields, NULL-terminated; NULL: infer them from the log */
     const char *config; /* file with the lifelines, or NULL */
@@ -20,11 +20,11 @@ typedef struct subject_options {
     program_reading reading;
 } subject_options;
 
-/* --id, --config and --memory. */
+/* The option rows of --id, --config and --memory. */
 extern const nl_option subject_option_rows[];
 
 /*
- * The option groups of a subject_options that is the member `subject` of a program's settings. They follow the
+ * The option groups of a program whose settings have a subject_options as the member `subject`. They follow the
  * program's own group.
  */
 #define SUBJECT_GROUPS(settings)                                                                                       \
@@ -48,7 +48,7 @@ typedef struct subject_user {
 subject *subject_new(subject_options *options, subject_user user);
 void subject_free(subject *s);
 
-/* Reads a source to its end. Returns false after reporting a part that cannot be read. */
+/* Reads a source to its end. Returns false after reporting that a part cannot be read. */
 bool subject_read(subject *s, const char *source);
 
 /* Returns the number of records that were read. */

@@ -7,8 +7,8 @@
 #include <glib.h>
 #include <string.h>
 
-/* Beyond ROWS_MAX rows, all new groups share the group TALLY_BY_OTHERS. Beyond 2 * ROWS_MAX rows, new rows are left
- * out. */
+/* Beyond ROWS_MAX rows, all new groups share the group TALLY_BY_OTHERS. Beyond 2 * ROWS_MAX rows, new rows are
+ * omitted. */
 enum { ROWS_MAX = 8192, VALUES_MAX = 1 << 24, EXAMPLE_SPANS_MAX = 10000 };
 
 static guint key_hash(gconstpointer key)
@@ -253,8 +253,7 @@ static gint slower_first(gconstpointer a, gconstpointer b)
 static gint by_begin(gconstpointer a, gconstpointer b, gpointer user)
 {
     const request_span *spans = user, *x = &spans[*(const uint32_t *)a], *y = &spans[*(const uint32_t *)b];
-    if (x->parent !=
-        y->parent) /* REQUEST_NONE is the maximum, so roots come last, and are popped from the stack first */
+    if (x->parent != y->parent) /* REQUEST_NONE is the maximum, so roots come last and are taken from the stack first */
         return x->parent < y->parent ? -1 : 1;
     return x->begin_ns != y->begin_ns ? (x->begin_ns < y->begin_ns ? -1 : 1) : (x > y) - (x < y);
 }

@@ -3,7 +3,7 @@
  *
  * A row is a span's name in one program, an edge between two events, or a part of a span between two of its own events.
  * The shares of spans and edges on the critical paths add up to the time of all requests. The maximum numbers of rows,
- * values and examples limit the memory. One thread at a time.
+ * values and examples limit the memory. Not thread-safe.
  */
 #ifndef NLSTAT_TALLY_H
 #define NLSTAT_TALLY_H
@@ -17,7 +17,7 @@
 
 enum { TALLY_PATH_MAX = 1000 };
 
-/* The group of the rows that new groups share when there are too many rows. */
+/* The group to which the rows of new groups belong if there are too many rows. */
 #define TALLY_BY_OTHERS UINT32_MAX
 
 typedef enum tally_kind { TALLY_SPAN, TALLY_EDGE, TALLY_PART } tally_kind;
@@ -25,7 +25,7 @@ typedef enum tally_kind { TALLY_SPAN, TALLY_EDGE, TALLY_PART } tally_kind;
 typedef struct tally_key {
     uint32_t kind;          /* tally_kind */
     uint32_t span, program; /* number of the span's and program's name; also set for parts */
-    uint32_t from, to;      /* numbers of the names of events; REQUEST_NONE: none */
+    uint32_t from, to;      /* numbers of the names of events; REQUEST_NONE: no event */
     uint32_t inferred;
     uint32_t by; /* number of the group */
 } tally_key;
@@ -35,9 +35,9 @@ typedef struct tally_row {
     uint64_t path_count; /* number of critical path steps */
     double path_ns;      /* total duration of these steps */
     double certainty;    /* sum over these steps (request_step) */
-    double self_ns;      /* for spans: the time in which no child ran */
+    double self_ns;      /* for spans: the time in which no child was running */
     uint64_t failed;
-    nl_distribution times; /* durations of the spans; for edges and parts, of the steps */
+    nl_distribution times; /* durations of the spans; for edges and parts, durations of the steps */
 } tally_row;
 
 /* A part of an example's critical path: consecutive steps that belong to one row. */
@@ -66,14 +66,14 @@ typedef struct tally_example {
  */
 typedef struct tally_event {
     uint64_t ends[2];
-    uint64_t requests[2]; /* number of incomplete requests at this end that have the event */
+    uint64_t requests[2]; /* number of incomplete requests, at this end, that have the event */
     uint64_t latest;      /* number of the latest request that has the event */
 } tally_event;
 
 /* Spans whose start and end were logged in different time zones. */
 typedef struct tally_zone {
     uint32_t event, host; /* event and host of the starts */
-    int64_t zone_ns;      /* was added to the times of the starts */
+    int64_t zone_ns;      /* time difference that was added to the times of the starts */
     uint64_t count;
 } tally_zone;
 
@@ -82,16 +82,16 @@ enum { TALLY_ZONES_MAX = 16, TALLY_CACHE_SIZE = 1024 };
 typedef struct tally {
     size_t slowest_max;
     uint64_t requests, failed, cut, left_out;
-    request_problems problems; /* sums */
+    request_problems problems; /* sums over all requests */
     tally_zone zones[TALLY_ZONES_MAX];
     size_t zone_count;
-    nl_distribution totals; /* from the first event to the last */
-    series totals_series;   /* by the end times of requests */
-    GPtrArray *rows;        /* tally_row; after tally_finish by share, parts after their spans */
-    GArray *slowest;        /* tally_example; after tally_finish the slowest first */
+    nl_distribution totals; /* durations from the first event to the last */
+    series totals_series;   /* the same durations, by the requests' end times */
+    GPtrArray *rows; /* elements are tally_row; sorted by share after tally_finish, with parts after their spans */
+    GArray *slowest; /* elements are tally_example; the slowest comes first after tally_finish */
     GHashTable *by_key;
     transfers *transfers;
-    GArray *events;    /* tally_event, indexed by the number of the name */
+    GArray *events;    /* elements are tally_event; indexed by the number of the name */
     uint64_t whole[2]; /* number of requests that are complete at each end (tally_count_without) */
     uint64_t value_count, value_count_max;
     tally_row *cache[TALLY_CACHE_SIZE]; /* indexed by a hash of the key */
@@ -99,7 +99,7 @@ typedef struct tally {
 
 /* Returns a new tally, which keeps at most slowest_max examples. */
 tally *tally_new(size_t slowest_max);
-void tally_free(tally *t); /* NULL is allowed */
+void tally_free(tally *t); /* t may be NULL */
 
 /*
  * Appends to buffer the number of bytes that the reader's record transferred, and the name of what it transferred.
@@ -115,13 +115,13 @@ void tally_add(tally *t, const request_reader *reader, const request_graph *grap
 void tally_finish(tally *t);
 
 /*
- * Returns the number of requests that lack the event with which most requests begin, or, if last is true, end. Sets
- * *name to that event. There must be at least one request. Because steps may be optional, a request that ends with the
- * end of a span counts as complete if all its spans have ended and this span is in the program that began the request.
+ * Returns the number of requests that lack the event with which most requests begin or, if last is true, end. Sets
+ * *name to this event. There must be at least one request. Steps may be optional. A request that ends with the end of a
+ * span therefore counts as complete if all its spans have ended and this span is in the program that began the request.
  */
 uint64_t tally_count_without(const tally *t, bool last, uint32_t *name);
 
-/* Returns the row of a key, or NULL. */
+/* Returns the row that has this key, or NULL. */
 tally_row *tally_find(const tally *t, const tally_key *key);
 
 #endif

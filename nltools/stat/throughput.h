@@ -1,4 +1,4 @@
-/* Sums a field, usually a number of bytes, over time. One thread at a time. */
+/* Sums a field, usually a number of bytes, over time. Not thread-safe. */
 #ifndef NLSTAT_THROUGHPUT_H
 #define NLSTAT_THROUGHPUT_H
 
@@ -18,7 +18,7 @@ typedef struct throughput {
 /* Adds a record. Before the first call, set field and initialize the other members with zeros. */
 void throughput_add(throughput *t, const nl_record *record);
 
-/* Returns the mean per second; 0 if all records have the same time. */
+/* Returns the mean sum per second, or 0 if all records have the same time. */
 double throughput_mean(const throughput *t);
 
 void throughput_clear(throughput *t);

@@ -1,10 +1,9 @@
 /*
- * Transfers: outermost spans that carry a number of bytes. The module determines their rates, the number of
+ * Transfers are outermost spans that have a number of bytes. The module determines their rates, the number of
  * simultaneous transfers, and the throughput over time. For the throughput, the bytes of each transfer are spread
  * evenly over its duration.
  *
- * Memory is bounded: the module keeps at most TRANSFERS_MAX transfers, and only counts the others. One thread at a
- * time.
+ * Memory is bounded: the module keeps at most TRANSFERS_MAX transfers, and only counts the others. Not thread-safe.
  */
 #ifndef NLSTAT_TRANSFERS_H
 #define NLSTAT_TRANSFERS_H
@@ -19,10 +18,10 @@ enum { TRANSFERS_MAX = 1 << 20, TRANSFER_NAMES_MAX = 1000 };
 typedef struct transfers transfers;
 
 transfers *transfers_new(void);
-void transfers_free(transfers *t); /* NULL is allowed */
+void transfers_free(transfers *t); /* t may be NULL */
 
 /*
- * Adds a transfer. `what` names the transfer, for example by its file. Only the first TRANSFER_NAMES_MAX names are
+ * Adds a transfer. `what` names the transfer, for example after its file. Only the first TRANSFER_NAMES_MAX names are
  * kept.
  */
 void transfers_add(transfers *t, int64_t begin_ns, int64_t end_ns, double bytes, const char *host, const char *what);
@@ -30,8 +29,8 @@ void transfers_add(transfers *t, int64_t begin_ns, int64_t end_ns, double bytes,
 size_t transfers_count(const transfers *t);
 
 /*
- * Print a table, or return JSON that the caller frees with json_object_put. interval_ns is the length of intervals; 0:
- * choose one.
+ * transfers_print prints a table. transfers_json returns JSON, which the caller frees with json_object_put. interval_ns
+ * is the length of intervals; if it is 0, the functions choose a length.
  */
 void transfers_print(transfers *t, int64_t interval_ns);
 json_object *transfers_json(transfers *t, int64_t interval_ns);

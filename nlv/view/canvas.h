@@ -1,9 +1,14 @@
 /*
  * The canvas is a widget that draws a scene and moves the view. The pointer has the following actions:
  *
- * Wheel: zoom at the pointer. Drag: pan. Drag with Shift or the middle button: zoom to the dragged range. Drag with
- * Ctrl or the right button: mark a time range. Click: choose a lifeline. Click or drag in the overview: move the view
- * there. Keys are in commands.h.
+ * - wheel: zoom at the pointer
+ * - drag: pan
+ * - drag with Shift or the middle button: zoom to the dragged range
+ * - drag with Ctrl or the right button: mark a time range
+ * - click: choose a lifeline
+ * - click or drag in the overview: move the view to that place
+ *
+ * commands.h lists the keys.
  */
 #ifndef NLV_CANVAS_H
 #define NLV_CANVAS_H
