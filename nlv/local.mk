@@ -13,7 +13,7 @@ nlv_libscene_la_SOURCES = \
 	%D%/model/full_store.c %D%/model/full_store.h %D%/model/clock_learning.c %D%/model/clock_learning.h %D%/model/feed.c %D%/model/feed.h \
 	%D%/scene/scene.c %D%/scene/scene.h %D%/scene/layout.c %D%/scene/layout.h %D%/scene/axis.c %D%/scene/axis.h \
 	%D%/scene/text.c %D%/scene/text.h %D%/scene/palette.c %D%/scene/palette.h %D%/scene/beside.c %D%/scene/beside.h %D%/scene/density.c %D%/scene/density.h \
-	%D%/scene/lifelines_layer.c %D%/scene/loadlines_layer.c %D%/scene/points_layer.c %D%/scene/overview_layer.c %D%/scene/marks_layer.c \
+	%D%/scene/lifelines_layer.c %D%/scene/loadlines_layer.c %D%/scene/points_layer.c %D%/scene/bars.c %D%/scene/throughput_layer.c %D%/scene/overview_layer.c %D%/scene/marks_layer.c \
 	%D%/scene/layers.h
 nlv_libscene_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D%
 nlv_libscene_la_CFLAGS = $(AM_CFLAGS) $(GTK_CFLAGS) $(GLIB_CFLAGS) -pthread
@@ -34,7 +34,7 @@ nlv_nlv_LDADD = nlv/libscene.la $(common_libs) $(GTK_LIBS)
 # Ready-made drawings, which --config finds by name; what a desktop wants to know of the viewer.
 drawingsdir = $(datadir)/netlogger/drawings
 dist_drawings_DATA = examples/dpss/dpss.nlv \
-	%D%/drawings/http.nlv %D%/drawings/bp-workflow.nlv %D%/drawings/kernel-sched.nlv %D%/drawings/kernel-interrupts.nlv \
+	%D%/drawings/http.nlv %D%/drawings/gridftp.nlv %D%/drawings/bp-workflow.nlv %D%/drawings/kernel-sched.nlv %D%/drawings/kernel-interrupts.nlv \
 	%D%/drawings/kernel-cpus.nlv %D%/drawings/kernel-request.nlv
 desktopdir = $(datadir)/applications
 metainfodir = $(datadir)/metainfo

@@ -79,7 +79,8 @@ void drawing_set_order(drawing_lifeline *l, const uint64_t *after, const uint64_
     l->surely = g_memdup2(surely, surely != NULL ? size : 0);
 }
 
-void drawing_add_loadline(drawing *d, const char *name, const char *event, const char *field, const char *unit)
+drawing_loadline *drawing_add_loadline(drawing *d, const char *name, const char *event, const char *field,
+                                       const char *unit)
 {
     drawing_loadline *l = g_new0(drawing_loadline, 1);
     l->name = g_strdup(name);
@@ -87,6 +88,7 @@ void drawing_add_loadline(drawing *d, const char *name, const char *event, const
     l->field = g_strdup(field);
     l->unit = g_strdup(unit != NULL ? unit : "");
     g_ptr_array_add(d->loadlines, l);
+    return l;
 }
 
 void drawing_add_point(drawing *d, const char *name, const char *event)
@@ -181,7 +183,7 @@ static bool read_loadline(drawing *d, GKeyFile *file, const char *section, const
     char *field = event == NULL ? NULL : read_text(file, section, "field");
     char *unit = g_key_file_get_string(file, section, "unit", NULL);
     if (field != NULL)
-        drawing_add_loadline(d, name, event, field, unit);
+        drawing_add_loadline(d, name, event, field, unit)->rate = g_key_file_get_boolean(file, section, "rate", NULL);
     bool ok = field != NULL;
     g_free(event);
     g_free(field);
@@ -376,6 +378,8 @@ char *drawing_text(const drawing *d)
         g_key_file_set_string(file, section, "event", l->event);
         g_key_file_set_string(file, section, "field", l->field);
         g_key_file_set_string(file, section, "unit", l->unit);
+        if (l->rate)
+            g_key_file_set_boolean(file, section, "rate", TRUE);
         g_free(section);
     }
     for (guint i = 0; i < d->points->len; i++) {
@@ -402,7 +406,7 @@ drawing *drawing_copy(const drawing *d)
     }
     for (guint i = 0; i < d->loadlines->len; i++) {
         const drawing_loadline *l = g_ptr_array_index(d->loadlines, i);
-        drawing_add_loadline(copy, l->name, l->event, l->field, l->unit);
+        drawing_add_loadline(copy, l->name, l->event, l->field, l->unit)->rate = l->rate;
     }
     for (guint i = 0; i < d->points->len; i++) {
         const drawing_point *p = g_ptr_array_index(d->points, i);

@@ -12,6 +12,10 @@
  *   event=CpuLoad
  *   field=CPU.BUSY
  *   unit=%
+ *   [loadline Throughput]
+ *   event=Transfer
+ *   field=NBYTES
+ *   rate=true
  *   [point Retransmits]
  *   event=TcpRetransmit
  *
@@ -19,6 +23,8 @@
  * different colours, or HOST for the host that the fewest requests visit. If events have the same ID in different
  * fields, id joins their names with |, and the first of them in a record counts: EV.PID|NEXT.PID. With again=true, each
  * first event begins a new request, even if its ID is not new.
+ *
+ * rate=true draws the sum of a field per second. The value of a record that carries a duration is spread over it.
  *
  * A request may branch. after= lists, for each event, the events that come before it in a request. surely= lists the
  * events that certainly cause it: those that records name as its parents. Events are numbered from 0, and the numbers
@@ -52,6 +58,7 @@ typedef struct drawing_loadline {
     char *event;
     char *field;
     char *unit; /* "": unknown */
+    bool rate;  /* draw the sum per second, of which each record's value is spread over its duration */
 } drawing_loadline;
 
 typedef struct drawing_point {
@@ -70,10 +77,12 @@ typedef struct drawing {
 drawing *drawing_new(void);
 void drawing_free(drawing *d);
 
-/* Add copies to a drawing. events and ids end with NULL. Returns the lifeline, which belongs to the drawing. */
+/* Add copies to a drawing. events and ids end with NULL. Return the lifeline or loadline, which belongs to the drawing.
+ */
 drawing_lifeline *drawing_add_lifeline(drawing *d, const char *name, const char *const *events, const char *const *ids,
                                        const char *color);
-void drawing_add_loadline(drawing *d, const char *name, const char *event, const char *field, const char *unit);
+drawing_loadline *drawing_add_loadline(drawing *d, const char *name, const char *event, const char *field,
+                                       const char *unit);
 void drawing_add_point(drawing *d, const char *name, const char *event);
 
 /* Sets the order of a lifeline's events to copies; NULL: the order of the list. */

@@ -142,11 +142,17 @@ static bool is_thread_name(const char *name)
     return has_letters(name, "tid") || has_letters(name, "vtid") || has_letters(name, "threadid");
 }
 
+/* Returns whether a name is that of the identifier of a span, thread or process. */
+static bool is_identifier(const char *name)
+{
+    return is_thread_name(name) || has_letters(name, "spanid") || has_letters(name, "parentid") ||
+           has_letters(name, "parentspanid") || has_letters(name, "pid") || has_letters(name, "vpid");
+}
+
 static bool is_measure(const char *name)
 {
     const char *word = last_word(name);
-    bool found = has_letters(name, "spanid") || has_letters(name, "parentid") || has_letters(name, "parentspanid") ||
-                 is_thread_name(name) || has_letters(name, "vpid");
+    bool found = is_identifier(name) && !has_letters(name, "pid");
     for (size_t i = 0; i < G_N_ELEMENTS(measures) && !found; i++)
         found = g_ascii_strcasecmp(word, measures[i]) == 0;
     return found;
@@ -392,7 +398,37 @@ typedef struct series {
     uint32_t records;
     uint32_t numbers;
     double least, most;
+    bool is_rate; /* the bytes of transfers */
 } series;
+
+/* Returns whether a record carries the duration of a span. */
+static bool is_span(const inference *in, const trace_record *record)
+{
+    static const char *const names[] = {"dur",   "duration",   "durms", "durationms",
+                                        "durus", "durationus", "durns", "durationns"};
+    enum { TIME_SIZE_MIN = 14 };
+    const trace_field *fields = trace_fields(in->t, record);
+    for (uint32_t f = 0; f < record->field_count; f++) {
+        const char *name = trace_string(in->t, fields[f].name);
+        if (has_letters(name, "start") && strlen(trace_string(in->t, fields[f].value)) >= TIME_SIZE_MIN)
+            return true;
+        for (size_t i = 0; i < G_N_ELEMENTS(names); i++)
+            if (has_letters(name, names[i]))
+                return true;
+    }
+    return false;
+}
+
+static bool is_bytes(const char *name)
+{
+    return has_letters(name, "nbytes") || has_letters(name, "bytes");
+}
+
+/* Returns whether a field of a record may be a loadline. Of spans, only the bytes that they transferred are drawn. */
+static bool is_drawable(const char *name, bool of_span)
+{
+    return of_span ? is_bytes(name) : !is_identifier(name);
+}
 
 static GArray *find_series(const inference *in)
 {
@@ -403,12 +439,15 @@ static GArray *find_series(const inference *in)
         if (!is_free(in, record))
             continue;
         const trace_field *fields = trace_fields(in->t, record);
+        bool of_span = is_span(in, record);
         for (uint32_t f = 0; f < record->field_count; f++) {
+            if (!is_drawable(trace_string(in->t, fields[f].name), of_span))
+                continue;
             guint number = number_of(numbers, (guint64)record->event << 32 | fields[f].name, all->len);
             double value;
             bool is_number = trace_number(in->t, fields[f].value, &value);
             if (number > all->len) {
-                series fresh = {.event = record->event, .field = fields[f].name};
+                series fresh = {.event = record->event, .field = fields[f].name, .is_rate = of_span};
                 g_array_append_val(all, fresh);
             }
             series *s = &g_array_index(all, series, number - 1);
@@ -440,8 +479,9 @@ static void add_loadlines(inference *in)
         if (of_event >= LOADLINES_PER_EVENT)
             continue;
         const char *field = trace_string(in->t, s->field);
-        drawing_add_loadline(in->result, field, trace_string(in->t, s->event), field, "");
-        drawn[s->event] = true;
+        drawing_add_loadline(in->result, field, trace_string(in->t, s->event), field, s->is_rate ? "bytes/s" : "")
+            ->rate = s->is_rate;
+        drawn[s->event] = !s->is_rate; /* transfers are drawn as bars too */
     }
     for (size_t i = 0; i < in->strings; i++)
         in->used[i] |= drawn[i];

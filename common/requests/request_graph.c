@@ -211,7 +211,7 @@ static uint64_t lane_of(uint32_t place, uint32_t thread)
  * against the measured duration: whole half hours, and at most ZONE_DELAY_NS in which the end was logged. Times and
  * durations are rounded: the error may be ZONE_EARLY_NS less.
  */
-static int64_t find_zone(int64_t error_ns)
+int64_t request_find_zone(int64_t error_ns)
 {
     int64_t from_ns = error_ns + ZONE_EARLY_NS, zone_ns = from_ns / ZONE_NS * ZONE_NS;
     if (from_ns < zone_ns) /* the begin is in a zone to the east */
@@ -239,7 +239,8 @@ static uint32_t add_span(graph *g, uint32_t begin, uint32_t end)
         .failed = first->failed || last->failed,
     };
     if (begin != REQUEST_NONE && end != REQUEST_NONE && last->duration_ns > 0) {
-        s.zone_ns = first->zone != 0 ? first->zone * ZONE_NS : find_zone(s.end_ns - last->duration_ns - s.begin_ns);
+        s.zone_ns =
+            first->zone != 0 ? first->zone * ZONE_NS : request_find_zone(s.end_ns - last->duration_ns - s.begin_ns);
         if (first->zone != 0)
             s.end_ns = s.begin_ns + last->duration_ns;
         g->has_zones = g->has_zones || s.zone_ns != 0;

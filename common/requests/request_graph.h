@@ -120,6 +120,12 @@ typedef struct request_graph {
     const char *payloads; /* see assembler_pack; NULL without */
 } request_graph;
 
+/*
+ * Returns the difference between the time zones of a span's begin and end: whole half hours in nanoseconds, or 0.
+ * Before the end, the begin that follows from the measured duration is error_ns after the logged begin.
+ */
+int64_t request_find_zone(int64_t error_ns);
+
 /* names must outlive the graph. */
 request_graph *request_graph_new(const event_names *names);
 void request_graph_free(request_graph *g); /* NULL is allowed */

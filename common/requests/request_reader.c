@@ -243,7 +243,7 @@ static unsigned rounding_of(const nl_field *field, double unit_ns)
 }
 
 /* Returns the duration of a record in nanoseconds, or -1 if the record has none. Sets *rounding, see request_event. */
-static int64_t duration_of(const request_reader *r, const nl_record *record, const found_fields *f, unsigned *rounding)
+static int64_t duration_of(nl_fraction fraction, const nl_record *record, const found_fields *f, unsigned *rounding)
 {
     double value;
     int64_t start_ns;
@@ -256,12 +256,36 @@ static int64_t duration_of(const request_reader *r, const nl_record *record, con
         return ns >= 0 && ns < 9e18 ? (int64_t)(ns + 0.5) : -1;
     }
     if (start != NULL && start->type == NL_TYPE_STRING &&
-        nl_time_parse(start->string.data, start->string.size, r->fraction, &start_ns) == NL_OK &&
+        nl_time_parse(start->string.data, start->string.size, fraction, &start_ns) == NL_OK &&
         start_ns <= record->time_ns && !__builtin_sub_overflow(record->time_ns, start_ns, &start_ns)) {
         *rounding = rounding_of(start, 1e9);
         return start_ns;
     }
     return -1;
+}
+
+/* Returns whether a name may be that of a duration, of a begin or of a phase. */
+static bool may_be_duration(nl_string name)
+{
+    int first = name.size >= 2 ? tolower((unsigned char)name.data[0]) : 0, second = first != 0 ? name.data[1] | 32 : 0;
+    return (first == 'd' && second == 'u') || (first == 's' && second == 't') || (first == 'p' && second == 'h');
+}
+
+bool request_duration(const nl_record *record, nl_fraction fraction, int64_t *duration_ns, bool *begins)
+{
+    found_fields f = {0};
+    unsigned rounding;
+    for (size_t i = 0; i < record->field_count; i++) {
+        const nl_field *field = &record->fields[i];
+        uint8_t use = may_be_duration(field->name) ? use_of(field->name) : 0;
+        if (use == 0 || f.used[uses[use - 1].use] != NULL)
+            continue;
+        f.used[uses[use - 1].use] = field;
+        f.unit_ns = uses[use - 1].use == USE_DURATION ? uses[use - 1].unit_ns : f.unit_ns;
+    }
+    *duration_ns = duration_of(fraction, record, &f, &rounding);
+    *begins = phase_of(&f) == 'X';
+    return *duration_ns >= 0;
 }
 
 static bool is_failure(const nl_record *record, const nl_field *status)
@@ -406,7 +430,7 @@ uint64_t request_reader_take(request_reader *r, const nl_record *record, request
     uint32_t host = seen_number(r->seen_hosts, &r->hosts, record->host),
              program = seen_number(r->seen_programs, &r->programs, record->prog);
     unsigned rounding = 0;
-    int64_t duration_ns = duration_of(r, record, f, &rounding);
+    int64_t duration_ns = duration_of(r->fraction, record, f, &rounding);
     uint16_t process = process_of(r, f);
     *event = (request_event){
         .time_ns = record->time_ns,

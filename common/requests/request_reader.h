@@ -46,6 +46,12 @@ char *request_reader_name_request(const request_reader *r);
 bool request_reader_find_bytes(const request_reader *r, double *bytes, nl_string *what,
                                char scratch[NL_FIELD_TEXT_SIZE]);
 
+/*
+ * Returns whether a record carries the duration of a span, and sets it. The record's time is that of the span's end, or
+ * of its begin if this sets *begins.
+ */
+bool request_duration(const nl_record *record, nl_fraction fraction, int64_t *duration_ns, bool *begins);
+
 /* Return the names of events; and the texts of hosts and programs for the numbers in events. */
 const event_names *request_reader_names(const request_reader *r);
 const char *request_reader_host(const request_reader *r, uint32_t host);

@@ -4,6 +4,7 @@
 
 #include "base/clock_quality.h"
 #include "base/hash_bytes.h"
+#include "requests/request_reader.h"
 
 #include <math.h>
 #include <string.h>
@@ -166,6 +167,15 @@ static void extract_clock(const spec *s, const nl_record *record, batch *b, batc
     }
 }
 
+static void extract_duration(const extractor *x, const nl_record *record, batch *b, batch_row *row)
+{
+    int64_t duration_ns;
+    bool begins;
+    if (request_duration(record, x->fraction, &duration_ns, &begins) && duration_ns > 0)
+        batch_add_value(b, row, (uint16_t)(x->spec->drawn_loadlines + SPEC_DURATION),
+                        begins ? -(float)duration_ns : (float)duration_ns);
+}
+
 void extract(extractor *x, const nl_record *record, uint64_t place, batch *b)
 {
     const spec *s = x->spec;
@@ -182,6 +192,7 @@ void extract(extractor *x, const nl_record *record, uint64_t place, batch *b)
     row->prog = names_put_cached(x->names.progs, &x->progs, record->prog);
     if (record->event.size > 0 && (*record->event.data == 'N' || *record->event.data == 'C'))
         extract_clock(s, record, b, row);
+    extract_duration(x, record, b, row);
     if (row->event >= s->event_count)
         return;
     const spec_event *plan = &s->events[row->event];

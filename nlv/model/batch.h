@@ -74,6 +74,7 @@ typedef struct extractor {
     const spec *spec;
     const nl_filter *filter;  /* NULL: extract all records */
     const correction *clocks; /* NULL: do not correct the times */
+    nl_fraction fraction;
     batch_names names;
     name_cache events, hosts, progs, colors;
 } extractor;

@@ -1,6 +1,6 @@
 /*
- * Reports anomalies of a log: a single record, impossible times, long gaps, wrong clocks, or records out of order. This
- * module has no state.
+ * Reports anomalies of a log: a single record, impossible times, long gaps, wrong clocks, other time zones, or records
+ * out of order. This module has no state.
  */
 #ifndef NLV_CHECKS_H
 #define NLV_CHECKS_H
@@ -10,10 +10,10 @@
 #include <glib.h>
 
 /*
- * Appends a sentence to notices for each anomaly. The sentences are freed with g_free. If in_order is true, the records
- * came from one file, which should be in order of time.
+ * Appends a sentence to notices for each anomaly. d is the drawing of the store's spec. The sentences are freed with
+ * g_free. If in_order is true, the records came from one file, which should be in order of time.
  */
-void checks_add(const store *s, bool in_order, GPtrArray *notices);
+void checks_add(const store *s, const drawing *d, bool in_order, GPtrArray *notices);
 
 /* Returns a duration as text, such as "1.5 ms". The caller frees it with g_free. */
 char *checks_time_text(double ns);

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 enum {
-    INDEX_VERSION = 6,
+    INDEX_VERSION = 7,
     PIECE = 1 << 20,   /* bytes that are written and hashed at once */
     ALIGN = 64,        /* alignment of sections */
     WITNESS = 4 << 10, /* bytes at both ends of the log that are hashed */

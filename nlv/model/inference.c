@@ -96,7 +96,8 @@ static drawing *with_extra(const inference *f, drawing *d)
         if (draws_field(d, l))
             continue;
         char *longer = g_strdup_printf("%s of %s", l->name, l->event);
-        drawing_add_loadline(d, has_loadline(d, l->name) ? longer : l->name, l->event, l->field, l->unit);
+        drawing_add_loadline(d, has_loadline(d, l->name) ? longer : l->name, l->event, l->field, l->unit)->rate =
+            l->rate;
         g_free(longer);
     }
     for (guint i = 0; f->extra != NULL && i < f->extra->quiet->len; i++)

@@ -257,12 +257,13 @@ static bool take_part(void *user, scan_part *part)
     return !l->stopping && !l->is_full && !model_has_request(l->model);
 }
 
-static extractor *new_extractor(const loader *l)
+static extractor *new_extractor(const loader *l, const source *s)
 {
-    const store *s = model_own_store(l->model);
+    const store *into = model_own_store(l->model);
     extractor *x = g_new0(extractor, 1);
-    x->spec = s->spec;
-    x->names = s->names;
+    x->spec = into->spec;
+    x->names = into->names;
+    x->fraction = s->reading->fraction;
     x->filter = model_current_filter(l->model);
     x->clocks = model_clocks(l->model);
     return x;
@@ -286,7 +287,7 @@ static void scan_source(loader *l, source *s)
     const store *into = model_own_store(l->model);
     cut_blocks(l, s);
     scan_job job = source_job(s);
-    part_reading r = {l, s, new_extractor(l), false};
+    part_reading r = {l, s, new_extractor(l, s), false};
     job.spec = into->spec;
     job.names = into->names;
     job.filter = r.extractor->filter;
@@ -306,7 +307,7 @@ static void scan_source(loader *l, source *s)
 /* Adds the records of a feed, or of a last line that does not end with a newline. */
 static void take_directly(loader *l, source *s, void (*take)(source *s, batch *rows, extractor *x))
 {
-    extractor *x = new_extractor(l);
+    extractor *x = new_extractor(l, s);
     batch rows = {0};
     batch_clear(&rows, x->spec->layers);
     take(s, &rows, x);
@@ -373,7 +374,7 @@ static void check_logs(loader *l)
     }
     const source *only = l->sources->len == 1 ? g_ptr_array_index(l->sources, 0) : NULL;
     GPtrArray *found = g_ptr_array_new();
-    checks_add(model_own_store(l->model), only != NULL && only->path != NULL, found);
+    checks_add(model_own_store(l->model), model_drawing(l->model), only != NULL && only->path != NULL, found);
     for (guint i = 0; i < found->len; i++)
         model_tell(l->model, g_ptr_array_index(found, i));
     g_ptr_array_free(found, TRUE);

@@ -231,7 +231,11 @@ static void scan_piece(worker *w, scan_part *p, const GArray *runs, size_t piece
 static void worker_begin(worker *w, const scan_job *job)
 {
     *w = (worker){.job = job,
-                  .extractor = {.spec = job->spec, .filter = job->filter, .clocks = job->clocks, .names = job->names}};
+                  .extractor = {.spec = job->spec,
+                                .filter = job->filter,
+                                .clocks = job->clocks,
+                                .fraction = job->file->fraction,
+                                .names = job->names}};
     if (job->file->format != NL_FORMAT_NLB)
         w->scanner = nl_line_scanner_new(job->file->format, job->file->fraction);
     w->record = nl_record_new();

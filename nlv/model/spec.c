@@ -117,11 +117,12 @@ spec *spec_new(const drawing *d, names *events, uint64_t seed)
     for (guint i = 0; i < d->lifelines->len; i++)
         add_lifeline(s, events, g_ptr_array_index(d->lifelines, i), (uint16_t)i);
     s->drawn_loadlines = d->loadlines->len;
-    s->loadline_count = s->drawn_loadlines + SPEC_CLOCK_LOADLINES;
+    s->loadline_count = s->drawn_loadlines + SPEC_HIDDEN_LOADLINES;
     s->loadlines = g_new0(spec_field, s->loadline_count + 1);
-    for (unsigned i = 0; i < SPEC_CLOCK_LOADLINES; i++)
-        s->loadlines[s->drawn_loadlines + i] =
-            field_of(i == SPEC_MACHINE ? NL_CLOCK_MACHINE : spec_clocks[i / 2].error_field);
+    for (unsigned i = 0; i < SPEC_HIDDEN_LOADLINES; i++)
+        s->loadlines[s->drawn_loadlines + i] = field_of(i < SPEC_MACHINE    ? spec_clocks[i / 2].error_field
+                                                        : i == SPEC_MACHINE ? NL_CLOCK_MACHINE
+                                                                            : "dur");
     for (guint i = 0; i < d->loadlines->len; i++) {
         const drawing_loadline *l = g_ptr_array_index(d->loadlines, i);
         spec_event *e = event_of(s, events, l->event);

@@ -275,6 +275,12 @@ static list *found_loadline_list(const store *s, size_t loadline, uint16_t host)
     return NULL;
 }
 
+const list *store_durations(const store *s, uint16_t event)
+{
+    const list *l = found_loadline_list(s, s->spec->drawn_loadlines + SPEC_DURATION, event);
+    return l != NULL && l->count > l->start ? l : NULL;
+}
+
 static const list *machine_list(const store *s, uint16_t host)
 {
     const list *l = found_loadline_list(s, s->spec->drawn_loadlines + SPEC_MACHINE, host);
@@ -516,7 +522,8 @@ static void store_add_row(store *s, const batch *b, size_t i)
         add_step(s, record, layer, row, &b->steps[i * b->layers + layer]);
     for (unsigned v = 0; v < row->value_count; v++) {
         const batch_value *value = &b->values[row->first_value + v];
-        list *values = store_loadline_list(s, value->loadline, row->host);
+        list *values =
+            store_loadline_list(s, value->loadline, store_loadline_owner(s, value->loadline, row->event, row->host));
         if (values != NULL)
             list_append(values, record, value->value);
         if (value->loadline == s->spec->drawn_loadlines + SPEC_MACHINE)
@@ -583,8 +590,9 @@ static row_order *order_rows(const batch *b)
 static void take_values(store *s, uint32_t record, batch *to, batch_row *row)
 {
     uint16_t event = store_event(s, record);
-    for (unsigned i = 0; i < SPEC_CLOCK_LOADLINES; i++) {
-        list *l = found_loadline_list(s, s->spec->drawn_loadlines + i, store_host(s, record));
+    for (unsigned i = 0; i < SPEC_HIDDEN_LOADLINES; i++) {
+        size_t loadline = s->spec->drawn_loadlines + i;
+        list *l = found_loadline_list(s, loadline, store_loadline_owner(s, loadline, event, store_host(s, record)));
         if (l == NULL || l->count == l->start || list_at(l, l->count - 1) != record)
             continue;
         batch_add_value(to, row, (uint16_t)(s->spec->drawn_loadlines + i), list_value(l, l->count - 1));

@@ -58,7 +58,7 @@ typedef struct lifeline_lists {
 } lifeline_lists;
 
 typedef struct host_list {
-    uint16_t host;
+    uint16_t host; /* or the event, for durations */
     list *list;
 } host_list;
 
@@ -132,6 +132,19 @@ static inline uint64_t store_missing(const store *s)
  * STORE_HOSTS_MAX.
  */
 list *store_loadline_list(store *s, uint16_t loadline, uint16_t host);
+
+/* Returns the number by which a loadline distinguishes its lists: that of the host, or for durations that of the event.
+ */
+static inline uint16_t store_loadline_owner(const store *s, size_t loadline, uint16_t event, uint16_t host)
+{
+    return loadline == s->spec->drawn_loadlines + SPEC_DURATION ? event : host;
+}
+
+/*
+ * Returns the durations of an event's records in nanoseconds, or NULL if none has any. The span of a record with a
+ * duration below 0 begins with the record; others end with it.
+ */
+const list *store_durations(const store *s, uint16_t event);
 
 /* Returns the first record at or after a time, or count if all records are earlier. */
 uint32_t store_find_time(const store *s, int64_t time_ns);

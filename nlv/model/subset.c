@@ -81,11 +81,11 @@ static bool *find_clocks(const store *full)
 static void add_value(subsetting *s, uint32_t record, size_t loadline, batch_row *row)
 {
     const loadline_lists *l = &s->full->loadlines[loadline];
-    uint16_t host = store_host(s->full, record);
+    uint16_t owner = store_loadline_owner(s->full, loadline, store_event(s->full, record), store_host(s->full, record));
     for (size_t i = 0; i < l->count; i++) {
         const list *own = l->hosts[i].list;
         size_t *at = &s->cursors[loadline][i];
-        if (l->hosts[i].host != host)
+        if (l->hosts[i].host != owner)
             continue;
         while (*at < own->count && list_at(own, *at) < record)
             ++*at;
@@ -122,8 +122,9 @@ static void add_record(subsetting *s, uint32_t record)
     row->event = s->events[event];
     row->host = s->hosts[store_host(full, record)];
     row->prog = s->progs[store_prog(full, record)];
-    for (unsigned i = 0; i < SPEC_CLOCK_LOADLINES && s->is_clock[event]; i++)
-        add_value(s, record, full->spec->drawn_loadlines + i, row);
+    for (unsigned i = 0; i < SPEC_HIDDEN_LOADLINES; i++)
+        if (i == SPEC_DURATION || s->is_clock[event])
+            add_value(s, record, full->spec->drawn_loadlines + i, row);
     if (event < full->spec->event_count) {
         const spec_event *plan = &full->spec->events[event];
         for (unsigned i = 0; i < plan->loadline_count; i++)

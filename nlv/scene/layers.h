@@ -31,6 +31,18 @@ void points_layer_draw(const layer_context *c, const pane *p);
 void loadlines_layer_draw(const layer_context *c,
                           const pane *p); /* also draws its background, because the axis depends on the data */
 
+/* Draws the throughput of a loadline with rate=true, with its background. */
+void throughput_layer_draw(const layer_context *c, const pane *p);
+
+/* Draws the numbers of an axis from low to high at the left of a pane, and the name of a loadline. */
+void loadlines_layer_axis(const layer_context *c, const pane *p, double low, double high, bool any);
+
+/*
+ * Draws the spans of an event's records that carry durations as bars in a row of a pane. In a pane of lifelines, those
+ * of lifeline p->index, but not those whose begin the log has. Returns the number of spans that end in the view.
+ */
+size_t bars_draw(const layer_context *c, const pane *p, unsigned row, uint16_t event);
+
 /* Draws the bookmarks of the view, in front of all panes. */
 void marks_layer_draw(const layer_context *c);
 

@@ -504,6 +504,9 @@ void lifelines_layer_draw(const layer_context *c, const pane *p)
 {
     drawer d = drawer_of(c, p);
     find_kinds(&d);
+    const drawing_lifeline *definition = g_ptr_array_index(model_drawing(c->model)->lifelines, p->index);
+    for (unsigned row = 0; row < p->rows; row++)
+        bars_draw(c, p, row, names_find(c->store->names.events, definition->events[row]));
     if (d.visible > (c->is_raster ? LINES_ON_PIXELS : LINES_ON_PAPER))
         d.density = density_new(c->layout->left, p->top, c->layout->right, p->bottom, c->is_raster ? c->scale : 2);
     cairo_set_line_width(c->cr, 1.1);

@@ -65,32 +65,34 @@ char *loadlines_layer_name(const drawing_loadline *definition)
                                      : g_strdup(definition->name);
 }
 
-static void draw_axis(const curve *k, const drawing_loadline *definition, bool any)
+void loadlines_layer_axis(const layer_context *c, const pane *p, double low, double high, bool any)
 {
-    cairo_t *cr = k->c->cr;
-    bool dark = k->c->view->dark;
-    layer_pane(k->c, k->p);
+    const drawing_loadline *definition = g_ptr_array_index(model_drawing(c->model)->loadlines, p->index);
+    const curve k = {c, p, low, high, NULL};
+    cairo_t *cr = c->cr;
+    bool dark = c->view->dark;
+    layer_pane(c, p);
     /* Draw the numbers at both ends, and a third number in the middle if there is enough height. */
-    int parts = k->p->bottom - k->p->top > 3.5 * text_height(TEXT_SMALL) ? 2 : 1;
-    double step = (k->high - k->low) / parts;
+    int parts = p->bottom - p->top > 3.5 * text_height(TEXT_SMALL) ? 2 : 1;
+    double step = (high - low) / parts;
     if (!any)
-        text_draw(cr, "no values in the log", TEXT_SMALL, palette_muted(dark), TEXT_LEFT, k->c->layout->left + 10,
-                  (k->p->top + k->p->bottom) / 2, 0);
+        text_draw(cr, "no values in the log", TEXT_SMALL, palette_muted(dark), TEXT_LEFT, c->layout->left + 10,
+                  (p->top + p->bottom) / 2, 0);
     for (int i = 0; any && i <= parts; i++) {
-        double value = k->low + i * step;
-        double y = y_of(k, value);
+        double value = low + i * step;
+        double y = y_of(&k, value);
         char label[32];
         axis_number_label(fabs(value) < step / 1e6 ? 0 : value, step, label);
         palette_set(cr, palette_grid(dark), 1);
         cairo_set_line_width(cr, 1);
-        cairo_move_to(cr, k->c->layout->left, floor(y) + 0.5);
-        cairo_line_to(cr, k->c->layout->right, floor(y) + 0.5);
+        cairo_move_to(cr, c->layout->left, floor(y) + 0.5);
+        cairo_line_to(cr, c->layout->right, floor(y) + 0.5);
         cairo_stroke(cr);
-        text_draw(cr, label, TEXT_SMALL, palette_muted(dark), TEXT_RIGHT, k->c->layout->left - 6, y, 0);
+        text_draw(cr, label, TEXT_SMALL, palette_muted(dark), TEXT_RIGHT, c->layout->left - 6, y, 0);
     }
     char *name = loadlines_layer_name(definition);
-    text_draw(cr, name, TEXT_NORMAL, palette_text(dark), TEXT_RIGHT, k->c->layout->left - 8 - LOADLINE_NUMBERS,
-              (k->p->top + k->p->bottom) / 2, k->c->layout->left - 8 - LOADLINE_NUMBERS - 14);
+    text_draw(cr, name, TEXT_NORMAL, palette_text(dark), TEXT_RIGHT, c->layout->left - 8 - LOADLINE_NUMBERS,
+              (p->top + p->bottom) / 2, c->layout->left - 8 - LOADLINE_NUMBERS - 14);
     g_free(name);
 }
 
@@ -223,11 +225,10 @@ static void draw_curves(const curve *k, const loadline_lists *lists)
 
 void loadlines_layer_draw(const layer_context *c, const pane *p)
 {
-    const drawing_loadline *definition = g_ptr_array_index(model_drawing(c->model)->loadlines, p->index);
     const loadline_lists *l = &c->store->loadlines[p->index];
     curve k = {c, p, 0, 1, NULL};
     bool any = find_range(&k, l);
-    draw_axis(&k, definition, any);
+    loadlines_layer_axis(c, p, k.low, k.high, any);
     if (!any)
         return;
     cairo_save(c->cr);

@@ -138,8 +138,11 @@ void points_layer_draw(const layer_context *c, const pane *p)
     density *bars = density_new(c->layout->left, p->top, c->layout->right, p->bottom, c->is_raster ? c->scale : 2);
     for (unsigned row = 0; row < p->rows && row < c->store->point_count; row++) {
         points_row r = {c, &c->store->points[row], row, layout_row_y(p, row), half * 0.9, size, bars, &glyphs};
-        if (r.list->count > r.list->start)
-            draw_row(&r);
+        if (r.list->count == r.list->start)
+            continue;
+        size_t from = list_find(r.list, c->from, r.list->start), to = list_find(r.list, c->to, from);
+        if (bars_draw(c, p, row, store_event(c->store, list_at(r.list, r.list->count - 1))) < to - from)
+            draw_row(&r); /* not all of them are spans */
     }
     if (density_work(bars) > 0)
         density_paint(bars, c->cr, c->view->dark, 1);

@@ -198,7 +198,8 @@ static void draw_caption(const layer_context *c)
 static void draw_pane(const layer_context *c, const pane *p)
 {
     if (p->kind == PANE_LOADLINE) {
-        loadlines_layer_draw(c, p);
+        const drawing_loadline *l = g_ptr_array_index(model_drawing(c->model)->loadlines, p->index);
+        (l->rate ? throughput_layer_draw : loadlines_layer_draw)(c, p);
         return;
     }
     cairo_save(c->cr);

@@ -110,7 +110,7 @@ class Render(support.Case):
 
     def test_ready_made_drawings(self):
         names = sorted(path.stem for path in (support.SOURCE / "nlv" / "drawings").glob("*.nlv"))
-        self.assertEqual(names, ["bp-workflow", "http", "kernel-cpus", "kernel-interrupts", "kernel-request", "kernel-sched"])
+        self.assertEqual(names, ["bp-workflow", "gridftp", "http", "kernel-cpus", "kernel-interrupts", "kernel-request", "kernel-sched"])
         for name in names:
             result = self.run_program(self.nlv, "--config", name, "--write-config", self.scratch / "again.nlv", self.log,
                                       env=self.ready_made())
@@ -118,6 +118,49 @@ class Render(support.Case):
         result = self.run_program(self.nlv, "--config", "no-such", "--render", self.scratch / "a.png", self.log)
         self.assertEqual(result.returncode, 1)
         self.assertIn("no-such", result.stderr)
+
+    def transfers(self):
+        """Records of a GridFTP server: it logs a transfer when it ends. The bars of three cover 10, 10 and 20 of 40 s."""
+        time = lambda seconds: f"20080511184{seconds // 60}{seconds % 60:02d}.000000"
+        self.log.write_text("".join(
+            f"DATE={time(end)} HOST=g PROG=globus-gridftp-server NL.EVNT=FTP_INFO START={time(begin)} FILE=/f{begin} NBYTES={size}\n"
+            for begin, end, size in [(0, 10, 10**8), (5, 15, 2 * 10**8), (20, 40, 10**8)]))
+
+    def bars(self, opacity):
+        """The bars of a picture that have this opacity, in the order of drawing, as (left, right)."""
+        number = r"([\d.]+)"
+        shapes = re.findall(rf'fill:rgb\([^)]*\);fill-opacity:{opacity};" d="M {number} {number} L {number} \2 L \3 ', (self.scratch / "t.svg").read_text())
+        return [(float(left), float(right)) for left, _, right in shapes]
+
+    def test_transfers(self):
+        self.transfers()
+        config = self.scratch / "found.nlv"
+        self.assertEqual(self.run_program(self.nlv, "--write-config", config, self.log).returncode, 0)
+        self.assertIn("event=FTP_INFO\nfield=NBYTES\nunit=bytes/s\nrate=true\n", config.read_text())
+        self.assertIn("[point FTP_INFO]\nevent=FTP_INFO\n", config.read_text())
+        times = ("--since", "20080511184000", "--until", "20080511184040")
+        for drawing in ("gridftp", config):
+            result = self.run_program(self.nlv, "--config", drawing, "--render", self.scratch / "t.svg", *times, self.log, env=self.ready_made())
+            self.assertEqual((result.returncode, result.stderr), (0, ""))
+            bars = self.bars(0.75)
+            unit = (bars[2][1] - bars[2][0]) / 20
+            self.assertEqual([(round((left - bars[0][0]) / unit, 1), round((right - left) / unit, 1)) for left, right in bars],
+                             [(0, 10), (5, 10), (20, 20)])
+            (path,) = re.findall(r'fill-opacity:0.7;" d="([^"]*)"', (self.scratch / "t.svg").read_text())
+            heights = {(float(x) - bars[0][0]) / unit: float(bottom) - float(top) for x, top, bottom in
+                       re.findall(r"M ([\d.]+) ([\d.]+) L [\d.]+ \2 L [\d.]+ ([\d.]+)", path)}
+            at = lambda second: heights.get(min(heights, key=lambda x: abs(x - second)), 0) if second < 15.1 or second > 19.9 else 0
+            self.assertEqual([round(at(second) / at(2), 1) for second in (2, 7, 12, 18, 30)], [1, 3, 2, 0, 0.5])
+
+    def test_spans_of_one_record_are_bars(self):
+        self.log.write_text("".join(
+            f"DATE=202601011200{i:02d}.{end:06d} HOST=h PROG=p LVL=Usage NL.EVNT={event} REQ.ID=r{i}{rest}\n" for i in range(5)
+            for end, event, rest in [(0, "Submit", ""), (700000, "Job", " dur=0.5")]))
+        result = self.run_program(self.nlv, "--render", self.scratch / "t.svg", "--since", "20260101120000", "--until", "20260101120005", self.log)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        bars = self.bars(0.4)
+        apart = {round((after[0] - before[0]) / (before[1] - before[0]), 1) for before, after in zip(bars, bars[1:])}
+        self.assertEqual((len(bars), apart), (5, {2.0}))
 
     def test_what_begins_anew(self):
         """Threads that are woken again and again: an object each time, though by different fields of the same value."""

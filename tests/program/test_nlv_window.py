@@ -255,6 +255,8 @@ class Accessible(nlv_window.WindowCase):
     def test_what_is_odd_is_said(self):
         event = "DATE={} HOST=h NL.EVNT={} ID={}\n"
         many = "".join(event.format(f"200001010000{i:02d}", "A", i) for i in range(20))
+        spans = [f"ts=2012-03-14T{hour}:05:{second + i:02d}Z event={event} level=Info host=w job.id=j{i}{rest}\n" for i in range(20)
+                 for hour, second, event, rest in [(14, 0, "inv.start", ""), (22, 10, "inv.end", " dur=9.5")]]
         for text, expected in [
             ("", "the log is empty"),
             (event.format("20260101000000", "A", 1), "only one record"),
@@ -263,6 +265,8 @@ class Accessible(nlv_window.WindowCase):
             (event.format("20260101000000", "A", 1) + event.format("21060207062815", "B", 1), "from 2106-02-07"),
             (many + event.format("20310909014640", "A", 1), "no records for 11574"),
             (event.format("20260101000000", "A", 1) * 2 + "DATE=2026", "incomplete"),
+            ("".join(sorted(spans)), "20 of 20 times of inv.start on w are 8 h too early: the durations of these spans show"),
+            ("".join(sorted(spans)).replace(" dur=9.5", ""), "from inv.start to inv.end takes at least 8 h: are the two events in different"),
             (event.format("20260101000000", "A", 1) + "nonsense\n" + event.format("20260101000001", "B", 1), "malformed"),
         ]:
             self.notices(text, expected)

@@ -1,0 +1,150 @@
+/*
+ * The spans of records that carry durations, as bars. Those of points that overlap lie in several lanes. If many end in
+ * the view, each column draws only its longest, so that the cost depends on the size of the picture. Spans that end
+ * long after the view are not searched for without limit.
+ */
+#include "config.h"
+
+#include "scene/layers.h"
+
+#include "model/edges.h"
+
+#include <stdlib.h>
+
+enum {
+    BARS_MAX = 3000,
+    BEYOND_MAX = 500, /* spans beyond an edge of the view that are looked at */
+    LANES_MAX = 32,
+    LANE_HEIGHT_MIN = 5,
+};
+
+typedef struct bar {
+    int64_t begin_ns, end_ns;
+    uint32_t record;
+    unsigned lane;
+} bar;
+
+typedef struct bars {
+    const layer_context *c;
+    const pane *p;
+    const list *list;
+    unsigned row, layer;
+    bool is_lifeline;
+    bar all[BARS_MAX + 2 * BEYOND_MAX];
+    size_t count;
+} bars;
+
+static color bar_color(const bars *b, uint32_t record)
+{
+    const layer_context *c = b->c;
+    unsigned number = b->is_lifeline
+                          ? model_object_color(c->model, b->p->index, store_object(c->store, record, b->layer))
+                          : model_host_color(c->model, store_host(c->store, record));
+    return palette_series(number, c->view->dark);
+}
+
+/* Returns whether the record's span is drawn by a line from its begin, or belongs to no lifeline. */
+static bool is_drawn_elsewhere(const bars *b, uint32_t record)
+{
+    const store *s = b->c->store;
+    if (!b->is_lifeline)
+        return false;
+    const spec_order *order = s->spec->lifelines[b->p->index].order;
+    return store_object(s, record, b->layer) == STORE_NONE ||
+           (order != NULL && order->begin_of[b->row] >= 0 && edges_find_begin(s, record, b->layer) != STORE_NONE);
+}
+
+static void add_bar(bars *b, size_t i)
+{
+    uint32_t record = list_at(b->list, i);
+    int64_t time_ns = store_time(b->c->store, record), other_ns = time_ns - (int64_t)list_value(b->list, i);
+    bar found = {MIN(time_ns, other_ns), MAX(time_ns, other_ns), record, 0};
+    if (found.end_ns >= b->c->view->from_ns && found.begin_ns <= b->c->view->to_ns && !is_drawn_elsewhere(b, record))
+        b->all[b->count++] = found;
+}
+
+/* Finds the bars of the view. Returns the number of spans that end in it. */
+static size_t find_bars(bars *b)
+{
+    const layer_context *c = b->c;
+    size_t from = list_find(b->list, c->from, b->list->start), to = list_find(b->list, c->to, from), at = from;
+    for (size_t i = from; i > b->list->start && from - i < BEYOND_MAX; i--)
+        add_bar(b, i - 1);
+    for (size_t i = to; i < b->list->count && i - to < BEYOND_MAX; i++)
+        add_bar(b, i);
+    if (to - from <= BARS_MAX) {
+        for (size_t i = from; i < to; i++)
+            add_bar(b, i);
+        return to - from;
+    }
+    for (unsigned i = 0; i < BARS_MAX; i++) {
+        size_t end = list_find(b->list, c->columns[(size_t)(i + 1) * c->column_count / BARS_MAX], at);
+        if (end > at)
+            add_bar(b, list_find_extremes(b->list, at, end, NULL, NULL).max_at);
+        at = end;
+    }
+    return to - from;
+}
+
+static int by_begin(const void *a, const void *b)
+{
+    const bar *x = a, *y = b;
+    return (x->begin_ns > y->begin_ns) - (x->begin_ns < y->begin_ns);
+}
+
+/* Gives each bar a lane that is free, or if none is the one that will be free first. Returns the number of lanes. */
+static unsigned place_in_lanes(bars *b, unsigned lanes_max)
+{
+    int64_t free_ns[LANES_MAX] = {0};
+    unsigned lanes = 0;
+    qsort(b->all, b->count, sizeof *b->all, by_begin);
+    for (size_t i = 0; i < b->count; i++) {
+        unsigned lane = 0, earliest = 0;
+        for (; lane < lanes && free_ns[lane] > b->all[i].begin_ns; lane++)
+            earliest = free_ns[lane] < free_ns[earliest] ? lane : earliest;
+        if (lane == lanes_max)
+            lane = earliest;
+        lanes = MAX(lanes, lane + 1);
+        b->all[i].lane = lane;
+        free_ns[lane] = b->all[i].end_ns;
+    }
+    return lanes;
+}
+
+static void draw_bar(const bars *b, const bar *one, double y, double height)
+{
+    const layer_context *c = b->c;
+    double left = MAX(layout_x(c->layout, c->view, one->begin_ns), c->layout->left - 2),
+           right = MIN(layout_x(c->layout, c->view, one->end_ns), c->layout->right + 2);
+    palette_set(c->cr, bar_color(b, one->record), b->is_lifeline ? 0.4 : 0.75);
+    cairo_rectangle(c->cr, left, y, MAX(right - left, 1), height);
+    cairo_fill(c->cr);
+}
+
+size_t bars_draw(const layer_context *c, const pane *p, unsigned row, uint16_t event)
+{
+    const list *durations = store_durations(c->store, event);
+    if (durations == NULL)
+        return 0;
+    bars *b = g_new(bars, 1);
+    b->c = c;
+    b->p = p;
+    b->list = durations;
+    b->row = row;
+    b->is_lifeline = p->kind == PANE_LIFELINES;
+    b->layer = b->is_lifeline ? c->store->spec->lifelines[p->index].layer : 0;
+    b->count = 0;
+    size_t ended = find_bars(b);
+    double space = (p->bottom - p->top) / p->rows * 0.8;
+    double height = CLAMP(space, 2, 14);
+    unsigned lanes = 1;
+    if (!b->is_lifeline) {
+        lanes = place_in_lanes(b, (unsigned)CLAMP(space / LANE_HEIGHT_MIN, 1, LANES_MAX));
+        height = MIN(space / lanes, 14);
+    }
+    double top = layout_row_y(p, row) - lanes * height / 2;
+    for (size_t i = 0; i < b->count; i++)
+        draw_bar(b, &b->all[i], top + b->all[i].lane * height, lanes > 1 ? height - 1 : height);
+    g_free(b);
+    return ended;
+}
