@@ -1,5 +1,5 @@
-# Comparisons with peers: run by hand, bench/run or bench/WHAT/run [BUILD-FOLDER]. Nothing here is built by make: they compile
-# their programs themselves, as the peers that they need are optional.
+# Comparisons with peers. Run them with bench/run or bench/NAME/run [BUILD-DIRECTORY]. They compile their programs themselves,
+# not with make, because the peers that they need are optional.
 EXTRA_DIST += \
 	%D%/README.md \
 	%D%/agent/cost \

@@ -1,4 +1,4 @@
-# The worked example, which is built but not installed.
+# The example programs, which are built but not installed.
 noinst_PROGRAMS += examples/dpss/dpss_server examples/dpss/dpss_get
 examples_dpss_dpss_server_SOURCES = %D%/dpss/dpss_server.c %D%/dpss/arguments.c %D%/dpss/arguments.h %D%/dpss/dpss_protocol.c %D%/dpss/dpss_protocol.h
 examples_dpss_dpss_server_CFLAGS = $(AM_CFLAGS) -pthread
@@ -7,7 +7,7 @@ examples_dpss_dpss_get_SOURCES = %D%/dpss/dpss_get.c %D%/dpss/arguments.c %D%/dp
 examples_dpss_dpss_get_CFLAGS = $(AM_CFLAGS) -pthread
 examples_dpss_dpss_get_LDADD = libnetlogger/libnetlogger.la -lpthread
 
-# The wide-area experiment with it.
+# The wide-area experiment with the example programs.
 noinst_PROGRAMS += examples/dpss/path_emulator
 if BUILD_SHARED
 noinst_LTLIBRARIES += examples/dpss/fault.la

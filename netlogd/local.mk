@@ -29,5 +29,5 @@ netlogd_netlogd_LDADD = $(common_libs) $(EVENT_LIBS) $(NATS_LIBS) $(SECCOMP_LIBS
 netlogd_netlogctl_SOURCES = %D%/netlogctl.c %D%/certificates.c %D%/certificates.h
 netlogd_netlogctl_LDADD = $(common_libs) $(OPENSSL_LIBS)
 
-# Recipes for those who add to it.
+# Instructions for adding to this directory.
 EXTRA_DIST += %D%/README.md %D%/output/README.md

@@ -1,4 +1,4 @@
-# nlsensor, and the program that nlagentd starts. They differ in where records go.
+# nlsensor, and the program that nlagentd starts. They write records to different destinations.
 nlagent_sensor_sources = %D%/nlsensor.c %D%/output.h %D%/sensors/spec.c %D%/sensors/spec.h $(nlagent_sensor_kinds)
 nlagent_sensor_kinds = \
 	%D%/sensors/sensor.h %D%/sensors/kinds.c %D%/sensors/proc.c %D%/sensors/http.c %D%/sensors/http.h \
@@ -11,7 +11,7 @@ nlagent_nlsensor_SOURCES = $(nlagent_sensor_sources) %D%/output_log.c
 nlagent_nlsensor_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D%
 nlagent_nlsensor_LDADD = $(common_libs)
 
-# It needs no shared library but libc, to use less memory.
+# To use less memory, it needs no shared library except libc.
 pkglibexec_PROGRAMS = nlagent/sensor
 nlagent_sensor_SOURCES = $(nlagent_sensor_sources) %D%/output_text.c
 nlagent_sensor_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D%
@@ -42,5 +42,5 @@ nlagent_nlagent_CPPFLAGS = $(nlagent_cppflags)
 nlagent_nlagent_CFLAGS = $(AM_CFLAGS) $(AGENT_CFLAGS) $(LDAP_CFLAGS) -pthread
 nlagent_nlagent_LDADD = $(common_libs) $(AGENT_LIBS) $(LDAP_LIBS)
 
-# Recipes.
+# Instructions for adding to this directory.
 EXTRA_DIST += %D%/sensors/README.md %D%/agent/README.md

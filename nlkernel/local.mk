@@ -18,7 +18,7 @@ nlkernel_nlkernel_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D% -Inlkernel
 nlkernel_nlkernel_CFLAGS = $(AM_CFLAGS) $(TRACEFS_CFLAGS) $(ZSTD_CFLAGS) $(GVC_CFLAGS) $(DW_CFLAGS) $(BPF_CFLAGS) $(GLIB_CFLAGS) $(CAIRO_CFLAGS) -pthread
 nlkernel_nlkernel_LDADD = $(common_libs) $(TRACEFS_LIBS) $(GVC_LIBS) $(DW_LIBS) $(BPF_LIBS)
 
-# The program that runs in the kernel, as a skeleton of libbpf: its loader with the program inside.
+# The program that runs in the kernel, as a libbpf skeleton: a loader that contains the program.
 EXTRA_DIST += %D%/bpf/sum.bpf.c
 if BUILD_NLKERNEL
 nodist_nlkernel_nlkernel_SOURCES = nlkernel/bpf/sum.skel.h
@@ -31,7 +31,7 @@ nlkernel/bpf/sum.skel.h: nlkernel/bpf/sum.bpf.c nlkernel/bpf/sum.h
 	  $(BPF_CFLAGS) -I$(srcdir)/nlkernel/bpf -c $(srcdir)/nlkernel/bpf/sum.bpf.c -o nlkernel/bpf/sum.bpf.o && \
 	$(BPFTOOL) gen skeleton nlkernel/bpf/sum.bpf.o name sum_bpf > $@.new && mv $@.new $@
 
-# nlkernel looks for its rules beside the program, in the build directory as well as where it is installed.
+# nlkernel looks for its rules beside the program, both in the build directory and in the installed directory.
 NLKERNEL_RULES = \
 	%D%/rules/scheduler.rules %D%/rules/stopwatch.rules %D%/rules/interrupt.rules %D%/rules/locking.rules \
 	%D%/rules/disk.rules %D%/rules/faults.rules %D%/rules/tcp.rules %D%/rules/syscalls.rules \
@@ -48,5 +48,5 @@ clean-local: clean-nlkernel-rules
 clean-nlkernel-rules:
 	test $(srcdir) = . || rm -rf nlkernel/rules
 
-# Recipes for those who add to it.
+# Instructions for adding to this directory.
 EXTRA_DIST += %D%/README.md

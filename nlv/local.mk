@@ -1,4 +1,4 @@
-# All of nlv but the window, for the program, the tests and bench/nlv.
+# All of nlv except the window, for the program, the tests and bench/nlv.
 if BUILD_NLV
 noinst_LTLIBRARIES += nlv/libscene.la
 bin_PROGRAMS += nlv/nlv
@@ -31,7 +31,7 @@ nlv_nlv_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D%
 nlv_nlv_CFLAGS = $(AM_CFLAGS) $(GTK_CFLAGS) $(GLIB_CFLAGS)
 nlv_nlv_LDADD = nlv/libscene.la $(common_libs) $(GTK_LIBS)
 
-# Ready-made drawings, which --config finds by name; what a desktop wants to know of the viewer.
+# Drawings that --config finds by name, and files for the desktop.
 drawingsdir = $(datadir)/netlogger/drawings
 dist_drawings_DATA = examples/dpss/dpss.nlv \
 	%D%/drawings/http.nlv %D%/drawings/gridftp.nlv %D%/drawings/bp-workflow.nlv %D%/drawings/kernel-sched.nlv %D%/drawings/kernel-interrupts.nlv \
@@ -50,5 +50,5 @@ EXTRA_DIST += \
 	%D%/desktop/org.netlogger.nlv.desktop %D%/desktop/org.netlogger.nlv.metainfo.xml \
 	%D%/desktop/netlogger.xml %D%/desktop/org.netlogger.nlv.svg
 
-# Recipes for those who add to it.
+# Instructions for adding to this directory.
 EXTRA_DIST += %D%/README.md

@@ -1,4 +1,4 @@
-# What a machine needs to run the collector as a service: units for systemd, and a configuration that explains itself.
+# Units for systemd, and configurations with explanations.
 nodist_systemdsystemunit_DATA = %D%/nlrecover.service
 dist_systemdsystemunit_DATA = %D%/nlrecover.timer
 if BUILD_NETLOGD
@@ -8,7 +8,7 @@ endif
 CLEANFILES += %D%/netlogd.service %D%/nlagentd.service %D%/nlrecover.service
 EXTRA_DIST += %D%/nlrecover.service.in %D%/dependencies %D%/install-dependencies %D%/netlogd.conf %D%/nlagentd.conf %D%/netlogd.service.in %D%/nlagentd.service.in
 
-# Completion: bash looks for a file of each program's name.
+# Completion. bash needs a file for each program, named after the program.
 bashcompletiondir = $(datadir)/bash-completion/completions
 nodist_bashcompletion_DATA = $(completions)
 completions = completion/netlogctl completion/netlogd completion/nlagent completion/nlagentd completion/nlarchive completion/nlconv \
@@ -21,7 +21,7 @@ zshcompletiondir = $(datadir)/zsh/site-functions
 dist_zshcompletion_DATA = %D%/completion/_netlogger
 EXTRA_DIST += %D%/completion/netlogger.bash
 
-# Debian's packages, by packaging/make-packages.
+# Debian packages, which packaging/make-packages builds.
 EXTRA_DIST += \
 	%D%/debian/changelog \
 	%D%/debian/control \
@@ -58,12 +58,12 @@ packaging/nlagentd.service: packaging/nlagentd.service.in Makefile
 	$(AM_V_GEN)$(MKDIR_P) packaging && sed -e 's|@sbindir[@]|$(sbindir)|g' -e 's|@sysconfdir[@]|$(sysconfdir)|g' \
 		$(srcdir)/packaging/nlagentd.service.in >$@
 
-# A desktop's caches of MIME types, entries and icons, where it has any; what is staged for a package has them made later.
+# Update the desktop's caches of MIME types, entries and icons, if it has any. Do not update them while staging a package.
 refresh_desktop = test -n "$(DESTDIR)" || test ! -e "$(datadir)/mime/mime.cache" || { \
 	update-mime-database "$(datadir)/mime"; update-desktop-database "$(datadir)/applications"; \
 	gtk-update-icon-cache -q -t -f "$(datadir)/icons/hicolor"; } >/dev/null 2>&1 || true
 
-# Configurations of what is built.
+# Configurations of the programs that are built.
 configurations =
 if BUILD_NETLOGD
 configurations += netlogd.conf
@@ -72,7 +72,7 @@ if BUILD_NLAGENT
 configurations += nlagentd.conf
 endif
 
-# A configuration that is there stays as it is, and is not taken away unless it is still the example.
+# Do not overwrite an existing configuration, and remove it only if it still equals the example.
 install-data-hook:
 	$(MKDIR_P) "$(DESTDIR)$(sysconfdir)"
 	for file in $(configurations); do test -e "$(DESTDIR)$(sysconfdir)/$$file" || \
@@ -81,12 +81,12 @@ if BUILD_NLV
 	$(refresh_desktop)
 endif
 
-# Folders that are nobody else's, where nothing was put into them.
-own_folders = $(includedir)/netlogger/fortran $(includedir)/netlogger $(libexecdir)/netlogger \
+# Directories that belong to this package; they are removed if they are empty.
+own_directories = $(includedir)/netlogger/fortran $(includedir)/netlogger $(libexecdir)/netlogger \
 	$(datadir)/netlogger/drawings $(datadir)/netlogger/rules $(datadir)/netlogger
 
 uninstall-hook:
-	for folder in $(own_folders); do rmdir "$(DESTDIR)$$folder" 2>/dev/null || true; done
+	for directory in $(own_directories); do rmdir "$(DESTDIR)$$directory" 2>/dev/null || true; done
 	for file in $(configurations); do \
 		if cmp -s "$(srcdir)/packaging/$$file" "$(DESTDIR)$(sysconfdir)/$$file"; then \
 			rm -f "$(DESTDIR)$(sysconfdir)/$$file"; fi; done
@@ -94,5 +94,5 @@ if BUILD_NLV
 	$(refresh_desktop)
 endif
 
-# Recipes for those who add to it.
+# Instructions for adding to this directory.
 EXTRA_DIST += %D%/README.md

@@ -1,4 +1,4 @@
-! The example of the paper in Fortran: gfortran -I.../netlogger/fortran dolly.f90 -lnetlogger-fortran -lnetlogger
+! The paper's example in Fortran: gfortran -I.../netlogger/fortran dolly.f90 -lnetlogger-fortran -lnetlogger
 program dolly
     use netlogger
     implicit none

@@ -1,5 +1,5 @@
 #!/usr/bin/env perl
-# The example of the paper in Perl.
+# The paper's example in Perl.
 use strict;
 use warnings;
 use NetLogger;

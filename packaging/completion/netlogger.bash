@@ -1,12 +1,12 @@
-# Completion for bash of all NetLogger programs: the words come from PROGRAM [COMMAND...] --help=words, a line each of
-# the word, the choices of its value, and help, with tabs between.
+# Completion of all NetLogger programs for bash, from the output of PROGRAM [COMMAND...] --help=words. Each line of it
+# contains a word, the choices for its value, and help text, separated by tabs.
 _netlogger()
 {
     local program=${COMP_WORDS[0]} current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} word words choices line
     local -a commands=()
     [ "$current" = = ] && current=
     if [ "$previous" = = ]; then previous=${COMP_WORDS[COMP_CWORD-2]}; fi
-    # Only nlkernel's commands have options of their own.
+    # Of all programs with commands, only nlkernel has options for each command.
     if [ "${program##*/}" = nlkernel ]; then
         for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
             case $word in
@@ -22,7 +22,7 @@ _netlogger()
         choices=${line%%$'\t'*}
         if [ "$word" = "$previous=" ]; then
             [ -n "$choices" ] && COMPREPLY=($(compgen -W "${choices//|/ }" -- "$current"))
-            return 0 # without choices: a file, by default
+            return 0 # no choices: complete file names
         fi
     done <<<"$words"
     while IFS=$'\t' read -r word line; do
