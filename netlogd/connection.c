@@ -56,7 +56,8 @@ struct connection {
     struct event *readable;
     nl_decoder *decoder;
     uint64_t good_at;      /* number of bytes received when the latest record was complete */
-    uint64_t acknowledged; /* number of acknowledged blocks */
+    uint64_t acknowledged; /* number of acknowledged blocks, including time questions */
+    uint64_t questions;    /* number of time questions */
     turn turn;
     uint64_t charged;  /* units of work charged so far */
     uint64_t work_max; /* total units of work at which the current turn ends */
@@ -150,8 +151,8 @@ static bool send_frame(connection *c, nl_string frame)
 bool connection_send_activation(connection *c)
 {
     nl_string frame = activation_frame(c->prog);
-    if (frame.size == 0 || !c->named || nl_decoder_get_stats(c->decoder)->blocks == 0)
-        return false;
+    if (frame.size == 0 || !c->named || nl_decoder_get_stats(c->decoder)->blocks == c->questions)
+        return false; /* the client has sent only text, and does not expect frames */
     c->activated = true;
     if (!send_frame(c, frame))
         shutdown(c->channel.fd,
@@ -214,6 +215,7 @@ static void on_question(void *user, int64_t sent_ns)
 {
     enum { HEAD = 8 };
     connection *c = user;
+    c->questions++;
     const char *host = server_host();
     char frame[HEAD + NL_TIME_ANSWER_MIN + SERVER_HOST_SIZE] = NL_TIME_ANSWER_MAGIC;
     size_t name = strlen(host);

@@ -4,10 +4,12 @@
  * Text is not acknowledged: bytes count as written when the kernel has accepted them. Blocks count as written when the
  * collector acknowledges them (doc/binary-format.md, "On a connection"). Before a write, a connection that the peer has
  * closed is detected, so that no record is lost in it. Then, or when a write fails, a new connection is tried once; the
- * owner chooses the pauses between attempts. A write with all its steps takes no longer than the timeout.
+ * owner chooses the pauses between attempts. A write with all its steps takes no longer than the timeout. If a
+ * connection is reset after text was sent over it, the text may be lost: closing the destination then fails.
  *
- * A connection for blocks begins with a time question, which netlogd answers at once, so that a peer that is not
- * netlogd is detected before it gets records. netlogd does not reply to text: a reply shows another peer.
+ * A connection begins with a time question, which netlogd answers at once, so that a peer that is not netlogd is
+ * detected before it gets records. Before text, the question must also be acknowledged: netlogd then sends nothing
+ * more. A killed program whose socket has unread bytes would reset the connection, and netlogd would lose text.
  */
 #include "config.h"
 
@@ -34,8 +36,6 @@ enum {
     LINGER_MS = 1000,
     EXCHANGE_MS = 500,
     OPEN_WAIT_MS = 100, /* wait of a log that opens for the first answer of the collector */
-    REPLY_MS = 500,     /* wait for the reply of a peer that has replied to text before */
-    FIRST_MAX = 64,     /* bytes of a reply to text that are kept */
     FRAME_MAX = 64 << 10,
     READS_AT_ONCE = 64, /* reads: a collector that sends more must not occupy the log */
 };
@@ -55,10 +55,10 @@ typedef struct socket_destination {
     int64_t reply[2];             /* times of receipt and reply, by the collector's clock */
     char collector[256];          /* the name in the reply */
     bool has_no_time;             /* the collector acknowledged a question without a reply */
-    nl_buffer received;           /* bytes of an incomplete frame; the reply to text */
+    nl_buffer received;           /* bytes of an incomplete frame */
     bool greeted;                 /* the peer has answered the first question: it is a collector */
-    bool sent_text;               /* text was sent */
-    const char *problem;          /* text: the peer is not netlogd; NULL: it has not replied */
+    bool sent_text;               /* on this connection */
+    bool text_lost;               /* a connection was reset after text was sent over it */
     void (*on_control)(void *user, const char *commands, size_t size);
     void *user;
 } socket_destination;
@@ -68,7 +68,7 @@ static void disconnect(socket_destination *s)
     nl_channel_close(&s->channel);
     s->blocks_sent = s->blocks_acknowledged = s->question = 0;
     s->question_ns = 0;
-    s->has_no_time = s->greeted = false;
+    s->has_no_time = s->greeted = s->sent_text = false;
     s->received.size = 0;
 }
 
@@ -119,7 +119,7 @@ static bool socket_handle_frame(socket_destination *s, size_t *offset, bool *und
         socket_handle_time(s, at + HEAD, size);
     else if (memcmp(at, "NLC1", 4) == 0 && s->on_control != NULL && s->greeted)
         s->on_control(s->user, at + HEAD, size);
-    s->greeted |= s->replied || (s->question > 0 && s->blocks_acknowledged >= s->question);
+    s->greeted |= (s->replied && s->acknowledged) || (s->question > 0 && s->blocks_acknowledged >= s->question);
     *offset += HEAD + size;
     return true;
 }
@@ -127,13 +127,11 @@ static bool socket_handle_frame(socket_destination *s, size_t *offset, bool *und
 /* Handles bytes from the peer. Returns 0; EBADMSG if netlogd does not send them; ENOMEM. */
 static int handle_received(socket_destination *s, const char *bytes, size_t size)
 {
-    bool understood = s->acknowledged;
-    if (!s->acknowledged && size > FIRST_MAX - s->received.size)
-        size = FIRST_MAX - s->received.size;
+    bool understood = true;
     if (!nl_buffer_append(&s->received, bytes, size))
         return ENOMEM; /* the connection is closed, and unacknowledged blocks are sent again */
     size_t offset = 0;
-    while (s->acknowledged && socket_handle_frame(s, &offset, &understood))
+    while (socket_handle_frame(s, &offset, &understood))
         continue;
     if (understood && offset > 0) {
         s->received.size -= offset;
@@ -142,12 +140,20 @@ static int handle_received(socket_destination *s, const char *bytes, size_t size
     return understood && s->blocks_acknowledged <= s->blocks_sent ? 0 : EBADMSG;
 }
 
+/* After an errno of a read or write: notes that text may be lost. */
+static void socket_note_reset(socket_destination *s, int error)
+{
+    s->text_lost |= s->sent_text && (error == ECONNRESET || error == EPIPE);
+}
+
 /* Reads what the peer sent. Returns 0; ECONNRESET if the connection has ended; or another errno, as handle_received. */
 static int receive(socket_destination *s)
 {
     char bytes[4096];
     for (int i = 0; i < READS_AT_ONCE; i++) {
         ssize_t got = nl_channel_read(&s->channel, bytes, sizeof bytes);
+        if (got < 0)
+            socket_note_reset(s, errno);
         int error = got == 0 ? ECONNRESET : got > 0 ? handle_received(s, bytes, (size_t)got) : errno;
         if (error != 0 && error != EINTR)
             return error == EAGAIN ? 0 : error;
@@ -161,11 +167,9 @@ static nl_status fail_receiving(socket_destination *s, const char *what, int err
     const nl_buffer *got = &s->received;
     const char *problem = got->size > 0 ? nl_peer_problem(got->data, got->size) : NULL;
     if (error == EBADMSG && problem == NULL)
-        problem = s->acknowledged && got->size > 0 && *got->data == 'D' ? nl_peer_control : nl_peer_problem("?", 1);
+        problem = got->size > 0 && *got->data == 'D' ? nl_peer_control : nl_peer_problem("?", 1);
     if (problem == NULL)
         return nl_dialer_cannot(s->dialer, what, &s->channel, error);
-    if (!s->acknowledged)
-        s->problem = problem;
     nl_error_set(NL_ERROR_PROTOCOL, "%s", problem);
     return nl_dialer_prepend(s->dialer);
 }
@@ -181,6 +185,7 @@ static nl_status send_all(socket_destination *s, const char *data, size_t size, 
         ssize_t put = nl_channel_write(&s->channel, data + done, size - done);
         if (put > 0) {
             done += (size_t)put;
+            s->sent_text |= s->greeted && !s->acknowledged;
             continue;
         }
         int error = errno;
@@ -188,6 +193,7 @@ static nl_status send_all(socket_destination *s, const char *data, size_t size, 
             error = wait_until(s, nl_channel_wants(&s->channel, POLLOUT), deadline_ns);
         if (error == 0 || error == EINTR)
             continue;
+        socket_note_reset(s, error);
         *sent = nl_destination_whole(&s->base, data, done);
         nl_dialer_cannot(s->dialer, "send", &s->channel, error);
         /* Part of a record was sent: only a new connection can start with a whole record. */
@@ -303,7 +309,7 @@ static nl_status connect_now(socket_destination *s, int64_t deadline_ns, bool la
     if (nl_dialer_connect(s->dialer, remaining_ms(deadline_ns), &s->channel) != NL_OK)
         return NL_FAILED;
     s->identity = nl_identity_of(s->channel.fd);
-    return s->acknowledged ? greet(s, deadline_ns, later) : NL_OK;
+    return greet(s, deadline_ns, later);
 }
 
 /* Forgets a connection whose descriptor the program has closed. */
@@ -316,35 +322,12 @@ static void check_descriptor(socket_destination *s)
     disconnect(s);
 }
 
-/*
- * For a peer that has replied to text before: waits for a reply to the text that was just sent. Text to such a peer is
- * not written.
- */
-static nl_status await_reply(socket_destination *s, size_t *written)
-{
-    int error = wait_until(s, nl_channel_wants(&s->channel, POLLIN), nl_deadline_ns(REPLY_MS));
-    if (error == 0)
-        error = receive(s);
-    s->problem = NULL;
-    if (error != EBADMSG)
-        return NL_OK;
-    *written = 0;
-    fail_receiving(s, "send", error);
-    disconnect(s);
-    return NL_FAILED;
-}
-
-/* Detects that the peer has closed the connection. Fails if the peer has replied to text. */
-static nl_status check_connection(socket_destination *s)
+/* Detects that the peer has closed the connection. */
+static void check_connection(socket_destination *s)
 {
     check_descriptor(s);
-    const int error = s->channel.fd >= 0 ? receive(s) : 0;
-    nl_status status = NL_OK;
-    if (error == EBADMSG && !s->acknowledged)
-        status = fail_receiving(s, "send", error);
-    if (error != 0)
+    if (s->channel.fd >= 0 && receive(s) != 0)
         disconnect(s);
-    return status;
 }
 
 static nl_status socket_write(nl_destination *destination, nl_level level, const char *data, size_t size,
@@ -353,19 +336,14 @@ static nl_status socket_write(nl_destination *destination, nl_level level, const
     (void)level;
     socket_destination *s = (socket_destination *)destination;
     int64_t deadline_ns = nl_deadline_ns(s->timeout_ms);
-    if (check_connection(s) != NL_OK)
-        return NL_FAILED;
+    check_connection(s);
     bool fresh = s->channel.fd < 0;
     if (fresh && connect_now(s, deadline_ns, false) != NL_OK)
         return NL_FAILED;
-    if (s->acknowledged && !s->greeted && greet(s, deadline_ns, false) != NL_OK)
+    if (!s->greeted && greet(s, deadline_ns, false) != NL_OK)
         return NL_FAILED;
-    if (send_over(s, data, size, deadline_ns, written) == NL_OK) {
-        if (s->problem != NULL && await_reply(s, written) != NL_OK)
-            return NL_FAILED;
-        s->sent_text |= !s->acknowledged;
+    if (send_over(s, data, size, deadline_ns, written) == NL_OK)
         return NL_OK;
-    }
     /* After a broken connection, tries once more with the remaining records, if there is time. */
     if (fresh || s->channel.fd >= 0 || remaining_ms(deadline_ns) == 0 || connect_now(s, deadline_ns, false) != NL_OK)
         return NL_FAILED;
@@ -414,7 +392,7 @@ static nl_status socket_exchange(nl_destination *destination, nl_exchange *excha
 {
     socket_destination *s = (socket_destination *)destination;
     check_connection(s);
-    if (!s->greeted || s->channel.fd < 0 || s->has_no_time || s->blocks_acknowledged < s->question)
+    if (!s->acknowledged || !s->greeted || s->channel.fd < 0 || s->has_no_time || s->blocks_acknowledged < s->question)
         return NL_OFF;
     int64_t deadline_ns = nl_deadline_ns(s->timeout_ms < EXCHANGE_MS ? s->timeout_ms : EXCHANGE_MS);
     int64_t sent_ns = nl_time_now_ns(), start_ns = nl_monotonic_ns();
@@ -447,17 +425,14 @@ static void socket_after_fork(nl_destination *destination)
 
 /*
  * After text: waits until the peer has closed, or a timeout. A socket that is closed with unread bytes is reset, which
- * would discard what the peer has not read yet. A reply shows that the peer is not netlogd.
+ * would discard what the peer has not read yet.
  */
 static void linger(socket_destination *s)
 {
     int64_t deadline_ns = nl_deadline_ns(s->timeout_ms < LINGER_MS ? s->timeout_ms : LINGER_MS);
-    int error;
     nl_channel_end(&s->channel);
-    while ((error = receive(s)) == 0 && wait_until(s, POLLIN, deadline_ns) != ETIMEDOUT)
+    while (receive(s) == 0 && wait_until(s, POLLIN, deadline_ns) != ETIMEDOUT)
         continue;
-    if (error == EBADMSG)
-        fail_receiving(s, "send", error);
 }
 
 static nl_status socket_close(nl_destination *destination, bool keep)
@@ -468,8 +443,10 @@ static nl_status socket_close(nl_destination *destination, bool keep)
     check_descriptor(s);
     if (s->channel.fd >= 0 && !s->acknowledged)
         linger(s);
-    if (s->problem != NULL) {
-        nl_error_set(NL_ERROR_PROTOCOL, "%s%s", s->problem, s->sent_text ? "; the text that was sent is lost" : "");
+    if (s->text_lost) {
+        nl_error_set(NL_ERROR_PROTOCOL,
+                     "the collector closed a connection before it had read all text, so some records "
+                     "may be lost; without format=ulm, the collector acknowledges each record");
         status = nl_dialer_prepend(s->dialer);
     }
     disconnect(s);

@@ -206,10 +206,8 @@ static void report_failure(nl_outbox *outbox, const nl_url *url)
     const nl_error_code code = nl_error_get_code();
     if (!outbox->reports || (outbox->reported & 1U << code) != 0)
         return;
-    const char *message = nl_error_message(), *end = message + strlen(message);
     outbox->reported |= 1U << code;
-    nl_report(NL_MESSAGE_RETRY, nl_url_is_collector(url) ? NULL : url, "%s%sretrying", message,
-              end > message && end[-1] == '?' ? " " : "; ");
+    nl_report(NL_MESSAGE_RETRY, nl_url_is_collector(url) ? NULL : url, "%s (retrying)", nl_error_message());
 }
 
 static void pace_failed(nl_pace *pace)

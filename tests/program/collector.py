@@ -10,6 +10,10 @@ def record(client, number, padding=""):
     return f"DATE=20260101000000.{number % 1000000:06d} HOST=h{client} PROG=p LVL=Usage NL.EVNT=E N={number}{padding}\n".encode()
 
 
+QUESTION_END = b"\r\n\r\n"  # of the time question with which the library opens a connection
+ACKNOWLEDGEMENT = b"NLA1\x08" + bytes(3) + b"\x01" + bytes(7)  # of that question
+
+
 class Authority:
     """Makes certificates, with the openssl command."""
 

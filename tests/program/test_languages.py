@@ -186,7 +186,7 @@ class Unreachable(collector.Case):
         url = f"x-netlog://127.0.0.1:{port}"
         refused = rf"{url}: Connection refused; is netlogd running there\?"
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertRegex(result.stderr, rf"\Anetlogger: {refused} retrying\n"
+        self.assertRegex(result.stderr, rf"\Anetlogger: {refused} \(retrying\)\n"
                          rf"netlogger: 1 event not delivered; nlrecover delivers it from {memory}/netlogger-\S+: {refused}\n\Z")
         quiet = self.run_compiler(*command, "127.0.0.1", port, env={**environment, "NETLOGGER_QUIET": "1"})
         self.assertEqual((quiet.returncode, quiet.stderr), (0, ""))

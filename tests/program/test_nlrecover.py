@@ -8,7 +8,9 @@ import signal
 import socket
 import subprocess
 import tempfile
+import threading
 
+import collector
 import support
 
 PROGRAM = r"""
@@ -179,10 +181,18 @@ class Nlrecover(support.Case):
     def be_killed_early(self, port, count):
         """The numbers that were sent before, to a collector that has gone since; the others are to be recovered."""
         with socket.create_server(("127.0.0.1", port)) as before:
-            before.settimeout(60)
+            sent = []
+
+            def serve():
+                with before.accept()[0] as connection:
+                    connection.sendall(collector.ACKNOWLEDGEMENT)
+                    sent.append(connection.makefile("rb").read())
+
+            server = threading.Thread(target=serve, daemon=True)
+            server.start()
             self.be_killed(f"x-netlog://127.0.0.1:{port}?ring=4m&format=ulm", count)
-            with before.accept()[0].makefile("rb") as sent:
-                return self.numbers(sent.read().decode())
+            server.join(60)
+            return self.numbers(sent[0].split(collector.QUESTION_END)[1].decode())
 
     def numbers(self, text):
         return {int(n) for n in re.findall(r" NL.EVNT=Step I=(\d+) TEXT=", text)}

@@ -254,6 +254,19 @@ static void test_after_fork(void **state)
     nl_memory_free("parent");
 }
 
+/* Acknowledges the opening question of one connection, and reads to its end. */
+static void *acknowledge(void *listener)
+{
+    static const char acknowledgement[16] = "NLA1\x08\0\0\0\x01";
+    char bytes[4096];
+    int connection = accept(*(int *)listener, NULL, NULL);
+    assert_int_equal(write(connection, acknowledgement, sizeof acknowledgement), sizeof acknowledgement);
+    while (read(connection, bytes, sizeof bytes) > 0)
+        continue;
+    close(connection);
+    return NULL;
+}
+
 /* A collector sends programs to another one, and to no file of theirs. */
 static void test_what_a_collector_may_name(void **state)
 {
@@ -278,10 +291,13 @@ static void test_what_a_collector_may_name(void **state)
     assert_int_equal(bind(other, (struct sockaddr *)&address, size), 0);
     assert_int_equal(listen(other, 1), 0);
     assert_int_equal(getsockname(other, (struct sockaddr *)&address, &size), 0);
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, acknowledge, &other), 0);
     snprintf(command, sizeof command, "destination x-netlog://127.0.0.1:%d?format=ulm&timeout=60",
              ntohs(address.sin_port));
     assert_int_equal(nl_control_do(log, NL_CONTROL_COLLECTOR, command, strlen(command), NULL), NL_OK);
     nl_close(log);
+    pthread_join(thread, NULL);
     close(other);
     nl_memory_free("named");
 }

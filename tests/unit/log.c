@@ -472,7 +472,7 @@ static void an_absent_collector_is_reported_once_and_at_close(void **state)
     assert_int_equal(nl_flush(log), NL_FAILED);
     assert_int_equal(messages.count, 1);
     assert_int_equal(messages.kinds[0], NL_MESSAGE_RETRY);
-    snprintf(expected, sizeof expected, "%s: Connection refused; is netlogd running there? retrying", url);
+    snprintf(expected, sizeof expected, "%s: Connection refused; is netlogd running there? (retrying)", url);
     assert_string_equal(messages.texts[0], expected);
     assert_int_equal(nl_close(log), NL_FAILED);
     assert_non_null(strstr(nl_error_message(), "3 events not delivered; nlrecover delivers them from /"));
@@ -487,10 +487,48 @@ static void an_absent_collector_is_reported_once_and_at_close(void **state)
     nl_set_message_handler(NULL, NULL);
 }
 
+/* A collector of one connection: it acknowledges the opening question, and reads to the end. */
+typedef struct text_collector {
+    pthread_t thread;
+    int listener;
+    char text[8192];
+    size_t size;
+} text_collector;
+
+static void *text_collector_run(void *user)
+{
+    static const char acknowledgement[16] = "NLA1\x08\0\0\0\x01";
+    text_collector *c = user;
+    int connection = accept(c->listener, NULL, NULL);
+    assert_int_equal(write(connection, acknowledgement, sizeof acknowledgement), sizeof acknowledgement);
+    for (ssize_t got; (got = read(connection, c->text + c->size, sizeof c->text - c->size)) > 0;)
+        c->size += (size_t)got;
+    close(connection);
+    return NULL;
+}
+
+static void text_collector_start(text_collector *c, int listener)
+{
+    *c = (text_collector){.listener = listener};
+    assert_int_equal(pthread_create(&c->thread, NULL, text_collector_run, c), 0);
+}
+
+/* Waits for the end of the connection. The text contains the events in this order. */
+static void text_collector_expect(text_collector *c, const char *const *events)
+{
+    pthread_join(c->thread, NULL);
+    const char *at = c->text;
+    for (; *events != NULL; events++) {
+        at = memmem(at, c->size - (size_t)(at - c->text), *events, strlen(*events));
+        assert_non_null(at);
+    }
+}
+
 static void events_wait_for_the_collector(void **state)
 {
     (void)state;
-    char url[64], text[4096] = "";
+    char url[64];
+    text_collector collector;
     int fd = closed_port(url, "?clock=no&format=ulm");
     begin_messages();
     nl_log *log = nl_open("p", url);
@@ -498,16 +536,11 @@ static void events_wait_for_the_collector(void **state)
         nl_write(log, NL_USAGE, "E", "I=%d", i);
     assert_int_equal(nl_flush(log), NL_FAILED);
     assert_int_equal(listen(fd, 1), 0);
+    text_collector_start(&collector, fd);
     assert_int_equal(nl_flush(log), NL_OK);
-    int connection = accept(fd, NULL, NULL);
     assert_int_equal(nl_close(log), NL_OK);
-    size_t size = 0;
-    for (ssize_t got; (got = read(connection, text + size, sizeof text - 1 - size)) > 0;)
-        size += (size_t)got;
-    assert_non_null(strstr(text, "NL.EVNT=E I=0\n"));
-    assert_non_null(strstr(text, "NL.EVNT=E I=2\n"));
+    text_collector_expect(&collector, (const char *const[]){"NL.EVNT=E I=0\n", "NL.EVNT=E I=2\n", NULL});
     assert_int_equal(messages.count, 1);
-    close(connection);
     close(fd);
     nl_set_message_handler(NULL, NULL);
 }
@@ -734,29 +767,12 @@ static int listen_at(const char *path)
     return listener;
 }
 
-/* All that comes until the other side closes. */
-static void expect_events(int listener, const char *const *events)
-{
-    int connection = accept(listener, NULL, NULL);
-    assert_true(connection >= 0);
-    char text[4096];
-    size_t size = 0;
-    for (ssize_t got; (got = read(connection, text + size, sizeof text - 1 - size)) > 0;)
-        size += (size_t)got;
-    text[size] = '\0';
-    const char *at = text;
-    for (; *events != NULL; events++) {
-        at = strstr(at, *events);
-        assert_non_null(at);
-    }
-    close(connection);
-}
-
 /* A collector that is back up is found by a flush, and by the close, however short a time ago it was away. */
 static void collectors_that_are_back(void **state)
 {
     (void)state;
     char folder[] = "/tmp/netlogger-XXXXXX", path[64], urls[2][128], command[64];
+    text_collector collector;
     assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/socket", folder);
     snprintf(urls[0], sizeof urls[0], "unix:%s?format=ulm", path);
@@ -772,11 +788,12 @@ static void collectors_that_are_back(void **state)
             assert_int_equal(nl_flush(log), i % 2 == 0 ? NL_FAILED : NL_OK);
         }
         listener = listen_at(path);
+        text_collector_start(&collector, listener);
         assert_int_equal(nl_write(log, NL_USAGE, "Back", NULL), NL_OK);
         if (flushed)
             assert_int_equal(nl_flush(log), NL_OK);
         assert_int_equal(nl_close(log), NL_OK);
-        expect_events(listener, (const char *const[]){"N=0", "N=1", "N=2", "NL.EVNT=Back", NULL});
+        text_collector_expect(&collector, (const char *const[]){"N=0", "N=1", "N=2", "NL.EVNT=Back", NULL});
         close(listener);
     }
     snprintf(command, sizeof command, "rm -rf %s", folder);
