@@ -16,14 +16,14 @@
 
 /*
  * Starts the module with these sockets, which the caller owns. Accepts connections to the control socket at once.
- * control is NULL if there is no control socket.
+ * `control` is NULL if there is no control socket.
  */
 void accepting_start(listener *sockets, size_t count, const listener *control);
 
 /* Begins to accept connections and datagrams from clients. */
 void accepting_listen(void);
 
-/* If enable is true, accepts connections again. Otherwise, lets new connections wait in the kernel. */
+/* If `enable` is true, accepts connections again. Otherwise, lets new connections wait in the kernel. */
 void accepting_enable(bool enable);
 
 /*

@@ -11,7 +11,7 @@
 
 #include <netlogger.h>
 
-/* Reads the file at path, which need not exist yet, and begins to check it for changes. path is NULL if no file is
+/* Reads the file at path, which need not exist yet, and begins to check it for changes. `path` is NULL if no file is
  * used. */
 void activation_start(const char *path);
 void activation_free(void);

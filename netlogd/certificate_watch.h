@@ -14,7 +14,7 @@ enum { CERTIFICATE_WARN_DAYS = 14 };
 /*
  * Checks the certificates if CERTIFICATE_CHECK_S seconds have passed since the latest check, or if the settings have
  * changed. Writes an event (Netlogd.CertificateExpires) for each certificate that expires within CERTIFICATE_WARN_DAYS
- * days. now_ns is the time of nl_monotonic_ns. Called every second.
+ * days. `now_ns` is the time of nl_monotonic_ns. Called every second.
  */
 void certificate_watch_tick(int64_t now_ns);
 

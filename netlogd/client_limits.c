@@ -16,7 +16,7 @@ typedef struct bucket {
 
 static bucket all_streams, streams[NL_STREAM_OWNERS_MAX], texts[TEXT_BUCKETS];
 
-/* Adds use to a bucket. First subtracts the amount that has drained since the last call. rate is the amount per
+/* Adds use to a bucket. First subtracts the amount that has drained since the last call. `rate` is the amount per
  * second. */
 static void bucket_add(bucket *b, double use, double rate, int64_t now_ns)
 {

@@ -29,7 +29,7 @@
 enum { STREAMS_BURST = 8192, ALL_STREAMS_BURST = 24576, STREAMS_RATE = 50, STREAMS_FREE = 64 };
 enum { TEXT_RATIO = 128, TEXT_RATE = 8 << 20, TEXT_BURST = 64 << 20 };
 
-/* Returns the number, from 1, of an owner of streams. name is the client's address, in the form of
+/* Returns the number, from 1, of an owner of streams. `name` is the client's address, in the form of
  * listener_address_text, or another name. */
 unsigned stream_limit_owner(const char *name);
 
@@ -42,7 +42,7 @@ bool stream_limit_admit(unsigned owner, int64_t now_ns);
  */
 int64_t text_limit_excess(uint64_t text, uint64_t received);
 
-/* Adds an excess to the bucket of a client. peer is the client's address, in the form of listener_address_text. */
+/* Adds an excess to the bucket of a client. `peer` is the client's address, in the form of listener_address_text. */
 void text_limit_add(const char *peer, int64_t excess, int64_t now_ns);
 
 /* Returns the number of seconds that a client at this address must wait if its records expand too much. */

@@ -823,8 +823,8 @@ static void close_late(connection *c, const char *note)
     connection_close(c);
 }
 
-/* Returns whether `seconds` seconds have passed since since_ns. If seconds is 0, there is no limit, and the function
- * returns false. */
+/* Returns whether `seconds` seconds have passed since since_ns. If `seconds` is 0, there is no limit, and the
+ * function returns false. */
 static bool is_over(int64_t since_ns, unsigned seconds, int64_t now_ns)
 {
     return seconds > 0 && now_ns - since_ns >= seconds * NL_NS_PER_SECOND;

@@ -17,7 +17,7 @@ void flush_free(void);
 
 /*
  * Call it after records were put into the outputs, or when blocks wait for an acknowledgement. Flushes now if a flush
- * is due, and otherwise later. at_once is true if the client did not wait for its turn (turns.h); the flush then
+ * is due, and otherwise later. `at_once` is true if the client did not wait for its turn (turns.h); the flush then
  * precedes the next client's turn.
  */
 void flush_request(bool at_once);

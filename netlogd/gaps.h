@@ -22,13 +22,13 @@ typedef struct gaps_counts {
     uint64_t found; /* number of lost records that arrived later */
 } gaps_counts;
 
-/* Starts without gaps. streams and log must remain valid until gaps_free. log may be NULL. */
+/* Starts without gaps. `streams` and `log` must remain valid until gaps_free. `log` may be NULL. */
 void gaps_start(const nl_streams *streams, nl_log *log);
 void gaps_free(void);
 
 /*
  * Adds a gap that a decoder has found. If the program itself dropped the records, reports them at once. peer and
- * message (which may be "") name the sender. number is the number of this gap among the sender's gaps. The first ten
+ * message (which may be "") name the sender. `number` is the number of this gap among the sender's gaps. The first ten
  * gaps are reported one by one.
  */
 void gaps_note(const nl_lost *what, const char *peer, const char *message, uint64_t number);

@@ -274,7 +274,7 @@ static json_object *json_of_records(const answer *all, size_t from)
     return array;
 }
 
-/* Prints a reply. If one is true, the first record is the result, and the others describe outputs. */
+/* Prints a reply. If `one` is true, the first record is the result, and the others describe outputs. */
 static void print_json_answer(const answer *all, bool one)
 {
     json_object *document = one && all->count > 0 ? json_of_record(all->records[0]) : json_of_records(all, 0);

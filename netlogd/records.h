@@ -11,7 +11,7 @@
 
 #include "reader/admission.h"
 
-/* Opens the file for malformed input. path is NULL if there is none. */
+/* Opens the file for malformed input. `path` is NULL if there is none. */
 nl_status records_open_reject(const char *path);
 void records_close_reject(void);
 
@@ -20,8 +20,8 @@ bool records_want_blocks(void);
 
 /*
  * Returns whether a block may be accepted: its stream may begin, and there is space for the gap that the block may
- * open. If not, counts the block and reports it with peer and with fate, such as "closed". owner is the owner of the
- * client's streams (client_limits.h).
+ * open. If not, counts and reports the block. The report names `peer` and `fate`, which is a word such as "closed".
+ * `owner` is the owner of the client's streams (client_limits.h).
  */
 bool records_admit_block(const nl_block_header *block, unsigned owner, const char *peer, const char *fate);
 
@@ -33,14 +33,14 @@ bool records_admit_block(const nl_block_header *block, unsigned owner, const cha
 bool records_put_block(nl_decoder *decoder, const nl_block_view *block, bool *numbered);
 
 /*
- * Passes on a record, which the caller counts. sequence is the record's number in the block's stream, or NULL. Returns
- * whether the record describes a clock.
+ * Passes on a record, which the caller counts. `sequence` is the record's number in the block's stream, or NULL.
+ * Returns whether the record describes a clock.
  */
 bool records_put(const nl_record *record, const uint64_t *sequence, const char *peer);
 
 /*
  * Counts malformed input and appends it to the file for malformed input. Writes an event for each of the first ten
- * pieces of a sender. number is the number of this piece among the sender's pieces, from 1. message names the NATS
+ * pieces of a sender. `number` is the number of this piece among the sender's pieces, from 1. `message` names the NATS
  * message, or is "".
  */
 void records_reject(const nl_malformed *what, const char *peer, const char *message, uint64_t number);

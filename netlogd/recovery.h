@@ -19,7 +19,7 @@ typedef struct recovery recovery;
 enum { RECOVERY_PATIENCE_MS = 3000 }; /* maximum time to wait at the end for a recovery in progress */
 
 /*
- * Starts a process that recovers every interval_s seconds. If confined is true, blocks the system calls that the
+ * Starts a process that recovers every interval_s seconds. If `confined` is true, blocks the system calls that the
  * process never needs. Call it before creating threads and sockets, because the process would inherit them. Returns
  * NULL after reporting an error.
  */
@@ -27,7 +27,7 @@ recovery *recovery_start(unsigned interval_s, bool confined);
 
 /*
  * recovery_watch, which needs the server's event loop, begins to write an event to netlogd's own log for each recovered
- * log. recovery_unwatch stops this. r may be NULL.
+ * log. recovery_unwatch stops this. `r` may be NULL.
  */
 void recovery_watch(recovery *r);
 void recovery_unwatch(recovery *r);
@@ -35,12 +35,12 @@ void recovery_unwatch(recovery *r);
 /*
  * recovery_end requests the end of recovery without waiting, because a recovery in progress may be sending records to
  * this server. Afterwards, recovery_is_over returns whether recovery has ended, or whether patience_ms have passed
- * since the first call of recovery_end. r may be NULL.
+ * since the first call of recovery_end. `r` may be NULL.
  */
 void recovery_end(recovery *r, int64_t patience_ms);
 bool recovery_is_over(const recovery *r);
 
-/* Ends the recovery. After recovery_end, waits until it is over. The next start repeats an interrupted recovery. r
+/* Ends the recovery. After recovery_end, waits until it is over. The next start repeats an interrupted recovery. `r`
  * may be NULL. */
 void recovery_free(recovery *r);
 

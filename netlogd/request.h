@@ -50,7 +50,7 @@ typedef enum request_guess { REQUEST_NO, REQUEST_PERHAPS, REQUEST_YES } request_
 request_guess request_recognise(const char *data, size_t size);
 
 /*
- * Makes a request, which takes ownership of the channel. data contains the bytes after the mark. Copies peer. In the
+ * Makes a request, which takes ownership of the channel. `data` contains the bytes after the mark. Copies peer. In the
  * table of clients, the request replaces entry. `at` is the listener that accepted the client. For the control socket,
  * entry and at are NULL.
  */

@@ -60,8 +60,8 @@ uint64_t turns_budget_at_once(void);
 void turns_charge(turn *client, uint64_t work);
 
 /*
- * Adds the client to the queue, unless it is already there. The queue calls the client's run once. If more is true, the
- * client has more work than can be done at once, and comes after clients that may have little work.
+ * Adds the client to the queue, unless it is already there. The queue calls the client's run once. If `more` is true,
+ * the client has more work than can be done at once, and comes after clients that may have little work.
  */
 void turns_wait(turn *client, bool more);
 

@@ -304,7 +304,7 @@ static soap_call request_send(const arguments *a, nl_buffer *message)
     return reply;
 }
 
-/* Writes the records of a reply. Returns the exit status. none is the message to print if there are no records, or
+/* Writes the records of a reply. Returns the exit status. `none` is the message to print if there are no records, or
  * NULL. */
 static int print_records(const arguments *a, const soap_call *reply, const char *none)
 {

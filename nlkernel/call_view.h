@@ -41,8 +41,8 @@ extern const nl_option call_view_rows[];
 int call_view_read(call_view *v, log_input *input, char **names, size_t count);
 
 /*
- * Returns the source file of a function, or "" if it is unknown. If more is not NULL, sets *more to the number of other
- * files that contain a function with this name.
+ * Returns the source file of a function, or "" if it is unknown. If `more` is not NULL, sets *more to the number of
+ * other files that contain a function with this name.
  */
 const char *call_view_file(const call_view *v, uint32_t function, size_t *more);
 

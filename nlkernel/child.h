@@ -28,7 +28,7 @@ void child_poll(child *c);
 bool child_end(child *c);
 
 /* Runs a command and returns whether its exit status is 0. Writes its output to a file, or to nlkernel's standard
- * output if output is NULL. */
+ * output if `output` is NULL. */
 bool child_run(char *const *argv, const char *output);
 
 #endif

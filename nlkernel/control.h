@@ -34,7 +34,7 @@ typedef struct control {
     struct stat seen; /* state of the file when it was last applied; zeros if it was never applied or did not exist */
 } control;
 
-/* Starts with everything switched on. path may be NULL, and the file need not exist. */
+/* Starts with everything switched on. `path` may be NULL, and the file need not exist. */
 void control_open(control *c, const control_target *target, const char *path);
 void control_close(control *c);
 
@@ -44,8 +44,8 @@ void control_answer(control *c);
 /* Applies the file if it has changed. Returns false and sets the error if a line is invalid or cannot be executed. */
 bool control_poll_file(control *c);
 
-/* Sends a command to the recorder with a process ID, or to the only recorder if pid is 0. Returns false and sets the
- * error on failure. */
+/* Sends a command to the recorder with a process ID, or to the only recorder if `pid` is 0. Returns false and sets
+ * the error on failure. */
 bool control_send(int pid, const char *command);
 
 #endif

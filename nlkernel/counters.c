@@ -36,7 +36,7 @@ static const counter known[] = {
 
 struct counted {
     size_t slots;          /* numbers per group member in a sample: its value and, since Linux 6.0, its lost events */
-    int fds[COUNTERS_MAX]; /* descriptors of the counters; the first leads the group and has the buffer */
+    int fds[COUNTERS_MAX]; /* descriptors of the counters; the first counter leads the group and has the buffer */
     int *event_fds;        /* descriptors of the tracepoints, by place */
     size_t counter_count, event_count;
     bool on;

@@ -28,7 +28,7 @@ typedef struct counters {
     size_t count;
 } counters;
 
-/* Adds counters. names is a list of names separated by commas. Returns false and sets the error if a name is
+/* Adds counters. `names` is a list of names separated by commas. Returns false and sets the error if a name is
  * unknown. */
 bool counters_choose(counters *c, const char *names);
 
@@ -46,7 +46,7 @@ typedef struct counted_event {
 } counted_event;
 
 /*
- * Opens the events of a CPU, switched off, with the first `present` counters. buffer is the size of the buffer in
+ * Opens the events of a CPU, switched off, with the first `present` counters. `buffer` is the size of the buffer in
  * bytes, and low_water is a percentage of this size. Returns NULL and sets the error on failure.
  */
 counted *counted_open(const counters *c, size_t present, const kernel_events *events, int cpu, size_t buffer,

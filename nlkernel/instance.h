@@ -22,8 +22,9 @@ typedef struct instance {
 unsigned instance_clean_stale(const tracing *t);
 
 /*
- * Creates the instance with recording switched off. note contains the settings of the shared buffers that the recorder
- * is about to change, or is NULL if the recorder does not use them. Returns false and sets the error on failure.
+ * Creates the instance with recording switched off. `note` contains the settings of the shared buffers that the
+ * recorder is about to change, or is NULL if the recorder does not use them. Returns false and sets the error on
+ * failure.
  */
 bool instance_create(instance *i, const tracing *t, const char *note);
 
@@ -42,7 +43,7 @@ bool instance_write_number(const instance *i, const char *file, long number);
 /* Opens a file of the instance. Returns -1 and sets the error on failure. */
 int instance_open(const instance *i, const char *file, int flags);
 
-/* Returns the number of events that a CPU's buffer has lost. dir is the instance's directory. Returns 0 if the
+/* Returns the number of events that a CPU's buffer has lost. `dir` is the instance's directory. Returns 0 if the
  * kernel does not report the number. */
 uint64_t instance_overwritten(const char *dir, int cpu);
 

@@ -1,6 +1,6 @@
 /*
- * The logs that report, calls and graph read, and the options that select their records: --where, --since, --until,
- * --fraction and --reject. Not thread-safe.
+ * The logs that the commands report, calls and graph read, and the options that select records: --where, --since,
+ * --until, --fraction and --reject. Not thread-safe.
  */
 #ifndef NLKERNEL_LOG_INPUT_H
 #define NLKERNEL_LOG_INPUT_H

@@ -1,4 +1,5 @@
-/* The options that record, live and rules run share: the events, processes and duration to record. */
+/* The options that the commands record, live and "rules run" have in common: the events, processes and duration to
+ * record. */
 #ifndef NLKERNEL_OPTIONS_H
 #define NLKERNEL_OPTIONS_H
 
@@ -43,8 +44,8 @@ void recording_options_add_pattern(recording_options *o, const char *pattern);
  */
 bool recording_options_add_filter(recording_options *o, const char *expression);
 
-/* Exits with a message if two options exclude each other. If needs_event is true, also exits if there is neither an
- * event nor --functions. */
+/* Exits with a message if two options exclude each other. If `needs_event` is true, also exits if there is neither
+ * an event nor --functions. */
 void recording_options_check(const recording_options *o, bool needs_event);
 
 void recording_options_free(recording_options *o);

@@ -12,8 +12,8 @@
 #include "events.h"
 
 /*
- * Sets the event's kernel_filter and evaluate members. Returns false if no record of this event can match. host is the
- * value of HOST in the records.
+ * Sets the event's kernel_filter and evaluate members. Returns false if no record of this event can match. `host` is
+ * the value of HOST in the records.
  */
 bool pushdown(kernel_event *event, const nl_filter *filter, nl_string host);
 

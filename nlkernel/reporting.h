@@ -1,4 +1,5 @@
-/* The options that report, rules run and bench share, and the output of a report. Not thread-safe. */
+/* The options that the commands report, "rules run" and bench have in common, and the output of a report. Not
+ * thread-safe. */
 #ifndef NLKERNEL_REPORTING_H
 #define NLKERNEL_REPORTING_H
 

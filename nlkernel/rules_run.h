@@ -22,13 +22,13 @@ typedef struct rules_run {
     bool failed;              /* writing output failed */
 } rules_run;
 
-/* Reads the rules. output is the path for derived records, or NULL. Returns false and sets the error on failure. */
+/* Reads the rules. `output` is the path for derived records, or NULL. Returns false and sets the error on failure. */
 bool rules_run_open(rules_run *run, const char *name, const rules_parameters *parameters, const char *output);
 
 /* Declares that the running kernel has made the records, so that its addresses can be replaced by names. */
 void rules_run_read_symbols(rules_run *run);
 
-/* Adds a record. user is the rules_run. */
+/* Adds a record. `user` is the rules_run. */
 void rules_run_take(void *user, const nl_record *record);
 
 /*

@@ -35,7 +35,7 @@ typedef struct sink {
  * otherwise, it selects ULM. Returns false and sets the error on failure. */
 bool sink_open_file(sink *s, const char *path, nl_format format, int zstd_level);
 
-/* Opens a log like nl_open. url may be NULL. Returns false and sets the error on failure. */
+/* Opens a log like nl_open. `url` may be NULL. Returns false and sets the error on failure. */
 bool sink_open_log(sink *s, const char *url);
 
 /*

@@ -123,7 +123,7 @@ static inline const char *summary_label_name(const summary *s, unsigned i)
 /* Formats a number for a column of the given kind. */
 void summary_write(const summary *s, char kind, double value, char out[32]);
 
-/* Prints the tables. top is the maximum number of rows: 0 prints all, and a negative number selects the number in
+/* Prints the tables. `top` is the maximum number of rows: 0 prints all, and a negative number selects the number in
  * the rules file. */
 void summaries_print(summaries *all, long top);
 

@@ -51,7 +51,7 @@ static task_name *find_or_add_name(tasks *t, const char *text)
     return name;
 }
 
-/* Sets the name of a thread. size is at most TASK_NAME_SIZE. */
+/* Sets the name of a thread. `size` is at most TASK_NAME_SIZE. */
 static void set_name(tasks *t, task *task, const char *data, size_t size, int64_t now_ns)
 {
     char text[TASK_NAME_SIZE + 1];

@@ -53,7 +53,7 @@ static inline task *tasks_find(tasks *t, int tid, int64_t now_ns)
     return tasks_look(t, tid, now_ns);
 }
 
-/* Sets the name of a thread from a field of an event. size is the field's size; a NUL may end the name earlier. */
+/* Sets the name of a thread from a field of an event. `size` is the field's size; a NUL may end the name earlier. */
 void tasks_learn(tasks *t, int tid, const char *name, size_t size, int64_t now_ns);
 
 #endif

@@ -29,7 +29,7 @@ enum {
     SECTION_COMPRESSED = 1,
 };
 
-/* Bytes that are read from the start. bad is set if there are too few bytes. */
+/* Bytes that are read from the start. `bad` is set if there are too few bytes. */
 typedef struct bytes {
     const char *at, *end;
     bool bad;

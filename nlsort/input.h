@@ -33,7 +33,7 @@ void input_make_entry(input_settings *settings, const nl_record *record, nl_buff
 /* Opens a log. Returns NULL after reporting an error. */
 input *input_open(input_settings *settings, const char *path);
 
-/* Reads the next record. key and line are valid until the next call. Returns false at the end. */
+/* Reads the next record. `key` and `line` are valid until the next call. Returns false at the end. */
 bool input_next(input *in, nl_string *key, nl_string *line);
 
 /* Compares keys like memcmp. */

@@ -22,10 +22,10 @@ typedef struct order {
 order order_table(table *t);
 void order_free(order *o);
 
-/* Sorts a piece into `to`. to and spare must each have the size of the piece. */
+/* Sorts a piece into `to`. `to` and `spare` must each have the size of the piece. */
 void order_piece(const piece *p, nl_scanned_line *to, nl_scanned_line *spare);
 
-/* Returns the number of sorted lines before time_ns. If same is true, also counts lines at time_ns. */
+/* Returns the number of sorted lines before time_ns. If `same` is true, also counts lines at time_ns. */
 size_t order_count_before(const nl_scanned_line *lines, size_t count, int64_t time_ns, bool same);
 
 /* Merges the two sorted ranges lines[0..middle) and lines[middle..count). */

@@ -8,7 +8,7 @@
 
 #include "transport/writer.h"
 
-/* Returns whether the output is a terminal. output is NULL for standard output. */
+/* Returns whether the output is a terminal. `output` is NULL for standard output. */
 bool shown_on_terminal(const char *output);
 
 /* Writes lines of text. On a terminal, replaces control characters other than newlines and tabs by "?". */

@@ -155,7 +155,7 @@ static void insert_each(const store *s, entry *entries, size_t count)
 }
 
 /*
- * Merges the sorted ranges entries[0..middle) and entries[middle..count). spare has at least the size of the first
+ * Merges the sorted ranges entries[0..middle) and entries[middle..count). `spare` has at least the size of the first
  * range.
  */
 static void merge_halves(const store *s, entry *entries, size_t middle, size_t count, entry *spare)

@@ -59,8 +59,8 @@ typedef struct table {
 } table;
 
 /*
- * Returns a new table. memory is the maximum memory in bytes. files is the total size of the files to which the table
- * refers, or 0. The text of such files stays in the kernel's cache and is mapped piece by piece during access
+ * Returns a new table. `memory` is the maximum memory in bytes. `files` is the total size of the files to which the
+ * table refers, or 0. The text of such files stays in the kernel's cache and is mapped piece by piece during access
  * (table_fetch, table_forget).
  */
 table *table_new(size_t memory, size_t files, bool reverse);
@@ -102,7 +102,7 @@ bool table_map(table *t, int fd, off_t at, size_t *start, size_t *end, bool *who
 /* Makes the mapped bytes up to `end` part of the text. */
 void table_keep_mapped(table *t, size_t end);
 
-/* Unmaps the file. used is the number of bytes of text before the call of table_map. */
+/* Unmaps the file. `used` is the number of bytes of text before the call of table_map. */
 void table_unmap(table *t, size_t used);
 
 /* Tells the kernel that the text from start to end will be read soon. */

@@ -7,7 +7,7 @@
 /* Creates a file in directory for reading and writing. */
 int temporary_open(const char *directory);
 
-/* Appends data. directory is used in error messages. */
+/* Appends data. `directory` is used in error messages. */
 void temporary_write(int fd, const char *directory, const void *data, size_t size);
 
 /* Reads `size` bytes at an offset. The file must contain these bytes. */

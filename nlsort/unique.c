@@ -115,8 +115,8 @@ static void hold(unique *u, const char *text, size_t size, size_t count)
 }
 
 /*
- * Merges the distinct lines of the runs [first, end) into a run in `merged`. If merged is NULL, passes the lines to the
- * sink instead.
+ * Merges the distinct lines of the runs [first, end) into a run in `merged`. If `merged` is NULL, passes the lines to
+ * the sink instead.
  */
 static void merge_runs(unique *u, size_t first, size_t end, spill *merged)
 {

@@ -26,7 +26,7 @@ int http_serve(const char *server, http_handler *handler);
 
 /*
  * Sends GET path to the server [ADDRESS:]PORT, with the thread's current context and the tracestate. Returns the HTTP
- * status, or 0 on failure or after timeout_ms (0: no limit). body is NUL-terminated.
+ * status, or 0 on failure or after timeout_ms (0: no limit). `body` is NUL-terminated.
  */
 int http_get(const char *server, int timeout_ms, const char *path, const char *tracestate, char body[HTTP_BODY_SIZE]);
 

@@ -168,7 +168,7 @@ static void wake_thread(nats_intake *in)
     pthread_cond_signal(&in->changed);
 }
 
-/* Sets the reason, or clears it if reason is NULL. The mutex is held. */
+/* Sets the reason, or clears it if `reason` is NULL. The mutex is held. */
 static void set_reason(nats_intake *in, const char *reason)
 {
     reason = reason != NULL ? reason : "";
@@ -201,7 +201,7 @@ static void end_request(nats_intake *in, natsMsg *msg)
     s->from_ms = nl_monotonic_ms() + RETRY_MS;
 }
 
-/* Returns the shard of a message. stream is the name of the message's stream. */
+/* Returns the shard of a message. `stream` is the name of the message's stream. */
 static shard *shard_of(nats_intake *in, const char *stream)
 {
     for (unsigned i = 0; i < in->shard_count; i++)

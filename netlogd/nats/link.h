@@ -30,16 +30,16 @@ nats_link *nats_link_open(const nats_place *place, natsConnectionHandler on_reco
 /* Creates missing streams. Sets *wrong to true if existing streams cannot be used. */
 nl_status nats_link_find_streams(nats_link *link, bool *wrong);
 
-/* Ends a subscription. Its callbacks do not run afterwards. subscription may be NULL. */
+/* Ends a subscription. Its callbacks do not run afterwards. `subscription` may be NULL. */
 void nats_subscription_end(natsSubscription *subscription);
 
 /*
  * Waits up to a second for the server to receive everything, and then frees the connection. Its callbacks do not run
- * afterwards. link may be NULL.
+ * afterwards. `link` may be NULL.
  */
 void nats_link_close(nats_link *link);
 
-/* Sets an error whose text consists of `what` and the reason. Returns NL_FAILED. server_code is JetStream's error
+/* Sets an error whose text consists of `what` and the reason. Returns NL_FAILED. `server_code` is JetStream's error
  * code, or 0. */
 nl_status nats_failure(const char *what, natsStatus status, jsErrCode server_code);
 

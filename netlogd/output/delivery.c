@@ -343,7 +343,7 @@ static nl_status hand_over_piece(delivery *d, output_place end, size_t *taken)
     return status;
 }
 
-/* Waits for a change, for at most `milliseconds`, or without a limit if milliseconds is 0. The mutex is held. */
+/* Waits for a change, for at most `milliseconds`, or without a limit if `milliseconds` is 0. The mutex is held. */
 static void wait_for(delivery *d, int milliseconds)
 {
     struct timespec until = nl_monotonic_in_ms(milliseconds);

@@ -49,7 +49,7 @@ void delivery_change(delivery *d, const output_options *options);
 /*
  * Closes the delivery without waiting. The thread ends when it has delivered everything, when delivery fails, or after
  * patience_ms. The rest stays in the spool. If the spool is opened again before the thread ends, the thread continues.
- * d may be NULL.
+ * `d` may be NULL.
  */
 void delivery_close(delivery *d, int64_t patience_ms);
 

@@ -26,8 +26,8 @@ char *file_index_name(const char *path);
  */
 file_index *file_index_open(const output_file *file);
 
-/* Adds `written` bytes, which were appended to the file. size is the new size of the file. times contains the times
- * of all records since the last call with times, or is NULL if the file does not end with a whole record. */
+/* Adds `written` bytes, which were appended to the file. `size` is the new size of the file. `times` contains the
+ * times of all records since the last call with times, or is NULL if the file does not end with a whole record. */
 void file_index_wrote(file_index *x, size_t written, uint64_t size, const nl_time_piece *times);
 
 /* Writes the entry of the last piece, and frees the index. */

@@ -41,7 +41,8 @@ typedef struct journal_mark {
 
 /*
  * Reads the journal at path, if it exists, into streams. If it has an entry, copies the last entry to *mark and sets
- * *found to true. Does not write. streams must remain valid until journal_close. Returns NULL after setting the error.
+ * *found to true. Does not write. `streams` must remain valid until journal_close. Returns NULL after setting the
+ * error.
  */
 journal *journal_open(const char *path, nl_streams *streams, journal_mark *mark, bool *found);
 
@@ -51,7 +52,7 @@ journal *journal_open(const char *path, nl_streams *streams, journal_mark *mark,
  */
 bool journal_look(const char *path, nl_streams *streams, journal_mark *mark);
 
-/* Frees the journal. Does not write the streams that were touched since the last entry. j may be NULL. */
+/* Frees the journal. Does not write the streams that were touched since the last entry. `j` may be NULL. */
 void journal_close(journal *j);
 
 /* Adds a stream to the next entry, because it was used. */
@@ -73,8 +74,8 @@ nl_status journal_write_all(journal *j, const journal_mark *mark, bool sync);
 nl_status journal_sync(const journal *j);
 
 /*
- * Appends an entry with the touched streams. If sync is true, waits for the disk. On NL_FAILED (a full disk), no entry
- * was added, and the call can be repeated.
+ * Appends an entry with the touched streams. If `sync` is true, waits for the disk. On NL_FAILED (a full disk), no
+ * entry was added, and the call can be repeated.
  */
 nl_status journal_write(journal *j, const journal_mark *mark, bool sync);
 

@@ -36,7 +36,7 @@ typedef struct output_kind {
      */
     nl_status (*check)(const nl_url *url, const output_options *options);
 
-    /* Only the delivery's thread calls the following functions. deliver is NULL for files. */
+    /* Only the delivery's thread calls the following functions. `deliver` is NULL for files. */
 
     /* Connects, or prepares to connect. Returns NULL after setting the error. The thread then calls it again later. */
     void *(*open)(const output_options *options);

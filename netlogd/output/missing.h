@@ -16,7 +16,7 @@ missing *missing_open(const char *directory);
 
 /*
  * Compares the journals with the files in the directory, which were read. Prints the numbers of missing files, a latest
- * file that has become shorter, and streams that had more records. held contains the numbers in the files. Returns
+ * file that has become shorter, and streams that had more records. `held` contains the numbers in the files. Returns
  * whether records are missing. If only the oldest files are missing, prints a note, because they are removed
  * intentionally. Does not check a spool, because its files are removed when they are delivered.
  */

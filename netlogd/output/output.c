@@ -355,7 +355,7 @@ static void sync_file(output *out)
                      nl_error_message());
 }
 
-/* Seals the file up to the size in the journal. ended is true if the file will not grow. */
+/* Seals the file up to the size in the journal. `ended` is true if the file will not grow. */
 static nl_status seal_file(output *out, bool ended)
 {
     if (out->seal == NULL)

@@ -80,7 +80,7 @@ bool output_takes_raw(const nl_record *record, nl_format format);
  * true. */
 void output_put_line(const nl_record *record, nl_format format, nl_buffer *line);
 
-/* Adds a record if it matches the filter. sequence is the record's number in the block of the latest
+/* Adds a record if it matches the filter. `sequence` is the record's number in the block of the latest
  * output_begin_block, or NULL. Returns whether the file is full (output_is_full). */
 bool output_put(output *out, const nl_record *record, const uint64_t *sequence);
 

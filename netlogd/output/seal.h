@@ -24,12 +24,12 @@
 typedef struct seal seal;
 
 /*
- * Opens or begins the seals of an output, and completes work that a kill has interrupted. options must outlive the
+ * Opens or begins the seals of an output, and completes work that a kill has interrupted. `options` must outlive the
  * result. Returns NULL after setting the error.
  */
 seal *seal_open(const output_options *options);
 
-/* Frees the seals. s may be NULL, here and in all functions below, if the output has no seals. */
+/* Frees the seals. `s` may be NULL, here and in all functions below, if the output has no seals. */
 void seal_close(seal *s);
 
 /*
@@ -51,8 +51,8 @@ void seal_wrote(seal *s, const char *data, size_t size);
 bool seal_is_due(const seal *s);
 
 /*
- * Seals the bytes that were written and synced. ended is true if the file is complete. Returns NL_FAILED after setting
- * the error; the seal is then still due.
+ * Seals the bytes that were written and synced. `ended` is true if the file is complete. Returns NL_FAILED after
+ * setting the error; the seal is then still due.
  */
 nl_status seal_write(seal *s, bool ended);
 

@@ -236,7 +236,7 @@ static bool check_index(check *c, const char *path, bool repaired, bool mine)
     return state != FILE_INDEX_DAMAGED;
 }
 
-/* Reports a file that has no records. good is true if the file was read to its end. */
+/* Reports a file that has no records. `good` is true if the file was read to its end. */
 static void report_no_records(check *c, bool good, uint64_t malformed)
 {
     c->damaged = true;

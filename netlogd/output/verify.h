@@ -14,7 +14,7 @@ typedef struct verify_options {
 /*
  * Reads every record of the files, in the given order, and of the files in directories, in the order of their names.
  * Prints each damaged region, and records that are missing from streams or stored twice. For directories, also prints
- * the records that are missing according to the journals. If repair is set, moves damaged regions of FILE to
+ * the records that are missing according to the journals. If `repair` is set, moves damaged regions of FILE to
  * FILE.damaged. If a seal key is given, accepts only directories and also checks their seals (verify_seal.h). Also
  * reports records that a producer itself has dropped, which do not count as damage. Returns PROGRAM_DONE if the files
  * are complete and undamaged, and PROGRAM_PROBLEM otherwise.

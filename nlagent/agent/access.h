@@ -34,7 +34,7 @@ typedef struct access access_list;
 access_list *access_read(const char *path);
 void access_free(access_list *a); /* a may be NULL */
 
-/* Returns the rights of a client, and writes the client's name. token and certificate may be NULL. */
+/* Returns the rights of a client, and writes the client's name. `token` and `certificate` may be NULL. */
 unsigned access_rights(const access_list *a, const struct sockaddr *peer, const char *token, const char *certificate,
                        char name[ACCESS_NAME_SIZE]);
 

@@ -33,8 +33,8 @@ typedef struct definitions {
 } definitions;
 
 /*
- * Adds the built-in sensors. program is the path of the program that runs them. If program is NULL, uses the program
- * beside nlagentd, or the installed program.
+ * Adds the built-in sensors. `program` is the path of the program that runs them. If `program` is NULL, uses the
+ * program beside nlagentd, or the installed program.
  */
 void definitions_init(definitions *all, const char *program);
 void definitions_free(definitions *all);
@@ -52,7 +52,7 @@ void definitions_set_own(definitions *all, char *const *texts);
 const definition *definitions_find(const definitions *all, const char *name);
 
 /*
- * Returns the definition with this name and command, even if it was removed, or NULL. If command is NULL, returns a
+ * Returns the definition with this name and command, even if it was removed, or NULL. If `command` is NULL, returns a
  * built-in sensor.
  */
 const definition *definitions_find_command(const definitions *all, const char *name, const char *command);

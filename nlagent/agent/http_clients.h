@@ -20,14 +20,14 @@ struct evhttp_request;
 typedef struct http_clients http_clients;
 
 /*
- * Returns whether a client may connect from an address. If established is not NULL, returns whether this connection may
- * remain after a change of the settings.
+ * Returns whether a client may connect from an address. If `established` is not NULL, returns whether this connection
+ * may remain after a change of the settings.
  */
 typedef bool (*http_clients_allows)(const void *user, const struct sockaddr *peer, struct bufferevent *established);
 
 http_clients *http_clients_new(agent *a);
 
-/* Call it after the HTTP servers were freed. all may be NULL. */
+/* Call it after the HTTP servers were freed. `all` may be NULL. */
 void http_clients_free(http_clients *all);
 
 /* Applies the agent's limits. */

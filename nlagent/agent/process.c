@@ -258,7 +258,7 @@ static struct event *process_watch(sensor_process *p, int fd, event_callback_fn 
 
 /*
  * Handles the exit of a process. Reports the reason `how`, followed by the last line of the process's standard error.
- * If how is NULL, reports only that line.
+ * If `how` is NULL, reports only that line.
  */
 static void process_ended(sensor_process *p, const char *how)
 {

@@ -26,12 +26,12 @@ typedef struct registrar_options {
  */
 registrar *registrar_start(const registrar_options *o, definitions *all, nl_log *log);
 
-/* Makes the thread register the current sensors now. r may be NULL. */
+/* Makes the thread register the current sensors now. `r` may be NULL. */
 void registrar_again(registrar *r);
 
 /*
- * Withdraws the registration and ends the thread. r may be NULL. Returns false if the directory is too slow. The thread
- * then runs until the process exits, and continues to use all of its arguments except the log.
+ * Withdraws the registration and ends the thread. `r` may be NULL. Returns false if the directory is too slow. The
+ * thread then runs until the process exits, and continues to use all of its arguments except the log.
  */
 bool registrar_stop(registrar *r);
 

@@ -27,7 +27,7 @@ shared_record *shared_record_encode(const nl_record *record);
 /* Returns the decoded record, which r owns, or NULL if the line is not a valid record. */
 const nl_record *shared_record_decode(shared_record *r);
 
-/* Ends the use by one user. The last user frees the record. r may be NULL. */
+/* Ends the use by one user. The last user frees the record. `r` may be NULL. */
 void shared_record_release(shared_record *r);
 
 /* Returns the number of lines that this process has decoded. */

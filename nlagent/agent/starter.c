@@ -94,7 +94,7 @@ static answer fork_sensor(const definitions *all, const definition *d, const sen
     return (answer){pid, 0};
 }
 
-/* Starts a sensor. text contains the specification and, for a configured sensor, the command. */
+/* Starts a sensor. `text` contains the specification and, for a configured sensor, the command. */
 static answer start_sensor(const definitions *all, const request *r, const char *text, const int streams[STREAMS])
 {
     size_t length = strlen(text) + 1;
@@ -108,7 +108,7 @@ static answer start_sensor(const definitions *all, const request *r, const char 
     return result;
 }
 
-/* Starts a collection. text contains the arguments of "nlagent collect". */
+/* Starts a collection. `text` contains the arguments of "nlagent collect". */
 static answer start_collection(const starter_options *o, const request *r, char *text, const int streams[STREAMS])
 {
     char *program[ARGUMENTS_MAX] = {(char *)o->client, (char *)"collect"};
@@ -249,7 +249,7 @@ static void starter_fail(void)
 }
 
 /*
- * Sends a request with its strings, which begin at parts[1], and its descriptors. streams may be NULL. On failure,
+ * Sends a request with its strings, which begin at parts[1], and its descriptors. `streams` may be NULL. On failure,
  * returns false and sets errno.
  */
 static bool send_request(request r, struct iovec *parts, size_t count, const int *streams)

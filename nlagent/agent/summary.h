@@ -17,7 +17,7 @@ typedef struct summaries summaries;
 summaries *summaries_new(void);
 void summaries_free(summaries *s); /* s may be NULL */
 
-/* Adds the numeric fields of a record. now_ns is the time of the real-time clock. */
+/* Adds the numeric fields of a record. `now_ns` is the time of the real-time clock. */
 void summaries_put(summaries *s, const nl_record *record, int64_t now_ns);
 
 /* Closes the windows whose time is over. */

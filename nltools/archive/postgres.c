@@ -195,7 +195,7 @@ static void postgres_put_text(nl_buffer *out, nl_string text, char end)
     if (text.data == NULL)
         nl_buffer_append(out, "\\N", 2);
     for (size_t i = 0; i < text.size; i++) {
-        /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): size is 0 if data is NULL */
+        /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): size is 0 if `data` is NULL */
         const char *found = text.data[i] != '\0' ? strchr(special, text.data[i]) : NULL;
         if (found != NULL)
             nl_buffer_append(out, (const char[2]){'\\', letters[found - special]}, 2);

@@ -124,7 +124,7 @@ static void input_dispatch_records(pipeline *p, chunk *c, size_t size, bool last
 }
 
 /*
- * Cuts the bytes that have arrived into pieces. all is true if no more bytes will arrive. Returns false if the
+ * Cuts the bytes that have arrived into pieces. `all` is true if no more bytes will arrive. Returns false if the
  * remaining bytes may contain blocks.
  */
 static bool input_cut(pipeline *p, bool all)

@@ -7,12 +7,13 @@
 typedef struct schema_check schema_check;
 
 /*
- * Returns a new check against s, which must outlive the check. If strict is true, an unknown event is also a deviation.
+ * Returns a new check against s, which must outlive the check. If `strict` is true, an unknown event is also a
+ * deviation.
  */
 schema_check *schema_check_new(const schema *s, bool strict);
 void schema_check_free(schema_check *c);
 
-/* Checks a record. source is the name of its log, and number is its position in the log, from 1. */
+/* Checks a record. `source` is the name of its log, and number is its position in the log, from 1. */
 void schema_check_record(schema_check *c, const nl_record *record, const char *source, uint64_t number);
 
 /* Returns the number of deviations so far. */

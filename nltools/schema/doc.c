@@ -150,7 +150,7 @@ static void make_cells(const style *st, const schema_field *f, char *cells[COLUM
     g_free(whole);
 }
 
-/* Appends the headings and rows of an event's table. If out is NULL, only sets the widths of the columns. */
+/* Appends the headings and rows of an event's table. If `out` is NULL, only sets the widths of the columns. */
 static void each_row(const style *st, const schema_event *e, size_t widths[COLUMNS], GString *out)
 {
     for (guint row = 0; row <= e->fields->len; row++) {

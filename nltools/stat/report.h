@@ -22,7 +22,7 @@ void report_requests(const report_subject *r);
 void report_throughput(throughput *t, int64_t interval_ns);
 
 /*
- * Returns the name of a span, edge or part. If with_program is true, the name of a span includes its program. The
+ * Returns the name of a span, edge or part. If `with_program` is true, the name of a span includes its program. The
  * caller frees the name with g_free.
  */
 char *report_row_name(const report_subject *r, const tally_key *key, bool with_program);

@@ -115,7 +115,7 @@ void tally_add(tally *t, const request_reader *reader, const request_graph *grap
 void tally_finish(tally *t);
 
 /*
- * Returns the number of requests that lack the event with which most requests begin or, if last is true, end. Sets
+ * Returns the number of requests that lack the event with which most requests begin or, if `last` is true, end. Sets
  * *name to this event. There must be at least one request. Steps may be optional. A request that ends with the end of a
  * span therefore counts as complete if all its spans have ended and this span is in the program that began the request.
  */

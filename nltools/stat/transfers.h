@@ -29,8 +29,8 @@ void transfers_add(transfers *t, int64_t begin_ns, int64_t end_ns, double bytes,
 size_t transfers_count(const transfers *t);
 
 /*
- * transfers_print prints a table. transfers_json returns JSON, which the caller frees with json_object_put. interval_ns
- * is the length of intervals; if it is 0, the functions choose a length.
+ * transfers_print prints a table. transfers_json returns JSON, which the caller frees with json_object_put.
+ * `interval_ns` is the length of intervals; if it is 0, the functions choose a length.
  */
 void transfers_print(transfers *t, int64_t interval_ns);
 json_object *transfers_json(transfers *t, int64_t interval_ns);

@@ -22,7 +22,7 @@ typedef struct agents_callbacks {
     /* A search has ended. rows (agents_row) are sorted and valid during the call; problem is "" if the search
      * succeeded. */
     void (*found)(void *user, const GPtrArray *rows, const char *problem);
-    /* The state of an added sensor has changed. message is the new state. */
+    /* The state of an added sensor has changed. `message` is the new state. */
     void (*changed)(void *user, const char *url, const char *sensor, const char *message);
     /* The loadlines to draw have changed (agents_loadlines). */
     void (*drawn)(void *user);
@@ -35,9 +35,9 @@ agents *agents_new(agents_callbacks callbacks);
 void agents_free(agents *a);
 
 /*
- * Searches a directory, whose URL is http://HOST:PORT or ldap://HOST. If directory is NULL or "", searches the
- * directory that $NLAGENT_DIRECTORY names or, if it is not set, this host. Cancels the previous search. expression has
- * the syntax of nlagent find; "" finds all sensors.
+ * Searches a directory, whose URL is http://HOST:PORT or ldap://HOST. If `directory` is NULL or "", searches the
+ * directory that $NLAGENT_DIRECTORY names or, if it is not set, this host. Cancels the previous search. `expression`
+ * has the syntax of nlagent find; "" finds all sensors.
  */
 void agents_find(agents *a, const char *directory, const char *expression);
 

@@ -22,7 +22,7 @@ typedef struct stream_callbacks {
     void *user;
 } stream_callbacks;
 
-/* Returns NULL and sets the error on failure. options must remain valid until the program ends. The stream keeps a
+/* Returns NULL and sets the error on failure. `options` must remain valid until the program ends. The stream keeps a
  * reference to the feed. */
 stream *stream_new(const agents_options *options, const char *url, const char *sensor, feed *into,
                    stream_callbacks callbacks);

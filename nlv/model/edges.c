@@ -96,7 +96,7 @@ static void add_begin(edge_search *e)
 }
 
 /*
- * Stores the candidates that do not come before another candidate. If begins is true, the record begins a span or its
+ * Stores the candidates that do not come before another candidate. If `begins` is true, the record begins a span or its
  * program's part of the request, and the latest candidate is its only cause.
  */
 static size_t take_candidates(const edge_search *e, bool begins, uint32_t found[EDGES_MAX])

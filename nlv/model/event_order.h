@@ -14,7 +14,7 @@
 #include "requests/trace.h"
 
 /*
- * Learns the order of each lifeline of d that has no order yet, from a sorted sample. If arranges is true, also
+ * Learns the order of each lifeline of d that has no order yet, from a sorted sample. If `arranges` is true, also
  * reorders the lifeline's events so that the events of each branch are adjacent. Skips lifelines whose events follow
  * the order of their list, lifelines with more than DRAWING_ORDERED_MAX events, and lifelines with again=.
  */

@@ -29,8 +29,8 @@ typedef struct index_found {
 } index_found;
 
 /*
- * Reads the index of the log at path. If wanted is not NULL, the index must have this drawing; otherwise, it must have
- * an inferred drawing. Returns false if no valid index exists.
+ * Reads the index of the log at path. If `wanted` is not NULL, the index must have this drawing; otherwise, it must
+ * have an inferred drawing. Returns false if no valid index exists.
  */
 bool index_read(const char *path, const log_file *file, const drawing *wanted, index_found *found);
 
@@ -48,8 +48,8 @@ index_state index_check(const store *s, index_position *at, uint64_t bytes);
 void index_confirm(const store *s, const char *path, const log_file *file);
 
 /*
- * Writes the index. p contains the fingerprints of the log up to offset `at`. On failure, or if *stopping becomes true,
- * returns false without a message.
+ * Writes the index. `p` contains the fingerprints of the log up to offset `at`. On failure, or if *stopping becomes
+ * true, returns false without a message.
  */
 bool index_write(const store *s, const drawing *d, bool inferred, const char *path, const log_file *file, uint64_t at,
                  const prints *p, const atomic_bool *stopping);

@@ -14,7 +14,7 @@ typedef struct inference inference;
 inference *inference_new(const drawing *given);
 void inference_free(inference *f);
 
-/* Changes the drawing to d, and takes ownership of it. If d is NULL, the module infers the drawing. */
+/* Changes the drawing to d, and takes ownership of it. If `d` is NULL, the module infers the drawing. */
 void inference_set_given(inference *f, drawing *d);
 
 /* Replaces the additional loadlines by extra, and takes ownership of extra. Ignores the quiet events of extra. */

@@ -100,7 +100,7 @@ static inline const list_node *list_node_of(const list *l, size_t i, size_t grai
 /* Returns the colour of an entry as the number of a name. */
 typedef uint16_t list_color(const void *user, uint32_t record);
 
-/* Sets the colours of all nodes if all is true, otherwise only of nodes with new entries. */
+/* Sets the colours of all nodes if `all` is true, otherwise only of nodes with new entries. */
 void list_color_nodes(list *l, bool all, list_color *color, const void *user);
 
 /* The extremes of a range of entries that is not empty. */

@@ -149,8 +149,8 @@ static void set_full(loader *l, bool is_full)
 }
 
 /*
- * Begins to read all logs again, for a drawing of which the function takes ownership. If tries is true, an index may be
- * used.
+ * Begins to read all logs again, for a drawing of which the function takes ownership. If `tries` is true, an index may
+ * be used.
  */
 static void read_again(loader *l, drawing *d, colors_mode mode, bool tries)
 {
@@ -476,7 +476,7 @@ static bool take_over_clocks(loader *l, bool correct)
 }
 
 /*
- * Carries out the requests of other threads. Requests to correct clocks are included only if clocks is true. Returns
+ * Carries out the requests of other threads. Requests to correct clocks are included only if `clocks` is true. Returns
  * whether the displayed records or drawing change.
  */
 static bool take_over_requests(loader *l, bool clocks)

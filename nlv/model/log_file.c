@@ -60,7 +60,7 @@ static nl_format detect_text(const char *data, size_t size, nl_fraction fraction
     return format;
 }
 
-/* Detects the format from the first bytes. complete is true if there are no further bytes. */
+/* Detects the format from the first bytes. `complete` is true if there are no further bytes. */
 static void detect_format(log_file *f, bool complete)
 {
     char *start = g_malloc(DETECT_SIZE);

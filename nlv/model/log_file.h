@@ -38,7 +38,7 @@ typedef struct log_file {
     bool is_spill;
     uint64_t size;      /* bytes of a spill */
     uint64_t forgotten; /* bytes at the start of a spill that were freed */
-    uint64_t scanned;   /* bytes from the start whose records are in the store */
+    uint64_t scanned;   /* number of bytes at the start whose records are in the store */
     GArray *blocks;     /* log_block, in order of offset */
     guint first_block;  /* index of the first block that was not dropped */
     struct log_file_open_block *open_blocks;
@@ -54,7 +54,7 @@ log_file *log_file_open(const char *path, const program_reading *reading);
 /* Creates a spill of unknown format. Returns NULL and sets errno on failure. */
 log_file *log_file_spill(nl_fraction fraction);
 
-/* Frees a log_file and closes it. f may be NULL. */
+/* Frees a log_file and closes it. `f` may be NULL. */
 void log_file_free(log_file *f);
 
 /* Reads up to size bytes at an offset into `to`. Returns the number of bytes, which is smaller at the end of the

@@ -18,7 +18,7 @@
 
 typedef struct model model;
 
-/* Returns a model without logs. Takes ownership of d, the drawing. If d is NULL, the loader infers the drawing. */
+/* Returns a model without logs. Takes ownership of d, the drawing. If `d` is NULL, the loader infers the drawing. */
 model *model_new(drawing *d, program_reading *reading);
 void model_free(model *m);
 
@@ -37,8 +37,8 @@ typedef struct model_options {
 void model_set_options(model *m, model_options options);
 
 /*
- * Adds a log. The model may already be started. If follow is true, continues to read the log as it grows. Returns false
- * after printing the reason on standard error. Needs no lock.
+ * Adds a log. The model may already be started. If `follow` is true, continues to read the log as it grows. Returns
+ * false after printing the reason on standard error. Needs no lock.
  */
 bool model_add_source(model *m, const char *url, bool follow);
 
@@ -112,13 +112,13 @@ const char *model_filter(const model *m); /* NULL: no filter */
 
 /*
  * Corrects the hosts' clocks by the measurements and messages in the logs (clocks/correction.h), and reports the result
- * as a notice. If correct is false, shows times as they were logged.
+ * as a notice. If `correct` is false, shows times as they were logged.
  */
 void model_correct_clocks(model *m, bool correct);
 bool model_corrects_clocks(const model *m); /* whether a correction was requested; needs no lock */
 bool model_has_right_clocks(const model *m);
 
-/* Changes the drawing to d, and takes ownership of it. If d is NULL, the loader infers the drawing from the logs. */
+/* Changes the drawing to d, and takes ownership of it. If `d` is NULL, the loader infers the drawing from the logs. */
 void model_set_drawing(model *m, drawing *d);
 
 /*

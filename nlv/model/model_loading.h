@@ -49,7 +49,8 @@ bool model_has_request(const model *m);
 const nl_filter *model_current_filter(const model *m);
 const correction *model_clocks(const model *m);
 
-/* Sets the correction of times, and takes ownership of c. If c is NULL, times are shown as they were logged. Locks. */
+/* Sets the correction of times, and takes ownership of c. If `c` is NULL, times are shown as they were logged.
+ * Locks. */
 void model_set_clocks(model *m, correction *c);
 
 /* Sets the range of times of records that were not read yet. Locks. */
@@ -57,10 +58,10 @@ void model_set_expected(model *m, time_range range);
 
 void model_set_progress(model *m, uint64_t done_bytes, uint64_t all_bytes);
 
-/* Call it when the picture must be drawn again. is_settled is true if all records are at their final places. */
+/* Call it when the picture must be drawn again. `is_settled` is true if all records are at their final places. */
 void model_changed(model *m, bool is_settled);
 
-/* Sets the values for model_missing. memory_max is the limit in bytes, and is_full is true if reading has ended. */
+/* Sets the values for model_missing. `memory_max` is the limit in bytes, and is_full is true if reading has ended. */
 void model_set_limit(model *m, size_t memory_max, bool is_silent, bool is_full);
 
 /* Adds a notice, unless it was added before. Takes ownership of text. Locks. */

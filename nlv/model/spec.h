@@ -95,7 +95,7 @@ typedef struct spec {
     uint64_t seed;
 } spec;
 
-/* Compiles a drawing. Adds its events to names, which must be empty. seed is for the keys of objects. */
+/* Compiles a drawing. Adds its events to names, which must be empty. `seed` is for the keys of objects. */
 spec *spec_new(const drawing *d, names *events, uint64_t seed);
 void spec_free(spec *s);
 

@@ -191,7 +191,7 @@ static uint32_t add_object(objects *o, uint64_t key, uint16_t color)
     return number;
 }
 
-/* Returns the object of a key. Adds an object if the key is new, or if create is true. */
+/* Returns the object of a key. Adds an object if the key is new, or if `create` is true. */
 static uint32_t find_object(objects *o, uint64_t key, uint16_t color, bool create)
 {
     if (o->slots == NULL || o->count + 1 > o->slot_count / 3 * 2)

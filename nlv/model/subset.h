@@ -11,7 +11,7 @@
 bool subset_is_enough(const nl_filter *filter);
 
 /*
- * Returns a store with the matching records of full, which must be settled. d is the drawing of full. Returns NULL if
+ * Returns a store with the matching records of full, which must be settled. `d` is the drawing of full. Returns NULL if
  * *stopping became true or if there are too many names to distinguish them.
  */
 store *subset_new(const store *full, const nl_filter *filter, const drawing *d, const atomic_bool *stopping);

@@ -13,8 +13,8 @@
 typedef struct density density;
 
 /*
- * Creates a picture of an area, whose edges are in user units. scale is the number of pixels per unit. Free the result
- * with density_free.
+ * Creates a picture of an area, whose edges are in user units. `scale` is the number of pixels per unit. Free the
+ * result with density_free.
  */
 density *density_new(double left, double top, double right, double bottom, double scale);
 void density_free(density *d);
@@ -29,7 +29,7 @@ void density_join(density *band);
 /* Sets the width of lines in units; the default is one pixel. */
 void density_set_line_width(density *d, double width);
 
-/* Draws `weight` lines between two points (in user units). color is less than DENSITY_COLORS, or is DENSITY_MIXED. */
+/* Draws `weight` lines between two points (in user units). `color` is less than DENSITY_COLORS, or is DENSITY_MIXED. */
 enum { DENSITY_COLORS = 0xfe, DENSITY_MIXED = 0xfe, DENSITY_ALARM = 0xff };
 void density_line(density *d, double x0, double y0, double x1, double y1, float weight, unsigned color);
 
@@ -39,7 +39,7 @@ void density_line_on_top(density *d, double x0, double y0, double x1, double y1,
 /* Returns the number of pixels drawn so far, a measure of the cost of drawing. */
 uint64_t density_work(const density *d);
 
-/* Paints the picture. A pixel with max lines has full strength. If max is 0, uses the maximum in the picture. */
+/* Paints the picture. A pixel with max lines has full strength. If `max` is 0, uses the maximum in the picture. */
 void density_paint(density *d, cairo_t *cr, bool dark, float max);
 
 #endif

@@ -431,7 +431,7 @@ static void draw_selected(const drawer *d)
     }
 }
 
-/* Returns whether segments of a kind touch the area. width is the width of a line. */
+/* Returns whether segments of a kind touch the area. `width` is the width of a line. */
 static bool is_here(const drawer *d, const kind *k)
 {
     enum { LINE = 2 };

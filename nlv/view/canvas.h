@@ -27,7 +27,7 @@ typedef struct canvas_callbacks {
     void *user;
 } canvas_callbacks;
 
-/* Returns a canvas, which its widget owns. m must outlive the canvas. */
+/* Returns a canvas, which its widget owns. `m` must outlive the canvas. */
 canvas *canvas_new(model *m, bool dark, canvas_callbacks callbacks);
 GtkWidget *canvas_widget(canvas *c);
 

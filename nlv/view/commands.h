@@ -54,7 +54,7 @@ typedef void command_do(void *user, command which);
 /* Returns the menu bar. Each item shows its key. */
 GtkWidget *commands_menu_bar(command_do *act, void *user);
 
-/* Returns the command that a key invokes. If typing is true, the focus is in a text field, so keys that edit text
+/* Returns the command that a key invokes. If `typing` is true, the focus is in a text field, so keys that edit text
  * invoke no command. */
 command commands_of_key(const GdkEventKey *event, bool typing);
 

@@ -12,7 +12,8 @@
 typedef struct editor editor;
 
 typedef struct editor_callbacks {
-    void (*draw)(void *user, drawing *d); /* draw d and take ownership of it; if d is NULL, draw the inferred drawing */
+    void (*draw)(void *user,
+                 drawing *d); /* draw d and take ownership of it; if `d` is NULL, draw the inferred drawing */
     void *user;
 } editor_callbacks;
 

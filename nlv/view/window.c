@@ -412,7 +412,7 @@ static void on_opened(GObject *source, GAsyncResult *result, gpointer user)
     show_title(w);
 }
 
-/* Opens a log in a thread, because a collector may take long to answer. retry_in_s is the delay after a failure. */
+/* Opens a log in a thread, because a collector may take long to answer. `retry_in_s` is the delay after a failure. */
 static void open_again(window *w, const char *url, guint retry_in_s)
 {
     opening *o = g_new0(opening, 1);
@@ -699,7 +699,7 @@ static void on_go(void *user, int64_t time_ns)
 }
 
 /*
- * Applies the drawing from the editor, or the inferred drawing if d is NULL. Clears the choice, which belongs to the
+ * Applies the drawing from the editor, or the inferred drawing if `d` is NULL. Clears the choice, which belongs to the
  * previous drawing.
  */
 static void on_drawing(void *user, drawing *d)

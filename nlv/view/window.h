@@ -14,7 +14,7 @@ typedef struct window_options {
 } window_options;
 
 /*
- * Shows logs until the window is closed. Takes ownership of d, the drawing. If d is NULL, nlv infers the drawing.
+ * Shows logs until the window is closed. Takes ownership of d, the drawing. If `d` is NULL, nlv infers the drawing.
  * Returns the exit status.
  */
 int window_run(drawing *d, program_reading *reading, model_options options, char **sources, int source_count,
