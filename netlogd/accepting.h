@@ -40,8 +40,7 @@ void accepting_free(void);
 /* Returns the connected clients, except clients of the control socket. */
 client_table *accepting_get_clients(void);
 
-/* Fails if, under these settings, clients on other machines could connect without a certificate and from any
- * network. */
+/* Fails if the settings let other machines' clients connect without a certificate and from any network. */
 nl_status accepting_check_settings(const settings *now);
 
 /* Applies settings that were checked and that listen on the same addresses. */

@@ -11,8 +11,7 @@
 
 #include <netlogger.h>
 
-/* Reads the file at path, which need not exist yet, and begins to check it for changes. `path` is NULL if no file is
- * used. */
+/* Reads the file at path (NULL: no file), which need not exist yet, and begins to check it for changes. */
 void activation_start(const char *path);
 void activation_free(void);
 

@@ -220,10 +220,7 @@ static bool authority_open(identity *ca, const char *directory)
     return ok;
 }
 
-/*
- * Returns the subjectAltName for a host name or address, which the caller frees. If host is neither, returns NULL and
- * sets the error.
- */
+/* Returns the subjectAltName for a host name or address, which the caller frees. On failure, sets the error. */
 static char *host_alternative_name(const char *host)
 {
     unsigned char address[sizeof(struct in6_addr)];
@@ -239,10 +236,7 @@ static char *host_alternative_name(const char *host)
     return NULL;
 }
 
-/*
- * Returns whether the host's certificate need not be replaced: it matches the key, the authority issued it, and it does
- * not expire soon.
- */
+/* Returns whether the host's certificate matches the key, was issued by the authority, and does not expire soon. */
 static bool host_is_current(const identity *host, const identity *ca)
 {
     return host->key != NULL && host->certificate != NULL &&

@@ -1,7 +1,4 @@
-/*
- * Implements netlogctl certificates, which makes a certificate authority, and certificates for hosts that use TLS. Not
- * thread-safe.
- */
+/* Implements netlogctl certificates: makes a certificate authority and certificates for hosts. Not thread-safe. */
 #ifndef NETLOGD_CERTIFICATES_H
 #define NETLOGD_CERTIFICATES_H
 

@@ -202,10 +202,7 @@ void connection_acknowledge(connection *c)
     uint64_t blocks = htole64(nl_decoder_get_stats(c->decoder)->blocks);
     char frame[16] = "NLA1\x08";
     memcpy(frame + 8, &blocks, sizeof blocks);
-    /*
-     * If the client does not read, the next acknowledgement also covers these blocks, because its number counts all
-     * blocks.
-     */
+    /* If the client does not read, the number in the next acknowledgement also covers these blocks. */
     if (send_frame(c, (nl_string){frame, sizeof frame}))
         c->acknowledged = nl_decoder_get_stats(c->decoder)->blocks;
 }
@@ -453,10 +450,7 @@ static uint64_t budget(const connection *c)
     return c->at_once ? turns_budget_at_once() : TURNS_BUDGET;
 }
 
-/*
- * Sets the amount of work at which the turn ends. netlogd charges the client for the bytes that it reads, but they do
- * not shorten the turn.
- */
+/* Sets the amount of work at which the turn ends. Reading bytes is charged, but does not shorten the turn. */
 static void set_budget(connection *c)
 {
     c->work_max = nl_decoder_work(c->decoder) + budget(c);
@@ -479,10 +473,7 @@ static void feed(connection *c, const char *data, size_t size)
     take_records(c);
 }
 
-/*
- * Replies to a client of another protocol. First reads the client's bytes, because the kernel drops the reply if unread
- * bytes are left.
- */
+/* Replies to a client of another protocol. First reads its bytes, because the kernel would drop the reply. */
 static void turn_away(connection *c, foreign_kind kind)
 {
     size_t size;
@@ -563,10 +554,7 @@ static void count_held(connection *c)
     connections_set_held(&c->listed, held);
 }
 
-/*
- * Returns the number of bytes to read. Lines that were read cannot wait for a later turn, so this number limits the
- * turn's work.
- */
+/* Returns the number of bytes to read, which limits the turn's work, because lines cannot wait for a later turn. */
 static size_t read_size(const connection *c)
 {
     size_t size = budget(c) / WORK_PER_BYTE;
@@ -823,8 +811,7 @@ static void close_late(connection *c, const char *note)
     connection_close(c);
 }
 
-/* Returns whether `seconds` seconds have passed since since_ns. If `seconds` is 0, there is no limit, and the
- * function returns false. */
+/* Returns whether `seconds` seconds have passed since since_ns. 0 means no limit, so the result is then false. */
 static bool is_over(int64_t since_ns, unsigned seconds, int64_t now_ns)
 {
     return seconds > 0 && now_ns - since_ns >= seconds * NL_NS_PER_SECOND;

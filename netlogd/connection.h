@@ -25,10 +25,7 @@ void connection_check_time(connection *c, int64_t now_ns);
 /* Stops reading from the client because an output is blocked, or resumes reading. */
 void connection_pause(connection *c, bool pause);
 
-/*
- * Applies new settings: the limits on silence and on records per second, and the allowed clients. May close the
- * connection.
- */
+/* Applies new limits on silence and on records per second, and new networks. May close the connection. */
 void connection_settings_changed(connection *c);
 
 /*
@@ -37,8 +34,7 @@ void connection_settings_changed(connection *c);
  */
 void connection_take_arrived(connection *c, int64_t deadline_ns);
 
-/* Reads until the kernel holds no more bytes from this client, or until deadline_ns. Called at the end of the
- * program. */
+/* Reads until the kernel holds no bytes from this client, or until deadline_ns. Called at the end of the program. */
 void connection_drain(connection *c, int64_t deadline_ns);
 
 /* Closes and frees the connection. Drops an incomplete record. */

@@ -153,10 +153,7 @@ static bool is_late(void)
     return nl_monotonic_ns() - flush.since_ns >= late_ns;
 }
 
-/*
- * Flushes by a timer with the priority of clients, because the flush event may never become active while clients send
- * bytes.
- */
+/* Flushes with the priority of clients, because the flush event may never become active while clients send. */
 static void on_late(evutil_socket_t fd, short what, void *user)
 {
     (void)fd, (void)what, (void)user;

@@ -69,8 +69,7 @@ static void report_gap(const gap *x, const char *event, uint64_t count, uint64_t
         nl_write(gaps.log, NL_WARNING, event, "PEER=%s NOTE=\"further gaps of this client are only counted\"", x->peer);
 }
 
-/* Returns the number of the gap's records that have not arrived, or the number of all its records if the stream was
- * forgotten. */
+/* Returns how many of the gap's records have not arrived. If the stream was forgotten, this is all of them. */
 static uint64_t count_open(const gap *x)
 {
     nl_number_range range = x->what.numbers;

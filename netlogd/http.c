@@ -118,8 +118,7 @@ static void reply(http_client *c, int status, bool with_body)
 
 /* ---- the request ---- */
 
-/* Returns whether the request has a header with this name. Copies as much of its value as fits, unless value is
- * NULL. */
+/* Returns whether the request has this header. Copies as much of its value as fits, unless `value` is NULL. */
 static bool find_header(const char *request, const char *name, char value[HEADER_SIZE])
 {
     for (const char *line = strchr(request, '\n'); line != NULL; line = strchr(line + 1, '\n'))

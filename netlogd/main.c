@@ -119,10 +119,7 @@ static bool write_pid_file(const char *path)
     return good;
 }
 
-/*
- * Opens the control socket. Only this user can open its file. Returns NULL if the settings name no control socket, or
- * on failure.
- */
+/* Opens the control socket, whose file only this user can open. Returns NULL on failure, or if none is configured. */
 static listener *open_control(const settings *s, bool *good)
 {
     listener *control = NULL;
@@ -162,10 +159,7 @@ static bool writes_to_terminal(const settings *s)
     return false;
 }
 
-/*
- * Opens netlogd's own log. Returns NULL if there is no log. In the background, standard error is closed, so the log
- * must not use it.
- */
+/* Opens netlogd's own log, or returns NULL. It must not use standard error, which is closed in the background. */
 static nl_log *open_log(const settings *s)
 {
     if (daemon_has_no_streams() && settings_logs_to_stderr(s))

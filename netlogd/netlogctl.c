@@ -1,5 +1,4 @@
-/* netlogctl: prints the state of a running netlogd and sends it commands, through its control socket
- * (doc/requests.md). */
+/* netlogctl: prints the state of a running netlogd and sends it commands, over the control socket (doc/requests.md). */
 #include "config.h"
 
 #include "certificates.h"
@@ -210,8 +209,7 @@ static answer read_answer(int fd)
 
 /* ---- printing ---- */
 
-/* Prints text. Replaces characters that control a terminal with "?", because clients choose the names of programs
- * and hosts. */
+/* Prints text. Replaces control characters with "?", because clients choose the names of programs and hosts. */
 static void print_text(nl_string text)
 {
     char *copy = program_format("%.*s", (int)text.size, text.data != NULL ? text.data : "");

@@ -1,5 +1,4 @@
-/* Returns the address of a client without its port, for limits that a client must not reset by reconnecting. This
- * module has no state. */
+/* Returns a client's address without the port, for limits that reconnecting must not reset. Has no state. */
 #ifndef NETLOGD_PEER_ADDRESS_H
 #define NETLOGD_PEER_ADDRESS_H
 
@@ -13,8 +12,7 @@ enum { PEER_ADDRESS_SIZE = 80 };
  */
 void peer_address(const char *peer, char name[PEER_ADDRESS_SIZE]);
 
-/* Returns the number of a bucket for the address in peer. The number is less than count, and clients cannot guess
- * it. */
+/* Returns the number of a bucket for the address in peer, less than `count`. Clients cannot guess the number. */
 size_t peer_address_bucket(const char *peer, size_t count);
 
 #endif

@@ -40,8 +40,7 @@ void recovery_unwatch(recovery *r);
 void recovery_end(recovery *r, int64_t patience_ms);
 bool recovery_is_over(const recovery *r);
 
-/* Ends the recovery. After recovery_end, waits until it is over. The next start repeats an interrupted recovery. `r`
- * may be NULL. */
+/* Ends the recovery; after recovery_end, waits for it. The next start repeats an interrupted recovery. */
 void recovery_free(recovery *r);
 
 #endif

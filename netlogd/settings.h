@@ -55,8 +55,7 @@ void settings_delete(settings *s); /* accepts NULL; frees s itself */
 /* Returns whether netlogd's own log is standard error, which is the default. */
 bool settings_logs_to_stderr(const settings *s);
 
-/* The options and directives. Their setters read certificates at once. listen, output and allow add to earlier
- * values. */
+/* The options and directives. Setters read certificates at once. listen, output and allow add to earlier values. */
 extern const nl_option settings_rows[];
 
 /* The options that are allowed only on the command line. */

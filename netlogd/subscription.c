@@ -108,8 +108,7 @@ static bool group_is_same(const group *g, const group *wanted)
                                                       : strcmp(g->where, wanted->where) == 0);
 }
 
-/* Returns the group that equals `wanted`; makes it if there is none. Takes ownership of the filter, and copies
- * `where`. */
+/* Returns or makes the group that equals `wanted`. Takes ownership of the filter, and copies `where`. */
 static group *group_join(const group *wanted)
 {
     group *g = groups;
@@ -197,10 +196,7 @@ static bool all_queues_fit(size_t size)
     return requests_get_queued() + size <= server_settings()->max_memory / 2;
 }
 
-/*
- * Returns whether the queue is at least half empty. If all queues together use too much memory, returns whether it is
- * empty.
- */
+/* Returns whether the queue is half empty, or, if all queues together use too much memory, completely empty. */
 static bool is_half_empty(const subscription *s)
 {
     size_t queued = request_queued(s->request);
@@ -362,10 +358,7 @@ bool subscriptions_want_records(void)
     return groups != NULL;
 }
 
-/*
- * Returns the number up to which the group can be matched in one step: the number at which the next member joins, or
- * end.
- */
+/* Returns the number up to which the group can be matched in one step, because no member joins before it. */
 static uint64_t find_next_join(group *g, uint64_t end)
 {
     size_t joining = 0;
@@ -657,8 +650,7 @@ static slice read_slice(subscription *s)
     return SLICE_MORE;
 }
 
-/* Called when the subscription has read all written records. It becomes live when all received records have been
- * written. */
+/* Called when the subscription has read all written records. It becomes live when all received records are written. */
 static void join_present(subscription *s)
 {
     if (s->live || outputs_are_empty()) {

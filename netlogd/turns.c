@@ -32,9 +32,7 @@ static struct {
     uint64_t work_max; /* maximum units of work of one turn so far */
 } all;
 
-/*
- * Makes the loop call on_turn after it has checked for new bytes. With event_active, the loop would call on_turn first.
- */
+/* Makes the loop call on_turn after it has checked for new bytes. event_active would make it call on_turn first. */
 static void wake(void)
 {
     static const struct timeval now = {0};

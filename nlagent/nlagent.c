@@ -304,8 +304,7 @@ static soap_call request_send(const arguments *a, nl_buffer *message)
     return reply;
 }
 
-/* Writes the records of a reply. Returns the exit status. `none` is the message to print if there are no records, or
- * NULL. */
+/* Writes the records of a reply, or the message `none` if there are no records. Returns the exit status. */
 static int print_records(const arguments *a, const soap_call *reply, const char *none)
 {
     nl_buffer lines = {0};

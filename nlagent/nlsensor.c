@@ -112,9 +112,7 @@ static void add_default(arguments *a)
             add_sensor(a, sensor_kinds[i]->name);
 }
 
-/*
- * Opens the sensors. Exits if arguments are invalid. If a sensor cannot measure, the program continues (measure_all).
- */
+/* Opens the sensors. Exits if arguments are invalid, but not if a sensor cannot measure (measure_all). */
 static void open_sensors(arguments *a)
 {
     for (size_t i = 0; i < a->count; i++) {
@@ -221,10 +219,7 @@ static bool read_commands(arguments *a)
     return true;
 }
 
-/*
- * Waits until the interval after from_ns has passed. A command may change the interval. Returns false if the program
- * should end.
- */
+/* Waits until the interval after from_ns is over. Commands may change it. Returns false if the program should end. */
 static bool wait_for_interval(arguments *a, int64_t from_ns, int signals)
 {
     for (;;) {

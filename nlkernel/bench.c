@@ -88,8 +88,7 @@ static bool measure_ftrace(bench *b, measurement *m)
     return ok;
 }
 
-/* Measures the kernel's ring buffer without a reader. This is the lower bound for every recorder that uses the
- * buffer. */
+/* Measures the kernel's ring buffer without a reader, the lower bound for every recorder that uses it. */
 static bool side_ftrace(bench *b, measurement *m)
 {
     rights_raise();
@@ -199,8 +198,7 @@ static int order_doubles(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* Returns the time per event that recording adds to the median time without recording. A call causes 2 events. The
- * result is at least 0. */
+/* Returns the time per event (2 per call) that recording adds to the median without recording; at least 0. */
 static double added_per_event(const bench *b, double value, bool wall)
 {
     double base[ROUNDS_MAX] = {0};

@@ -60,8 +60,7 @@ static bool load_trace_dat(nl_buffer *bytes, const char *path)
     return status == NL_END && trace_dat_detect(bytes->data, bytes->size);
 }
 
-/* Reads a source. A trace.dat must be a regular file, because nlkernel inspects the content before it reads the
- * source. */
+/* Reads a source. A trace.dat must be a regular file, because nlkernel first inspects the content. */
 static bool read_call_source(calls *c, log_input *input, const char *name)
 {
     struct stat status;

@@ -36,8 +36,7 @@ extern const nl_option call_view_rows[];
     "text from ftrace's trace file or from trace-cmd report; or output of perf script. Each may be compressed with "   \
     "zstd or gzip. Without SOURCE, read standard input"
 
-/* Reads the sources, or standard input if there are none. Then selects functions and finishes input. Returns an exit
- * status. */
+/* Reads the sources (or standard input), selects functions and finishes input. Returns an exit status. */
 int call_view_read(call_view *v, log_input *input, char **names, size_t count);
 
 /*

@@ -165,8 +165,7 @@ void calls_finish(calls *c)
     c->entry_count = 0;
 }
 
-/* Adds the duration of a call, given by the record of a leaf function or by the two times in a function's exit
- * record. */
+/* Adds the duration of a call, from a leaf function's record or from the two times of an exit record. */
 static void calls_add_time(calls *c, const nl_record *record, nl_string function)
 {
     int64_t begin_ns = read_int(record, "CALLTIME", -1), end_ns = read_int(record, "RETTIME", -1),

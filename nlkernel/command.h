@@ -1,7 +1,4 @@
-/*
- * The subcommands, one per file. Messages about options begin with argv[0]. Each function returns an exit status. Not
- * thread-safe.
- */
+/* The subcommands, one per file. They return an exit status. Messages begin with argv[0]. Not thread-safe. */
 #ifndef NLKERNEL_COMMAND_H
 #define NLKERNEL_COMMAND_H
 

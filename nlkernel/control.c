@@ -143,8 +143,7 @@ void control_answer(control *c)
     close(fd);
 }
 
-/* Returns the process ID of the only running recorder. Returns 0 and sets the error if there is no recorder, or more
- * than one. */
+/* Returns the process ID of the only running recorder. If there is not exactly one, returns 0 and sets the error. */
 static int find_recorder(void)
 {
     char line[512], others[256] = "";
@@ -225,8 +224,8 @@ static bool control_take_lines(const control *c, control_state *state, char *tex
     return ok;
 }
 
-/* Returns the file's text, which the caller frees, or "" if the file does not exist. Returns NULL and sets the error
- * on failure. */
+/* Returns the file's text, which the caller frees, or "" if there is no file. Returns NULL and sets the error on
+ * failure. */
 static char *read_control_file(const char *path)
 {
     char *text = NULL;

@@ -57,8 +57,7 @@ static inline uint64_t read_number(const event_field *field, const char *data)
 #undef READ
 }
 
-/* Returns the value of a text field. If the field is the address of an unknown function, writes the address into
- * digits. */
+/* Returns the value of a text field. If it is an unknown function, writes its address into `digits`. */
 static nl_string read_text(const kernel_event *event, const event_field *field, const char *data, size_t size,
                            char digits[24])
 {

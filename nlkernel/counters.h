@@ -28,15 +28,13 @@ typedef struct counters {
     size_t count;
 } counters;
 
-/* Adds counters. `names` is a list of names separated by commas. Returns false and sets the error if a name is
- * unknown. */
+/* Adds counters from a comma-separated list of names. Returns false and sets the error if a name is unknown. */
 bool counters_choose(counters *c, const char *names);
 
 /* Moves the counters that a CPU has to the front, and returns their number. Sets `absence` in the other counters. */
 size_t counters_probe(counters *c, int cpu);
 
-/* The events of one CPU with their counters. Only one thread may use it, except that any thread may call
- * counted_switch. */
+/* One CPU's events with their counters. One thread may use it, but any thread may call counted_switch. */
 typedef struct counted counted;
 
 typedef struct counted_event {

@@ -173,8 +173,7 @@ static void find_namings(kernel_event *event)
 
 /* ---- reading ---- */
 
-/* Replaces the print format by an empty format, because nlkernel does not need it and parsing it is slow. Returns
- * the size. */
+/* Replaces the print format, which is slow to parse and not needed, by an empty format. Returns the size. */
 static size_t events_remove_print_format(char *text, size_t size)
 {
     static const char start[] = "\nprint fmt: ", none[] = "\"\"\n";

@@ -83,8 +83,7 @@ static inline nl_type event_field_type(const event_field *field)
     return field->kind == FIELD_BOOL ? NL_TYPE_BOOL : NL_TYPE_STRING;
 }
 
-/* Parses an event's description, which it modifies. Call kernel_event_name first. Returns false and sets the error
- * on failure. */
+/* Parses and modifies a description. Call kernel_event_name first. Returns false and sets the error on failure. */
 bool kernel_event_parse(kernel_event *out, char *text, size_t size);
 
 /* Initializes an event with copies of its names. */

@@ -44,8 +44,7 @@ static unsigned long long process_start(int process)
     return at != NULL && sscanf(at, " %llu", &start) == 1 ? start : 0;
 }
 
-/* Returns whether the recorder of an instance has ended. Sets *note to the former settings of the shared buffers, or
- * to NULL. */
+/* Returns whether an instance's recorder has ended. Sets *note to the shared buffers' former settings, or NULL. */
 static bool instance_is_stale(const char *name, const char **note)
 {
     unsigned long long space, start;

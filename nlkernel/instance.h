@@ -28,8 +28,7 @@ unsigned instance_clean_stale(const tracing *t);
  */
 bool instance_create(instance *i, const tracing *t, const char *note);
 
-/* Stops recording and removes the instance. The instance's files must be closed. Returns false and sets the error on
- * failure. */
+/* Stops recording. Removes the instance, whose files are closed. Returns false and sets the error on failure. */
 bool instance_destroy(instance *i);
 
 /*

@@ -63,9 +63,7 @@ static void kallsyms_take_line(kallsyms *k, const char *line, const char *end)
         kallsyms_add(k, address, name, (size_t)(stop - name));
 }
 
-/*
- * Orders symbols by address. Names of the same address stay in the order of the input, because the first name is kept.
- */
+/* Orders symbols by address. Names of one address keep their order, because the first name is kept. */
 static int order_symbols(const void *a, const void *b)
 {
     const symbol *x = a, *y = b;

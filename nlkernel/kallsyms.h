@@ -1,5 +1,4 @@
-/* The functions of the kernel by address, from /proc/kallsyms. The table does not change after it was read, so any
- * thread may read it. */
+/* The kernel's functions by address, from /proc/kallsyms. Any thread may read a table, which never changes. */
 #ifndef NLKERNEL_KALLSYMS_H
 #define NLKERNEL_KALLSYMS_H
 
@@ -13,10 +12,7 @@ typedef struct kallsyms kallsyms;
  */
 kallsyms *kallsyms_parse(const char *text, size_t size);
 
-/*
- * Reads the functions of the running kernel. Returns NULL and sets the error, which explains how to grant the right to
- * see addresses.
- */
+/* Reads the running kernel's functions. Returns NULL and sets the error, which explains how to get the right. */
 kallsyms *kallsyms_read(void);
 
 void kallsyms_free(kallsyms *k);

@@ -213,8 +213,7 @@ void kernel_sums_stop(kernel_sums *k)
 
 /* ---- the sums ---- */
 
-/* Returns whether a function belongs to the implementation of locks. For such a function, the report shows its
- * caller instead. */
+/* Returns whether a function implements locks. The report shows the caller of such a function instead. */
 static bool implements_locks(nl_string name)
 {
     static const char *const parts[] = {"lock", "mutex",  "rwsem", "down_",       "rtmutex", "contention",

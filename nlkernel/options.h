@@ -1,5 +1,4 @@
-/* The options that the commands record, live and "rules run" have in common: the events, processes and duration to
- * record. */
+/* Options of the commands record, live and "rules run": the events, processes and duration to record. */
 #ifndef NLKERNEL_OPTIONS_H
 #define NLKERNEL_OPTIONS_H
 

@@ -1,5 +1,4 @@
-/* The options that the commands report, "rules run" and bench have in common, and the output of a report. Not
- * thread-safe. */
+/* Options of the commands report, "rules run" and bench, and the output of a report. Not thread-safe. */
 #ifndef NLKERNEL_REPORTING_H
 #define NLKERNEL_REPORTING_H
 

@@ -141,8 +141,7 @@ static bool open_sink(sink *s, const void *user)
     return sink_open_file(s, user, NL_FORMAT_NLB, 0);
 }
 
-/* Returns the command that runs a workload and writes the workload's records to log. The caller frees only the
- * array. */
+/* Returns the command that runs a workload and writes its records to log. The caller frees only the array. */
 static char **workload_command(const nl_section *section, char *log)
 {
     char **command = nl_memory_check(calloc(section->setting_count + 5, sizeof *command));
@@ -157,10 +156,7 @@ static char **workload_command(const nl_section *section, char *log)
     return command;
 }
 
-/*
- * Runs the workloads that precede the recording. If the user has given no COMMAND, the remaining workload becomes the
- * command.
- */
+/* Runs the workloads that precede the recording. If the user gives no COMMAND, another workload becomes the command. */
 static bool prepare_workloads(arguments *a, const rules_file *file)
 {
     for (size_t i = 0; i < file->sections.count && a->log_count < LOGS_MAX; i++) {

@@ -36,8 +36,7 @@ typedef struct rules_file {
 bool rules_file_read(rules_file *file, const char *name, const rules_parameters *parameters);
 void rules_file_free(rules_file *file);
 
-/* Adds the file's events and filter to o. o borrows the texts from file. Returns false and sets the error on
- * failure. */
+/* Adds the file's events and filter to o, which borrows the texts. Returns false and sets the error on failure. */
 bool rules_file_add_events(const rules_file *file, recording_options *o);
 
 /* Calls visit with the name of each rules file, in alphabetical order. */

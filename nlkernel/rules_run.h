@@ -31,9 +31,7 @@ void rules_run_read_symbols(rules_run *run);
 /* Adds a record. `user` is the rules_run. */
 void rules_run_take(void *user, const nl_record *record);
 
-/*
- * Ends a recording: derives the records that the rules still hold back. The next recording begins without open spans.
- */
+/* Ends a recording: derives the records that the rules hold back. The next recording begins without open spans. */
 void rules_run_end_recording(rules_run *run);
 
 /* Ends the last recording and computes the reports. Returns false and sets the error if writing output has failed. */

@@ -343,8 +343,7 @@ static bool add_lane(session *s, const lane_setup *setup, int cpu)
     return ok;
 }
 
-/* Opens a lane for each chosen CPU. If functions are in the shared buffers, opens a second lane for them on each
- * CPU. */
+/* Opens a lane for each chosen CPU, and a second lane if the CPU's functions are in the shared buffers. */
 static bool choose_cpus(session *s)
 {
     const recording_options *o = s->options;
@@ -437,8 +436,7 @@ static bool session_prepare(session *s)
         return false;
     s->setup.instance_dir = s->instance.dir;
     choose_counters(s);
-    /* choose_functions must precede choose_cpus, because the kernel rejects a change of the tracer while a buffer is
-     * open. */
+    /* choose_functions comes before choose_cpus, because the kernel rejects a new tracer while a buffer is open. */
     return set_buffers(s) && choose_processes(s) && choose_functions(s) && choose_cpus(s) && enable_events(s);
 }
 

@@ -21,12 +21,10 @@ typedef struct shared_note {
 /* Locks the shared buffers and reads their settings. Returns false and sets the error if they are in use. */
 bool shared_find(instance *out, shared_note *note, const tracing *t);
 
-/* Makes the kernel stop tracing and free the buffers if nlkernel is killed. Returns false and sets the error on
- * failure. */
+/* Makes the kernel end tracing if nlkernel is killed. Returns false and sets the error on failure. */
 bool shared_hold(instance *i);
 
-/* Restores the settings and unlocks the buffers. The instance may be all zeros. Returns false and sets the error on
- * failure. */
+/* Restores the settings and unlocks the buffers, if they are locked. Returns false and sets the error on failure. */
 bool shared_release(instance *i, const char *note);
 
 /* Restores the settings that a killed recorder changed. */

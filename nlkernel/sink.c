@@ -16,8 +16,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-/* Time for which rules wait for earlier records of other CPUs. It is longer than the interval between reads of the
- * buffers. */
+/* Time for which rules wait for other CPUs' earlier records; longer than the interval between reads of the buffers. */
 #define REORDER_NS (INT64_C(300) * 1000000)
 
 static void sink_start(sink *s, const char *name)

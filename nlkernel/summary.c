@@ -14,8 +14,7 @@ enum { TOP_DEFAULT = 20, POINTS_MAX = 50000, ROWS_MAX = 100000 };
 
 /* ---- columns ---- */
 
-/* Returns whether row belongs to a recording. If a recording lacks a field that groups rows, it belongs to every
- * row. */
+/* Returns whether row belongs to a recording. A recording that lacks a field of `by` belongs to every row. */
 static bool row_is_of_recording(const summary *s, const summary_row *row, const summary_recording *recording)
 {
     for (unsigned i = 0; i < s->by_count; i++)

@@ -31,8 +31,7 @@ void summary_write(const summary *s, char kind, double value, char out[32])
 
 /* ---- text ---- */
 
-/* Prints a label with control characters replaced. A thread can have any name, and a terminal would execute the
- * characters. */
+/* Prints a label without control characters. Any thread name can be a label, and a terminal would execute them. */
 static void print_label(const char *label, int width)
 {
     int size = 0;

@@ -361,8 +361,7 @@ static bool trace_dat_read_option_7(trace_dat *t, uint64_t id, bytes option, boo
     return id == OPTION_FTRACE_EVENTS ? read_ftrace_events(t, &section) : read_kallsyms(t, &section);
 }
 
-/* Reads all options. The first pass reads the descriptions. The second pass reads the buffers, which need the
- * descriptions. */
+/* Reads all options: first the descriptions, and in a second pass the buffers, which need the descriptions. */
 static bool trace_dat_read_options_7(trace_dat *t, uint64_t offset, bool buffers)
 {
     enum { SECTIONS_MAX = 1000 };

@@ -1,7 +1,4 @@
-/*
- * Sorts text logs by time, which is the usual task. Reads only the time of each line, and sorts in memory or with runs
- * on disk.
- */
+/* Sorts text logs by time, the usual task. Reads only the time of each line. Sorts in memory or with runs on disk. */
 #ifndef NLSORT_BY_TIME_H
 #define NLSORT_BY_TIME_H
 
@@ -31,9 +28,7 @@ typedef enum by_time_result {
 
 by_time_result by_time_sort(const by_time *what);
 
-/*
- * by_time_merge merges sorted logs. by_time_can_merge returns whether there is enough memory to merge that many logs.
- */
+/* by_time_merge merges sorted logs. by_time_can_merge returns whether there is enough memory to merge them. */
 bool by_time_can_merge(const by_time *what);
 by_time_result by_time_merge(const by_time *what);
 

@@ -75,8 +75,7 @@ static size_t read_some(int fd, char *to, size_t size, off_t at)
 }
 
 /*
- * Finds the earliest time among some lines at an offset. Returns false if a line needs the decoder, or if there is no
- * line.
+ * Finds the earliest time among some lines at an offset. Returns false if there is none, or if one needs the decoder.
  */
 static bool least_at(const flow_settings *s, off_t at, int64_t *least)
 {

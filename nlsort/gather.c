@@ -206,8 +206,7 @@ static filling *filling_of(const gathering *g, uint64_t ticket)
     return &g->fillings[ticket % THREADS];
 }
 
-/* If the next share is complete, passes it to the sink. The caller holds the lock, which the function releases in
- * the meantime. */
+/* Passes the next share to the sink if it is complete. The caller holds the lock, which is released for this. */
 static bool hand_on_whole(gathering *g)
 {
     filling *f = filling_of(g, g->turn);

@@ -1,7 +1,4 @@
-/*
- * Collects sorted lines from memory or files and passes them on in pieces. One thread fetches lines while another
- * writes.
- */
+/* Collects sorted lines from memory or files, in pieces. One thread fetches lines while another writes. */
 #ifndef NLSORT_GATHER_H
 #define NLSORT_GATHER_H
 

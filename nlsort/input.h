@@ -42,8 +42,7 @@ int input_compare_keys(nl_string a, nl_string b);
 /* Returns the number of the latest matching record. */
 uint64_t input_record(const input *in);
 
-/* Returns whether the current record is a last line that does not end with a newline, whose values may be
- * incomplete. */
+/* Returns whether the current record is a last line without a newline, whose values may be incomplete. */
 bool input_is_unterminated(const input *in);
 
 /* Sets *done to the position in the input and *total to its size, in bytes. A value is 0 if it is unknown. */

@@ -23,10 +23,7 @@ typedef struct live {
     const char *late;   /* file for late records; NULL: the output */
 } live;
 
-/*
- * Runs until all inputs have ended, or until SIGINT or SIGTERM. If there were late records, reports them and returns
- * false.
- */
+/* Runs until all inputs end, or until SIGINT or SIGTERM. Reports late records and returns false if there were any. */
 bool live_run(const live *what);
 
 #endif

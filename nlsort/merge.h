@@ -1,6 +1,4 @@
-/*
- * Merges sorted streams of items. The merge is stable: equal items are in the order of their streams. Not thread-safe.
- */
+/* Merges sorted streams of items. Equal items keep the order of their streams. Not thread-safe. */
 #ifndef NLSORT_MERGE_H
 #define NLSORT_MERGE_H
 
@@ -11,8 +9,7 @@
 
 /* A sorted stream of items. It is the first member of each specific stream type. */
 typedef struct stream {
-    /* Returns the next item, which is valid until the next call. Returns false at the end. Ends the program on an
-     * error. */
+    /* Returns the next item, valid until the next call, or false at the end. Ends the program on an error. */
     bool (*next)(struct stream *s, item *out);
     void (*close)(struct stream *s);
 } stream;

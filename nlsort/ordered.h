@@ -1,5 +1,4 @@
-/* A log to be merged or checked, which should be sorted by time. Only a part of the log is in memory. Not
- * thread-safe. */
+/* A log to be merged or checked. It should be sorted by time. Only a part is in memory. Not thread-safe. */
 #ifndef NLSORT_ORDERED_H
 #define NLSORT_ORDERED_H
 

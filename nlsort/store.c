@@ -154,10 +154,7 @@ static void insert_each(const store *s, entry *entries, size_t count)
     }
 }
 
-/*
- * Merges the sorted ranges entries[0..middle) and entries[middle..count). `spare` has at least the size of the first
- * range.
- */
+/* Merges the sorted ranges entries[0..middle) and entries[middle..count). `spare` is as large as the first. */
 static void merge_halves(const store *s, entry *entries, size_t middle, size_t count, entry *spare)
 {
     if (!out_of_order(s, &entries[middle - 1], &entries[middle]))

@@ -1,5 +1,4 @@
-/* nlarchive: loads logs into a database, and queries the database. This file contains the options and the two
- * commands. */
+/* nlarchive: loads logs into a database, and queries it. This file contains the options and the two commands. */
 #include "config.h"
 
 #include "base/text.h"

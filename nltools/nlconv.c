@@ -1,5 +1,4 @@
-/* nlconv: converts logs from one format to another. This file contains the options, the passes over the input, and
- * the final report. */
+/* nlconv: converts logs between formats. This file contains the options, the passes, and the final report. */
 #include "config.h"
 
 #include "pipeline/pipeline.h"
@@ -239,8 +238,7 @@ int main(int argc, char **argv)
     a.from = a.reading.foreign != NULL               ? a.reading.foreign
              : a.reading.format != NL_FORMAT_UNKNOWN ? netlogger_importer_kind(a.reading.format)
                                                      : NULL;
-    /* The program must first write the records before the first malformed record, so the reader must not end the
-     * program. */
+    /* Records before the first malformed record must be written, so the reader must not end the program. */
     a.strict = a.reading.strict;
     a.reading.strict = false;
     a.about.has_base = a.reading.has_base;

@@ -72,10 +72,7 @@ static const options_usage usage = {
              "nlrecover.timer runs nlrecover --everyone for all users.",
 };
 
-/*
- * Prints one line. The names in the line come from shared memory, which another user may have written, so they may be
- * hostile.
- */
+/* Prints one line, whose names may be hostile, because another user may have written them into shared memory. */
 static void nlrecover_report(void *user, const nl_recovered *what)
 {
     arguments *a = user;

@@ -1,6 +1,4 @@
-/*
- * Decodes a whole log with the library's decoder: decode FILE. bench/compare counts the instructions of this program.
- */
+/* Decodes a whole log with the library's decoder: decode FILE. bench/compare counts this program's instructions. */
 #include <netlogger.h>
 #if __has_include("reader/decoder.h") /* for comparisons with older revisions */
 #include "reader/decoder.h"

@@ -1,7 +1,4 @@
-/*
- * Measures pairs of LTTng-UST tracepoints. LTTng-UST has no spans, so the program creates the span IDs itself, from a
- * counter.
- */
+/* Measures pairs of LTTng-UST tracepoints. LTTng-UST has no spans, so the program makes span IDs from a counter. */
 #include "measure_spans.h"
 
 #define LTTNG_UST_TRACEPOINT_CREATE_PROBES

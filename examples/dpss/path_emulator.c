@@ -111,8 +111,7 @@ static bool open_ends(emulator *m)
 
 /* ---- packets ---- */
 
-/* Returns the end to which a packet goes. If there are only two ends, this is the other end; otherwise, the IPv4
- * address decides. */
+/* Returns the end to which a packet goes: with two ends, the other end; otherwise, by the IPv4 address. */
 static end *destination(emulator *m, const end *from, const unsigned char *packet, size_t size)
 {
     if (m->count == 2)

@@ -18,10 +18,7 @@ typedef struct http_request {
 /* Answers a request: writes the body as text, and returns the HTTP status. Any thread may call it. */
 typedef int http_handler(const http_request *request, char body[HTTP_BODY_SIZE]);
 
-/*
- * Listens on [ADDRESS:]PORT (0: a free port), prints the port on standard output, and serves until SIGTERM. Returns the
- * exit status.
- */
+/* Listens on [ADDRESS:]PORT (0: a free port), prints the port, and serves until SIGTERM. Returns the exit status. */
 int http_serve(const char *server, http_handler *handler);
 
 /*

@@ -86,10 +86,7 @@ static void encode(cutting *c, uint64_t from, uint64_t to, nl_buffer *out)
     nl_encoder_free(encoder);
 }
 
-/*
- * Passes on records [from, to). If they do not fit into one message, passes them on in halves. Omits a single record
- * that is too large.
- */
+/* Passes on records [from, to), in halves if they do not fit into one message. Omits a record that is too large. */
 static void give_part(cutting *c, uint64_t from, uint64_t to)
 {
     nl_buffer part = {0};
@@ -107,10 +104,7 @@ static void give_part(cutting *c, uint64_t from, uint64_t to)
     nl_buffer_free(&part);
 }
 
-/*
- * Passes on all runs, even if the receiver accepts no further blocks, because a block is delivered completely or not at
- * all.
- */
+/* Passes on all runs, even if the receiver accepts no further blocks, because blocks are delivered completely. */
 static void give_runs(cutting *c)
 {
     open_block *block = &c->block;

@@ -56,8 +56,7 @@ void nats_intake_acknowledge(nats_intake *intake);
 
 void nats_intake_describe(nats_intake *intake, nats_intake_state *state);
 
-/* Sends the acknowledgements to the servers, releases all other messages, and frees the intake. `intake` may be
- * NULL. */
+/* Sends the acknowledgements to the servers, releases other messages, and frees the intake, which may be NULL. */
 void nats_intake_close(nats_intake *intake);
 
 #endif

@@ -39,8 +39,7 @@ void nats_subscription_end(natsSubscription *subscription);
  */
 void nats_link_close(nats_link *link);
 
-/* Sets an error whose text consists of `what` and the reason. Returns NL_FAILED. `server_code` is JetStream's error
- * code, or 0. */
+/* Sets the error to `what` and the reason. Returns NL_FAILED. `server_code` is JetStream's error code, or 0. */
 nl_status nats_failure(const char *what, natsStatus status, jsErrCode server_code);
 
 #endif

@@ -320,8 +320,7 @@ static nl_status hand_over(delivery *d, output_place end, size_t *taken)
         if (status != NL_OK || *taken > 0)
             return status;
     }
-    /* Another program has written to the file. Its bytes cannot be delivered, and must not block the bytes after
-     * them. */
+    /* Another program has written to the file. Its bytes cannot be delivered, and must not block later bytes. */
     *taken = d->chunk.size;
     return nl_error_set(NL_ERROR_SYSTEM,
                         "%s: skipped %zu byte%s in file %" PRIu64 " from %" PRIu64 ", which are not records", d->spool,
@@ -355,10 +354,7 @@ static void wait_for(delivery *d, int milliseconds)
             continue;
 }
 
-/*
- * Reports in netlogd's own log that delivery fails, with the reason, or that it succeeds again. Limits the rate of
- * these reports.
- */
+/* Logs that delivery fails, with the reason, or that it succeeds again. Limits the rate of these events. */
 static void report_state(delivery *d)
 {
     const char *reason = d->state.reason;

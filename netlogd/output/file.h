@@ -35,8 +35,7 @@ char *output_file_name_beside(const output_options *options, const char *suffix)
 /* Sets *number to the highest number of an existing file, or to 0 if there is none. */
 nl_status output_file_highest(const output_options *options, uint64_t *number);
 
-/* Lists the numbers of the existing files that are higher than `above`, in ascending order. The caller frees
- * *numbers. */
+/* Lists the existing file numbers that are higher than `above`, in ascending order. The caller frees *numbers. */
 nl_status output_file_list(const output_options *options, uint64_t above, uint64_t **numbers, size_t *count);
 
 /* Sorts numbers in ascending order. */
@@ -59,8 +58,7 @@ nl_status output_file_lock(int fd, const char *name);
  * Closes the file that *file had open ({.fd = -1} means none). On NL_FAILED, *file is unchanged. */
 nl_status output_file_open(output_file *file, const output_options *options, uint64_t number, bool fresh);
 
-/* Appends data. On NL_FAILED, *written is the number of bytes that remain in the file; it is 0 if the file was
- * truncated. */
+/* Appends data. On NL_FAILED, *written bytes remain in the file; it is 0 if the file was truncated. */
 nl_status output_file_write(output_file *file, const char *data, size_t size, size_t *written);
 
 /* Returns whether the file was removed. */

@@ -66,8 +66,7 @@ struct output {
 };
 
 /*
- * Chooses the size of a batch so that the file ends at its maximum size. A compressed batch has at least BATCH_MIN
- * bytes.
+ * Chooses a batch size with which the file ends at its maximum size. Compressed batches have at least BATCH_MIN bytes.
  */
 static void choose_batch_size(output *out)
 {
@@ -475,8 +474,7 @@ void output_put_line(const nl_record *record, nl_format format, nl_buffer *line)
     }
 }
 
-/* Returns whether the record with this number in the latest block is new. The numbers of successive calls must
- * ascend. */
+/* Returns whether the record with this number in the latest block is new. Call it with ascending numbers. */
 static bool is_new(output *out, uint64_t sequence)
 {
     const nl_number_range *fresh = (const nl_number_range *)out->block.fresh.data;

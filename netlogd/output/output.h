@@ -76,8 +76,7 @@ bool output_wants_blocks(const output *out);
 /* Returns whether the raw text of a record is a clean line of this format, which can be written unchanged. */
 bool output_takes_raw(const nl_record *record, nl_format format);
 
-/* Appends the record as a line of a text format, with its newline. Uses the raw text if output_takes_raw returns
- * true. */
+/* Appends the record as a line of a text format. Uses the raw text if output_takes_raw returns true. */
 void output_put_line(const nl_record *record, nl_format format, nl_buffer *line);
 
 /* Adds a record if it matches the filter. `sequence` is the record's number in the block of the latest
@@ -94,8 +93,7 @@ bool output_begin_block(output *out, const nl_block_view *block);
 /* Adds the block of the latest output_begin_block. Returns whether the file is full. */
 bool output_put_block(output *out, const nl_block_view *block);
 
-/* Writes the collected records. On NL_FAILED, they stay in memory, and output_is_blocked returns true until a flush
- * succeeds. */
+/* Writes the collected records. On NL_FAILED, they stay in memory, and output_is_blocked returns true. */
 nl_status output_flush(output *out);
 
 /* Like output_flush, but also settles the records, regardless of fsync=. */

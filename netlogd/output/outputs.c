@@ -486,10 +486,7 @@ static void compare_stream(void *user, const nl_stream_state *state)
             (state->gap_count == 0 || memcmp(other.gaps, state->gaps, state->gap_count * sizeof *state->gaps) == 0);
 }
 
-/*
- * Returns whether all outputs have the same numbers. After a kill, they may differ until clients have sent their blocks
- * again.
- */
+/* Returns whether all outputs have the same numbers. After a kill, this is so when clients have resent blocks. */
 static bool are_level(void)
 {
     bool level = true;

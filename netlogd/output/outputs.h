@@ -59,8 +59,7 @@ bool outputs_admit_block(const nl_block_header *block, unsigned owner);
 /* Returns the output at an index, or NULL. */
 output *outputs_get(size_t i);
 
-/* The functions of output.h for all outputs. A condition holds for any output or for all outputs. The error is that
- * of the first failure. */
+/* The functions of output.h for all outputs, or a condition for any or all of them. Set the first failure's error. */
 uint64_t outputs_encoded(void); /* average of all outputs */
 bool outputs_want_blocks(void);
 void outputs_put(const nl_record *record, const uint64_t *sequence);

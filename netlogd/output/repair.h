@@ -1,5 +1,4 @@
-/* Repairs a file that netlogd continues, so that it ends with a whole, acknowledged record. This module has no
- * state. */
+/* Repairs a file that netlogd continues, so that it ends with a whole, acknowledged record. Has no state. */
 #ifndef NETLOGD_OUTPUT_REPAIR_H
 #define NETLOGD_OUTPUT_REPAIR_H
 

@@ -98,8 +98,7 @@ static nl_status put_seal(seal *s)
     return advance(s, &s->next, bytes.size);
 }
 
-/* Seals the bytes that a killed netlogd has written to the latest file. The name of this file may have another
- * pattern. */
+/* Seals the bytes that a killed netlogd wrote to the latest file, whose name may have another pattern. */
 static nl_status seal_rest(seal *s)
 {
     const char *slash = strrchr(s->options->path, '/');

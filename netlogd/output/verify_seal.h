@@ -1,5 +1,4 @@
-/* Checks the seals of an archive: netlogd --verify --seal-key (seal_chain.h describes seals). This module has no
- * state. */
+/* Checks the seals of an archive: netlogd --verify --seal-key (seal_chain.h describes seals). Has no state. */
 #ifndef NETLOGD_OUTPUT_VERIFY_SEAL_H
 #define NETLOGD_OUTPUT_VERIFY_SEAL_H
 

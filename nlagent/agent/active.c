@@ -38,8 +38,7 @@ static void active_forget_latest(active *s)
     s->latest_count = 0;
 }
 
-/* Assigns a record to a measurement. Records that arrive within a fifth of the interval belong to the same
- * measurement. */
+/* Assigns a record to a measurement. Records that arrive within a fifth of the interval belong together. */
 static void active_number_measurement(active *s)
 {
     int64_t now_ns = nl_monotonic_ns(), gap_ns = (int64_t)(s->interval_s * 1e9 / 5);
@@ -87,8 +86,7 @@ void active_summarize(active *s)
 
 /* ---- the process ---- */
 
-/* Writes an event about the sensor to the log. If the event is unusual, also passes it to the sensor's
- * subscriptions. Frees the event. */
+/* Writes an event about the sensor to the log and, if it is unusual, to its subscriptions. Frees the event. */
 static void active_report(active *s, nl_record *event, bool unusual, bool is_failure)
 {
     if (s->agent->log != NULL)

@@ -85,10 +85,7 @@ struct active {
 /* Returns the sensor with a specification. The sensor's first subscription starts it. Returns NULL on failure. */
 active *active_get(agent *a, const char *spec);
 
-/*
- * Sets *found to the sensor with a specification, or to NULL if the sensor has not run. Returns false if the
- * specification is invalid.
- */
+/* Sets *found to the sensor, or NULL if it has not run. Returns false if the specification is invalid. */
 bool active_find(const agent *a, const char *spec, active **found);
 
 /* Starts or stops the sensor, or changes its interval, as its subscriptions require. */

@@ -51,19 +51,13 @@ void definitions_set_own(definitions *all, char *const *texts);
 /* Returns the definition with this name, or NULL. */
 const definition *definitions_find(const definitions *all, const char *name);
 
-/*
- * Returns the definition with this name and command, even if it was removed, or NULL. If `command` is NULL, returns a
- * built-in sensor.
- */
+/* Returns the definition, even if it was removed, or NULL. If `command` is NULL, returns a built-in sensor. */
 const definition *definitions_find_command(const definitions *all, const char *name, const char *command);
 
 /* Returns whether the definition accepts the arguments; sets the error if it does not. */
 bool definition_check(const definition *d, const sensor_spec *spec);
 
-/*
- * Replaces the calling process, which is a child for this purpose, by the sensor's program. Returns only on failure,
- * with errno set.
- */
+/* Replaces the calling child process by the sensor's program. Returns only on failure, with errno set. */
 void definition_execute(const definitions *all, const definition *d, const sensor_spec *spec, double interval_s);
 
 #endif

@@ -442,10 +442,7 @@ static struct bufferevent *on_connection(struct event_base *base, void *user)
     return bytes;
 }
 
-/*
- * A list of all servers. libevent uses a listener's user pointer itself, so the pointer cannot identify the listener's
- * server.
- */
+/* A list of all servers. libevent itself uses the user pointer of a listener, so it cannot refer to the server. */
 static http_server *all_servers;
 
 /* Pauses the listener if no descriptors are free. Clients then wait in the kernel, and the loop does not spin. */

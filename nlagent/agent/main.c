@@ -1,5 +1,4 @@
-/* nlagentd: runs sensors while clients read their data. This file handles the options, the start, reloading and the
- * exit. */
+/* nlagentd: runs sensors while clients read their data. This file handles options, start, reload and exit. */
 #include "config.h"
 
 #include "agent/access.h"

@@ -61,10 +61,7 @@ static struct ending_process {
 } ending[ENDING_MAX];
 static size_t ending_count;
 
-/*
- * Reaps processes that have ended. Does not wait, because a process that hangs in the kernel does not end even if it is
- * killed.
- */
+/* Reaps ended processes without waiting, because a process that hangs in the kernel does not end when killed. */
 static void reap_ending(bool kill_now)
 {
     for (size_t i = 0; i < ending_count;) {

@@ -267,10 +267,7 @@ static void do_subscribe(call *c)
     soap_put_number(&c->reply.out, "lease", s->lease_s);
 }
 
-/*
- * Returns the client's own subscription that the call names. Fails if another request is reading it. Returns NULL on
- * failure.
- */
+/* Returns the client's subscription that the call names, or NULL on failure. Only one request may read it. */
 static subscription *find_own_subscription(call *c)
 {
     const char *id = service_required(c, "subscription");
@@ -523,8 +520,7 @@ static bool service_check_directory(call *c)
     return c->agent->directory != NULL;
 }
 
-/* Returns whether text contains only printable characters. Names and URLs require this, because messages and
- * terminals show them. */
+/* Returns whether text is printable, as names and URLs must be, because messages and terminals show them. */
 static bool is_printable_name(const char *text, size_t max)
 {
     size_t size = strlen(text);
@@ -534,8 +530,7 @@ static bool is_printable_name(const char *text, size_t max)
     return size > 0 && size <= max;
 }
 
-/* Stores the sensors of the call and returns their number. If there are too many, returns a number one higher than
- * it has stored. */
+/* Stores the sensors of the call and returns their number. If there are too many, returns one more than stored. */
 static size_t read_sensors(const call *c, directory_sensor sensors[DIRECTORY_SENSORS_MAX])
 {
     size_t count = 0;

@@ -1,5 +1,4 @@
-/* Reports interrupts, context switches and softirqs from proc_stat(5). With each=yes, also reports each line of
- * proc_interrupts(5). */
+/* Reports interrupts, context switches and softirqs (proc_stat(5)); with each=yes, also proc_interrupts(5). */
 #include "config.h"
 
 #include "sensors/sensor.h"

@@ -1,5 +1,4 @@
-/* Reports the time that tasks wait for processors, memory and I/O. See the kernel's
- * Documentation/accounting/psi.rst. */
+/* Reports the time that tasks wait for processors, memory and I/O (Documentation/accounting/psi.rst in Linux). */
 #include "config.h"
 
 #include "sensors/sensor.h"

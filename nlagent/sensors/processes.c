@@ -72,8 +72,7 @@ typedef struct process {
     uint64_t numbers[NUMBERS];
 } process;
 
-/* Parses the line of a process. The name may contain parentheses; the last parenthesis ends it. Negative numbers are
- * not used. */
+/* Parses the line of a process. The last parenthesis ends the name. Negative numbers are not used. */
 static bool read_process(const char *text, process *p)
 {
     const char *open = strchr(text, '('), *close = strrchr(text, ')');

@@ -46,8 +46,7 @@ typedef struct sensor_kind {
     const char *arguments_help; /* NULL if there are no arguments */
     bool is_default; /* the sensor runs if no sensor is named, because it needs no arguments and costs little */
     const sensor_field *fields; /* ends with a field that has no event */
-    /* Called once, before the first measurement. Returns false and sets the error on failure. NULL if it is not
-     * needed. */
+    /* Called once, before the first measurement; may be NULL. Returns false and sets the error on failure. */
     bool (*open)(void *state, const sensor_spec *spec);
     /* Returns false and sets the error if this host lacks the objects to measure. */
     bool (*measure)(measurement *m);
@@ -88,8 +87,7 @@ bool proc_find(const char *text, const char *name, uint64_t *value);
  */
 bool proc_find_column(const char *text, const char *table, const char *name, uint64_t *value);
 
-/* Reads at most max numbers, which are separated by blanks, up to the end of the line. Returns their number, and
- * advances *at. */
+/* Reads at most max numbers, separated by blanks, from the line at *at. Advances *at. Returns their count. */
 size_t proc_numbers(const char **at, uint64_t *values, size_t max);
 
 /* Returns the start of the next line, or NULL after the last line. */

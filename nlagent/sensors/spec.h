@@ -37,12 +37,10 @@ void spec_free(sensor_spec *spec); /* spec may be NULL */
 /* Returns an argument's value, or NULL. */
 const char *spec_argument(const sensor_spec *spec, const char *name);
 
-/* Gets an integer argument between min and max, or `initial` if the argument is missing. Returns false if it is
- * invalid. */
+/* Gets an integer argument from min to max, or `initial` if it is missing. Returns false if it is invalid. */
 bool spec_number(const sensor_spec *spec, const char *name, long min, long max, long initial, long *value);
 
-/* Returns the name of the first argument that is not in names (a list with a blank before and after each name), or
- * NULL. */
+/* Returns the first argument that is not in names (each with a blank before and after it), or NULL. */
 const char *spec_unknown(const sensor_spec *spec, const char *names);
 
 #endif

@@ -4,10 +4,7 @@
 
 #include "archive/loader.h"
 
-/*
- * Loads those records of a file, a pipe or standard input that were not loaded before. Returns false after reporting an
- * error.
- */
+/* Loads the records of a file or pipe that were not loaded before. Returns false after reporting an error. */
 bool load_file(loader *l, const char *name);
 
 /*

@@ -1,7 +1,4 @@
-/*
- * A record as a database row: its standard fields, its other fields as JSON, and the whole record in packed form. Not
- * thread-safe.
- */
+/* A record as a database row: standard fields, other fields as JSON, and the packed record. Not thread-safe. */
 #ifndef NLTOOLS_ARCHIVE_ROW_H
 #define NLTOOLS_ARCHIVE_ROW_H
 

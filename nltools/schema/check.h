@@ -6,10 +6,7 @@
 
 typedef struct schema_check schema_check;
 
-/*
- * Returns a new check against s, which must outlive the check. If `strict` is true, an unknown event is also a
- * deviation.
- */
+/* Returns a new check against s, which must outlive it. If `strict` is true, unknown events are deviations. */
 schema_check *schema_check_new(const schema *s, bool strict);
 void schema_check_free(schema_check *c);
 

@@ -34,10 +34,7 @@ static void append_comment(GString *out, const char *text)
     g_free(plain);
 }
 
-/*
- * Appends an item of an argument list. If the current line is full, begins a new line that is indented by indent
- * spaces.
- */
+/* Appends an item of an argument list. Begins a new line, indented by `indent` spaces, if the line is full. */
 static void append_item(GString *out, const char *item, size_t indent, bool last)
 {
     const char *line = strrchr(out->str, '\n');

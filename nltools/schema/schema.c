@@ -264,10 +264,7 @@ static void read_schema_key(reading *r, const char *key, const char *value)
     *to = g_strdup(value);
 }
 
-/*
- * Returns whether a key describes its event. All other keys declare a field, and so do these keys if they are in
- * quotes.
- */
+/* Returns whether a key describes its event. Other keys, and keys in quotes, declare fields. */
 static bool is_own_key(const char *key)
 {
     return strcmp(key, "level") == 0 || strcmp(key, "description") == 0 || strcmp(key, "optional") == 0;
@@ -335,10 +332,7 @@ static void read_key(reading *r, char *key, char *value)
 
 /* ---- sections and lines ---- */
 
-/*
- * Begins the section of an event. A repeated section continues the first section, so that nlschema finds more mistakes
- * in one run.
- */
+/* Begins the section of an event. A repeated section continues the first, so that one run finds more mistakes. */
 static void begin_event(reading *r, const char *text)
 {
     char *name = unquoted(text);

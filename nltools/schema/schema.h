@@ -94,10 +94,7 @@ void schema_free(schema *s);
 /* Adds a mistake. Control characters in the text become spaces. */
 void schema_mistake_add(GPtrArray *mistakes, unsigned line, const char *format, ...) NL_PRINTF(3, 4);
 
-/*
- * Sets all C names: function, parameter, c_type, constants. Adds a mistake for each name that is reserved or not
- * unique.
- */
+/* Sets function, parameter, c_type and constants. Adds a mistake for each name that is reserved or not unique. */
 void schema_name_all(schema *s, GPtrArray *mistakes);
 
 /* Returns a type's name in schemas, without the values of an enum. The name has static storage. */
@@ -106,10 +103,7 @@ const char *schema_type_name(schema_type type);
 /* Returns a field's type as written in the schema, with the values of an enum. The caller frees it with g_free. */
 char *schema_field_type(const schema_field *field);
 
-/*
- * Returns text as valid UTF-8, in which spaces replace control and formatting characters. The caller frees it with
- * g_free.
- */
+/* Returns text as valid UTF-8, with spaces for control and formatting characters. The caller frees it with g_free. */
 char *schema_plain(const char *text);
 
 /* Appends text as a C string literal with its quotes, in ASCII and without trigraphs. */

@@ -54,10 +54,7 @@ bool subject_read(subject *s, const char *source);
 /* Returns the number of records that were read. */
 uint64_t subject_record_count(const subject *s);
 
-/*
- * Determines the lifelines if they are still unknown, and passes on the records that wait for them. Call it after the
- * last record.
- */
+/* Determines lifelines that are still unknown, and passes on waiting records. Call it after the last record. */
 void subject_settle(subject *s);
 
 /* Returns whether records were read. If not, reports the reason (program_has_records). */

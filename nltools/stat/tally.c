@@ -7,8 +7,7 @@
 #include <glib.h>
 #include <string.h>
 
-/* Beyond ROWS_MAX rows, all new groups share the group TALLY_BY_OTHERS. Beyond 2 * ROWS_MAX rows, new rows are
- * omitted. */
+/* Beyond ROWS_MAX rows, all new groups share TALLY_BY_OTHERS. Beyond 2 * ROWS_MAX, new rows are omitted. */
 enum { ROWS_MAX = 8192, VALUES_MAX = 1 << 24, EXAMPLE_SPANS_MAX = 10000 };
 
 static guint key_hash(gconstpointer key)

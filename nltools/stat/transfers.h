@@ -20,10 +20,7 @@ typedef struct transfers transfers;
 transfers *transfers_new(void);
 void transfers_free(transfers *t); /* t may be NULL */
 
-/*
- * Adds a transfer. `what` names the transfer, for example after its file. Only the first TRANSFER_NAMES_MAX names are
- * kept.
- */
+/* Adds a transfer. `what` is its name, such as a file. Only the first TRANSFER_NAMES_MAX names are kept. */
 void transfers_add(transfers *t, int64_t begin_ns, int64_t end_ns, double bytes, const char *host, const char *what);
 
 size_t transfers_count(const transfers *t);

@@ -19,8 +19,7 @@ typedef struct agents_row {
 } agents_row;
 
 typedef struct agents_callbacks {
-    /* A search has ended. rows (agents_row) are sorted and valid during the call; problem is "" if the search
-     * succeeded. */
+    /* A search has ended. `rows` (agents_row) are sorted, and valid during the call. `problem` is "" on success. */
     void (*found)(void *user, const GPtrArray *rows, const char *problem);
     /* The state of an added sensor has changed. `message` is the new state. */
     void (*changed)(void *user, const char *url, const char *sensor, const char *message);

@@ -156,10 +156,7 @@ static bool put_record(void *user, const nl_record *record)
 
 /* ---- creation and destruction ---- */
 
-/*
- * Ends the reading thread. Runs in a separate thread, because the reading thread may be waiting for an unreachable
- * agent.
- */
+/* Ends the reading thread. Runs in another thread, because the reading thread may wait for a lost agent. */
 static gpointer end_reading(gpointer user)
 {
     mailbox *box = user;

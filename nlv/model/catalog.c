@@ -13,8 +13,7 @@ enum {
 };
 
 typedef struct gathering {
-    /* Maps an event to a table of its fields, which maps a field to 2 if all its values were numbers, and to 1
-     * otherwise. */
+    /* Maps an event to a table, which maps a field to 2 if all its values were numbers, and to 1 otherwise. */
     GHashTable *events;
     size_t fields; /* number of fields in all tables */
 } gathering;

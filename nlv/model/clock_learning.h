@@ -1,5 +1,4 @@
-/* Learns the offsets of the hosts' clocks from the logs of a model. The loader calls this module, which has no
- * state. */
+/* Learns the offsets of the hosts' clocks from the logs of a model. Has no state. The loader calls it. */
 #ifndef NLV_CLOCK_LEARNING_H
 #define NLV_CLOCK_LEARNING_H
 

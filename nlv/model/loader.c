@@ -148,10 +148,7 @@ static void set_full(loader *l, bool is_full)
     model_set_limit(l->model, l->memory_max, l->is_live, is_full);
 }
 
-/*
- * Begins to read all logs again, for a drawing of which the function takes ownership. If `tries` is true, an index may
- * be used.
- */
+/* Begins to read all logs again. Takes ownership of d. If `tries` is true, an index may be used. */
 static void read_again(loader *l, drawing *d, colors_mode mode, bool tries)
 {
     store *fresh = loader_new_store(d, inference_is_active(l->inference));
@@ -189,10 +186,7 @@ static void forget_bytes(loader *l)
     log_file_forget(g_ptr_array_index(model_files(l->model), file), first_left);
 }
 
-/*
- * Drops the full store, and then the oldest records, until the memory is within its limit. The caller holds the model's
- * lock.
- */
+/* Drops the full store, and then the oldest records, as the memory limit requires. The caller holds the lock. */
 static void keep_within_memory(loader *l)
 {
     store *s = model_own_store(l->model);
@@ -581,10 +575,7 @@ static bool read_source(loader *l, source *s, source_state state)
     return state == SOURCE_MORE || state == SOURCE_FED || state == SOURCE_LAST;
 }
 
-/*
- * Reads a part of every source. Returns whether there was anything to read. Sets *ended to whether no more records will
- * arrive.
- */
+/* Reads a part of every source. Returns whether it read anything. Sets *ended if no more records will arrive. */
 static bool read_on(loader *l, bool *ended)
 {
     bool any = false;

@@ -291,9 +291,7 @@ static bool begin_block(const log_file *f, const log_block *b, open_block *o)
     return true;
 }
 
-/*
- * Returns the open block for a position. If the block is not open, opens it in place of the least recently used block.
- */
+/* Returns the open block for a position. If necessary, opens it in place of the least recently used block. */
 static open_block *open_block_for(log_file *f, const log_block *b, uint64_t position)
 {
     if (f->open_blocks == NULL)
@@ -447,10 +445,7 @@ void log_file_each(const log_file *f, log_file_take *take, bool (*go_on)(void *u
     (f->format == NL_FORMAT_NLB ? each_in_blocks : each_in_text)(f, take, go_on, user);
 }
 
-/*
- * Returns the approximate size of a record in memory. A small block may contain records with many fields or long
- * strings.
- */
+/* Returns the approximate size of a record in memory, because a small block may contain large records. */
 static size_t record_size(const nl_record *record)
 {
     size_t size = TEXT_RECORD_SIZE;

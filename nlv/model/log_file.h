@@ -45,10 +45,7 @@ typedef struct log_file {
     uint64_t uses; /* number of uses of open blocks so far */
 } log_file;
 
-/*
- * Opens a log. Returns NULL if path is not a regular file, is compressed as a whole, or is too short to detect its
- * format.
- */
+/* Opens a log. Returns NULL if it is not a regular file, is compressed, or is too short to detect its format. */
 log_file *log_file_open(const char *path, const program_reading *reading);
 
 /* Creates a spill of unknown format. Returns NULL and sets errno on failure. */
@@ -61,10 +58,7 @@ void log_file_free(log_file *f);
  * file or on failure. */
 ssize_t log_file_read_at(int fd, char *to, size_t size, uint64_t offset);
 
-/*
- * Appends bytes to a spill, and detects its format when there are enough bytes. Returns false and sets errno on
- * failure.
- */
+/* Appends bytes to a spill, and detects its format as soon as possible. Returns false and sets errno on failure. */
 bool log_file_append(log_file *f, const char *data, size_t size);
 
 /* Ends a spill. If its format is still unknown, treats it as blocks. */

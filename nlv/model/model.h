@@ -42,8 +42,7 @@ void model_set_options(model *m, model_options options);
  */
 bool model_add_source(model *m, const char *url, bool follow);
 
-/* Adds the records of a feed as a log called name. Takes ownership of the caller's reference to the feed. Needs no
- * lock. */
+/* Adds the records of a feed as a log called `name`. Takes ownership of the caller's reference. Needs no lock. */
 void model_add_feed(model *m, feed *f, const char *name);
 
 void model_load(model *m);
@@ -121,10 +120,7 @@ bool model_has_right_clocks(const model *m);
 /* Changes the drawing to d, and takes ownership of it. If `d` is NULL, the loader infers the drawing from the logs. */
 void model_set_drawing(model *m, drawing *d);
 
-/*
- * Replaces the additional loadlines by extra, and takes ownership of extra. The inference ignores the quiet events of
- * extra.
- */
+/* Replaces the additional loadlines, and takes ownership of extra. Ignores the quiet events of extra. */
 void model_set_extra(model *m, drawing *extra);
 
 /*

@@ -37,10 +37,7 @@ typedef struct model_request {
     bool corrects_clocks;
 } model_request;
 
-/*
- * Returns and clears the requests. Leaves requests for clocks unless clocks is true. Puts the new filter into effect.
- * Locks.
- */
+/* Returns and clears the requests, except those for clocks unless `clocks` is true. Sets the new filter. Locks. */
 model_request model_take_request(model *m, bool clocks);
 
 /* Returns whether a request other than for clocks is waiting. Needs no lock. */
@@ -49,8 +46,7 @@ bool model_has_request(const model *m);
 const nl_filter *model_current_filter(const model *m);
 const correction *model_clocks(const model *m);
 
-/* Sets the correction of times, and takes ownership of c. If `c` is NULL, times are shown as they were logged.
- * Locks. */
+/* Sets the correction of times, and takes ownership of c. NULL means that times are not corrected. Locks. */
 void model_set_clocks(model *m, correction *c);
 
 /* Sets the range of times of records that were not read yet. Locks. */

@@ -268,8 +268,7 @@ static bool is_plain_file(const char *path)
     return path != NULL && stat(path, &status) == 0 && S_ISREG(status.st_mode);
 }
 
-/* If a log that was empty or missing has become a file that can be read in place, continues with that file and returns
- * true. */
+/* If a log that was empty or missing is now a file that can be read in place, reads it and returns true. */
 static bool became_plain(source *s)
 {
     log_file *f = s->files->len == 0 && nl_source_position(s->stream) == 0 && s->archive == NULL && s->path != NULL
@@ -406,10 +405,7 @@ static void look_for_replacement(source *s, uint64_t size, uint64_t read)
     add_file(s, fresh);
 }
 
-/*
- * Returns whether a line ends in the bytes that were not scanned. Searches from the end, because a newline is usually
- * there.
- */
+/* Returns whether a line ends in the bytes that were not scanned. Searches backwards, which is usually faster. */
 static bool has_line(const source *s, uint64_t size)
 {
     char last[4096];

@@ -572,10 +572,7 @@ static bool is_sorted(const batch *b)
     return true;
 }
 
-/*
- * Returns the rows of a batch in order of time. Rows with equal times keep their order. The caller frees the array with
- * g_free.
- */
+/* Returns a batch's rows in order of time, sorted stably. The caller frees the array with g_free. */
 static row_order *order_rows(const batch *b)
 {
     row_order *order = g_new(row_order, b->count + 1);

@@ -112,10 +112,7 @@ void store_settle(store *s);
  */
 void store_color_objects(store *s);
 
-/*
- * Returns the memory of a store in bytes. Includes the memory for inserting many late records, but not the mapped
- * parts.
- */
+/* Returns a store's memory in bytes, including that for inserting late records, but not the mapped parts. */
 size_t store_memory(const store *s);
 
 /* Drops the oldest records until the store needs at most limit bytes. Returns false if it still needs more memory. */
@@ -127,10 +124,7 @@ static inline uint64_t store_missing(const store *s)
     return s->first + s->rejected;
 }
 
-/*
- * Returns the list of a loadline's values on a host, and creates it if needed. Returns NULL for hosts beyond
- * STORE_HOSTS_MAX.
- */
+/* Returns or creates the list of a loadline's values on a host. Returns NULL for hosts beyond STORE_HOSTS_MAX. */
 list *store_loadline_list(store *s, uint16_t loadline, uint16_t host);
 
 /* Returns the number by which a loadline distinguishes its lists: that of the host, or for durations that of the event.
@@ -152,10 +146,7 @@ uint32_t store_find_time(const store *s, int64_t time_ns);
 /* Like store_find_time, but rounded to a multiple of STORE_MARK. Does not access chunks. */
 uint32_t store_find_time_near(const store *s, int64_t time_ns);
 
-/*
- * The error of a host's clock at a record, according to the log. It is unknown if all hosts share the clock of one
- * machine.
- */
+/* The error of a host's clock at a record, from the log. It is unknown if all hosts share one machine's clock. */
 typedef struct store_clock {
     bool is_known;
     bool is_measured;       /* measured against the collector's clock; otherwise reported by the host */
@@ -163,14 +154,10 @@ typedef struct store_clock {
 } store_clock;
 store_clock store_clock_at(const store *s, uint16_t host, uint32_t record);
 
-/*
- * Returns the measurement that shows the largest error of a host's clock. The result is unknown if there was no
- * measurement.
- */
+/* Returns the measurement with the largest error of a host's clock, or an unknown clock if there is none. */
 store_clock store_clock_furthest(const store *s, uint16_t host);
 
-/* Like store_clock_at, but store_clock_measured uses only measurements, and store_clock_said uses only what the host
- * has logged. */
+/* Like store_clock_at, but from measurements only, or only from what the host has logged. */
 store_clock store_clock_measured(const store *s, uint16_t host, uint32_t record);
 store_clock store_clock_said(const store *s, uint16_t host, uint32_t record);
 

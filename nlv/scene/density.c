@@ -226,8 +226,7 @@ uint64_t density_work(const density *d)
     return d->work;
 }
 
-/* Returns the strength of a pixel with `total` lines. The strength is `single` for one line and grows with the
- * logarithm of total. */
+/* Returns the strength of a pixel: `single` for one line, growing with the logarithm of the number of lines. */
 static float strength_of(float total, float single, float log_most)
 {
     if (total < 1)

@@ -1,5 +1,4 @@
-/* The overview: shows the whole log in a strip below the plot, with the density of records over time and the visible
- * part. */
+/* The overview: a strip below the plot, with the density of records over the whole log and the visible part. */
 #include "config.h"
 
 #include "scene/layers.h"

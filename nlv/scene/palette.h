@@ -15,10 +15,7 @@ typedef struct color {
 
 enum { PALETTE_SERIES = 8 };
 
-/*
- * Returns the colour of series i. After the first PALETTE_SERIES colours, darker and lighter colours of the same hues
- * follow.
- */
+/* Returns the colour of series i. After PALETTE_SERIES colours, darker and lighter colours of the same hues follow. */
 color palette_series(size_t i, bool dark);
 
 color palette_background(bool dark);

@@ -1,7 +1,4 @@
-/*
- * Writes a picture of a view to a PNG, SVG or PDF file. The extension of the file name selects the format. No display
- * is needed.
- */
+/* Writes a view to a PNG, SVG or PDF file; the file name's extension selects the format. Needs no display. */
 #ifndef NLV_RENDER_H
 #define NLV_RENDER_H
 

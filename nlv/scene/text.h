@@ -1,6 +1,4 @@
-/*
- * Measures, ellipsizes and draws text with Pango. The module caches layouts, so only one thread at a time may use it.
- */
+/* Measures, ellipsizes and draws text with Pango. The module caches layouts, and is not thread-safe. */
 #ifndef NLV_TEXT_H
 #define NLV_TEXT_H
 

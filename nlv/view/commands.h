@@ -1,5 +1,4 @@
-/* The table of commands with their names, menus and keys. The menu bar, the list of keys and the keyboard handler
- * use it. */
+/* The table of commands with their names, menus and keys, for the menu bar, the list of keys and the keyboard. */
 #ifndef NLV_COMMANDS_H
 #define NLV_COMMANDS_H
 
@@ -58,10 +57,7 @@ GtkWidget *commands_menu_bar(command_do *act, void *user);
  * invoke no command. */
 command commands_of_key(const GdkEventKey *event, bool typing);
 
-/*
- * Returns all commands with their keys, and the actions of the pointer, as Pango markup. The caller frees the text with
- * g_free.
- */
+/* Returns all commands, their keys and the pointer's actions as Pango markup. The caller frees it with g_free. */
 char *commands_help(void);
 
 /*

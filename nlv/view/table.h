@@ -4,8 +4,7 @@
 
 #include <gtk/gtk.h>
 
-/* Returns a table. `columns` is a NULL-terminated array of headings. A '#' before a heading marks a column of
- * numbers. */
+/* Returns a table. `columns` is a NULL-terminated array of headings. '#' before a heading marks a column of numbers. */
 GtkWidget *table_new(const char *title, const char *const *columns);
 
 /* Adds a row. `texts` contains one text for each column. */

@@ -235,8 +235,7 @@ static void choose_waiting(window *w)
         show_chosen(w);
 }
 
-/* Shows the whole log while nlv reads it, and afterwards its first view. Does nothing if the user has chosen another
- * view. */
+/* Shows the whole log while nlv reads it, and then its first view, unless the user has chosen another view. */
 static void fit(window *w)
 {
     if (w->shows_whole || !model_is_settled(w->model) || model_progress(w->model) < 1) {
@@ -491,8 +490,7 @@ static void toggle_sensors(window *w)
 
 /* ---- searching and filtering ---- */
 
-/* Returns the time at which the next search begins: the previous match if it is visible, or otherwise the edge of
- * the view. */
+/* Returns the time at which the next search begins: the previous match if visible, or the edge of the view. */
 static int64_t on_where(void *user, bool backwards)
 {
     window *w = user;
