@@ -27,6 +27,7 @@ void columns_free(columns *c)
         g_ptr_array_free(of->texts, TRUE);
         g_array_free(of->of_requests, TRUE);
         g_array_free(of->of_visits, TRUE);
+        g_array_free(of->since, TRUE);
     }
     g_hash_table_destroy(c->by_name);
     g_free(c);
@@ -67,6 +68,7 @@ static column *add_column(columns *c, nl_string name)
     of->texts = g_ptr_array_new_with_free_func(g_free);
     of->of_requests = g_array_new(FALSE, FALSE, sizeof(float));
     of->of_visits = g_array_new(FALSE, FALSE, sizeof(float));
+    of->since = g_array_new(FALSE, FALSE, sizeof(float));
     return of;
 }
 

@@ -22,6 +22,7 @@ typedef struct column {
     GHashTable *numbers; /* nl_string to index + 1 */
     GPtrArray *texts;
     GArray *of_requests, *of_visits; /* float; may be shorter than the tables: the rest is NAN */
+    GArray *since;                   /* of of_requests: from which time of the request on, in ns; NAN: always */
 } column;
 
 typedef struct columns {

@@ -14,18 +14,20 @@
 /* A finding claims at least this share of the requests' time. */
 #define FINDING_MIN 0.08
 
+/* A log is healthy if a cause with this share of the time would have been found. */
+#define CAUSE_SHARE 0.1
+
 /* Below, the log would not show a fault that costs a tenth of the time. */
 enum { REQUESTS_MIN = 60 };
 
 typedef struct finding {
-    const char *cause; /* one word, for programs: those of nldiag(1) */
-    uint32_t place;    /* or VISIT_NONE */
-    const char *host;  /* NULL: no single host */
-    double share;      /* of the requests' time; of failures: of the requests */
-    double gain;       /* of the requests' time, if the excess were gone */
-    double sure;       /* 0 to 1 */
-    double explained;  /* part of the place's variation */
-    double z;
+    const char *cause;   /* one word, for programs: those of nldiag(1) */
+    uint32_t place;      /* or VISIT_NONE */
+    const char *host;    /* NULL: no single host */
+    double share;        /* of the requests' time; of failures: of the requests */
+    double gain;         /* of the requests' time, if the excess were gone */
+    double sure;         /* 0 to 1 */
+    double explained;    /* part of the place's variation */
     char *answer;        /* a sentence */
     GPtrArray *evidence; /* char * */
     const char *advice;
@@ -56,6 +58,10 @@ void findings_judge(findings *f, const char *no_requests);
 /* Adds a finding about clocks or failures. */
 finding *findings_add(findings *f, const char *cause);
 void finding_evidence(finding *f, const char *format, ...) G_GNUC_PRINTF(2, 3);
+
+/* Whether the log would have shown a cause that takes a tenth of the time in one visit of eight of a place (power.c).
+ */
+bool place_shows_causes(const findings *f, uint32_t place);
 
 /* Removes the findings below FINDING_MIN. */
 void findings_drop_small(findings *f);

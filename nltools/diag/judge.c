@@ -71,6 +71,25 @@ static char *reason_unobserved(const visits *v)
     return reason;
 }
 
+/* Returns which place could hide a cause in the variation of its times, or NULL. */
+static char *reason_no_power(const findings *f)
+{
+    const visits *v = f->visits;
+    for (guint i = 0; i < v->places->len; i++) {
+        const place *p = place_at(v, i);
+        if (p->path_ns < CAUSE_SHARE * v->total_ns || place_shows_causes(f, i))
+            continue;
+        char *part = text_share(p->path_ns / v->total_ns), *where = text_place(v, i, NULL),
+             *reason = g_strdup_printf("the %u visits to %s (%s of the requests' time) vary too much or are too few to "
+                                       "show a cause that takes a tenth of the time; log more requests",
+                                       p->count, where, part);
+        g_free(part);
+        g_free(where);
+        return reason;
+    }
+    return NULL;
+}
+
 void findings_judge(findings *f, const char *no_requests)
 {
     const visits *v = f->visits;
@@ -90,5 +109,7 @@ void findings_judge(findings *f, const char *no_requests)
     else if (v->total_ns <= 0)
         reason = "all events of a request have the same time; log times with more digits";
     f->cannot_tell = reason != NULL ? g_strdup(reason) : reason_unobserved(v);
+    if (f->cannot_tell == NULL)
+        f->cannot_tell = reason_no_power(f);
     f->healthy = f->cannot_tell == NULL;
 }

@@ -12,7 +12,7 @@ typedef struct mechanism {
     float *waits;
     double claim_ns;  /* of critical paths */
     double explained; /* 0 to 1, see each function */
-    double z;
+    double p;         /* the probability of at least this by chance */
     const char *host; /* the one host that has most of it, or NULL */
     int servers;      /* queue */
     double busy;      /* queue: share of time in which all servers are busy */

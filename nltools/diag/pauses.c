@@ -22,6 +22,9 @@ enum {
     RESULTS_MAX = 16 /* each has a number for each visit of the log */
 };
 
+/* By chance, the expected number of gaps in a log is at most so large. */
+#define GAP_CHANCE 0.01
+
 /* How long visits of a place last. */
 typedef struct survival {
     double *values;
@@ -120,6 +123,17 @@ static double longer(const survival *l, double x, bool first)
     return l->count - low + 1.0;
 }
 
+/*
+ * Whether a visit is a message that is usually on its way for longer than a gap. Then it is quiet now and then, because
+ * messages of one path wait together.
+ */
+static bool is_usual_way(const station *s, const visit *x, const survival *l, double gap_ns)
+{
+    const site *at = site_at(s->v, x->site);
+    return place_at(s->v, at->place)->kind == PLACE_EDGE && at->host != at->from_host &&
+           gap_ns < l->values[l->count / 2];
+}
+
 /* -log of the probability that no visit ends between from and to; *count: visits under way. */
 static double improbability(const station *s, int64_t from_ns, int64_t to_ns, bool first, uint32_t *count)
 {
@@ -141,7 +155,7 @@ static double improbability(const station *s, int64_t from_ns, int64_t to_ns, bo
         const visit *x = visit_at(s->v, a->visit);
         const survival *l = &s->lasting[place_of_visit(s->v, x)];
         double age = (double)(MAX(from_ns, a->from_ns) - a->from_ns), then = (double)(to_ns - a->from_ns);
-        if (l->count < 20)
+        if (l->count < 20 || is_usual_way(s, x, l, (double)(to_ns - from_ns)))
             continue;
         sum += log(longer(l, age, first) / longer(l, then, first));
         *count += x->request != last;
@@ -267,10 +281,11 @@ static void examine_station(station *s, const uint32_t *indices, uint32_t count,
         learn_survival(s);
         find_gaps(s, SUSPECT, shortest, true);
         learn_survival(s);
-        find_gaps(s, log(s->times->len) + log(100), shortest, false);
+        find_gaps(s, log(s->times->len) + log(1 / GAP_CHANCE), shortest, false);
         if (s->gaps->len >= PAUSES_MIN) {
             pause_result r = {.program = s->program, .host = s->host};
             sum_pauses(s, &r.m);
+            r.m.p = pow(GAP_CHANCE, PAUSES_MIN);
             r.first_ns = g_array_index(s->gaps, active, 0).from_ns;
             r.last_ns = g_array_index(s->gaps, active, s->gaps->len - 1).to_ns;
             keep_result(results, &r);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LOG_BINS = 512, VISITS_MIN = 60, POSITIONS = 64, SERVERS_MAX = 32 };
+enum { LOG_BINS = 512, VISITS_MIN = 60, POSITIONS = 64, SERVERS_MAX = 32, CHOICES = 28 };
 
 /* What a visit holds: the time from its arrival to its end. */
 typedef struct holding {
@@ -286,7 +286,8 @@ static int choose_servers(const holding *held, size_t count, bool *any_order, do
     double best = 0;
     int servers = 0;
     queue_work_init(&w, held, count);
-    for (size_t t = 0; t < 2 * G_N_ELEMENTS(tried); t++) {
+    G_STATIC_ASSERT(2 * G_N_ELEMENTS(tried) == CHOICES);
+    for (size_t t = 0; t < CHOICES; t++) {
         double gain, z;
         int k = tried[t / 2];
         bool any = t % 2 == 0;
@@ -357,7 +358,7 @@ mechanism find_queue(const visits *v, uint32_t number)
             host_count = count;
             m.host = g_ptr_array_index(hosts, held[from].host);
             m.servers = servers;
-            m.z = z;
+            m.p = normal_tail(z) * CHOICES;
             m.peak = peak_of(held + from, count);
         }
     }

@@ -37,7 +37,7 @@ static int by_y(const void *a, const void *b)
     return x->y != y->y ? (x->y > y->y) - (x->y < y->y) : (x->i > y->i) - (x->i < y->i);
 }
 
-static void rank_times(sample *s)
+void sample_rank(sample *s)
 {
     ranked *r = g_new(ranked, s->count + 1);
     for (uint32_t i = 0; i < s->count; i++)
@@ -72,9 +72,10 @@ sample *sample_new(const visits *v, uint32_t number, const float *claimed)
         s->index[i] = v->by_place[p->first + (uint64_t)i * p->count / s->count];
         const visit *x = visit_at(v, s->index[i]);
         s->y[i] = MAX(0.0, (double)x->own_ns - (double)claimed[s->index[i]]);
+        s->reduced = s->reduced || claimed[s->index[i]] > 0;
         s->weight[i] = x->own_ns > 0 ? MIN(1.0, (double)x->path_ns / (double)x->own_ns) : 0;
     }
-    rank_times(s);
+    sample_rank(s);
     return s;
 }
 

@@ -20,6 +20,7 @@ typedef struct sample {
     double *rank;             /* of y, 1 to count; ties have their mean */
     double scale;             /* visits of the place for each one in the sample */
     double median, deviation; /* deviation: sum of |y - median| */
+    bool reduced;             /* findings claimed a part of the times */
 } sample;
 
 /* How well something that divides visits into bins explains their times. */
@@ -36,6 +37,9 @@ typedef struct explanation {
 /* claimed: time of each visit that findings have already. */
 sample *sample_new(const visits *v, uint32_t place, const float *claimed);
 void sample_free(sample *s);
+
+/* Ranks the times again after a change of y. */
+void sample_rank(sample *s);
 
 /* bins: a number below `count` or BIN_NONE for each visit. `ordered` bins are those of a number. */
 explanation sample_explain(const sample *s, const uint8_t *bins, int count, bool ordered);

@@ -7,7 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GAPS_MIN = 25, VISITS_MIN = 60, TIMED_OUT_MIN = 8 };
+enum { PERIODS = 256 /* that find_period tries */, GAPS_MIN = 25, VISITS_MIN = 60, TIMED_OUT_MIN = 8 };
+
+/* Beside a time-out, shorter times and differences are nothing. */
+#define NOTHING 0.01
 
 static int by_ns(const void *a, const void *b)
 {
@@ -123,7 +126,7 @@ static bool find_beat(const sample *s, uint32_t number, mechanism *m)
     if (found && r > m->explained) {
         m->period_ns = period;
         m->explained = r;
-        m->z = r * sqrt(2.0 * (double)end_count);
+        m->p = PERIODS * normal_tail(r * sqrt(2.0 * (double)end_count));
         m->host = site_at(s->visits, number)->host;
     }
     g_free(ends);
@@ -141,7 +144,7 @@ mechanism find_timer(const sample *s)
         return m;
     double low = quantile_of(s, 0.05), high = quantile_of(s, 0.75);
     /* A sleep ends late if the processor is busy, but never early. */
-    if (s->median > 1e6 && s->median - low < 0.005 * s->median && high - low < 0.05 * s->median) {
+    if (!s->reduced && s->median > 1e6 && s->median - low < 0.005 * s->median && high - low < 0.05 * s->median) {
         m.constant = true;
         m.period_ns = s->median;
         m.explained = 1;
@@ -177,6 +180,67 @@ static int by_ending(const void *a, const void *b)
     return x->end_ns != y->end_ns ? (x->end_ns > y->end_ns) - (x->end_ns < y->end_ns) : (x->i > y->i) - (x->i < y->i);
 }
 
+/* The place whose visits begin when the visits of an edge end, on the same host; or VISIT_NONE. */
+static uint32_t next_place(const sample *s)
+{
+    enum { LOOKED_AT = 50 };
+    const visits *v = s->visits;
+    for (uint32_t i = 0; i < MIN(s->count, LOOKED_AT); i++) {
+        const visit *x = visit_at(v, s->index[i]);
+        const request *q = request_at(v, x->request);
+        for (uint32_t n = 0; n < q->count; n++) {
+            const visit *y = visit_at(v, q->first + n);
+            if (y->from_ns == x->to_ns && place_of_visit(v, y) != s->place &&
+                place_at(v, place_of_visit(v, y))->kind == PLACE_SPAN &&
+                site_at(v, y->site)->host == site_at(v, x->site)->host)
+                return place_of_visit(v, y);
+        }
+    }
+    return VISIT_NONE;
+}
+
+/*
+ * Whether visits end together only because what comes next was busy, and takes all that wait: most clusters end just
+ * after a visit of the next place on their host.
+ */
+static bool follows_service(const sample *s, const ending *clusters, uint32_t count)
+{
+    const visits *v = s->visits;
+    uint32_t next = next_place(s), followed = 0;
+    if (next == VISIT_NONE || count == 0)
+        return false;
+    const place *p = place_at(v, next);
+    ending *ends = g_new(ending, p->count + 1);
+    double *times = g_new(double, p->count + 1);
+    GHashTable *hosts = g_hash_table_new(NULL, NULL); /* host to a site there */
+    for (guint i = 0; i < v->sites->len; i++)
+        if (!g_hash_table_contains(hosts, site_at(v, i)->host))
+            g_hash_table_insert(hosts, (gpointer)site_at(v, i)->host, GUINT_TO_POINTER(i));
+    for (uint32_t i = 0; i < p->count; i++) {
+        const visit *x = visit_at(v, v->by_place[p->first + i]);
+        gpointer host = g_hash_table_lookup(hosts, site_at(v, x->site)->host);
+        ends[i] = (ending){x->to_ns, i, GPOINTER_TO_UINT(host)};
+        times[i] = (double)(x->to_ns - x->from_ns);
+    }
+    qsort(ends, p->count, sizeof *ends, by_ending);
+    int64_t soon_ns = (int64_t)(0.1 * median_of(times, p->count)); /* to hand over takes little of the service */
+    for (uint32_t c = 0; c < count; c++) {
+        uint32_t host = GPOINTER_TO_UINT(g_hash_table_lookup(hosts, site_at(v, clusters[c].site)->host)), low = 0,
+                 high = p->count;
+        while (low < high) {
+            uint32_t middle = low + (high - low) / 2;
+            bool before =
+                ends[middle].site != host ? ends[middle].site < host : ends[middle].end_ns <= clusters[c].end_ns;
+            *(before ? &low : &high) = before ? middle + 1 : middle;
+        }
+        followed += low > 0 && ends[low - 1].site == host && clusters[c].end_ns - ends[low - 1].end_ns <= soon_ns;
+    }
+    g_hash_table_destroy(hosts);
+    g_free(ends);
+    g_free(times);
+    return followed * 2 > count;
+}
+
 mechanism find_batch(const sample *s)
 {
     mechanism m = {0};
@@ -190,7 +254,8 @@ mechanism find_batch(const sample *s)
     qsort(e, s->count, sizeof *e, by_ending);
     m.waits = g_new0(float, s->visits->all->len + 1);
     double near_ns = 0.005 * s->median, together = 0;
-    uint32_t clusters = 0;
+    ending *ends = g_new(ending, s->count + 1); /* of clusters */
+    uint32_t clusters = 0, large = 0;
     for (uint32_t from = 0, to; from < s->count; from = to) {
         double least = s->y[e[from].i];
         for (to = from + 1;
@@ -200,6 +265,7 @@ mechanism find_batch(const sample *s)
         if (to - from < 2)
             continue;
         together += to - from;
+        ends[large++] = e[from];
         for (uint32_t i = from; i < to; i++) {
             double wait = s->y[e[i].i] - least;
             m.waits[s->index[e[i].i]] = (float)wait;
@@ -213,11 +279,12 @@ mechanism find_batch(const sample *s)
     m.explained = m.share;
     const visits *v = s->visits;
     double rate = s->count / (double)MAX(v->to_ns - v->from_ns, 1), expected = 1 - exp(-2 * near_ns * rate);
-    m.z = (m.share - expected) * sqrt(s->count) / sqrt(MAX(expected * (1 - expected), 1e-3));
-    if (m.share < 0.75 || expected > 0.3) {
+    m.p = normal_tail((m.share - expected) * sqrt(s->count) / sqrt(MAX(expected * (1 - expected), 1e-3)));
+    if (m.share < 0.75 || expected > 0.3 || follows_service(s, ends, large)) {
         g_free(m.waits);
         m = (mechanism){0};
     }
+    g_free(ends);
     return m;
 }
 
@@ -260,7 +327,7 @@ mechanism find_timeout(const sample *s)
     uint32_t n = s->count, split = 0;
     double widest = 0;
     for (uint32_t i = n * 2 / 5; i + MAX(TIMED_OUT_MIN, n / 100) < n; i++) {
-        double gap = y[i] > 0 ? log(y[i + 1] / y[i]) : 0;
+        double gap = y[i + 1] > 0 ? log(y[i + 1] / MAX(y[i], NOTHING * y[i + 1])) : 0;
         if (gap > widest) {
             widest = gap;
             split = i + 1;
@@ -269,16 +336,19 @@ mechanism find_timeout(const sample *s)
     uint32_t around = 0;
     for (uint32_t i = 0; split > 0 && i < n; i++)
         around += y[i] > y[split] / G_E && y[i] < y[split] * G_E;
-    /* With that many visits around, a gap as wide is no chance. */
-    if (split == 0 || widest < log(1.35) || around * widest / 2 < log(n) + log(1000)) {
+    /* With `around` visits in two units of the logarithm, a gap so wide has the probability exp(-around * widest / 2).
+     */
+    if (split == 0 || widest < log(1.35)) {
         g_free(y);
         return m;
     }
-    double base = y[split / 2], base_spread = MAX(spread(y, split), 0.01 * base), first = y[split] - y[split / 10];
+    double base = y[split / 2], base_spread = MAX(spread(y, split), NOTHING * y[split]),
+           first = y[split] - y[split / 10];
     uint32_t end = split;
     while (end < n && y[end] < y[split] + 0.8 * first)
         end++;
-    double middle = y[(split + end) / 2], upper_spread = spread(y + split, end - split), ratio = middle / base;
+    double middle = y[(split + end) / 2], upper_spread = spread(y + split, end - split),
+           ratio = middle / MAX(base, NOTHING * middle);
     /* The same distribution, shifted, and not stretched. */
     if (end - split >= TIMED_OUT_MIN && ratio >= 2 && upper_spread < sqrt(ratio) * base_spread) {
         m.period_ns = middle - base;
@@ -286,14 +356,18 @@ mechanism find_timeout(const sample *s)
         m.share = (double)(n - split) / n;
         m.waits = g_new0(float, s->visits->all->len + 1);
         m.host = host_of_most(s, y[split]);
+        float *waits = g_new(float, n);
         for (uint32_t i = 0; i < n; i++) {
             double times = s->y[i] >= y[split] ? MAX(1, round((s->y[i] - base) / m.period_ns)) : 0;
             double wait = MIN(s->y[i], times * m.period_ns);
             m.waits[s->index[i]] = (float)wait;
             m.claim_ns += wait * s->weight[i] * s->scale;
         }
-        m.explained = 0.9;
-        m.z = widest * (n - split);
+        m.p = n * exp(-(double)around * widest / 2);
+        for (uint32_t i = 0; i < n; i++)
+            waits[i] = m.waits[s->index[i]];
+        m.explained = sample_explained_by_waits(s, waits);
+        g_free(waits);
     }
     g_free(y);
     return m;

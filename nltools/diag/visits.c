@@ -134,6 +134,12 @@ static uint32_t edge_site(kind *k, const request_event *from, const request_even
                              from != NULL ? g_intern_string(request_reader_program(names, from->program)) : ""};
         *slot = add_site(k->reader, &p, to != NULL ? request_reader_host(names, to->host) : "",
                          from != NULL ? request_reader_host(names, from->host) : "");
+        if (key.kind == PLACE_EDGE && to != NULL) {
+            site *s = site_at(k->reader->result, *slot);
+            s->kind = (uint32_t)(k - k->reader->kinds);
+            s->from_number = from->host;
+            s->number = to->host;
+        }
     }
     return *slot;
 }
@@ -327,6 +333,10 @@ static void add_side_edges(kind *k, const request_graph *g, uint32_t number)
     }
 }
 
+/*
+ * Sets the values of a request and of its spans. A value that another program than the first one logged holds only
+ * since then: later, it may be an effect of the times before.
+ */
 static void set_fields(kind *k, const request_graph *g, uint32_t number)
 {
     visits *v = k->reader->result;
@@ -337,6 +347,8 @@ static void set_fields(kind *k, const request_graph *g, uint32_t number)
             column_value value;
             memcpy(&value, g->payloads + e->payload + c * sizeof value, sizeof value);
             column *of = &v->columns->all[value.column];
+            if (isnan(column_get(of->of_requests, number)) && e->program != g->events[0].program)
+                column_set(of->since, number, (float)(e->time_ns - g->from_ns));
             column_set(of->of_requests, number, value.value);
             if (begins != EDGE_NONE)
                 column_set(of->of_visits, *slot_of(k->reader->span_visit, begins), value.value);
@@ -417,6 +429,16 @@ static int by_float(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+static void find_site_clocks(const visits_reader *r)
+{
+    for (guint i = 0; i < r->result->sites->len; i++) {
+        site *s = site_at(r->result, i);
+        const clock_bounds *known = request_reader_clocks(assembler_reader(r->kinds[s->kind].assembler));
+        int64_t bound_ns = s->host == s->from_host ? 0 : clock_bounds_between(known, s->from_number, s->number);
+        s->clock_ns = bound_ns == CLOCK_BOUND_UNKNOWN ? INFINITY : (double)bound_ns;
+    }
+}
+
 static void clock_bound_finish(const visits_reader *r, clock_bound *b)
 {
     const clock_bounds *known = request_reader_clocks(assembler_reader(r->kinds[b->kind].assembler));
@@ -431,7 +453,9 @@ static size_t memory_used(const visits *v)
 {
     size_t size = v->requests->len * sizeof(request) + v->all->len * (sizeof(visit) + 2 * sizeof(uint32_t));
     for (uint32_t i = 0; i < v->columns->count; i++)
-        size += (v->columns->all[i].of_requests->len + v->columns->all[i].of_visits->len) * sizeof(float);
+        size +=
+            (v->columns->all[i].of_requests->len + v->columns->all[i].of_visits->len + v->columns->all[i].since->len) *
+            sizeof(float);
     return size;
 }
 
@@ -450,6 +474,7 @@ static void halve(visits *v)
         request q = *request_at(v, i);
         for (uint32_t c = 0; c < v->columns->count; c++) {
             keep_values(v->columns->all[c].of_requests, i, kept, 1);
+            keep_values(v->columns->all[c].since, i, kept, 1);
             keep_values(v->columns->all[c].of_visits, q.first, visits_kept, q.count);
         }
         for (uint32_t n = 0; n < q.count; n++) {
@@ -468,6 +493,7 @@ static void halve(visits *v)
     for (uint32_t c = 0; c < v->columns->count; c++) {
         column *of = &v->columns->all[c];
         g_array_set_size(of->of_requests, MIN(of->of_requests->len, kept));
+        g_array_set_size(of->since, MIN(of->since->len, kept));
         g_array_set_size(of->of_visits, MIN(of->of_visits->len, visits_kept));
     }
 }
@@ -695,6 +721,7 @@ visits *visits_finish(visits_reader *r)
         v->total_ns += (double)(q->to_ns - q->from_ns);
         v->failed_requests += q->failed;
     }
+    find_site_clocks(r);
     for (guint i = 0; i < v->bounds->len; i++)
         clock_bound_finish(r, &g_array_index(v->bounds, clock_bound, i));
     index_places(v);

@@ -32,6 +32,8 @@ typedef struct site {
     const char *from_host; /* of the edge's begin; "" otherwise */
     double path_ns;
     uint32_t count;
+    uint32_t kind, from_number, number; /* of its hosts, in the reader of its kind */
+    double clock_ns;                    /* of an edge: the maximum difference of its hosts' clocks; or INFINITY */
 } site;
 
 typedef enum place_kind { PLACE_SPAN, PLACE_EDGE, PLACE_UNKNOWN } place_kind;

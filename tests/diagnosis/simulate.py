@@ -348,6 +348,7 @@ class Run:
             parent, done = self.span(*caller, f"Call{service.name}", request, parent)
         yield from self.travel(service, host)
         yield self.awake(service, host, 0)
+        began = self.world.now
         fields = {"REQ_TYPE": request["type"], "CUSTOMER": request["value"], "USER": request["user"],
                   "SIZE": request["size"]} if caller is None else {}
         span_id, end = self.span(service, host, f"Handle{service.name}", request, parent, **fields)
@@ -358,6 +359,8 @@ class Run:
             for _ in range(step[3]):
                 yield Join([self.visit(s, request, span_id, (service, host)) for s in step[1]])
         end(STATUS="error" if caller is None and request["failed"] else None)
+        if caller is None:  # what is before and after is not in the log
+            self.durations.append(self.world.now - began)
         yield from self.travel(service, host)
         if done is not None:
             done()
@@ -372,9 +375,7 @@ class Run:
             value = "big" if draw.random() < 0.08 else "small"
         request = {"number": number, "type": draw.choice(self.types), "value": value, "user": draw.randrange(5000),
                    "size": round(4 * draw.lognormvariate(-0.5, 1), 3), "failed": False}
-        begin = self.world.now
         yield from self.visit(self.services[0], request, None, None)
-        self.durations.append(self.world.now - begin)
 
     def client(self, numbers):
         think = max(self.clients / self.rate - self.mean, 0.1 * self.mean)

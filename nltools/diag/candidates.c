@@ -1,0 +1,190 @@
+#include "config.h"
+
+#include <math.h>
+
+#include "diag/search.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Kinds of requests and hosts differ a little in any system: slow visits take at least so many times as long. */
+#define EFFECT_MIN 1.5
+
+/* What is left after a finding is more often its consequence: a second one there explains more of it. */
+#define AGAIN_MIN 0.3
+
+/* An explanation removes at least this part of the variation, and claims at least this share of the time. */
+#define EXPLAINED_MIN 0.04
+#define SHARE_MIN 0.02
+
+#define FALSE_DISCOVERIES_MAX 0.02
+
+enum {
+    FAMILIES = 3,
+    OTHER_DIVISIONS = 3, /* peers at both ends, and the time */
+    MECHANISMS = 6,
+    EXAMINED_SHARE = 50, /* 1/share of time */
+    EXAMINED_COUNT = 20
+};
+
+bool place_is_examined(const visits *v, uint32_t place)
+{
+    const struct place *p = place_at(v, place);
+    return p->path_ns * EXAMINED_SHARE >= v->total_ns && p->kind != PLACE_UNKNOWN && p->count >= EXAMINED_COUNT;
+}
+
+test_counts search_count_tests(const visits *v)
+{
+    const GPtrArray *all = series_all(v->series);
+    GHashTable *kinds = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL); /* of sensors' series */
+    uint32_t places = 0, columns = 0;
+    for (guint i = 0; i < v->places->len; i++)
+        places += place_is_examined(v, i);
+    for (uint32_t i = 0; i < v->columns->count; i++)
+        columns += !v->columns->all[i].closed;
+    for (guint i = 0; i < all->len; i++) {
+        const sensor_series *s = g_ptr_array_index(all, i);
+        g_hash_table_add(kinds, g_strjoin("\n", s->event, s->field, s->instance, NULL));
+    }
+    const test_counts counts = {places * (columns + OTHER_DIVISIONS), places * g_hash_table_size(kinds),
+                                places * MECHANISMS};
+    g_hash_table_destroy(kinds);
+    return counts;
+}
+
+double significance_level(uint32_t tests, uint32_t found)
+{
+    double harmonic = 0;
+    for (uint32_t i = 1; i <= tests; i++)
+        harmonic += 1.0 / i;
+    return FALSE_DISCOVERIES_MAX / FAMILIES * (found + 1) / (MAX(tests, 1) * MAX(harmonic, 1));
+}
+
+bool effect_counts(double explained, double share, double slow_ns, double other_ns)
+{
+    return explained >= EXPLAINED_MIN && share >= SHARE_MIN && (slow_ns <= 0 || slow_ns > EFFECT_MIN * other_ns);
+}
+
+void candidate_clear(candidate *c)
+{
+    g_free(c->cut);
+    memset(c, 0, sizeof *c);
+}
+
+static bool place_has_host(const visits *v, const place *p, const char *host, bool at_begin)
+{
+    for (guint n = 0; n < p->sites->len; n++) {
+        const site *at = site_at(v, g_array_index(p->sites, uint32_t, n));
+        if ((at_begin ? at->from_host : at->host) == host)
+            return true;
+    }
+    return false;
+}
+
+/* Whether the clocks of a place's hosts are known well enough for an effect of so many nanoseconds. */
+static bool clocks_are_known(const visits *v, const place *p, double effect_ns)
+{
+    for (guint n = 0; n < p->sites->len; n++)
+        if (2 * site_at(v, g_array_index(p->sites, uint32_t, n))->clock_ns > effect_ns)
+            return false;
+    return true;
+}
+
+/*
+ * Whether a wrong clock may be what makes the messages to or from a host long. Then messages in the other direction
+ * seem to arrive before they are sent, and are missing there, and not at its peers.
+ */
+static bool may_be_clock(const visits *v, const candidate *c)
+{
+    const place *p = place_at(v, c->place);
+    bool ends = c->host != NULL && place_has_host(v, p, c->host, false),
+         begins = c->host != NULL && place_has_host(v, p, c->host, true);
+    double there[2] = {0}, back[2] = {0}; /* messages of peers, and of the host */
+    if (p->kind != PLACE_EDGE || begins == ends || clocks_are_known(v, p, c->slow_ns - c->other_ns))
+        return false;
+    for (guint i = 0; i < v->sites->len; i++) {
+        const site *at = site_at(v, i);
+        const place *of = place_at(v, at->place);
+        if (of == p)
+            there[(ends ? at->host : at->from_host) == c->host] += at->count;
+        else if (of->kind == PLACE_EDGE && at->host != at->from_host && place_has_host(v, p, at->host, true) &&
+                 place_has_host(v, p, at->from_host, false))
+            back[(ends ? at->from_host : at->host) == c->host] += at->count;
+    }
+    if (back[0] <= 20 || there[0] <= 0 || there[1] <= 0)
+        return p->inferred;
+    return back[1] / there[1] < 0.5 * back[0] / there[0];
+}
+
+static uint32_t tests_of_family(const search *s, const candidate *c)
+{
+    static const char *const divisions[] = {"peer", "field", "size", "cold", "changed"};
+    if (c->sensor != NULL)
+        return s->tests.sensors;
+    for (size_t i = 0; c->cause != NULL && i < G_N_ELEMENTS(divisions); i++)
+        if (strcmp(c->cause, divisions[i]) == 0)
+            return s->tests.divisions;
+    return s->tests.mechanisms;
+}
+
+/* Keeps a candidate if it is significant and explains more than the best one so far; frees it otherwise. */
+void candidate_offer(search *s, candidate *c)
+{
+    candidate *best = &s->best[c->place];
+    double share = c->claim_ns / s->v->total_ns;
+    bool counts = effect_counts(c->explained, share, c->slow_ns, c->other_ns) &&
+                  (!s->has_finding[c->place] || c->explained >= AGAIN_MIN),
+         is_chance = c->p > significance_level(tests_of_family(s, c), s->f->list->len);
+    if (counts && c->cause != NULL) {
+        char *where = text_place(s->v, c->place, c->host), *part = text_share(share),
+             *removed = text_share(c->explained);
+        g_ptr_array_add(s->f->tried,
+                        g_strdup_printf("%s%s%s: %s: %s of the time, explains %s of the variation, p = %.2g", c->cause,
+                                        c->column != NULL ? " " : "", c->column != NULL ? c->column->name : "", where,
+                                        part, removed, c->p));
+        g_free(where);
+        g_free(part);
+        g_free(removed);
+    }
+    if (counts && !is_chance && strcmp(c->cause, "pause") != 0 && may_be_clock(s->v, c)) {
+        g_free(s->f->cannot_tell);
+        s->f->cannot_tell =
+            g_strdup("the clock of a host may be wrong, which looks like slow messages; log ClockOffset records");
+        counts = false;
+    }
+    if (!counts || is_chance || (best->cause != NULL && best->score >= c->score)) {
+        candidate_clear(c);
+        return;
+    }
+    candidate_clear(best);
+    *best = *c;
+}
+
+/* Spreads the excess of a sample's visits over the log's. */
+static float *spread_excess(const sample *s, const float *excess)
+{
+    float *cut = g_new0(float, s->visits->all->len + 1);
+    for (uint32_t i = 0; i < s->count; i++)
+        cut[s->index[i]] = excess[i];
+    return cut;
+}
+
+candidate candidate_of(const sample *s, const char *cause, explanation *e, double preference)
+{
+    candidate c = {.cause = cause,
+                   .place = s->place,
+                   .p = normal_tail(e->z),
+                   .explained = e->explained,
+                   .score = e->explained * preference,
+                   .claim_ns = e->claim_ns,
+                   .scale = s->scale,
+                   .slow_ns = e->slow_ns,
+                   .other_ns = e->other_ns,
+                   .slow_count = e->slow_count,
+                   .count = s->count,
+                   .from_ns = s->visits->from_ns,
+                   .to_ns = s->visits->to_ns,
+                   .cut = spread_excess(s, e->excess)};
+    g_free(e->excess);
+    return c;
+}

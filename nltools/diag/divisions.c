@@ -1,0 +1,334 @@
+#include "config.h"
+
+#include <math.h>
+
+#include "diag/search.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Sensors with a larger probability of a chance effect are not compared with shifted ones. */
+#define PROMISING 1e-3
+
+enum { TIME_BINS = 48, TIME_BINS_MIN = 16, SHIFTS = 16 };
+
+/* Many sensors are tried, and all change slowly: one explains at least this part of the variation. */
+#define RESOURCE_MIN 0.12
+
+/* ---- fields and hosts ---- */
+
+/* The value of a column for a visit: of its own records, or of its request's, if logged before the visit began. */
+static float value_of(const column *c, const visits *v, uint32_t index)
+{
+    const visit *x = visit_at(v, index);
+    float own = column_get(c->of_visits, index), since = column_get(c->since, x->request);
+    if (!isnan(own))
+        return own;
+    double age = (double)(x->from_ns - request_at(v, x->request)->from_ns);
+    return (double)since > age ? (float)NAN : column_get(c->of_requests, x->request);
+}
+
+/* Gives each of the most frequent values a bin, and the others one together. Returns the number of bins. */
+static int bins_of_texts(const column *c, const float *values, uint32_t count, uint8_t *bins, float of_bin[BINS_MAX])
+{
+    enum { NAMED = 24 };
+    uint32_t counts[COLUMN_TEXTS_MAX] = {0};
+    int bin_of[COLUMN_TEXTS_MAX] = {0}, named = 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (isfinite(values[i]))
+            counts[(int)values[i]]++;
+    for (guint t = 0; t < c->texts->len; t++) {
+        guint larger = 0;
+        for (guint o = 0; o < c->texts->len; o++)
+            larger += counts[o] > counts[t] || (o < t && counts[o] == counts[t]);
+        bin_of[t] = larger < NAMED && counts[t] > 0 ? named++ : NAMED;
+        if (bin_of[t] < NAMED)
+            of_bin[bin_of[t]] = (float)t;
+    }
+    of_bin[NAMED] = NAN;
+    for (uint32_t i = 0; i < count; i++)
+        bins[i] = isfinite(values[i]) ? (uint8_t)bin_of[(int)values[i]] : BIN_NONE;
+    return NAMED + 1;
+}
+
+/* Whether a number only counts on with time, as a sequence number does. */
+static bool is_clock(const float *values, uint32_t count)
+{
+    uint32_t rises = 0, falls = 0;
+    for (uint32_t i = 16; i < count; i += 16) {
+        rises += values[i] > values[i - 16];
+        falls += values[i] < values[i - 16];
+    }
+    return rises + falls > 10 && (rises > 50 * falls || falls > 50 * rises);
+}
+
+/* A column of few different numbers is like one of texts. */
+static int bins_of_numbers(const float *values, uint32_t count, uint8_t *bins, float of_bin[BINS_MAX], bool *ordered)
+{
+    enum { DIFFERENT = 12 };
+    int used = 0;
+    *ordered = false;
+    for (uint32_t i = 0; i < count; i++) {
+        int b = 0;
+        bins[i] = BIN_NONE;
+        if (!isfinite(values[i]))
+            continue;
+        while (b < used && of_bin[b] != values[i])
+            b++;
+        if (b == used && used == DIFFERENT) {
+            *ordered = true;
+            return sample_quantize(values, count, bins);
+        }
+        of_bin[b] = values[i];
+        used = MAX(used, b + 1);
+        bins[i] = (uint8_t)b;
+    }
+    return used;
+}
+
+static const char *host_of_value(const column *c, float value)
+{
+    return isnan(value) ? NULL : g_intern_string(g_ptr_array_index(c->texts, (guint)value));
+}
+
+static int count_bits(uint64_t bits)
+{
+    return __builtin_popcountll(bits);
+}
+
+static void try_column(search *s, const sample *x, const column *c)
+{
+    float *values = g_new(float, x->count + 1), of_bin[BINS_MAX];
+    uint8_t *bins = g_new(uint8_t, x->count + 1);
+    uint32_t known = 0;
+    bool ordered = false;
+    for (uint32_t i = 0; i < x->count; i++) {
+        values[i] = value_of(c, s->v, x->index[i]);
+        known += isfinite(values[i]);
+    }
+    int count = known * 2 < x->count || (!c->has_text && is_clock(values, x->count)) ? 0
+                : c->has_text ? bins_of_texts(c, values, x->count, bins, of_bin)
+                              : bins_of_numbers(values, x->count, bins, of_bin, &ordered);
+    if (count > 1) {
+        s->f->tests++;
+        bool peers = c->name[0] == '@';
+        explanation e = sample_explain(x, bins, count, ordered);
+        uint64_t slow = e.slow;
+        candidate found = candidate_of(x, peers ? "peer" : ordered ? "size" : "field", &e, peers ? 1.01 : 1);
+        found.column = c;
+        found.value = slow != 0 && !ordered ? (double)of_bin[__builtin_ctzll(slow)] : NAN;
+        if (peers && count_bits(slow) == 1)
+            found.host = host_of_value(c, (float)found.value);
+        if (!ordered && (slow == 0 || count_bits(slow) > (peers ? 1 : 6)))
+            candidate_clear(&found);
+        else
+            candidate_offer(s, &found);
+    }
+    g_free(bins);
+    g_free(values);
+}
+
+/* The hosts of the place itself: the same span elsewhere. Of an edge, the hosts at its begin or at its end. */
+static void try_peers(search *s, const sample *x, bool at_begin)
+{
+    const char *hosts[BINS_MAX];
+    int count = 0;
+    uint8_t *bins = g_new(uint8_t, x->count + 1);
+    for (uint32_t i = 0; i < x->count; i++) {
+        const site *at = site_at(s->v, visit_at(s->v, x->index[i])->site);
+        const char *host = at_begin ? at->from_host : at->host;
+        int b = 0;
+        while (b < count && hosts[b] != host)
+            b++;
+        if (b == count && count < BINS_MAX)
+            hosts[count++] = host;
+        bins[i] = b < BINS_MAX ? (uint8_t)b : BIN_NONE;
+    }
+    if (count > 1) {
+        s->f->tests++;
+        explanation e = sample_explain(x, bins, count, false);
+        uint64_t slow = e.slow;
+        candidate found = candidate_of(x, "peer", &e, 1.01);
+        if (count_bits(slow) == 1)
+            found.host = hosts[__builtin_ctzll(slow)];
+        if (found.host == NULL)
+            candidate_clear(&found);
+        else
+            candidate_offer(s, &found);
+    }
+    g_free(bins);
+}
+
+/* ---- time ---- */
+
+/* Finds the range of bins with the largest excess of medians over the others' median, by one half. */
+static bool find_range(const sample *x, const uint8_t *bins, int count, int half, int *from, int *to)
+{
+    double *values = g_new(double, x->count + 1), medians[TIME_BINS];
+    for (int b = 0; b < count; b++) {
+        size_t n = 0;
+        for (uint32_t i = 0; i < x->count; i++)
+            if (bins[i] == b && sample_half(x, i) == half)
+                values[n++] = x->y[i];
+        medians[b] = median_of(values, n);
+    }
+    g_free(values);
+    double best = 0;
+    for (int a = 0; a < count; a++) {
+        double sum = 0;
+        for (int b = a; b < count; b++) {
+            sum += medians[b];
+            int n = b - a + 1, rest = count - n;
+            if (n < 2 || rest < 4)
+                continue;
+            double total = 0;
+            for (int k = 0; k < count; k++)
+                total += medians[k];
+            double difference = sum / n - (total - sum) / rest, between = difference * fabs(difference) * n * rest;
+            if (between > best) {
+                best = between;
+                *from = a;
+                *to = b;
+            }
+        }
+    }
+    return best > 0;
+}
+
+static void try_time(search *s, const sample *x)
+{
+    int count = (int)MIN(x->count / 8, TIME_BINS); /* each half has a median of four visits in each bin */
+    if (count < TIME_BINS_MIN)
+        return;
+    uint8_t *bins = g_new(uint8_t, x->count + 1), *inside = g_new(uint8_t, x->count + 1);
+    for (uint32_t i = 0; i < x->count; i++)
+        bins[i] = (uint8_t)((uint64_t)i * (uint64_t)count / x->count);
+    int from[2], to[2], near = MAX(1, count / 16);
+    bool found = find_range(x, bins, count, 0, &from[0], &to[0]) && find_range(x, bins, count, 1, &from[1], &to[1]);
+    if (found && abs(from[0] - from[1]) <= near && abs(to[0] - to[1]) <= near) { /* both halves agree */
+        int begin = MIN(from[0], from[1]), end = MAX(to[0], to[1]);
+        for (uint32_t i = 0; i < x->count; i++)
+            inside[i] = bins[i] >= begin && bins[i] <= end;
+        s->f->tests++;
+        explanation e = sample_explain(x, inside, 2, false);
+        bool rises = (e.slow & 2) != 0;
+        const char *cause = begin == 0 && end < count / 2 ? "cold" : "changed";
+        rises = rises && (begin > 0 || end < count * 4 / 5);
+        candidate c = candidate_of(x, cause, &e, 0.95);
+        c.p *= count * (count - 1) / 2; /* the range is the best of so many */
+        c.from_ns = visit_at(s->v, x->index[(uint64_t)begin * x->count / (uint64_t)count])->from_ns;
+        c.to_ns = visit_at(s->v, x->index[MIN((uint64_t)(end + 1) * x->count / (uint64_t)count, x->count - 1)])->to_ns;
+        if (rises)
+            candidate_offer(s, &c);
+        else
+            candidate_clear(&c);
+    }
+    g_free(bins);
+    g_free(inside);
+}
+
+/* ---- sensors ---- */
+
+static bool same_series(const sensor_series *a, const sensor_series *b)
+{
+    return strcmp(a->event, b->event) == 0 && strcmp(a->field, b->field) == 0 && strcmp(a->instance, b->instance) == 0;
+}
+
+/* The values of a series on each visit's own host, with the visits' times moved by a part of the log's length. */
+static uint32_t sensor_values(const visits *v, const sample *x, const GPtrArray *all, guint first, double shift,
+                              float *values)
+{
+    const sensor_series *of = g_ptr_array_index(all, first);
+    GHashTable *by_host = g_hash_table_new(g_str_hash, g_str_equal);
+    for (guint i = first; i < all->len; i++) {
+        const sensor_series *other = g_ptr_array_index(all, i);
+        if (same_series(of, other))
+            g_hash_table_insert(by_host, other->host, (gpointer)other);
+    }
+    int64_t length = v->to_ns - v->from_ns;
+    uint32_t known = 0;
+    for (uint32_t i = 0; i < x->count; i++) {
+        const visit *y = visit_at(v, x->index[i]);
+        const sensor_series *own = g_hash_table_lookup(by_host, site_at(v, y->site)->host);
+        int64_t at = (y->from_ns + y->to_ns) / 2 - v->from_ns + (int64_t)(shift * (double)length);
+        values[i] = own != NULL ? (float)series_at(own, v->from_ns + (length > 0 ? at % length : 0)) : NAN;
+        known += isfinite(values[i]);
+    }
+    g_hash_table_destroy(by_host);
+    return known;
+}
+
+static bool is_first_of_kind(const GPtrArray *all, guint i)
+{
+    for (guint k = 0; k < i; k++)
+        if (same_series(g_ptr_array_index(all, k), g_ptr_array_index(all, i)))
+            return false;
+    return true;
+}
+
+/*
+ * Tries a sensor. Raises *chance to what sensors explain of the times by chance: both change slowly, and what they have
+ * in common by chance shows when one of them is moved in time.
+ */
+static candidate try_sensor(search *s, const sample *x, const GPtrArray *all, guint number, double *chance)
+{
+    float *values = g_new(float, x->count + 1);
+    uint8_t *bins = g_new(uint8_t, x->count + 1);
+    candidate c = {.place = x->place};
+    uint32_t known = sensor_values(s->v, x, all, number, 0, values);
+    int count = known * 3 > x->count ? sample_quantize(values, x->count, bins) : 0;
+    if (count > 1) {
+        s->f->tests++;
+        explanation e = sample_explain(x, bins, count, true);
+        c = candidate_of(x, "resource", &e, 1);
+        c.sensor = g_ptr_array_index(all, number);
+        for (int k = 1; k <= SHIFTS && c.p < PROMISING && c.explained > RESOURCE_MIN; k++) {
+            sensor_values(s->v, x, all, number, k / (SHIFTS + 1.0), values);
+            int shifted = sample_quantize(values, x->count, bins);
+            explanation other = sample_explain(x, bins, shifted, true);
+            g_free(other.excess);
+            *chance = fmax(*chance, other.explained);
+        }
+    }
+    g_free(values);
+    g_free(bins);
+    return c;
+}
+
+/* Offers the sensor that explains most, if it explains more than any does by chance. */
+static void try_sensors(search *s, const sample *x)
+{
+    const GPtrArray *all = series_all(s->v->series);
+    candidate best = {.place = x->place};
+    double chance = RESOURCE_MIN;
+    for (guint i = 0; i < all->len; i++) {
+        if (!is_first_of_kind(all, i))
+            continue;
+        candidate c = try_sensor(s, x, all, i, &chance);
+        if (c.cause != NULL && c.p < PROMISING && c.explained > best.explained) {
+            candidate_clear(&best);
+            best = c;
+        } else {
+            candidate_clear(&c);
+        }
+    }
+    if (best.cause != NULL && best.explained > 1.3 * chance)
+        candidate_offer(s, &best);
+    else
+        candidate_clear(&best);
+}
+
+void try_divisions(search *s, const sample *x)
+{
+    const place *p = place_at(s->v, x->place);
+    const site *first = site_at(s->v, visit_at(s->v, x->index[0])->site);
+    try_peers(s, x, false);
+    if (p->kind == PLACE_EDGE)
+        try_peers(s, x, true);
+    for (uint32_t i = 0; i < s->v->columns->count; i++)
+        if (!s->v->columns->all[i].closed)
+            try_column(s, x, &s->v->columns->all[i]);
+    if (!p->inferred || first->host == first->from_host) /* otherwise it depends on clocks */
+        try_time(s, x);
+    try_sensors(s, x);
+}

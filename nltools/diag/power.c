@@ -1,0 +1,62 @@
+/*
+ * Whether a log would have shown a cause. A cause is added to the measured times of a place: each visit of one eighth
+ * of the requests, at random, lasts longer, so that all together take a tenth of the time. The search looks for it with
+ * a value that divides the visits in the same way, as a host or a field does. It has to find it in nine of ten trials.
+ */
+#include "config.h"
+
+#include <math.h>
+
+#include "diag/search.h"
+
+#include <string.h>
+
+enum { TRIALS = 20, FAILURES_MAX = 2, SLOW_ONE_OF = 8 };
+
+/* Chooses one eighth of the requests; others for each trial. */
+static bool is_chosen(uint32_t request, uint32_t trial)
+{
+    uint32_t x = request * 0x9e3779b1u + trial * 0x7feb352du;
+    x = (x ^ (x >> 16)) * 0x21f0aaadu;
+    x = (x ^ (x >> 15)) * 0x735a2d97u;
+    return (x ^ (x >> 15)) % SLOW_ONE_OF == 0;
+}
+
+/* Returns whether the added cause is found. y: the measured times. */
+static bool finds_cause(sample *s, const double *y, double level, uint32_t trial, uint8_t *bins)
+{
+    const visits *v = s->visits;
+    double weight = 0;
+    for (uint32_t i = 0; i < s->count; i++) {
+        bins[i] = is_chosen(visit_at(v, s->index[i])->request, trial);
+        weight += bins[i] ? s->weight[i] * s->scale : 0;
+    }
+    if (weight <= 0)
+        return false;
+    double with_ns = v->total_ns / (1 - CAUSE_SHARE), more_ns = CAUSE_SHARE * with_ns / weight;
+    for (uint32_t i = 0; i < s->count; i++)
+        s->y[i] = y[i] + (bins[i] ? more_ns : 0);
+    sample_rank(s);
+    explanation e = sample_explain(s, bins, 2, false);
+    double share = e.claim_ns / with_ns;
+    g_free(e.excess);
+    return normal_tail(e.z) <= level && share >= FINDING_MIN &&
+           effect_counts(e.explained, share, e.slow_ns, e.other_ns);
+}
+
+bool place_shows_causes(const findings *f, uint32_t place)
+{
+    const visits *v = f->visits;
+    if (!place_is_examined(v, place))
+        return false;
+    sample *s = sample_new(v, place, f->claimed);
+    double *y = g_memdup2(s->y, s->count * sizeof *y), level = significance_level(search_count_tests(v).divisions, 0);
+    uint8_t *bins = g_new(uint8_t, s->count);
+    int failures = 0;
+    for (uint32_t trial = 0; trial < TRIALS && failures <= FAILURES_MAX; trial++)
+        failures += !finds_cause(s, y, level, trial, bins);
+    g_free(y);
+    g_free(bins);
+    sample_free(s);
+    return failures <= FAILURES_MAX;
+}

@@ -1,0 +1,39 @@
+#include "config.h"
+
+#include <math.h>
+
+#include "diag/findings.h"
+
+char *text_ns(double ns)
+{
+    static const struct {
+        double ns;
+        const char *unit;
+    } units[] = {{1e9, "s"}, {1e6, "ms"}, {1e3, "us"}, {1, "ns"}};
+    size_t u = 0;
+    while (u < G_N_ELEMENTS(units) - 1 && fabs(ns) < units[u].ns)
+        u++;
+    double value = ns / units[u].ns;
+    return g_strdup_printf("%.*f %s", fabs(value) < 10 ? 2 : fabs(value) < 100 ? 1 : 0, value, units[u].unit);
+}
+
+char *text_share(double share)
+{
+    return g_strdup_printf("%.*f %%", share < 0.0095 ? 1 : 0, 100 * share);
+}
+
+char *text_place(const visits *v, uint32_t number, const char *host)
+{
+    const place *p = place_at(v, number);
+    const char *on = host != NULL ? " on " : "", *name = host != NULL ? host : "",
+               *of = *p->program != '\0' ? " of " : "", *from_of = *p->from_program != '\0' ? " of " : "";
+    if (p->kind == PLACE_SPAN && *p->span == '\0')
+        return g_strdup_printf("%s%s%s", p->program, on, name);
+    if (p->kind == PLACE_SPAN)
+        return g_strdup_printf("%s%s%s%s%s", p->span, of, p->program, on, name);
+    if (p->kind == PLACE_UNKNOWN)
+        return g_strdup_printf("the time before %s%s%s%s%s", p->to, of, p->program, on, name);
+    if (p->program == p->from_program)
+        return g_strdup_printf("%s -> %s%s%s%s%s", p->from, p->to, of, p->program, on, name);
+    return g_strdup_printf("%s%s%s -> %s%s%s%s%s", p->from, from_of, p->from_program, p->to, of, p->program, on, name);
+}
