@@ -1,12 +1,12 @@
-"""What the comparisons in bench/ share: the order in which sides take their turns, ports, and the rows of bench/run's table.
+"""Functions for the comparisons in bench/: the order in which sides take turns, ports, and the rows of bench/run's table.
 
-A program under bench/ imports it by
+A program under bench/ imports this module with
 
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
     import paired
 
-runs its sides round by round in the order of in_turn, and hands what it measured to note, which does nothing unless
-bench/run asked for it.
+It runs its sides round by round in the order of in_turn, and passes its results to note, which does nothing unless bench/run has
+started the program.
 """
 import json
 import os
@@ -15,14 +15,14 @@ import socket
 
 
 def in_turn(sides, turn):
-    """The sides of a round, each time beginning with another one: none is always the first, or always after the same one."""
+    """Returns the sides in the order of a round. Each round begins with the next side."""
     sides = list(sides)
     at = turn % len(sides) if sides else 0
     return sides[at:] + sides[:at]
 
 
 def free_port():
-    """A TCP port of 127.0.0.1 that nothing listens on now."""
+    """Returns a TCP port of 127.0.0.1 on which no program listens now."""
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         return s.getsockname()[1]
@@ -30,9 +30,9 @@ def free_port():
 
 def note(comparison, unit, measured, ours, peers=None, more_is_better=False):
     """
-    Adds a comparison to the table. measured is {side: values}, a value a round, in the order of the rounds, so that those of
-    one round can be paired; where only a summary is known, {side: (median, least, most)} with tuples. ours is the side
-    whose ratio to each of the peers (all others) is told, as how many times as good ours is.
+    Adds a comparison to the table. measured is {side: values} with one value per round, in the order of the rounds, so that
+    values of the same round can be compared. If only a summary is known, it is {side: (median, minimum, maximum)} with tuples.
+    The table contains the ratio of the side `ours` to each other side, which is higher if `ours` is better.
     """
     if "NL_BENCH_ROWS" not in os.environ or ours not in measured:
         return
@@ -44,7 +44,7 @@ def note(comparison, unit, measured, ours, peers=None, more_is_better=False):
 
 
 def inside(build):
-    """Compiler options for a program that uses core/ directly: HEADERS of the source tree and the static libraries of BUILD."""
+    """Returns compiler options for a program that uses core/ directly: headers in the source tree, libraries in BUILD."""
     source = pathlib.Path(__file__).resolve().parent.parent
     return [f"-I{source}/libnetlogger/include", f"-I{source}/core", build / "libnetlogger/.libs/libproducer.a",
             build / "core/.libs/libcore.a", "-lzstd", "-lssl", "-lcrypto", "-lpthread"]

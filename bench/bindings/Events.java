@@ -6,7 +6,7 @@ public class Events {
     static final int BURST = 4096, BURSTS = 31;
     static final double SECONDS = 0.25;
     static final String[] FILES = new String[64];
-    static long sum; // has the empty loop do something
+    static long sum; // makes the empty loop do something
 
     static void events(NetLogger log, int n) {
         for (int i = 0; i < n; i++)
@@ -42,7 +42,7 @@ public class Events {
             FILES[i] = "/data/run-17/block-00" + (10 + i % 64);
         NetLogger log = new NetLogger("prog");
         log.open("file://" + args[1] + "?format=nlb&policy=block");
-        for (int i = 0; i < 300; i++) // all is compiled, and every page of the ring touched
+        for (int i = 0; i < 300; i++) // compile everything, and touch every page of the ring
             each(log, BURST);
         log.flush();
         double burst = bursts(log);

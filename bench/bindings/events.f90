@@ -1,4 +1,4 @@
-! What an event with three fields costs in Fortran: events EVENTS PATH. Prints what a call took in bursts, and without a pause.
+! Measures an event with three fields in Fortran: events EVENTS PATH. Prints the time per call in bursts, and without a pause.
 program events
     use netlogger
     use, intrinsic :: iso_c_binding, only: c_int
@@ -30,7 +30,7 @@ program events
         ignored = usleep(10000_c_int)
         took(i) = each(BURST)
     end do
-    do i = 1, BURSTS ! the median goes into the middle
+    do i = 1, BURSTS ! the median will be in the middle
         do k = i + 1, BURSTS
             if (took(k) < took(i)) took([i, k]) = took([k, i])
         end do
