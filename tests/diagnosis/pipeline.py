@@ -162,7 +162,7 @@ parser.add_argument("--hashes", type=int, default=2, help="processor time of an 
 parser.add_argument("--slow-kind")
 parser.add_argument("--slow-delay", type=float, default=0)
 parser.add_argument("--batch", type=int, default=4)
-parser.add_argument("--wait", type=float, default=0.01)
+parser.add_argument("--wait", type=float, default=0.002)
 
 if __name__ == "__main__":
     given = parser.parse_args()

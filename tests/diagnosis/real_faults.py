@@ -131,7 +131,7 @@ def pause(case, periodic):
 def quota(case):
     """cpu.max below what the program needs in bursts."""
     name = case.chance.choice(["prices"] if case.program == "shop" else WORKERS)
-    part = case.chance.uniform(1.05, 1.25) * (0.01 + (case.rate * 0.0015 if case.program == "shop" else case.rate / 3 * 0.0095))
+    part = case.chance.uniform(0.95, 1.1) * (0.01 + (case.rate * 0.0015 if case.program == "shop" else case.rate / 3 * 0.0095))
     case.what = f"{name} has {part:.2f} processors"
     case.causes = {"cpu", "peer", "pause", "resource"}
     case.is_at(whole(name))
@@ -201,7 +201,7 @@ def cold(case):
 def slow_call(case, some):
     """A system call or a function of libc takes longer, always or sometimes."""
     part = case.chance.uniform(0.1, 0.3) if some else 1
-    delay = case.chance.uniform(0.03, 0.08) / (0.7 * part if some else 1)
+    delay = case.chance.uniform(0.03, 0.08) / (1.5 * part if some else 1)
     if case.program == "shop":
         name = case.chance.choice(["frontend", "stock"])
         names, call, place = [name], "CONNECT", (None, name, "Call" if name == "frontend" else "CacheMiss")
@@ -396,8 +396,8 @@ def dpss_call(case):
 
 def dpss_pause(case, periodic):
     name = "client" if periodic else any_server(case)
-    length = case.chance.uniform(0.25, 0.5) if periodic else case.chance.uniform(0.05, 0.1)
-    between = case.chance.uniform(0.8, 1.5) if periodic else case.chance.uniform(0.01, 0.03)
+    length = case.chance.uniform(0.25, 0.5) if periodic else case.chance.uniform(0.15, 0.3)
+    between = case.chance.uniform(0.8, 1.5) if periodic else case.chance.uniform(0.1, 0.2)
     at_host(case, name, f"{name} stops for about {length:.2f} s every {length + between:.2f} s", "pause")
     spread = 0 if periodic else 0.6
     chance = random.Random(case.chance.random())
@@ -406,8 +406,12 @@ def dpss_pause(case, periodic):
 
 
 def dpss_memory(case):
+    def before(world):
+        little_memory(world)
+        limit_reading(world, world.host("server3"), 3e6)
+
     at_host(case, "server3", "server3 has less memory than its programs need", "memory")
-    case.beside = little_memory
+    case.beside = before
 
 
 def dpss_packets(case):
