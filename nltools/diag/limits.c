@@ -248,7 +248,7 @@ static const limit kinds[LIMITS] = {
                 FELT_WITHIN | FELT_TO, FELT_WITHIN, 1, 0.8, 0, NULL, NULL},
     [DISK] = {"disk", "a disk at its limit on",
               "read less, use larger requests, spread the data over more disks, or find other users of the disk",
-              FELT_WITHIN, FELT_WITHIN, 1, 0.8, 0, NULL, NULL},
+              FELT_WITHIN | FELT_TO, FELT_WITHIN, 1, 0.8, 0, NULL, NULL},
     [SOFTIRQ] = {"softirq", "a processor that only receives packets on",
                  "distribute the receiving: RSS or RPS, larger segments (GRO), interrupts on other processors",
                  FELT_WITHIN | FELT_TO | FELT_FROM, FELT_TO | FELT_FROM, 1, 0.8, 0, NULL, NULL},
@@ -266,8 +266,8 @@ static const limit kinds[LIMITS] = {
               "full, drops are normal",
               FELT_FROM, FELT_FROM, 1, 0.8, 0, NULL, NULL},
     [STREAMS] = {"streams", "too few requests are under way at a time on the path from",
-                 "request more at a time: more streams, or more requests in advance on each", 0, FELT_FROM, 1, 0.8, 0,
-                 NULL, NULL},
+                 "request more at a time: more streams, or more requests in advance on each", 0, FELT_TO | FELT_FROM, 1,
+                 0.8, 0, NULL, NULL},
 };
 
 /* Adds a host to a limit. Returns whether it is the first, whose evidence counts. */

@@ -282,6 +282,39 @@ class Nldiag(support.Case):
                     self.assertRegex(first["evidence"][0], r"\d")
         self.assertEqual(self.diagnosed(self.model())["causes"], [])
 
+    def far_away(self, name, depth, work, sense):
+        """A client keeps depth requests at each of four servers, 60 ms away, each of which executes one at a time."""
+        chance, records, number = random.Random(5), [], 0
+        for server in range(1, 5):
+            host, free = f"server{server}", 0.0
+            begins = [0.01 * i for i in range(depth)]
+            while (begin := begins.pop(0)) < 6:
+                number += 1
+                start = max(begin + 0.03, free)
+                free = start + work(server) * chance.lognormvariate(0, 0.2)
+                end = free + 0.0298
+                begins.append(end)
+                records += [(at, f"HOST={where} LVL=Usage NL.EVNT={event} BLOCK.ID={number}") for at, where, event in (
+                    (begin, "client PROG=get", "Request"), (start, f"{host} PROG=server", "Read.start"), (free, f"{host} PROG=server", "Read.end"),
+                    (end, "client PROG=get", "Done"))]
+            records += [(0.5 * i, f"HOST={host} PROG=nlsensor LVL=System {text}") for i in range(12) for text in sense(server, i)]
+        path = self.scratch / f"{name}.log"
+        simulate.write_lines(path, sorted(records))
+        first = self.diagnosed(path, status=FINDING)["causes"][0]
+        return first["cause"], first["host"]
+
+    def test_requests_wait_before_a_server_with_a_slow_disk(self):
+        """Most of the time is before the server, which reads one block after another."""
+        self.assertEqual(self.far_away("disk", 5, lambda server: 0.06 if server == 3 else 0.001, lambda server, i: [
+            f"NL.EVNT=DiskDevice DISK.NAME=sda DISK.BUSY={95 if server == 3 else 3} DISK.READ.MS={60 if server == 3 else 1}"]), ("disk", "server3"))
+
+    def test_a_round_trip_for_each_request(self):
+        """The way to the servers takes as long as the way back."""
+        self.assertEqual(self.far_away("streams", 1, lambda server: 0.0001, lambda server, i: [
+            f"NL.EVNT=TcpConnection TCP.LOCAL=server{server}:14900 TCP.PEER=client:40000 TCP.STATE=established TCP.MSS=1448 TCP.CWND=58 "
+            f"TCP.WINDOW=4000000 TCP.RTT=60400 TCP.RTT.MIN=60100 TCP.BYTES.SENT={i * 300000} TCP.BYTES.RETRANS=0 TCP.BUSY={i * 250000} "
+            "TCP.LIMITED.RECEIVER=0 TCP.LIMITED.BUFFER=0 TCP.UNSENT=0"]), ("streams", None))
+
     # ---- clocks ----
 
     def model(self, fault="", name=None, **settings):
