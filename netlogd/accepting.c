@@ -159,8 +159,8 @@ static void displace(client_entry *silent, const char *newcomer)
 }
 
 /*
- * Returns whether a client from peer may connect. Closes another client if necessary. Sets the error if the client may
- * not connect. `full` is true if no descriptor is free for another client.
+ * Returns whether a client from `peer` may connect. Closes another client if necessary. Sets the error if the client
+ * may not connect. `full` is true if no descriptor is free for another client.
  */
 static bool make_place(const struct sockaddr *peer, bool full, const char *address)
 {

@@ -23,7 +23,7 @@ typedef struct background_task {
 
 enum { BACKGROUND_SLICE_NS = 500000 };
 
-/* Starts the module. `priority` is the priority of the least urgent events in base. */
+/* Starts the module. `priority` is the priority of the least urgent events in `base`. */
 void background_start(struct event_base *base, int priority);
 
 /* Ends the module. The queue must be empty. */

@@ -50,7 +50,7 @@ static bool certificates_fail(const char *what)
 
 /* ---- files ---- */
 
-/* Reads a key or a certificate from path. If the file does not exist, returns NULL and does not change *ok. */
+/* Reads a key or a certificate from `path`. If the file does not exist, returns NULL and does not change *ok. */
 static void *certificates_read(const char *path, bool is_key, bool *ok)
 {
     FILE *file = fopen(path, "re");
@@ -65,7 +65,7 @@ static void *certificates_read(const char *path, bool is_key, bool *ok)
 }
 
 /*
- * Writes key to a file, or, if `key` is NULL, writes certificate. After a crash, path has either its complete new
+ * Writes `key` to a file, or, if `key` is NULL, writes `certificate`. After a crash, path has either its complete new
  * content or its previous content.
  */
 static bool certificates_write(const char *path, EVP_PKEY *key, X509 *certificate)
@@ -121,7 +121,7 @@ typedef struct extension_row {
 } extension_row;
 
 /*
- * Issues a certificate that binds name to key. `issuer` and `issuer_key` are NULL for a self-signed certificate.
+ * Issues a certificate that binds `name` to `key`. `issuer` and `issuer_key` are NULL for a self-signed certificate.
  * `names` is the subjectAltName, or NULL. Returns NULL on failure, with OpenSSL's error set.
  */
 static X509 *certificates_issue(EVP_PKEY *key, const char *name, const char *names, int days, X509 *issuer,

@@ -36,8 +36,8 @@ uint64_t counts_get(count which);
 
 /*
  * Adds 1 to a count, which must be COUNT_REFUSED or a later count. Writes an event about it to netlogd's log: at once
- * the first time, and then at most once per second, with the number of occurrences since the last event. Copies peer
- * and reason.
+ * the first time, and then at most once per second, with the number of occurrences since the last event. Copies `peer`
+ * and `reason`.
  */
 void counts_report(count which, const char *peer, const char *reason);
 

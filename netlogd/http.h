@@ -16,7 +16,7 @@ typedef void (*http_answer)(struct evbuffer *out);
 
 /*
  * Serves clients that connect to the listening socket fd and that the settings allow. Takes ownership of fd. `path` is
- * the served path, and type is its Content-Type; both must remain valid.
+ * the served path, and `type` is its Content-Type; both must remain valid.
  */
 void http_start(int fd, const char *path, const char *type, http_answer answer);
 

@@ -7,8 +7,8 @@
 enum { PEER_ADDRESS_SIZE = 80 };
 
 /*
- * Writes the address in peer, which has the form of listener_address_text, to name without the port. All addresses of a
- * 64-bit IPv6 network become the same name, because one host may use all of them.
+ * Writes the address in peer, which has the form of listener_address_text, to `name` without the port. All addresses of
+ * a 64-bit IPv6 network become the same name, because one host may use all of them.
  */
 void peer_address(const char *peer, char name[PEER_ADDRESS_SIZE]);
 

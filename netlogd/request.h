@@ -50,14 +50,14 @@ typedef enum request_guess { REQUEST_NO, REQUEST_PERHAPS, REQUEST_YES } request_
 request_guess request_recognise(const char *data, size_t size);
 
 /*
- * Makes a request, which takes ownership of the channel. `data` contains the bytes after the mark. Copies peer. In the
- * table of clients, the request replaces entry. `at` is the listener that accepted the client. For the control socket,
- * entry and at are NULL.
+ * Makes a request, which takes ownership of the channel. `data` contains the bytes after the mark. Copies `peer`. In
+ * the table of clients, the request replaces `entry`. `at` is the listener that accepted the client. For the control
+ * socket, entry and at are NULL.
  */
 void request_new(nl_channel channel, const char *peer, client_entry *entry, const listener *at, const char *data,
                  size_t size);
 
-/* Calls visit for each request. */
+/* Calls `visit` for each request. */
 void requests_visit(void (*visit)(request *r, void *user), void *user);
 
 /* Closes the requests of clients that may no longer connect. */
@@ -80,7 +80,7 @@ void requests_close(void);
  */
 nl_record *request_record(request *r, nl_level level, const char *event);
 
-/* Adds a field to a record, unless value is NULL. */
+/* Adds a field to a record, unless `value` is NULL. */
 void request_add_text(nl_record *record, const char *name, const char *value);
 void request_add_time(nl_record *record, const char *name, int64_t time_ns);
 

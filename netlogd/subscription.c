@@ -710,7 +710,7 @@ static nl_status catch_up(subscription *s)
 
 /* ---- the verb ---- */
 
-/* Parses the fields of the request into wanted. */
+/* Parses the fields of the request into `wanted`. */
 static nl_status read_fields(const nl_record *asked, group *wanted, char where[NL_FILTER_SIZE_MAX + 1])
 {
     char format[NL_TIME_TEXT_SIZE] = "ulm", since[NL_TIME_TEXT_SIZE] = "";

@@ -46,7 +46,7 @@ typedef struct turn {
     size_t place;   /* place in the queue, from 1; 0: the client is not waiting */
 } turn;
 
-/* Starts with an empty queue. Turns run in base with this priority. Calls `before` before the turns. */
+/* Starts with an empty queue. Turns run in `base` with this priority. Calls `before` before the turns. */
 void turns_start(struct event_base *base, int priority, void (*before)(void));
 void turns_free(void);
 

@@ -81,7 +81,7 @@ static bool read_call_source(calls *c, log_input *input, const char *name)
     return ok;
 }
 
-/* Reads the sources and finishes input. Returns an exit status. */
+/* Reads the sources and finishes `input`. Returns an exit status. */
 static int read_calls(calls *c, log_input *input, char **names, size_t count)
 {
     int status = PROGRAM_DONE;

@@ -41,7 +41,7 @@ static const options_usage usage = {
     .notes = CALLS_SOURCES ".",
 };
 
-/* Returns the calls of a function, the most frequent first, and sets *count. The edges are sorted by function. */
+/* Returns the calls of a function, the most frequent first, and sets *count. The edges are sorted by `function`. */
 static const call_edge *find_callers(const calls *c, uint32_t function, size_t *count)
 {
     size_t low = 0, high = c->edge_count;

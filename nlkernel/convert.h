@@ -20,7 +20,7 @@ size_t convert_size_max(const kernel_event *event, size_t size);
 char *convert_values(char *at, const char *records, uint64_t *before, const kernel_event *event, const char *data,
                      size_t size);
 
-/* Adds the event's fields to a record. Borrows texts from data. */
+/* Adds the event's fields to a record. Borrows texts from `data`. */
 void convert_fields(nl_record *record, const kernel_event *event, const char *data, size_t size);
 
 #endif

@@ -71,7 +71,7 @@ bool counters_choose(counters *c, const char *names)
     return c->count > 0 || nl_error_false(NL_ERROR_INVALID, "names no counter");
 }
 
-/* Opens an event. If slots is 2, also requests the number of lost events, which Linux before 6.0 does not support. */
+/* Opens an event. If `slots` is 2, also requests the number of lost events, which Linux before 6.0 does not support. */
 static int open_event(struct perf_event_attr *attributes, int cpu, int group, size_t slots)
 {
     attributes->size = sizeof *attributes;

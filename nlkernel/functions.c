@@ -39,7 +39,7 @@ bool functions_describe(kernel_events *events, const tracing *t, functions_kind 
            describe_tracer_event(events, t, "funcgraph_exit", symbols);
 }
 
-/* Returns whether text, a list of words, contains word. */
+/* Returns whether text, a list of words, contains `word`. */
 static bool has_word(const char *text, const char *word)
 {
     size_t size = strlen(word);

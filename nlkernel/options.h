@@ -34,12 +34,12 @@ typedef struct recording_options {
 /* The option rows for a recording_options. */
 extern const nl_option recording_rows[];
 
-/* Adds a pattern. Borrows pattern. */
+/* Adds a pattern. Borrows `pattern`. */
 void recording_options_add_pattern(recording_options *o, const char *pattern);
 
 /*
- * Adds a condition: records only events that match expression as well as the earlier conditions. Returns false and sets
- * the error on failure.
+ * Adds a condition: records only events that match `expression` as well as the earlier conditions. Returns false and
+ * sets the error on failure.
  */
 bool recording_options_add_filter(recording_options *o, const char *expression);
 

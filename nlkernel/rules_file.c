@@ -53,7 +53,7 @@ static char *rules_directories(void)
                           directory, directory);
 }
 
-/* Returns the file name in path without its suffix. The caller frees the name. */
+/* Returns the file name in `path` without its suffix. The caller frees the name. */
 static char *rules_name(const char *path)
 {
     const char *slash = strrchr(path, '/'), *base = slash != NULL ? slash + 1 : path;

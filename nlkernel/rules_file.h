@@ -30,7 +30,7 @@ typedef struct rules_file {
 } rules_file;
 
 /*
- * Reads a rules file. If name contains a /, it is a path. Otherwise, the function looks it up in the directories of
+ * Reads a rules file. If `name` contains a /, it is a path. Otherwise, the function looks it up in the directories of
  * $NETLOGGER_RULES, and then in the installed directory. Returns false and sets the error on failure.
  */
 bool rules_file_read(rules_file *file, const char *name, const rules_parameters *parameters);
@@ -39,7 +39,7 @@ void rules_file_free(rules_file *file);
 /* Adds the file's events and filter to o, which borrows the texts. Returns false and sets the error on failure. */
 bool rules_file_add_events(const rules_file *file, recording_options *o);
 
-/* Calls visit with the name of each rules file, in alphabetical order. */
+/* Calls `visit` with the name of each rules file, in alphabetical order. */
 void rules_file_each(void (*visit)(const char *name, void *user), void *user);
 
 #endif

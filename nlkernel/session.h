@@ -11,8 +11,8 @@
 
 /*
  * Records until the duration is over, the command ends, or SIGINT, SIGTERM or SIGHUP arrives. After the choice of
- * events has succeeded, calls open with the rights of the calling user. open opens the sink; it returns false and sets
- * the error on failure. Prints problems on standard error. Returns an exit status.
+ * events has succeeded, calls `open` with the rights of the calling user. open opens the sink; it returns false and
+ * sets the error on failure. Prints problems on standard error. Returns an exit status.
  */
 int session_run(const recording_options *options, bool (*open)(sink *s, const void *user), const void *user);
 

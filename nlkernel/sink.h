@@ -40,7 +40,7 @@ bool sink_open_log(sink *s, const char *url);
 
 /*
  * Makes the sink write the records that rules derive, and NetLogger.Lost records, instead of the recorded events. Takes
- * ownership of rules.
+ * ownership of `rules`.
  */
 void sink_apply(sink *s, nl_synthesis *rules);
 

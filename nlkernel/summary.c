@@ -245,7 +245,7 @@ static void free_row(summary_row *row)
     free(row);
 }
 
-/* Finds or adds the row for the labels of record. Returns NULL if the table is full. */
+/* Finds or adds the row for the labels of `record`. Returns NULL if the table is full. */
 static summary_row *find_or_add_row(summary *s, const nl_record *record, unsigned value)
 {
     summary_row *row = nl_memory_check(calloc(1, sizeof *row));

@@ -99,7 +99,7 @@ extern const summary_column summary_columns[];
 
 double summary_column_value(const summary_column *c, const summaries *all, const summary *s, summary_row *row);
 
-/* Reads the reports of a rules file, which must outlive all. Returns false and sets the error on failure. */
+/* Reads the reports of a rules file, which must outlive `all`. Returns false and sets the error on failure. */
 bool summaries_read(summaries *all, const rules_file *of);
 
 /* Adds a kernel record or a derived record. */

@@ -105,7 +105,7 @@ typedef struct dwarf_reader {
     size_t directory_count;
 } dwarf_reader;
 
-/* Makes an absolute path, without . and .., from a path that is relative to directory. */
+/* Makes an absolute path, without . and .., from a path that is relative to `directory`. */
 static void normalize(char out[PATH_SIZE], const char *directory, const char *path)
 {
     char joined[2 * PATH_SIZE];

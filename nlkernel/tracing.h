@@ -15,7 +15,7 @@ typedef struct tracing {
 } tracing;
 
 /*
- * Opens tracefs at path. If `path` is NULL, finds or mounts tracefs. On failure, returns false and sets the error,
+ * Opens tracefs at `path`. If `path` is NULL, finds or mounts tracefs. On failure, returns false and sets the error,
  * which names the missing right.
  */
 bool tracing_open(tracing *t, const char *path);

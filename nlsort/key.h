@@ -16,7 +16,7 @@ typedef struct key key;
 key *key_new(void);
 void key_free(key *k);
 
-/* Adds a field. Returns false if text is invalid. */
+/* Adds a field. Returns false if `text` is invalid. */
 bool key_add(key *k, const char *text);
 
 /* Reverses the order (-r). The sort remains stable. */

@@ -12,7 +12,7 @@
 typedef struct load load;
 
 /*
- * Opens a text file by path or URL. Returns NULL if the source has another kind or cannot be opened. input_open then
+ * Opens a text file by `path` or URL. Returns NULL if the source has another kind or cannot be opened. input_open then
  * reports the error. The first record sets settings->format if it is unknown.
  */
 load *load_open(input_settings *settings, const char *path);

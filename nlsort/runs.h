@@ -21,7 +21,7 @@ void runs_add(runs *r, table *t);
 size_t runs_count(const runs *r);
 
 /*
- * Passes the lines of all runs and of the table to sink in order. If times are equal, the table's lines come last.
+ * Passes the lines of all runs and of the table to `sink` in order. If times are equal, the table's lines come last.
  * Frees the disk space of the parts of runs that have been read.
  */
 void runs_merge(runs *r, table *t, gather_sink *sink, void *user);

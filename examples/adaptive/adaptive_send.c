@@ -83,7 +83,7 @@ static int dial(const char *host, const char *port)
     return fd;
 }
 
-/* Sends up to size bytes without waiting. Returns false if the connection is broken. */
+/* Sends up to `size` bytes without waiting. Returns false if the connection is broken. */
 static bool send_some(int fd, size_t size)
 {
     static const char data[1 << 16];

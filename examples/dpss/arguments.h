@@ -16,7 +16,7 @@ typedef struct unit {
 extern const unit units_none[], units_rate[], units_time[], units_share[], units_size[];
 
 /*
- * Returns the value of text, which is a number with one of the units, from minimum to maximum. The error message
+ * Returns the value of text, which is a number with one of the units, from `minimum` to `maximum`. The error message
  * contains "use EXAMPLE".
  */
 double arguments_number(const struct argp_state *state, const char *text, const unit *units, double minimum,

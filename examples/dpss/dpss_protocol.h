@@ -42,11 +42,11 @@ bool dpss_parse_request(const unsigned char in[DPSS_REQUEST_SIZE], dpss_request 
 void dpss_put_response(const dpss_response *response, unsigned char out[DPSS_RESPONSE_SIZE]);
 bool dpss_parse_response(const unsigned char in[DPSS_RESPONSE_SIZE], dpss_response *response);
 
-/* Send or receive size bytes. Return false and set errno on failure; errno is 0 if the peer closed the connection. */
+/* Send or receive `size` bytes. Return false and set errno on failure; errno is 0 if the peer closed the connection. */
 bool dpss_send(int fd, const void *data, size_t size);
 bool dpss_receive(int fd, void *data, size_t size);
 
-/* Splits "HOST:PORT" or "HOST" in place; host and port point into address. */
+/* Splits "HOST:PORT" or "HOST" in place; host and port point into `address`. */
 void dpss_split_address(char *address, const char **host, const char **port);
 
 #endif

@@ -32,7 +32,7 @@ typedef struct nats_intake_state {
     char reason[256];  /* why no messages arrive; empty: no problem */
 } nats_intake_state;
 
-/* Begins to connect. Takes ownership of place. The process must not fork afterwards. */
+/* Begins to connect. Takes ownership of `place`. The process must not fork afterwards. */
 nats_intake *nats_intake_open(nats_place *place);
 
 /* Returns a descriptor that is readable when a message or a new state is available. */

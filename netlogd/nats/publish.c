@@ -258,7 +258,7 @@ static natsStatus send(publisher *p, size_t at)
     return status;
 }
 
-/* Marks the messages that may be sent now as sent, and writes their indices to chosen. Returns their number. */
+/* Marks the messages that may be sent now as sent, and writes their indices to `chosen`. Returns their number. */
 static size_t choose(publisher *p, size_t chosen[MESSAGES_MAX])
 {
     bool broken[NATS_SHARDS_MAX] = {false};

@@ -23,7 +23,7 @@ typedef struct delivery_state {
     char reason[256];   /* reason for the current failure; empty if there is none */
 } delivery_state;
 
-/* Makes the spool's directory and locks it. Copies options. Returns NULL after setting the error. */
+/* Makes the spool's directory and locks it. Copies `options`. Returns NULL after setting the error. */
 delivery *delivery_open(const output_options *options);
 
 /*
@@ -35,7 +35,7 @@ void delivery_start(delivery *d, output_place end, nl_log *log);
 /* Adds size to the number of waiting bytes. */
 void delivery_wrote(delivery *d, size_t size);
 
-/* Returns whether size more bytes may wait without exceeding maximum. If no bytes are waiting, any number may. */
+/* Returns whether size more bytes may wait without exceeding `maximum`. If no bytes are waiting, any number may. */
 bool delivery_has_space(delivery *d, size_t size, uint64_t maximum);
 
 /* Tells the thread that everything before `end` is settled. */

@@ -23,7 +23,7 @@ typedef struct output_file {
     int64_t opened_ns; /* time of opening, on the monotonic clock */
 } output_file;
 
-/* Returns the name of the file with a number. The caller frees it. */
+/* Returns the name of the file with this number. The caller frees it. */
 char *output_file_name(const output_options *options, uint64_t number);
 
 /*
@@ -67,7 +67,7 @@ bool output_file_is_removed(const output_file *file);
 /* Waits until the data of the file is on the disk. */
 nl_status output_file_sync(output_file *file);
 
-/* Waits until the file names in the directory of path are on the disk. */
+/* Waits until the file names in the directory of `path` are on the disk. */
 void output_file_sync_directory(const char *path);
 
 nl_status output_file_close(output_file *file);

@@ -40,7 +40,7 @@ typedef struct journal_mark {
 } journal_mark;
 
 /*
- * Reads the journal at path, if it exists, into streams. If it has an entry, copies the last entry to *mark and sets
+ * Reads the journal at path, if it exists, into `streams`. If it has an entry, copies the last entry to *mark and sets
  * *found to true. Does not write. `streams` must remain valid until journal_close. Returns NULL after setting the
  * error.
  */

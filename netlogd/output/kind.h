@@ -44,7 +44,7 @@ typedef struct output_kind {
     /*
      * Delivers data[0..size), which begins with a record; the last record may be incomplete. Sets *taken, which is 0 at
      * the call, to the number of bytes of whole records that need not be delivered again, even on NL_FAILED. If it
-     * returns NL_OK and *taken is 0, the first record is incomplete, and deliver is called again with more bytes. It
+     * returns NL_OK and *taken is 0, the first record is incomplete, and `deliver` is called again with more bytes. It
      * waits for a few seconds at most; if this is too short, it gets fewer bytes the next time. After NL_FAILED, the
      * thread closes the peer and later opens it again.
      */

@@ -40,7 +40,7 @@ typedef struct output_counts {
 
 /*
  * Opens an output. Repairs a damaged end, and removes the bytes that a killed netlogd wrote but did not acknowledge.
- * Takes ownership of options, even on failure. Returns NULL after setting the error.
+ * Takes ownership of `options`, even on failure. Returns NULL after setting the error.
  */
 output *output_open(output_options *options);
 
@@ -48,7 +48,7 @@ output *output_open(output_options *options);
  * delivery fails and when it succeeds again. Does nothing for files. */
 void output_start(output *out, nl_log *log);
 
-/* Writes an event for each repair to log, which may be NULL. */
+/* Writes an event for each repair to `log`, which may be NULL. */
 void output_report_repairs(output *out, nl_log *log);
 
 const output_options *output_get_options(const output *out);

@@ -25,7 +25,7 @@ enum {
     ENDED = 1,
 };
 
-/* Computes HMAC-SHA256 over the purpose of the tag, which is a word, and data. */
+/* Computes HMAC-SHA256 over the purpose of the tag, which is a word, and `data`. */
 static void tag_data(const seal_key *key, const char *purpose, const void *data, size_t size,
                      unsigned char tag[SEAL_HASH_SIZE])
 {

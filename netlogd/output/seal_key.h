@@ -15,7 +15,7 @@
 enum { SEAL_KEY_TEXT_SIZE = 19 + 20 + 1 + 2 * SEAL_HASH_SIZE + 1 }; /* size of the line, with its newline */
 
 /*
- * Creates a file, which must not exist, with a new random first key. Sets text to its line, with a NUL at the end.
+ * Creates a file, which must not exist, with a new random first key. Sets `text` to its line, with a NUL at the end.
  * Returns NL_FAILED after setting the error.
  */
 nl_status seal_key_create(const char *path, char text[SEAL_KEY_TEXT_SIZE + 1]);

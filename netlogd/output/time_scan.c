@@ -53,7 +53,7 @@ static void time_scan_read_plain(scan *s, const char *data, size_t size)
     s->fed += size;
 }
 
-/* Decompresses frames until a frame ends at minimum or later. Returns false if frames are damaged. */
+/* Decompresses frames until a frame ends at `minimum` or later. Returns false if frames are damaged. */
 static bool time_scan_read_frames(scan *s, const char *data, size_t size, uint64_t minimum)
 {
     ZSTD_inBuffer in = {data, size, 0};

@@ -5,8 +5,8 @@
 #include "reader/time_index.h"
 
 /*
- * Reads a file from an offset at which a record or a compressed frame begins, until a record or frame ends at minimum
- * or later, but not beyond limit. *piece describes the bytes that were read. Its end is at most limit, and its times
+ * Reads a file from an offset at which a record or a compressed frame begins, until a record or frame ends at `minimum`
+ * or later, but not beyond `limit`. *piece describes the bytes that were read. Its end is at most limit, and its times
  * are unknown if a part could not be read as records. Returns false if no record or frame ends in this range, or if the
  * file cannot be read.
  */

@@ -74,7 +74,7 @@ const char *proc_next_line(const char *at)
     return at == NULL || at[1] == '\0' ? NULL : at + 1;
 }
 
-/* Returns the first line that begins with name, or NULL. */
+/* Returns the first line that begins with `name`, or NULL. */
 static const char *find_line(const char *text, const char *name)
 {
     size_t size = strlen(name);

@@ -75,7 +75,7 @@ void add_text(nl_record *record, const char *name, const char *value);
 
 /* ---- reading /proc ---- */
 
-/* Reads a whole file into buffer, and adds a NUL. Returns false and sets the error on failure. */
+/* Reads a whole file into `buffer`, and adds a NUL. Returns false and sets the error on failure. */
 bool proc_read(const char *path, nl_buffer *buffer);
 
 /* Finds the number after `name` and blanks at the start of a line. Returns false if no line begins with this name. */
@@ -113,7 +113,7 @@ typedef struct counters {
 /* Begins a measurement. Removes the objects that were not in the last measurement. */
 void counters_begin(counters *c);
 
-/* Sets rise to the increases of an object's counters since the last measurement. Returns false for a new object. */
+/* Sets `rise` to the increases of an object's counters since the last measurement. Returns false for a new object. */
 bool counters_rise(counters *c, const char *key, const uint64_t *now, size_t count, uint64_t *rise);
 
 #endif

@@ -57,7 +57,7 @@ static bool live_find_since(live *v)
     return status == NL_OK;
 }
 
-/* Appends url without its since= option. */
+/* Appends `url` without its since= option. */
 static void add_without_since(nl_buffer *out, const char *url)
 {
     const char *mark = strchr(url, '?'), *since = mark;

@@ -161,7 +161,7 @@ static bool drain(loader *l, store_place *place, nl_decoder *decoder)
     return true;
 }
 
-/* Loads the complete records in pending, or all bytes if they exceed the maximum size of a record. */
+/* Loads the complete records in `pending`, or all bytes if they exceed the maximum size of a record. */
 static bool load_whole_records(loader *l, store_place *place, nl_decoder *decoder, nl_buffer *pending)
 {
     uint64_t lines = 0;

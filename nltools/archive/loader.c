@@ -33,7 +33,7 @@ static void loader_forget(trouble *t)
     free(t->message);
 }
 
-/* Stores message, and takes ownership of it. */
+/* Stores `message`, and takes ownership of it. */
 static void keep_trouble(loader *l, const char *source, char *message)
 {
     trouble *t = nl_memory_check(reallocarray(l->troubles, l->trouble_count + 1, sizeof *l->troubles));

@@ -41,7 +41,7 @@ void loader_is_well(loader *l, const char *source);
 /* Reports the store's error and ends the load. Returns false. */
 bool loader_fail(loader *l);
 
-/* Adds a place, which is valid until the next call. Copies name. */
+/* Adds a place, which is valid until the next call. Copies `name`. */
 store_place *loader_add_place(loader *l, const char *name);
 
 /* Returns a decoder that skips records that an earlier load has stored. */
@@ -53,7 +53,7 @@ bool loader_put(loader *l, store_place *place, const nl_record *record);
 /* Returns whether the transaction is large enough to commit. */
 bool loader_is_full(const loader *l);
 
-/* Commits the records and the position of place. Returns false after reporting an error. */
+/* Commits the records and the position of `place`. Returns false after reporting an error. */
 bool loader_commit(loader *l, store_place *place);
 
 #endif

@@ -45,7 +45,7 @@ typedef struct store_kind {
     void (*undo)(store *s);
     /* Runs statements without results. */
     nl_status (*run)(store *s, const char *sql);
-    /* Calls function for each row until it returns false. Columns are text or bytes. An SQL NULL has NULL data. */
+    /* Calls `function` for each row until it returns false. Columns are text or bytes. An SQL NULL has NULL data. */
     nl_status (*select)(store *s, const char *sql, bool (*function)(void *user, const nl_string *columns), void *user);
     const char *schema;
     const char *path; /* SQL expression for a field's text; %s is the quoted name */

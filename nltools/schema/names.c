@@ -39,7 +39,7 @@ static bool is_type(const char *name)
                                             g_str_has_prefix(name, "uint_") || strcmp(name, "max_align_t") == 0);
 }
 
-/* Appends name in lower or upper case. Replaces each byte that a C name cannot contain by _. */
+/* Appends `name` in lower or upper case. Replaces each byte that a C name cannot contain by _. */
 static void append_mangled(GString *out, const char *name, bool upper)
 {
     for (; *name != '\0'; name++) {

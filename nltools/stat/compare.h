@@ -5,7 +5,7 @@
 #include "stat/report.h"
 
 /*
- * Prints the requests of count logs side by side: for each span and edge, the means, 99th percentiles and shares, and
+ * Prints the requests of count `logs` side by side: for each span and edge, the means, 99th percentiles and shares, and
  * the ratio of the last log's mean to that of the first log. `names` contains the names of the logs.
  */
 void compare_print(const report_subject *logs, char *const *names, int count);

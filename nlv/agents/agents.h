@@ -50,7 +50,7 @@ void agents_remove(agents *a, const char *url, const char *sensor);
 /* Returns the state of a sensor as text, or NULL if the sensor was not added. */
 const char *agents_state(const agents *a, const char *url, const char *sensor);
 
-/* Calls function for each sensor that was added. */
+/* Calls `function` for each sensor that was added. */
 void agents_each(const agents *a, void (*function)(void *user, const char *url, const char *sensor, const char *state),
                  void *user);
 

@@ -103,7 +103,7 @@ static double usual_segment_ns(const store *s)
     return median;
 }
 
-/* Returns the error of a host's clock as text, or NULL if it is below matters_ns. The caller calls g_free. */
+/* Returns the error of a host's clock as text, or NULL if it is below matters_ns. The caller frees it with g_free. */
 static char *clock_fault(const store *s, uint16_t host, double matters_ns)
 {
     store_clock off = store_clock_furthest(s, host);

@@ -24,7 +24,7 @@ GArray *export_places_of_range(const model *m, int64_t from_ns, int64_t to_ns);
 GArray *export_places_of_object(const model *m, size_t lifeline, uint32_t object);
 
 /*
- * Writes the records to a temporary file, and renames the file to path when it is complete. Call it in a separate
+ * Writes the records to a temporary file, and renames the file to `path` when it is complete. Call it in a separate
  * thread while the model is unlocked; the function locks the model from time to time. Sets *written to the number of
  * records. Returns false and sets the error on failure.
  */

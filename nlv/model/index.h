@@ -29,7 +29,7 @@ typedef struct index_found {
 } index_found;
 
 /*
- * Reads the index of the log at path. If `wanted` is not NULL, the index must have this drawing; otherwise, it must
+ * Reads the index of the log at `path`. If `wanted` is not NULL, the index must have this drawing; otherwise, it must
  * have an inferred drawing. Returns false if no valid index exists.
  */
 bool index_read(const char *path, const log_file *file, const drawing *wanted, index_found *found);

@@ -17,7 +17,7 @@ void inference_free(inference *f);
 /* Changes the drawing to d, and takes ownership of it. If `d` is NULL, the module infers the drawing. */
 void inference_set_given(inference *f, drawing *d);
 
-/* Replaces the additional loadlines by extra, and takes ownership of extra. Ignores the quiet events of extra. */
+/* Replaces the additional loadlines by `extra`, and takes ownership of extra. Ignores the quiet events of `extra`. */
 void inference_set_extra(inference *f, drawing *extra);
 
 bool inference_is_active(const inference *f);

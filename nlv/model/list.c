@@ -200,7 +200,7 @@ void list_drop(list *l, uint32_t record)
     l->start = list_find(l, record, MAX(l->start, block * LIST_BLOCK));
 }
 
-/* Returns the first index in [low, high) whose element is at least value, or high if all elements are smaller. The
+/* Returns the first index in [low, high) whose element is at least value, or `high` if all elements are smaller. The
  * array is ascending. */
 static size_t lower_bound(const uint32_t *array, size_t low, size_t high, uint32_t value)
 {

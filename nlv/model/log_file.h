@@ -25,7 +25,7 @@ typedef struct log_block {
     uint64_t offset; /* offset in the file */
     uint64_t first;  /* position of the first record that was not skipped */
     uint32_t size;   /* bytes */
-    uint32_t skip;   /* number of records at its start that were read before */
+    uint32_t skip;   /* number of records at the block's start that were read before */
     uint32_t count;  /* number of the remaining records */
 } log_block;
 
@@ -37,7 +37,7 @@ typedef struct log_file {
     bool is_numbered;
     bool is_spill;
     uint64_t size;      /* bytes of a spill */
-    uint64_t forgotten; /* bytes at the start of a spill that were freed */
+    uint64_t forgotten; /* number of bytes at the start of a spill that were freed */
     uint64_t scanned;   /* number of bytes at the start whose records are in the store */
     GArray *blocks;     /* log_block, in order of offset */
     guint first_block;  /* index of the first block that was not dropped */
@@ -54,7 +54,7 @@ log_file *log_file_spill(nl_fraction fraction);
 /* Frees a log_file and closes it. `f` may be NULL. */
 void log_file_free(log_file *f);
 
-/* Reads up to size bytes at an offset into `to`. Returns the number of bytes, which is smaller at the end of the
+/* Reads up to `size` bytes at an offset into `to`. Returns the number of bytes, which is smaller at the end of the
  * file or on failure. */
 ssize_t log_file_read_at(int fd, char *to, size_t size, uint64_t offset);
 
@@ -96,17 +96,17 @@ static inline bool log_block_is_binary(const char *bytes, size_t size)
     return size >= 4 && memcmp(bytes, "NLB1", 4) == 0;
 }
 
-/* Calls take with the record at a position. Returns false if the record is no longer there. */
+/* Calls `take` with the record at a position. Returns false if the record is no longer there. */
 bool log_file_record(log_file *f, uint64_t position, log_file_take *take, void *user);
 
 /*
- * Calls take for all scanned records in file order, until go_on returns false. Calls go_on from time to time with the
- * current offset.
+ * Calls `take` for all scanned records in file order, until `go_on` returns false. Calls `go_on` from time to time with
+ * the current offset.
  */
 void log_file_each(const log_file *f, log_file_take *take, bool (*go_on)(void *user, uint64_t offset), void *user);
 
-/* Calls take for the records in about `size` bytes of text after an offset. In a log of blocks, calls take for about
- * the number of records that this much text would contain. */
+/* Calls `take` for the records in about `size` bytes of text after an offset. In a log of blocks, calls `take` for
+ * about the number of records that this much text would contain. */
 void log_file_sample(const log_file *f, uint64_t offset, size_t size, log_file_take *take, void *user);
 
 #endif

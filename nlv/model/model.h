@@ -120,7 +120,7 @@ bool model_has_right_clocks(const model *m);
 /* Changes the drawing to d, and takes ownership of it. If `d` is NULL, the loader infers the drawing from the logs. */
 void model_set_drawing(model *m, drawing *d);
 
-/* Replaces the additional loadlines, and takes ownership of extra. Ignores the quiet events of extra. */
+/* Replaces the additional loadlines, and takes ownership of extra. Ignores the quiet events of `extra`. */
 void model_set_extra(model *m, drawing *extra);
 
 /*
@@ -135,7 +135,7 @@ GArray *model_jobs(const model *m);
  */
 char *model_describe(const model *m, uint32_t record);
 
-/* Calls take with a record exactly as logged. Returns false if the record is no longer there. */
+/* Calls `take` with a record exactly as logged. Returns false if the record is no longer there. */
 bool model_record(const model *m, uint32_t record, void (*take)(void *user, const nl_record *record), void *user);
 
 /* Like model_record, but for the record at a place (batch.h). */

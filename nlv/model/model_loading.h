@@ -21,8 +21,8 @@ store *model_replace_store(model *m, store *fresh, drawing *d, colors_mode mode)
 /* Adds the events that the store has found to the drawing's points. */
 void model_add_found_points(model *m);
 
-/* Assigns colours to new names. Set often if the function is called frequently; it then assigns colours at most five
- * times per second. */
+/* Assigns colours to new names. Set `often` if the function is called frequently; it then assigns colours at most
+ * five times per second. */
 void model_assign_colors(model *m, colors_mode mode, bool often);
 
 /* Adds a file and sets its number. */

@@ -47,7 +47,7 @@ session *session_parse(const char *text);
 /* Returns a description of the part in which two sessions differ, such as "the view" or "the filter". */
 const char *session_difference(const session *a, const session *b);
 
-/* Adds a bookmark after other bookmarks with the same time, and returns its index. Copies note. */
+/* Adds a bookmark after other bookmarks with the same time, and returns its index. Copies `note`. */
 guint session_mark_add(session *s, int64_t time_ns, const char *note);
 void session_mark_note(session *s, guint at, const char *note);
 void session_mark_remove(session *s, guint at);

@@ -517,8 +517,8 @@ static void take_odd_row(void *user, const nl_record *record, uint64_t position)
 }
 
 /*
- * Extracts the decoder's records. `data` is the text that was last fed to the decoder, and offset is the offset of this
- * text in the log.
+ * Extracts the decoder's records. `data` is the text that was last fed to the decoder, and `offset` is the offset of
+ * this text in the log.
  */
 static void take_decoded(source *s, const char *data, size_t size, uint64_t offset, extractor *x, batch *rows)
 {

@@ -63,7 +63,7 @@ source_state source_look(source *s);
 log_file *source_file(const source *s);
 
 /*
- * Appends the next blocks (log_block) of the current file to found, if all known blocks were scanned. The caller adds
+ * Appends the next blocks (log_block) of the current file to `found`, if all known blocks were scanned. The caller adds
  * them to the file with log_file_add_blocks.
  */
 void source_cut(source *s, GArray *found);

@@ -41,9 +41,10 @@ typedef struct spec_order {
 typedef struct spec_lifeline {
     unsigned rows, layer;
     unsigned id_count;
-    spec_field ids[SPEC_IDS][SPEC_CHOICES]; /* the first of these fields that a record has is the ID; NULL-terminated */
-    bool again;                             /* every occurrence of the first event begins a new object */
-    spec_order *order;                      /* NULL: each event comes after all events listed before it */
+    spec_field ids[SPEC_IDS]
+                  [SPEC_CHOICES]; /* alternative ID fields; the first one in a record is used; NULL-terminated */
+    bool again;                   /* every occurrence of the first event begins a new object */
+    spec_order *order;            /* NULL: each event comes after all events listed before it */
     color_kind color;
     spec_field color_field;
 } spec_lifeline;

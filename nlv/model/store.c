@@ -59,7 +59,7 @@ static void free_objects(objects *o)
     g_free(o->slots);
 }
 
-/* Calls function for every list. Passes the layer of the list's lifeline, or 0 for other lists. */
+/* Calls `function` for every list. Passes the layer of the list's lifeline, or 0 for other lists. */
 static void each_list(store *s, void (*function)(store *s, list *l, unsigned layer, const void *user), const void *user)
 {
     for (size_t i = 0; i < s->spec->lifeline_count; i++) {
@@ -311,7 +311,7 @@ static size_t place_that_holds(const list *l, uint32_t record)
 }
 
 /*
- * Returns the state of a clock according to one kind of record, and sets *said_at to the record that was used. The
+ * Returns the state of a clock according to one kind of `record`, and sets *said_at to the record that was used. The
  * lists of offsets and errors have the same records.
  */
 static store_clock clock_of_kind(const store *s, unsigned kind, uint16_t host, uint32_t record, uint32_t *said_at)

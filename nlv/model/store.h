@@ -52,7 +52,8 @@ typedef struct objects {
 
 typedef struct lifeline_lists {
     unsigned rows;
-    list **segments;   /* edges, as the records at their ends: [from row * rows + to row]; NULL: none */
+    list *
+        *segments; /* the edges between two rows, as the records at their ends: [row * rows + later row]; NULL: none */
     list **violations; /* impossible edges in the same form, from effect to cause; NULL: none */
     list **starts;     /* first steps of objects: [row] */
 } lifeline_lists;
@@ -205,7 +206,7 @@ static inline uint32_t store_object(const store *s, uint32_t record, unsigned la
 }
 
 /* Returns the step before a record, or STORE_NONE if the record is the first step of its object or the previous step
- * was dropped. The result is less than record. */
+ * was dropped. The result is less than `record`. */
 static inline uint32_t store_previous(const store *s, uint32_t record, unsigned layer)
 {
     uint32_t before = store_chunk(s, record)->previous[layer][record % STORE_CHUNK];

@@ -4,7 +4,7 @@
 
 /*
  * Calls work(user) in this thread and, if another thread is free in time, also in that thread. Returns when both calls
- * have returned. The two calls share the work through an atomic counter in user. Any thread may call this function.
+ * have returned. The two calls share the work through an atomic counter in `user`. Any thread may call this function.
  */
 void beside_run(void (*work)(void *user), void *user);
 

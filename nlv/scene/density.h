@@ -20,7 +20,7 @@ density *density_new(double left, double top, double right, double bottom, doubl
 void density_free(density *d);
 
 /*
- * Returns a band of an area, from top up to, but not including, bottom (in user units). Another thread may draw into
+ * Returns a band of an area, from `top` up to, but not including, bottom (in user units). Another thread may draw into
  * the band. Lines are clipped at the band's borders. The owner of the area ends the band with density_join.
  */
 density *density_band(density *whole, double top, double bottom);
@@ -39,7 +39,7 @@ void density_line_on_top(density *d, double x0, double y0, double x1, double y1,
 /* Returns the number of pixels drawn so far, a measure of the cost of drawing. */
 uint64_t density_work(const density *d);
 
-/* Paints the picture. A pixel with max lines has full strength. If `max` is 0, uses the maximum in the picture. */
+/* Paints the picture. A pixel with `max` lines has full strength. If `max` is 0, uses the maximum in the picture. */
 void density_paint(density *d, cairo_t *cr, bool dark, float max);
 
 #endif

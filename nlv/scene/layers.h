@@ -34,7 +34,7 @@ void loadlines_layer_draw(const layer_context *c,
 /* Draws the throughput of a loadline with rate=true, with its background. */
 void throughput_layer_draw(const layer_context *c, const pane *p);
 
-/* Draws the numbers of an axis from low to high at the left of a pane, and the name of a loadline. */
+/* Draws the numbers of an axis from `low` to `high` at the left of a pane, and the name of a loadline. */
 void loadlines_layer_axis(const layer_context *c, const pane *p, double low, double high, bool any);
 
 /*
@@ -60,7 +60,7 @@ enum { LOADLINE_NUMBERS = 48 };
 void layer_pane(const layer_context *c, const pane *p);
 void layer_row(const layer_context *c, const pane *p, unsigned row, const char *label);
 
-/* If a mark is nearer to a place than found->distance (in units), stores it in found. */
+/* If a mark is nearer to a place than found->distance (in units), stores it in `found`. */
 void lifelines_layer_find(const layer_context *c, const pane *p, double x, double y, scene_found *found);
 void points_layer_find(const layer_context *c, const pane *p, double x, double y, scene_found *found);
 void loadlines_layer_find(const layer_context *c, const pane *p, double x, double y, scene_found *found);

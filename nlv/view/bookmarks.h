@@ -18,8 +18,8 @@ typedef struct bookmarks_callbacks {
 bookmarks *bookmarks_new(GtkWidget *relative_to, bookmarks_callbacks callbacks);
 
 /*
- * Shows the bookmarks of a session, which the user can then change. The note of bookmark number focus gets the keyboard
- * focus, unless focus is -1.
+ * Shows the bookmarks of a session, which the user can then change. The note of bookmark number `focus` gets the
+ * keyboard focus, unless `focus` is -1.
  */
 void bookmarks_show(bookmarks *b, session *s, int focus);
 

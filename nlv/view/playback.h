@@ -31,7 +31,7 @@ double playback_speed(const playback *p);
 /* Begins to play at the last speed, or stops. */
 void playback_toggle(playback *p);
 
-/* Multiplies the last speed by factor, and plays at this speed. */
+/* Multiplies the last speed by `factor`, and plays at this speed. */
 void playback_speed_up(playback *p, double factor);
 
 /* Ends playing and following in real time. Call it when the user has moved the view. */

@@ -22,7 +22,7 @@ typedef struct sensor_pane_callbacks {
 } sensor_pane_callbacks;
 
 /*
- * Returns a pane. Its widget owns the pane and all streams. At first, the pane searches directory, or this host if
+ * Returns a pane. Its widget owns the pane and all streams. At first, the pane searches `directory`, or this host if
  * `directory` is NULL.
  */
 sensor_pane *sensor_pane_new(const char *directory, sensor_pane_callbacks callbacks);
