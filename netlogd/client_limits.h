@@ -9,10 +9,10 @@
  * Limit of streams. netlogd remembers 65,536 streams. If it forgot a stream that is still in use, it would store
  * repeated blocks of that stream twice. If all streams were in use within the last ten minutes (reader/admission.h), it
  * therefore rejects new streams. An owner of streams is the holder of a certificate, an address without a certificate,
- * or an input from NATS. An owner may begin STREAMS_BURST streams at once, and STREAMS_RATE streams per second after
- * that. All owners together may begin ALL_STREAMS_BURST streams at once, and STREAMS_RATE per second after that, but
- * each owner may always begin STREAMS_FREE streams. Filling the table therefore takes more than ten minutes, or
- * hundreds of owners.
+ * or an input from NATS. An owner may begin STREAMS_BURST streams in one burst, and STREAMS_RATE streams per second
+ * after that. All owners together may begin ALL_STREAMS_BURST streams in one burst, and STREAMS_RATE per second after
+ * that, but each owner may always begin STREAMS_FREE streams. Filling the table therefore takes more than ten minutes,
+ * or hundreds of owners.
  *
  * Limit of text. A block may expand by a factor of about 1,100, so a client with a slow line could fill a disk. The
  * text of ordinary blocks is usually about 25 times as large as the blocks. For each address, a bucket counts the bytes

@@ -13,7 +13,7 @@ typedef struct by_time {
     char **files;
     size_t file_count;
     void (*begin)(void *user); /* called before the first lines, when settings->format is known */
-    gather_sink *put;          /* called in any thread, but never by two threads at once */
+    gather_sink *put;          /* called in any thread, but never by two threads at the same time */
     bool with_places;          /* put needs the places of the lines */
     void (*take_back)(
         void *user); /* discards everything that was put; begin is then called again; NULL: cannot discard */

@@ -16,8 +16,8 @@ size_t gather_share(size_t memory, size_t lines);
 
 /*
  * Passes all lines to sink in order, at most `piece` bytes at a time. Any thread may call sink, but never two threads
- * at once. If the table's text is in files, may free the table's lists. If `with_places` is false, sink gets NULL
- * instead of the places of the lines.
+ * at the same time. If the table's text is in files, may free the table's lists. If `with_places` is false, sink gets
+ * NULL instead of the places of the lines.
  */
 void gather_lines(table *t, const nl_scanned_line *lines, size_t count, size_t piece, bool with_places,
                   gather_sink *sink, void *user);

@@ -175,7 +175,7 @@ static void delivery_join(delivery *d)
     d->started = d->stop = d->leaving = d->ended = false;
 }
 
-/* Removes the closed delivery of a spool from the list, so that it can continue. Returns NULL if there is none. */
+/* Removes the closed delivery of a spool from the list, so that it can continue. Returns NULL if none exists. */
 static delivery *take_back(const output_options *options)
 {
     delivery **at = &closed;
@@ -238,7 +238,7 @@ delivery *delivery_open(const output_options *options)
 
 /* ---- the thread ---- */
 
-/* Opens the file at the position. If it does not exist, opens the next file. Returns NL_END if there is none. */
+/* Opens the file at the position. If it does not exist, opens the next file. Returns NL_END if none exists. */
 static nl_status open_file(delivery *d, output_place end)
 {
     while (d->file < 0 && d->at.number <= end.number) {

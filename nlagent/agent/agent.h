@@ -23,7 +23,7 @@ typedef struct active active;
 typedef struct subscription subscription;
 
 typedef struct agent_limits {
-    size_t sensors;       /* maximum number of sensors that run at once */
+    size_t sensors;       /* maximum number of sensors that run at the same time */
     size_t subscriptions; /* maximum number of subscriptions of all clients */
     size_t per_consumer;  /* maximum number of subscriptions of one client */
     size_t queue;         /* maximum number of unread records of one subscription */

@@ -121,7 +121,7 @@ static bool was_seen(const collectd_state *s, uint64_t key, double time, size_t 
     return false;
 }
 
-/* Splits "cpu-0" into "cpu" and "0". Returns the second part, or NULL if there is none. */
+/* Splits "cpu-0" into "cpu" and "0". Returns the second part, or NULL if none exists. */
 static char *cut_instance(char *part)
 {
     char *dash = strchr(part, '-');

@@ -16,7 +16,7 @@
 
 enum {
     INDEX_VERSION = 7,
-    PIECE = 1 << 20,   /* bytes that are written and hashed at once */
+    PIECE = 1 << 20,   /* number of bytes that are written and hashed together */
     ALIGN = 64,        /* alignment of sections */
     WITNESS = 4 << 10, /* bytes at both ends of the log that are hashed */
     SAMPLES = 8,       /* number of pieces that are compared when a log that may have changed is opened */

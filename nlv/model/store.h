@@ -155,7 +155,7 @@ typedef struct store_clock {
 } store_clock;
 store_clock store_clock_at(const store *s, uint16_t host, uint32_t record);
 
-/* Returns the measurement with the largest error of a host's clock, or an unknown clock if there is none. */
+/* Returns the measurement with the largest error of a host's clock, or an unknown clock if none exists. */
 store_clock store_clock_furthest(const store *s, uint16_t host);
 
 /* Like store_clock_at, but from measurements only, or only from what the host has logged. */

@@ -76,7 +76,7 @@ void density_join(density *band)
 
 /*
  * A vote holds a pixel's colour in its lowest byte and the lead of this colour in the other bytes, as a float (weighted
- * version of Boyer and Moore, MJRTY, 1981). Four adjacent pixels vote at once, because most time is spent here. A
+ * version of Boyer and Moore, MJRTY, 1981). Four adjacent pixels vote together, because most time is spent here. A
  * comparison sets all bits where it is true.
  */
 enum { COLOR_BITS = 0xff, HALF = 0x80, SIGN_BIT = INT32_MIN };
