@@ -64,12 +64,13 @@ static bool list_kinds(void *settings, const nl_option *row, const char *value)
 static bool print_table(void *settings, const nl_option *row, const char *value)
 {
     (void)settings, (void)row, (void)value;
-    puts("# Sensors\n\nThis page is the output of `nlsensor --table`. A rate (\"/s\") is the mean since the last "
-         "record.\n"
-         "You can add values \"since the last record\".");
+    puts("# Sensors\n\nThis page is the output of `nlsensor --table`. A rate (unit \"/s\") is the mean since the "
+         "last record.\n"
+         "The sum of values \"since the last record\" is the total for the time of these records.");
     for (size_t i = 0; sensor_kinds[i] != NULL; i++) {
         const sensor_kind *k = sensor_kinds[i];
-        printf("\n## %s\n\nLogs %s.%s\n", k->name, k->what, k->is_default ? "" : " It runs only if it is named.");
+        printf("\n## %s\n\nLogs %s.%s\n", k->name, k->what,
+               k->is_default ? "" : " The sensor runs only if you name it.");
         if (k->arguments_help != NULL)
             printf("Arguments: %s.\n", k->arguments_help);
         for (const sensor_field *f = k->fields; f->event != NULL; f++) {

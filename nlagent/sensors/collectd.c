@@ -260,11 +260,11 @@ static const sensor_field fields[] = {
 };
 
 const sensor_kind collectd_sensor = {.name = "collectd",
-                                     .what = "collectd values, from its unixsock plugin",
+                                     .what = "values that collectd's unixsock plugin provides",
                                      .arguments = " socket match ",
                                      .arguments_help = "socket=PATH (default " DEFAULT_SOCKET
-                                                       "); match=GLOB: PLUGIN-INSTANCE/TYPE-INSTANCE, such as "
-                                                       "interface-*/if_octets",
+                                                       "), match=GLOB (log only matching values of the form "
+                                                       "PLUGIN-INSTANCE/TYPE-INSTANCE, such as interface-*/if_octets)",
                                      .fields = fields,
                                      .open = collectd_open,
                                      .measure = collectd_measure,

@@ -226,10 +226,10 @@ static const sensor_field fields[] = {
 
 const sensor_kind connections_sensor = {
     .name = "connections",
-    .what = "each TCP connection: windows, round-trip times, limits of the sender",
+    .what = "the windows, round-trip times and sender limits of each TCP connection",
     .arguments = " port peer ",
-    .arguments_help =
-        "port=N: local or remote port; peer=GLOB: remote ADDRESS:PORT; at most 512 connections are logged",
+    .arguments_help = "port=N (log only connections with this local or remote port), peer=GLOB (log only connections "
+                      "whose remote ADDRESS:PORT matches). The sensor logs at most 512 connections",
     .fields = fields,
     .open = connections_open,
     .measure = connections_measure,

@@ -143,7 +143,7 @@ static const counter memory_counters[] = {
     {AMOUNT, MEMINFO, "Slab:", 1024, NULL},
 };
 
-COUNTERS_SENSOR(memory, "memory and its use");
+COUNTERS_SENSOR(memory, "the use of memory");
 
 /* ---- swap ---- */
 
@@ -164,7 +164,7 @@ static const counter swap_counters[] = {
     {RATE, VMSTAT, "pswpout ", PAGES, NULL},
 };
 
-COUNTERS_SENSOR(swap, "swap space and swapping");
+COUNTERS_SENSOR(swap, "the use of swap space");
 
 /* ---- vm ---- */
 
@@ -229,4 +229,4 @@ static const counter tcp_counters[] = {
     {RISE, SNMP, "RetransSegs", 1, NULL},
 };
 
-COUNTERS_SENSOR(tcp, "all TCP of this host: segments, retransmissions, resets, dropped connections");
+COUNTERS_SENSOR(tcp, "the TCP segments, retransmissions, resets and dropped connections of this host");

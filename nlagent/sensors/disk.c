@@ -126,7 +126,8 @@ static const sensor_field fields[] = {
 
 const sensor_kind disk_sensor = {
     .name = "disk",
-    .what = "disk I/O: DiskIo for all disks together, DiskDevice for each disk with rates, latencies and queue length",
+    .what =
+        "disk I/O: DiskIo for all disks together, and DiskDevice for each disk, with rates, latencies and queue length",
     .arguments = "",
     .is_default = true,
     .fields = fields,

@@ -118,7 +118,7 @@ const sensor_kind filesystem_sensor = {.name = "filesystem",
                                        .what =
                                            "space on the file systems of this host's devices, or on one file system",
                                        .arguments = " mount ",
-                                       .arguments_help = "mount=DIRECTORY: only this file system, of any type",
+                                       .arguments_help = "mount=DIRECTORY (log only this file system, of any type)",
                                        .is_default = true,
                                        .fields = fields,
                                        .open = filesystem_open,

@@ -114,10 +114,10 @@ static const sensor_field fields[] = {
 };
 
 const sensor_kind interrupts_sensor = {.name = "interrupts",
-                                       .what = "interrupts, context switches and softirqs",
+                                       .what = "the rates of interrupts, context switches and softirqs",
                                        .arguments = " each ",
                                        .arguments_help =
-                                           "each=yes: also InterruptLine, for each line that had interrupts",
+                                           "each=yes (also log InterruptLine for each line that had interrupts)",
                                        .is_default = true,
                                        .fields = fields,
                                        .open = interrupts_open,

@@ -65,7 +65,7 @@ static const sensor_field fields[] = {
 };
 
 const sensor_kind network_sensor = {.name = "network",
-                                    .what = "traffic on each network interface",
+                                    .what = "the traffic on each network interface",
                                     .arguments = "",
                                     .is_default = true,
                                     .fields = fields,

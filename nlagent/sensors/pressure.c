@@ -68,7 +68,7 @@ static const sensor_field fields[] = {
 };
 
 const sensor_kind pressure_sensor = {.name = "pressure",
-                                     .what = "time that tasks wait for processors, memory and I/O",
+                                     .what = "the time that tasks wait for processors, memory and I/O",
                                      .arguments = "",
                                      .is_default = true,
                                      .fields = fields,

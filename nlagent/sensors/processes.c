@@ -199,10 +199,10 @@ static const sensor_field fields[] = {
 
 const sensor_kind processes_sensor = {
     .name = "processes",
-    .what = "processes: ProcessSummary for all, Process for each selected one",
+    .what = "processes: ProcessSummary for all processes together, and Process for each selected process",
     .arguments = " match pid files ",
-    .arguments_help =
-        "match=GLOB: at most 256 processes with such names; pid=N: one process; files=yes: count open files",
+    .arguments_help = "match=GLOB (select at most 256 processes with matching names), pid=N (select one process), "
+                      "files=yes (count open files)",
     .is_default = true,
     .fields = fields,
     .open = processes_open,

@@ -126,9 +126,9 @@ static const sensor_field fields[] = {
 
 const sensor_kind prometheus_sensor = {
     .name = "prometheus",
-    .what = "samples of a Prometheus exporter",
+    .what = "the samples that a Prometheus exporter provides",
     .arguments = " url match ",
-    .arguments_help = "url=http://HOST:PORT/metrics (required); match=GLOB: only metrics with these names",
+    .arguments_help = "url=http://HOST:PORT/metrics (required), match=GLOB (log only metrics with matching names)",
     .fields = fields,
     .open = prometheus_open,
     .measure = prometheus_measure,

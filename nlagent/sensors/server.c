@@ -62,12 +62,12 @@ static const sensor_field fields[] = {
     {0},
 };
 
-const sensor_kind server_sensor = {.name = "server",
-                                   .what = "whether a server accepts connections and HTTP requests",
-                                   .arguments = " url timeout ",
-                                   .arguments_help = "url=http://HOST[:PORT]/PATH or tcp://HOST:PORT (required); "
-                                                     "timeout=MILLISECONDS (default 2000)",
-                                   .fields = fields,
-                                   .open = server_open,
-                                   .measure = server_measure,
-                                   .state_size = sizeof(server_state)};
+const sensor_kind server_sensor = {
+    .name = "server",
+    .what = "whether a server accepts connections and HTTP requests",
+    .arguments = " url timeout ",
+    .arguments_help = "url=http://HOST[:PORT]/PATH or tcp://HOST:PORT (required), timeout=MILLISECONDS (default 2000)",
+    .fields = fields,
+    .open = server_open,
+    .measure = server_measure,
+    .state_size = sizeof(server_state)};
