@@ -1,9 +1,9 @@
 /*
- * nldiag names the causes for which a program is slow, from its log: the answer in one sentence, then each cause with
- * its evidence.
+ * nldiag finds the causes that make a program slow, from its log. It prints the answer in one sentence, then each cause
+ * with its evidence.
  *
- * The log is read into visits (diag/visits.h), in which the search looks for what explains their times
- * (diag/findings.h). If clocks are wrong, the log is read again with corrected times (diag/host_clocks.h).
+ * nldiag reads the log as visits (diag/visits.h), and searches for what explains the times of the visits
+ * (diag/findings.h). If clocks are wrong, it reads the log again with corrected times (diag/host_clocks.h).
  */
 #include "config.h"
 
@@ -111,7 +111,8 @@ static visits *read_side(arguments *a, char *const *names, int count)
     host_clocks_free(clocks);
     if (ok && v->requests->len > 0)
         return v;
-    bool empty = a->subject.reading.records == read_before && read_before > 0; /* and the other side is not */
+    bool empty =
+        a->subject.reading.records == read_before && read_before > 0; /* this side is empty, but not the other side */
     if (empty && ok && a->subject.reading.malformed == 0 && !a->subject.reading.checked)
         program_error("cannot tell: %s: no records%s", names[0], count > 1 ? ", and none in the other sources" : "");
     else if (program_has_records(&a->subject.reading, v->records, "cannot tell: ") && ok)

@@ -11,7 +11,7 @@
 
 enum { BLOCKS = 64, RESAMPLES = 1000, REQUESTS_EACH_MIN = 20, CHANGES_SHOWN = 10 };
 
-/* A place in one of the logs: sums by block of requests. */
+/* The sums for a place in one of the logs, for each block of requests. */
 typedef struct place_sums {
     double time_ns[BLOCKS], visits[BLOCKS];
 } place_sums;
@@ -19,15 +19,15 @@ typedef struct place_sums {
 /* The requests of one side, in blocks by their order. */
 typedef struct side {
     const visits *v;
-    place_sums *places; /* by place */
+    place_sums *places; /* indexed by the number of the place */
     double requests[BLOCKS], time_ns[BLOCKS];
 } side;
 
 typedef struct change {
     char *name;
-    double before_ns, after_ns;         /* for each request */
-    double before_visits, after_visits; /* for each request */
-    double low_ns, high_ns;             /* of the difference */
+    double before_ns, after_ns;         /* mean per request */
+    double before_visits, after_visits; /* mean per request */
+    double low_ns, high_ns;             /* interval of the difference */
 } change;
 
 static side *side_new(const visits *v)
@@ -67,7 +67,7 @@ static double ratio_of(const double *sums, const double *requests, const uint8_t
     return count > 0 ? sum / count : 0;
 }
 
-/* Sets the interval of the difference of means for each request. sums NULL: there are no visits on that side. */
+/* Computes the interval of the difference of the means per request. A side without visits has NULL instead of sums. */
 static void bootstrap(const side *before, const double *old, const side *after, const double *new, double *low,
                       double *high)
 {
@@ -110,7 +110,8 @@ static change make_change(const side *before, const place_sums *old, const side 
     return c;
 }
 
-/* The places that changed, the largest change first. Without hosts and connections: peers are one place. */
+/* Returns the places that have changed, the largest change first. Ignores hosts and connections: peers are one
+ * place. */
 static GArray *find_changes(const side *before, const side *after)
 {
     GArray *changes = g_array_new(FALSE, FALSE, sizeof(change));

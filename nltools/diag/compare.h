@@ -1,7 +1,7 @@
 /*
- * Two groups of logs, before and after a change: which places changed, in time for each request, in visits, and in time
- * for each visit. Intervals of 99 % come from a bootstrap of blocks of consecutive requests (Kuensch, 1989), because
- * requests at about the same time resemble each other.
+ * Compares two groups of logs, before and after a change. Finds the places that have changed: in time per request, in
+ * visits, and in time per visit. 99 % intervals come from a bootstrap of blocks of consecutive requests (Kuensch,
+ * 1989), because requests at about the same time resemble each other.
  */
 #ifndef NLDIAG_COMPARE_H
 #define NLDIAG_COMPARE_H
@@ -10,7 +10,7 @@
 
 typedef enum compare_result { COMPARE_EQUAL, COMPARE_SLOWER, COMPARE_FASTER, COMPARE_CANNOT_TELL } compare_result;
 
-/* Prints the comparison, as JSON or as text. */
+/* Prints the comparison as JSON or as text. */
 compare_result compare_print(const visits *before, const visits *after, bool json);
 
 #endif
