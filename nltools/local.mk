@@ -6,9 +6,14 @@ nltools_nlrecover_LDADD = $(common_libs)
 nltools_nlwrite_SOURCES = %D%/nlwrite.c
 nltools_nlwrite_LDADD = $(common_libs)
 
+# Shared by nlstat and nldiag.
+compare_sources = %D%/compare/compare.c %D%/compare/compare.h %D%/compare/comparison.c %D%/compare/comparison.h \
+	%D%/compare/comparison_report.c %D%/compare/profile.c %D%/compare/profile.h %D%/compare/contrast.c %D%/compare/contrast.h
+
 nltools_nlstat_SOURCES = %D%/nlstat.c \
 	%D%/stat/series.c %D%/stat/series.h \
-	%D%/stat/tally.c %D%/stat/tally.h %D%/stat/compare.c %D%/stat/compare.h %D%/stat/transfers.c %D%/stat/transfers.h %D%/stat/throughput.c %D%/stat/throughput.h \
+	%D%/stat/tally.c %D%/stat/tally.h %D%/stat/transfers.c %D%/stat/transfers.h %D%/stat/throughput.c %D%/stat/throughput.h \
+	$(compare_sources) %D%/diag/visits.c %D%/diag/columns.c %D%/diag/series.c %D%/diag/texts.c \
 	%D%/stat/subject.c %D%/stat/subject.h %D%/stat/text_key.h %D%/stat/report.c %D%/stat/report_json.c %D%/stat/report.h %D%/stat/plot.c %D%/stat/plot.h
 nltools_nlstat_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D%
 nltools_nlstat_CFLAGS = $(AM_CFLAGS) $(GLIB_CFLAGS) $(CAIRO_CFLAGS)
@@ -18,7 +23,8 @@ nltools_nldiag_SOURCES = %D%/nldiag.c \
 	%D%/diag/visits.c %D%/diag/visits.h %D%/diag/columns.c %D%/diag/columns.h %D%/diag/series.c %D%/diag/series.h \
 	%D%/diag/sample.c %D%/diag/sample.h %D%/diag/mechanisms.h %D%/diag/queues.c %D%/diag/pauses.c %D%/diag/timers.c \
 	%D%/diag/findings.c %D%/diag/findings.h %D%/diag/search.h %D%/diag/candidates.c %D%/diag/divisions.c %D%/diag/waits.c %D%/diag/describe.c %D%/diag/texts.c %D%/diag/judge.c %D%/diag/power.c %D%/diag/failures.c %D%/diag/limits.c %D%/diag/replay.c %D%/diag/host_clocks.c %D%/diag/host_clocks.h \
-	%D%/diag/report.c %D%/diag/report.h %D%/diag/report_html.c %D%/diag/compare.c %D%/diag/compare.h \
+	%D%/diag/report.c %D%/diag/report.h %D%/diag/report_html.c \
+	$(compare_sources) \
 	%D%/stat/subject.c %D%/stat/subject.h %D%/stat/text_key.h
 nltools_nldiag_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D%
 nltools_nldiag_CFLAGS = $(AM_CFLAGS) $(GLIB_CFLAGS)

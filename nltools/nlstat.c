@@ -8,10 +8,10 @@
  */
 #include "config.h"
 
+#include "compare/compare.h"
 #include "program/program.h"
 #include "charts/chart.h"
 #include "stat/plot.h"
-#include "stat/compare.h"
 #include "stat/report.h"
 #include "program/json_document.h"
 #include "stat/subject.h"
@@ -24,31 +24,24 @@
 
 typedef struct arguments {
     subject_options subject;
+    compare_options compare;
     const char *by;
     const char *throughput;
     const char *plot;
-    bool json, compare;
+    bool json;
     int64_t interval_ns;
     size_t slowest;
     char **files;
     int file_count;
 } arguments;
 
-/* The results for one log (with --compare), or for all logs together. */
-typedef struct study {
-    report_subject *kinds; /* one element per lifeline, or NULL until the lifelines are known */
-    int kind_count;
-    throughput throughput;
-} study;
-
 typedef struct work {
     const arguments *arguments;
     subject *subject;
     const drawing *drawing; /* owned by the subject; NULL until the lifelines are known */
-    study *studies;
-    study *current; /* the study of the log that is being read */
-    int count;
-    bool incomparable; /* with --compare: a log has no records */
+    report_subject *kinds;  /* one element per lifeline; NULL until the lifelines are known */
+    int kind_count;
+    throughput throughput;
 } work;
 
 static bool set_plot(void *settings, const nl_option *row, const char *value)
@@ -81,10 +74,6 @@ static const nl_option options[] = {
      .minimum = 1000000,
      NL_OPTION_MEMBER(arguments, interval_ns),
      .help = "Length of a throughput interval"},
-    {.name = "compare",
-     .type = NL_OPTION_FLAG,
-     NL_OPTION_MEMBER(arguments, compare),
-     .help = "Measure each SOURCE separately, print the results side by side, and compare the last with the first"},
     {.name = "plot",
      .value = "FILE",
      .set = set_plot,
@@ -100,21 +89,22 @@ static const nl_option options[] = {
 
 static void check_arguments(const arguments *a)
 {
-    if (a->compare && a->file_count < 2)
-        options_fail("--compare: needs at least two logs");
-    if (a->compare && (a->by != NULL || a->throughput != NULL || a->plot != NULL))
-        options_fail("--compare cannot be used with --by, --throughput or --plot");
+    compare_options_check(&a->compare, a->file_count);
+    if (a->compare.compare && (a->slowest > 0 || a->by != NULL || a->throughput != NULL || a->plot != NULL))
+        options_fail("--compare cannot be used with --by, --slowest, --throughput or --plot");
 }
 
 static const options_usage usage = {
-    .groups = (const options_group[]){{NULL, options, 0}, SUBJECT_GROUPS(arguments)},
+    .groups = (const options_group[]){{NULL, options, 0},
+                                      {"Comparing", compare_option_rows, offsetof(arguments, compare)},
+                                      SUBJECT_GROUPS(arguments)},
     .operands = "[SOURCE...]",
     .summary =
         "Report where the time of requests, blocks and jobs goes: by the spans and edges of their critical paths. "
         "Without SOURCE, read standard input. " PROGRAM_SOURCES ".",
     .notes =
         "Examples:\n  nlstat --id BLOCK.ID --by HOST dpss.log\n  nlstat --slowest 10 --throughput SEND.SZ dpss.log\n"
-        "  nlstat --compare before.log after.log",
+        "  nlstat --compare before.log --with after.log",
 };
 
 /* ---- reading ---- */
@@ -144,139 +134,91 @@ static void nlstat_begin(void *user, const drawing *d)
     bool threads = d->lifelines->len == 0 && a->subject.ids == NULL && a->subject.config == NULL;
     int count = threads ? 1 : (int)d->lifelines->len;
     w->drawing = d;
-    for (int i = 0; i < w->count; i++) {
-        study *s = &w->studies[i];
-        s->kinds = g_new0(report_subject, count + 1);
-        s->kind_count = count;
-        s->throughput.field = a->throughput;
-        for (int k = 0; k < count; k++) {
-            const drawing_lifeline *lifeline = threads ? &thread_lifeline : g_ptr_array_index(d->lifelines, k);
-            const assembler_options options = {
-                .ids = threads ? NULL : (const char *const *)lifeline->ids,
-                .events = a->subject.config != NULL ? (const char *const *)lifeline->events : NULL,
-                .again = lifeline->again,
-                .fraction = a->subject.reading.fraction,
-                .by = a->by,
-                .memory_max = a->subject.memory_max / (size_t)count,
-                .pack = nlstat_pack,
-                .take = nlstat_take_request,
-                .user = &s->kinds[k],
-            };
-            s->kinds[k] = (report_subject){lifeline->ids, a->by, assembler_new(&options), tally_new(a->slowest)};
-        }
+    w->kinds = g_new0(report_subject, count + 1);
+    w->kind_count = count;
+    w->throughput.field = a->throughput;
+    for (int k = 0; k < count; k++) {
+        const drawing_lifeline *lifeline = threads ? &thread_lifeline : g_ptr_array_index(d->lifelines, k);
+        const assembler_options options = {
+            .ids = threads ? NULL : (const char *const *)lifeline->ids,
+            .events = a->subject.config != NULL ? (const char *const *)lifeline->events : NULL,
+            .again = lifeline->again,
+            .fraction = a->subject.reading.fraction,
+            .by = a->by,
+            .memory_max = a->subject.memory_max / (size_t)count,
+            .pack = nlstat_pack,
+            .take = nlstat_take_request,
+            .user = &w->kinds[k],
+        };
+        w->kinds[k] = (report_subject){lifeline->ids, a->by, assembler_new(&options), tally_new(a->slowest)};
     }
 }
 
 static void nlstat_take(void *user, const nl_record *record)
 {
     work *w = user;
-    study *s = w->current;
-    if (s->throughput.field != NULL)
-        throughput_add(&s->throughput, record);
-    for (int i = 0; i < s->kind_count; i++)
-        assembler_add(s->kinds[i].assembler, record);
+    if (w->throughput.field != NULL)
+        throughput_add(&w->throughput, record);
+    for (int i = 0; i < w->kind_count; i++)
+        assembler_add(w->kinds[i].assembler, record);
 }
 
-/* Reports that a log has no records to compare. */
-static void report_empty(const arguments *a, const char *file)
-{
-    bool selects = a->subject.where.filter != NULL || a->subject.where.ranged;
-    program_error("%s: no records%s", file, selects ? " match --where, --since and --until" : "");
-}
-
-/* Returns false after an error. Sets w->incomparable if one of the logs to compare has no records. */
 static bool read_logs(work *w)
 {
     static char *standard_input[] = {"-"};
     const arguments *a = w->arguments;
     char **files = a->file_count > 0 ? a->files : standard_input;
-    int count = MAX(a->file_count, 1);
     bool ok = true;
-    for (int i = 0; i < count; i++) {
-        w->current = &w->studies[a->compare ? i : 0];
-        uint64_t before = subject_record_count(w->subject);
-        bool was_read = subject_read(w->subject, files[i]);
-        ok = was_read && ok;
-        if (!a->compare && i < count - 1)
-            continue;
-        if (a->compare && subject_record_count(w->subject) == before) {
-            w->incomparable = true;
-            if (was_read)
-                report_empty(a, files[i]);
-            continue;
-        }
-        subject_settle(w->subject);
-        for (int k = 0; k < w->current->kind_count; k++) {
-            assembler_finish(w->current->kinds[k].assembler);
-            tally_finish(w->current->kinds[k].tally);
-        }
+    for (int i = 0; i < MAX(a->file_count, 1); i++)
+        ok = subject_read(w->subject, files[i]) && ok;
+    subject_settle(w->subject);
+    for (int k = 0; k < w->kind_count; k++) {
+        assembler_finish(w->kinds[k].assembler);
+        tally_finish(w->kinds[k].tally);
     }
     return ok;
 }
 
 /* ---- reports ---- */
 
-static void print_json(const work *w)
+static void print_json(work *w)
 {
-    study *s = &w->studies[0];
     json_object *document = json_object_new_array();
-    for (int i = 0; i < s->kind_count; i++) {
-        json_object *kind = report_requests_json(&s->kinds[i]);
-        if (transfers_count(s->kinds[i].tally->transfers) > 0)
+    for (int i = 0; i < w->kind_count; i++) {
+        json_object *kind = report_requests_json(&w->kinds[i]);
+        if (transfers_count(w->kinds[i].tally->transfers) > 0)
             json_object_object_add(kind, "transfers",
-                                   transfers_json(s->kinds[i].tally->transfers, w->arguments->interval_ns));
+                                   transfers_json(w->kinds[i].tally->transfers, w->arguments->interval_ns));
         json_object_array_add(document, kind);
     }
-    if (s->throughput.field != NULL)
-        json_object_array_add(document, report_throughput_json(&s->throughput, w->arguments->interval_ns));
+    if (w->throughput.field != NULL)
+        json_object_array_add(document, report_throughput_json(&w->throughput, w->arguments->interval_ns));
     json_document_write(document, stdout);
 }
 
-/* Prints the comparison as text, or as JSON if a->json is set. */
-static void print_comparison(const work *w)
-{
-    report_subject *logs = g_new(report_subject, w->count);
-    json_object *document = json_object_new_array();
-    for (int i = 0; i < w->studies[0].kind_count; i++) {
-        for (int k = 0; k < w->count; k++)
-            logs[k] = w->studies[k].kinds[i];
-        if (w->arguments->json)
-            json_object_array_add(document, compare_json(logs, w->arguments->files, w->count));
-        else
-            compare_print(logs, w->arguments->files, w->count);
-    }
-    g_free(logs);
-    if (w->arguments->json)
-        json_document_write(document, stdout);
-    else
-        json_object_put(document);
-}
-
-static void print_report(const work *w)
+static void print_report(work *w)
 {
     const arguments *a = w->arguments;
-    study *s = &w->studies[0];
-    for (int i = 0; i < s->kind_count; i++) {
-        report_requests(&s->kinds[i]);
-        if (transfers_count(s->kinds[i].tally->transfers) > 0)
-            transfers_print(s->kinds[i].tally->transfers, a->interval_ns);
+    for (int i = 0; i < w->kind_count; i++) {
+        report_requests(&w->kinds[i]);
+        if (transfers_count(w->kinds[i].tally->transfers) > 0)
+            transfers_print(w->kinds[i].tally->transfers, a->interval_ns);
     }
     if (a->throughput != NULL)
-        report_throughput(&s->throughput, a->interval_ns);
+        report_throughput(&w->throughput, a->interval_ns);
 }
 
-static bool plot(const work *w)
+static bool plot(work *w)
 {
-    study *s = &w->studies[0];
-    int count = s->kind_count;
+    int count = w->kind_count;
     const char *path = w->arguments->plot;
     if (path == NULL)
         return true;
     if (strcmp(path, "-") == 0) {
-        plot_print(s->kinds, count);
+        plot_print(w->kinds, count);
         return true;
     }
-    bool ok = plot_write(path, s->kinds, count, s->throughput.field != NULL ? &s->throughput : NULL);
+    bool ok = plot_write(path, w->kinds, count, w->throughput.field != NULL ? &w->throughput : NULL);
     if (!ok)
         program_error("write %s: %s", path, nl_error_message());
     return ok;
@@ -285,25 +227,22 @@ static bool plot(const work *w)
 static uint64_t count_requests(const work *w)
 {
     uint64_t count = 0;
-    for (int i = 0; i < w->count; i++)
-        for (int k = 0; k < w->studies[i].kind_count; k++)
-            count += w->studies[i].kinds[k].tally->requests;
+    for (int k = 0; k < w->kind_count; k++)
+        count += w->kinds[k].tally->requests;
     return count;
 }
 
-static bool nlstat_report(const work *w, bool ok)
+static bool nlstat_report(work *w, bool ok)
 {
     const arguments *a = w->arguments;
-    if (w->incomparable || !subject_has_records(w->subject))
+    if (!subject_has_records(w->subject))
         return false;
     if (count_requests(w) == 0 && a->throughput == NULL) {
         program_error(a->subject.ids != NULL ? "no two events have the same values of --id"
                                              : "cannot find a request ID field; name one with --id");
         return false;
     }
-    if (a->compare)
-        print_comparison(w);
-    else if (a->json)
+    if (a->json)
         print_json(w);
     else
         print_report(w);
@@ -312,15 +251,12 @@ static bool nlstat_report(const work *w, bool ok)
 
 static void nlstat_free(work *w)
 {
-    for (int i = 0; i < w->count; i++) {
-        for (int k = 0; k < w->studies[i].kind_count; k++) {
-            assembler_free(w->studies[i].kinds[k].assembler);
-            tally_free(w->studies[i].kinds[k].tally);
-        }
-        g_free(w->studies[i].kinds);
-        throughput_clear(&w->studies[i].throughput);
+    for (int k = 0; k < w->kind_count; k++) {
+        assembler_free(w->kinds[k].assembler);
+        tally_free(w->kinds[k].tally);
     }
-    g_free(w->studies);
+    g_free(w->kinds);
+    throughput_clear(&w->throughput);
     subject_free(w->subject);
 }
 
@@ -332,12 +268,18 @@ int main(int argc, char **argv)
     a.files = argv + first;
     a.file_count = argc - first;
     check_arguments(&a);
-    work w = {.arguments = &a, .count = a.compare ? a.file_count : 1};
-    w.studies = g_new0(study, w.count);
-    w.subject = subject_new(&a.subject, (subject_user){nlstat_begin, nlstat_take, &w});
-    bool ok = read_logs(&w);
-    ok = nlstat_report(&w, ok);
-    nlstat_free(&w);
-    ok = subject_options_finish(&a.subject) && ok;
-    return program_finish(ok ? PROGRAM_DONE : PROGRAM_PROBLEM);
+    int status;
+    if (a.compare.compare) {
+        status = compare_logs(&a.compare, &a.subject, a.files, a.file_count, a.json);
+    } else {
+        work w = {.arguments = &a};
+        w.subject = subject_new(&a.subject, (subject_user){nlstat_begin, nlstat_take, &w});
+        bool ok = read_logs(&w);
+        status = nlstat_report(&w, ok) ? PROGRAM_DONE : PROGRAM_PROBLEM;
+        nlstat_free(&w);
+    }
+    compare_options_finish(&a.compare);
+    if (!subject_options_finish(&a.subject))
+        status = PROGRAM_PROBLEM;
+    return program_finish(status);
 }

@@ -19,6 +19,8 @@ typedef struct options_reading {
     void (*report)(void *user, const char *message);
     void *user;
     bool failed;
+    const nl_option *collector; /* gets the operands; NULL: they remain */
+    char *collector_base;
     const nl_option *given[OPTIONS_MAX]; /* the rows on the command line, without repetitions */
     size_t given_count;
 } options_reading;
@@ -69,6 +71,10 @@ static void options_apply(options_reading *r, const nl_option *row, char *base, 
         r->given[r->given_count++] = row;
     if (row->type == NL_OPTION_FLAG && value == NULL)
         value = "yes";
+    if (row->takes_operands) {
+        r->collector = row;
+        r->collector_base = base;
+    }
     if (!nl_option_set(row, base, value != NULL ? value : ""))
         options_reject(r, "--%s: %s", row->name, nl_error_message());
 }
@@ -151,7 +157,10 @@ static int options_read_arguments(options_reading *r, int argc, char **argv)
         char *word = argv[i], *next = i + 1 < argc ? argv[i + 1] : NULL;
         bool ends = strcmp(word, "--") == 0;
         int size = 1;
-        if (!ends && (word[0] != '-' || word[1] == '\0')) {
+        if (!ends && (word[0] != '-' || word[1] == '\0') && r->collector != NULL) {
+            options_apply(r, r->collector, r->collector_base, word);
+            argv[options++] = argv[i++];
+        } else if (!ends && (word[0] != '-' || word[1] == '\0')) {
             operands[count++] = word;
             i++;
             ends = r->usage->first_operand_ends;

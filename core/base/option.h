@@ -59,6 +59,7 @@ struct nl_option {
     bool repeatable;
     bool optional_value;               /* --name alone is allowed: the setter gets "" */
     bool empty_value;                  /* "" is valid */
+    bool takes_operands;               /* on the command line, later operands are further values of this option */
     bool is_path;                      /* a path of a file or directory, relative to the working directory */
     nl_option_type type;               /* if set is not NULL: used only for help */
     unsigned places;                   /* 0: NL_OPTION_ON_COMMAND_LINE */

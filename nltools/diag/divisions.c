@@ -7,20 +7,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* If a sensor's effect has a larger probability by chance than this, the sensor is not compared with shifted
- * sensors. */
+/* Sensors with a larger probability of a chance effect are not compared with shifted ones. */
 #define PROMISING 1e-3
 
 enum { TIME_BINS = 48, TIME_BINS_MIN = 16, SHIFTS = 16 };
 
-/* Minimum part of the variation that a sensor explains. It is high because many sensors are tried and all change
- * slowly. */
+/* Many sensors are tried, and all change slowly: one explains at least this part of the variation. */
 #define RESOURCE_MIN 0.12
 
 /* ---- fields and hosts ---- */
 
-/* Returns the value of a column for a visit, from the visit's own records, or from the request's records if they
- * were logged before the visit began. */
+/* The value of a column for a visit: of its own records, or of its request's, if logged before the visit began. */
 static float value_of(const column *c, const visits *v, uint32_t index)
 {
     const visit *x = visit_at(v, index);
@@ -31,7 +28,7 @@ static float value_of(const column *c, const visits *v, uint32_t index)
     return (double)since > age ? (float)NAN : column_get(c->of_requests, x->request);
 }
 
-/* Assigns a bin to each of the most frequent values, and one common bin to the others. Returns the number of bins. */
+/* Gives each of the most frequent values a bin, and the others one together. Returns the number of bins. */
 static int bins_of_texts(const column *c, const float *values, uint32_t count, uint8_t *bins, float of_bin[BINS_MAX])
 {
     enum { NAMED = 24 };
@@ -54,7 +51,7 @@ static int bins_of_texts(const column *c, const float *values, uint32_t count, u
     return NAMED + 1;
 }
 
-/* Returns whether a number only increases with time, like a sequence number. */
+/* Whether a number only counts on with time, as a sequence number does. */
 static bool is_clock(const float *values, uint32_t count)
 {
     uint32_t rises = 0, falls = 0;
@@ -65,7 +62,7 @@ static bool is_clock(const float *values, uint32_t count)
     return rises + falls > 10 && (rises > 50 * falls || falls > 50 * rises);
 }
 
-/* Assigns bins to numbers. A column with few different numbers is treated like a column of texts. */
+/* A column of few different numbers is like one of texts. */
 static int bins_of_numbers(const float *values, uint32_t count, uint8_t *bins, float of_bin[BINS_MAX], bool *ordered)
 {
     enum { DIFFERENT = 12 };
@@ -131,8 +128,7 @@ static void try_column(search *s, const sample *x, const column *c)
     g_free(values);
 }
 
-/* Compares the hosts of a place: the same span on other hosts, or, for an edge, the hosts at its begin or at its
- * end. */
+/* The hosts of the place itself: the same span elsewhere. Of an edge, the hosts at its begin or at its end. */
 static void try_peers(search *s, const sample *x, bool at_begin)
 {
     const char *hosts[BINS_MAX];
@@ -165,7 +161,7 @@ static void try_peers(search *s, const sample *x, bool at_begin)
 
 /* ---- time ---- */
 
-/* Finds the range of bins whose medians exceed the others' median most, in one half of the visits. */
+/* Finds the range of bins with the largest excess of medians over the others' median, by one half. */
 static bool find_range(const sample *x, const uint8_t *bins, int count, int half, int *from, int *to)
 {
     double *values = g_new(double, x->count + 1), medians[TIME_BINS];
@@ -201,7 +197,7 @@ static bool find_range(const sample *x, const uint8_t *bins, int count, int half
 
 static void try_time(search *s, const sample *x)
 {
-    int count = (int)MIN(x->count / 8, TIME_BINS); /* each bin then has four visits per half for the medians */
+    int count = (int)MIN(x->count / 8, TIME_BINS); /* each half has a median of four visits in each bin */
     if (count < TIME_BINS_MIN)
         return;
     uint8_t *bins = g_new(uint8_t, x->count + 1), *inside = g_new(uint8_t, x->count + 1);
@@ -209,8 +205,7 @@ static void try_time(search *s, const sample *x)
         bins[i] = (uint8_t)((uint64_t)i * (uint64_t)count / x->count);
     int from[2], to[2], near = MAX(1, count / 16);
     bool found = find_range(x, bins, count, 0, &from[0], &to[0]) && find_range(x, bins, count, 1, &from[1], &to[1]);
-    if (found && abs(from[0] - from[1]) <= near &&
-        abs(to[0] - to[1]) <= near) { /* both halves have nearly the same range */
+    if (found && abs(from[0] - from[1]) <= near && abs(to[0] - to[1]) <= near) { /* both halves agree */
         int begin = MIN(from[0], from[1]), end = MAX(to[0], to[1]);
         for (uint32_t i = 0; i < x->count; i++)
             inside[i] = bins[i] >= begin && bins[i] <= end;
@@ -220,7 +215,7 @@ static void try_time(search *s, const sample *x)
         const char *cause = begin == 0 && end < count / 2 ? "cold" : "changed";
         rises = rises && (begin > 0 || end < count * 4 / 5);
         candidate c = candidate_of(x, cause, &e, 0.95);
-        c.p *= count * (count - 1) / 2; /* the range is the best of this many ranges */
+        c.p *= count * (count - 1) / 2; /* the range is the best of so many */
         c.from_ns = visit_at(s->v, x->index[(uint64_t)begin * x->count / (uint64_t)count])->from_ns;
         c.to_ns = visit_at(s->v, x->index[MIN((uint64_t)(end + 1) * x->count / (uint64_t)count, x->count - 1)])->to_ns;
         if (rises)
@@ -239,8 +234,7 @@ static bool same_series(const sensor_series *a, const sensor_series *b)
     return strcmp(a->event, b->event) == 0 && strcmp(a->field, b->field) == 0 && strcmp(a->instance, b->instance) == 0;
 }
 
-/* Gets the values of a series on each visit's own host. Moves the visits' times by `shift`, a part of the log's
- * length. */
+/* The values of a series on each visit's own host, with the visits' times moved by a part of the log's length. */
 static uint32_t sensor_values(const visits *v, const sample *x, const GPtrArray *all, guint first, double shift,
                               float *values)
 {
@@ -273,8 +267,8 @@ static bool is_first_of_kind(const GPtrArray *all, guint i)
 }
 
 /*
- * Tries a sensor. Also increases *chance to the part that the sensor explains by chance: it changes as slowly as the
- * times do, so moving it in time shows how well it fits by chance.
+ * Tries a sensor. Raises *chance to what sensors explain of the times by chance: both change slowly, and what they have
+ * in common by chance shows when one of them is moved in time.
  */
 static candidate try_sensor(search *s, const sample *x, const GPtrArray *all, guint number, double *chance)
 {
@@ -301,7 +295,7 @@ static candidate try_sensor(search *s, const sample *x, const GPtrArray *all, gu
     return c;
 }
 
-/* Offers the sensor that explains most, if it explains more than any sensor does by chance. */
+/* Offers the sensor that explains most, if it explains more than any does by chance. */
 static void try_sensors(search *s, const sample *x)
 {
     const GPtrArray *all = series_all(s->v->series);
@@ -334,7 +328,7 @@ void try_divisions(search *s, const sample *x)
     for (uint32_t i = 0; i < s->v->columns->count; i++)
         if (!s->v->columns->all[i].closed)
             try_column(s, x, &s->v->columns->all[i]);
-    if (!p->inferred || first->host == first->from_host) /* otherwise, the result depends on clocks */
+    if (!p->inferred || first->host == first->from_host) /* otherwise it depends on clocks */
         try_time(s, x);
     try_sensors(s, x);
 }

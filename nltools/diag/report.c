@@ -83,7 +83,7 @@ uint32_t *report_places(const visits *v)
     return order;
 }
 
-/* Returns the share of all time that findings claim at a place. */
+/* The share of a place's time that findings claim, of all time. */
 static double claimed_share(const findings *f, uint32_t place)
 {
     const visits *v = f->visits;

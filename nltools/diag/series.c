@@ -45,7 +45,7 @@ void series_free(series_set *s)
     g_free(s);
 }
 
-/* Joins adjacent samples. */
+/* Joins neighbouring samples. */
 static void series_thin(sensor_series *s)
 {
     guint half = s->samples->len / 2;
@@ -78,7 +78,7 @@ static bool is_one_of(nl_string name, const char *const *names, size_t count)
     return false;
 }
 
-/* Builds the name of an instance from the texts and IDs of a record, without states, because states change. */
+/* The texts and IDs of a record, without states, which change. */
 static void make_instance(const nl_record *record, GString *out)
 {
     static const char *const ids[] = {"CPU.ID", "PROC.ID"};
@@ -98,7 +98,7 @@ static void make_instance(const nl_record *record, GString *out)
     }
 }
 
-void series_add(series_set *s, const nl_record *record)
+void series_set_add(series_set *s, const nl_record *record)
 {
     if (record->event.size == 0)
         return;
@@ -164,6 +164,6 @@ double series_at(const sensor_series *s, int64_t time_ns)
         else
             high = middle;
     }
-    /* A sample describes the time before it. */
+    /* A sample reports on the time before it. */
     return low < s->samples->len ? g_array_index(s->samples, series_sample, low).value : NAN;
 }

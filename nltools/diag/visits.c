@@ -11,17 +11,17 @@
 
 enum { SITES_MAX = 1 << 16, BOUNDS_MAX = 1024, EDGE_NONE = UINT32_MAX };
 
-#define ON_PATH (UINT32_C(1) << 31) /* in event_begin or event_end, bit of a span whose message is on the path */
+#define ON_PATH (UINT32_C(1) << 31) /* of a span in event_begin or event_end: that message is on the path */
 
 /* The requests of one lifeline. */
 typedef struct kind {
     visits_reader *reader;
     assembler *assembler;
-    GHashTable *sites; /* maps a site_key to its index */
+    GHashTable *sites; /* site_key to index */
 } kind;
 
 typedef struct site_key {
-    uint32_t kind, a, b, place, from_place; /* numbers of the names of events or spans, and places */
+    uint32_t kind, a, b, place, from_place; /* names of events or spans, and places */
 } site_key;
 
 struct visits_reader {
@@ -33,12 +33,12 @@ struct visits_reader {
     uint32_t kind_count;
     size_t memory_max;
     nl_fraction fraction;
-    bool configured;    /* the lifelines come from a file */
+    bool configured;    /* the lifelines are from a file */
     bool has_ids;       /* options name the ID fields or the lifelines */
-    uint32_t keep_mask; /* requests are kept if their number has these bits */
+    uint32_t keep_mask; /* requests whose number has these bits are kept */
     uint32_t number;
-    GArray *span_visit, *event_begin, *event_end; /* uint32_t: of the current request */
-    GHashTable *place_index;                      /* maps a text to its index + 1 */
+    GArray *span_visit, *event_begin, *event_end; /* uint32_t: of the request in work */
+    GHashTable *place_index;                      /* text to index + 1 */
 };
 
 /* ---- sites ---- */
@@ -78,7 +78,7 @@ static uint32_t add_site(visits_reader *r, const place *p, const char *host, con
     return index;
 }
 
-/* Returns the address of a site's index, or the address to which it should be written. */
+/* Returns where the index of a site is, or is to be written. */
 static uint32_t *site_slot(kind *k, const site_key *key)
 {
     uint32_t *found = g_hash_table_lookup(k->sites, key);
@@ -144,7 +144,7 @@ static uint32_t edge_site(kind *k, const request_event *from, const request_even
     return *slot;
 }
 
-/* Returns whether all places of a request already have sites. */
+/* Whether all places of a request have their sites already. */
 static bool sites_are_known(const kind *k, const request_graph *g)
 {
     for (uint32_t i = 0; i < g->span_count; i++) {
@@ -185,7 +185,7 @@ static void add_visit(visits *v, const visit *x)
     g_array_append_val(v->all, *x);
 }
 
-/* Returns whether a part of a span's own time is between two programs. It is then a message, not work of the span. */
+/* Whether a part of a span's own time is between two programs: a message, and not the span's work. */
 static bool is_crossing(const request_graph *g, const request_step *step)
 {
     return step->from != REQUEST_NONE && step->to != REQUEST_NONE &&
@@ -217,7 +217,7 @@ static void add_spans(kind *k, const request_graph *g, uint32_t number)
     }
 }
 
-/* Returns the visit whose time contains an edge, or VISIT_NONE. */
+/* The visit in whose time an edge is, or VISIT_NONE. */
 static uint32_t visit_around(kind *k, const request_graph *g, const request_step *step)
 {
     const visits_reader *r = k->reader;
@@ -262,7 +262,7 @@ static void add_path(kind *k, const request_graph *g, uint32_t number)
     }
 }
 
-/* Assigns visits that have no parent to the smallest span of another program that contains them. */
+/* Visits without a parent belong to the smallest span of another program around them. */
 static void find_visits_around(visits *v, uint32_t first)
 {
     enum { VISITS_MAX = 512 };
@@ -296,8 +296,7 @@ static void add_side_edge(kind *k, const request_graph *g, uint32_t from, uint32
         add_visit(k->reader->result, &x);
 }
 
-/* Returns the event after which a parent called a child: the parent's begin, or the latest earlier end of another
- * child. */
+/* The event after which a parent called a child: its begin, or the latest end of another child before. */
 static uint32_t fork_of(const request_graph *g, uint32_t child)
 {
     const request_span *s = &g->spans[child], *p = &g->spans[s->parent];
@@ -312,8 +311,8 @@ static uint32_t fork_of(const request_graph *g, uint32_t child)
 }
 
 /*
- * Adds messages to and from children that are not on the critical path. Otherwise, the messages of the slowest of
- * several parallel calls could not be compared with faster messages.
+ * Messages to and from children beside the critical path. Without them, the messages of the slow ones of several
+ * parallel calls would have no faster ones to be compared with.
  */
 static void add_side_edges(kind *k, const request_graph *g, uint32_t number)
 {
@@ -335,8 +334,8 @@ static void add_side_edges(kind *k, const request_graph *g, uint32_t number)
 }
 
 /*
- * Sets the values of a request and of its spans. If a program other than the first one has logged a value, it is valid
- * only after that time, because it may be an effect of earlier times.
+ * Sets the values of a request and of its spans. A value that another program than the first one logged holds only
+ * since then: later, it may be an effect of the times before.
  */
 static void set_fields(kind *k, const request_graph *g, uint32_t number)
 {
@@ -344,10 +343,12 @@ static void set_fields(kind *k, const request_graph *g, uint32_t number)
     for (uint32_t i = 0; i < g->event_count; i++) {
         const request_event *e = &g->events[i];
         uint32_t begins = *slot_of(k->reader->event_begin, i), ends = *slot_of(k->reader->event_end, i);
+        bool first = i == 0 || (begins != EDGE_NONE && g->spans[begins].begin_ns == g->from_ns);
         for (uint32_t c = 0; c < e->payload_size / sizeof(column_value); c++) {
             column_value value;
             memcpy(&value, g->payloads + e->payload + c * sizeof value, sizeof value);
             column *of = &v->columns->all[value.column];
+            of->at_begin += first && isnan(column_get(of->of_requests, number));
             if (isnan(column_get(of->of_requests, number)) && e->program != g->events[0].program)
                 column_set(of->since, number, (float)(e->time_ns - g->from_ns));
             column_set(of->of_requests, number, value.value);
@@ -407,9 +408,8 @@ static void clock_bound_add(clock_bound *b, double begins_ns, double ends_ns)
 }
 
 /*
- * Learns from calls with an explicit parent. A callee begins after its caller, and ends before the caller if the caller
- * waits. This limits how far the callee's clock can be ahead. Uses the events' own times, because the graph moves spans
- * whose clock seems wrong.
+ * Learns from calls with an explicit parent. A callee begins after its caller, and ends before it if the caller waits:
+ * so far may its clock be ahead. Uses the events' own times, because the graph moves spans whose clock seems wrong.
  */
 static void learn_bounds(kind *k, const request_graph *g)
 {
@@ -494,6 +494,7 @@ static void halve(visits *v)
     g_array_set_size(v->all, visits_kept);
     for (uint32_t c = 0; c < v->columns->count; c++) {
         column *of = &v->columns->all[c];
+        of->at_begin /= 2;
         g_array_set_size(of->of_requests, MIN(of->of_requests->len, kept));
         g_array_set_size(of->since, MIN(of->since->len, kept));
         g_array_set_size(of->of_visits, MIN(of->of_visits->len, visits_kept));
@@ -593,7 +594,7 @@ static void take_record(void *user, const nl_record *original)
     if (any)
         r->result->in_requests++;
     else
-        series_add(r->result->series, &record);
+        series_set_add(r->result->series, &record);
 }
 
 visits_reader *visits_reader_new(subject_options *options, visits_clock *clock, void *user)
@@ -643,7 +644,7 @@ static bool is_sorted(const visits *v, const uint32_t *indices, uint32_t count)
     return true;
 }
 
-/* Adds up the times of places and sorts their visits. */
+/* Sums up the places and sorts their visits. */
 static void index_places(visits *v)
 {
     v->by_place = g_new(uint32_t, v->all->len + 1);
@@ -672,11 +673,11 @@ static void index_places(visits *v)
     }
 }
 
-/* Adds a column for each program that runs on several hosts. Its value is the host that the request has visited. */
+/* Adds a column for each program on several hosts: the host that the request visited. */
 static void add_host_columns(visits *v)
 {
-    GHashTable *hosts = g_hash_table_new(NULL, NULL);   /* maps a program to its first host */
-    GHashTable *columns = g_hash_table_new(NULL, NULL); /* maps a program to its column */
+    GHashTable *hosts = g_hash_table_new(NULL, NULL);   /* program to its first host */
+    GHashTable *columns = g_hash_table_new(NULL, NULL); /* program to column */
     for (guint i = 0; i < v->sites->len; i++) {
         const site *s = site_at(v, i);
         const char *program = place_at(v, s->place)->program, *known = g_hash_table_lookup(hosts, program);
@@ -702,7 +703,7 @@ static void add_host_columns(visits *v)
               known = column_get(c->of_requests, x->request);
         column_set(c->of_requests, x->request, number);
         if (!isnan(known) && known != number)
-            g_array_index(c->of_requests, float, x->request) = INFINITY; /* the request has visited several hosts */
+            g_array_index(c->of_requests, float, x->request) = INFINITY; /* several */
     }
     g_hash_table_destroy(columns);
     g_hash_table_destroy(hosts);

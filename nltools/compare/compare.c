@@ -1,0 +1,144 @@
+#include "config.h"
+
+#include "compare/compare.h"
+
+#include "compare/comparison.h"
+#include "diag/visits.h"
+#include "program/program.h"
+
+#include <string.h>
+
+enum { REQUESTS_EACH_MIN = 20, STATUS_SLOWER = 3, STATUS_CANNOT_TELL = 4 };
+
+static bool compare_set_with(void *settings, const nl_option *row, const char *value)
+{
+    (void)row;
+    compare_options *o = settings;
+    guint count = o->after != NULL ? g_strv_length(o->after) : 0;
+    o->after = g_renew(char *, o->after, count + 2);
+    o->after[count] = g_strdup(value);
+    o->after[count + 1] = NULL;
+    return true;
+}
+
+const nl_option compare_option_rows[] = {
+    {.name = "compare",
+     .type = NL_OPTION_FLAG,
+     NL_OPTION_MEMBER(compare_options, compare),
+     .help = "Compare the SOURCEs with those of --with, or the first of two SOURCEs with the second: report what "
+             "changed; the exit status is 3 if requests are slower"},
+    {.name = "with",
+     .value = "SOURCE...",
+     .set = compare_set_with,
+     .repeatable = true,
+     .takes_operands = true,
+     .help = "SOURCEs from after the change, for --compare"},
+    {0},
+};
+
+void compare_options_check(const compare_options *o, int operand_count)
+{
+    if (o->compare && (o->after == NULL ? operand_count != 2 : operand_count < 1))
+        options_fail("--compare: needs SOURCEs from before and after");
+    if (!o->compare && o->after != NULL)
+        options_fail("--with: needs --compare");
+}
+
+void compare_options_finish(compare_options *o)
+{
+    g_strfreev(o->after);
+}
+
+const char *compare_reason_no_requests(const subject_options *o)
+{
+    if (o->config != NULL)
+        return "no record belongs to a lifeline of --config";
+    if (o->ids != NULL)
+        return "no two events have the same values of --id";
+    return "cannot find a request ID field; name one with --id, or log a request ID (TRACE.ID) with every event";
+}
+
+/* The logs of a comparison, as they are read. */
+typedef struct comparing {
+    subject_options *subject;
+    profile *profile;
+    char *ids; /* of the first log */
+    const char *first;
+} comparing;
+
+/* Returns whether a log has the same ID fields as the first. */
+static bool check_ids(comparing *c, const visits *v, const char *name)
+{
+    GString *ids = g_string_new("");
+    for (guint i = 0; i < v->ids->len; i++)
+        g_string_append_printf(ids, "%s%s", i > 0 ? ", " : "", (char *)g_ptr_array_index(v->ids, i));
+    bool same = c->ids == NULL || strcmp(c->ids, ids->str) == 0;
+    if (!same)
+        program_error("%s: requests by %s, but %s has requests by %s; name the field with --id", name, ids->str,
+                      c->first, c->ids);
+    if (c->ids == NULL) {
+        c->ids = g_string_free(ids, FALSE);
+        c->first = name;
+    } else {
+        g_string_free(ids, TRUE);
+    }
+    return same;
+}
+
+static bool compare_read_log(comparing *c, int side, const char *name)
+{
+    program_reading *reading = &c->subject->reading;
+    uint64_t malformed = reading->malformed;
+    visits_reader *r = visits_reader_new(c->subject, NULL, NULL);
+    bool ok = visits_read(r, name);
+    visits *v = visits_finish(r);
+    if (ok && v->records == 0 && reading->malformed > malformed) {
+        program_has_records(reading, 0, "cannot tell: ");
+    } else if (ok && v->records == 0) {
+        bool selects = c->subject->where.filter != NULL || c->subject->where.ranged;
+        program_error("cannot tell: %s: no records%s", name, selects ? " match --where, --since and --until" : "");
+    } else if (ok && v->requests->len == 0) {
+        program_error("cannot tell: %s: %s", name, compare_reason_no_requests(c->subject));
+    }
+    ok = ok && v->requests->len > 0 && check_ids(c, v, name);
+    if (ok)
+        profile_add(c->profile, side, v);
+    visits_free(v);
+    return ok;
+}
+
+static int compare_report(const profile *p, bool json)
+{
+    static const int statuses[] = {[COMPARISON_EQUAL] = PROGRAM_DONE,
+                                   [COMPARISON_SLOWER] = STATUS_SLOWER,
+                                   [COMPARISON_FASTER] = PROGRAM_DONE,
+                                   [COMPARISON_FAILING] = STATUS_SLOWER};
+    comparison *c = comparison_make(p);
+    int status = STATUS_CANNOT_TELL;
+    if (c->requests[0] < REQUESTS_EACH_MIN || c->requests[1] < REQUESTS_EACH_MIN || !c->total.tested ||
+        c->total.before <= 0) {
+        printf("cannot tell: a comparison needs at least %d requests on each side; there are %.0f and %.0f\n",
+               REQUESTS_EACH_MIN, c->requests[0], c->requests[1]);
+    } else {
+        (json ? comparison_print_json : comparison_print)(c);
+        status = statuses[c->verdict];
+    }
+    comparison_free(c);
+    return status;
+}
+
+int compare_logs(const compare_options *o, subject_options *subject, char **operands, int operand_count, bool json)
+{
+    bool split = o->after == NULL;
+    char **sides[SIDES] = {operands, split ? operands + 1 : o->after};
+    unsigned counts[SIDES] = {split ? 1 : (unsigned)operand_count, split ? 1 : g_strv_length(o->after)};
+    comparing c = {.subject = subject, .profile = profile_new(counts)};
+    bool ok = true;
+    for (int side = 0; side < SIDES; side++)
+        for (unsigned i = 0; i < counts[side]; i++)
+            ok = compare_read_log(&c, side, sides[side][i]) && ok;
+    int status = ok ? compare_report(c.profile, json) : PROGRAM_PROBLEM;
+    profile_free(c.profile);
+    g_free(c.ids);
+    return status;
+}

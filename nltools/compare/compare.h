@@ -1,0 +1,29 @@
+/* The options --compare and --with of nldiag and nlstat, and their work. */
+#ifndef NLTOOLS_COMPARE_H
+#define NLTOOLS_COMPARE_H
+
+#include "stat/subject.h"
+
+#include <json-c/json.h>
+
+typedef struct compare_options {
+    bool compare;
+    char **after; /* of --with; ended by NULL. compare_options_finish frees it */
+} compare_options;
+
+extern const nl_option compare_option_rows[];
+
+/* Ends the program if the options and the operands do not fit. */
+void compare_options_check(const compare_options *o, int operand_count);
+void compare_options_finish(compare_options *o);
+
+/*
+ * Reads the logs, prints the comparison, and returns the exit status. operands are the logs from before the change; or,
+ * without --with, two logs.
+ */
+int compare_logs(const compare_options *o, subject_options *subject, char **operands, int operand_count, bool json);
+
+/* What nldiag prints if a log has records but no requests. */
+const char *compare_reason_no_requests(const subject_options *subject);
+
+#endif

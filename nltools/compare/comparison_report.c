@@ -1,0 +1,191 @@
+/* Prints comparisons as text and as JSON. */
+#include "config.h"
+
+#include "compare/comparison.h"
+
+#include "diag/findings.h"
+#include "program/json_document.h"
+#include "requests/printable.h"
+
+#include <math.h>
+
+enum { CHANGES_SHOWN = 10 };
+
+static const char *const verdicts[] = {"no change found", "slower", "faster", "more failures"};
+
+/* "+12.3 % (+10.1 to +14.5 %)" */
+static char *text_change(const contrast *c, double level)
+{
+    double difference = c->after - c->before, half = contrast_half_width(c, level), base = c->before / 100;
+    if (c->before <= 0)
+        return g_strdup("new");
+    if (c->after <= 0)
+        return g_strdup("gone");
+    return g_strdup_printf("%+.1f %% (%+.1f to %+.1f %%)", difference / base, (difference - half) / base,
+                           (difference + half) / base);
+}
+
+static char *text_logs(const comparison *c, int side)
+{
+    unsigned logs = c->profile->logs[side];
+    return g_strdup_printf("%.0f requests in %u %s", c->requests[side], logs, logs == 1 ? "log" : "logs");
+}
+
+static void print_answer(const comparison *c)
+{
+    const contrast *t = &c->total;
+    char *old = text_ns(t->before), *new = text_ns(t->after), *change = text_change(t, COMPARISON_RATE),
+         *before = text_logs(c, SIDE_BEFORE), *after = text_logs(c, SIDE_AFTER);
+    printable_print("%s: a request%s takes %s, before %s: %s\n", verdicts[c->verdict],
+                    c->mix != NULL ? " of the same mix" : "", new, old, change);
+    printable_print("%s before, %s after; a change of %.1f %% would be found with a probability of 95 %%\n", before,
+                    after, 100 * contrast_detectable(t, COMPARISON_RATE) / t->before);
+    if (c->strata != NULL)
+        printable_print("requests with the same %s are compared\n", c->strata->name);
+    if (c->profile->logs[0] == 1 && c->profile->logs[1] == 1)
+        printable_print("one log on each side: a difference between runs looks like a change; give several logs\n");
+    if (c->profile->dropped[0] + c->profile->dropped[1] > 0)
+        printable_print("incomplete: %" G_GUINT64_FORMAT " requests were left out; see --memory\n",
+                        c->profile->dropped[0] + c->profile->dropped[1]);
+    if (c->profile->left_out)
+        printable_print("incomplete: there are more places or fields than the limits allow\n");
+    g_free(old);
+    g_free(new);
+    g_free(change);
+    g_free(before);
+    g_free(after);
+}
+
+static void print_mix(const comparison *c)
+{
+    if (c->mix == NULL)
+        return;
+    char *name = profile_bin_name(c->mix, c->mix_bin), *by = text_ns(c->mix_effect.after - c->mix_effect.before);
+    printable_print("\nThe mix of requests changed: %s: %.0f %% of the requests, before %.0f %%\n"
+                    "   this alone changes the mean by %s (%+.1f %%)\n",
+                    name, 100 * c->mix_shares[1], 100 * c->mix_shares[0], by,
+                    100 * (c->mix_effect.after - c->mix_effect.before) / c->mix_effect.before);
+    g_free(name);
+    g_free(by);
+}
+
+static void print_place(const comparison *c, guint number, const place_change *x)
+{
+    double added = x->own_ns[1] - x->own_ns[0];
+    char *by = text_ns(added), *old = text_ns(x->own.before), *new = text_ns(x->own.after),
+         *own = text_change(&x->own, c->level), *calls = text_change(&x->calls, c->level);
+    printable_print("%u. %s: %s%s a request\n", number, x->row->name, added > 0 ? "+" : "", by);
+    if (x->own_changed)
+        printable_print("   time of a visit: %s, before %s: %s\n", new, old, own);
+    if (x->calls_changed)
+        printable_print("   visits of a request: %.4g, before %.4g: %s\n", x->calls.after, x->calls.before, calls);
+    if (x->own_changed != x->calls_changed && x->calls.before > 0 && x->calls.after > 0)
+        printable_print("   no change found in the %s\n", x->own_changed ? "number of visits" : "time of a visit");
+    if (x->goes_with != NULL)
+        printable_print("   goes with %s\n", x->goes_with);
+    g_free(by);
+    g_free(old);
+    g_free(new);
+    g_free(own);
+    g_free(calls);
+}
+
+void comparison_print(const comparison *c)
+{
+    print_answer(c);
+    print_mix(c);
+    if (c->changes->len > 0 || c->failed_changed)
+        printable_print("\nWhat changed, the largest change first:\n");
+    if (c->failed_changed)
+        printable_print("   failed requests: %.2f %%, before %.2f %%\n", 100 * c->failed.after, 100 * c->failed.before);
+    for (guint i = 0; i < c->changes->len && i < CHANGES_SHOWN; i++)
+        print_place(c, i + 1, &g_array_index(c->changes, place_change, i));
+    if (c->changes->len > CHANGES_SHOWN)
+        printable_print("%u smaller changes; --json prints them\n", c->changes->len - CHANGES_SHOWN);
+    if (c->sensors->len > 0)
+        printable_print("\nOutside of the requests:\n");
+    for (guint i = 0; i < c->sensors->len; i++) {
+        const sensor_change *s = &g_array_index(c->sensors, sensor_change, i);
+        printable_print("   %s: %.4g, before %.4g\n", s->sensor->name, s->value.after, s->value.before);
+    }
+}
+
+static json_object *contrast_object(const contrast *c, double level)
+{
+    json_object *object = json_object_new_object();
+    double half = contrast_half_width(c, level);
+    json_add_double(object, "before", c->before);
+    json_add_double(object, "after", c->after);
+    json_add_double(object, "change", c->before != 0 ? (c->after - c->before) / c->before : NAN);
+    if (c->tested) {
+        json_add_double(object, "low", c->before != 0 ? (c->after - c->before - half) / c->before : NAN);
+        json_add_double(object, "high", c->before != 0 ? (c->after - c->before + half) / c->before : NAN);
+        json_add_double(object, "p", c->p);
+    }
+    return object;
+}
+
+static json_object *change_object(const comparison *c, const place_change *x)
+{
+    json_object *object = json_object_new_object(), *own = contrast_object(&x->own, c->level),
+                *calls = contrast_object(&x->calls, c->level);
+    json_add_text(object, "place", x->row->name);
+    json_add_bool(own, "changed", x->own_changed);
+    json_add_bool(calls, "changed", x->calls_changed);
+    json_object_object_add(object, "visit_ns", own);
+    json_object_object_add(object, "visits", calls);
+    json_add_double(object, "own_before_ns", x->own_ns[0]);
+    json_add_double(object, "own_after_ns", x->own_ns[1]);
+    json_add_double(object, "path_before_ns", x->path_ns[0]);
+    json_add_double(object, "path_after_ns", x->path_ns[1]);
+    json_add_text(object, "goes_with", x->goes_with);
+    return object;
+}
+
+static json_object *mix_object(const comparison *c)
+{
+    if (c->mix == NULL)
+        return NULL;
+    json_object *mix = contrast_object(&c->mix_effect, COMPARISON_RATE);
+    char *value = profile_bin_name(c->mix, c->mix_bin);
+    json_add_text(mix, "field", c->mix->name);
+    json_add_text(mix, "value", value);
+    json_add_double(mix, "share_before", c->mix_shares[0]);
+    json_add_double(mix, "share_after", c->mix_shares[1]);
+    g_free(value);
+    return mix;
+}
+
+void comparison_print_json(const comparison *c)
+{
+    static const char *const sides[] = {"before", "after"};
+    json_object *document = json_object_new_object(), *changes = json_object_new_array(),
+                *sensors = json_object_new_array(), *request = contrast_object(&c->total, COMPARISON_RATE);
+    json_add_text(document, "verdict", verdicts[c->verdict]);
+    for (int side = 0; side < SIDES; side++) {
+        json_object *object = json_object_new_object();
+        json_add_int(object, "logs", c->profile->logs[side]);
+        json_add_double(object, "requests", c->requests[side]);
+        json_add_int(object, "left_out", (int64_t)c->profile->dropped[side]);
+        json_object_object_add(document, sides[side], object);
+    }
+    json_add_double(request, "detectable", contrast_detectable(&c->total, COMPARISON_RATE) / c->total.before);
+    json_add_bool(request, "changed", c->total_changed);
+    json_object_object_add(document, "request_ns", request);
+    json_object_object_add(document, "request_ns_with_mix", contrast_object(&c->unadjusted, COMPARISON_RATE));
+    json_add_text(document, "compared_by", c->strata != NULL ? c->strata->name : NULL);
+    json_object_object_add(document, "mix", mix_object(c));
+    json_object_object_add(document, "failed", contrast_object(&c->failed, c->level));
+    for (guint i = 0; i < c->changes->len; i++)
+        json_object_array_add(changes, change_object(c, &g_array_index(c->changes, place_change, i)));
+    json_object_object_add(document, "changes", changes);
+    for (guint i = 0; i < c->sensors->len; i++) {
+        const sensor_change *s = &g_array_index(c->sensors, sensor_change, i);
+        json_object *object = contrast_object(&s->value, COMPARISON_RATE);
+        json_add_text(object, "sensor", s->sensor->name);
+        json_object_array_add(sensors, object);
+    }
+    json_object_object_add(document, "sensors", sensors);
+    json_add_bool(document, "incomplete", c->profile->left_out);
+    json_document_write(document, stdout);
+}

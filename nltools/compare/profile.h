@@ -1,0 +1,80 @@
+/*
+ * What two sides of a comparison consist of: sums by place, by value of a field, and by sensor.
+ *
+ * The first row is that of whole requests. Each other row is a place (diag/visits.h), on any host. A value of a field
+ * is a bin: a text, or a range of numbers. Hosts and sensors' connections are named without port numbers, because
+ * clients' ports are random. Memory is bounded: it does not depend on the number of logs and records. One thread at a
+ * time.
+ */
+#ifndef NLTOOLS_PROFILE_H
+#define NLTOOLS_PROFILE_H
+
+#include "compare/contrast.h"
+#include "diag/visits.h"
+
+enum { SIDE_BEFORE, SIDE_AFTER, SIDES };
+enum { PROFILE_FIELDS_MAX = COLUMNS_MAX + 2, PROFILE_BINS = 14, BIN_OTHERS = PROFILE_BINS - 2, BIN_ABSENT };
+
+typedef struct profile_field {
+    char *name;
+    bool of_requests;             /* in the first event of nearly all requests: an input, not a result */
+    double edges[BIN_OTHERS - 1]; /* of numbers: bin i begins at edge i - 1 */
+    unsigned edge_count;
+    GPtrArray *texts; /* NULL: numbers */
+} profile_field;
+
+/* The visits of a row whose field has values in one bin. */
+typedef struct profile_bin {
+    unit_sums sides[SIDES];
+} profile_bin;
+
+typedef struct profile_row {
+    char *name;
+    bool is_span;
+    unit_sums own[SIDES];                  /* visits, and their own time in nanoseconds */
+    double path[SIDES][UNITS_MAX];         /* time on critical paths */
+    profile_bin *bins[PROFILE_FIELDS_MAX]; /* NULL: none */
+} profile_row;
+
+typedef struct profile_sensor {
+    char *name;
+    unit_sums sides[SIDES];
+} profile_sensor;
+
+typedef struct profile {
+    unit_kind kinds[SIDES];
+    unsigned logs[SIDES];
+    GPtrArray *rows;    /* profile_row; the first is that of requests */
+    GPtrArray *fields;  /* profile_field */
+    GPtrArray *sensors; /* profile_sensor */
+    double failed[SIDES][UNITS_MAX];
+    uint64_t dropped[SIDES]; /* requests that were left out because of memory */
+    bool left_out;           /* rows or fields beyond the limits */
+    size_t bins_used;
+    GHashTable *row_index, *field_index, *sensor_index;
+} profile;
+
+/* log_counts: the number of logs of each side. */
+profile *profile_new(const unsigned log_counts[SIDES]);
+void profile_free(profile *p);
+
+/* Adds the requests of a log, at least one. */
+void profile_add(profile *p, int side, const visits *v);
+
+/* Returns the name of a bin, for g_free. */
+char *profile_bin_name(const profile_field *f, unsigned bin);
+
+static inline profile_row *profile_row_at(const profile *p, size_t i)
+{
+    return g_ptr_array_index(p->rows, i);
+}
+
+static inline double profile_sum(const double *values, const unit_kind *kind)
+{
+    double sum = 0;
+    for (unsigned u = 0; u < kind->units; u++)
+        sum += values[u];
+    return sum;
+}
+
+#endif
