@@ -257,7 +257,7 @@ class OnEach:
         self.assertEqual(len(questions), 4)
         for question in questions:
             self.assertGreater(len(list(self.sql(question))), 0, question)
-        self.assertEqual(sum(int(r[1]) for r in self.sql(questions[1])), 900)
+        self.assertEqual(sum(int(r[1]) for r in self.sql(questions[0])), 90)
 
     def test_a_newer_version_and_strangers_are_refused(self):
         self.log.write_text(line(1))
