@@ -56,8 +56,8 @@ struct connection {
     struct event *readable;
     nl_decoder *decoder;
     uint64_t good_at;      /* number of bytes received when the latest record was complete */
-    uint64_t acknowledged; /* number of acknowledged blocks, including time questions */
-    uint64_t questions;    /* number of time questions */
+    uint64_t acknowledged; /* number of acknowledged blocks, including clock queries */
+    uint64_t questions;    /* number of clock queries */
     turn turn;
     uint64_t charged;  /* units of work charged so far */
     uint64_t work_max; /* total units of work at which the current turn ends */

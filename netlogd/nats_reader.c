@@ -124,7 +124,7 @@ static void report_state(nats_reader *r)
         return;
     memcpy(r->reason, state.reason, sizeof r->reason);
     if (r->reason[0] != '\0') {
-        program_error("%s; retrying", r->reason);
+        program_error("%s (retrying)", r->reason);
         nl_write(server_log(), NL_WARNING, "Netlogd.NatsWaits", "PEER=%s REASON=%s", r->name, r->reason);
     } else {
         program_error("%s can be read", r->name);

@@ -106,9 +106,10 @@ static const options_usage usage = {
 static void fail_to_connect(const char *path, int error)
 {
     program_fail(PROGRAM_PROBLEM, "connect to %s: %s%s", path, strerror(error),
-                 error == ENOENT || error == ECONNREFUSED ? "; is netlogd running with this --control?"
-                 : error == EACCES                        ? "; run netlogctl as netlogd's user"
-                                                          : "");
+                 error == ENOENT || error == ECONNREFUSED
+                     ? "; start netlogd with --control unix:PATH, and name the same path with netlogctl --socket"
+                 : error == EACCES ? "; run netlogctl as netlogd's user"
+                                   : "");
 }
 
 static int connect_socket(const char *path)

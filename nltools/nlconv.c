@@ -253,6 +253,8 @@ int main(int argc, char **argv)
     bool keep = false, good = out != NULL && convert(&a, out, &keep);
     if (out != NULL)
         good &= output_close(out, keep);
+    else
+        a.reading.failed = true; /* the input was not read, so its records do not matter */
     nl_filter_free(a.where.filter);
     for (size_t i = 0; i < a.file_count; i++)
         free(a.files[i]);

@@ -1,9 +1,9 @@
 /*
- * nldiag names the causes for which a program is slow, from its log: the answer in one sentence, then each cause with
- * its evidence.
+ * nldiag finds the causes that make a program slow, from its log. It prints the answer in one sentence, then each cause
+ * with its evidence.
  *
- * The log is read into visits (diag/visits.h), in which the search looks for what explains their times
- * (diag/findings.h). If clocks are wrong, the log is read again with corrected times (diag/host_clocks.h).
+ * nldiag reads the log as visits (diag/visits.h), and searches for what explains the times of the visits
+ * (diag/findings.h). If clocks are wrong, it reads the log again with corrected times (diag/host_clocks.h).
  */
 #include "config.h"
 

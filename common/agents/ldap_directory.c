@@ -19,7 +19,8 @@ enum { TIMEOUT_S = 10, DN_SIZE = 2048, FILTER_SIZE = 1024, NAME_SIZE = 80 };
 
 static bool ldap_directory_fail(const char *what, int error)
 {
-    return nl_error_false(NL_ERROR_SYSTEM, "LDAP: %s: %s", what, ldap_err2string(error));
+    return nl_error_false(NL_ERROR_SYSTEM, "LDAP: %s: %s%s", what, ldap_err2string(error),
+                          error == LDAP_SERVER_DOWN ? "; is an LDAP server running there?" : "");
 }
 
 /* ---- connecting ---- */

@@ -273,11 +273,13 @@ bool program_has_records(program_reading *reading, uint64_t selected, const char
 {
     if (selected > 0)
         return true;
-    if (!reading->checked && !reading->failed) {
+    /* If one of several inputs failed, the malformed lines are those of another input. */
+    const bool malformed_only = reading->held != NULL && reading->records == 0;
+    if (!reading->checked && malformed_only && (!reading->failed || reading->several)) {
+        report_malformed_only(reading, context);
+    } else if (!reading->checked && !reading->failed) {
         if (reading->records > 0 || reading->ranged)
             program_error("%sno records match --where, --since and --until", context);
-        else if (reading->held != NULL)
-            report_malformed_only(reading, context);
         else if (reading->malformed == 0)
             program_error("%s%s: no records%s", context, name_in_message(reading->source),
                           reading->several ? ", and none in the other sources" : "");

@@ -11,6 +11,9 @@ enum { NONE = UINT16_MAX, ALONE_ENOUGH = 1, LEARNED_EVENTS_MAX = 4096 /* of a re
 /* An order that holds in this share of requests is a rule. Logs have some records with wrong times. */
 static const double rule_share = 0.99;
 
+/* The share for the first and last events of programs, of which the log may lack more than a few. */
+static const double call_share = 0.9;
+
 /* The order of a program ("this") and another one, over the requests in which both have events. */
 typedef struct program_pair {
     uint32_t both;
@@ -179,8 +182,8 @@ void precedence_learn(precedence *p, const request_event *events, size_t count)
 static bool can_call(const program_pair *pair, bool ends)
 {
     double both = pair->both;
-    return pair->both >= ALONE_ENOUGH && pair->before >= rule_share * both &&
-           (!ends || pair->after >= rule_share * both);
+    return pair->both >= ALONE_ENOUGH && pair->before >= call_share * both &&
+           (!ends || pair->after >= call_share * both);
 }
 
 static void choose_callers(precedence *p)

@@ -20,6 +20,7 @@
 enum {
     CAUSE_SCAN_MAX = 256, /* events that are looked at for the cause of one event */
     SMALL_ARRAY_MAX = 32,
+    HOST_HOPS_MAX = 32,
     DRIFT_SHARE = 5000, /* 200 ppm */
     RANK_BEGIN = 0,
     RANK_MIDDLE = 1,
@@ -29,6 +30,7 @@ enum {
 #define ZONE_NS (INT64_C(1800) * 1000000000)
 #define ZONE_DELAY_NS (INT64_C(600) * 1000000000)
 #define SHIFT_MAX_NS (REQUEST_TIME_MAX / 4)
+#define IMPRECISE_NS (REQUEST_TIME_MAX / 2)
 #define ZONE_EARLY_NS (INT64_C(60) * 1000000000)
 #define ZONE_MAX_NS (26 * 2 * ZONE_NS)
 
@@ -68,6 +70,7 @@ typedef struct graph {
     const precedence *edges;
     const clock_bounds *clocks;
     bool has_shifts;                                         /* of spans, see align_clocks */
+    GHashTable *host_shifts;                                 /* host to int64_t, the latest shift of a span there */
     bool has_zones;                                          /* begins of spans are in other time zones */
     GArray *spans, *places, *items, *nodes, *strands, *path; /* places: span_nodes */
     GArray *event_strand, *event_node;                       /* uint32_t by event */
@@ -94,6 +97,7 @@ request_graph *request_graph_new(const event_names *names)
     g->event_strand = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     g->event_node = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     g->lanes = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    g->host_shifts = g_hash_table_new_full(NULL, NULL, NULL, g_free);
     return &g->public;
 }
 
@@ -106,6 +110,7 @@ void request_graph_free(request_graph *public)
                         g->path,  g->event_strand, g->event_node, g->lanes};
     for (size_t i = 0; i < G_N_ELEMENTS(arrays); i++)
         g_array_free(arrays[i], TRUE);
+    g_hash_table_destroy(g->host_shifts);
     g_free(g);
 }
 
@@ -579,26 +584,35 @@ static int64_t rounding_of(const graph *g, const request_span *s)
     return rounding_ns;
 }
 
-static void check_parent(graph *g, const request_span *s, const request_span *parent)
+/* Returns whether an explicit span lacks its begin or its end. */
+static bool is_incomplete(const graph *g, const request_span *s)
 {
-    int64_t bound_ns = clock_bounds_between(g->clocks, s->host, parent->host),
-            early_ns = parent->begin_ns - s->begin_ns;
+    return s->id != 0 &&
+           (s->end == REQUEST_NONE || (s->begin == REQUEST_NONE && EVENT(g, s->end)->role == REQUEST_END));
+}
+
+/* Compares the times of a span with those of its parent, as they were logged. Sides that were estimated prove nothing.
+ */
+static void check_parent(graph *g, uint32_t index)
+{
+    const request_span *s = SPAN(g, index), *parent = SPAN(g, s->parent);
+    int64_t shift_ns = NODES(g, index)->shift_ns - NODES(g, s->parent)->shift_ns,
+            bound_ns = clock_bounds_between(g->clocks, s->host, parent->host),
+            early_ns = parent->begin_ns - s->begin_ns + shift_ns;
+    bool estimates = is_incomplete(g, s) || is_incomplete(g, parent);
+    if ((parent->begin == REQUEST_NONE || s->begin == REQUEST_NONE) && estimates)
+        early_ns = 0;
     if (early_ns > 0)
         early_ns -= rounding_of(g, s) + rounding_of(g, parent);
     g->public.problems.violations += early_ns > 0 && early_ns > bound_ns;
     g->public.problems.one_clock += early_ns > 0 && bound_ns == 0;
     g->public.problems.imprecise += early_ns > 0 && early_ns <= bound_ns && bound_ns != CLOCK_BOUND_UNKNOWN;
     g->public.problems.unknown_clocks += early_ns > 0 && bound_ns == CLOCK_BOUND_UNKNOWN;
-    int64_t late_ns = s->end_ns - parent->end_ns;
+    int64_t late_ns = s->end_ns - parent->end_ns - shift_ns;
+    if ((parent->end == REQUEST_NONE || s->end == REQUEST_NONE) && estimates)
+        return;
     if (late_ns > 0 && bound_ns != CLOCK_BOUND_UNKNOWN && late_ns <= bound_ns && early_ns <= 0)
         g->public.problems.imprecise++;
-}
-
-/* Returns whether an explicit span lacks its begin or its end. */
-static bool is_incomplete(const graph *g, const request_span *s)
-{
-    return s->id != 0 &&
-           (s->end == REQUEST_NONE || (s->begin == REQUEST_NONE && EVENT(g, s->end)->role == REQUEST_END));
 }
 
 /* Sets a side of a span to that of a parent or child, if the record of this side is missing. */
@@ -661,7 +675,7 @@ static host_group find_group(graph *g, guint from)
         s = SPAN(g, item->index);
         group.begin_ns = MIN(group.begin_ns, s->begin_ns);
         group.end_ns = MAX(group.end_ns, s->end_ns);
-        group.is_whole = group.is_whole && s->end != REQUEST_NONE;
+        group.is_whole = group.is_whole && !is_incomplete(g, s) && s->end != REQUEST_NONE;
     }
     return group;
 }
@@ -684,7 +698,8 @@ static bool is_skewed(const graph *g, const host_group *group)
     int64_t margin_ns = margin_of(group), bound_ns = clock_bounds_between(g->clocks, group->host, parent->host);
     if (group->host == parent->host || bound_ns == 0 ||
         margin_ns < -(parent->end_ns - parent->begin_ns) / DRIFT_SHARE || !group->is_whole ||
-        parent->end == REQUEST_NONE || (group->begin_ns >= parent->begin_ns && group->end_ns <= parent->end_ns))
+        parent->end == REQUEST_NONE || is_incomplete(g, parent) ||
+        (group->begin_ns >= parent->begin_ns && group->end_ns <= parent->end_ns))
         return false;
     bool impossible = group->begin_ns < parent->begin_ns || group->begin_ns > parent->end_ns;
     if (!impossible && parent->child_count != group->to - group->from)
@@ -709,9 +724,155 @@ static void shift_group(graph *g, host_group *group, int64_t shift_ns)
     group->end_ns += shift_ns;
 }
 
+static int64_t shift_of_host(const graph *g, uint32_t host)
+{
+    const int64_t *shift_ns = g->has_shifts ? g_hash_table_lookup(g->host_shifts, GUINT_TO_POINTER(host)) : NULL;
+    return shift_ns != NULL ? *shift_ns : 0;
+}
+
+static void set_host_shift(graph *g, uint32_t host, int64_t shift_ns)
+{
+    g->has_shifts = g->has_shifts || shift_ns != 0;
+    g_hash_table_insert(g->host_shifts, GUINT_TO_POINTER(host), g_memdup2(&shift_ns, sizeof shift_ns));
+}
+
+/* What a parent and its children show of the clocks of two hosts. */
+typedef struct host_pair {
+    uint32_t host, other;
+    int64_t shift_ns;  /* of other, more than of host */
+    int64_t margin_ns; /* the shift is known to half of this */
+} host_pair;
+
+static int by_hosts(const void *a, const void *b)
+{
+    const host_pair *x = a, *y = b;
+    if (x->host != y->host)
+        return compare(x->host, y->host);
+    return x->other != y->other ? compare(x->other, y->other) : compare(x->margin_ns, y->margin_ns);
+}
+
+/*
+ * Finds by how much children are to be shifted into their parent, and how precisely that is known. If records are
+ * missing, only what is impossible shows a difference. Returns false if nothing is known.
+ */
+static bool find_group_shift(const graph *g, const host_group *group, int64_t *shift_ns, int64_t *margin_ns)
+{
+    const request_span *parent = group->parent;
+    bool has_begin = parent->begin != REQUEST_NONE || !is_incomplete(g, parent), has_end = parent->end != REQUEST_NONE,
+         within = group->begin_ns >= parent->begin_ns && group->end_ns <= parent->end_ns;
+    *shift_ns = within ? 0 : parent->begin_ns + margin_of(group) / 2 - group->begin_ns;
+    *margin_ns = llabs(margin_of(group));
+    if (group->is_whole && has_begin && has_end)
+        return within || is_skewed(g, group);
+    if (clock_bounds_between(g->clocks, group->host, parent->host) != CLOCK_BOUND_UNKNOWN)
+        return false;
+    *margin_ns = IMPRECISE_NS + *margin_ns / 2;
+    if (has_begin && has_end)
+        return within || group->begin_ns > parent->end_ns || group->end_ns < parent->begin_ns;
+    bool early = has_begin && group->begin_ns < parent->begin_ns, late = has_end && group->begin_ns > parent->end_ns;
+    *shift_ns = early ? parent->begin_ns - group->begin_ns : parent->end_ns - group->end_ns;
+    return early || late;
+}
+
+/* Returns the most precise pair for each two hosts. */
+static GArray *find_host_pairs(graph *g)
+{
+    GArray *pairs = g_array_new(FALSE, FALSE, sizeof(host_pair));
+    for (guint i = 0; i < g->items->len;) {
+        host_group group = find_group(g, i);
+        uint32_t host = group.parent->host;
+        int64_t shift_ns, margin_ns;
+        i = group.to;
+        if (host == group.host || !find_group_shift(g, &group, &shift_ns, &margin_ns))
+            continue;
+        g_array_append_val(pairs, ((host_pair){host, group.host, shift_ns, margin_ns}));
+        g_array_append_val(pairs, ((host_pair){group.host, host, -shift_ns, margin_ns}));
+    }
+    qsort(pairs->data, pairs->len, sizeof(host_pair), by_hosts);
+    guint kept = 0;
+    for (guint i = 0; i < pairs->len; i++) {
+        const host_pair *pair = AT(pairs, host_pair, i), *last = kept > 0 ? AT(pairs, host_pair, kept - 1) : NULL;
+        if (last == NULL || last->host != pair->host || last->other != pair->other)
+            *AT(pairs, host_pair, kept++) = *pair;
+    }
+    g_array_set_size(pairs, kept);
+    return pairs;
+}
+
+/* Finds the shifts of hosts relative to one, over up to HOST_HOPS_MAX pairs. */
+static void find_host_shifts(graph *g, uint32_t reference)
+{
+    GArray *pairs = find_host_pairs(g);
+    bool found = true;
+    g_hash_table_remove_all(g->host_shifts);
+    set_host_shift(g, reference, 0);
+    for (int hops = 0; found && hops < HOST_HOPS_MAX; hops++) {
+        found = false;
+        for (guint i = 0; i < pairs->len; i++) {
+            const host_pair *pair = AT(pairs, host_pair, i);
+            const int64_t *known_ns = g_hash_table_lookup(g->host_shifts, GUINT_TO_POINTER(pair->host));
+            if (known_ns == NULL || g_hash_table_contains(g->host_shifts, GUINT_TO_POINTER(pair->other)))
+                continue;
+            set_host_shift(g, pair->other, *known_ns + pair->shift_ns);
+            found = true;
+        }
+    }
+    g_array_free(pairs, TRUE);
+}
+
+/* Aligns the spans of a group with their parent, and notes the shift of their host. */
+static void align_group(graph *g, host_group *group)
+{
+    uint32_t parent = SPAN(g, AT(g->items, sort_item, group->from)->index)->parent;
+    int64_t shift_ns = group->host == group->parent->host ? NODES(g, parent)->shift_ns : shift_of_host(g, group->host);
+    shift_group(g, group, shift_ns);
+    if (!is_skewed(g, group))
+        return;
+    int64_t more_ns = group->parent->begin_ns + margin_of(group) / 2 - group->begin_ns;
+    shift_group(g, group, more_ns);
+    set_host_shift(g, group->host, shift_ns + more_ns);
+}
+
+/* Sorts the spans with parents by depth, parent and host. Returns the span that is the root of the most others. */
+static uint32_t find_largest_tree(graph *g)
+{
+    uint32_t best = 0, *counts = g_new0(uint32_t, g->spans->len), *roots = g_new(uint32_t, g->spans->len);
+    g_array_set_size(g->items, 0);
+    for (guint i = 0; i < g->spans->len; i++) {
+        const request_span *s = SPAN(g, i);
+        uint64_t parent = (uint64_t)s->depth << 32 | s->parent; /* parents first */
+        roots[i] = i;
+        if (s->parent != REQUEST_NONE)
+            add_item(g, (sort_item){.major = parent, .minor = s->host, .time_ns = s->begin_ns, .index = i});
+    }
+    sort_items(g);
+    for (guint i = 0; i < g->items->len; i++) {
+        uint32_t index = AT(g->items, sort_item, i)->index, root = roots[SPAN(g, index)->parent];
+        roots[index] = root;
+        best = ++counts[root] > counts[best] ? root : best;
+    }
+    g_free(counts);
+    g_free(roots);
+    return best;
+}
+
+/* Shifts a root whose parent is missing, if others on its host were shifted. */
+static void align_root(graph *g, uint32_t index)
+{
+    request_span *s = SPAN(g, index);
+    int64_t shift_ns = shift_of_host(g, s->host);
+    if (shift_ns == 0 || parent_id_of(g, s) == 0 || llabs(s->begin_ns) > REQUEST_TIME_MAX / 2 ||
+        llabs(s->end_ns) > REQUEST_TIME_MAX / 2)
+        return;
+    NODES(g, index)->shift_ns = shift_ns;
+    s->begin_ns += shift_ns;
+    s->end_ns += shift_ns;
+}
+
 /*
  * Shifts spans of hosts with other clocks into their parents, so that the network takes as long in both directions.
- * Durations, and the order of what happens on one host, stay as they are.
+ * Durations, and the order of what happens on one host, stay as they are. The clock of the largest tree's root is
+ * right.
  */
 static void align_clocks(graph *g)
 {
@@ -722,33 +883,17 @@ static void align_clocks(graph *g)
     }
     if (!found)
         return;
-    g_array_set_size(g->items, 0);
-    for (guint i = 0; i < g->spans->len; i++) {
-        const request_span *s = SPAN(g, i);
-        uint64_t parent = (uint64_t)s->depth << 32 | s->parent; /* parents first */
-        if (s->parent != REQUEST_NONE)
-            add_item(g, (sort_item){.major = parent, .minor = s->host, .time_ns = s->begin_ns, .index = i});
-    }
-    sort_items(g);
-    GHashTable *hosts = g_hash_table_new_full(NULL, NULL, NULL, g_free); /* host to its latest shift */
+    g_hash_table_remove_all(g->host_shifts);
+    uint32_t largest = find_largest_tree(g);
+    find_host_shifts(g, SPAN(g, largest)->host);
+    for (guint i = 0; i < g->spans->len; i++)
+        if (SPAN(g, i)->parent == REQUEST_NONE && i != largest)
+            align_root(g, i);
     for (guint i = 0; i < g->items->len;) {
         host_group group = find_group(g, i);
         i = group.to;
-        const int64_t *known_ns = g_hash_table_lookup(hosts, GUINT_TO_POINTER(group.host));
-        uint32_t parent = SPAN(g, AT(g->items, sort_item, group.from)->index)->parent;
-        int64_t shift_ns = group.host == group.parent->host ? NODES(g, parent)->shift_ns
-                           : known_ns != NULL               ? *known_ns
-                                                            : 0;
-        shift_group(g, &group, shift_ns);
-        if (!is_skewed(g, &group))
-            continue;
-        int64_t more_ns = group.parent->begin_ns + margin_of(&group) / 2 - group.begin_ns;
-        shift_group(g, &group, more_ns);
-        shift_ns += more_ns;
-        g->has_shifts = true;
-        g_hash_table_insert(hosts, GUINT_TO_POINTER(group.host), g_memdup2(&shift_ns, sizeof shift_ns));
+        align_group(g, &group);
     }
-    g_hash_table_destroy(hosts);
 }
 
 static void find_parents(graph *g)
@@ -766,11 +911,11 @@ static void find_parents(graph *g)
             continue;
         SPAN(g, s->parent)->child_count++;
     }
+    align_clocks(g);
     estimate_sides(g);
     for (guint i = 0; i < g->spans->len; i++)
         if (SPAN(g, i)->parent != REQUEST_NONE)
-            check_parent(g, SPAN(g, i), SPAN(g, SPAN(g, i)->parent));
-    align_clocks(g);
+            check_parent(g, i);
     for (guint i = 0; i < g->spans->len; i++) {
         request_span *s = SPAN(g, i);
         if (s->parent == REQUEST_NONE)
@@ -881,7 +1026,7 @@ static void find_strands(graph *g)
     for (uint32_t i = 0; i < g->public.event_count; i++) {
         const request_event *e = EVENT(g, i);
         uint32_t span = g_array_index(g->event_strand, uint32_t, i);
-        int64_t shift_ns = span != REQUEST_NONE ? NODES(g, span)->shift_ns : 0;
+        int64_t shift_ns = span != REQUEST_NONE ? NODES(g, span)->shift_ns : shift_of_host(g, e->host);
         if (e->role == REQUEST_POINT)
             add_node(g, e->time_ns + shift_ns, span != REQUEST_NONE ? span : strand_of_lane(g, e->place, e->thread),
                      e->order, i, REQUEST_NONE, RANK_MIDDLE);

@@ -95,7 +95,8 @@ static int dpss_get_connect_to(transfer *t, const server *srv)
     }
     freeaddrinfo(found);
     if (fd < 0)
-        dpss_get_fail(t, srv, "connect", strerror(errno));
+        dpss_get_fail(t, srv, "connect",
+                      errno == ECONNREFUSED ? "Connection refused; is dpss_server running there?" : strerror(errno));
     else
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
     return fd;

@@ -10,8 +10,8 @@
  *   FAULT_WORK_COLD=SECONDS,DELAY  delays sleeps by DELAY until SECONDS after the first sleep
  *   FAULT_CLOCK=SECONDS       sets the time of day ahead by SECONDS, or back if negative
  *
- * FAULT_CLOCK does what libfaketime does, but only for the real-time clock.
- * Programs that stand in for real ones sleep to work; shorter sleeps than 1 ms are not changed.
+ * FAULT_CLOCK does what libfaketime does, but only for the real-time clock. Stand-ins for real programs sleep instead
+ * of working. Sleeps shorter than 1 ms are not changed.
  */
 #define _GNU_SOURCE 1
 
@@ -32,12 +32,13 @@ static double sleep_s, hold_s;
 static long long ahead_ns;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* A delay of some of the calls. */
+/* A delay in some of the calls of a function. */
 typedef struct slow_call {
     double seconds, part;
 } slow_call;
 
-static slow_call slow_fsync, slow_connect, slow_lookup, cold; /* of cold: until when, and the delay */
+static slow_call slow_fsync, slow_connect, slow_lookup,
+    cold; /* for cold, the members are the end of the effect and the delay */
 static double beat_s;
 static bool lock_sleeps;
 

@@ -14,7 +14,7 @@
 
 enum { HEAD_SIZE = 8192 };
 
-/* Parses [ADDRESS:]PORT; the default address is loopback's. */
+/* Parses [ADDRESS:]PORT; the default address is that of loopback. */
 static struct sockaddr_in parse_address(const char *text)
 {
     struct sockaddr_in address = {.sin_family = AF_INET};
@@ -157,7 +157,7 @@ int http_get(const char *server, int timeout_ms, const char *path, const char *t
         length += (size_t)snprintf(text + length, sizeof text - length, "tracestate: %s\r\n", tracestate);
     snprintf(text + length, sizeof text - length, "\r\n");
     body[0] = '\0';
-    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout); /* also of connect */
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout); /* also limits connect */
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
     if (fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) == 0 && send_text(fd, text) &&
         receive_text(fd, text, sizeof text, NULL) && sscanf(text, "HTTP/1.%*c %d", &status) == 1) {

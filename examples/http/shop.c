@@ -1,15 +1,15 @@
 /*
  * A shop as four servers that log spans:
  *
- *   shop frontend STOCK PRICES    GET /order?ITEM: asks both backends at the same time
- *   shop stock DATABASE           a backend, which queries the database
- *   prices.py                     the other backend, in Python
- *   shop database                 stands in for a database: a query takes 10 to 30 ms, ten times as long for the item
- * "report" shop get FRONTEND PATH        sends a request
+ * - shop frontend STOCK PRICES: GET /order?ITEM asks both backends at the same time
+ * - shop stock DATABASE: a backend, which queries the database
+ * - prices.py: the other backend, in Python
+ * - shop database: replaces a database. A query takes 10 to 30 ms, or ten times as long for the item "report".
+ * - shop get FRONTEND PATH: sends a request
  *
- * Servers are named [ADDRESS:]PORT. The context of a request passes from server to server in the traceparent header,
- * and from thread to thread as an nl_context. The events go to $NETLOGGER_DEST. Further settings are environment
- * variables:
+ * The arguments are addresses of servers, [ADDRESS:]PORT. The context of a request passes from server to server in the
+ * traceparent header, and from thread to thread as an nl_context. The events go to $NETLOGGER_DEST. Further settings
+ * are environment variables:
  *
  *   SHOP_LISTEN      [ADDRESS:]PORT (default: a free port of loopback)
  *   SHOP_TIMEOUT_MS  the frontend repeats a call after this time (default: never)
@@ -37,7 +37,7 @@ static int read_setting(const char *name, int initial)
     return text != NULL ? atoi(text) : initial;
 }
 
-/* Whether the request is for this item. */
+/* Returns whether the request is for this item. */
 static bool is_for(const http_request *request, const char *item)
 {
     const char *query = strchr(request->path, '?');

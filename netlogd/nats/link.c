@@ -34,6 +34,8 @@ nl_status nats_failure(const char *what, natsStatus status, jsErrCode server_cod
         return nl_error_set(NL_ERROR_UNREACHABLE,
                             "%s: no JetStream; start nats-server with -js, and check that its cluster has a leader",
                             what);
+    if (status == NATS_NO_SERVER)
+        return nl_error_set(NL_ERROR_UNREACHABLE, "%s: cannot connect; is nats-server running there?", what);
     return nl_error_set(NL_ERROR_UNREACHABLE, "%s: %s", what, message);
 }
 

@@ -103,9 +103,11 @@ static nl_status open_journal(output *out)
         if (slash != NULL)
             slash[slash == name] = '\0';
         if (access(slash != NULL ? name : ".", W_OK) != 0 &&
-            errno != ENOENT) { /* opening the file reports other errors */
-            program_error("%s: cannot create a journal beside it; after a restart, repeated blocks are stored twice",
-                          out->options.path);
+            errno != ENOENT) {                        /* opening the file reports other errors */
+            if (access(out->options.path, W_OK) == 0) /* otherwise, opening it reports the error */
+                program_error(
+                    "%s: cannot create a journal beside it; after a restart, repeated blocks are stored twice",
+                    out->options.path);
             journal_close(out->journal);
             out->journal = NULL;
         }

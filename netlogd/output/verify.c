@@ -8,6 +8,7 @@
 #include "file_index.h"
 #include "missing.h"
 #include "record/zstd_magic.h"
+#include "program/gzip.h"
 #include "program/program.h"
 #include "take_out.h"
 #include "reader/reader.h"
@@ -131,13 +132,15 @@ static void report_missing(check *c)
 /* Reads a file. Returns false if reading fails before the end. */
 static bool read_file(check *c)
 {
-    nl_decoder_options options = {.max_record_size = OUTPUT_FILE_LONGEST,
+    nl_decoder_options options = {.source = c->path,
+                                  .max_record_size = OUTPUT_FILE_LONGEST,
                                   .on_malformed = verify_on_malformed,
                                   .on_lost = on_lost,
                                   .sequences = c->sequences,
                                   .once = c->sequences,
                                   .user = c};
-    c->reader = nl_reader_open_decoding(c->path, &options, false, false);
+    nl_source *source = program_source_open_stored(c->path);
+    c->reader = source != NULL ? nl_reader_open_source(source, &options, false) : NULL;
     const nl_record *record;
     nl_status status = NL_FAILED;
     while (c->reader != NULL && (status = nl_reader_next(c->reader, &record)) == NL_OK)
@@ -147,25 +150,28 @@ static bool read_file(check *c)
     return status == NL_END;
 }
 
-/* Looks for an incomplete record at the end. Such a record may look complete. */
-static void verify_check_end(check *c)
-{
-    uint64_t size, whole;
-    if (nl_archive_find_end(c->path, &size, &whole) != NL_OK || whole == size || regions_reach(&c->regions, size))
-        return;
-    report_on_file(c, "%s: at byte %" PRIu64 ": %" PRIu64 " byte%s: incomplete record at the end\n", c->path, whole,
-                   size - whole, nl_plural(size - whole));
-    regions_add(&c->regions, whole, size, false);
-}
+typedef enum packing { PACKING_NONE, PACKING_ZSTD, PACKING_GZIP } packing;
 
-static bool is_compressed(const char *path)
+static packing find_packing(const char *path)
 {
     char magic[NL_ZSTD_MAGIC_SIZE];
     FILE *file = fopen(path, "re");
     size_t got = file != NULL ? fread(magic, 1, sizeof magic, file) : 0;
     if (file != NULL)
         fclose(file);
-    return nl_zstd_begins(magic, got);
+    return nl_zstd_begins(magic, got) ? PACKING_ZSTD : gzip_begins(magic, got) ? PACKING_GZIP : PACKING_NONE;
+}
+
+/* Looks for an incomplete record at the end. Such a record may look complete. */
+static void verify_check_end(check *c)
+{
+    uint64_t size, whole;
+    if (find_packing(c->path) == PACKING_GZIP || nl_archive_find_end(c->path, &size, &whole) != NL_OK ||
+        whole == size || regions_reach(&c->regions, size))
+        return;
+    report_on_file(c, "%s: at byte %" PRIu64 ": %" PRIu64 " byte%s: incomplete record at the end\n", c->path, whole,
+                   size - whole, nl_plural(size - whole));
+    regions_add(&c->regions, whole, size, false);
 }
 
 /*
@@ -174,7 +180,7 @@ static bool is_compressed(const char *path)
  */
 static void forget_places_in_compressed(check *c)
 {
-    if (c->regions.count == 0 || !is_compressed(c->path))
+    if (c->regions.count == 0 || find_packing(c->path) == PACKING_NONE)
         return;
     if (c->repair)
         printf("%s: damage inside a compressed file cannot be repaired\n", c->path);

@@ -5,9 +5,12 @@
 #include "base/error.h"
 #include "base/memory.h"
 
+#include <errno.h>
+#include <glib.h>
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { PATIENCE_MS = 10000, COLUMNS_MAX = 16 };
 
@@ -106,6 +109,20 @@ static nl_status settle(sqlite *s, store_purpose purpose)
                                 "PRAGMA temp_store = MEMORY");
 }
 
+/* Sets the error of a database that cannot be opened. */
+static void fail_to_open(const sqlite *s, store_purpose purpose)
+{
+    int cause = sqlite3_system_errno(s->db);
+    char *directory = g_path_get_dirname(s->name);
+    if (cause == ENOENT && purpose != STORE_READ && access(directory, W_OK) != 0)
+        cause = errno; /* SQLite has also tried to open the missing file only for reading */
+    g_free(directory);
+    if (cause != 0)
+        nl_error_set(NL_ERROR_SYSTEM, "open %s: %s", s->name, strerror(cause));
+    else
+        sqlite_fail(s, "open");
+}
+
 static store *open_store(const char *where, store_purpose purpose)
 {
     sqlite *s = nl_memory_check(calloc(1, sizeof *s));
@@ -120,7 +137,7 @@ static store *open_store(const char *where, store_purpose purpose)
     if (result == SQLITE_OK && settle(s, purpose) == NL_OK)
         return &s->base;
     if (result != SQLITE_OK)
-        sqlite_fail(s, "open");
+        fail_to_open(s, purpose);
     close_store(&s->base);
     return NULL;
 }

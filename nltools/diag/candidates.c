@@ -7,13 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Kinds of requests and hosts differ a little in any system: slow visits take at least so many times as long. */
+/* Visits of any system differ a little by kind of request and by host. Slow visits take at least this many times as
+ * long. */
 #define EFFECT_MIN 1.5
 
-/* What is left after a finding is more often its consequence: a second one there explains more of it. */
+/* After a finding, another effect at the same place is often its consequence, so it must explain more of the
+ * variation. */
 #define AGAIN_MIN 0.3
 
-/* An explanation removes at least this part of the variation, and claims at least this share of the time. */
+/* Minimum part of the variation that an explanation removes, and minimum share of the time that it claims. */
 #define EXPLAINED_MIN 0.04
 #define SHARE_MIN 0.02
 
@@ -23,7 +25,7 @@ enum {
     FAMILIES = 3,
     OTHER_DIVISIONS = 3, /* peers at both ends, and the time */
     MECHANISMS = 6,
-    EXAMINED_SHARE = 50, /* 1/share of time */
+    EXAMINED_SHARE = 50, /* examines places with at least 1/EXAMINED_SHARE of the time */
     EXAMINED_COUNT = 20
 };
 
@@ -36,7 +38,7 @@ bool place_is_examined(const visits *v, uint32_t place)
 test_counts search_count_tests(const visits *v)
 {
     const GPtrArray *all = series_all(v->series);
-    GHashTable *kinds = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL); /* of sensors' series */
+    GHashTable *kinds = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL); /* the kinds of sensors' series */
     uint32_t places = 0, columns = 0;
     for (guint i = 0; i < v->places->len; i++)
         places += place_is_examined(v, i);
@@ -81,7 +83,7 @@ static bool place_has_host(const visits *v, const place *p, const char *host, bo
     return false;
 }
 
-/* Whether the clocks of a place's hosts are known well enough for an effect of so many nanoseconds. */
+/* Returns whether the clocks of a place's hosts are known well enough for an effect of effect_ns nanoseconds. */
 static bool clocks_are_known(const visits *v, const place *p, double effect_ns)
 {
     for (guint n = 0; n < p->sites->len; n++)
@@ -91,15 +93,16 @@ static bool clocks_are_known(const visits *v, const place *p, double effect_ns)
 }
 
 /*
- * Whether a wrong clock may be what makes the messages to or from a host long. Then messages in the other direction
- * seem to arrive before they are sent, and are missing there, and not at its peers.
+ * Returns whether a wrong clock may be the reason why the messages to or from a host seem slow. In this case, messages
+ * in the other direction seem to arrive before they are sent. They are therefore missing in the log, but only for this
+ * host.
  */
 static bool may_be_clock(const visits *v, const candidate *c)
 {
     const place *p = place_at(v, c->place);
     bool ends = c->host != NULL && place_has_host(v, p, c->host, false),
          begins = c->host != NULL && place_has_host(v, p, c->host, true);
-    double there[2] = {0}, back[2] = {0}; /* messages of peers, and of the host */
+    double there[2] = {0}, back[2] = {0}; /* numbers of messages of the host's peers, and of the host */
     if (p->kind != PLACE_EDGE || begins == ends || clocks_are_known(v, p, c->slow_ns - c->other_ns))
         return false;
     for (guint i = 0; i < v->sites->len; i++) {
@@ -160,7 +163,7 @@ void candidate_offer(search *s, candidate *c)
     *best = *c;
 }
 
-/* Spreads the excess of a sample's visits over the log's. */
+/* Applies the excess of a sample's visits to all visits of the log. */
 static float *spread_excess(const sample *s, const float *excess)
 {
     float *cut = g_new0(float, s->visits->all->len + 1);

@@ -1,8 +1,10 @@
 /*
- * The values of records' fields, by column: one value for each request and one for each visit, NAN if it has none.
+ * The values of records' fields in columns. A column has one value for each request and one for each visit; NAN means
+ * that there is no value.
  *
- * A column holds numbers, or numbers of texts. A field with too many different texts names things and explains nothing;
- * its column is closed. IDs, results (durations, status) and threads are no columns. One thread at a time.
+ * The values of a column are numbers, or the numbers of texts. A field with too many different texts contains names and
+ * explains nothing, so its column is closed. IDs, results (durations, status) and threads have no columns. Not
+ * thread-safe.
  */
 #ifndef NLDIAG_COLUMNS_H
 #define NLDIAG_COLUMNS_H
@@ -16,20 +18,22 @@ enum { COLUMNS_MAX = 48, COLUMN_TEXTS_MAX = 256 };
 
 typedef struct column {
     char *name;
-    bool closed;         /* ignored */
-    bool has_text;       /* values are indices of texts */
-    bool has_number;     /* values are numbers; a column of both is closed */
-    GHashTable *numbers; /* nl_string to index + 1 */
+    bool closed;         /* the column is ignored */
+    bool has_text;       /* values are indices in texts */
+    bool has_number;     /* values are numbers; a column with both kinds is closed */
+    GHashTable *numbers; /* maps an nl_string to its index + 1 */
     GPtrArray *texts;
-    uint32_t at_begin;               /* requests whose first event, or first span, has the field */
-    GArray *of_requests, *of_visits; /* float; may be shorter than the tables: the rest is NAN */
-    GArray *since;                   /* of of_requests: from which time of the request on, in ns; NAN: always */
+    uint32_t at_begin;               /* the number of requests whose first event or first span has the field */
+    GArray *of_requests, *of_visits; /* elements are float; may be shorter than the tables of requests and visits: the
+                                        remaining values are NAN */
+    GArray *since; /* for each value in of_requests, the time in the request, in ns, at which it was logged; NAN: always
+                      valid */
 } column;
 
 typedef struct columns {
     column all[COLUMNS_MAX];
     uint32_t count;
-    GHashTable *by_name; /* nl_string to index + 1; COLUMNS_MAX + 1: no column */
+    GHashTable *by_name; /* maps an nl_string to its index + 1, or to COLUMNS_MAX + 1 if the field has no column */
 } columns;
 
 typedef struct column_value {
@@ -40,19 +44,19 @@ typedef struct column_value {
 columns *columns_new(void);
 void columns_free(columns *c);
 
-/* Makes fields with these names, ended by NULL, no columns. */
+/* Makes no columns for fields with these names, which are NULL-terminated. */
 void columns_exclude(columns *c, const char *const *names);
 
-/* Converts a field. Returns false if it is in no column. */
+/* Converts a field to a value. Returns false if the field has no column. */
 bool columns_read(columns *c, const nl_field *field, column_value *value);
 
-/* Returns the column of a name, new if necessary, or NULL. The column has the values of requests only. */
+/* Returns or adds the column with this name, or returns NULL. The column has values only for requests. */
 column *columns_add(columns *c, const char *name);
 
-/* Returns the number of a text in a column; closes the column if it has too many. */
+/* Returns the number of a text in a column. Closes the column if it has too many texts. */
 float column_number(column *c, nl_string text);
 
-/* Sets the value at an index of of_requests or of_visits, unless it has one. */
+/* Sets the value at an index of of_requests or of_visits, unless it is already set. */
 void column_set(GArray *values, size_t index, float value);
 
 /* Returns the value at an index, or NAN. */
@@ -61,7 +65,7 @@ static inline float column_get(const GArray *values, size_t index)
     return index < values->len ? g_array_index(values, float, index) : (float)NAN;
 }
 
-/* Returns the text of a value, for g_free. */
+/* Returns the text of a value. The caller frees it with g_free. */
 char *column_text(const column *c, float value);
 
 #endif

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Whether the part of the variation that a cause explains was measured; other causes have their own evidence. */
+/* Returns whether the part of the variation that a cause explains was measured. Other causes have their own
+ * evidence. */
 static bool is_measured(const candidate *c)
 {
     static const char *const others[] = {"timer", "timeout", "calls", "batch"};

@@ -7,17 +7,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Sensors with a larger probability of a chance effect are not compared with shifted ones. */
+/* If a sensor's effect has a larger probability by chance than this, the sensor is not compared with shifted
+ * sensors. */
 #define PROMISING 1e-3
 
 enum { TIME_BINS = 48, TIME_BINS_MIN = 16, SHIFTS = 16 };
 
-/* Many sensors are tried, and all change slowly: one explains at least this part of the variation. */
+/* Minimum part of the variation that a sensor explains. It is high because many sensors are tried and all change
+ * slowly. */
 #define RESOURCE_MIN 0.12
 
 /* ---- fields and hosts ---- */
 
-/* The value of a column for a visit: of its own records, or of its request's, if logged before the visit began. */
+/* Returns the value of a column for a visit, from the visit's own records, or from the request's records if they
+ * were logged before the visit began. */
 static float value_of(const column *c, const visits *v, uint32_t index)
 {
     const visit *x = visit_at(v, index);
@@ -28,7 +31,7 @@ static float value_of(const column *c, const visits *v, uint32_t index)
     return (double)since > age ? (float)NAN : column_get(c->of_requests, x->request);
 }
 
-/* Gives each of the most frequent values a bin, and the others one together. Returns the number of bins. */
+/* Assigns a bin to each of the most frequent values, and one common bin to the others. Returns the number of bins. */
 static int bins_of_texts(const column *c, const float *values, uint32_t count, uint8_t *bins, float of_bin[BINS_MAX])
 {
     enum { NAMED = 24 };
@@ -51,7 +54,7 @@ static int bins_of_texts(const column *c, const float *values, uint32_t count, u
     return NAMED + 1;
 }
 
-/* Whether a number only counts on with time, as a sequence number does. */
+/* Returns whether a number only increases with time, like a sequence number. */
 static bool is_clock(const float *values, uint32_t count)
 {
     uint32_t rises = 0, falls = 0;
@@ -62,7 +65,7 @@ static bool is_clock(const float *values, uint32_t count)
     return rises + falls > 10 && (rises > 50 * falls || falls > 50 * rises);
 }
 
-/* A column of few different numbers is like one of texts. */
+/* Assigns bins to numbers. A column with few different numbers is treated like a column of texts. */
 static int bins_of_numbers(const float *values, uint32_t count, uint8_t *bins, float of_bin[BINS_MAX], bool *ordered)
 {
     enum { DIFFERENT = 12 };
@@ -128,7 +131,8 @@ static void try_column(search *s, const sample *x, const column *c)
     g_free(values);
 }
 
-/* The hosts of the place itself: the same span elsewhere. Of an edge, the hosts at its begin or at its end. */
+/* Compares the hosts of a place: the same span on other hosts, or, for an edge, the hosts at its begin or at its
+ * end. */
 static void try_peers(search *s, const sample *x, bool at_begin)
 {
     const char *hosts[BINS_MAX];
@@ -161,7 +165,7 @@ static void try_peers(search *s, const sample *x, bool at_begin)
 
 /* ---- time ---- */
 
-/* Finds the range of bins with the largest excess of medians over the others' median, by one half. */
+/* Finds the range of bins whose medians exceed the others' median most, in one half of the visits. */
 static bool find_range(const sample *x, const uint8_t *bins, int count, int half, int *from, int *to)
 {
     double *values = g_new(double, x->count + 1), medians[TIME_BINS];
@@ -197,7 +201,7 @@ static bool find_range(const sample *x, const uint8_t *bins, int count, int half
 
 static void try_time(search *s, const sample *x)
 {
-    int count = (int)MIN(x->count / 8, TIME_BINS); /* each half has a median of four visits in each bin */
+    int count = (int)MIN(x->count / 8, TIME_BINS); /* each bin then has four visits per half for the medians */
     if (count < TIME_BINS_MIN)
         return;
     uint8_t *bins = g_new(uint8_t, x->count + 1), *inside = g_new(uint8_t, x->count + 1);
@@ -205,7 +209,8 @@ static void try_time(search *s, const sample *x)
         bins[i] = (uint8_t)((uint64_t)i * (uint64_t)count / x->count);
     int from[2], to[2], near = MAX(1, count / 16);
     bool found = find_range(x, bins, count, 0, &from[0], &to[0]) && find_range(x, bins, count, 1, &from[1], &to[1]);
-    if (found && abs(from[0] - from[1]) <= near && abs(to[0] - to[1]) <= near) { /* both halves agree */
+    if (found && abs(from[0] - from[1]) <= near &&
+        abs(to[0] - to[1]) <= near) { /* both halves have nearly the same range */
         int begin = MIN(from[0], from[1]), end = MAX(to[0], to[1]);
         for (uint32_t i = 0; i < x->count; i++)
             inside[i] = bins[i] >= begin && bins[i] <= end;
@@ -215,7 +220,7 @@ static void try_time(search *s, const sample *x)
         const char *cause = begin == 0 && end < count / 2 ? "cold" : "changed";
         rises = rises && (begin > 0 || end < count * 4 / 5);
         candidate c = candidate_of(x, cause, &e, 0.95);
-        c.p *= count * (count - 1) / 2; /* the range is the best of so many */
+        c.p *= count * (count - 1) / 2; /* the range is the best of this many ranges */
         c.from_ns = visit_at(s->v, x->index[(uint64_t)begin * x->count / (uint64_t)count])->from_ns;
         c.to_ns = visit_at(s->v, x->index[MIN((uint64_t)(end + 1) * x->count / (uint64_t)count, x->count - 1)])->to_ns;
         if (rises)
@@ -234,7 +239,8 @@ static bool same_series(const sensor_series *a, const sensor_series *b)
     return strcmp(a->event, b->event) == 0 && strcmp(a->field, b->field) == 0 && strcmp(a->instance, b->instance) == 0;
 }
 
-/* The values of a series on each visit's own host, with the visits' times moved by a part of the log's length. */
+/* Gets the values of a series on each visit's own host. Moves the visits' times by `shift`, a part of the log's
+ * length. */
 static uint32_t sensor_values(const visits *v, const sample *x, const GPtrArray *all, guint first, double shift,
                               float *values)
 {
@@ -267,8 +273,8 @@ static bool is_first_of_kind(const GPtrArray *all, guint i)
 }
 
 /*
- * Tries a sensor. Raises *chance to what sensors explain of the times by chance: both change slowly, and what they have
- * in common by chance shows when one of them is moved in time.
+ * Tries a sensor. Also increases *chance to the part that the sensor explains by chance: it changes as slowly as the
+ * times do, so moving it in time shows how well it fits by chance.
  */
 static candidate try_sensor(search *s, const sample *x, const GPtrArray *all, guint number, double *chance)
 {
@@ -295,7 +301,7 @@ static candidate try_sensor(search *s, const sample *x, const GPtrArray *all, gu
     return c;
 }
 
-/* Offers the sensor that explains most, if it explains more than any does by chance. */
+/* Offers the sensor that explains most, if it explains more than any sensor does by chance. */
 static void try_sensors(search *s, const sample *x)
 {
     const GPtrArray *all = series_all(s->v->series);
@@ -328,7 +334,7 @@ void try_divisions(search *s, const sample *x)
     for (uint32_t i = 0; i < s->v->columns->count; i++)
         if (!s->v->columns->all[i].closed)
             try_column(s, x, &s->v->columns->all[i]);
-    if (!p->inferred || first->host == first->from_host) /* otherwise it depends on clocks */
+    if (!p->inferred || first->host == first->from_host) /* otherwise, the result depends on clocks */
         try_time(s, x);
     try_sensors(s, x);
 }

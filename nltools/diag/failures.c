@@ -7,7 +7,7 @@
 
 enum { FAILED_MIN = 5 };
 
-/* Whether the request's first span failed; without spans, whether any record reports a failure. */
+/* Returns whether the request's first span has failed or, if it has no spans, whether any record reports a failure. */
 static bool has_failed(const visits *v, const request *q)
 {
     const visit *root = NULL;
@@ -20,7 +20,7 @@ static bool has_failed(const visits *v, const request *q)
     return root != NULL ? root->failed : q->failed;
 }
 
-/* The span in which a failure began: the first one to end of those that failed. */
+/* Returns the span in which a failure began: of the failed spans, the one that ended first. */
 static const visit *origin_of(const visits *v, const request *q)
 {
     const visit *origin = NULL;
@@ -58,7 +58,7 @@ void find_failures(findings *f)
             site = by_site[n] > by_site[site] ? n : site;
             visited += site_at(v, n)->count;
         }
-        /* One host fails far more often than the others together. */
+        /* Name the host if it fails much more often than all other hosts together. */
         const struct site *at = site_at(v, site);
         double here = (double)by_site[site] / MAX(at->count, 1),
                others = (by_place[most] - by_site[site] + 0.5) / MAX((double)(visited - at->count), 0.5);

@@ -81,7 +81,7 @@ static void claim(search *s, finding *f, candidate *c)
     f->share += c->claim_ns / s->v->total_ns;
 }
 
-/* The host of all of a place's sites, or NULL. */
+/* Returns the host of all sites of a place, or NULL if there are several hosts. */
 static const char *only_host(const visits *v, const place *p)
 {
     const char *host = site_at(v, g_array_index(p->sites, uint32_t, 0))->host;
@@ -92,8 +92,8 @@ static const char *only_host(const visits *v, const place *p)
 }
 
 /*
- * Of a host that is slower than its peers, messages wait before it because its own work is slow: the place within the
- * host comes first, unless it is only a small part.
+ * Returns the candidate to use first. If a host is slower than its peers, messages to it wait because its own work is
+ * slow. The place within the host therefore comes first, unless it is only a small part.
  */
 static candidate *first_of_host(const search *s, candidate *largest)
 {
@@ -147,7 +147,7 @@ static bool take_best(search *s)
     return true;
 }
 
-/* A small cause that sensors confirm is one. */
+/* A small cause remains if sensors confirm it. */
 void findings_drop_small(findings *f)
 {
     for (guint i = f->list->len; i-- > 0;) {
@@ -162,8 +162,8 @@ void findings_drop_small(findings *f)
 }
 
 /*
- * How sure a finding is: the share of such findings that were right on development runs (tests/diagnosis/score.py). The
- * weak ones of all causes are right less often.
+ * Returns how sure a finding is: the share of such findings that were right in development runs
+ * (tests/diagnosis/score.py). Weak findings are right less often, whatever the cause.
  */
 static double confidence(const finding *f)
 {

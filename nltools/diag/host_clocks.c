@@ -10,13 +10,13 @@
 
 enum { CALLS_MIN = 20 };
 
-/* Synchronized clocks of different hosts usually differ by less. */
+/* Synchronized clocks of different hosts usually differ by less than this. */
 #define WRONG_MIN_NS 1e6
 
 typedef struct wrong_clock {
     const char *host, *reference;
     double ahead_ns, error_ns;
-    uint64_t evidence, all; /* impossible calls, and calls; or measurements */
+    uint64_t evidence, all; /* numbers of impossible calls, and of calls; or of measurements */
     bool measured;
 } wrong_clock;
 
@@ -52,7 +52,8 @@ int64_t host_clocks_time(void *clocks, const nl_record *record)
     if (!c->decided) {
         nl_field machine;
         if (event_is(record, NL_CLOCK_OFFSET) || event_is(record, NL_CLOCK_STEP) ||
-            (event_is(record, NL_CLOCK_KERNEL) && nl_record_find(record, NL_CLOCK_MACHINE, &machine))) /* shared */
+            (event_is(record, NL_CLOCK_KERNEL) &&
+             nl_record_find(record, NL_CLOCK_MACHINE, &machine))) /* hosts on one machine share its clock */
             correction_learn(c->correction, record);
         return record->time_ns;
     }
@@ -93,10 +94,10 @@ static void take_measurements(host_clocks *c)
 }
 
 /*
- * Whether calls from one host to another are impossible with equal clocks. An effect before its cause is, except for a
- * few calls, which may be errors of the log. A callee that ends after its caller may be one for which the caller does
- * not wait: it is evidence only if all calls do so, and the same program on other hosts never does. If the difference
- * of the clocks was measured, calls prove nothing.
+ * Returns whether calls from one host to another would be impossible if the clocks were equal. This is the case if
+ * effects come before their causes, except for a few calls, which may be errors of the log. If a callee ends after its
+ * caller, the caller may just not wait for it. This is evidence only if all calls do so, and if the same program on
+ * other hosts never does. If the difference of the clocks was measured, calls prove nothing.
  */
 static bool is_impossible(const visits *v, const clock_bound *b)
 {
@@ -116,7 +117,7 @@ static bool is_impossible(const visits *v, const clock_bound *b)
            b->low_ns < b->high_ns;
 }
 
-/* The part of a host's pairs that are impossible. */
+/* Returns the part of a host's pairs that are impossible. */
 static double impossible_part(const visits *v, const char *host)
 {
     double all = 0, impossible = 0;
@@ -129,7 +130,8 @@ static double impossible_part(const visits *v, const char *host)
     return all > 0 ? impossible / all : 0;
 }
 
-/* Of two hosts, the wrong one has the larger part of its pairs impossible; if equal, it is the callee. */
+/* Of two hosts, the host with the larger part of impossible pairs has the wrong clock. If both are equal, it is the
+ * callee. */
 static void take_calls(host_clocks *c, const visits *v)
 {
     for (guint i = 0; i < v->bounds->len; i++) {

@@ -1,6 +1,6 @@
 /*
- * The verdict: findings, healthy, or cannot tell. A log without findings is healthy only if the log would have shown a
- * cause.
+ * Decides the verdict: findings, healthy, or cannot tell. A log without findings is healthy only if it would have shown
+ * a cause.
  */
 #include "config.h"
 
@@ -8,7 +8,7 @@
 
 #include "diag/findings.h"
 
-/* A place with more of the time than this, of which the log shows nothing, may hide any cause. */
+/* If a place has more than this share of the time and the log shows nothing of it, the place may hide any cause. */
 #define UNEXPLAINED_MAX 0.5
 
 static int by_share(gconstpointer a, gconstpointer b)
@@ -32,8 +32,8 @@ static bool has_connections(const visits *v, const char *host)
 }
 
 /*
- * Whether the log shows nothing of what happens in a place: the way between hosts without sensors of connections, or
- * the time between two events of which no record says what connects them.
+ * Returns whether the log shows nothing of a place: the path between hosts without sensors of connections, or the time
+ * between two events that no record connects.
  */
 static bool is_unobserved(const visits *v, const place *p)
 {
@@ -45,7 +45,7 @@ static bool is_unobserved(const visits *v, const place *p)
     return p->inferred || (*p->program == '\0' && *at->host == '\0');
 }
 
-/* The place with the largest part of the requests' time. */
+/* Returns the place with the largest part of the requests' time. */
 static uint32_t largest_place(const visits *v)
 {
     uint32_t largest = 0;
@@ -55,7 +55,7 @@ static uint32_t largest_place(const visits *v)
     return largest;
 }
 
-/* Returns why the log may hide a cause, or NULL. */
+/* Returns the reason why the log may hide a cause, or NULL. */
 static char *reason_unobserved(const visits *v)
 {
     uint32_t largest = largest_place(v);
@@ -71,7 +71,7 @@ static char *reason_unobserved(const visits *v)
     return reason;
 }
 
-/* Returns which place could hide a cause in the variation of its times, or NULL. */
+/* Returns a text that names a place whose varying times could hide a cause, or NULL. */
 static char *reason_no_power(const findings *f)
 {
     const visits *v = f->visits;

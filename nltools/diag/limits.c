@@ -1,8 +1,9 @@
 /*
- * The limits of hosts and of TCP, from the records of sensors (doc/sensors.md) while requests were under way.
+ * The limits of hosts and of TCP, from the records of sensors (doc/sensors.md) during requests.
  *
- * A limit names the cause of a finding if most of the finding's time is where the limit is felt. A limit that slows all
- * requests alike explains no variation; it is a finding of its own if more than half of the time is where it is felt.
+ * A limit becomes the cause of a finding if most of the finding's time is where the limit is felt. A limit that slows
+ * all requests in the same way explains no variation. It becomes a finding of its own if it is felt in more than half
+ * of the time.
  */
 #include "config.h"
 
@@ -13,28 +14,28 @@
 
 #include "diag/findings.h"
 
-enum { SENT_MIN = 65536 }; /* bytes of a connection that counts */
+enum { SENT_MIN = 65536 }; /* minimum number of bytes of a connection that counts */
 
-/* From this share of unread bytes on, a program does not keep up with its input. */
+/* Minimum share of unread bytes with which a program counts as too slow for its input. */
 #define UNREAD 0.2
 
-/* From this share of its speed on, without headers, an interface is full. */
+/* Minimum share of its speed, without headers, with which an interface counts as full. */
 #define LINK_FULL 0.9
 
-/* Where a limit is felt: within its host, on the way to it, on the way from it. */
+/* Where a limit is felt: within its host, on the way to the host, or on the way from it. */
 typedef enum scope { FELT_WITHIN = 1, FELT_TO = 2, FELT_FROM = 4 } scope;
 
-/* Of all hosts that have it. */
+/* A limit, with the results of all hosts that have it. */
 typedef struct limit {
     const char *cause, *what, *advice;
-    int felt, alone;     /* scopes in which it names findings, and is a finding of its own */
-    double part, sure;   /* 0 to 1: of the time where it is felt */
-    double busy;         /* 0 to 1: time in which TCP has data to send: the part of sending programs' time */
+    int felt, alone;     /* scopes in which the limit names findings, and in which it is a finding of its own */
+    double part, sure;   /* 0 to 1: part of the time where the limit is felt */
+    double busy;         /* 0 to 1: share of the time in which TCP has data to send, for the time of sending programs */
     GPtrArray *hosts;    /* interned */
-    GPtrArray *evidence; /* char *, of the first host */
+    GPtrArray *evidence; /* char *: evidence from the first host */
 } limit;
 
-/* The connections of a host that sent much: sums of rises, and means weighted by bytes. */
+/* The connections of a host that have sent many bytes: sums of increases, and means weighted by bytes. */
 typedef struct tcp {
     uint32_t connections;
     double busy_us, receiver_us, buffer_us, wall_us, sent, again;
@@ -42,9 +43,10 @@ typedef struct tcp {
 } tcp;
 
 typedef struct load {
-    double cpu_busy, cpu_waited, disk_busy, io_waited, memory_waited, swapped, major_faults, disk_ms; /* NAN: unknown */
-    double softirq, softirq_busy, softirq_user; /* %, of the processor with the most softirqs */
-    double retransmits, felt;                   /* share of segments, and of time */
+    double cpu_busy, cpu_waited, disk_busy, io_waited, memory_waited, swapped, major_faults,
+        disk_ms;                                /* NAN if unknown */
+    double softirq, softirq_busy, softirq_user; /* in percent, for the processor with the most softirqs */
+    double retransmits, felt;                   /* share of segments, and share of the time in which the loss is felt */
     double link, unread;
     tcp tcp;
 } load;
@@ -57,7 +59,8 @@ static bool is_of(const sensor_series *s, const char *host, const char *event, c
            (instance == NULL || strcmp(s->instance, instance) == 0);
 }
 
-/* Adds up a series while requests were under way. Returns the number of samples; *rise is the last less the first. */
+/* Adds up a series during requests. Returns the number of samples. Sets *rise to the last sample minus the first
+ * sample. */
 static uint32_t sum_series(const visits *v, const sensor_series *s, double *sum, double *rise)
 {
     uint32_t count = 0;
@@ -103,7 +106,8 @@ static double share_above(const visits *v, const sensor_series *s, double low)
     return count > 0 ? (double)above / count : 0;
 }
 
-/* Returns the largest mean of the instances (NULL: all), or NAN; and its series in *of, unless NULL. */
+/* Returns the largest mean of the instances (NULL: all instances), or NAN. Sets *of to its series unless `of` is
+ * NULL. */
 static double largest_mean(const visits *v, const char *host, const char *event, const char *field,
                            const char *instance, const sensor_series **of)
 {
@@ -182,7 +186,7 @@ static void measure_connections(const visits *v, const char *host, load *l)
     }
 }
 
-/* RETRANS is a count since the record before, OUT a rate. A loss is felt for some round trips. */
+/* RETRANS counts since the previous record, and OUT is a rate. A loss is felt for some round trips. */
 static void measure_loss(const visits *v, const char *host, load *l)
 {
     const sensor_series *again = NULL;
@@ -200,7 +204,8 @@ static void measure_loss(const visits *v, const char *host, load *l)
     l->felt = fmin(1, 3 * share_above(v, again, 0.01));
 }
 
-/* The mean rate of an interface by its speed, if it is near a usual speed nearly always: a varying rate is demand. */
+/* Returns the mean rate of an interface as a share of its speed, if the rate is nearly always near a usual speed. A
+ * rate that varies shows the demand. */
 static double full_link(const visits *v, const char *host, const char *field)
 {
     static const double speeds[] = {100, 1000, 2500, 5000, 10000, 25000, 40000, 50000, 100000, 200000, 400000};
@@ -240,7 +245,7 @@ static load *measure(const visits *v, const char *host)
 
 /* ---- limits ---- */
 
-/* The limits, the root causes first: a host that swaps has a busy disk, and lost packets are sent again. */
+/* The limits, with root causes first: a host that swaps also has a busy disk, and lost packets are sent again. */
 enum { MEMORY, DISK, SOFTIRQ, CPU, LINK, WINDOW, LOSS, STREAMS, LIMITS };
 
 static const limit kinds[LIMITS] = {
@@ -270,7 +275,7 @@ static const limit kinds[LIMITS] = {
                  0.8, 0, NULL, NULL},
 };
 
-/* Adds a host to a limit. Returns whether it is the first, whose evidence counts. */
+/* Adds a host to a limit. Returns whether it is the first host, whose evidence is used. */
 static bool add_host(limit *l, const char *host)
 {
     g_ptr_array_add(l->hosts, (gpointer)host);
@@ -287,7 +292,7 @@ static void G_GNUC_PRINTF(3, 4) tell(limit *l, bool holds, const char *format, .
     va_end(values);
 }
 
-/* A processor of which softirqs have most of the time that programs do not have, and that is used up. */
+/* Returns whether a processor is used up, and softirqs use most of the time that programs do not use. */
 static bool is_softirq_bound(const load *l)
 {
     bool is_most = l->softirq > l->softirq_busy / 2 || l->softirq > 2 * l->softirq_user;
@@ -314,7 +319,7 @@ static void limit_host(limit *all, const char *host, const load *l)
         tell(&all[SOFTIRQ], l->softirq_busy >= 0, "it is busy %.0f %% of the time", l->softirq_busy);
     }
     if (!softirqs && (l->cpu_busy >= 90 || l->cpu_waited >= 40)) {
-        if (l->unread >= UNREAD) /* the program does not come to read its input */
+        if (l->unread >= UNREAD) /* the program does not read its input fast enough */
             all[CPU].alone |= FELT_TO;
         if (add_host(&all[CPU], host)) {
             tell(&all[CPU], l->cpu_busy >= 0, "the processors are %.0f %% busy", l->cpu_busy);
@@ -327,8 +332,9 @@ static void limit_host(limit *all, const char *host, const load *l)
 }
 
 /*
- * A window is also small if the receiver does not read its input; then the receiver is slow. With a loss rate p, TCP
- * transfers at most MSS / RTT * sqrt(3/2) / sqrt(p) (Mathis and others, CCR 27(3), 1997).
+ * Checks the limits of TCP. If the receiver does not read its input, the window is also small, but the receiver is the
+ * cause. With a loss rate p, TCP transfers at most MSS / RTT * sqrt(3/2) / sqrt(p) (Mathis and others, CCR 27(3),
+ * 1997).
  */
 static void limit_tcp(limit *all, const char *host, const load *l, bool is_read)
 {
@@ -352,7 +358,7 @@ static void limit_tcp(limit *all, const char *host, const load *l, bool is_read)
         tell(&all[LOSS], t->rtt_us > 0, "with a round trip of %.1f ms, this limits a connection to about %.1f MB/s",
              t->rtt_us / 1e3, 1448 / (t->rtt_us / 1e6) * sqrt(1.5 / l->retransmits) / 1e6);
     }
-    /* One small message at a time keeps TCP busy for the round trip, but then nothing waits to be sent. */
+    /* A single small message keeps TCP busy for a round trip, but no other data waits to be sent. */
     bool starved = t->unsent < 0.05 * t->cwnd || busy<0.7, stands = t->rtt_us> 1.5 * t->rtt_min_us;
     if (t->connections > 0 && starved && !stands && add_host(&all[STREAMS], host)) {
         tell(&all[STREAMS], true, "connections have data under way %.0f %% of the time", 100 * busy);
@@ -367,8 +373,9 @@ static void limit_tcp(limit *all, const char *host, const load *l, bool is_read)
 /* ---- where limits are felt ---- */
 
 /*
- * The host that sends what a visit waits for, or NULL. Of visits on one host, those are part of a transfer that end
- * where it begins, because the program may send until then, and those between repeated events after it.
+ * Returns the host that sends the data for which a visit waits, or NULL. A visit on one host is part of a transfer if
+ * it ends where the transfer begins, because the program may send until then, or if it is between repeated events after
+ * that.
  */
 static const char *sender_of(const visits *v, const visit *x, bool *sends)
 {
@@ -423,7 +430,7 @@ static void name_finding(const findings *f, finding *x, const limit *l)
     g_free(where);
 }
 
-/* Whether most of what a finding claims is where a limit is felt. */
+/* Returns whether most of what a finding claims is where a limit is felt. */
 static bool explains(const findings *f, const limit *l, const finding *x)
 {
     static const char *const others[] = {"clock", "failures", "field", "calls", "memory",
@@ -444,7 +451,7 @@ static bool explains(const findings *f, const limit *l, const finding *x)
     return felt > all / 2;
 }
 
-/* Gives a finding's time to another with the same cause, and removes it. */
+/* Adds a finding's time to another finding with the same cause, and removes the finding. */
 static void join(findings *f, finding *x, guint number)
 {
     const finding *y = g_ptr_array_index(f->list, number);
@@ -456,7 +463,7 @@ static void join(findings *f, finding *x, guint number)
     g_ptr_array_remove_index(f->list, number);
 }
 
-/* Joins the findings that a limit explains. Returns the joint one, or NULL. */
+/* Joins the findings that a limit explains. Returns the joint finding, or NULL. */
 static finding *join_explained(findings *f, const limit *l)
 {
     finding *first = NULL;
@@ -475,8 +482,8 @@ static finding *join_explained(findings *f, const limit *l)
 }
 
 /*
- * Names what a limit explains. What findings do not claim belongs to it, too, if the limit is felt in more than half of
- * all time. Returns whether it is.
+ * Names the findings that a limit explains. If the limit is felt in more than half of all time, time that findings do
+ * not claim also belongs to it. Returns whether this is so.
  */
 static bool find_limit(findings *f, const limit *l)
 {
@@ -521,7 +528,8 @@ static bool find_limit(findings *f, const limit *l)
     return most;
 }
 
-/* Whether the times of the place with the most time between hosts are nearly constant, as those of a path. */
+/* Returns whether the times at the place with the most time between hosts are nearly constant, like those of a
+ * network path. */
 static bool is_path_constant(const visits *v)
 {
     const place *largest = NULL;

@@ -1,37 +1,38 @@
 /*
- * Mechanisms that make visits wait, each a small model of when a visit can begin or end. They are judged on all visits
- * of a place, or of a program. One thread at a time.
+ * Mechanisms that make visits wait. Each is a small model of when a visit can begin or end, and is judged on all visits
+ * of a place or of a program. Not thread-safe.
  */
 #ifndef NLDIAG_MECHANISMS_H
 #define NLDIAG_MECHANISMS_H
 
 #include "diag/sample.h"
 
-/* The wait of each visit, by its index, for g_free; NULL: the mechanism does not apply. */
+/* The wait of each visit, by its index, freed with g_free, or NULL if the mechanism does not apply. */
 typedef struct mechanism {
     float *waits;
-    double claim_ns;  /* of critical paths */
-    double explained; /* 0 to 1, see each function */
-    double p;         /* the probability of at least this by chance */
-    const char *host; /* the one host that has most of it, or NULL */
-    int servers;      /* queue */
-    double busy;      /* queue: share of time in which all servers are busy */
-    double peak;      /* queue: the most visits at a time */
-    double period_ns; /* timer, time-out, periodic pauses; 0: not periodic */
-    uint32_t count;   /* pauses, clusters, visits that timed out */
-    double length_ns; /* of a pause; between the visits that end together */
-    double share;     /* of visits that wait; queue: of the place's visits on host */
-    bool constant;    /* timer: every visit takes the same time */
+    double claim_ns;  /* claimed time on critical paths */
+    double explained; /* 0 to 1; see each function */
+    double p;         /* probability that chance has at least this effect */
+    const char *host; /* the host with most of the effect, or NULL */
+    int servers;      /* for a queue: the number of servers */
+    double busy;      /* for a queue: share of the time in which all servers are busy */
+    double peak;      /* for a queue: the maximum number of visits at a time */
+    double period_ns; /* for timers, time-outs and periodic pauses; 0: not periodic */
+    uint32_t count;   /* number of pauses, of clusters, or of visits that timed out */
+    double length_ns; /* length of a pause, or time between visits that end together */
+    double share;     /* share of visits that wait; for a queue: of the place's visits on host */
+    bool constant;    /* for a timer: every visit takes the same time */
 } mechanism;
 
 /*
- * k servers: a visit begins to be served when fewer than k others are. Compared with independent times by the
- * likelihood of the times that remain, each half of the visits judged by the other half's distribution.
+ * Finds a queue with k servers: the service of a visit begins when fewer than k other visits are in service. Compares
+ * this with independent times, by the likelihood of the remaining times. Each half of the visits is judged by the
+ * distribution of the other half.
  */
 mechanism find_queue(const visits *v, uint32_t place);
 
-/* All visits of a program on a host stop for some time. Returns pause_result: the programs and hosts that pause most.
- */
+/* Finds pauses, in which all visits of a program on a host stop for some time. Returns the programs and hosts that
+ * pause most (pause_result). */
 GArray *find_pauses(const visits *v);
 
 typedef struct pause_result {
@@ -40,13 +41,13 @@ typedef struct pause_result {
     int64_t first_ns, last_ns;
 } pause_result;
 
-/* Visits end at multiples of a period, or all take the same time. */
+/* Finds visits that end at multiples of a period, or that all take the same time. */
 mechanism find_timer(const sample *s);
 
-/* Visits end together that began at different times. */
+/* Finds visits that end together although they began at different times. */
 mechanism find_batch(const sample *s);
 
-/* Some visits take a constant time longer than the others, and none are between. */
+/* Finds visits that take longer than the others by a constant time, with no visits in between. */
 mechanism find_timeout(const sample *s);
 
 static inline double path_weight(const visit *x)

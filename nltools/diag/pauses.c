@@ -1,7 +1,8 @@
 /*
- * Pauses. While a program is stopped, none of its visits ends and none begins. Between two consecutive events of a
- * program on a host, the visits under way all last longer. That has a probability, by how long the visits of each place
- * usually last; the product is far too small for a pause. A visit alone is no evidence: it may just be long.
+ * Finds pauses. While a program is stopped, none of its visits begins or ends. All visits in progress therefore last
+ * across the gap between two consecutive events of a program on a host. The probability of this follows from how long
+ * the visits of each place usually last. For a pause, the product of these probabilities is very small. A single visit
+ * is no evidence, because it may simply be long.
  */
 #include "config.h"
 
@@ -19,13 +20,13 @@ enum {
     SURVIVAL_MAX = 2048,
     SUSPECT = 8,
     GAPS_MAX = 1000,
-    RESULTS_MAX = 16 /* each has a number for each visit of the log */
+    RESULTS_MAX = 16 /* each result has a number for each visit of the log */
 };
 
-/* By chance, the expected number of gaps in a log is at most so large. */
+/* Maximum expected number of gaps in a log that occur by chance. */
 #define GAP_CHANCE 0.01
 
-/* How long visits of a place last. */
+/* The distribution of how long visits of a place last. */
 typedef struct survival {
     double *values;
     uint32_t count;
@@ -41,10 +42,10 @@ typedef struct active {
 typedef struct station {
     const visits *v;
     const char *program, *host;
-    GArray *times;     /* int64_t: when its visits begin and end */
-    GArray *active;    /* its visits, by begin */
-    survival *lasting; /* by place; for all stations */
-    GArray *gaps;      /* active: from_ns, to_ns */
+    GArray *times;     /* int64_t: times at which its visits begin and end */
+    GArray *active;    /* its visits, sorted by begin */
+    survival *lasting; /* indexed by place; shared by all stations */
+    GArray *gaps;      /* elements are active, with from_ns and to_ns */
 } station;
 
 static int by_begin(const void *a, const void *b)
@@ -77,7 +78,7 @@ static survival *survival_of(const station *s, const active *a)
     return &s->lasting[place_of_visit(s->v, visit_at(s->v, a->visit))];
 }
 
-/* Learns how long visits of each place last, without those in the gaps found so far. */
+/* Learns how long visits of each place last. Excludes visits in the gaps that were found so far. */
 static void learn_survival(station *s)
 {
     for (guint i = 0; i < s->active->len; i++) {
@@ -102,8 +103,8 @@ static void learn_survival(station *s)
 }
 
 /*
- * The part of visits that last longer than x, about. At first the pauses are among them, and so it is that of a
- * log-normal distribution through the shorter half; then it is counted, without the visits in suspected gaps.
+ * Returns approximately the part of visits that last longer than x. At first, pauses are included, so the function uses
+ * a log-normal distribution through the shorter half. Later, it counts the visits outside suspected gaps.
  */
 static double longer(const survival *l, double x, bool first)
 {
@@ -124,8 +125,8 @@ static double longer(const survival *l, double x, bool first)
 }
 
 /*
- * Whether a visit is a message that is usually on its way for longer than a gap. Then it is quiet now and then, because
- * messages of one path wait together.
+ * Returns whether a visit is a message that usually takes longer than a gap. Such messages wait together on their path,
+ * so gaps are normal.
  */
 static bool is_usual_way(const station *s, const visit *x, const survival *l, double gap_ns)
 {
@@ -134,7 +135,8 @@ static bool is_usual_way(const station *s, const visit *x, const survival *l, do
            gap_ns < l->values[l->count / 2];
 }
 
-/* -log of the probability that no visit ends between from and to; *count: visits under way. */
+/* Returns the negative logarithm of the probability that no visit ends between from_ns and to_ns. Sets *count to the
+ * number of visits in progress. */
 static double improbability(const station *s, int64_t from_ns, int64_t to_ns, bool first, uint32_t *count)
 {
     guint low = 0, high = s->active->len;
@@ -181,7 +183,7 @@ static void find_gaps(station *s, double threshold, double long_ns, bool first)
     s->gaps = found;
 }
 
-/* The time from which a gap is examined: longer than usual, and among the longest. */
+/* Returns the minimum length of gaps to examine, which are longer than usual and among the longest gaps. */
 static double long_gap(const station *s)
 {
     double *gaps = g_new(double, s->times->len);
@@ -214,7 +216,7 @@ static void gather_station(station *s, const uint32_t *indices, uint32_t count)
     qsort(s->active->data, s->active->len, sizeof(active), by_begin);
 }
 
-/* Sums up what visits waited in the gaps. */
+/* Adds up the time that visits have waited in the gaps. */
 static void sum_pauses(const station *s, mechanism *m)
 {
     double sum = 0, square = 0, length = 0;
@@ -304,11 +306,11 @@ static void examine_station(station *s, const uint32_t *indices, uint32_t count,
 /* ---- all stations ---- */
 
 typedef struct station_list {
-    GHashTable *numbers;   /* "program\nhost" to number + 1 */
-    GPtrArray *names;      /* program, host of each */
-    uint32_t *begin, *end; /* by site: the stations where its visits begin and end */
-    uint32_t *first;       /* by station, and one more: in visits */
-    uint32_t *visits;      /* indices of visits, by station */
+    GHashTable *numbers;   /* maps "program\nhost" to a number + 1 */
+    GPtrArray *names;      /* program and host of each station */
+    uint32_t *begin, *end; /* indexed by site: the stations where the site's visits begin and end */
+    uint32_t *first;       /* indexed by station, with one more element: the station's first index in visits */
+    uint32_t *visits;      /* indices of visits, grouped by station */
 } station_list;
 
 static uint32_t station_number(station_list *l, const char *program, const char *host)
@@ -330,7 +332,7 @@ static void station_list_fill(station_list *l, const visits *v)
     guint count = l->names->len / 2;
     l->first = g_new0(uint32_t, count + 2);
     l->visits = g_new(uint32_t, 2 * (size_t)v->all->len + 1);
-    for (int pass = 0; pass < 2; pass++) { /* counts, then writes; first[n + 1] is where station n's next one goes */
+    for (int pass = 0; pass < 2; pass++) { /* count, then write; first[n + 1] is the next index for station n */
         for (guint i = 0; i < v->all->len; i++) {
             uint32_t at = visit_at(v, i)->site, begin = l->begin[at], end = l->end[at];
             uint32_t *slot = &l->first[end + 1 + !pass];

@@ -1,7 +1,8 @@
 /*
- * Whether a log would have shown a cause. A cause is added to the measured times of a place: each visit of one eighth
- * of the requests, at random, lasts longer, so that all together take a tenth of the time. The search looks for it with
- * a value that divides the visits in the same way, as a host or a field does. It has to find it in nine of ten trials.
+ * Determines whether a log would have shown a cause. Adds a cause to the measured times of a place: the visits of a
+ * random eighth of the requests last longer, so that together they take a tenth of the time. The search looks for this
+ * cause with a value that divides the visits in the same way, as a host or a field does. It must find the cause in nine
+ * of ten trials.
  */
 #include "config.h"
 
@@ -13,7 +14,7 @@
 
 enum { TRIALS = 20, FAILURES_MAX = 2, SLOW_ONE_OF = 8 };
 
-/* Chooses one eighth of the requests; others for each trial. */
+/* Chooses one eighth of the requests, which differ between trials. */
 static bool is_chosen(uint32_t request, uint32_t trial)
 {
     uint32_t x = request * 0x9e3779b1u + trial * 0x7feb352du;
@@ -22,7 +23,7 @@ static bool is_chosen(uint32_t request, uint32_t trial)
     return (x ^ (x >> 15)) % SLOW_ONE_OF == 0;
 }
 
-/* Returns whether the added cause is found. y: the measured times. */
+/* Returns whether the search finds the added cause. `y` contains the measured times. */
 static bool finds_cause(sample *s, const double *y, double level, uint32_t trial, uint8_t *bins)
 {
     const visits *v = s->visits;

@@ -9,10 +9,10 @@
 
 enum { LOG_BINS = 512, VISITS_MIN = 60, POSITIONS = 64, SERVERS_MAX = 32, CHOICES = 28 };
 
-/* What a visit holds: the time from its arrival to its end. */
+/* The time for which a visit holds a server or waits for one: from its arrival to its end. */
 typedef struct holding {
     int64_t from_ns, to_ns;
-    uint32_t visit, host; /* host: number */
+    uint32_t visit, host; /* number of the host */
 } holding;
 
 static int by_end(const void *a, const void *b)
@@ -31,7 +31,7 @@ static int by_arrival_time(const void *a, const void *b)
                                     : (x->to_ns > y->to_ns) - (x->to_ns < y->to_ns);
 }
 
-/* The density of the logarithm of times, smoothed. */
+/* The smoothed density of the logarithms of times. */
 typedef struct density {
     double low, width;
     double share[LOG_BINS];
@@ -59,7 +59,7 @@ static double density_log(const density *d, double value)
     return log(d->share[(int)CLAMP(at, 0, LOG_BINS - 1)]) - log(value);
 }
 
-/* The log likelihood of each value by the distribution of the other half. */
+/* Computes the log likelihood of each value from the distribution of the other half. */
 static void likelihoods(const double *values, size_t count, double low, double high, double *out)
 {
     density d = {.low = low, .width = MAX((high - low) / (LOG_BINS - 8), 0.02)};
@@ -70,7 +70,7 @@ static void likelihoods(const double *values, size_t count, double low, double h
     }
 }
 
-/* For an edge that leads to a span: the end of that span, which holds the server. */
+/* Returns when the service of a visit ends. For an edge that leads to a span, this is the end of the span. */
 static int64_t end_of_service(const visits *v, const visit *x)
 {
     const request *q = request_at(v, x->request);
@@ -85,11 +85,11 @@ static int64_t end_of_service(const visits *v, const visit *x)
     return x->to_ns;
 }
 
-/* Gathers the visits of a place by host, those of a host by their ends. Adds the hosts to `hosts`, by number. */
+/* Gathers the visits of a place, grouped by host and sorted by end. Adds the hosts to `hosts`, by number. */
 static size_t gather_holdings(const visits *v, uint32_t number, holding *held, GPtrArray *hosts)
 {
     const place *p = place_at(v, number);
-    GHashTable *numbers = g_hash_table_new(NULL, NULL); /* host to number + 1 */
+    GHashTable *numbers = g_hash_table_new(NULL, NULL); /* maps a host to its number + 1 */
     size_t count = 0;
     for (uint32_t i = 0; i < p->count; i++) {
         uint32_t index = v->by_place[p->first + i];
@@ -110,14 +110,15 @@ static size_t gather_holdings(const visits *v, uint32_t number, holding *held, G
 }
 
 /*
- * How many visits that came before each one are still there when it ends. Servers that take visits in the order of
- * their arrival make this small; any order is possible, and then a model has to say which visit ends next, which costs
- * it likelihood.
+ * For each visit, computes how many earlier arrivals are still present when it ends. If servers serve visits in the
+ * order of arrival, the numbers are small. Other orders are possible, but then a model must also predict which visit
+ * ends next, which lowers its likelihood.
  */
 static void find_positions(const holding *held, size_t count, uint8_t *positions)
 {
     size_t *order = g_new(size_t, count + 1);
-    uint32_t *tree = g_new0(uint32_t, count + 2); /* Fenwick's: visits that are there, by the order of arrival */
+    uint32_t *tree =
+        g_new0(uint32_t, count + 2); /* Fenwick tree of the visits that are present, in the order of arrival */
     holding *by_arrival = g_new(holding, count + 1);
     for (size_t i = 0; i < count; i++)
         by_arrival[i] = (holding){held[i].from_ns, (int64_t)i, 0, 0};
@@ -142,7 +143,8 @@ static void find_positions(const holding *held, size_t count, uint8_t *positions
     g_free(by_arrival);
 }
 
-/* When each visit begins to be served, if visits end in any order: when the visit that ended k before it has ended. */
+/* Computes when the service of each visit begins, if visits may end in any order: when the visit that ended k visits
+ * earlier has ended. */
 static void serve_any(const holding *held, size_t count, int servers, int64_t *served)
 {
     for (size_t i = 0; i < count; i++) {
@@ -151,7 +153,7 @@ static void serve_any(const holding *held, size_t count, int servers, int64_t *s
     }
 }
 
-/* The same if they are served in the order of arrival: when the first of the k servers is free. */
+/* Computes the same if visits are served in the order of arrival: when the first of the k servers is free. */
 static void serve_in_order(const holding *held, const uint32_t *arrivals, size_t count, int servers, int64_t *served)
 {
     int64_t free_ns[SERVERS_MAX];
@@ -168,18 +170,18 @@ static void serve_in_order(const holding *held, const uint32_t *arrivals, size_t
     }
 }
 
-/* What is known of the visits of a place on a host. */
+/* The data about the visits of a place on a host. */
 typedef struct queue_work {
     const holding *held;
     size_t count;
-    uint32_t *arrivals; /* indices in held by arrival */
+    uint32_t *arrivals; /* indices in held, sorted by arrival */
     uint8_t *positions;
     int64_t *served;
     double *values, *alone, *with;
-    double low, high; /* logarithms of the times */
+    double low, high; /* limits of the times' logarithms */
 } queue_work;
 
-/* The log likelihood of each position by the other half's. */
+/* Adds the log likelihood of each position, from the positions of the other half. */
 static void add_positions(queue_work *w)
 {
     for (int half = 0; half < 2; half++) {
@@ -193,7 +195,7 @@ static void add_positions(queue_work *w)
     }
 }
 
-/* Sets *gain to the mean log likelihood ratio and *z to its significance. Returns false if the model is impossible. */
+/* Sets *gain to the mean log likelihood ratio, and *z to its significance. Returns false if the model is impossible. */
 static bool judge_servers(queue_work *w, bool any_order, double *gain, double *z)
 {
     double tiny = exp(w->low) / 50;
@@ -278,7 +280,7 @@ static void queue_work_clear(queue_work *w)
     g_free(w->arrivals);
 }
 
-/* Chooses the number of servers by a part of the visits that follow each other; 0: any number. */
+/* Chooses the number of servers, using a part of the consecutive visits. 0 tries any number. */
 static int choose_servers(const holding *held, size_t count, bool *any_order, double *best_z)
 {
     static const int tried[] = {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, SERVERS_MAX};
@@ -308,7 +310,7 @@ static int choose_servers(const holding *held, size_t count, bool *any_order, do
     return servers;
 }
 
-/* Finds the number of servers of a place on a host; adds the waits. Returns the claim. */
+/* Finds the number of servers of a place on a host, and adds the waits. Returns the claimed time. */
 static double find_on_host(const visits *v, const holding *held, size_t count, mechanism *m, int *servers, double *z)
 {
     enum { CHOOSING_MAX = 8192 };

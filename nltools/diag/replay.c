@@ -1,7 +1,7 @@
 /*
- * What would be gained: the requests are replayed with shorter visits. Within its parent, a visit begins some time
- * after the latest event before it: the parent's begin, or the end of another child. That time stays the same, and the
- * events move (Curtsinger and Berger, "Coz", SOSP 2015; CRISP, USENIX ATC 2022).
+ * Computes the gain: replays the requests with shorter visits. Within its parent, a visit begins some time after the
+ * latest earlier event: the parent's begin, or the end of another child. This time stays the same, and the events move
+ * (Curtsinger and Berger, "Coz", SOSP 2015; CRISP, USENIX ATC 2022).
  */
 #include "config.h"
 
@@ -13,8 +13,8 @@
 typedef struct replayed {
     const visits *v;
     const float *cut;
-    GArray *order;  /* visits of the request by begin: uint32_t */
-    double *begins; /* new times, by visit in the request */
+    GArray *order;  /* uint32_t: visits of the request, sorted by begin */
+    double *begins; /* new times, indexed by the visit in the request */
     double *ends;
 } replayed;
 
@@ -27,11 +27,11 @@ static int by_begin(const void *a, const void *b, void *user)
     return (x->to_ns < y->to_ns) - (x->to_ns > y->to_ns);
 }
 
-/* Replays the children of a visit, or of the request. Returns the new end. */
+/* Replays the children of a visit or of the request. Returns the new end. */
 static double replay_inside(replayed *r, uint32_t parent, double begin, int64_t from_ns, int64_t to_ns, double cut,
                             uint32_t first, int depth)
 {
-    /* The events inside so far: the latest one by the old time, and how much earlier it is now. */
+    /* The events inside so far. The latest event by its old time determines how much earlier the next one is. */
     GArray *ends = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     double left = cut;
     int64_t covered_ns = from_ns;
@@ -77,7 +77,7 @@ static double replay_inside(replayed *r, uint32_t parent, double begin, int64_t 
 
 double replay_gain(const visits *v, const float *cut, double scale)
 {
-    enum { VISITS_MAX = 4000 }; /* of a request; longer ones are taken as chains */
+    enum { VISITS_MAX = 4000 }; /* maximum per request; longer requests are treated as chains */
     replayed r = {v, cut, g_array_new(FALSE, FALSE, sizeof(uint32_t)), NULL, NULL};
     double saved = 0;
     for (guint i = 0; i < v->requests->len; i++) {

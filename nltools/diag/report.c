@@ -83,7 +83,7 @@ uint32_t *report_places(const visits *v)
     return order;
 }
 
-/* The share of a place's time that findings claim, of all time. */
+/* Returns the share of all time that findings claim at a place. */
 static double claimed_share(const findings *f, uint32_t place)
 {
     const visits *v = f->visits;

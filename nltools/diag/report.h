@@ -4,30 +4,30 @@
 
 #include "diag/findings.h"
 
-/* The sources on the command line, for the proposed commands. */
+/* The sources on the command line, which the proposed commands contain. */
 typedef struct report_sources {
     char *const *names;
     int count;
-    const char *config; /* NULL: none */
+    const char *config; /* NULL if there is none */
     bool clocks_wrong;
 } report_sources;
 
-/* Returns the answer in one sentence, for g_free. */
+/* Returns the answer in one sentence. The caller frees it with g_free. */
 char *report_answer(const findings *f);
 
-/* Returns what the verdict does not cover because of limits, for g_free, or NULL. */
+/* Returns a text on what the verdict does not cover because of limits, which the caller frees with g_free, or NULL. */
 char *report_limits(const visits *v);
 
 void report_text(const findings *f, const report_sources *sources, bool explain);
 void report_json(const findings *f, const report_sources *sources);
 
-/* Writes a self-contained page, with pictures if nlv is installed. Returns false on failure. */
+/* Writes a self-contained page, which contains pictures if nlv is installed. Returns false on failure. */
 bool report_html(const findings *f, const report_sources *sources, const char *path);
 
-/* Returns the command that shows a finding in nlv, for g_free. */
+/* Returns the command that shows a finding in nlv. The caller frees it with g_free. */
 char *report_view(const finding *x, const report_sources *sources);
 
-/* The places by their share of the time, the largest first: indices, for g_free. */
+/* Returns the indices of the places, the largest share of the time first. The caller frees the array with g_free. */
 uint32_t *report_places(const visits *v);
 
 #endif

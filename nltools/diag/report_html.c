@@ -15,7 +15,7 @@ static void append_escaped(GString *out, const char *text)
     g_free(valid);
 }
 
-/* Finds nlv beside this program or in PATH. */
+/* Returns the path of nlv, which is beside this program or in PATH. */
 static char *find_nlv(void)
 {
     char *self = g_file_read_link("/proc/self/exe", NULL);
@@ -29,7 +29,7 @@ static char *find_nlv(void)
     return g_find_program_in_path("nlv");
 }
 
-/* Appends a picture by nlv of the time of a cause; nothing if nlv fails. */
+/* Appends a picture, drawn by nlv, of the time of a cause. Appends nothing if nlv fails. */
 static void append_picture(GString *out, const finding *cause, const report_sources *sources)
 {
     char from[NL_TIME_TEXT_SIZE], to[NL_TIME_TEXT_SIZE], *picture = NULL, *nlv = find_nlv(), *bytes = NULL;

@@ -105,7 +105,7 @@ static void sum_bins(const sample *s, const uint8_t *bins, int count, bin_sums *
         sums[bins[i]].count[sample_half(s, i)]++;
         sums[bins[i]].sum[sample_half(s, i)] += s->y[i];
     }
-    /* Medians by a counting sort into one array. */
+    /* Compute the medians with a counting sort into one array. */
     uint32_t *offset = g_new0(uint32_t, 2 * (size_t)count + 1);
     for (int b = 0, at = 0; b < count; b++)
         for (int h = 0; h < 2; h++) {
@@ -124,7 +124,7 @@ static void sum_bins(const sample *s, const uint8_t *bins, int count, bin_sums *
     g_free(values);
 }
 
-/* Kruskal and Wallis's statistic, made normal by Wilson and Hilferty's cube root. */
+/* Returns the statistic of Kruskal and Wallis, made normal with the cube root of Wilson and Hilferty. */
 static double kruskal_wallis(const sample *s, const uint8_t *bins, int count)
 {
     double sums[BINS_MAX] = {0}, n = 0, total = 0, square = 0;
@@ -163,7 +163,8 @@ static int by_mean(const void *a, const void *b)
     return compare_double(&((const bin_mean *)a)->mean, &((const bin_mean *)b)->mean);
 }
 
-/* Divides the bins into slow and other ones so that the means of the two groups differ most, by one half's sums. */
+/* Divides the bins into slow bins and others so that the means of the two groups differ most, by the sums of one
+ * half. */
 static uint64_t find_slow(const bin_sums *sums, int count, int half)
 {
     bin_mean means[BINS_MAX] = {{0}};
@@ -192,7 +193,7 @@ static uint64_t find_slow(const bin_sums *sums, int count, int half)
     return chosen;
 }
 
-/* The ordered bins are slow against the fastest of their ends. */
+/* Finds the slow bins if bins are ordered. They are compared with the fastest end of the order. */
 static uint64_t find_slow_ordered(const bin_sums *sums, int count, int half)
 {
     const bin_sums *low = &sums[0], *high = &sums[count - 1];
@@ -218,7 +219,7 @@ static double deviation_left(const sample *s, const uint8_t *bins, const bin_sum
     return left;
 }
 
-/* The means of slow and other bins in a half. */
+/* Computes the means of slow bins and of other bins in a half. */
 static void split_means(const bin_sums *sums, int count, int half, uint64_t slow, double *slow_mean, double *other_mean)
 {
     double sum[2] = {0}, n[2] = {0};
@@ -241,7 +242,7 @@ explanation sample_explain(const sample *s, const uint8_t *bins, int count, bool
     e.z = kruskal_wallis(s, bins, count);
     double left = deviation_left(s, bins, sums, &without);
     e.explained = s->deviation > 0 ? (without - left) / s->deviation : 0;
-    for (int h = 0; h < 2; h++) { /* slow by the other half, measured in this one */
+    for (int h = 0; h < 2; h++) { /* find slow bins in the other half, and measure them in this half */
         slow[h] = ordered ? find_slow_ordered(sums, count, !h) : find_slow(sums, count, !h);
         split_means(sums, count, h, slow[h], &mean, &other[h]);
     }

@@ -1,13 +1,13 @@
 /*
- * Shared by the parts of the search (findings.c): the candidates, and the functions that try explanations of one place.
- * Each offers what it finds to candidate_offer, which keeps the best one of each place.
+ * The interface between the parts of the search (findings.c): the candidates, and the functions that try explanations
+ * of a place. Each function offers its candidates to candidate_offer, which keeps the best candidate of each place.
  */
 #ifndef NLDIAG_SEARCH_H
 #define NLDIAG_SEARCH_H
 
 #include "diag/findings.h"
 
-/* Something that may explain the times of a place. */
+/* An explanation of the times of a place, which is to be judged. */
 typedef struct candidate {
     const char *cause;
     uint32_t place;
@@ -15,16 +15,16 @@ typedef struct candidate {
     const column *column;
     double value;
     const sensor_series *sensor;
-    mechanism m; /* without waits */
-    double p;    /* the probability of at least this effect by chance */
+    mechanism m; /* the mechanism, without its waits */
+    double p;    /* probability that chance has at least this effect */
     double explained, score, claim_ns, scale;
     double slow_ns, other_ns;
     uint32_t slow_count, count;
     int64_t from_ns, to_ns;
-    float *cut; /* by visit */
+    float *cut; /* for each visit, the time that it claims */
 } candidate;
 
-/* How many tests a search makes, at most, by family: values that divide visits, sensors, and mechanisms. */
+/* The maximum number of tests in a search, by family: values that divide visits, sensors, and mechanisms. */
 typedef struct test_counts {
     uint32_t divisions, sensors, mechanisms;
 } test_counts;
@@ -33,39 +33,39 @@ typedef struct search {
     findings *f;
     const visits *v;
     GArray *pauses;
-    candidate *best;           /* by place; cause NULL: none */
-    bool *dirty, *has_finding; /* by place */
+    candidate *best;           /* indexed by place; if cause is NULL, there is no candidate */
+    bool *dirty, *has_finding; /* indexed by place */
     test_counts tests;
 } search;
 
-/* Counts the tests of a search: of all places that are examined. */
+/* Counts the tests of a search of all places that are examined. */
 test_counts search_count_tests(const visits *v);
 
-/* Whether a place has enough time and visits to be examined. */
+/* Returns whether a place has enough time and visits to be examined. */
 bool place_is_examined(const visits *v, uint32_t place);
 
 /*
- * The largest probability of a chance effect that counts, after so many findings: by Benjamini and Yekutieli's
- * procedure (Annals of Statistics 29, 2001), at most 2 % of the findings are chance, however the tests depend on each
- * other.
+ * Returns the largest probability of a chance effect that is significant after `found` findings. By the procedure of
+ * Benjamini and Yekutieli (Annals of Statistics 29, 2001), at most 2 % of the findings are then due to chance, however
+ * the tests depend on each other.
  */
 double significance_level(uint32_t tests, uint32_t found);
 
-/* Whether an effect is large enough to count. slow_ns 0: unknown. */
+/* Returns whether an effect is large enough to count. slow_ns is 0 if it is unknown. */
 bool effect_counts(double explained, double share, double slow_ns, double other_ns);
 
 void candidate_clear(candidate *c);
 
-/* Makes a candidate of an explanation, which it frees. preference: factor of the score. */
+/* Makes a candidate from an explanation, and frees the explanation. `preference` is a factor of the score. */
 candidate candidate_of(const sample *s, const char *cause, explanation *e, double preference);
 
-/* Keeps a candidate if it is significant and explains more than the best one so far; frees it otherwise. */
+/* Keeps a candidate if it is significant and better than the best candidate so far; otherwise frees it. */
 void candidate_offer(search *s, candidate *c);
 
-/* Values that divide visits: fields, hosts, the time, sensors (divisions.c). */
+/* Tries values that divide visits: fields, hosts, the time and sensors (divisions.c). */
 void try_divisions(search *s, const sample *x);
 
-/* The number of calls, and the mechanisms of mechanisms.h (waits.c). */
+/* Try the number of calls, and the mechanisms in mechanisms.h (waits.c). */
 void try_calls(search *s, uint32_t place);
 void try_mechanisms(search *s, const sample *x);
 

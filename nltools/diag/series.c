@@ -45,7 +45,7 @@ void series_free(series_set *s)
     g_free(s);
 }
 
-/* Joins neighbouring samples. */
+/* Joins adjacent samples. */
 static void series_thin(sensor_series *s)
 {
     guint half = s->samples->len / 2;
@@ -78,7 +78,7 @@ static bool is_one_of(nl_string name, const char *const *names, size_t count)
     return false;
 }
 
-/* The texts and IDs of a record, without states, which change. */
+/* Builds the name of an instance from the texts and IDs of a record, without states, because states change. */
 static void make_instance(const nl_record *record, GString *out)
 {
     static const char *const ids[] = {"CPU.ID", "PROC.ID"};
@@ -164,6 +164,6 @@ double series_at(const sensor_series *s, int64_t time_ns)
         else
             high = middle;
     }
-    /* A sample reports on the time before it. */
+    /* A sample describes the time before it. */
     return low < s->samples->len ? g_array_index(s->samples, series_sample, low).value : NAN;
 }

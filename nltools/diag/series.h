@@ -1,7 +1,7 @@
 /*
- * The numbers that records outside of requests report over time: sensors, kernel states. A series is one numeric field
- * of one event on one host, and of one instance, such as a disk, named by the record's text fields. Memory is bounded:
- * a long series is thinned by joining neighbours. One thread at a time.
+ * The numbers that records outside of requests report over time, such as sensors and kernel states. A series is one
+ * numeric field of one event on one host, and of one instance, such as a disk. The record's text fields name the
+ * instance. Memory is bounded, because adjacent samples of a long series are joined. Not thread-safe.
  */
 #ifndef NLDIAG_SERIES_H
 #define NLDIAG_SERIES_H
@@ -17,8 +17,8 @@ typedef struct series_sample {
 } series_sample;
 
 typedef struct sensor_series {
-    char *event, *field, *host, *instance; /* instance "": none */
-    GArray *samples;                       /* series_sample; by time after series_finish */
+    char *event, *field, *host, *instance; /* instance is "" if there is none */
+    GArray *samples;                       /* elements are series_sample; sorted by time after series_finish */
     guint joined, waiting;
     double sum;
 } sensor_series;
@@ -29,9 +29,10 @@ series_set *series_new(void);
 void series_free(series_set *s);
 void series_set_add(series_set *s, const nl_record *record);
 void series_finish(series_set *s);
-const GPtrArray *series_all(const series_set *s); /* sensor_series */
+const GPtrArray *series_all(const series_set *s); /* elements are sensor_series */
 
-/* Returns the value at a time: the latest sample, or the next one within one interval. NAN without one. */
+/* Returns the value at a time: that of the latest sample, or of the next sample within one interval. Returns NAN if
+ * there is none. */
 double series_at(const sensor_series *s, int64_t time_ns);
 
 #endif

@@ -7,9 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PERIODS = 256 /* that find_period tries */, GAPS_MIN = 25, VISITS_MIN = 60, TIMED_OUT_MIN = 8 };
+enum {
+    PERIODS = 256 /* number of periods that find_period tries */,
+    GAPS_MIN = 25,
+    VISITS_MIN = 60,
+    TIMED_OUT_MIN = 8
+};
 
-/* Beside a time-out, shorter times and differences are nothing. */
+/* Times and differences below this share of a time-out are ignored. */
 #define NOTHING 0.01
 
 static int by_ns(const void *a, const void *b)
@@ -18,7 +23,8 @@ static int by_ns(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The mean of cos(2 pi gap / period) over gaps of half to eight periods: 1 if all are multiples. */
+/* Returns the mean of cos(2 pi gap / period) over gaps of half a period to eight periods. It is 1 if all gaps are
+ * multiples. */
 static double regularity(const double *gaps, size_t count, double period, double most, size_t *used)
 {
     double sum = 0;
@@ -31,7 +37,7 @@ static double regularity(const double *gaps, size_t count, double period, double
     return *used > 0 ? sum / (double)*used : 0;
 }
 
-/* The period whose multiples the gaps are, and how regular they are. */
+/* Returns the period of which the gaps are multiples. Sets *best to their regularity. */
 static double find_period(double *gaps, size_t count, double *best)
 {
     double middle = median_of(gaps, count), period = 0;
@@ -39,7 +45,7 @@ static double find_period(double *gaps, size_t count, double *best)
     for (double p = middle / 12; p < 1.2 * middle; p *= 1.01) {
         size_t used;
         double r = regularity(gaps, count, p, 8, &used);
-        /* Halves and thirds of the period are as regular; the longest one counts. */
+        /* Half and a third of the period are as regular. Use the longest period. */
         if (used >= GAPS_MIN && used * 2 > count && (r > *best || (r > *best * 0.97 && p > 1.5 * period))) {
             *best = MAX(r, *best);
             period = p;
@@ -56,7 +62,7 @@ static double find_period(double *gaps, size_t count, double *best)
     return period;
 }
 
-/* The gaps between the distinct times of one host's visits. */
+/* Computes the gaps between the distinct times of one host's visits. */
 static size_t gaps_between(int64_t *times, size_t count, double resolution, double *gaps)
 {
     size_t n = 0;
@@ -86,7 +92,7 @@ static void claim_above(const sample *s, double base, mechanism *m)
     }
 }
 
-/* Whether a part of a program, and not the way between hosts, takes the time. */
+/* Returns whether a part of a program takes the time, and not the path between hosts. */
 static bool is_local(const sample *s)
 {
     const place *p = place_at(s->visits, s->place);
@@ -94,7 +100,7 @@ static bool is_local(const sample *s)
     return p->kind == PLACE_SPAN || (p->program == p->from_program && at->host == at->from_host);
 }
 
-/* Whether the visits of a site end at a beat that their begins do not have. Adds their waits. */
+/* Returns whether the visits of a site end at regular times, at which they do not begin. Adds their waits. */
 static bool find_beat(const sample *s, uint32_t number, mechanism *m)
 {
     int64_t *ends = g_new(int64_t, s->count + 1), *begins = g_new(int64_t, s->count + 1);
@@ -114,7 +120,7 @@ static bool find_beat(const sample *s, uint32_t number, mechanism *m)
     if (end_count >= GAPS_MIN)
         period = find_period(gaps, end_count, &r);
     size_t begin_count = gaps_between(begins, count, resolution, gaps);
-    /* A wait for a beat lasts up to a period. */
+    /* A wait for a regular time lasts up to a period. */
     bool found = period > 0 && r > 0.8 && period > 0.3 * (high - low) && period < 4 * (high - low) &&
                  regularity(gaps, begin_count, period, 8, &used) < r - 0.4;
     for (uint32_t i = 0; found && i < s->count; i++)
@@ -180,7 +186,7 @@ static int by_ending(const void *a, const void *b)
     return x->end_ns != y->end_ns ? (x->end_ns > y->end_ns) - (x->end_ns < y->end_ns) : (x->i > y->i) - (x->i < y->i);
 }
 
-/* The place whose visits begin when the visits of an edge end, on the same host; or VISIT_NONE. */
+/* Returns the place whose visits begin on the same host when the visits of an edge end, or VISIT_NONE. */
 static uint32_t next_place(const sample *s)
 {
     enum { LOOKED_AT = 50 };
@@ -200,8 +206,8 @@ static uint32_t next_place(const sample *s)
 }
 
 /*
- * Whether visits end together only because what comes next was busy, and takes all that wait: most clusters end just
- * after a visit of the next place on their host.
+ * Returns whether visits end together only because the next place was busy and then accepts all waiting visits. In this
+ * case, most clusters end just after a visit of the next place on their host.
  */
 static bool follows_service(const sample *s, const ending *clusters, uint32_t count)
 {
@@ -212,7 +218,7 @@ static bool follows_service(const sample *s, const ending *clusters, uint32_t co
     const place *p = place_at(v, next);
     ending *ends = g_new(ending, p->count + 1);
     double *times = g_new(double, p->count + 1);
-    GHashTable *hosts = g_hash_table_new(NULL, NULL); /* host to a site there */
+    GHashTable *hosts = g_hash_table_new(NULL, NULL); /* maps a host to one of its sites */
     for (guint i = 0; i < v->sites->len; i++)
         if (!g_hash_table_contains(hosts, site_at(v, i)->host))
             g_hash_table_insert(hosts, (gpointer)site_at(v, i)->host, GUINT_TO_POINTER(i));
@@ -223,7 +229,8 @@ static bool follows_service(const sample *s, const ending *clusters, uint32_t co
         times[i] = (double)(x->to_ns - x->from_ns);
     }
     qsort(ends, p->count, sizeof *ends, by_ending);
-    int64_t soon_ns = (int64_t)(0.1 * median_of(times, p->count)); /* to hand over takes little of the service */
+    int64_t soon_ns =
+        (int64_t)(0.1 * median_of(times, p->count)); /* accepting visits takes little of the service time */
     for (uint32_t c = 0; c < count; c++) {
         uint32_t host = GPOINTER_TO_UINT(g_hash_table_lookup(hosts, site_at(v, clusters[c].site)->host)), low = 0,
                  high = p->count;
@@ -254,7 +261,7 @@ mechanism find_batch(const sample *s)
     qsort(e, s->count, sizeof *e, by_ending);
     m.waits = g_new0(float, s->visits->all->len + 1);
     double near_ns = 0.005 * s->median, together = 0;
-    ending *ends = g_new(ending, s->count + 1); /* of clusters */
+    ending *ends = g_new(ending, s->count + 1); /* ends of clusters */
     uint32_t clusters = 0, large = 0;
     for (uint32_t from = 0, to; from < s->count; from = to) {
         double least = s->y[e[from].i];
@@ -275,7 +282,7 @@ mechanism find_batch(const sample *s)
     g_free(e);
     m.share = together / s->count;
     m.count = clusters;
-    m.length_ns = (double)s->count / MAX(clusters, 1); /* visits in a cluster */
+    m.length_ns = (double)s->count / MAX(clusters, 1); /* number of visits in a cluster */
     m.explained = m.share;
     const visits *v = s->visits;
     double rate = s->count / (double)MAX(v->to_ns - v->from_ns, 1), expected = 1 - exp(-2 * near_ns * rate);
@@ -295,13 +302,13 @@ static double spread(const double *sorted, size_t count)
     return sorted[count * 3 / 4] - sorted[count / 4];
 }
 
-/* The host of nearly all visits that last at least so long, if the place has several. */
+/* Returns the host of nearly all visits that last at least `from`, if the place has several hosts. */
 static const char *host_of_most(const sample *s, double from)
 {
     const char *host = NULL;
     uint32_t votes = 0, same = 0, all = 0;
     bool several = false;
-    for (uint32_t i = 0; i < s->count; i++) { /* the majority, by Boyer and Moore */
+    for (uint32_t i = 0; i < s->count; i++) { /* find the majority (Boyer and Moore) */
         const char *own = site_at(s->visits, visit_at(s->visits, s->index[i])->site)->host;
         several = several || own != site_at(s->visits, visit_at(s->visits, s->index[0])->site)->host;
         if (s->y[i] < from)
@@ -336,8 +343,7 @@ mechanism find_timeout(const sample *s)
     uint32_t around = 0;
     for (uint32_t i = 0; split > 0 && i < n; i++)
         around += y[i] > y[split] / G_E && y[i] < y[split] * G_E;
-    /* With `around` visits in two units of the logarithm, a gap so wide has the probability exp(-around * widest / 2).
-     */
+    /* With `around` visits in two units of the logarithm, such a gap has the probability exp(-around * widest / 2). */
     if (split == 0 || widest < log(1.35)) {
         g_free(y);
         return m;
@@ -349,7 +355,7 @@ mechanism find_timeout(const sample *s)
         end++;
     double middle = y[(split + end) / 2], upper_spread = spread(y + split, end - split),
            ratio = middle / MAX(base, NOTHING * middle);
-    /* The same distribution, shifted, and not stretched. */
+    /* The times have the same distribution, but shifted and not stretched. */
     if (end - split >= TIMED_OUT_MIN && ratio >= 2 && upper_spread < sqrt(ratio) * base_spread) {
         m.period_ns = middle - base;
         m.count = n - split;

@@ -11,17 +11,17 @@
 
 enum { SITES_MAX = 1 << 16, BOUNDS_MAX = 1024, EDGE_NONE = UINT32_MAX };
 
-#define ON_PATH (UINT32_C(1) << 31) /* of a span in event_begin or event_end: that message is on the path */
+#define ON_PATH (UINT32_C(1) << 31) /* in event_begin or event_end, bit of a span whose message is on the path */
 
 /* The requests of one lifeline. */
 typedef struct kind {
     visits_reader *reader;
     assembler *assembler;
-    GHashTable *sites; /* site_key to index */
+    GHashTable *sites; /* maps a site_key to its index */
 } kind;
 
 typedef struct site_key {
-    uint32_t kind, a, b, place, from_place; /* names of events or spans, and places */
+    uint32_t kind, a, b, place, from_place; /* numbers of the names of events or spans, and places */
 } site_key;
 
 struct visits_reader {
@@ -33,12 +33,12 @@ struct visits_reader {
     uint32_t kind_count;
     size_t memory_max;
     nl_fraction fraction;
-    bool configured;    /* the lifelines are from a file */
+    bool configured;    /* the lifelines come from a file */
     bool has_ids;       /* options name the ID fields or the lifelines */
-    uint32_t keep_mask; /* requests whose number has these bits are kept */
+    uint32_t keep_mask; /* requests are kept if their number has these bits */
     uint32_t number;
-    GArray *span_visit, *event_begin, *event_end; /* uint32_t: of the request in work */
-    GHashTable *place_index;                      /* text to index + 1 */
+    GArray *span_visit, *event_begin, *event_end; /* uint32_t: of the current request */
+    GHashTable *place_index;                      /* maps a text to its index + 1 */
 };
 
 /* ---- sites ---- */
@@ -78,7 +78,7 @@ static uint32_t add_site(visits_reader *r, const place *p, const char *host, con
     return index;
 }
 
-/* Returns where the index of a site is, or is to be written. */
+/* Returns the address of a site's index, or the address to which it should be written. */
 static uint32_t *site_slot(kind *k, const site_key *key)
 {
     uint32_t *found = g_hash_table_lookup(k->sites, key);
@@ -144,7 +144,7 @@ static uint32_t edge_site(kind *k, const request_event *from, const request_even
     return *slot;
 }
 
-/* Whether all places of a request have their sites already. */
+/* Returns whether all places of a request already have sites. */
 static bool sites_are_known(const kind *k, const request_graph *g)
 {
     for (uint32_t i = 0; i < g->span_count; i++) {
@@ -185,7 +185,7 @@ static void add_visit(visits *v, const visit *x)
     g_array_append_val(v->all, *x);
 }
 
-/* Whether a part of a span's own time is between two programs: a message, and not the span's work. */
+/* Returns whether a part of a span's own time is between two programs. It is then a message, not work of the span. */
 static bool is_crossing(const request_graph *g, const request_step *step)
 {
     return step->from != REQUEST_NONE && step->to != REQUEST_NONE &&
@@ -217,7 +217,7 @@ static void add_spans(kind *k, const request_graph *g, uint32_t number)
     }
 }
 
-/* The visit in whose time an edge is, or VISIT_NONE. */
+/* Returns the visit whose time contains an edge, or VISIT_NONE. */
 static uint32_t visit_around(kind *k, const request_graph *g, const request_step *step)
 {
     const visits_reader *r = k->reader;
@@ -262,7 +262,7 @@ static void add_path(kind *k, const request_graph *g, uint32_t number)
     }
 }
 
-/* Visits without a parent belong to the smallest span of another program around them. */
+/* Assigns visits that have no parent to the smallest span of another program that contains them. */
 static void find_visits_around(visits *v, uint32_t first)
 {
     enum { VISITS_MAX = 512 };
@@ -296,7 +296,8 @@ static void add_side_edge(kind *k, const request_graph *g, uint32_t from, uint32
         add_visit(k->reader->result, &x);
 }
 
-/* The event after which a parent called a child: its begin, or the latest end of another child before. */
+/* Returns the event after which a parent called a child: the parent's begin, or the latest earlier end of another
+ * child. */
 static uint32_t fork_of(const request_graph *g, uint32_t child)
 {
     const request_span *s = &g->spans[child], *p = &g->spans[s->parent];
@@ -311,8 +312,8 @@ static uint32_t fork_of(const request_graph *g, uint32_t child)
 }
 
 /*
- * Messages to and from children beside the critical path. Without them, the messages of the slow ones of several
- * parallel calls would have no faster ones to be compared with.
+ * Adds messages to and from children that are not on the critical path. Otherwise, the messages of the slowest of
+ * several parallel calls could not be compared with faster messages.
  */
 static void add_side_edges(kind *k, const request_graph *g, uint32_t number)
 {
@@ -334,8 +335,8 @@ static void add_side_edges(kind *k, const request_graph *g, uint32_t number)
 }
 
 /*
- * Sets the values of a request and of its spans. A value that another program than the first one logged holds only
- * since then: later, it may be an effect of the times before.
+ * Sets the values of a request and of its spans. If a program other than the first one has logged a value, it is valid
+ * only after that time, because it may be an effect of earlier times.
  */
 static void set_fields(kind *k, const request_graph *g, uint32_t number)
 {
@@ -408,8 +409,9 @@ static void clock_bound_add(clock_bound *b, double begins_ns, double ends_ns)
 }
 
 /*
- * Learns from calls with an explicit parent. A callee begins after its caller, and ends before it if the caller waits:
- * so far may its clock be ahead. Uses the events' own times, because the graph moves spans whose clock seems wrong.
+ * Learns from calls with an explicit parent. A callee begins after its caller, and ends before the caller if the caller
+ * waits. This limits how far the callee's clock can be ahead. Uses the events' own times, because the graph moves spans
+ * whose clock seems wrong.
  */
 static void learn_bounds(kind *k, const request_graph *g)
 {
@@ -644,7 +646,7 @@ static bool is_sorted(const visits *v, const uint32_t *indices, uint32_t count)
     return true;
 }
 
-/* Sums up the places and sorts their visits. */
+/* Adds up the times of places and sorts their visits. */
 static void index_places(visits *v)
 {
     v->by_place = g_new(uint32_t, v->all->len + 1);
@@ -673,11 +675,11 @@ static void index_places(visits *v)
     }
 }
 
-/* Adds a column for each program on several hosts: the host that the request visited. */
+/* Adds a column for each program that runs on several hosts. Its value is the host that the request has visited. */
 static void add_host_columns(visits *v)
 {
-    GHashTable *hosts = g_hash_table_new(NULL, NULL);   /* program to its first host */
-    GHashTable *columns = g_hash_table_new(NULL, NULL); /* program to column */
+    GHashTable *hosts = g_hash_table_new(NULL, NULL);   /* maps a program to its first host */
+    GHashTable *columns = g_hash_table_new(NULL, NULL); /* maps a program to its column */
     for (guint i = 0; i < v->sites->len; i++) {
         const site *s = site_at(v, i);
         const char *program = place_at(v, s->place)->program, *known = g_hash_table_lookup(hosts, program);
@@ -703,7 +705,7 @@ static void add_host_columns(visits *v)
               known = column_get(c->of_requests, x->request);
         column_set(c->of_requests, x->request, number);
         if (!isnan(known) && known != number)
-            g_array_index(c->of_requests, float, x->request) = INFINITY; /* several */
+            g_array_index(c->of_requests, float, x->request) = INFINITY; /* the request has visited several hosts */
     }
     g_hash_table_destroy(columns);
     g_hash_table_destroy(hosts);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CALLS_MANY = 8 }; /* calls of one caller, one after the other */
+enum { CALLS_MANY = 8 }; /* number of calls of one caller, one after another */
 
 static int by_float(const void *a, const void *b)
 {
@@ -15,14 +15,14 @@ static int by_float(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* What made a visit: its parent, or else its request. */
+/* Returns the visit that caused a visit: its parent, or otherwise its request. */
 static uint32_t caller_of(const visits *v, uint32_t index)
 {
     const visit *x = visit_at(v, index);
     return x->parent != VISIT_NONE ? x->parent : v->all->len + x->request;
 }
 
-/* Requests that make many more visits to the place than others, or many one after the other. */
+/* Tries requests that make many more visits to the place than other requests, or many visits one after another. */
 void try_calls(search *s, uint32_t number)
 {
     const visits *v = s->v;
@@ -66,7 +66,7 @@ void try_calls(search *s, uint32_t number)
     c.m.peak /= MAX(extra, 1); /* mean number of calls, weighted by calls */
     c.explained = c.score = 0.9;
     if (failed * 4 > extra && failed > 5) {
-        /* Calls are repeated because calls fail: those that fail are the excess. */
+        /* If calls are repeated because calls fail, the failed calls are the excess. */
         c.cause = "timeout";
         c.claim_ns = 0;
         c.m.count = failed;
@@ -123,8 +123,8 @@ static double explained_by(const sample *x, const float *waits)
 }
 
 /*
- * Whether an edge says little of its own program: an inferred message, whose length depends on clocks, or a time in
- * which spans of other hosts ran that are not known to belong to it.
+ * Returns whether an edge shows little of its own program. It is then an inferred message, whose length depends on
+ * clocks, or a time in which spans of other hosts were running that may not belong to it.
  */
 static bool is_elsewhere(const visits *v, const sample *x)
 {

@@ -3,6 +3,7 @@
 
 #include "schema.h"
 
+#include "program/glib_error.h"
 #include "record/field_name.h"
 
 #include <string.h>
@@ -468,8 +469,8 @@ schema *schema_read(const char *path, GPtrArray **mistakes)
         read_data(&r, data, size);
         g_free(data);
     } else {
-        schema_mistake_add(r.mistakes, 0, "%s", error->message);
-        g_error_free(error);
+        glib_error_take(error);
+        schema_mistake_add(r.mistakes, 0, "%s", nl_error_message());
     }
     *mistakes = NULL;
     if (r.mistakes->len == 0) {

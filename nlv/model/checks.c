@@ -143,7 +143,7 @@ static void check_clocks(const store *s, GPtrArray *notices)
     g_string_free(hosts, TRUE);
 }
 
-/* Appends a notice if the begins of an event's spans are in another time zone, as the logged durations show. */
+/* Appends a notice if the logged durations show that an event's spans begin in another time zone. */
 static void check_zone_of_spans(const store *s, unsigned layer, const list *durations, GPtrArray *notices)
 {
     size_t count = durations->count - durations->start, step = MAX(count / SAMPLED_MAX, 1), found = 0, looked_at = 0;
@@ -173,7 +173,7 @@ static void check_zone_of_spans(const store *s, unsigned layer, const list *dura
                                     zone_ns > 0 ? "early" : "late"));
 }
 
-/* Reports rows between which each step takes slightly more than a multiple of half an hour. */
+/* Reports pairs of rows if each step between them takes slightly more than a multiple of half an hour. */
 static void check_zone_of_steps(const store *s, size_t lifeline, const drawing_lifeline *definition, GPtrArray *notices)
 {
     const lifeline_lists *l = &s->lifelines[lifeline];

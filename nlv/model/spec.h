@@ -59,7 +59,7 @@ enum {
     SPEC_MEASURED,
     SPEC_CLOCKS = 4,
     SPEC_MACHINE = 2 * SPEC_CLOCKS, /* a hash of the machine that has the clock */
-    SPEC_DURATION, /* nanoseconds, by event instead of host; below 0 if the record's time is that of the begin */
+    SPEC_DURATION, /* nanoseconds, by event instead of host; negative if the record's time is when the span began */
     SPEC_HIDDEN_LOADLINES,
 };
 typedef struct spec_clock {

@@ -59,7 +59,7 @@ typedef struct lifeline_lists {
 } lifeline_lists;
 
 typedef struct host_list {
-    uint16_t host; /* or the event, for durations */
+    uint16_t host; /* for durations, the event */
     list *list;
 } host_list;
 
@@ -128,16 +128,15 @@ static inline uint64_t store_missing(const store *s)
 /* Returns or creates the list of a loadline's values on a host. Returns NULL for hosts beyond STORE_HOSTS_MAX. */
 list *store_loadline_list(store *s, uint16_t loadline, uint16_t host);
 
-/* Returns the number by which a loadline distinguishes its lists: that of the host, or for durations that of the event.
- */
+/* Returns the number that selects a loadline's list: that of the host or, for durations, that of the event. */
 static inline uint16_t store_loadline_owner(const store *s, size_t loadline, uint16_t event, uint16_t host)
 {
     return loadline == s->spec->drawn_loadlines + SPEC_DURATION ? event : host;
 }
 
 /*
- * Returns the durations of an event's records in nanoseconds, or NULL if none has any. The span of a record with a
- * duration below 0 begins with the record; others end with it.
+ * Returns the durations of an event's records in nanoseconds, or NULL if no record has a duration. If the duration is
+ * negative, the span begins with the record; otherwise, it ends with the record.
  */
 const list *store_durations(const store *s, uint16_t event);
 

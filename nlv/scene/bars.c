@@ -1,7 +1,7 @@
 /*
- * The spans of records that carry durations, as bars. Those of points that overlap lie in several lanes. If many end in
- * the view, each column draws only its longest, so that the cost depends on the size of the picture. Spans that end
- * long after the view are not searched for without limit.
+ * Draws the spans of records that contain durations as bars. Overlapping spans of points are drawn in several lanes. If
+ * many spans end in the view, each column draws only its longest span, so that the cost depends on the size of the
+ * picture. The search for spans that end long after the view is limited.
  */
 #include "config.h"
 
@@ -13,7 +13,7 @@
 
 enum {
     BARS_MAX = 3000,
-    BEYOND_MAX = 500, /* spans beyond an edge of the view that are looked at */
+    BEYOND_MAX = 500, /* maximum number of spans beyond an edge of the view that are examined */
     LANES_MAX = 32,
     LANE_HEIGHT_MIN = 5,
 };
@@ -43,7 +43,7 @@ static color bar_color(const bars *b, uint32_t record)
     return palette_series(number, c->view->dark);
 }
 
-/* Returns whether the record's span is drawn by a line from its begin, or belongs to no lifeline. */
+/* Returns whether a line from its begin already draws the record's span, or the span belongs to no lifeline. */
 static bool is_drawn_elsewhere(const bars *b, uint32_t record)
 {
     const store *s = b->c->store;
@@ -63,7 +63,7 @@ static void add_bar(bars *b, size_t i)
         b->all[b->count++] = found;
 }
 
-/* Finds the bars of the view. Returns the number of spans that end in it. */
+/* Finds the bars of the view. Returns the number of spans that end in the view. */
 static size_t find_bars(bars *b)
 {
     const layer_context *c = b->c;
@@ -92,7 +92,7 @@ static int by_begin(const void *a, const void *b)
     return (x->begin_ns > y->begin_ns) - (x->begin_ns < y->begin_ns);
 }
 
-/* Gives each bar a lane that is free, or if none is the one that will be free first. Returns the number of lanes. */
+/* Assigns a free lane to each bar, or otherwise the lane that becomes free first. Returns the number of lanes. */
 static unsigned place_in_lanes(bars *b, unsigned lanes_max)
 {
     int64_t free_ns[LANES_MAX] = {0};

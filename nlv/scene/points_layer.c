@@ -142,7 +142,7 @@ void points_layer_draw(const layer_context *c, const pane *p)
             continue;
         size_t from = list_find(r.list, c->from, r.list->start), to = list_find(r.list, c->to, from);
         if (bars_draw(c, p, row, store_event(c->store, list_at(r.list, r.list->count - 1))) < to - from)
-            draw_row(&r); /* not all of them are spans */
+            draw_row(&r); /* some of the records are not spans */
     }
     if (density_work(bars) > 0)
         density_paint(bars, c->cr, c->view->dark, 1);

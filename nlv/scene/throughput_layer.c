@@ -1,6 +1,7 @@
 /*
- * Throughput: the sum of a field per second, over all hosts. The value of a record that carries a duration is spread
- * evenly over its span; others count where they are. Looks at all records of the event that may touch the view.
+ * Throughput: draws the sum of a field per second, over all hosts. If a record contains a duration, its value is spread
+ * evenly over its span. Otherwise, the value counts at the record's time. Examines all records of the event that may
+ * touch the view.
  */
 #include "config.h"
 
@@ -15,14 +16,15 @@ enum { COLUMNS_MAX = 300 };
 
 typedef struct throughput_sums {
     const layer_context *c;
-    const list *durations; /* NULL: no record has any */
+    const list *durations; /* NULL: no record has a duration */
     int columns;
     double column_ns;
     double sums[COLUMNS_MAX];
-    double whole[COLUMNS_MAX + 1]; /* what each column has more than the one before it, of spans that cover it */
+    double whole[COLUMNS_MAX +
+                 1]; /* difference between a column and the previous column, for spans that cover whole columns */
 } throughput_sums;
 
-/* Returns the time of a duration's record from its begin to its end, below 0 if it begins with the record. */
+/* Returns the duration of a record's span, or 0. It is negative if the span begins with the record. */
 static double duration_of(const throughput_sums *t, uint32_t record)
 {
     size_t at = t->durations != NULL ? list_find(t->durations, record, t->durations->start) : 0;
@@ -36,7 +38,7 @@ static void add_part(throughput_sums *t, int column, double value)
         t->sums[column] += value;
 }
 
-/* Spreads a value over a span. Times are relative to the begin of the view. */
+/* Spreads a value over a span. Times are relative to the start of the view. */
 static void spread(throughput_sums *t, double from_ns, double to_ns, double value)
 {
     double first = floor(from_ns / t->column_ns), last = floor(to_ns / t->column_ns);

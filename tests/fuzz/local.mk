@@ -6,7 +6,7 @@ fuzz_import_ldadd = $(fuzz_ldadd)
 EXTRA_DIST += %D%/run %D%/corpus \
 	%D%/url.dict %D%/ulm.dict %D%/bp.dict %D%/logfmt.dict %D%/binary.dict %D%/format_arguments.dict \
 	%D%/payload.dict %D%/drain.dict %D%/filter.dict %D%/request.dict \
-	%D%/import_json.dict %D%/import_csv.dict %D%/import_xml.dict %D%/import_otlp.dict %D%/import_chrome.dict %D%/import_journal.dict %D%/import_strace.dict %D%/import_perf.dict %D%/import_ftrace.dict %D%/soap.dict %D%/trace_dat.dict
+	%D%/import_json.dict %D%/import_csv.dict %D%/import_xml.dict %D%/import_otlp.dict %D%/import_chrome.dict %D%/import_journal.dict %D%/import_strace.dict %D%/import_perf.dict %D%/import_ftrace.dict %D%/soap.dict %D%/trace_dat.dict %D%/trace_context.dict
 
 fuzz_replays += %D%/url.replay
 tests_fuzz_url_replay_SOURCES = %D%/url.c %D%/replay.c %D%/fuzz.h
@@ -62,6 +62,11 @@ fuzz_replays += %D%/filter.replay
 tests_fuzz_filter_replay_SOURCES = %D%/filter.c %D%/replay.c %D%/fuzz.h
 tests_fuzz_filter_replay_CPPFLAGS = $(fuzz_cppflags) -DFUZZ_TARGET='"filter"'
 tests_fuzz_filter_replay_LDADD = $(fuzz_ldadd)
+
+fuzz_replays += %D%/trace_context.replay
+tests_fuzz_trace_context_replay_SOURCES = %D%/trace_context.c %D%/replay.c %D%/fuzz.h
+tests_fuzz_trace_context_replay_CPPFLAGS = $(fuzz_cppflags) -DFUZZ_TARGET='"trace_context"'
+tests_fuzz_trace_context_replay_LDADD = $(fuzz_ldadd)
 
 # It includes the source of netlogd's that it tries, which is no library's.
 fuzz_replays += %D%/request.replay

@@ -2,6 +2,9 @@
 import re
 import signal
 import socket
+import subprocess
+import sys
+import threading
 
 import support
 
@@ -12,6 +15,23 @@ def record(client, number, padding=""):
 
 QUESTION_END = b"\r\n\r\n"  # of the time question with which the library opens a connection
 ACKNOWLEDGEMENT = b"NLA1\x08" + bytes(3) + b"\x01" + bytes(7)  # of that question
+
+
+def keep_silent(connection):
+    while connection.recv(65536):
+        pass
+
+
+def send_back(connection):
+    while data := connection.recv(65536):
+        connection.sendall(data)
+
+
+def greet(text):
+    def serve(connection):
+        connection.sendall(text)
+        keep_silent(connection)
+    return serve
 
 
 class Authority:
@@ -101,3 +121,31 @@ class Case(support.Case):
         result = self.run_program(self.netlogd, "--foreground", *arguments, timeout=10, **options)
         self.assertEqual(result.returncode, status, result.stderr)
         return result.stderr
+
+    def peer(self, serve):
+        """Starts a server that calls serve for each connection; returns its port."""
+        listener = socket.create_server(("127.0.0.1", 0))
+
+        def one(connection):
+            with connection:
+                try:
+                    serve(connection)
+                except OSError:
+                    pass
+
+        def run():
+            while True:
+                try:
+                    connection, _ = listener.accept()
+                except OSError:
+                    return
+                threading.Thread(target=one, args=(connection,), daemon=True).start()
+
+        threading.Thread(target=run, daemon=True).start()
+        self.addCleanup(listener.shutdown, socket.SHUT_RDWR)
+        return listener.getsockname()[1]
+
+    def http_server(self):
+        server = self.start(sys.executable, "-u", "-m", "http.server", "--bind", "127.0.0.1", "0", stdout=subprocess.PIPE,
+                            stderr=subprocess.DEVNULL, cwd=self.scratch)
+        return int(re.search(rb" port (\d+) ", server.stdout.readline()).group(1))

@@ -91,8 +91,6 @@ class BadInput(support.Case):
         sources += [self.put(f"empty.{kind}", data) for kind, data in self.packed("").items()] + [self.put("empty.nlb", "")]
         for program in self.each():
             for source in sources:
-                if program[0] == "netlogd/netlogd" and source.suffix == ".gz" if source != "/dev/null" else False:
-                    continue  # netlogd writes no gzip
                 self.assert_one_message(program, source, str(source))
         for program in self.each([p for p in PROGRAMS if p[0] == "nltools/nldiag"]):
             self.assert_one_message(program, "/dev/null", "nldiag: cannot tell: /dev/null: no records\n")
@@ -201,6 +199,47 @@ class BadInput(support.Case):
         result = self.run_program(nlsort, self.scratch / "none.log", good)
         self.assertEqual((result.returncode, result.stdout, result.stderr),
                          (1, text(10), f"nlsort: {self.scratch}/none.log: No such file or directory\n"))
+
+    def test_each_bad_input_has_one_message(self):
+        """None of several inputs can be read."""
+        missing, bad = self.scratch / "none.log", self.put("bad.log", "hello\nworld\n")
+        result = self.run_program(support.program("nlsort/nlsort"), "-o", self.scratch / "out.log", missing, bad)
+        self.assertEqual((result.returncode, result.stdout), (1, ""))
+        self.assertRegex(result.stderr, rf"\Anlsort: {missing}: No such file or directory\nnlsort: {bad}:1: [^\n]*all 2 lines are malformed[^\n]*\n\Z")
+        self.assertFalse((self.scratch / "out.log").exists())
+
+    def test_unwritable_output(self):
+        """One message, which names the file that the user gave."""
+        environment = ()
+        if os.geteuid() == 0:
+            support.skip_where_others_may_not_enter(self)
+            environment = ("setpriv", "--reuid", "65534", "--clear-groups", "--")
+            self.scratch.chmod(0o777)
+        folder, source = self.scratch / "locked", self.put("good.log", text())
+        folder.mkdir(mode=0o555)
+        source.chmod(0o644)
+        commands = [(program, [support.BUILD / program[0], *(folder / a if a.startswith("OUT") else a for a in program[1:]), source])
+                    for program in self.each([p for p in PROGRAMS if any(a.startswith("OUT") for a in p) and "graph" not in p and "--fix-clocks" not in p])]
+        if (support.BUILD / "netlogd/netlogd").exists():
+            listen = ["--foreground", "--recover", "0", "--listen", "x-netlog://127.0.0.1:0", "--output"]
+            commands.append((("netlogd/netlogd",), [support.BUILD / "netlogd/netlogd", *listen, folder / "OUT.log"]))
+        for program, command in commands:
+            with self.subTest(program=program):
+                result = self.run_program(*environment, *command)
+                self.assertEqual(result.returncode, 1, result.stderr)
+                name = program[0].split("/")[1]
+                self.assertRegex(result.stderr, rf"\A{name}: [^\n]*{folder}/OUT[^\n]*: Permission denied\n\Z")
+                self.assertEqual(result.stderr.count(str(folder)), 1)
+
+    def test_verify_reads_gzip(self):
+        netlogd = support.program("netlogd/netlogd")
+        data = self.packed(text(1000))["gz"]
+        whole, cut = self.put("whole.gz", data), self.put("cut.gz", data[:-100])
+        result = self.run_program(netlogd, "--verify", whole)
+        self.assertEqual((result.returncode, result.stdout, result.stderr), (0, f"{whole}: sound: 1000 records\n", ""))
+        result = self.run_program(netlogd, "--verify", cut)
+        self.assertEqual((result.returncode, result.stderr), (1, ""))
+        self.assertRegex(result.stdout, rf"\A{cut}: the gzip data is truncated\n{cut}: damaged: \d+ records\n\Z")
 
     def test_strict_has_one_message(self):
         source = self.put("odd.log", text(4) + "odd\n" + text(2))

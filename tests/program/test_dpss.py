@@ -88,6 +88,12 @@ class Dpss(support.Case):
         self.assertIn(b"the server closed the connection", client.stderr.read())
         self.assertEqual([p.name for p in self.scratch.iterdir() if p.name.startswith("copy")], [], "no half file")
 
+    def test_no_server(self):
+        port = support.free_port()
+        result = self.run_program(support.program("examples/dpss/dpss_get"), f"127.0.0.1:{port}")
+        self.assertEqual((result.returncode, result.stderr), (1, f"dpss_get: 127.0.0.1:{port}: connect: Connection refused; "
+                                                              "is dpss_server running there?\n"))
+
     def test_garbage_and_blocks_that_are_not_there(self):
         address = self.serve()[0]
         port = int(address.rsplit(":", 1)[1])

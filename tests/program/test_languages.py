@@ -173,7 +173,7 @@ int main(int argc, char **argv)
 
 
 class Unreachable(collector.Case):
-    """What the first program of a user does whose collector is not running."""
+    """What the first program of a user prints whose collector is not running, or whose URL names another server."""
 
     def check(self, command):
         with socket.create_server(("127.0.0.1", 0)) as free:
@@ -196,6 +196,32 @@ class Unreachable(collector.Case):
         self.assertEqual([line.split(" LVL=")[1] for line in delivered.read_text().splitlines()],
                          2 * ["Usage NL.EVNT=WriteData SEND.SZ=49332"])
 
+    def check_wrong_peers(self, command):
+        """One message at once and one at the end, and the events are kept, in both formats."""
+        memory = self.scratch / "shm"
+        memory.mkdir()
+        environment = {**os.environ, "NETLOGGER_SHM": str(memory)}
+        tls = support.free_port()
+        pem = collector.Authority(self, "ca").certify("localhost")
+        self.serve(listen=f"x-netlogs://127.0.0.1:{tls}?cert={pem}")
+        peers = [(self.http_server(), "the peer is an HTTP server, not netlogd; check host and port"),
+                 (self.peer(collector.greet(b"SSH-2.0-OpenSSH_9.2\r\n")), "the peer is an SSH server, not netlogd; check host and port"),
+                 (self.peer(collector.send_back), "the peer sends back what it receives, and is not netlogd; check host and port"),
+                 (self.peer(lambda connection: connection.recv(10)), "the peer closed the connection without a reply; perhaps "),
+                 (self.peer(collector.keep_silent), "no reply; check that the peer is netlogd, "),
+                 (tls, "the port requires TLS; use x-netlogs:// in the URL")]
+        for port, problem in peers:
+            for options in "?timeout=0.4", "?timeout=0.4&format=ulm":
+                with self.subTest(problem=problem, options=options):
+                    result = self.run_compiler(*command, f"x-netlog://127.0.0.1:{port}{options}", env=environment)
+                    self.assertIn("10 events not delivered", result.stderr)
+                    found = rf"x-netlog://127.0.0.1:{port}: {re.escape(problem)}[^\n]*"
+                    self.assertRegex(result.stderr, rf"\Anetlogger: {found} \(retrying\)\n"
+                                     rf"netlogger: 10 events not delivered; nlrecover delivers them from {memory}/netlogger-\S+: {found}\n")
+
+    def test_wrong_peers_c(self):
+        self.check_wrong_peers(compiled_c(self, "ten"))
+
     def test_c(self):
         self.check(compiled_c(self, "dolly"))
 
@@ -213,10 +239,14 @@ def add_language(language):
     def test_unreachable(self):
         self.check(LANGUAGES[language](self, "dolly"))
 
+    def test_wrong_peers(self):
+        self.check_wrong_peers(LANGUAGES[language](self, "ten"))
+
     name = language.lower().replace("+", "x")
     setattr(Languages, f"test_{name}_emits_the_same_ten_events", test_ten)
     setattr(Languages, f"test_the_papers_example_in_{name}", test_dolly)
     setattr(Unreachable, f"test_{name}", test_unreachable)
+    setattr(Unreachable, f"test_wrong_peers_{name}", test_wrong_peers)
 
 
 for language in LANGUAGES:

@@ -255,7 +255,7 @@ class Netlogctl(support.Case):
             s.sendall(record(1))
             self.assertIn(b"not a request", s.recv(1000))
         self.stop(process)
-        self.assertIn("No such file", self.ctl("status", status=1))
+        self.assertIn("No such file or directory; start netlogd with --control unix:PATH", self.ctl("status", status=1))
 
     def metrics(self, url):
         with urllib.request.urlopen(url, timeout=20) as answer:

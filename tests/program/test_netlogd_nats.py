@@ -349,7 +349,7 @@ class Nats(Case):
         port, late = support.free_port(), self.ports[0]
         self.launch_publisher(self.output_url(), port)
         reader = self.launch_reader("b")
-        support.wait_until(lambda: "retrying" in self.heard("b"), what="it is told")
+        support.wait_until(lambda: "cannot connect; is nats-server running there? (retrying)" in self.heard("b"), what="it is told")
         for client in self.load(port, 0):
             self.assertEqual(client.wait(60), 0)
         self.cluster(1)

@@ -197,6 +197,14 @@ class Ldap(nlagents.Agent):
         self.assertNotIn("dpss1", left.stdout)
 
 
+class NoDirectory(nlagents.Agent):
+    def test_no_ldap_server(self):
+        url = f"ldap://127.0.0.1:{support.free_port()}"
+        result = self.run_program(self.nlagent, "--directory", url, "--ldap-base", "o=grid", "find")
+        self.assertEqual((result.returncode, result.stderr),
+                         (1, f"nlagent: LDAP: {url}: Can't contact LDAP server; is an LDAP server running there?\n"))
+
+
 class Others(nlagents.Agent):
     """Clients that others wrote."""
 

@@ -178,7 +178,7 @@ class Nlschema(support.Case):
         self.mistakes("name=x\n[schema]\nname=1x\nprefix=_\nfoo=\n[E]\nA B=int8\n=int8\n",
                       "1: before the first section", '3: name: "1x"', '4: prefix: "_"', "5: .* no key foo", '7: "A B"', '8: ""')
         result = self.run_schema("json", self.scratch / "none", status=1)
-        self.assertIn("No such file", result.stderr)
+        self.assertEqual(result.stderr, f"nlschema: {self.scratch}/none: No such file or directory\n")
 
     def test_mistakes_of_events(self):
         self.mistakes(

@@ -455,6 +455,10 @@ class Nlstat(support.Case):
         self.assertEqual((found["requests"], found["total_ns"]), (len(ids), len(ids) * 7000))
         self.assertEqual((found["cycles"], found["missing_parents"]), (2 * len(ids), 2 * len(ids)))
         self.assertAlmostEqual(sum(r["share"] for r in found["rows"] if r["kind"] != "part"), 1, 9)
+        million = "".join(f"DATE=20260101120{i // 1000000}{i // 100000 % 10 * 6 % 60:02d}.{i % 100000:06d} HOST=h PROG=p LVL=Usage "
+                          f"NL.EVNT={('A.start', 'A.end', 'B')[i % 3]} TRACE.ID=t SPAN.ID={i // 3}\n" for i in range(1000000))
+        (found,) = self.found(self.log(million, "c.log"))
+        self.assertEqual((found["requests"], found["measured_early"], self.rows(found, "span")["A"]["count"]), (1, 0, 333333))
         endless = "".join(line(i, ("A.start", "A.end", "B")[i % 3], "one") for i in range(100000))
         (found,) = self.found("--id", "REQ.ID", "--memory", "1M", self.log(endless, "b.log"))
         self.assertGreater(found["measured_early"] + found["requests"], 1)

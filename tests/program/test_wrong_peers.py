@@ -28,57 +28,12 @@ TLS_WANTED = "the port requires TLS; use x-netlogs:// in the URL"
 NO_TLS = "the port does not use TLS; use x-netlog:// in the URL, or a port of netlogd's x-netlogs listeners"
 
 
-def keep_silent(connection):
-    while connection.recv(65536):
-        pass
-
-
-def send_back(connection):
-    while data := connection.recv(65536):
-        connection.sendall(data)
-
-
-def greet(text):
-    def serve(connection):
-        connection.sendall(text)
-        keep_silent(connection)
-    return serve
-
-
 class Peers(collector.Case):
     def await_said(self, text):
         support.wait_until(lambda: text in self.said(), what=f"netlogd reports: {text}")
 
 
 class WrongPeers(Peers):
-    def peer(self, serve):
-        """A server whose connections a function serves; its port."""
-        listener = socket.create_server(("127.0.0.1", 0))
-
-        def one(connection):
-            with connection:
-                try:
-                    serve(connection)
-                except OSError:
-                    pass
-
-        def run():
-            while True:
-                try:
-                    connection, _ = listener.accept()
-                except OSError:
-                    return
-                threading.Thread(target=one, args=(connection,), daemon=True).start()
-
-        threading.Thread(target=run, daemon=True).start()
-        self.addCleanup(listener.shutdown, socket.SHUT_RDWR)
-        return listener.getsockname()[1]
-
-    def http_server(self):
-        server = self.start(sys.executable, "-u", "-m", "http.server", "--bind", "127.0.0.1", "0", stdout=subprocess.PIPE,
-                            stderr=subprocess.DEVNULL, cwd=self.scratch)
-        return int(re.search(rb" port (\d+) ", server.stdout.readline()).group(1))
-
     def nlwrite(self, url):
         return self.run_program(support.program("nltools/nlwrite"), "--dest", url, "Hello", "A=1")
 
@@ -125,11 +80,11 @@ class WrongPeers(Peers):
         for text, problem in ((b"SSH-2.0-OpenSSH_9.2\r\n", "the peer is an SSH server, not netlogd; check host and port"),
                               (b"220 mail.example ESMTP\r\n", "the peer is a mail or FTP server, not netlogd; check host and port"),
                               (b"+OK ready\r\n", "the peer is not netlogd; check host and port")):
-            port = self.peer(greet(text))
+            port = self.peer(collector.greet(text))
             self.check(port, problem)
 
     def test_echo_server(self):
-        port = self.peer(send_back)
+        port = self.peer(collector.send_back)
         self.check(port, "the peer sends back what it receives, and is not netlogd; check host and port")
 
     def test_server_that_closes(self):
@@ -137,7 +92,7 @@ class WrongPeers(Peers):
 
     def test_silent_server(self):
         """A limited wait; the records stay."""
-        port = self.peer(keep_silent)
+        port = self.peer(collector.keep_silent)
         self.check_senders(f"x-netlog://127.0.0.1:{port}?timeout=0.3", SILENT)
         self.check_senders(f"x-netlogs://127.0.0.1:{port}?timeout=0.3",
                            "no reply to TLS; check that netlogd uses TLS there, and check host and port")
