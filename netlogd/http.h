@@ -11,7 +11,7 @@
 
 #include <event2/buffer.h>
 
-/* A function that appends the body of the reply to out. */
+/* A function that appends the body of the reply to `out`. */
 typedef void (*http_answer)(struct evbuffer *out);
 
 /*

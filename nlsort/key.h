@@ -26,7 +26,7 @@ void key_set_reverse(key *k, bool reverse);
 bool key_is_time(const key *k);
 
 /*
- * Appends the key of a record to out. Comparing keys with memcmp gives the order of their records. A key comes before
+ * Appends the key of a record to `out`. Comparing keys with memcmp gives the order of their records. A key comes before
  * any longer key that begins with it.
  */
 void key_encode(const key *k, const nl_record *record, nl_buffer *out);

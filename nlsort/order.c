@@ -52,7 +52,7 @@ static void distribute(span s, digit d, size_t places[DIGITS], nl_scanned_line *
         to[places[digit_of(d, s.lines[i].time_ns)]++] = s.lines[i];
 }
 
-/* Returns the number of digits that distinguish the times from least to most. Sets *bits to the bits per digit. */
+/* Returns the number of digits that distinguish the times from `least` to `most`. Sets *bits to the bits per digit. */
 static unsigned digits_of_range(int64_t least, int64_t most, unsigned *bits)
 {
     uint64_t range = (uint64_t)most - (uint64_t)least;

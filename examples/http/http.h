@@ -1,7 +1,4 @@
-/*
- * HTTP/1.1 for this example: GET requests with W3C Trace Context headers. Each connection has one request
- * and its own thread.
- */
+/* HTTP/1.1 GET requests with W3C Trace Context headers. Each connection has one request and its own thread. */
 #ifndef NETLOGGER_EXAMPLES_HTTP_H
 #define NETLOGGER_EXAMPLES_HTTP_H
 

@@ -11,7 +11,7 @@
 typedef struct regions {
     struct region {
         uint64_t from, to; /* bytes [from, to) */
-        bool line;         /* the region includes the newline after to */
+        bool line;         /* the region includes the newline after byte `to` */
     } * places;
     size_t count, capacity;
 } regions;

@@ -227,7 +227,7 @@ static series *series_add(summaries *s, const char *key, nl_string field, const 
     return one;
 }
 
-/* Returns the series of a field. Tries the expected series first, because records usually have equal fields. */
+/* Returns the series of a field. Tries the expected series first, because records usually have the same fields. */
 static series *series_get(summaries *s, const char *key, nl_string field, const nl_record *record)
 {
     for (series *one = s->expected; one != NULL; one = one->next)

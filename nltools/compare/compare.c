@@ -58,15 +58,15 @@ const char *compare_reason_no_requests(const subject_options *o)
     return "cannot find a request ID field; name one with --id, or log a request ID (TRACE.ID) with every event";
 }
 
-/* The logs of a comparison, as they are read. */
+/* The logs of a comparison while they are read. */
 typedef struct comparing {
     subject_options *subject;
     profile *profile;
-    char *ids; /* of the first log */
+    char *ids; /* ID fields of the first log */
     const char *first;
 } comparing;
 
-/* Returns whether a log has the same ID fields as the first. */
+/* Returns whether a log has the same ID fields as the first log. */
 static bool check_ids(comparing *c, const visits *v, const char *name)
 {
     GString *ids = g_string_new("");

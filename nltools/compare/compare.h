@@ -1,4 +1,4 @@
-/* The options --compare and --with of nldiag and nlstat, and their work. */
+/* The options --compare and --with of nldiag and nlstat, and the work that they request. */
 #ifndef NLTOOLS_COMPARE_H
 #define NLTOOLS_COMPARE_H
 
@@ -8,22 +8,22 @@
 
 typedef struct compare_options {
     bool compare;
-    char **after; /* of --with; ended by NULL. compare_options_finish frees it */
+    char **after; /* logs of --with; NULL-terminated; compare_options_finish frees it */
 } compare_options;
 
 extern const nl_option compare_option_rows[];
 
-/* Ends the program if the options and the operands do not fit. */
+/* Ends the program if the options and the operands do not match. */
 void compare_options_check(const compare_options *o, int operand_count);
 void compare_options_finish(compare_options *o);
 
 /*
- * Reads the logs, prints the comparison, and returns the exit status. operands are the logs from before the change; or,
+ * Reads the logs and prints the comparison. Returns the exit status. `operands` are the logs from before the change or,
  * without --with, two logs.
  */
 int compare_logs(const compare_options *o, subject_options *subject, char **operands, int operand_count, bool json);
 
-/* What nldiag prints if a log has records but no requests. */
+/* Returns the text that nldiag prints if a log has records but no requests. */
 const char *compare_reason_no_requests(const subject_options *subject);
 
 #endif

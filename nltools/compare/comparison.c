@@ -8,7 +8,7 @@
 
 enum { VISITS_MIN = 20, SENSORS_SHOWN = 3, STRATUM_REQUESTS_MIN = 30 };
 
-/* Values of a field are compared one by one if this reduces the standard error at least to this part. */
+/* The values of a field are compared separately if this reduces the standard error at least to this part. */
 #define STRATA_ERROR_MAX 0.9
 
 #define ATTRIBUTION_RATE 0.01
@@ -41,10 +41,10 @@ static bool is_change(const contrast *c, double threshold)
 
 /* ---- standardization by a field ---- */
 
-/* The bins of a row: what is counted and summed. */
+/* The bins of a row, whose visits are counted and summed. */
 typedef struct binned {
-    const profile_bin *counts, *values; /* of bins; values may be those of another row */
-    bool of_visits;                     /* sum the counts of `values`, not their sums */
+    const profile_bin *counts, *values; /* indexed by bin; values may belong to another row */
+    bool of_visits;                     /* sum the counts in `values`, not their sums */
 } binned;
 
 static const double *binned_values(const binned *b, unsigned bin, int side)
@@ -58,7 +58,7 @@ static double bin_count(const profile *p, const binned *b, unsigned bin, int sid
     return total_of(p, side, b->counts[bin].sides[side].count);
 }
 
-/* The mean of a bin: that of the first side that has it, which is the program before the change. */
+/* Returns the mean of a bin on the first side that has the bin, which is the program before the change. */
 static double bin_mean(const profile *p, const binned *b, unsigned bin)
 {
     int side = bin_count(p, b, bin, SIDE_BEFORE) > 0 ? SIDE_BEFORE : SIDE_AFTER;
@@ -66,7 +66,7 @@ static double bin_mean(const profile *p, const binned *b, unsigned bin)
     return count > 0 ? total_of(p, side, binned_values(b, bin, side)) / count : 0;
 }
 
-/* What the counts of the bins alone would make of the sums. */
+/* Computes the sums that would follow from the counts of the bins alone. */
 static void predict(const profile *p, const binned *b, sums *out)
 {
     memset(out, 0, sizeof *out);
@@ -80,7 +80,7 @@ static void predict(const profile *p, const binned *b, sums *out)
     }
 }
 
-/* Removes the effect of the bins' shares from sums: the side after the change gets the shares of the other side. */
+/* Removes the effect of the bins' shares from sums: gives the side after the change the shares of the other side. */
 static void remove_mix(const profile *p, const binned *b, sums *s)
 {
     sums predicted;
@@ -91,7 +91,7 @@ static void remove_mix(const profile *p, const binned *b, sums *s)
             s->sides[side].sum[u] += s->sides[side].count[u] * means.before - predicted.sides[side].sum[u];
 }
 
-/* The part of one side's counts that are in bins of both sides. */
+/* Returns the part of one side's counts that are in bins of both sides. */
 static double common_part(const profile *p, const binned *b, int side)
 {
     double common = 0, all = 0;
@@ -103,7 +103,7 @@ static double common_part(const profile *p, const binned *b, int side)
     return all > 0 ? common / all : 0;
 }
 
-/* The bin whose share has the largest effect, and its shares. */
+/* Returns the bin whose share has the largest effect, and sets its shares. */
 static unsigned largest_shift(const profile *p, const binned *b, double shares[SIDES])
 {
     double all[SIDES] = {0}, mean = 0, best = -1;
@@ -162,8 +162,8 @@ static void find_mix(comparison *c)
 }
 
 /*
- * Finds the field that removes most of the variance of the requests' time if requests with equal values are compared
- * (post-stratification; Deng et al., WSDM 2013), or NULL.
+ * Returns the field that removes most of the variance of the requests' time if only requests with equal values are
+ * compared (post-stratification; Deng et al., WSDM 2013), or NULL.
  */
 static const profile_field *find_strata(const comparison *c)
 {
@@ -188,14 +188,14 @@ static const profile_field *find_strata(const comparison *c)
     return found;
 }
 
-/* The bins of a row by the field whose values are compared, or NULL. */
+/* Returns a row's bins for the field whose values are compared separately, or NULL. */
 static const profile_bin *strata_bins(const comparison *c, const profile_row *row)
 {
     guint index = 0;
     return c->strata != NULL && g_ptr_array_find(c->profile->fields, c->strata, &index) ? row->bins[index] : NULL;
 }
 
-/* ---- what a change goes with ---- */
+/* ---- reasons for a change ---- */
 
 typedef struct candidate {
     double p, score;
@@ -222,7 +222,7 @@ static bool has_enough(const profile *p, const sums *s)
     return total_of(p, 0, s->sides[0].count) >= VISITS_MIN && total_of(p, 1, s->sides[1].count) >= VISITS_MIN;
 }
 
-/* Whether the change is larger in some bins than in the others. */
+/* Tests whether the change is larger in some bins than in others. */
 static void try_split(const profile *p, const profile_field *f, const binned *b, unsigned bin, double change,
                       GArray *candidates)
 {
@@ -250,7 +250,7 @@ static void try_split(const profile *p, const profile_field *f, const binned *b,
     g_free(name);
 }
 
-/* Whether the change is that of the field's values, each of which is as slow as before. */
+/* Tests whether the change follows from the shares of the field's values, while each value is as slow as before. */
 static void try_composition(const profile *p, const profile_field *f, const binned *b, double change,
                             GArray *candidates)
 {
@@ -267,7 +267,7 @@ static void try_composition(const profile *p, const profile_field *f, const binn
     g_free(name);
 }
 
-/* Returns what a change of a row goes with, or NULL. */
+/* Returns a text that describes what else changes with a row, or NULL. */
 static char *find_reason(const comparison *c, const profile_row *row, bool of_calls, double change)
 {
     const profile *p = c->profile;
@@ -304,7 +304,7 @@ static char *find_reason(const comparison *c, const profile_row *row, bool of_ca
 
 /* ---- places ---- */
 
-/* Visits as a ratio to requests. */
+/* Returns the ratio of visits to requests. */
 static sums calls_of(const profile *p, const profile_row *row)
 {
     sums s;
@@ -333,7 +333,7 @@ static place_change compare_row(const comparison *c, const profile_row *row, boo
     x.own = contrast_sums(p, &own);
     x.calls = contrast_sums(p, &calls);
     x.own.tested = x.own.tested && enough;
-    /* Whether a message is on the critical path depends on other places. */
+    /* Other places determine whether a message is on the critical path. */
     x.calls.tested = x.calls.tested && (row->is_span || !has_spans);
     return x;
 }
@@ -350,7 +350,7 @@ static int by_time_change(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* A number that is the same in all units needs no test. */
+/* Returns whether a number differs between units. Otherwise, no test is needed. */
 static bool varies(const contrast *c)
 {
     return c->tested && (c->error > 0 || c->p < 1);
@@ -433,7 +433,7 @@ static void find_sensors(comparison *c)
     g_free(values);
 }
 
-/* ---- the whole ---- */
+/* ---- the result ---- */
 
 static comparison_verdict judge(const comparison *c)
 {

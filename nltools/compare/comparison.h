@@ -1,24 +1,25 @@
 /*
- * What changed between two sides: the requests' time, the mix of requests, places, and what the changes go with.
+ * Determines what has changed between two sides: the requests' time, the mix of requests, and places, and what each
+ * change goes with.
  *
- * If the mix of requests changed, its effect is separated from that of the program (Kitagawa, J. Am. Stat. Assoc.
- * 1955; Oaxaca, Int. Econ. Rev. 1973): the effect is what the new shares of a field's values make of their old mean
- * times. Only a field of the
- * requests' first events counts as mix, because later fields may be results.
+ * If the mix of requests has changed, its effect is separated from that of the program (Kitagawa, J. Am. Stat. Assoc.
+ * 1955; Oaxaca, Int. Econ. Rev. 1973). The effect is how much the new shares of a field's values change the requests'
+ * time if each value keeps its old mean time. Only a field of the requests' first events counts as mix, because later
+ * fields may be results.
  *
- * Without any change, a comparison reports one with a probability of at most COMPARISON_RATES x 3. With 3,000 requests
- * on each side whose times vary by 10 %, it finds a change of a place's time by 2 % with a probability of 95 %
- * (tests/diagnosis/compare_trials.py). One thread at a time.
+ * If nothing has changed, the probability that a comparison reports a change is at most 3 * COMPARISON_RATE. With 3,000
+ * requests on each side whose times vary by 10 %, it finds a change of a place's time by 2 % with a probability of 95 %
+ * (tests/diagnosis/compare_trials.py). Not thread-safe.
  */
 #ifndef NLTOOLS_COMPARISON_H
 #define NLTOOLS_COMPARISON_H
 
 #include "compare/profile.h"
 
-/* False alarms of each of three families of tests: the requests' time, the mix, and all places. */
+/* Maximum rate of false alarms for each of three families of tests: the requests' time, the mix, and all places. */
 #define COMPARISON_RATE 0.0015
 
-/* Smaller changes of a place or of the requests' time are not reported, however many data there are. */
+/* Smaller changes of a place or of the requests' time are not reported, even if there are many data. */
 #define COMPARISON_CHANGE_MIN 0.005
 
 typedef enum comparison_verdict {
@@ -28,13 +29,13 @@ typedef enum comparison_verdict {
     COMPARISON_FAILING,
 } comparison_verdict;
 
-/* A place that changed. Its time in the critical paths, and its own time, are nanoseconds for each request. */
+/* A place that has changed. Its time on the critical paths, and its own time, are in nanoseconds per request. */
 typedef struct place_change {
     const profile_row *row;
-    contrast own, calls; /* nanoseconds of a visit; visits of a request */
+    contrast own, calls; /* nanoseconds per visit; visits per request */
     bool own_changed, calls_changed;
     double own_ns[SIDES], path_ns[SIDES];
-    char *goes_with; /* NULL: nothing found */
+    char *goes_with; /* NULL: nothing was found */
 } place_change;
 
 typedef struct sensor_change {
@@ -45,18 +46,19 @@ typedef struct sensor_change {
 typedef struct comparison {
     const profile *profile;
     double requests[SIDES];
-    const profile_field *strata; /* requests with equal values of this field are compared; NULL: all requests */
-    contrast total;              /* the requests' time; with strata, as if both sides had the first side's shares */
-    contrast unadjusted;         /* the requests' time */
-    const profile_field *mix;    /* NULL: no change found */
+    const profile_field
+        *strata;         /* only requests with equal values of this field are compared; NULL: compare all requests */
+    contrast total;      /* the requests' time; with strata, as if both sides had the shares of the first side */
+    contrast unadjusted; /* the requests' time, as measured */
+    const profile_field *mix; /* the field whose mix has changed; NULL: none was found */
     contrast mix_effect;
-    unsigned mix_bin; /* the value whose share changed most */
+    unsigned mix_bin; /* the value whose share has changed most */
     double mix_shares[SIDES];
-    contrast failed; /* failed requests of each request */
+    contrast failed; /* share of the requests that have failed */
     bool total_changed, failed_changed;
-    GArray *changes; /* place_change, by the change of time; the largest first */
-    GArray *sensors; /* sensor_change; only if something changed */
-    double level;    /* of the intervals of changes */
+    GArray *changes; /* elements are place_change; the largest change of time comes first */
+    GArray *sensors; /* elements are sensor_change; empty if nothing has changed */
+    double level;    /* level of the intervals of changes */
     comparison_verdict verdict;
 } comparison;
 

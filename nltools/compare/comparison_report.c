@@ -13,7 +13,7 @@ enum { CHANGES_SHOWN = 10 };
 
 static const char *const verdicts[] = {"no change found", "slower", "faster", "more failures"};
 
-/* "+12.3 % (+10.1 to +14.5 %)" */
+/* Formats a change as in "+12.3 % (+10.1 to +14.5 %)". */
 static char *text_change(const contrast *c, double level)
 {
     double difference = c->after - c->before, half = contrast_half_width(c, level), base = c->before / 100;

@@ -7,15 +7,15 @@
 
 enum { BLOCKS_WITH_VISITS_MIN = 8 };
 
-/* A mean of one side. */
+/* The mean of one side, with its uncertainty. */
 typedef struct estimate {
     double mean, variance, freedom;
-    double variance_of_logs; /* of one log; 0 if the units are blocks */
-    double correlation;      /* of neighbouring blocks; 0 if the units are logs */
+    double variance_of_logs; /* variance between logs; 0 if the units are blocks */
+    double correlation;      /* correlation of adjacent blocks; 0 if the units are logs */
     bool has_variance;
 } estimate;
 
-/* The continued fraction of the incomplete beta function (DLMF 8.17.22), by Lentz's method. */
+/* Returns the continued fraction of the incomplete beta function (DLMF 8.17.22), computed by Lentz's method. */
 static double beta_fraction(double a, double b, double x)
 {
     double c = 1, d = 1 / fmax(1 - (a + b) * x / (a + 1), 1e-30), value = d;
@@ -34,7 +34,7 @@ static double beta_fraction(double a, double b, double x)
     return value;
 }
 
-/* The probability that Student's t is at least this far from 0. */
+/* Returns the probability that Student's t is at least this far from 0. */
 static double student_tails(double t, double freedom)
 {
     double a = freedom / 2, b = 0.5, x = freedom / (freedom + t * t);
@@ -45,7 +45,7 @@ static double student_tails(double t, double freedom)
                                      : 1 - factor * beta_fraction(b, a, 1 - x) / b;
 }
 
-/* The t that is exceeded, on both sides, with this probability. */
+/* Returns the t that is exceeded, on both sides together, with this probability. */
 static double student_quantile(double tails, double freedom)
 {
     double low = 0, high = 1;
@@ -116,7 +116,7 @@ static void estimate_inflate(estimate *e, double correlation)
     e->freedom = fmax(e->freedom / inflation, 2);
 }
 
-/* A single log compared with several: it varies at least as they do. */
+/* If a single log is compared with several logs, assumes that it varies at least as much as they do. */
 static void estimate_borrow(estimate *single, const estimate *several)
 {
     single->variance = fmax(single->variance, several->variance_of_logs);
@@ -141,7 +141,7 @@ contrast contrast_make(const unit_sums *before, const unit_kind *before_kind, co
                        const unit_kind *after_kind)
 {
     estimate a = estimate_make(before, before_kind), b = estimate_make(after, after_kind);
-    /* Without a change, both sides have the same correlation. */
+    /* Assume that both sides have the same correlation, as they do without a change. */
     bool both = !before_kind->are_logs && !after_kind->are_logs;
     double mean = (a.correlation + b.correlation) / 2;
     if (!before_kind->are_logs)

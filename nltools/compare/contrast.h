@@ -1,10 +1,10 @@
 /*
- * Statistics of a comparison: whether a mean differs between two sides, and by how much.
+ * The statistics of a comparison: determines whether a mean differs between two sides, and by how much.
  *
  * A mean is the ratio of two sums, such as time and visits. Requests of one run depend on each other, so the sample
  * consists of units instead of requests. If a side has several logs, each log is a unit. If it has one log, the units
  * are blocks of consecutive requests (batch means, Law and Kelton, "Simulation Modeling and Analysis"); the correlation
- * of neighbouring blocks increases the variance as that of an AR(1) process. Differences are tested with Welch's t-test
+ * of adjacent blocks increases the variance like that of an AR(1) process. Differences are tested with Welch's t-test
  * (Biometrika 1947). The tests of a family share one false discovery rate (Benjamini and Hochberg, J. R. Stat. Soc. B
  * 1995); the intervals of the changes found have its level (Benjamini and Yekutieli, J. Am. Stat. Assoc. 2005).
  *
@@ -18,7 +18,7 @@
 
 enum { UNITS_MAX = 64 };
 
-/* Sums over the visits of a unit: the number and their time, or any other pair. */
+/* Sums over the visits of a unit: the number of visits and their time, or another pair of numbers. */
 typedef struct unit_sums {
     double count[UNITS_MAX], sum[UNITS_MAX];
 } unit_sums;
@@ -26,32 +26,33 @@ typedef struct unit_sums {
 /* The units of one side. */
 typedef struct unit_kind {
     unsigned units;
-    bool are_logs; /* else blocks of one log */
+    bool are_logs; /* the units are logs; otherwise, they are blocks of one log */
 } unit_kind;
 
 typedef struct contrast {
-    bool tested; /* there were enough data; otherwise only before and after are set */
+    bool tested; /* there were enough data; otherwise, only before and after are set */
     double before, after;
-    double error, freedom; /* standard error of the difference, degrees of freedom of t */
-    double p;              /* two-sided */
+    double error, freedom; /* standard error of the difference, and degrees of freedom of t */
+    double p;              /* two-sided probability */
 } contrast;
 
-/* Compares sum / count. Sides without any count have mean 0. */
+/* Compares sum / count of two sides. A side whose count is 0 has the mean 0. */
 contrast contrast_make(const unit_sums *before, const unit_kind *before_kind, const unit_sums *after,
                        const unit_kind *after_kind);
 
-/* Compares two differences: whether the sides differ more in a than in b. .before and .after are the differences. */
+/* Compares two differences: returns whether the sides differ more in `a` than in `b`. Members before and after are
+ * the differences. */
 contrast contrast_between(const contrast *a, const contrast *b);
 
-/* Half the width of the interval that misses the true difference with probability `level`. */
+/* Returns half the width of the interval that misses the true difference with the probability `level`. */
 double contrast_half_width(const contrast *c, double level);
 
-/* The smallest difference that a test at `level` finds with a probability of 95 %. */
+/* Returns the smallest difference that a test at `level` finds with a probability of 95 %. */
 double contrast_detectable(const contrast *c, double level);
 
 /*
- * Returns the largest p at which the false discovery rate of `count` tests is at most `rate`, or 0 if none is small
- * enough. Sorts p.
+ * Returns the largest p at which the false discovery rate of `count` tests is at most `rate`, or 0 if no p is small
+ * enough. Sorts `p`.
  */
 double contrast_threshold(double *p, size_t count, double rate);
 

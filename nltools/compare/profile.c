@@ -103,7 +103,7 @@ static int compare_floats(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The bins of a number: the values themselves if they are few, otherwise ranges with about equal counts. */
+/* Chooses the bins of a number: single values if there are only a few, or otherwise ranges with about equal counts. */
 static void choose_edges(profile_field *f, const GArray *values)
 {
     float *sorted = g_new(float, EDGES_OF);
@@ -177,12 +177,12 @@ char *profile_bin_name(const profile_field *f, unsigned bin)
                                 : g_strdup_printf("%s from %g to %g", f->name, f->edges[bin - 1], f->edges[bin]);
 }
 
-/* A column of a log: its field, and the bins of its texts. */
+/* Maps a column of a log to a field, and the column's texts to bins. */
 typedef struct field_map {
     const column *column;
-    unsigned index; /* of the field */
+    unsigned index; /* index of the field */
     profile_field *field;
-    uint8_t bins[COLUMN_TEXTS_MAX]; /* by text */
+    uint8_t bins[COLUMN_TEXTS_MAX]; /* indexed by text */
 } field_map;
 
 static uint8_t bin_in_map(const field_map *m, float value)
@@ -244,15 +244,15 @@ typedef struct adding {
     profile *p;
     const visits *v;
     int side;
-    unsigned unit; /* of the request in work */
+    unsigned unit; /* unit of the current request */
     field_map maps[COLUMNS_MAX];
     size_t map_count;
-    profile_row **rows;     /* by place */
+    profile_row **rows;     /* indexed by place */
     field_map kinds, hosts; /* pseudo fields: the kind of request, and the host of a visit */
-    uint8_t *host_bins;     /* by site */
+    uint8_t *host_bins;     /* indexed by site */
 } adding;
 
-/* The bin of a request's kind: the place of the first visit that no other visit contains. */
+/* Returns the bin of a request's kind, which is the place of the first visit that no other visit contains. */
 static uint8_t bin_of_kind(adding *a, const request *q)
 {
     const visit *first = NULL;
@@ -300,14 +300,14 @@ static void add_visit_to_row(adding *a, uint32_t index, uint8_t kind_bin)
         add_to_bin(a->p, row, a->hosts.index, a->host_bins[x->site], a->side, a->unit, own);
 }
 
-/* The unit of the i-th of `count` requests or samples. */
+/* Returns the unit of the i-th of `count` requests or samples. */
 static unsigned unit_of(const profile *p, int side, uint64_t i, uint64_t count)
 {
     const unit_kind *kind = &p->kinds[side];
     return (unsigned)(kind->are_logs ? p->logs[side] % kind->units : i * kind->units / count);
 }
 
-/* Sensors' samples belong to the block of requests in whose time they were taken. */
+/* A sensor's sample belongs to the block of requests during which it was taken. */
 static void add_sensors(adding *a)
 {
     const GPtrArray *all = series_all(a->v->series);

@@ -1,10 +1,10 @@
 /*
- * What two sides of a comparison consist of: sums by place, by value of a field, and by sensor.
+ * The data of the two sides of a comparison: sums by place, by the value of a field, and by sensor.
  *
- * The first row is that of whole requests. Each other row is a place (diag/visits.h), on any host. A value of a field
- * is a bin: a text, or a range of numbers. Hosts and sensors' connections are named without port numbers, because
- * clients' ports are random. Memory is bounded: it does not depend on the number of logs and records. One thread at a
- * time.
+ * The first row is for whole requests. Each other row is for a place (diag/visits.h) on any host. A bin is a value of a
+ * field: a text, or a range of numbers. Hosts and sensors' connections are named without port numbers, because the
+ * ports of clients are random. Memory is bounded, because it does not depend on the number of logs and records. Not
+ * thread-safe.
  */
 #ifndef NLTOOLS_PROFILE_H
 #define NLTOOLS_PROFILE_H
@@ -17,13 +17,13 @@ enum { PROFILE_FIELDS_MAX = COLUMNS_MAX + 2, PROFILE_BINS = 14, BIN_OTHERS = PRO
 
 typedef struct profile_field {
     char *name;
-    bool of_requests;             /* in the first event of nearly all requests: an input, not a result */
-    double edges[BIN_OTHERS - 1]; /* of numbers: bin i begins at edge i - 1 */
+    bool of_requests; /* the field is in the first event of nearly all requests, so it is an input and not a result */
+    double edges[BIN_OTHERS - 1]; /* for numbers: bin i begins at edge i - 1 */
     unsigned edge_count;
-    GPtrArray *texts; /* NULL: numbers */
+    GPtrArray *texts; /* NULL: the values are numbers */
 } profile_field;
 
-/* The visits of a row whose field has values in one bin. */
+/* The visits of a row whose values of a field are in one bin. */
 typedef struct profile_bin {
     unit_sums sides[SIDES];
 } profile_bin;
@@ -31,9 +31,9 @@ typedef struct profile_bin {
 typedef struct profile_row {
     char *name;
     bool is_span;
-    unit_sums own[SIDES];                  /* visits, and their own time in nanoseconds */
+    unit_sums own[SIDES];                  /* number of visits, and their own time in nanoseconds */
     double path[SIDES][UNITS_MAX];         /* time on critical paths */
-    profile_bin *bins[PROFILE_FIELDS_MAX]; /* NULL: none */
+    profile_bin *bins[PROFILE_FIELDS_MAX]; /* NULL: no bins */
 } profile_row;
 
 typedef struct profile_sensor {
@@ -44,24 +44,24 @@ typedef struct profile_sensor {
 typedef struct profile {
     unit_kind kinds[SIDES];
     unsigned logs[SIDES];
-    GPtrArray *rows;    /* profile_row; the first is that of requests */
-    GPtrArray *fields;  /* profile_field */
-    GPtrArray *sensors; /* profile_sensor */
+    GPtrArray *rows;    /* elements are profile_row; the first is for requests */
+    GPtrArray *fields;  /* elements are profile_field */
+    GPtrArray *sensors; /* elements are profile_sensor */
     double failed[SIDES][UNITS_MAX];
-    uint64_t dropped[SIDES]; /* requests that were left out because of memory */
-    bool left_out;           /* rows or fields beyond the limits */
+    uint64_t dropped[SIDES]; /* number of requests that were dropped because of memory */
+    bool left_out;           /* rows or fields beyond the limits were omitted */
     size_t bins_used;
     GHashTable *row_index, *field_index, *sensor_index;
 } profile;
 
-/* log_counts: the number of logs of each side. */
+/* log_counts contains the number of logs of each side. */
 profile *profile_new(const unsigned log_counts[SIDES]);
 void profile_free(profile *p);
 
-/* Adds the requests of a log, at least one. */
+/* Adds the requests of a log, which must have at least one request. */
 void profile_add(profile *p, int side, const visits *v);
 
-/* Returns the name of a bin, for g_free. */
+/* Returns the name of a bin. The caller frees it with g_free. */
 char *profile_bin_name(const profile_field *f, unsigned bin);
 
 static inline profile_row *profile_row_at(const profile *p, size_t i)

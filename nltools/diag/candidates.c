@@ -7,12 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Visits of any system differ a little by kind of request and by host. Slow visits take at least this many times as
- * long. */
+/* Minimum factor by which slow visits take longer. Kinds of requests and hosts always differ a little. */
 #define EFFECT_MIN 1.5
 
-/* After a finding, another effect at the same place is often its consequence, so it must explain more of the
- * variation. */
+/* After a finding, another effect in the same place is often its consequence, so it must explain more. */
 #define AGAIN_MIN 0.3
 
 /* Minimum part of the variation that an explanation removes, and minimum share of the time that it claims. */

@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns whether the part of the variation that a cause explains was measured. Other causes have their own
- * evidence. */
+/* Returns whether the variation that a cause explains was measured. Other causes have their own evidence. */
 static bool is_measured(const candidate *c)
 {
     static const char *const others[] = {"timer", "timeout", "calls", "batch"};

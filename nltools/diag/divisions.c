@@ -7,14 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* If a sensor's effect has a larger probability by chance than this, the sensor is not compared with shifted
- * sensors. */
+/* If a sensor's effect has a larger probability by chance, it is not compared with shifted sensors. */
 #define PROMISING 1e-3
 
 enum { TIME_BINS = 48, TIME_BINS_MIN = 16, SHIFTS = 16 };
 
-/* Minimum part of the variation that a sensor explains. It is high because many sensors are tried and all change
- * slowly. */
+/* Minimum part of the variation that a sensor explains; high, because many slow sensors are tried. */
 #define RESOURCE_MIN 0.12
 
 /* ---- fields and hosts ---- */
@@ -131,8 +129,7 @@ static void try_column(search *s, const sample *x, const column *c)
     g_free(values);
 }
 
-/* Compares the hosts of a place: the same span on other hosts, or, for an edge, the hosts at its begin or at its
- * end. */
+/* Compares the hosts of a place: the same span on other hosts or, for an edge, those at its begin or end. */
 static void try_peers(search *s, const sample *x, bool at_begin)
 {
     const char *hosts[BINS_MAX];
@@ -239,8 +236,7 @@ static bool same_series(const sensor_series *a, const sensor_series *b)
     return strcmp(a->event, b->event) == 0 && strcmp(a->field, b->field) == 0 && strcmp(a->instance, b->instance) == 0;
 }
 
-/* Gets the values of a series on each visit's own host. Moves the visits' times by `shift`, a part of the log's
- * length. */
+/* Gets the values of a series on each visit's own host, at times moved by `shift`, a share of the log's length. */
 static uint32_t sensor_values(const visits *v, const sample *x, const GPtrArray *all, guint first, double shift,
                               float *values)
 {

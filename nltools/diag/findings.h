@@ -52,16 +52,14 @@ typedef struct findings {
 findings *findings_find(const visits *v);
 void findings_free(findings *f);
 
-/* Sorts the findings and decides between healthy and cannot tell. `no_requests` is the reason why the log has no
- * requests. */
+/* Sorts the findings and decides the verdict. `no_requests` is the reason why the log has no requests. */
 void findings_judge(findings *f, const char *no_requests);
 
 /* Adds a finding about clocks or failures. */
 finding *findings_add(findings *f, const char *cause);
 void finding_evidence(finding *f, const char *format, ...) G_GNUC_PRINTF(2, 3);
 
-/* Returns whether the log would have shown a cause that takes a tenth of the time, in one of eight visits of a place
- * (power.c). */
+/* Returns whether the log would have shown a cause in one of eight visits of a place (power.c). */
 bool place_shows_causes(const findings *f, uint32_t place);
 
 /* Removes the findings below FINDING_MIN. */
@@ -72,8 +70,7 @@ void find_failures(findings *f);
 /* Names the findings that limits of hosts and of TCP explain. Adds a limit that slows all requests in the same way. */
 void find_limits(findings *f);
 
-/* Returns the share of all time that requests would save if each visit's own time were shorter by `cut`, times
- * scale. */
+/* Returns the share of all time that requests would save if each visit were shorter by `cut`, times scale. */
 double replay_gain(const visits *v, const float *cut, double scale);
 
 /* Return texts, which the caller frees with g_free. */

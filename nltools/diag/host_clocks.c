@@ -130,8 +130,7 @@ static double impossible_part(const visits *v, const char *host)
     return all > 0 ? impossible / all : 0;
 }
 
-/* Of two hosts, the host with the larger part of impossible pairs has the wrong clock. If both are equal, it is the
- * callee. */
+/* Of two hosts, that with more impossible pairs has the wrong clock; if both are equal, the callee. */
 static void take_calls(host_clocks *c, const visits *v)
 {
     for (guint i = 0; i < v->bounds->len; i++) {

@@ -1,7 +1,4 @@
-/*
- * Decides the verdict: findings, healthy, or cannot tell. A log without findings is healthy only if it would have shown
- * a cause.
- */
+/* Decides the verdict. A log without findings is healthy only if it would have shown a cause. */
 #include "config.h"
 
 #include <string.h>

@@ -59,8 +59,7 @@ static bool is_of(const sensor_series *s, const char *host, const char *event, c
            (instance == NULL || strcmp(s->instance, instance) == 0);
 }
 
-/* Adds up a series during requests. Returns the number of samples. Sets *rise to the last sample minus the first
- * sample. */
+/* Adds up a series during requests. Returns the number of samples. Sets *rise to the last minus the first. */
 static uint32_t sum_series(const visits *v, const sensor_series *s, double *sum, double *rise)
 {
     uint32_t count = 0;
@@ -106,8 +105,7 @@ static double share_above(const visits *v, const sensor_series *s, double low)
     return count > 0 ? (double)above / count : 0;
 }
 
-/* Returns the largest mean of the instances (NULL: all instances), or NAN. Sets *of to its series unless `of` is
- * NULL. */
+/* Returns the largest mean of the instances (NULL: all), or NAN. Sets *of to its series, unless `of` is NULL. */
 static double largest_mean(const visits *v, const char *host, const char *event, const char *field,
                            const char *instance, const sensor_series **of)
 {
@@ -528,8 +526,7 @@ static bool find_limit(findings *f, const limit *l)
     return most;
 }
 
-/* Returns whether the times at the place with the most time between hosts are nearly constant, like those of a
- * network path. */
+/* Returns whether the times of the place with the most time between hosts are nearly constant, as on a path. */
 static bool is_path_constant(const visits *v)
 {
     const place *largest = NULL;

@@ -12,7 +12,7 @@ typedef struct mechanism {
     float *waits;
     double claim_ns;  /* claimed time on critical paths */
     double explained; /* 0 to 1; see each function */
-    double p;         /* probability that chance has at least this effect */
+    double p;         /* probability of at least this effect by chance */
     const char *host; /* the host with most of the effect, or NULL */
     int servers;      /* for a queue: the number of servers */
     double busy;      /* for a queue: share of the time in which all servers are busy */
@@ -31,8 +31,7 @@ typedef struct mechanism {
  */
 mechanism find_queue(const visits *v, uint32_t place);
 
-/* Finds pauses, in which all visits of a program on a host stop for some time. Returns the programs and hosts that
- * pause most (pause_result). */
+/* Finds pauses of all visits of a program on a host. Returns the programs that pause most (pause_result). */
 GArray *find_pauses(const visits *v);
 
 typedef struct pause_result {

@@ -143,8 +143,7 @@ static void find_positions(const holding *held, size_t count, uint8_t *positions
     g_free(by_arrival);
 }
 
-/* Computes when the service of each visit begins, if visits may end in any order: when the visit that ended k visits
- * earlier has ended. */
+/* If visits end in any order, the service of each visit begins when the k-th visit before it ends. */
 static void serve_any(const holding *held, size_t count, int servers, int64_t *served)
 {
     for (size_t i = 0; i < count; i++) {

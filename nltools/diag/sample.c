@@ -163,8 +163,7 @@ static int by_mean(const void *a, const void *b)
     return compare_double(&((const bin_mean *)a)->mean, &((const bin_mean *)b)->mean);
 }
 
-/* Divides the bins into slow bins and others so that the means of the two groups differ most, by the sums of one
- * half. */
+/* Divides the bins into slow bins and others so that the groups' means differ most, by one half's sums. */
 static uint64_t find_slow(const bin_sums *sums, int count, int half)
 {
     bin_mean means[BINS_MAX] = {{0}};

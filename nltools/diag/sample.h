@@ -34,16 +34,14 @@ typedef struct explanation {
     float *excess; /* for each visit of the sample; freed with g_free */
 } explanation;
 
-/* Returns a sample of a place's visits. `claimed` contains the time of each visit that findings have already
- * claimed. */
+/* Returns a sample of a place's visits. `claimed` is the time of each visit that findings have claimed. */
 sample *sample_new(const visits *v, uint32_t place, const float *claimed);
 void sample_free(sample *s);
 
 /* Ranks the times again after y has changed. */
 void sample_rank(sample *s);
 
-/* Judges bins, which contain a number below `count` or BIN_NONE for each visit. If `ordered` is true, the bins
- * divide a number. */
+/* Judges bins, numbers below `count` or BIN_NONE for each visit. If `ordered` is true, they divide a number. */
 explanation sample_explain(const sample *s, const uint8_t *bins, int count, bool ordered);
 
 /* Returns the part of the deviation that is removed by subtracting a wait from each time. */

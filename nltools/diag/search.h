@@ -16,7 +16,7 @@ typedef struct candidate {
     double value;
     const sensor_series *sensor;
     mechanism m; /* the mechanism, without its waits */
-    double p;    /* probability that chance has at least this effect */
+    double p;    /* probability of at least this effect by chance */
     double explained, score, claim_ns, scale;
     double slow_ns, other_ns;
     uint32_t slow_count, count;

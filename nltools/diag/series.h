@@ -31,8 +31,7 @@ void series_set_add(series_set *s, const nl_record *record);
 void series_finish(series_set *s);
 const GPtrArray *series_all(const series_set *s); /* elements are sensor_series */
 
-/* Returns the value at a time: that of the latest sample, or of the next sample within one interval. Returns NAN if
- * there is none. */
+/* Returns the value of the latest sample at a time, or of the next sample within one interval, or NAN. */
 double series_at(const sensor_series *s, int64_t time_ns);
 
 #endif

@@ -23,8 +23,7 @@ static int by_ns(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Returns the mean of cos(2 pi gap / period) over gaps of half a period to eight periods. It is 1 if all gaps are
- * multiples. */
+/* Returns the mean of cos(2 pi gap / period) over gaps of half to eight periods: 1 if all are multiples. */
 static double regularity(const double *gaps, size_t count, double period, double most, size_t *used)
 {
     double sum = 0;

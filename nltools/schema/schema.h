@@ -111,7 +111,7 @@ void schema_append_literal(GString *out, const char *text);
 
 /*
  * The output of the commands. schema_json returns a document, which the caller frees with json_object_put. The other
- * functions append to out.
+ * functions append to `out`.
  */
 typedef enum schema_doc_style { SCHEMA_MARKDOWN, SCHEMA_HTML, SCHEMA_TEXT } schema_doc_style;
 void schema_header(const schema *s, GString *out);

@@ -701,7 +701,7 @@ static store *build(mapping *m, const drawing *d, prints *p, GArray *blocks)
     return NULL;
 }
 
-/* Returns whether a drawing equals the wanted drawing, except for an order that was learned. */
+/* Returns whether the drawing `found` equals `wanted`, except for an order that was learned. */
 static bool is_drawing(const drawing *wanted, const drawing *found)
 {
     drawing *bare = drawing_copy(found);
@@ -716,7 +716,7 @@ static bool is_drawing(const drawing *wanted, const drawing *found)
     return is;
 }
 
-/* Returns whether the index contains the wanted drawing, and sets *d to it. */
+/* Returns whether the drawing in the index equals `wanted`, and sets *d to it. */
 static bool is_wanted(const mapping *m, const drawing *wanted, drawing **d)
 {
     const section *own = &m->sections[SECTION_DRAWING];

@@ -17,7 +17,7 @@ struct inference {
     drawing *given; /* NULL: the drawing is inferred */
     drawing *extra; /* NULL: no additional loadlines */
     bool is_prepared;
-    uint64_t bytes; /* bytes of the logs at the last inference */
+    uint64_t bytes; /* total size of the logs in bytes at the last inference */
     char *text;     /* the inferred drawing; NULL: none */
 };
 

@@ -876,7 +876,7 @@ static void drop_objects(objects *o, uint32_t first)
         grow_slots(o);
 }
 
-/* Drops the records before first, which is a multiple of STORE_CHUNK. There must be no late records. */
+/* Drops the records before `first`, which is a multiple of STORE_CHUNK. There must be no late records. */
 static void drop_before(store *s, uint32_t first)
 {
     for (uint32_t i = s->first / STORE_CHUNK; i < first / STORE_CHUNK; i++)

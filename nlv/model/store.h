@@ -161,8 +161,7 @@ store_clock store_clock_furthest(const store *s, uint16_t host);
 store_clock store_clock_measured(const store *s, uint16_t host, uint32_t record);
 store_clock store_clock_said(const store *s, uint16_t host, uint32_t record);
 
-/* Returns the maximum difference of two hosts' clocks at a record in nanoseconds, or CLOCK_BOUND_UNKNOWN if neither
- * clock is known. */
+/* Returns how much two hosts' clocks may differ at a record in ns; CLOCK_BOUND_UNKNOWN if neither is known. */
 double store_clock_bound_ns(const store *s, uint16_t host, uint16_t other, uint32_t record);
 
 /* For a store that was read from an index: finds the machine whose clock each host uses. */

@@ -12,7 +12,7 @@ typedef struct session_keeper session_keeper;
 
 typedef struct session_callbacks {
     void (*note)(void *user, session *s); /* stores the state of the view in s, except its bookmarks */
-    /* Changes the view from the state before to the state now. */
+    /* Changes the view from the state `before` to the state `now`. */
     void (*apply)(void *user, const session *before, const session *now);
     void *user;
 } session_callbacks;
