@@ -56,6 +56,30 @@ void sample_rank(sample *s)
         s->deviation += fabs(s->y[i] - s->median);
 }
 
+static uint32_t mix_bits(uint32_t x)
+{
+    x = (x ^ (x >> 16)) * 0x7feb352du;
+    x = (x ^ (x >> 15)) * 0x846ca68bu;
+    return x ^ (x >> 16);
+}
+
+static int by_mixed_request(const void *a, const void *b, void *user)
+{
+    const sample *s = user;
+    uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
+    uint32_t x = mix_bits(visit_at(s->visits, s->index[i])->request),
+             y = mix_bits(visit_at(s->visits, s->index[j])->request);
+    return x != y ? (x > y) - (x < y) : (i > j) - (i < j);
+}
+
+static void order_by_request(sample *s)
+{
+    s->order = g_new(uint32_t, s->count + 1);
+    for (uint32_t i = 0; i < s->count; i++)
+        s->order[i] = i;
+    qsort_r(s->order, s->count, sizeof *s->order, by_mixed_request, s);
+}
+
 sample *sample_new(const visits *v, uint32_t number, const float *claimed)
 {
     const place *p = place_at(v, number);
@@ -76,6 +100,7 @@ sample *sample_new(const visits *v, uint32_t number, const float *claimed)
         s->weight[i] = x->own_ns > 0 ? MIN(1.0, (double)x->path_ns / (double)x->own_ns) : 0;
     }
     sample_rank(s);
+    order_by_request(s);
     return s;
 }
 
@@ -85,6 +110,7 @@ void sample_free(sample *s)
     g_free(s->y);
     g_free(s->weight);
     g_free(s->rank);
+    g_free(s->order);
     g_free(s);
 }
 
@@ -95,15 +121,33 @@ typedef struct bin_sums {
     double sum[2], median[2];
 } bin_sums;
 
-static void sum_bins(const sample *s, const uint8_t *bins, int count, bin_sums *sums)
+/* Puts the requests of each bin into the halves in turn, so that a rare value has visits in both. */
+static uint8_t *balance_halves(const sample *s, const uint8_t *bins)
+{
+    uint8_t *halves = g_new0(uint8_t, s->count + 1), half[BINS_MAX] = {0};
+    uint32_t last[BINS_MAX];
+    memset(last, 0xff, sizeof last);
+    for (uint32_t n = 0; n < s->count; n++) {
+        uint32_t i = s->order[n], request = visit_at(s->visits, s->index[i])->request;
+        if (bins[i] == BIN_NONE)
+            continue;
+        if (request != last[bins[i]])
+            half[bins[i]] ^= 1;
+        last[bins[i]] = request;
+        halves[i] = half[bins[i]];
+    }
+    return halves;
+}
+
+static void sum_bins(const sample *s, const uint8_t *bins, const uint8_t *halves, int count, bin_sums *sums)
 {
     double *values = g_new(double, s->count + 1);
     memset(sums, 0, (size_t)count * sizeof *sums);
     for (uint32_t i = 0; i < s->count; i++) {
         if (bins[i] == BIN_NONE)
             continue;
-        sums[bins[i]].count[sample_half(s, i)]++;
-        sums[bins[i]].sum[sample_half(s, i)] += s->y[i];
+        sums[bins[i]].count[halves[i]]++;
+        sums[bins[i]].sum[halves[i]] += s->y[i];
     }
     /* Compute the medians with a counting sort into one array. */
     uint32_t *offset = g_new0(uint32_t, 2 * (size_t)count + 1);
@@ -115,7 +159,7 @@ static void sum_bins(const sample *s, const uint8_t *bins, int count, bin_sums *
     uint32_t *fill = g_memdup2(offset, (2 * (size_t)count + 1) * sizeof *offset);
     for (uint32_t i = 0; i < s->count; i++)
         if (bins[i] != BIN_NONE)
-            values[fill[2 * bins[i] + sample_half(s, i)]++] = s->y[i];
+            values[fill[2 * bins[i] + halves[i]]++] = s->y[i];
     for (int b = 0; b < count; b++)
         for (int h = 0; h < 2; h++)
             sums[b].median[h] = median_of(values + offset[2 * b + h], sums[b].count[h]);
@@ -203,14 +247,15 @@ static uint64_t find_slow_ordered(const bin_sums *sums, int count, int half)
     return all & ~(UINT64_C(1) << (rises ? 0 : count - 1));
 }
 
-static double deviation_left(const sample *s, const uint8_t *bins, const bin_sums *sums, double *without)
+static double deviation_left(const sample *s, const uint8_t *bins, const uint8_t *halves, const bin_sums *sums,
+                             double *without)
 {
     double left = 0;
     *without = 0;
     for (uint32_t i = 0; i < s->count; i++) {
         if (bins[i] == BIN_NONE)
             continue;
-        int other = !sample_half(s, i);
+        int other = !halves[i];
         double prediction = sums[bins[i]].count[other] >= BIN_COUNT_MIN ? sums[bins[i]].median[other] : s->median;
         left += fabs(s->y[i] - prediction);
         *without += fabs(s->y[i] - s->median);
@@ -237,9 +282,10 @@ explanation sample_explain(const sample *s, const uint8_t *bins, int count, bool
     bin_sums sums[BINS_MAX];
     uint64_t slow[2];
     double other[2], mean, without;
-    sum_bins(s, bins, count, sums);
+    uint8_t *halves = balance_halves(s, bins);
+    sum_bins(s, bins, halves, count, sums);
     e.z = kruskal_wallis(s, bins, count);
-    double left = deviation_left(s, bins, sums, &without);
+    double left = deviation_left(s, bins, halves, sums, &without);
     e.explained = s->deviation > 0 ? (without - left) / s->deviation : 0;
     for (int h = 0; h < 2; h++) { /* find slow bins in the other half, and measure them in this half */
         slow[h] = ordered ? find_slow_ordered(sums, count, !h) : find_slow(sums, count, !h);
@@ -251,7 +297,7 @@ explanation sample_explain(const sample *s, const uint8_t *bins, int count, bool
     for (uint32_t i = 0; i < s->count; i++) {
         if (bins[i] == BIN_NONE)
             continue;
-        int h = sample_half(s, i);
+        int h = halves[i];
         bool is_slow = (slow[h] >> bins[i]) & 1;
         *(is_slow ? &sum_slow : &sum_other) += s->y[i];
         *(is_slow ? &e.slow_count : &others) += 1;
@@ -261,6 +307,7 @@ explanation sample_explain(const sample *s, const uint8_t *bins, int count, bool
         e.claim_ns += excess * s->weight[i] * s->scale;
         e.excess[i] = (float)MAX(0, MIN(excess, s->y[i]));
     }
+    g_free(halves);
     e.slow = slow[0] & slow[1];
     e.slow_ns = e.slow_count > 0 ? sum_slow / e.slow_count : 0;
     e.other_ns = others > 0 ? sum_other / others : 0;

@@ -18,6 +18,7 @@ typedef struct sample {
     double *y;                /* own time in nanoseconds, without the time that findings have already claimed */
     double *weight;           /* part of this time on the critical path */
     double *rank;             /* rank of y, from 1 to count; equal values have their mean rank */
+    uint32_t *order;          /* the visits' numbers in the sample, by request; requests are in random order */
     double scale;             /* number of the place's visits for each visit in the sample */
     double median, deviation; /* deviation is the sum of |y - median| */
     bool reduced;             /* findings have claimed a part of the times */

@@ -413,6 +413,15 @@ class Nldiag(support.Case):
         first = self.first_of(self.requests(lambda c, at, n, h: 0.1 * (h == "b2") * c.random(), fields=lambda n: f"TYPE={kinds[n % 4]}"))
         self.assertEqual((first["cause"], first["host"]), ("peer", "b2"))
 
+    def test_rare_value(self):
+        """A value of few requests has visits in both halves of the log that an explanation is derived from and judged on."""
+        for seed in range(1, 13):
+            with self.subTest(seed=seed):
+                rare = set(random.Random(seed).sample(range(240), 14))
+                first = self.first_of(self.requests(lambda c, at, n, h: 0.1 * c.lognormvariate(0, 0.3) * (n in rare), count=240, rate=20,
+                                                    fields=lambda n: f"TYPE={'report' if n in rare else ('page', 'list')[n % 2]}"))
+                self.assertEqual((first["cause"], first["span"], first.get("field")), ("field", "Work", "TYPE"))
+
     def test_time_out(self):
         for share, more, text in (0.01, 5.0, "5.00 s"), (0.08, 1.0, "1.00 s"), (0.05, 1.77, "1.77 s"), (0.5, 0.2, "20[01] ms"):
             with self.subTest(text=text):
