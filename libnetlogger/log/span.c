@@ -331,19 +331,6 @@ static inline char *end_at(nl_span *span, nl_event_site *site, size_t size, nl_r
     return at + sizeof status;
 }
 
-char *nl_private_span_end(nl_span *span, nl_span_end_place *place, size_t *size, nl_ring_producer **ring)
-{
-    bool root = is_root(span);
-    nl_event_site *sites = end_sites(place, span);
-    if (__builtin_expect(sites == NULL, 0)) {
-        nl_producer_lose(span->log);
-        span->log = NULL;
-        return NULL;
-    }
-    *size -= root ? sizeof span->parent_id : 0;
-    return end_at(span, &sites[root], *size, ring);
-}
-
 /* Logs the end of a span without fields of the program. */
 static void end_plainly(nl_span *span)
 {
@@ -435,6 +422,30 @@ static nl_status write_span(const nl_span *span, nl_log *log, const char *suffix
     if (fields != usual)
         free(fields);
     return result;
+}
+
+/* Writes the end of a span without the program's fields, which only a site can describe. */
+static void end_without_sites(nl_span *span)
+{
+    nl_log *log = span->log;
+    const int64_t status = span->status;
+    span->log = NULL;
+    if (nl_inside == 0)
+        write_span(span, log, ".end", &status, NULL, 0);
+    else
+        nl_producer_lose(log);
+}
+
+char *nl_private_span_end(nl_span *span, nl_span_end_place *place, size_t *size, nl_ring_producer **ring)
+{
+    bool root = is_root(span);
+    nl_event_site *sites = end_sites(place, span);
+    if (__builtin_expect(sites == NULL, 0)) {
+        end_without_sites(span);
+        return NULL;
+    }
+    *size -= root ? sizeof span->parent_id : 0;
+    return end_at(span, &sites[root], *size, ring);
 }
 
 static bool have_types(const nl_field *fields, size_t count)

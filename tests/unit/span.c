@@ -241,6 +241,31 @@ static void test_names_at_run_time(void **state)
     assert_non_null(strstr(find("Child.end")->text, " MANY=38 MANY=39"));
 }
 
+/* Spans whose names are known only at run time keep their ends for any number of names. */
+static void test_many_names_at_run_time(void **state)
+{
+    enum { MANY = 5000, READ = 10 };
+    static char names[MANY][16];
+    (void)state;
+    nl_log *log = nl_open("names", "file:/dev/null");
+    assert_non_null(log);
+    for (int i = 0; i < MANY; i++) {
+        nl_span span;
+        snprintf(names[i], sizeof names[i], "Name%d", i);
+        if (i == MANY - READ) {
+            assert_int_equal(nl_close(log), NL_OK);
+            log = open_log();
+        }
+        assert_int_equal(nl_span_begin_fields(&span, log, NL_USAGE, names[i], NULL, NULL, 0), NL_OK);
+        span.status = i;
+        nl_span_end(&span, "I", i);
+    }
+    read_all(log);
+    assert_int_equal(entry_count, 2 * READ);
+    assert_string_equal(find("Name4999.end")->status, "4999");
+    assert_string_equal(find("Name4999.end")->span, find("Name4999.start")->span);
+}
+
 /* One nl_span_end ends spans of several places, of both kinds, with and without parents. */
 static void test_an_end_for_many_places(void **state)
 {
@@ -874,6 +899,7 @@ int main(void)
         cmocka_unit_test(test_start_and_end),
         cmocka_unit_test(test_blocks),
         cmocka_unit_test(test_names_at_run_time),
+        cmocka_unit_test(test_many_names_at_run_time),
         cmocka_unit_test(test_an_end_for_many_places),
         cmocka_unit_test(test_scopes),
         cmocka_unit_test(test_leaving_early),

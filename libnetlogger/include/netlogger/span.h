@@ -109,7 +109,9 @@ static inline void nl_span_set_status(int status);
     })
 
 /* Logs NAME.end with span->status and more fields: nl_span_end(&span, "FIELD", value, ...). Any thread may call it.
- * Does nothing if the span is NULL, not logged or already ended. It is a statement and returns no result. */
+ * Does nothing if the span is NULL, not logged or already ended. It is a statement and returns no result. After spans
+ * of 4,096 names from nl_span_begin_fields, it logs those of further names without the fields; nl_span_end_fields does
+ * not. */
 #define nl_span_end(...)                                                                                               \
     NL_PRIVATE_JOIN(NL_PRIVATE_SPAN_END_, NL_PRIVATE_FORM(__VA_ARGS__))                                                \
     (NL_PRIVATE_JOIN(NL_PRIVATE_EACH_, NL_PRIVATE_PAIRS(__VA_ARGS__)), __VA_ARGS__, 0)
