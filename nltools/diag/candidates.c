@@ -21,7 +21,7 @@
 
 enum {
     FAMILIES = 3,
-    OTHER_DIVISIONS = 3, /* peers at both ends, and the time */
+    OTHER_DIVISIONS = 4, /* peers at both ends, the time, and the load */
     MECHANISMS = 6,
     EXAMINED_SHARE = 50, /* examines places with at least 1/EXAMINED_SHARE of the time */
     EXAMINED_COUNT = 20
@@ -119,7 +119,7 @@ static bool may_be_clock(const visits *v, const candidate *c)
 
 static uint32_t tests_of_family(const search *s, const candidate *c)
 {
-    static const char *const divisions[] = {"peer", "field", "size", "cold", "changed"};
+    static const char *const divisions[] = {"peer", "field", "size", "cold", "changed", "load"};
     if (c->sensor != NULL)
         return s->tests.sensors;
     for (size_t i = 0; c->cause != NULL && i < G_N_ELEMENTS(divisions); i++)

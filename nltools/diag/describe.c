@@ -47,6 +47,11 @@ void finding_describe(const search *s, finding *f, const candidate *c)
             g_strdup_printf("%s of the requests' time: %s takes longer the larger %s is", part, where, c->column->name);
         f->advice = "reduce the amount of work, or make its cost grow less with the amount";
         finding_evidence(f, "%s a visit on average, against %s for an eighth of them", slow, other);
+    } else if (strcmp(c->cause, "load") == 0) {
+        f->answer = g_strdup_printf("%s of the requests' time: %s takes longer the more requests are there, up to %.0f",
+                                    part, where, c->m.peak);
+        f->advice = "find out what they share: processors, connections, a lock; allow more at a time, or spread them";
+        finding_evidence(f, "%s a visit on average, against %s when few are there", slow, other);
     } else if (strcmp(c->cause, "calls") == 0) {
         bool all = c->slow_count == c->count;
         f->answer = all ? g_strdup_printf("%s of the requests' time: each request calls %s %.0f times", part, where,

@@ -10,6 +10,12 @@
 /* If a sensor's effect has a larger probability by chance, it is not compared with shifted sensors. */
 #define PROMISING 1e-3
 
+/* The load is a consequence of many causes: any of them counts for more. */
+#define LOAD_PREFERENCE 0.5
+
+/* Larger samples are not examined: the load needs all visits, in order of time. */
+#define LOAD_SCALE_MAX 8
+
 enum { TIME_BINS = 48, TIME_BINS_MIN = 16, SHIFTS = 16 };
 
 /* Minimum part of the variation that a sensor explains; high, because many slow sensors are tried. */
@@ -229,6 +235,87 @@ static void try_time(search *s, const sample *x)
     g_free(inside);
 }
 
+/* ---- load ---- */
+
+typedef struct load_change {
+    int64_t time_ns;
+    uint32_t host, visit; /* host: number */
+    bool begins;
+} load_change;
+
+static int by_host_and_time(const void *a, const void *b)
+{
+    const load_change *x = a, *y = b;
+    if (x->host != y->host)
+        return x->host < y->host ? -1 : 1;
+    if (x->time_ns != y->time_ns)
+        return x->time_ns < y->time_ns ? -1 : 1;
+    return x->begins != y->begins ? x->begins - y->begins : (x->visit > y->visit) - (x->visit < y->visit);
+}
+
+/* Sets for each visit of a place how many others are there, on the same host, when it begins. */
+static void count_load(const visits *v, const place *p, float *loads)
+{
+    load_change *changes = g_new(load_change, 2 * (size_t)p->count + 1);
+    GHashTable *hosts = g_hash_table_new(NULL, NULL); /* host to number */
+    size_t count = 0;
+    for (uint32_t i = 0; i < p->count; i++) {
+        uint32_t index = v->by_place[p->first + i];
+        const visit *x = visit_at(v, index);
+        const char *host = site_at(v, x->site)->host;
+        if (!g_hash_table_contains(hosts, host))
+            g_hash_table_insert(hosts, (gpointer)host, GUINT_TO_POINTER(g_hash_table_size(hosts)));
+        uint32_t number = GPOINTER_TO_UINT(g_hash_table_lookup(hosts, host));
+        changes[count++] = (load_change){x->from_ns, number, index, true};
+        changes[count++] = (load_change){x->to_ns, number, index, false};
+    }
+    qsort(changes, count, sizeof *changes, by_host_and_time);
+    float here = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0 && changes[i].host != changes[i - 1].host)
+            here = 0;
+        if (changes[i].begins)
+            loads[changes[i].visit] = here++;
+        else
+            here--;
+    }
+    g_hash_table_destroy(hosts);
+    g_free(changes);
+}
+
+/*
+ * How many visits are there already: the more, the longer a visit waits, whatever it waits for. A mechanism that says
+ * when each visit is served explains more, and is preferred.
+ */
+static void try_load(search *s, const sample *x)
+{
+    const place *p = place_at(s->v, x->place);
+    if (x->scale > LOAD_SCALE_MAX || p->has_children)
+        return;
+    float *loads = g_new0(float, s->v->all->len + 1), *values = g_new(float, x->count + 1), peak = 0;
+    uint8_t *bins = g_new(uint8_t, x->count + 1);
+    count_load(s->v, p, loads);
+    for (uint32_t i = 0; i < x->count; i++) {
+        values[i] = loads[x->index[i]];
+        peak = MAX(peak, values[i] + 1);
+    }
+    int count = sample_quantize(values, x->count, bins);
+    if (count > 1) {
+        s->f->tests++;
+        explanation e = sample_explain(x, bins, count, true);
+        bool rises = (e.slow & 1) == 0;
+        candidate c = candidate_of(x, "load", &e, LOAD_PREFERENCE);
+        c.m.peak = (double)peak;
+        if (rises)
+            candidate_offer(s, &c);
+        else
+            candidate_clear(&c);
+    }
+    g_free(loads);
+    g_free(values);
+    g_free(bins);
+}
+
 /* ---- sensors ---- */
 
 static bool same_series(const sensor_series *a, const sensor_series *b)
@@ -332,5 +419,6 @@ void try_divisions(search *s, const sample *x)
             try_column(s, x, &s->v->columns->all[i]);
     if (!p->inferred || first->host == first->from_host) /* otherwise, the result depends on clocks */
         try_time(s, x);
+    try_load(s, x);
     try_sensors(s, x);
 }

@@ -8,6 +8,8 @@
 /* If a place has more than this share of the time and the log shows nothing of it, the place may hide any cause. */
 #define UNEXPLAINED_MAX 0.5
 
+enum { ZONE_COUNT_MIN = 10 };
+
 static int by_share(gconstpointer a, gconstpointer b)
 {
     const finding *x = *(finding *const *)a, *y = *(finding *const *)b;
@@ -52,6 +54,17 @@ static uint32_t largest_place(const visits *v)
     return largest;
 }
 
+/* By how many half hours all visits of an edge are too long, as if its ends were in different time zones; or 0. */
+static int64_t zone_of_edge(const visits *v, const place *p)
+{
+    int64_t shortest_ns = INT64_MAX;
+    for (uint32_t i = 0; i < p->count; i++) {
+        const visit *x = visit_at(v, v->by_place[p->first + i]);
+        shortest_ns = MIN(shortest_ns, x->to_ns - x->from_ns);
+    }
+    return p->kind == PLACE_EDGE && p->count >= ZONE_COUNT_MIN ? request_find_zone(shortest_ns) : 0;
+}
+
 /* Returns the reason why the log may hide a cause, or NULL. */
 static char *reason_unobserved(const visits *v)
 {
@@ -59,6 +72,16 @@ static char *reason_unobserved(const visits *v)
     const place *p = place_at(v, largest);
     if (p->path_ns <= UNEXPLAINED_MAX * v->total_ns || !is_unobserved(v, p))
         return NULL;
+    int64_t zone_ns = zone_of_edge(v, p);
+    if (zone_ns != 0) {
+        char *name = text_place(v, largest, NULL), *least = text_ns((double)zone_ns),
+             *wrong = g_strdup_printf("each %s takes at least %s: the two events are in different time zones, or the "
+                                      "clock of a host is wrong; log times in UTC",
+                                      name, least);
+        g_free(name);
+        g_free(least);
+        return wrong;
+    }
     char *part = text_share(p->path_ns / v->total_ns), *where = text_place(v, largest, NULL),
          *reason = g_strdup_printf("%s of the requests' time is in %s, and the log does not show what happens there; "
                                    "log more events between these two",

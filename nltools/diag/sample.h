@@ -51,13 +51,16 @@ double sample_explained_by_waits(const sample *s, const float *waits);
 /* Divides values into up to 8 bins of equal counts. Returns the number of bins. NAN belongs to no bin. */
 int sample_quantize(const float *values, uint32_t count, uint8_t *bins);
 
-/* Returns the half of a visit, which is random because hosts may take turns. */
+/*
+ * The half of a visit: of two consecutive requests, one at random is in each half. So rare values and parts of the log
+ * have visits in both halves, and hosts that take turns do, too.
+ */
 static inline bool sample_half(const sample *s, uint32_t i)
 {
-    uint32_t x = visit_at(s->visits, s->index[i])->request;
+    uint32_t request = visit_at(s->visits, s->index[i])->request, x = request / 2;
     x = (x ^ (x >> 16)) * 0x85ebca6bu;
     x = (x ^ (x >> 13)) * 0xc2b2ae35u;
-    return (x ^ (x >> 16)) & 1;
+    return ((x ^ (x >> 16)) ^ request) & 1;
 }
 
 double normal_tail(double z);

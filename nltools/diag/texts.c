@@ -1,8 +1,12 @@
 #include "config.h"
 
+#include <inttypes.h>
 #include <math.h>
 
 #include "diag/findings.h"
+
+/* Longer times are in hours and minutes. */
+#define LONG_NS 3600e9
 
 char *text_ns(double ns)
 {
@@ -10,6 +14,10 @@ char *text_ns(double ns)
         double ns;
         const char *unit;
     } units[] = {{1e9, "s"}, {1e6, "ms"}, {1e3, "us"}, {1, "ns"}};
+    if (fabs(ns) >= LONG_NS) {
+        int64_t minutes = (int64_t)llround(fabs(ns) / 60e9);
+        return g_strdup_printf("%s%" PRId64 " h %" PRId64 " min", ns < 0 ? "-" : "", minutes / 60, minutes % 60);
+    }
     size_t u = 0;
     while (u < G_N_ELEMENTS(units) - 1 && fabs(ns) < units[u].ns)
         u++;

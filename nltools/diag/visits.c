@@ -334,8 +334,9 @@ static void add_side_edges(kind *k, const request_graph *g, uint32_t number)
 }
 
 /*
- * Sets the values of a request and of its spans. If a program other than the first one has logged a value, it is valid
- * only after that time, because it may be an effect of earlier times.
+ * Sets the values of a request and of its spans. A number, or a value that another program than the first one logged,
+ * holds only since it was logged: it may be an effect of the times before. A text of the first program is a property of
+ * the request, wherever the program logs it.
  */
 static void set_fields(kind *k, const request_graph *g, uint32_t number)
 {
@@ -349,7 +350,7 @@ static void set_fields(kind *k, const request_graph *g, uint32_t number)
             memcpy(&value, g->payloads + e->payload + c * sizeof value, sizeof value);
             column *of = &v->columns->all[value.column];
             of->at_begin += first && isnan(column_get(of->of_requests, number));
-            if (isnan(column_get(of->of_requests, number)) && e->program != g->events[0].program)
+            if (isnan(column_get(of->of_requests, number)) && (of->has_number || e->program != g->events[0].program))
                 column_set(of->since, number, (float)(e->time_ns - g->from_ns));
             column_set(of->of_requests, number, value.value);
             if (begins != EDGE_NONE)

@@ -329,6 +329,7 @@ class Run:
         while here and self.kind == "retry" and self.chance.random() < self.part and tries < 4:
             tries += 1
         for i in range(times + tries - 1):
+            yield self.awake(service, host, 0)
             _, end = self.span(service, host, name, request, parent)
             if i < tries - 1:
                 yield self.wait
@@ -357,7 +358,9 @@ class Run:
                 yield from self.work(service, host, step, request, span_id)
                 continue
             for _ in range(step[3]):
+                yield self.awake(service, host, 0)
                 yield Join([self.visit(s, request, span_id, (service, host)) for s in step[1]])
+                yield self.awake(service, host, 0)
         end(STATUS="error" if caller is None and request["failed"] else None)
         if caller is None:  # what is before and after is not in the log
             self.durations.append(self.world.now - began)
@@ -434,7 +437,7 @@ def make_run(kind, seed, path):
     if kind != HEALTHY:
         healthy = Run(HEALTHY, seed).simulate()
         truth["cost"] = 1 - healthy.truth["mean"] / truth["mean"] if truth["mean"] > 0 else 0
-        if run.waited > 0:  # the service itself is no fault, but to wait for it is
+        if hasattr(run, "places"):  # the service itself is no fault, but to wait for it is
             truth["cost"] = run.waited / max(sum(run.durations), 1e-9)
         if len(run.durations) < 0.9 * run.requests or (truth["cost"] < COST_MIN and kind not in ("failures", "clock")):
             return None
