@@ -52,7 +52,10 @@ typedef struct findings {
 findings *findings_find(const visits *v);
 void findings_free(findings *f);
 
-/* Sorts the findings and decides the verdict. `no_requests` is the reason why the log has no requests. */
+/*
+ * Sorts the findings, those that are worth most first, and decides the verdict. `no_requests` is the reason why the log
+ * has no requests.
+ */
 void findings_judge(findings *f, const char *no_requests);
 
 /* Adds a finding about clocks or failures. */

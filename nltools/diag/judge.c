@@ -10,13 +10,20 @@
 
 enum { ZONE_COUNT_MIN = 10 };
 
-static int by_share(gconstpointer a, gconstpointer b)
+/* What to expect from removing a cause. */
+static double worth_of(const finding *x)
+{
+    return (x->gain > 0 ? x->gain : x->share) * x->sure;
+}
+
+/* Wrong clocks come first, because all times depend on them. */
+static int by_worth(gconstpointer a, gconstpointer b)
 {
     const finding *x = *(finding *const *)a, *y = *(finding *const *)b;
     bool first = strcmp(x->cause, "clock") == 0, second = strcmp(y->cause, "clock") == 0;
     if (first != second)
         return second - first;
-    return (x->share < y->share) - (x->share > y->share);
+    return (worth_of(x) < worth_of(y)) - (worth_of(x) > worth_of(y));
 }
 
 static bool has_connections(const visits *v, const char *host)
@@ -114,7 +121,7 @@ void findings_judge(findings *f, const char *no_requests)
 {
     const visits *v = f->visits;
     const char *reason = f->cannot_tell;
-    g_ptr_array_sort(f->list, by_share);
+    g_ptr_array_sort(f->list, by_worth);
     f->cannot_tell = NULL;
     if (f->list->len > 0)
         return;

@@ -398,16 +398,22 @@ static const char *sender_of(const visits *v, const visit *x, bool *sends)
     return NULL;
 }
 
-/* Returns the part of a visit's time in which a limit is felt, 0 to 1. */
+/*
+ * Returns the part of a visit's time in which a limit is felt, 0 to 1. A visit on a host that waits for data from
+ * another one belongs to the way to the host: what its own work lacks is not what it waits for.
+ */
 static double felt_part(const visits *v, const limit *l, int scopes, const visit *x)
 {
     const site *at = site_at(v, x->site);
     bool crosses = place_at(v, at->place)->kind == PLACE_EDGE && at->from_host != at->host, sends;
     bool here = g_ptr_array_find(l->hosts, at->host, NULL);
-    if (here && (scopes & (crosses ? FELT_TO : FELT_WITHIN)) != 0)
+    const char *sender = sender_of(v, x, &sends);
+    bool waits = crosses || (sender != NULL && sender != at->host);
+    if (here && (scopes & (waits ? FELT_TO : FELT_WITHIN)) != 0)
         return 1;
-    const char *sender = (scopes & FELT_FROM) != 0 ? sender_of(v, x, &sends) : NULL;
-    return sender == NULL || !g_ptr_array_find(l->hosts, sender, NULL) ? 0 : sends ? l->busy : 1;
+    if ((scopes & FELT_FROM) == 0 || sender == NULL || !g_ptr_array_find(l->hosts, sender, NULL))
+        return 0;
+    return sends ? l->busy : 1;
 }
 
 static void name_finding(const findings *f, finding *x, const limit *l)
