@@ -21,7 +21,7 @@ static void write_ten(const netlogger::log &log)
     log.event<NL_ERROR>("Ten.Lines"_e, "TEXT"_f = "one\ntwo\tthree\r\n");
     log.event<NL_IMPORTANT>("Ten.Utf8"_e, "TEXT"_f = u8"Grüße, 世界 🌍");
     log.event<NL_SYSTEM>("Ten.Empty"_e, "TEXT"_f = std::string());
-    log.event(std::string("Ten.Huge"), "TEXT"_f = huge, "AFTER"_f = 1); // an event with a literal name would truncate this text
+    log.event(std::string("Ten.Huge"), "TEXT"_f = huge, "AFTER"_f = 1); // a literal name would truncate this text
     log.event<NL_ALERT>("Ten.Nothing"_e);
     log.event("Ten.Many"_e, "F01"_f = 1, "F02"_f = 2, "F03"_f = 3, "F04"_f = 4, "F05"_f = 5, "F06"_f = 6, "F07"_f = 7,
               "F08"_f = 8, "F09"_f = 9, "F10"_f = 10, "F11"_f = 11, "F12"_f = 12, "F13"_f = 13, "F14"_f = 14,

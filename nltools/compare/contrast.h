@@ -40,8 +40,8 @@ typedef struct contrast {
 contrast contrast_make(const unit_sums *before, const unit_kind *before_kind, const unit_sums *after,
                        const unit_kind *after_kind);
 
-/* Compares two differences: returns whether the sides differ more in `a` than in `b`. Members before and after are
- * the differences. */
+/* Compares two differences: returns whether the sides differ more in `a` than in `b`. The members `before` and `after`
+ * are the differences. */
 contrast contrast_between(const contrast *a, const contrast *b);
 
 /* Returns half the width of the interval that misses the true difference with the probability `level`. */

@@ -28,11 +28,11 @@ void colors_free(colors *c)
 }
 
 /* The names that need a colour. */
-typedef struct wanted {
+typedef struct name_set {
     const colors *colors;
     bool *seen[3];
     GArray *fresh; /* fresh_name */
-} wanted;
+} name_set;
 
 typedef struct fresh_name {
     const char *text;
@@ -40,7 +40,7 @@ typedef struct fresh_name {
     uint8_t kind;
 } fresh_name;
 
-static void want(wanted *w, const store *s, color_kind kind, uint16_t name)
+static void add_name(name_set *w, const store *s, color_kind kind, uint16_t name)
 {
     if (w->seen[kind][name] || w->colors->of[kind][name] != NAMES_NONE)
         return;
@@ -58,7 +58,7 @@ static gint by_text(gconstpointer a, gconstpointer b)
 }
 
 /* Assigns the next numbers to new names. A name whose text already has a number gets that number. */
-static void give(colors *c, wanted *w)
+static void assign_numbers(colors *c, name_set *w)
 {
     g_array_sort(w->fresh, by_text);
     for (guint i = 0; i < w->fresh->len; i++) {
@@ -74,17 +74,17 @@ static void give(colors *c, wanted *w)
 }
 
 /* Adds all names of a kind. Used if there are too many objects to examine. */
-static void want_all(wanted *w, const store *s, color_kind kind)
+static void add_all_names(name_set *w, const store *s, color_kind kind)
 {
     const names *texts = kind == COLOR_BY_HOST   ? s->names.hosts
                          : kind == COLOR_BY_PROG ? s->names.progs
                                                  : s->names.colors;
     for (size_t i = 0; i < names_count(texts); i++)
         if (kind != COLOR_BY_HOST || s->visits[i] > 0)
-            want(w, s, kind, (uint16_t)i);
+            add_name(w, s, kind, (uint16_t)i);
 }
 
-static void want_objects(wanted *w, const store *s, unsigned layer)
+static void want_objects(name_set *w, const store *s, unsigned layer)
 {
     color_kind kind = COLOR_BY_HOST;
     for (size_t i = s->spec->lifeline_count; i-- > 0;)
@@ -92,16 +92,16 @@ static void want_objects(wanted *w, const store *s, unsigned layer)
             kind = s->spec->lifelines[i].color;
     const objects *o = &s->objects[layer];
     if (o->count > OBJECTS_LOOKED_AT) {
-        want_all(w, s, kind);
+        add_all_names(w, s, kind);
         return;
     }
     for (uint32_t i = 0; i < o->count; i++)
         if (store_last_step(s, i, layer) != STORE_NONE)
-            want(w, s, kind, store_color(s, i, layer));
+            add_name(w, s, kind, store_color(s, i, layer));
 }
 
 /* Adds the names of each object, because the lifelines of a layer may have different colour fields. */
-static void want_each_object(wanted *w, const store *s, unsigned layer)
+static void add_each_object(name_set *w, const store *s, unsigned layer)
 {
     const objects *o = &s->objects[layer];
     for (uint32_t i = 0; i < o->count; i++) {
@@ -110,7 +110,7 @@ static void want_each_object(wanted *w, const store *s, unsigned layer)
             continue;
         spec_step what = spec_step_of(s->spec, store_event(s, last), layer);
         if (what.lifeline != SPEC_NONE)
-            want(w, s, s->spec->lifelines[what.lifeline].color, store_color(s, i, layer));
+            add_name(w, s, s->spec->lifelines[what.lifeline].color, store_color(s, i, layer));
     }
 }
 
@@ -123,19 +123,19 @@ static bool is_mixed(const spec *s, unsigned layer)
     return kinds[0] + kinds[1] + kinds[2] > 1;
 }
 
-static void want_hosts(wanted *w, const store *s)
+static void want_hosts(name_set *w, const store *s)
 {
     for (size_t i = 0; i < s->spec->drawn_loadlines; i++)
         for (size_t j = 0; j < s->loadlines[i].count; j++)
-            want(w, s, COLOR_BY_HOST, s->loadlines[i].hosts[j].host);
+            add_name(w, s, COLOR_BY_HOST, s->loadlines[i].hosts[j].host);
     for (size_t host = 0; host <= NAMES_NONE; host++)
         if (s->point_hosts[host])
-            want(w, s, COLOR_BY_HOST, (uint16_t)host);
+            add_name(w, s, COLOR_BY_HOST, (uint16_t)host);
 }
 
 void colors_assign(colors *c, const store *s, colors_mode mode)
 {
-    wanted w = {.colors = c, .fresh = g_array_new(FALSE, FALSE, sizeof(fresh_name))};
+    name_set w = {.colors = c, .fresh = g_array_new(FALSE, FALSE, sizeof(fresh_name))};
     for (int kind = 0; kind < 3; kind++) {
         w.seen[kind] = g_new0(bool, NAMES_CAPACITY);
         if (mode != COLORS_MORE)
@@ -145,12 +145,12 @@ void colors_assign(colors *c, const store *s, colors_mode mode)
         g_ptr_array_set_size(c->texts, 0);
     for (unsigned layer = 0; layer < s->spec->layers; layer++)
         if (is_mixed(s->spec, layer))
-            want_each_object(&w, s, layer);
+            add_each_object(&w, s, layer);
         else
             want_objects(&w, s, layer);
-    give(c, &w);
+    assign_numbers(c, &w);
     want_hosts(&w, s);
-    give(c, &w);
+    assign_numbers(c, &w);
     for (int kind = 0; kind < 3; kind++)
         g_free(w.seen[kind]);
     g_array_free(w.fresh, TRUE);

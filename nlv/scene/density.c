@@ -227,11 +227,11 @@ uint64_t density_work(const density *d)
 }
 
 /* Returns the strength of a pixel: `single` for one line, growing with the logarithm of the number of lines. */
-static float strength_of(float total, float single, float log_most)
+static float strength_of(float total, float single, float log_max)
 {
     if (total < 1)
         return total * single;
-    return single + (0.95f - single) * MIN(logf(total) / log_most, 1);
+    return single + (0.95f - single) * MIN(logf(total) / log_max, 1);
 }
 
 /*
@@ -248,12 +248,12 @@ static inline unsigned density_place_of(float total)
     return (unsigned)CLAMP(place, 0, STRENGTHS - 1);
 }
 
-static void make_strengths(uint8_t strengths[STRENGTHS], float single, float log_most)
+static void make_strengths(uint8_t strengths[STRENGTHS], float single, float log_max)
 {
     for (unsigned i = 0; i < STRENGTHS; i++) {
         float low = ldexpf(1 + (float)(i % (1 << FRACTION_BITS)) / (1 << FRACTION_BITS),
                            (int)(i >> FRACTION_BITS) + FIRST_EXPONENT);
-        strengths[i] = (uint8_t)(strength_of(low, single, log_most) * 255 + 0.5f);
+        strengths[i] = (uint8_t)(strength_of(low, single, log_max) * 255 + 0.5f);
     }
 }
 
@@ -375,7 +375,7 @@ static void count_four(tally *t, four_floats total)
 }
 
 /* Returns the maximum number of lines on a pixel. Also makes single lines stronger if few lines overlap. */
-static float find_most(density *d, int first, int end)
+static float find_max(density *d, int first, int end)
 {
     tally t = {0};
     for (int x = 0; x < d->width; x++) {
@@ -402,7 +402,7 @@ void density_paint(density *d, cairo_t *cr, bool dark, float max)
     int first, end;
     if (!find_rows(d, &first, &end))
         return;
-    max = max > 0 ? max : find_most(d, first, end);
+    max = max > 0 ? max : find_max(d, first, end);
     cairo_surface_t *surface = cairo_image_surface_create(CAIRO_FORMAT_ARGB32, d->width, end - first);
     fill(d, surface, first, end, dark, max);
     cairo_save(cr);
