@@ -14,7 +14,6 @@ import pathlib
 import random
 import sys
 import tempfile
-import time
 
 sys.dont_write_bytecode = True
 

@@ -7,7 +7,6 @@ import dataclasses
 import os
 import random
 import signal
-import sys
 
 import real_programs  # finds the modules of examples/dpss
 
@@ -421,7 +420,7 @@ def dpss_packets(case):
 
 def dpss_clock(case):
     name, seconds = any_server(case), case.chance.choice([-1, 1]) * case.chance.uniform(0.5, 3)
-    at_host(case, name, f"the clock of {name} is {seconds:.1f} s ahead", "clock")
+    at_host(case, name, f"the clock of {name} is {abs(seconds):.1f} s {'fast' if seconds > 0 else 'slow'}", "clock")
     case.environment = {name: {"FAULT_CLOCK": str(seconds)}}
 
 

@@ -4,9 +4,7 @@ Each class runs a Case (real_faults.py), and writes one sorted log.
 """
 import importlib.machinery
 import importlib.util
-import os
 import pathlib
-import subprocess
 import sys
 import time
 
