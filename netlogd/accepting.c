@@ -83,7 +83,7 @@ nl_status accepting_check_settings(const settings *now)
         const listening *asked = settings_find_listening(now, sockets[i].asked->url);
         if (sockets[i].remote && asked != NULL && !asked->authenticated)
             return nl_error_set(NL_ERROR_INVALID,
-                                "%.300s: other machines can connect; use allow to list the allowed networks",
+                                "%.300s: other machines can connect; add an allow line with the allowed networks",
                                 asked->url);
     }
     return NL_OK;

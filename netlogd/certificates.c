@@ -188,7 +188,7 @@ static bool authority_make(identity *ca, const char *key_path, const char *certi
     ca->certificate = ca->key != NULL ? certificates_issue(ca->key, name, NULL, AUTHORITY_DAYS, NULL, NULL) : NULL;
     free(name);
     if (ca->certificate == NULL)
-        return certificates_fail("make a certificate authority");
+        return certificates_fail("create a certificate authority");
     /* Write the certificate after the key, because the next run can replace a key that has no certificate. */
     if (!certificates_write(key_path, ca->key, NULL) || !certificates_write(certificate_path, NULL, ca->certificate))
         return false;
@@ -209,9 +209,10 @@ static bool authority_open(identity *ca, const char *directory)
     } else if (ok && ca->key == NULL) {
         ok = nl_error_false(NL_ERROR_NOT_FOUND, "%s is missing; restore it, or use another directory", key_path);
     } else if (ok && X509_check_private_key(ca->certificate, ca->key) != 1) {
-        ok = nl_error_false(NL_ERROR_INVALID, "%s is not the key of %s", key_path, certificate_path);
+        ok = nl_error_false(NL_ERROR_INVALID, "%s is not the private key that belongs to %s", key_path,
+                            certificate_path);
     } else if (ok && certificates_days_left(ca->certificate) < HOST_DAYS) {
-        program_error("%s expires in %d days; make a new authority in another directory, and set every ca= to a file "
+        program_error("%s expires in %d days; create a new authority in another directory, and set every ca= to a file "
                       "with both CA certificates until all hosts have new certificates",
                       certificate_path, certificates_days_left(ca->certificate));
     }
@@ -232,7 +233,7 @@ static char *host_alternative_name(const char *host)
     bool valid = size > 0 && size <= HOST_NAME_MAX_BYTES && strcmp(host, "ca") != 0;
     if (valid && strspn(host, letters) == size && host[0] != '-' && host[0] != '.')
         return program_format("DNS:%s", host);
-    nl_error_set(NL_ERROR_INVALID, "%s: not the name or the address of a host", host);
+    nl_error_set(NL_ERROR_INVALID, "%s: not a host name or address", host);
     return NULL;
 }
 
@@ -293,7 +294,7 @@ static void certificates_print_use(const char *directory, char *const *hosts, si
            "  nlwrite --dest 'x-netlogs://%s%s%s?cert=/etc/netlogger/%s.crt&key=/etc/netlogger/%s.key&"
            "ca=/etc/netlogger/ca.crt' Test.Event\n",
            client, open, hosts[0], close, client, client);
-    printf("\nRun this command again to renew certificates: it replaces those that expire within %d days.\n",
+    printf("\nRun this command again to renew certificates. It replaces certificates that expire within %d days.\n",
            HOST_DAYS / 3);
 }
 

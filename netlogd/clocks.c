@@ -205,9 +205,9 @@ static void warn(host_clock *h)
         return;
     h->warned = wrong;
     h->reported_ns = now_ns;
-    const char *note = is_off(h) ? "its clock is off"
-                       : wrong   ? "its clock is not synchronized"
-                                 : "its clock is right again";
+    const char *note = is_off(h) ? "the host's clock is wrong"
+                       : wrong   ? "the host's clock is not synchronized"
+                                 : "the host's clock is correct again";
     nl_level level = wrong ? NL_WARNING : NL_USAGE;
     if (h->has_offset)
         nl_write(table.log, level, "Netlogd.Clock", "CLOCK.HOST=%s CLOCK.OFFSET=%.3f CLOCK.ERROR=%.3f NOTE=%s", h->host,

@@ -254,7 +254,8 @@ static double wait_for_text_s(const connection *c)
         return 0;
     double seconds = text_limit_wait_s(c->peer, nl_monotonic_ns());
     if (seconds > 0)
-        counts_report(COUNT_EXPANDING, c->peer, "waits: its records expand too much (doc/wire-protocol.md, Limits)");
+        counts_report(COUNT_EXPANDING, c->peer,
+                      "delayed: the client's records expand too much (doc/wire-protocol.md, Limits)");
     return seconds;
 }
 
@@ -403,7 +404,7 @@ static void take_records(connection *c)
         if (was_cut(c, record)) {
             on_malformed(c, &(nl_malformed){.source = c->peer,
                                             .line = nl_decoder_get_stats(c->decoder)->records,
-                                            .reason = "line is cut: the connection ended before its newline",
+                                            .reason = "incomplete line: the connection ended before the newline",
                                             .text = record->raw});
             continue;
         }
@@ -831,9 +832,9 @@ void connection_check_time(connection *c, int64_t now_ns)
     if (!c->ready && is_over(c->opened_ns, s->handshake_s, now_ns))
         close_late(c, "closed: the TLS handshake took too long");
     else if (!c->entry.proven && is_over(c->opened_ns, s->record_s, now_ns))
-        close_late(c, "closed: its first record took too long");
+        close_late(c, "closed: the first record took too long to arrive");
     else if (c->part_ns != 0 && is_over(c->part_ns, s->record_s, now_ns))
-        close_late(c, "closed: a record took too long");
+        close_late(c, "closed: a record took too long to arrive");
 }
 
 /* Reads once, unless the client's input has ended. Returns whether more bytes may be waiting. */

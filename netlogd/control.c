@@ -191,20 +191,20 @@ nl_status control_drops(request *r, const nl_record *asked)
         undecided += output_get_counts(outputs_get(i))->undecided;
     }
     put_drop(r, "malformed", counts_get(COUNT_MALFORMED), "pieces of malformed input");
-    put_drop(r, "lost", gaps_count_lost(),
-             "records missing from the streams of clients that number them, for longer than 5 s");
-    put_drop(r, "refused", counts_get(COUNT_REFUSED), "connections: not from an allowed network, or too many");
+    put_drop(r, "lost", gaps_count_lost(), "records missing from clients' numbered streams for longer than 5 s");
+    put_drop(r, "refused", counts_get(COUNT_REFUSED), "rejected connections: not from an allowed network, or too many");
     put_drop(r, "displaced", counts_get(COUNT_DISPLACED), "silent connections closed to admit new clients");
-    put_drop(r, "streams", counts_get(COUNT_STREAMS_REFUSED), "blocks rejected because too many streams began");
+    put_drop(r, "streams", counts_get(COUNT_STREAMS_REFUSED), "blocks rejected because clients began too many streams");
     put_drop(r, "gaps", counts_get(COUNT_GAPS_REFUSED),
-             "blocks rejected because their streams have too many gaps; their senders keep them");
+             "blocks rejected because their streams have too many gaps; the clients keep these blocks");
     put_drop(r, "foreign", counts_get(COUNT_FOREIGN), "connections of other protocols, such as HTTP");
-    put_drop(r, "over-rate", counts_get(COUNT_OVER_RATE), "datagrams beyond max-rate, or that cause too much work");
+    put_drop(r, "over-rate", counts_get(COUNT_OVER_RATE),
+             "datagrams dropped because they exceed max-rate or cause too much work");
     put_drop(r, "cut", counts_get(COUNT_CUT_OFF), "connections closed because clients took too much memory");
-    put_drop(r, "unwritten", unwritten, "records too large for the format of an output");
+    put_drop(r, "unwritten", unwritten, "records too large for an output's format");
     put_drop(r, "undecided", undecided,
-             "records that an output kept without evaluating its where=, which costs too much");
-    put_drop(r, "costly", live.costly, "subscribers disconnected because their WHERE costs too much");
+             "records that an output stored without evaluating its where=, which costs too much");
+    put_drop(r, "costly", live.costly, "subscribers disconnected because their WHERE expression costs too much");
     put_drop(r, "failed", counts_get(COUNT_REQUESTS_FAILED), "rejected requests");
     put_drop(r, "missed", live.missed, "records that subscribers missed because they were too slow");
     return done(r);
@@ -267,7 +267,7 @@ nl_status control_tell(request *r, const nl_record *asked)
     nl_field field;
     size_t told = 0;
     if (!nl_record_find(asked, "COMMAND", &field))
-        return nl_error_set(NL_ERROR_INVALID, "tell needs COMMAND=");
+        return nl_error_set(NL_ERROR_INVALID, "tell requires COMMAND=");
     if (request_get_value(asked, "COMMAND", command, sizeof command) != NL_OK ||
         request_get_value(asked, "PROG", prog, sizeof prog) != NL_OK || activation_tell(prog, command) != NL_OK)
         return NL_FAILED;

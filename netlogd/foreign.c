@@ -69,6 +69,7 @@ const char *foreign_answer(foreign_kind kind, size_t *size)
 
 const char *foreign_reason(foreign_kind kind)
 {
-    return kind == FOREIGN_TLS ? "closed: it uses TLS, but this port does not; listen on an x-netlogs URL for TLS"
-                               : "closed: it sent HTTP";
+    return kind == FOREIGN_TLS
+               ? "closed: the client uses TLS, but this port does not; listen on an x-netlogs URL for TLS"
+               : "closed: the client sent HTTP";
 }

@@ -59,11 +59,11 @@ static const options_usage usage = {
                                     {0}},
     .operands = "\n--verify|--repair FILE|DIRECTORY...\n--verify --seal-key=FILE [--since=TIME] DIRECTORY...\n"
                 "--create-seal-key=FILE",
-    .summary = "Collect records from many machines into one log, or several.",
+    .summary = "Collect records from many machines into one or more logs.",
     .notes = "Plain text works: echo \"DATE=20260101120000 HOST=a PROG=b LVL=Usage NL.EVNT=x\" | nc -N HOST "
-             "14830\n\nOn SIGHUP, netlogd reopens output files, so that they can be moved away, and reads the "
-             "configuration and certificates again, which take effect if they are valid. On SIGTERM, netlogd writes "
-             "the records that have arrived, and exits."};
+             "14830\n\nOn SIGHUP, netlogd reopens output files, so that they can be moved away. It also reads the "
+             "configuration and certificates again, and applies them if they are valid. On SIGTERM, netlogd writes the "
+             "records that have arrived, and exits."};
 
 /* Reads the options into a->settings. Returns false after reporting a problem. */
 static bool read_arguments(arguments *a, config_report report, void *report_user)
@@ -79,7 +79,7 @@ static bool read_arguments(arguments *a, config_report report, void *report_user
     if (s->verify && a->path_count == 0)
         options_fail("--verify: missing FILE or DIRECTORY");
     if ((s->seal_key != NULL && (!s->verify || s->repair)) || (s->since_ns != 0 && s->seal_key == NULL))
-        options_fail("--seal-key needs --verify, and --since needs --seal-key");
+        options_fail("--seal-key requires --verify, and --since requires --seal-key");
     for (int i = 0; s->seal_key != NULL && i < a->path_count; i++)
         if (!program_is_folder(a->paths[i]))
             options_fail("--seal-key: %s: not a directory", a->paths[i]);
@@ -166,7 +166,7 @@ static nl_log *open_log(const settings *s)
         return NULL;
     nl_log *log = program_open_log("netlogd", s->log, true);
     if (log == NULL)
-        program_error("netlogd's own events are not logged: %s", nl_error_message());
+        program_error("cannot log netlogd's own events: %s", nl_error_message());
     nl_set_policy(log, NL_POLICY_NEWEST, 0, NL_LEVEL_NONE); /* a slow reader of the log must not delay clients */
     nl_set_level(log, s->level);
     nl_set_idle(log, NL_NS_PER_SECOND);
@@ -246,8 +246,9 @@ static int create_seal_key(const char *path)
         program_print_error();
         return PROGRAM_PROBLEM;
     }
-    fprintf(stderr,
-            "netlogd: keep this line in a file on another machine; --verify needs it, and it is printed only once\n");
+    fprintf(
+        stderr,
+        "netlogd: save this line in a file on another machine; --verify needs it, and netlogd prints it only once\n");
     fputs(text, stdout);
     return PROGRAM_DONE;
 }

@@ -84,11 +84,11 @@ static const options_command commands[] = {
      "Print the producing hosts and their clock errors, as each host reports them and as netlogd measures them"},
     {"drops", NULL, "Print the records that were not received or not delivered, and the reasons"},
     {"settings", NULL, "Print the value of every setting, and of the options of each output"},
-    {"reload", NULL, "Read the configuration again and reopen the outputs, as SIGHUP does"},
-    {"tail", NULL, "Print new records"},
+    {"reload", NULL, "Read the configuration again, and reopen the outputs; same as SIGHUP"},
+    {"tail", NULL, "Print new records as they arrive"},
     {"tell", "COMMAND",
-     "Send a command (level Debug, marker PATTERN log, ...) to the programs that log in the binary format, and to "
-     "those that connect later; the programs undo it when netlogd ends or \"tell ''\" revokes it"},
+     "Send a command (level Debug, marker PATTERN log, ...) to the programs that log in the binary format now or "
+     "later. The programs undo it when netlogd exits, or when \"tell ''\" revokes it"},
     {"certificates", "HOST...",
      "Make or renew a certificate authority, and a TLS certificate for each HOST; name the collector first"},
     {0},
@@ -117,7 +117,7 @@ static int connect_socket(const char *path)
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     size_t length = strlen(path);
     if (length >= sizeof address.sun_path)
-        program_fail(PROGRAM_USAGE, "%s: too long for a socket path", path);
+        program_fail(PROGRAM_USAGE, "%s: the socket path is too long", path);
     memcpy(address.sun_path, path, length);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     struct timeval timeout = {.tv_sec = TIMEOUT_SECONDS};
@@ -204,7 +204,7 @@ static answer read_answer(int fd)
     }
     nl_decoder_free(decoder);
     if (!all.done)
-        program_fail(PROGRAM_PROBLEM, "netlogd's answer is incomplete; is netlogd still running?");
+        program_fail(PROGRAM_PROBLEM, "netlogd's reply is incomplete; is netlogd still running?");
     return all;
 }
 

@@ -49,9 +49,9 @@ bool records_admit_block(const nl_block_header *block, unsigned owner, const cha
     if (!known && !admitted)
         problem = "too many streams are in use";
     else if (!known && !stream_limit_admit(owner, nl_monotonic_ns()))
-        problem = "its sender begins too many streams";
+        problem = "the client begins too many streams";
     else if (!admitted)
-        problem = "its stream has too many gaps; deliver older records first";
+        problem = "the stream has too many gaps; deliver older records first";
     if (problem == NULL)
         return true;
     char reason[160];

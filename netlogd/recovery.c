@@ -110,7 +110,7 @@ static void recover_repeatedly(int fd, unsigned interval_s)
     int error = nl_thread_create(&thread, NULL, watch_other_end, &fd);
     if (error != 0) {
         report r = {.process = getpid(), .status = NL_FAILED};
-        snprintf(r.message, sizeof r.message, "events of killed programs are not recovered: start a thread: %s",
+        snprintf(r.message, sizeof r.message, "cannot recover events of killed programs: start a thread: %s",
                  strerror(error));
         send_to_netlogd(fd, &r);
         return;
@@ -159,7 +159,7 @@ static void on_report(evutil_socket_t fd, short what, void *user)
 
 static recovery *recovery_fail(const char *what, int error, recovery *r)
 {
-    program_error("events of killed programs are not recovered: %s: %s", what, strerror(error));
+    program_error("cannot recover events of killed programs: %s: %s", what, strerror(error));
     free(r);
     return NULL;
 }

@@ -35,7 +35,7 @@ static nl_status check_addresses(const settings *from, const settings *to)
 {
     for (size_t i = 0; i < from->listen_count; i++)
         if (settings_find_listening(to, from->listen[i].url) == NULL)
-            return nl_error_set(NL_ERROR_INVALID, "%.300s: the addresses change only when netlogd restarts",
+            return nl_error_set(NL_ERROR_INVALID, "%.300s: a reload cannot change the addresses; restart netlogd",
                                 from->listen[i].url);
     return NL_OK;
 }
@@ -46,7 +46,7 @@ static nl_status change_outputs(const settings *now)
     const settings *before = server_settings();
     const nl_option *fixed = nl_options_fixed_difference(settings_rows, before, now);
     if (fixed != NULL)
-        return nl_error_set(NL_ERROR_INVALID, "%s: it changes only when netlogd restarts", fixed->name);
+        return nl_error_set(NL_ERROR_INVALID, "%s: a reload cannot change this setting; restart netlogd", fixed->name);
     if (check_addresses(now, before) != NL_OK || check_addresses(before, now) != NL_OK ||
         accepting_check_settings(now) != NL_OK || confined_check(now) != NL_OK)
         return NL_FAILED;
@@ -81,14 +81,14 @@ static nl_status read_settings(void)
     if (now != NULL)
         report_problem(&problems, nl_error_message());
     settings_delete(now);
-    program_error("the configuration is not changed");
+    program_error("netlogd keeps the old configuration");
     return nl_error_restore(&problems);
 }
 
 nl_status reload(void)
 {
     if (server_is_ending())
-        return nl_error_set(NL_ERROR_BUSY, "netlogd is ending");
+        return nl_error_set(NL_ERROR_BUSY, "netlogd is shutting down");
     char state[64];
     snprintf(state, sizeof state, "RELOADING=1\nMONOTONIC_USEC=%" PRId64, nl_monotonic_ns() / 1000);
     inherited_notify(state);

@@ -218,7 +218,7 @@ static void answer_whole_line(request *r)
         nl_error_set(NL_ERROR_INVALID, "the line is longer than %d bytes", LINE_SIZE_MAX);
         fail(r);
     } else if (r->control && request_recognise(r->line.data, size) != REQUEST_YES) {
-        nl_error_set(NL_ERROR_INVALID, "not a request; a request begins with " REQUEST_MARK "VERB");
+        nl_error_set(NL_ERROR_INVALID, "invalid request; a request begins with " REQUEST_MARK "VERB");
         fail(r);
     } else {
         answer_line(r, r->line.data + mark, size - mark);

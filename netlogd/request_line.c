@@ -29,12 +29,12 @@ static nl_status check_fields(const request_verb *v, const nl_record *asked)
     for (size_t i = 0; i < asked->field_count; i++) {
         nl_string field = asked->fields[i].name;
         if (!accepts(v, field.data, field.size))
-            return nl_error_set(NL_ERROR_INVALID, "%s has no field %.*s", v->name,
+            return nl_error_set(NL_ERROR_INVALID, "the %s request has no field %.*s", v->name,
                                 field.size < FIELD_NAME_SIZE ? (int)field.size : FIELD_NAME_SIZE, field.data);
     }
     for (size_t i = 0; i < sizeof standard / sizeof standard[0]; i++)
         if (standard[i].present)
-            return nl_error_set(NL_ERROR_INVALID, "%s has no field %s", v->name, standard[i].name);
+            return nl_error_set(NL_ERROR_INVALID, "the %s request has no field %s", v->name, standard[i].name);
     return NL_OK;
 }
 
@@ -55,7 +55,7 @@ static nl_status read_fields(const char *text, size_t size, nl_buffer *storage, 
     nl_buffer_append(storage, text, size);
     if (nl_record_decode(asked, NL_FORMAT_ULM, NL_FRACTION_DECIMAL, storage->data, storage->size) == NL_OK)
         return NL_OK;
-    return nl_error_set(NL_ERROR_INVALID, "the text after the verb is not NAME=value ...");
+    return nl_error_set(NL_ERROR_INVALID, "the text after the verb must be NAME=value ...");
 }
 
 const request_verb *request_line_read(const char *line, size_t size, const request_verb *verbs, size_t count,
@@ -70,6 +70,6 @@ const request_verb *request_line_read(const char *line, size_t size, const reque
         check_fields(verb, asked) != NL_OK)
         return NULL;
     if (verb->control && !control)
-        return nl_error_null(NL_ERROR_PERMISSION, "%s is answered only over the control socket", verb->name);
+        return nl_error_null(NL_ERROR_PERMISSION, "netlogd accepts %s only over the control socket", verb->name);
     return verb;
 }

@@ -354,7 +354,7 @@ static int stop(void)
     accepting_enable(false);
     int status = PROGRAM_DONE;
     if (take_and_write_all() != NL_OK) {
-        program_error("%s; the last records are lost", nl_error_message());
+        program_error("%s; the latest records are lost", nl_error_message());
         status = PROGRAM_PROBLEM;
     } else {
         flush_acknowledge();

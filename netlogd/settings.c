@@ -177,9 +177,9 @@ const nl_option settings_rows[] = {
      .get = get_listening,
      .initial = "(inherited:* if systemd opened sockets, otherwise x-netlog://127.0.0.1:14830)",
      .help = "Address on which to listen: x-netlog://HOST[:PORT] (default port 14830; 0 is any free port); "
-             "x-netlogs://HOST[:PORT]?cert=FILE&key=FILE&ca=FILE, TLS; x-netlog+udp://HOST[:PORT], datagrams of whole "
-             "lines; unix:PATH; inherited:NAME, a socket that systemd opened (* for all); or nats://HOST/STREAM, to "
-             "read records from NATS JetStream (doc/nats.md)"},
+             "x-netlogs://HOST[:PORT]?cert=FILE&key=FILE&ca=FILE, TLS; x-netlog+udp://HOST[:PORT], datagrams that "
+             "contain whole lines; unix:PATH; inherited:NAME, a socket that systemd opened (* for all); or "
+             "nats://HOST/STREAM, to read records from NATS JetStream (doc/nats.md)"},
     {.name = "output",
      .letter = 'o',
      .value = "FILE|DIRECTORY/|URL",
@@ -242,30 +242,30 @@ const nl_option settings_rows[] = {
      .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
      NL_OPTION_MEMBER(settings, max_connections),
      .help = "Maximum number of clients. Beyond it, a new client replaces the longest-silent client of the address "
-             "with the most clients; netlogd rejects the new client while all clients are busy"},
+             "that has the most clients; netlogd rejects the new client while all clients are busy"},
     {.name = "max-memory",
      .type = NL_OPTION_SIZE,
      .initial = "1g",
      .minimum = 1 << 20,
      .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
      NL_OPTION_MEMBER(settings, max_memory),
-     .help = "Maximum memory of all clients together, for incomplete records and blocks, and for records that "
-             "subscribers have not read (at most half of it). Beyond the limit, netlogd closes the clients whose large "
-             "record has been incomplete longest, and subscribers miss records"},
+     .help = "Maximum memory of all clients together: for incomplete records and blocks, and (at most half of it) for "
+             "records that subscribers have not read. Beyond the limit, netlogd closes the clients whose large record "
+             "has been incomplete longest, and subscribers miss records"},
     {.name = "max-per-address",
      .type = NL_OPTION_COUNT,
      .initial = "5000",
      .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
      NL_OPTION_MEMBER(settings, max_per_address),
      .help = "Maximum number of clients from one address or 64-bit IPv6 network. Beyond it, a new client replaces the "
-             "longest-silent one; 0 sets no limit"},
+             "longest-silent client; 0 sets no limit"},
     {.name = "max-rate",
      .type = NL_OPTION_COUNT,
      .initial = "0",
      .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
      NL_OPTION_MEMBER(settings, max_rate),
-     .help = "Maximum number of records per second from one client; netlogd delays reading from a faster client, which "
-             "slows the client down; 0 sets no limit"},
+     .help = "Maximum number of records per second from one client. netlogd slows down a faster client by reading from "
+             "it later; 0 sets no limit"},
     {.name = "record-timeout",
      .type = NL_OPTION_DURATION,
      .initial = "5m",
@@ -273,8 +273,8 @@ const nl_option settings_rows[] = {
      .unit = NL_NS_PER_SECOND,
      .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
      NL_OPTION_MEMBER(settings, record_s),
-     .help = "Close a connection if a record takes longer than DURATION to arrive; the first record counts from the "
-             "start of the connection; 0 disables"},
+     .help = "Close a connection if a record takes longer than DURATION to arrive, or if the first record does not "
+             "arrive within DURATION of connecting; 0 disables the limit"},
     {.name = "idle-timeout",
      .type = NL_OPTION_DURATION,
      .initial = "1d",
@@ -282,7 +282,7 @@ const nl_option settings_rows[] = {
      .unit = NL_NS_PER_SECOND,
      .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
      NL_OPTION_MEMBER(settings, idle_timeout_s),
-     .help = "Close a connection that has been silent for DURATION; 0 disables"},
+     .help = "Close a connection that has been silent for DURATION; 0 disables the limit"},
     {.name = "handshake-timeout",
      .type = NL_OPTION_DURATION,
      .initial = "10s",
@@ -290,8 +290,8 @@ const nl_option settings_rows[] = {
      .unit = NL_NS_PER_SECOND,
      .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
      NL_OPTION_MEMBER(settings, handshake_s),
-     .help =
-         "Close a connection if the TLS handshake or the client's request is not complete after DURATION; 0 disables"},
+     .help = "Close a connection if the TLS handshake or the client's request is not complete after DURATION; 0 "
+             "disables the limit"},
     {.name = "stop-timeout",
      .type = NL_OPTION_DURATION,
      .initial = "10s",
@@ -300,8 +300,9 @@ const nl_option settings_rows[] = {
      .unit = NL_NS_PER_SECOND,
      .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
      NL_OPTION_MEMBER(settings, stop_s),
-     .help = "Maximum time for stopping, not counting writes to disk. In this time, netlogd receives what clients "
-             "still send, and delivers records to subscribers and destinations. Undelivered records stay in the spool"},
+     .help = "Maximum time for shutting down, not counting writes to disk. During this time, netlogd still receives "
+             "records from clients, and delivers records to subscribers and destinations. Undelivered records stay in "
+             "the spool"},
     {.name = "activation",
      .type = NL_OPTION_COPY,
      .value = "FILE",
@@ -329,8 +330,8 @@ const nl_option settings_rows[] = {
      .initial = "1000",
      .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
      NL_OPTION_MEMBER(settings, max_subscribers),
-     .help = "Maximum number of subscribers; each needs up to 100 KiB besides its queue and, if it has its own "
-             "expression, up to 1 microsecond per record"},
+     .help = "Maximum number of subscribers; each subscriber needs up to 100 KiB besides its queue and, if it has its "
+             "own expression, up to 1 microsecond per record"},
     {.name = "control",
      .value = "unix:PATH",
      .type = NL_OPTION_COPY,
@@ -353,7 +354,7 @@ const nl_option settings_rows[] = {
      .unit = NL_NS_PER_SECOND,
      .places = NL_OPTION_IN_DAEMON,
      NL_OPTION_MEMBER(settings, recover_s),
-     .help = "Interval between recoveries of events that killed processes of this user left behind; 0 disables"},
+     .help = "Interval at which netlogd recovers events from killed processes of its user; 0 disables recovery"},
     {.name = "confine",
      .type = NL_OPTION_CHOICE,
      .places = NL_OPTION_IN_DAEMON,
@@ -396,7 +397,7 @@ const nl_option settings_command_rows[] = {
     {.name = "verify",
      .type = NL_OPTION_FLAG,
      NL_OPTION_MEMBER(settings, verify),
-     .help = "Do not collect. Check every record of the files or directories, and print what is damaged or missing; "
+     .help = "Do not collect. Check every record in the files or directories, and report damaged and missing records; "
              "exit with status 1 if there is any damage"},
     {.name = "repair",
      .type = NL_OPTION_FLAG,
@@ -406,8 +407,8 @@ const nl_option settings_command_rows[] = {
     {.name = "seal-key",
      .value = "FILE",
      NL_OPTION_MEMBER(settings, seal_key),
-     .help = "With --verify, check the seals of directories with the key in FILE, as --create-seal-key printed it; "
-             "exit with status 1 if anything was altered, added or removed after sealing"},
+     .help = "With --verify, check the seals of directories with the key in FILE, which has the line that "
+             "--create-seal-key printed; exit with status 1 if anything was altered, added or removed after sealing"},
     {.name = "since",
      .type = NL_OPTION_TIME,
      NL_OPTION_MEMBER(settings, since_ns),
@@ -415,6 +416,6 @@ const nl_option settings_command_rows[] = {
     {.name = "create-seal-key",
      .value = "FILE",
      NL_OPTION_MEMBER(settings, create_seal_key),
-     .help = "Do not collect. Create a key in FILE, for an output's seal=FILE, and print the key for --seal-key"},
+     .help = "Do not collect. Create a key in FILE for an output's seal=FILE option, and print the key for --seal-key"},
     {0},
 };

@@ -319,14 +319,16 @@ static void disconnect(subscription *s)
     request_end(s->request);
 }
 
-#define COSTLY_REMEDY "subscribe with a simpler WHERE, or without one, and choose records with nlsort --where"
+#define COSTLY_REMEDY                                                                                                  \
+    "subscribe with a simpler WHERE expression, or without WHERE, and select records with nlsort --where"
 
 static void disconnect_for_cost(subscription *s, bool on_average)
 {
     const group *g = s->group;
     if (on_average)
         nl_error_set(NL_ERROR_LIMIT,
-                     "WHERE costs %" PRIu64 " steps per record on average; netlogd has time for %d now; " COSTLY_REMEDY,
+                     "WHERE costs %" PRIu64
+                     " steps per record on average, but netlogd has time for only %d now; " COSTLY_REMEDY,
                      g->steps / g->looked, COSTLY_STEPS);
     else
         nl_error_set(NL_ERROR_LIMIT, "WHERE costs more than %" PRIu64 " steps for one record; " COSTLY_REMEDY,
@@ -698,7 +700,7 @@ static nl_status catch_up(subscription *s)
 {
     const output *out = outputs_with_all();
     if (out == NULL)
-        return nl_error_set(NL_ERROR_UNSUPPORTED, "SINCE: no output has all records in files that can be read");
+        return nl_error_set(NL_ERROR_UNSUPPORTED, "SINCE: no output stores all records in readable files");
     s->past = past_open(out, s->group->since_ns);
     if (s->past == NULL)
         return NL_FAILED;
@@ -724,7 +726,7 @@ static nl_status read_fields(const nl_record *asked, group *wanted, char where[N
         return nl_error_set(NL_ERROR_INVALID, "FORMAT is not one of %s", nl_format_choices() + 1);
     wanted->has_since = nl_record_find(asked, "SINCE", &field);
     if (wanted->has_since && !nl_time_parse_relative(since, &wanted->since_ns))
-        return nl_error_set(NL_ERROR_INVALID, "SINCE is neither a time nor a duration before now (-10m)");
+        return nl_error_set(NL_ERROR_INVALID, "SINCE must be a time, or a duration before now, as in -10m");
     if (!nl_record_find(asked, "WHERE", &field))
         return NL_OK;
     wanted->where = where;
@@ -803,7 +805,7 @@ nl_status subscription_start(request *r, const nl_record *asked)
     if (read_fields(asked, &wanted, where) != NL_OK)
         return NL_FAILED;
     if (displaced != NULL) {
-        nl_error_set(NL_ERROR_LIMIT, "too many subscribers, most of them at this address");
+        nl_error_set(NL_ERROR_LIMIT, "too many subscribers, most of them from this address");
         disconnect(displaced);
     }
     add_subscription(r, &wanted);

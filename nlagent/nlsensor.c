@@ -94,7 +94,7 @@ static void add_sensor(arguments *a, const char *text)
         options_fail("%s: unknown sensor; see nlsensor --list", spec->name);
     const char *unknown = spec_unknown(spec, kind->arguments);
     if (unknown != NULL)
-        options_fail("the sensor %s has no argument \"%s\"", kind->name, unknown);
+        options_fail("sensor %s has no argument named \"%s\"", kind->name, unknown);
     for (size_t i = 0; i < a->count; i++)
         if (strcmp(a->sensors[i].spec->text, spec->text) == 0) {
             spec_free(spec);
@@ -154,11 +154,11 @@ static const nl_option options[] = {
     {.name = "table",
      .type = NL_OPTION_FLAG,
      .set = print_table,
-     .help = "Print the list of sensors as a documentation page, and exit"},
+     .help = "Print a documentation page that lists the sensors, and exit"},
     {.name = "controlled",
      .type = NL_OPTION_FLAG,
      NL_OPTION_MEMBER(arguments, controlled),
-     .help = "Read commands (interval DURATION) from standard input, and stop at its end"},
+     .help = "Read commands (interval DURATION) from standard input, and stop at end of file"},
     {0},
 };
 

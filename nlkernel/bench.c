@@ -162,7 +162,7 @@ static bool side_perf(bench *b, measurement *m)
     if (ok)
         m->lost = count_lost_by_perf(b);
     unlink(b->perf_log);
-    return ok || nl_error_false(NL_ERROR_SYSTEM, "perf is not installed, or may not record");
+    return ok || nl_error_false(NL_ERROR_SYSTEM, "perf is not installed, or has no permission to record");
 }
 
 /* Measures sums in the kernel: each call is a span from entry to exit, and the kernel writes no events. */
@@ -303,13 +303,11 @@ static const nl_option options[] = {
 static const options_usage usage = {
     .name = "nlkernel bench",
     .groups = (const options_group[]){{NULL, options, 0}, REPORTING_GROUPS(bench), {0}},
-    .summary =
-        "Measure the cost of recording a program's events: without recording, with the kernel's ring buffer "
-        "alone (ftrace), with nlkernel record, with perf record, and summed in the kernel by eBPF, side by side.",
-    .notes =
-        "Each recorder in turn records raw_syscalls:sys_enter and sys_exit of a loop of getppid that is bound to one "
-        "CPU. nlkernel reports and omits recorders that are not installed. The cost of an event is half of the time "
-        "that recording adds to a call. The machine should otherwise be idle.",
+    .summary = "Measure the cost of recording a program's events, and compare five cases: no recording, the kernel's "
+               "ring buffer alone (ftrace), nlkernel record, perf record, and sums that eBPF computes in the kernel.",
+    .notes = "Each recorder in turn records raw_syscalls:sys_enter and sys_exit while a process bound to one CPU calls "
+             "getppid in a loop. nlkernel reports and omits recorders that are not installed. The cost of one event is "
+             "half of the time that recording adds to a call. The machine should otherwise be idle.",
 };
 
 /* Measures all recorders. Returns false if even the loop without recording cannot be measured. */

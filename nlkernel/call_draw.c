@@ -106,7 +106,7 @@ static bool render(GVC_t *context, Agraph_t *graph, const char *format, char **p
 
 static bool report_libgvc_error(const char *path)
 {
-    program_error("%s: cannot draw: %s", path, aglasterr() != NULL ? aglasterr() : "libgvc gives no reason");
+    program_error("%s: cannot draw: %s", path, aglasterr() != NULL ? aglasterr() : "libgvc did not give a reason");
     return false;
 }
 

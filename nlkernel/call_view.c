@@ -19,7 +19,7 @@ const nl_option call_view_rows[] = {
      .initial = "(detected in /usr/lib/debug if --filter-filepath is given)",
      NL_OPTION_MEMBER(call_view, symbols),
      .help =
-         "Read the source file of each function from FILE: the output of nlkernel symbols, or a vmlinux with DWARF"},
+         "Take the source file of each function from FILE: the output of nlkernel symbols, or a vmlinux with DWARF"},
     {.name = "filter-filepath",
      .value = "PATH[,PATH...]",
      NL_OPTION_MEMBER(call_view, filepaths),
@@ -94,7 +94,7 @@ static int read_calls(calls *c, log_input *input, char **names, size_t count)
     if (log_input_finish(input) != PROGRAM_DONE)
         status = PROGRAM_PROBLEM;
     if (c->total == 0 && has_records) {
-        program_error("no calls of functions found; nlkernel record --functions records them");
+        program_error("no function calls found; nlkernel record --functions records them");
         status = PROGRAM_PROBLEM;
     }
     return status;
@@ -120,8 +120,8 @@ static char *find_vmlinux(const char *kernel)
     }
     return nl_error_null(
         NL_ERROR_NOT_FOUND,
-        "--filter-filepath: needs the source files of the functions, and no vmlinux with DWARF of kernel "
-        "%s is in /usr/lib/debug; use --symbols FILE with the output of nlkernel symbols VMLINUX",
+        "--filter-filepath needs to know the functions' source files, but /usr/lib/debug has no vmlinux with DWARF for "
+        "kernel %s; use --symbols FILE with the output of nlkernel symbols VMLINUX",
         kernel);
 }
 

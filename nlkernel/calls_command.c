@@ -29,7 +29,7 @@ static const nl_option options[] = {
     {.name = "plot",
      .value = "FILE",
      NL_OPTION_MEMBER(arguments, picture),
-     .help = "Write a bar chart of the numbers of calls to FILE.png or FILE.svg"},
+     .help = "Write a bar chart of the call counts to FILE.png or FILE.svg"},
     {0},
 };
 

@@ -105,7 +105,7 @@ static void fail_unknown_event(const event_names *names, const char *pattern)
     if (nearest.name != NULL)
         nl_error_set(NL_ERROR_UNSUPPORTED, "this kernel has no event \"%s\"; did you mean %s?", pattern, nearest.name);
     else
-        nl_error_set(NL_ERROR_UNSUPPORTED, "this kernel has no event \"%s\"; nlkernel list prints all", pattern);
+        nl_error_set(NL_ERROR_UNSUPPORTED, "this kernel has no event \"%s\"; nlkernel list prints all events", pattern);
     free(full);
 }
 

@@ -116,7 +116,8 @@ static bool execute_command(control *c, int fd, const char *command)
     struct ucred peer;
     socklen_t size = sizeof peer;
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || (peer.uid != 0 && peer.uid != getuid()))
-        return nl_error_false(NL_ERROR_PERMISSION, "only root and user %u, who started the recorder, may control it",
+        return nl_error_false(NL_ERROR_PERMISSION,
+                              "only root and the user who started the recorder (user ID %u) may control it",
                               (unsigned)getuid());
     control_state state = copy_state(c);
     if (control_take_line(c, &state, command))
@@ -183,7 +184,7 @@ bool control_send(int pid, const char *command)
                      errno == ECONNREFUSED ? "process %d is not a recorder" : "cannot connect to process %d", pid);
     else if (send(fd, command, strlen(command), MSG_NOSIGNAL) < 0 ||
              (got = recv(fd, answer, sizeof answer - 1, 0)) <= 0)
-        nl_error_set(NL_ERROR_TIMEOUT, "process %d does not answer", pid);
+        nl_error_set(NL_ERROR_TIMEOUT, "process %d does not reply", pid);
     if (fd >= 0)
         close(fd);
     if (got <= 0)

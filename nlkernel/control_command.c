@@ -32,10 +32,8 @@ static const options_usage usage = {
     .groups = (const options_group[]){{NULL, options, 0}, {0}},
     .operands = "off|on\nevent PATTERN off|on",
     .summary = "Switch a running recorder, or some of the events that it records, off or on.",
-    .notes =
-        "Example: nlkernel control event 'sched:*' off\n\n"
-        "The log records each change as the event NetLogger.Record.Switch. nlkernel record --activation FILE reads "
-        "the same lines from a file whenever it changes.",
+    .notes = "Example: nlkernel control event 'sched:*' off\n\nA NetLogger.Record.Switch event in the log records each "
+             "change. nlkernel record --activation FILE reads the same lines from a file whenever it changes.",
 };
 
 static void append_word(arguments *a, const char *word)

@@ -21,7 +21,7 @@ static bool describe_tracer_event(kernel_events *events, const tracing *t, const
 {
     kernel_event *event = &events->list[events->count];
     if (!kernel_event_read(t, "ftrace", name, event)) {
-        nl_error_prepend("--functions: this kernel was built without the tracer (CONFIG_FUNCTION_TRACER, "
+        nl_error_prepend("--functions: this kernel was built without function tracers (CONFIG_FUNCTION_TRACER, "
                          "CONFIG_FUNCTION_GRAPH_TRACER)");
         return false;
     }
@@ -64,7 +64,7 @@ static bool add_filter(const instance *i, const char *file, const char *glob)
     if (!good && error == EINVAL)
         nl_error_set(
             NL_ERROR_UNSUPPORTED,
-            "--filter-function %s: no function that can be traced matches; available_filter_functions lists them",
+            "--filter-function %s: no traceable function matches; available_filter_functions in tracefs lists them",
             glob);
     else if (!good) {
         errno = error;
@@ -78,11 +78,11 @@ static bool set_tracer(const instance *i, const char *tracer)
     if (instance_write(i, "current_tracer", tracer))
         return true;
     int error = errno;
-    return nl_error_false(NL_ERROR_SYSTEM, "--functions: this kernel rejects its tracer %s: %s; %s", tracer,
-                          strerror(error),
-                          error == EPERM ? "a kernel that is locked down (/sys/kernel/security/lockdown) traces no "
-                                           "functions; record on another kernel"
-                                         : "set the sysctl kernel.ftrace_enabled to 1");
+    return nl_error_false(
+        NL_ERROR_SYSTEM, "--functions: this kernel rejects the tracer %s: %s; %s", tracer, strerror(error),
+        error == EPERM
+            ? "a locked-down kernel (/sys/kernel/security/lockdown) does not trace functions; record on another kernel"
+            : "set the sysctl kernel.ftrace_enabled to 1");
 }
 
 bool functions_offered(const instance *i, functions_kind kind)

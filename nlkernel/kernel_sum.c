@@ -80,7 +80,7 @@ static char *read_end(const tracing *t, const char *text, struct sum_field field
     unsigned count = 0;
     bool ok = event != NULL && word != NULL && strcmp(word, "key") == 0;
     if (!ok)
-        nl_error_set(NL_ERROR_INVALID, "expected EVENT key FIELD,...");
+        nl_error_set(NL_ERROR_INVALID, "expected \"EVENT key FIELD,...\"");
     free(word);
     while (ok && (field = nl_word_next(&text, ",")) != NULL) {
         if (strcmp(field, "TID") == 0)

@@ -25,9 +25,8 @@ static const nl_option options[] = {
     {.name = "rules",
      .value = "RULES",
      NL_OPTION_MEMBER(arguments, rules),
-     .help =
-         "Send the records that RULES derive from their events, instead of the events; RULES is a name that nlkernel "
-         "rules list prints, or a path that contains a /"},
+     .help = "Instead of the events, send the records that RULES derive from them. RULES is a name that nlkernel rules "
+             "list prints, or a path that contains a /"},
     {0},
 };
 
@@ -39,11 +38,11 @@ static const options_usage usage = {
                                       {0}},
     .operands = "[-- COMMAND...]",
     .first_operand_ends = true,
-    .summary = "Send the kernel's events to a log while they occur, for example to a collector, until --duration ends, "
-               "COMMAND exits, or Ctrl-C.",
-    .notes = "Example: nlkernel live -e tcp:tcp_retransmit_skb --dest x-netlog://HOST\n\n"
-             "The records are the same as those of nlkernel record. The log drops and counts records that do not fit "
-             "into its buffer; with ?policy=block the kernel's buffers wait instead, and count what they lose.",
+    .summary = "Send the kernel's events to a log, for example to a collector, as they occur. Recording stops when "
+               "--duration ends, when COMMAND exits, or on Ctrl-C.",
+    .notes = "Example: nlkernel live -e tcp:tcp_retransmit_skb --dest x-netlog://HOST\n\nThe records are the same as "
+             "those of nlkernel record. The log drops and counts records that do not fit into its buffer. With "
+             "?policy=block, nlkernel waits instead, and the kernel counts the events that its own buffers drop.",
 };
 
 static bool open_sink(sink *s, const void *user)

@@ -19,7 +19,7 @@ static const struct {
 static const options_command commands[] = {
     {"list", "[PATTERN...]", "List the events that this kernel offers"},
     {"record", "-e EVENT... [-o FILE] [-- COMMAND...]", "Record events into a file"},
-    {"live", "-e EVENT... [--dest URL] [-- COMMAND...]", "Send events to a log while they occur"},
+    {"live", "-e EVENT... [--dest URL] [-- COMMAND...]", "Send events to a log as they occur"},
     {"control", "[-r PID] off|on, or event PATTERN off|on", "Switch a running recorder on or off"},
     {"report", "RULES [SOURCE...]", "Analyse recorded events by rules, and print a report"},
     {"rules", "list, show RULES, or run RULES [-- COMMAND...]", "List or print rules, or record and report at once"},
@@ -34,7 +34,7 @@ static const options_usage usage = {
     .commands = commands,
     .first_operand_ends = true,
     .summary = "Record the kernel's events in a log, on the same timeline as the programs' events.",
-    .notes = "See nlkernel COMMAND --help. Recording needs root, or access to tracefs.",
+    .notes = "See nlkernel COMMAND --help. Recording requires root, or access to tracefs.",
 };
 
 int main(int argc, char **argv)

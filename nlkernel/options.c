@@ -136,8 +136,8 @@ const nl_option recording_rows[] = {
     {.name = "functions",
      .choices = "graph|calls",
      .optional_value = true,
-     .initial =
-         "(graph where this kernel allows it for every recorder (Linux 6.11), unless --filter-function is given)",
+     .initial = "(graph if this kernel supports it in each tracing instance (Linux 6.11) and --filter-function is "
+                "absent, otherwise calls)",
      .set = set_functions,
      .help = "Record every call of the kernel's functions. With graph, the records have each call's duration "
              "(ftrace.funcgraph_entry and ftrace.funcgraph_exit); with calls, they have the caller (ftrace.function). "
@@ -161,14 +161,14 @@ const nl_option recording_rows[] = {
      .value = "EXPRESSION",
      .repeatable = true,
      .set = set_filter,
-     .help = "Record only events that match EXPRESSION, such as 'NEXT.PRIO < 100 || PREV.COMM ~ \"kworker*\"'; the "
-             "kernel evaluates the parts that it can; doc/expressions.md describes the language"},
+     .help = "Record only events that match EXPRESSION, such as 'NEXT.PRIO < 100 || PREV.COMM ~ \"kworker*\"'. The "
+             "kernel evaluates the parts that it supports. doc/expressions.md describes the language"},
     {.name = "counters",
      .value = "NAME[,NAME...]",
      .set = set_counters,
-     .help = "Add the values of these counters of the event's CPU to each record: cycles, instructions, cache-misses, "
-             "branch-misses, page-faults and more; nlkernel reports and omits counters that the machine lacks. Cannot "
-             "be used with --pid"},
+     .help = "Add to each record the values of these counters, read on the event's CPU: cycles, instructions, "
+             "cache-misses, branch-misses, page-faults and more; nlkernel reports and omits counters that the machine "
+             "lacks. This option cannot be used with --pid"},
     {.name = "only-command",
      .type = NL_OPTION_FLAG,
      NL_OPTION_MEMBER(recording_options, only_command),
@@ -177,11 +177,11 @@ const nl_option recording_rows[] = {
      .type = NL_OPTION_DURATION,
      .minimum = 1000000,
      NL_OPTION_MEMBER(recording_options, duration_ns),
-     .help = "Stop after DURATION, and send SIGTERM to a COMMAND that still runs"},
+     .help = "Stop after DURATION, and send SIGTERM to COMMAND if it still runs"},
     {.name = "activation",
      .value = "FILE",
      NL_OPTION_MEMBER(recording_options, activation),
-     .help = "Execute the commands in FILE whenever the file changes: off, on, event PATTERN off; nlkernel control "
+     .help = "Execute the commands in FILE (off, on, event PATTERN off) whenever the file changes; nlkernel control "
              "sends the same commands"},
     {.name = "buffer-size",
      .type = NL_OPTION_SIZE,
@@ -189,7 +189,7 @@ const nl_option recording_rows[] = {
      .minimum = 8 << 10,
      .maximum = (int64_t)1 << 34,
      NL_OPTION_MEMBER(recording_options, buffer_size),
-     .help = "Size of the kernel's buffer per CPU"},
+     .help = "Size of the kernel's buffer for each CPU"},
     {.name = "low-water",
      .type = NL_OPTION_COUNT,
      .value = "PERCENT",
@@ -216,11 +216,11 @@ void recording_options_check(const recording_options *o, bool needs_event)
         options_fail("--counters cannot be used with --pid, --only-command or --functions, because it counts for whole "
                      "CPUs; use --where 'PROG == NAME'");
     if (o->glob_count > 0 && !o->functions)
-        options_fail("--filter-function: needs --functions");
+        options_fail("--filter-function requires --functions");
     if (needs_event && o->pattern_count == 0 && !o->functions)
         options_fail("missing --event, such as -e sched:sched_switch; nlkernel list shows all events");
     if (o->only_command && o->command == NULL)
-        options_fail("--only-command: needs a COMMAND");
+        options_fail("--only-command requires a COMMAND");
 }
 
 void recording_options_free(recording_options *o)

@@ -21,10 +21,10 @@ static const nl_option options[] = {
      .value = "FILE",
      .initial = "nlkernel.nlb",
      NL_OPTION_MEMBER(arguments, output),
-     .help = "Write records to FILE; - is standard output. A name that ends in .nlb selects the binary format, any "
-             "other name text"},
+     .help =
+         "Write records to FILE; - is standard output. If the name ends in .nlb, the format is binary, otherwise text"},
     {.name = "format",
-     .initial = "(by the name of FILE)",
+     .initial = "(by the suffix of FILE)",
      .type = NL_OPTION_CHOICE,
      .list_choices = nl_format_choices,
      NL_OPTION_MEMBER(arguments, format),
@@ -46,7 +46,7 @@ static const options_usage usage = {
                                       {0}},
     .operands = "[-- COMMAND...]",
     .first_operand_ends = true,
-    .summary = "Record the kernel's events into a log, until --duration ends, COMMAND exits, or Ctrl-C.",
+    .summary = "Record the kernel's events in a log, until --duration ends, COMMAND exits, or Ctrl-C is pressed.",
     .notes = "Example: nlkernel record -e 'sched:*' -e tcp:tcp_retransmit_skb -o kernel.nlb -- make\n\n"
              "Each record has the event's fields, CPU, PID and TID, and the thread's name as PROG. A NetLogger.Lost "
              "record reports how many events a CPU's buffer lost, and when. NetLogger.Dump.Begin and "

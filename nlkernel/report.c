@@ -18,7 +18,8 @@ static const options_usage usage = {
     .name = "nlkernel report",
     .groups = (const options_group[]){REPORTING_GROUPS(arguments), LOG_INPUT_GROUPS(arguments), {0}},
     .operands = "RULES [SOURCE...]",
-    .summary = "Analyse the events of a log by rules: scheduler, locking, and others that nlkernel rules list prints.",
+    .summary =
+        "Analyse the events in a log by rules, such as scheduler or locking; nlkernel rules list prints all rules.",
     .notes = "nlkernel rules show NAME prints which events the rules need; nlkernel rules run NAME records and reports "
              "at once. Events may be in any order. The report omits spans with lost events. Without SOURCE, read "
              "standard input. " PROGRAM_SOURCES ".",
@@ -57,7 +58,7 @@ int command_report(int argc, char **argv)
     arguments a = {.reporting = REPORTING_INITIAL};
     int first = options_parse(&usage, argc, argv, &a);
     if (first == argc)
-        options_fail("missing RULES; nlkernel rules list prints all");
+        options_fail("missing RULES; nlkernel rules list prints all names");
     a.rules = argv[first++];
     a.logs = first < argc ? argv + first : standard_input;
     a.log_count = first < argc ? (size_t)(argc - first) : 1;

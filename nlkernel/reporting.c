@@ -38,8 +38,8 @@ const nl_option reporting_rows[] = {
     {.name = "cdf",
      .value = "NAME",
      NL_OPTION_MEMBER(reporting_options, cdf),
-     .help = "Print the cumulative distribution of NAME in the first report that is drawn as a CDF: each line has a "
-             "value (times in microseconds) and the share of values up to it"},
+     .help = "Print the cumulative distribution (CDF) of row NAME in the first report that has one. Each line has a "
+             "value (times are in microseconds) and the share of values up to it"},
     {0},
 };
 
@@ -97,7 +97,7 @@ int reporting_print(rules_run *run, const reporting_options *o)
         return PROGRAM_PROBLEM;
     }
     if (stats.late > 0) {
-        program_error("%" PRIu64 " record%s too late to be put in order", stats.late,
+        program_error("%" PRIu64 " record%s arrived too late to be put in order", stats.late,
                       stats.late == 1 ? " was" : "s were");
         status = PROGRAM_PROBLEM;
     }

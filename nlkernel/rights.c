@@ -72,7 +72,8 @@ void rights_set_open_error(const char *path)
     int error = errno;
     if (error == EPERM && is_locked_down())
         nl_error_set(NL_ERROR_PERMISSION,
-                     "%s: the kernel is locked down (/sys/kernel/security/lockdown), so that nobody can record", path);
+                     "%s: the kernel is locked down (/sys/kernel/security/lockdown) and does not allow recording",
+                     path);
     else if ((error == EACCES || error == EPERM) && !rights_has_capability(CAP_DAC_OVERRIDE))
         nl_error_set(NL_ERROR_PERMISSION,
                      "%s: %s: user %u lacks CAP_DAC_OVERRIDE; run nlkernel as root, or grant it: sudo setcap "
@@ -94,12 +95,11 @@ void rights_set_mount_error(void)
         nl_error_set(NL_ERROR_UNSUPPORTED,
                      "tracefs is not mounted; run sudo mount -t tracefs tracefs /sys/kernel/tracing");
     else if (error == EPERM && !rights_has_capability(CAP_SYS_ADMIN))
-        nl_error_set(
-            NL_ERROR_UNSUPPORTED,
-            "tracefs is not mounted, and user %u lacks CAP_SYS_ADMIN to mount it; run nlkernel as root, or mount it "
-            "and grant the other right: sudo mount -t tracefs tracefs /sys/kernel/tracing; sudo setcap "
-            "cap_dac_override+ep %s",
-            (unsigned)geteuid(), rights_program_path());
+        nl_error_set(NL_ERROR_UNSUPPORTED,
+                     "tracefs is not mounted, and user %u lacks CAP_SYS_ADMIN to mount it; run nlkernel as root, or "
+                     "mount it and grant the other capability: sudo mount -t tracefs tracefs /sys/kernel/tracing; sudo "
+                     "setcap cap_dac_override+ep %s",
+                     (unsigned)geteuid(), rights_program_path());
     else {
         errno = error;
         nl_error_set_errno("mount tracefs");

@@ -37,8 +37,9 @@ static int rules_command_list(int argc, char **argv)
     static const options_usage usage = {
         .name = "nlkernel rules list",
         .summary = "List the rules.",
-        .notes = "Rules are files called NAME.rules in the directories of $NETLOGGER_RULES (separated by colons), and "
-                 "those that are installed with nlkernel. Name any other file by a path with a /: ./FILE."};
+        .notes = "Rules are files called NAME.rules. nlkernel looks for them in the directories in $NETLOGGER_RULES "
+                 "(separated by colons), and then in the directory that was installed with nlkernel. To use a file "
+                 "from elsewhere, give a path with a /, such as ./FILE."};
     int status = PROGRAM_DONE;
     options_parse(&usage, argc, argv, NULL);
     rules_file_each(list_rules, &status);
@@ -47,13 +48,14 @@ static int rules_command_list(int argc, char **argv)
 
 static int rules_command_show(int argc, char **argv)
 {
-    static const options_usage usage = {.name = "nlkernel rules show",
-                                        .operands = "RULES",
-                                        .summary = "Print a rules file: the events to record, the rules, the reports."};
+    static const options_usage usage = {
+        .name = "nlkernel rules show",
+        .operands = "RULES",
+        .summary = "Print a rules file, which contains the events to record, the rules and the reports."};
     rules_file file;
     int first = options_parse(&usage, argc, argv, NULL), c;
     if (argc - first != 1)
-        options_fail(first == argc ? "missing RULES; nlkernel rules list prints all"
+        options_fail(first == argc ? "missing RULES; nlkernel rules list prints all names"
                                    : "rules show: too many arguments");
     if (!rules_file_read(&file, argv[first], NULL)) {
         program_print_error();
@@ -93,7 +95,7 @@ static bool add_source(void *settings, const nl_option *row, const char *value)
     arguments *a = settings;
     (void)row;
     if (a->source_count == LOGS_MAX)
-        return nl_error_false(NL_ERROR_INVALID, "more than the maximum, %d", LOGS_MAX);
+        return nl_error_false(NL_ERROR_INVALID, "too many values; the maximum is %d", LOGS_MAX);
     a->sources[a->source_count++] = value;
     return true;
 }
@@ -109,7 +111,7 @@ static const nl_option options[] = {
     {.name = "keep",
      .value = "FILE",
      NL_OPTION_MEMBER(arguments, kept),
-     .help = "Save the recording in FILE, for nlkernel report"},
+     .help = "Save the recording to FILE, for nlkernel report"},
     {.name = "source",
      .value = "SOURCE",
      .repeatable = true,
@@ -118,7 +120,7 @@ static const nl_option options[] = {
     {.name = "vary",
      .value = "NAME=VALUE,VALUE...",
      .set = set_vary,
-     .help = "Run COMMAND once for each VALUE, which replaces {NAME}; the records get a field NAME with the value"},
+     .help = "Run COMMAND once for each VALUE, with {NAME} replaced by VALUE; the records get the field NAME=VALUE"},
     {0},
 };
 
@@ -131,8 +133,8 @@ static const options_usage run_usage = {
                                       {0}},
     .operands = "RULES [-- COMMAND...]",
     .first_operand_ends = true,
-    .summary =
-        "Record the events that the rules need, until --duration ends, COMMAND exits, or Ctrl-C, and print the report.",
+    .summary = "Record the events that the rules need until --duration ends, COMMAND exits, or Ctrl-C is pressed. Then "
+               "print the report.",
     .notes = "Example: nlkernel rules run scheduler --duration 10s --plot scheduler.svg",
 };
 
@@ -320,7 +322,7 @@ static int rules_command_run(int argc, char **argv)
         options_fail("rules run: missing RULES as the first argument; for example nlkernel rules run scheduler "
                      "--duration 10s");
     if (a.vary != NULL && a.recording.command == NULL)
-        options_fail("--vary: needs a COMMAND");
+        options_fail("--vary requires a COMMAND");
     int status = run_rules(&a);
     if (log_input_finish(&a.input) != PROGRAM_DONE && status == PROGRAM_DONE)
         status = PROGRAM_PROBLEM;
@@ -341,13 +343,12 @@ int command_rules(int argc, char **argv)
                                                   {"show", "RULES", "Print rules"},
                                                   {"run", "RULES [OPTION...] [-- COMMAND...]", "Record and report"},
                                                   {0}};
-    static const options_usage usage = {
-        .name = "nlkernel rules",
-        .commands = subcommands,
-        .first_operand_ends = true,
-        .summary =
-            "Rules are files that name the kernel's events to record, derive records from them, and define reports.",
-        .notes = "See nlkernel rules COMMAND --help."};
+    static const options_usage usage = {.name = "nlkernel rules",
+                                        .commands = subcommands,
+                                        .first_operand_ends = true,
+                                        .summary = "Rules are files that name the kernel events to record, derive "
+                                                   "records from these events, and define reports.",
+                                        .notes = "See nlkernel rules COMMAND --help."};
     int first = options_parse(&usage, argc, argv, NULL);
     size_t i = 0;
     while (strcmp(commands[i].name, argv[first]) != 0)

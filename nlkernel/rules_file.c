@@ -119,7 +119,7 @@ static bool rules_add_event(rules_file *file, const nl_section *section)
     const char *need = nl_section_value(section, "need"), *where = nl_section_value(section, "where");
     for (size_t i = 0; i < section->setting_count; i++)
         if (strcmp(section->settings[i].key, "need") != 0 && strcmp(section->settings[i].key, "where") != 0)
-            return nl_sections_error(&file->sections, section->settings[i].line, "expected need = or where =");
+            return nl_sections_error(&file->sections, section->settings[i].line, "expected \"need =\" or \"where =\"");
     if (*section->name == '\0')
         return nl_sections_error(&file->sections, section->line, "expected [event SYSTEM:EVENT]");
     file->patterns = nl_memory_check(reallocarray(file->patterns, file->pattern_count + 1, sizeof *file->patterns));

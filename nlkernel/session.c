@@ -231,7 +231,7 @@ static int choose_events(session *s)
     kernel_events_index(&s->events);
     if (s->events.count > 0)
         return PROGRAM_DONE;
-    program_error("--where: no chosen event can match; nlkernel list shows their fields");
+    program_error("--where: none of the chosen events can match; nlkernel list shows their fields");
     return PROGRAM_USAGE;
 }
 
@@ -475,11 +475,10 @@ static bool switch_event(void *user, size_t event, bool on)
     session *s = user;
     const kernel_event *e = event == SIZE_MAX ? NULL : &s->events.list[event];
     if (e != NULL && e->traced)
-        return nl_error_false(
-            NL_ERROR_UNSUPPORTED,
-            "%s cannot be switched alone, because the kernel does not change a tracer while it is read; "
-            "switch all events",
-            e->name);
+        return nl_error_false(NL_ERROR_UNSUPPORTED,
+                              "%s cannot be switched on or off alone, because the kernel does not change a tracer "
+                              "while its buffer is read; switch all events",
+                              e->name);
     if (!switch_in_kernel(s, event, on))
         return false;
     nl_record *record = recorder_record(s, "NetLogger.Record.Switch");
@@ -607,7 +606,7 @@ static bool clean_up(session *s)
     bool ok = shared_release(&s->shared, s->note.text);
     ok = instance_destroy(&s->instance) && ok;
     if (!child_end(&s->child))
-        program_error("%s does not end; it is still running", s->options->command[0]);
+        program_error("%s did not exit, and is still running", s->options->command[0]);
     close(s->setup.stop_fd);
     free(s->lanes);
     free(s->saved_path);
@@ -620,13 +619,13 @@ static void print_summary(const session *s)
 {
     double seconds = (double)(s->ended_ns - s->begun_ns) / 1e9;
     if (s->invalid > 0)
-        program_error("%" PRIu64 " event%s omitted: not in the format that the kernel declares", s->invalid,
+        program_error("%" PRIu64 " event%s omitted: different from the format that the kernel declares", s->invalid,
                       nl_plural(s->invalid));
     if (s->lost > 0)
-        program_error("%" PRIu64
-                      " event%s lost, because the buffers were full; use a larger --buffer-size, or record fewer "
-                      "events",
-                      s->lost, s->lost == 1 ? " was" : "s were");
+        program_error(
+            "%" PRIu64
+            " event%s lost, because the kernel's buffers were full; use a larger --buffer-size, or record fewer events",
+            s->lost, s->lost == 1 ? " was" : "s were");
     if (s->sink->refused > 0)
         program_error("%" PRIu64 " record%s lost, because the destination was too slow", s->sink->refused,
                       nl_plural(s->sink->refused));

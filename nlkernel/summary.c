@@ -141,7 +141,7 @@ static bool read_of(const reading *r, summary *s)
     char *word = nl_word_next(&at, "");
     bool ok = s->event != NULL && (word == NULL || strcmp(word, "where") == 0);
     if (!ok)
-        WRONG(r, "expected of = EVENT, or of = EVENT where EXPRESSION");
+        WRONG(r, "expected \"of = EVENT\" or \"of = EVENT where EXPRESSION\"");
     else if (word != NULL)
         s->where = nl_filter_parse(at);
     if (ok && word != NULL && s->where == NULL)
@@ -189,7 +189,7 @@ static bool read_setting(const reading *r, summary *s)
     else if (strcmp(key, "order") == 0 && (ok = read_word(r, orders, &number)))
         s->order = (summary_order)number;
     else if (ok)
-        ok = WRONG(r, "unknown setting \"%s\" of a report", key);
+        ok = WRONG(r, "a [report] section has no setting \"%s\"", key);
     return ok;
 }
 

@@ -76,7 +76,7 @@ static void draw_legend(const chart *p, const summary *s)
     }
     if (s->row_count > lines_of(s)) {
         char text[64];
-        g_snprintf(text, sizeof text, "and %zu more, not drawn", s->row_count - lines_of(s));
+        g_snprintf(text, sizeof text, "and %zu more that are not drawn", s->row_count - lines_of(s));
         chart_text(p->cr, p->x + p->width + 32, p->y + 9 + 18 * LINES, 0, 11, text);
     }
 }

@@ -77,7 +77,8 @@ static bool read_lines(symbol_map *m, const char *path, FILE *file)
         ok = symbol_map_take_line(m, line);
     }
     if (!ok)
-        nl_error_set(NL_ERROR_INVALID, "%s:%zu: neither an ELF file nor a line of FUNCTION, a tab, FILE:LINE", path,
+        nl_error_set(NL_ERROR_INVALID,
+                     "%s:%zu: expected FUNCTION, a tab and FILE:LINE; the file is not an ELF file either", path,
                      number);
     else if (ferror(file))
         ok = nl_error_set_errno("%s", path) == NL_OK;
@@ -230,8 +231,8 @@ static bool read_dwarf(symbol_map *m, const char *path)
     }
     if (ok && m->count == r->first) {
         nl_error_set(NL_ERROR_UNSUPPORTED,
-                     "%s: has no DWARF; use an unstripped vmlinux, such as /usr/lib/debug/boot/vmlinux-VERSION from "
-                     "the package of debug symbols",
+                     "%s: the file has no DWARF; use an unstripped vmlinux, such as "
+                     "/usr/lib/debug/boot/vmlinux-VERSION from the debug symbol package",
                      path);
         ok = false;
     }

@@ -104,7 +104,7 @@ static bytes part_of(const trace_dat *t, uint64_t offset, uint64_t size)
 
 static bool fail_damaged(const char *what)
 {
-    return nl_error_false(NL_ERROR_INVALID, "trace.dat: invalid %s: the file is truncated or damaged", what);
+    return nl_error_false(NL_ERROR_INVALID, "trace.dat: invalid %s; the file is truncated or damaged", what);
 }
 
 static bool has_page_size(const trace_dat *t)

@@ -84,10 +84,10 @@ const nl_option fix_clocks_options[] = {
      .help = "With --fix-clocks: fields that identify a message"},
     {.name = "message",
      .value = "SENT:RECEIVED",
-     .initial = "(pairs such as Ping.Send and Ping.Receive)",
+     .initial = "(events with paired names, such as Ping.Send and Ping.Receive)",
      .repeatable = true,
      .set = set_message,
-     .help = "With --fix-clocks: events of sending and receiving a message"},
+     .help = "With --fix-clocks: events that mark the sending and the receipt of a message"},
     {0},
 };
 
@@ -165,7 +165,7 @@ static void fix_clocks_report_host(const correction_host *h)
     if (h->is_reference) {
         program_error("clock of %s: reference", h->name);
     } else if (!h->is_known) {
-        program_error("clock of %s: unknown offset; its times stay unchanged", h->name);
+        program_error("clock of %s: unknown offset; the host's times stay unchanged", h->name);
     } else {
         program_error("clock of %s: %+.6f s added (%+.6f to %+.6f), drift %+.2f ppm, error at most %s; %" PRIu64
                       " measurement%s, %" PRIu64 " message%s, %u piece%s, %u step%s",
@@ -190,8 +190,8 @@ static void fix_clocks_tell(const correction *c)
     if (count > HOSTS_TOLD)
         program_error("and %zu more clock%s", count - HOSTS_TOLD, nl_plural(count - HOSTS_TOLD));
     if (count > 1 && unknown == count - 1)
-        program_error("cannot compare clocks: no ClockOffset records (programs that log to a collector make them), "
-                      "and no messages between hosts; see --message and --id");
+        program_error("cannot compare clocks: the logs have no ClockOffset records (programs that log to a collector "
+                      "write them), and no messages between hosts; see --message and --id");
 }
 
 /* ---- reading ---- */

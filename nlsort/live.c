@@ -171,7 +171,7 @@ static void live_put_late(window *w, const nl_record *record)
     if (w->late++ < SHOWN) {
         char time[NL_TIME_TEXT_SIZE];
         nl_time_format_ulm(record->time_ns, time);
-        program_error("late record of %s: %.3f s after its place in the output", time,
+        program_error("late record of %s: the output has already passed this time by %.3f s", time,
                       ((double)w->written_ns - (double)record->time_ns) / 1e9);
     }
     if (w->what->late == NULL) {
@@ -297,8 +297,8 @@ bool live_run(const live *what)
     if (w.late > SHOWN)
         program_error("%" PRIu64 " late record%s", w.late, nl_plural(w.late));
     if (w.early > 0)
-        program_error("%" PRIu64 " record%s written early; the window needs more memory than --buffer-size", w.early,
-                      nl_plural(w.early));
+        program_error("%" PRIu64 " record%s written early, because the window needs more memory than --buffer-size",
+                      w.early, nl_plural(w.early));
     nl_record_free(w.record);
     nl_buffer_free(&w.line);
     free(w.sources);

@@ -65,8 +65,8 @@ static const nl_option options[] = {
      .initial = "(by time)",
      .repeatable = true,
      .set = set_key,
-     .help = "Sort by FIELD; further keys order equal records. OPTIONS: t time, n number, s text, r descending. "
-             "Without a type, numbers precede text. Records without the field come first"},
+     .help = "Sort by FIELD; further keys order equal records. OPTIONS are t (time), n (number), s (text) and r "
+             "(descending). If no type is given, numbers precede text. Records that lack the field come first"},
     {.name = "merge",
      .letter = 'm',
      .type = NL_OPTION_FLAG,
@@ -86,7 +86,7 @@ static const nl_option options[] = {
      .letter = 'u',
      .type = NL_OPTION_FLAG,
      NL_OPTION_MEMBER(arguments, input.unique),
-     .help = "Remove duplicates of identical records; records with equal keys are then sorted by their text"},
+     .help = "Write identical records only once; records with equal keys are then sorted by their text"},
     {.name = "buffer-size",
      .letter = 'S',
      .type = NL_OPTION_SIZE,
@@ -158,10 +158,10 @@ static void check_together(const arguments *a)
     if (a->window_ns > 0 && (a->merge || a->check || a->reverse || a->input.unique || !key_is_time(a->key)))
         options_fail("--window cannot be used with --key, --merge, --check, --reverse or --unique");
     if (a->window_ns == 0 && (a->follow || a->late != NULL))
-        options_fail("--follow and --late: need --window");
+        options_fail("--follow and --late require --window");
     if (!a->clocks.asked &&
         (a->clocks.what.reference != NULL || a->clocks.what.id_count > 0 || a->clocks.what.message_count > 0))
-        options_fail("--reference, --id and --message: need --fix-clocks");
+        options_fail("--reference, --id and --message require --fix-clocks");
     if (a->clocks.asked && (a->merge || a->check || a->window_ns > 0))
         options_fail("--fix-clocks cannot be used with --merge, --check or --window");
 }

@@ -23,7 +23,7 @@ typedef struct moved_line {
     uint64_t to;
 } moved_line;
 
-_Static_assert(sizeof(moved_line) == WINDOWS_LINE_COST, "what a line takes is known");
+_Static_assert(sizeof(moved_line) == WINDOWS_LINE_COST, "WINDOWS_LINE_COST must be the size of a line");
 
 static size_t window_of(nl_scanned_line line)
 {

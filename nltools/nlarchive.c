@@ -47,7 +47,7 @@ static bool set_format(void *settings, const nl_option *row, const char *value)
     (void)row;
     ((arguments *)settings)->query.to = exporter_kind_find(value);
     return ((arguments *)settings)->query.to != NULL ||
-           nl_error_false(NL_ERROR_INVALID, "%s: unknown format; nlconv --formats lists all", value);
+           nl_error_false(NL_ERROR_INVALID, "%s: unknown format; nlconv --formats lists the formats", value);
 }
 
 static const nl_option options[] = {
@@ -87,12 +87,12 @@ static const nl_option options[] = {
      .letter = 'q',
      .type = NL_OPTION_FLAG,
      NL_OPTION_MEMBER(arguments, quiet),
-     .help = "Do not report the number of loaded records, or data that the output format cannot represent"},
+     .help = "Do not report the number of loaded records, nor data that the output format cannot represent"},
     {0},
 };
 
 static const options_command commands[] = {
-    {"load", "ARCHIVE [SOURCE...]", "Store the records of the SOURCEs that are not in ARCHIVE yet"},
+    {"load", "ARCHIVE [SOURCE...]", "Store in ARCHIVE the records of the SOURCEs that it does not have yet"},
     {"query", "ARCHIVE", "Write records in time order"},
     {0},
 };
@@ -104,8 +104,10 @@ static const options_usage usage = {
                                       {"Reading sources (load)", program_strict_options, offsetof(arguments, reading)},
                                       {0}},
     .commands = commands,
-    .summary = "Keep logs in a database and query it, also with SQL. ARCHIVE is an SQLite file, which load creates, or "
-               "postgresql://[USER@][HOST]/DATABASE. Without SOURCE, read standard input. " PROGRAM_SOURCES ".",
+    .summary =
+        "Store logs in a database, and query it with expressions or SQL. ARCHIVE is an SQLite file, which the load "
+        "command creates, or postgresql://[USER@][HOST]/DATABASE. Without SOURCE, read standard input. " PROGRAM_SOURCES
+        ".",
     .notes =
         "Examples:\n  nlarchive load all.db logs/\n  nlarchive query --where 'HOST == h1' --format json all.db\n"
         "  sqlite3 all.db 'SELECT event, count(*) FROM events GROUP BY event'\n\n"

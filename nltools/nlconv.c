@@ -51,7 +51,7 @@ static bool set_format(void *settings, const nl_option *row, const char *value)
     arguments *a = settings;
     (void)row;
     a->to = exporter_kind_find(value);
-    return a->to != NULL || nl_error_false(NL_ERROR_INVALID, "%s: unknown format; --formats lists all", value);
+    return a->to != NULL || nl_error_false(NL_ERROR_INVALID, "%s: unknown format; --formats lists the formats", value);
 }
 
 static const nl_option options[] = {
@@ -84,7 +84,7 @@ static const nl_option options[] = {
     {.name = "host",
      .value = "NAME",
      NL_OPTION_MEMBER(arguments, about.host),
-     .help = "Value of HOST in records that name no host (strace, perf)"},
+     .help = "Value of HOST in records that do not name a host (strace, perf)"},
     {0},
 };
 
@@ -95,8 +95,8 @@ static const options_usage usage = {
                                       {"Reading", program_strict_options, offsetof(arguments, reading)},
                                       {0}},
     .operands = "--format FORMAT [SOURCE]",
-    .summary = "Convert a log from one format into another. Without SOURCE, read standard input. nlconv reports once "
-               "what the output's format cannot represent. " PROGRAM_SOURCES ".",
+    .summary = "Convert a log from one format into another. Without SOURCE, read standard input. nlconv reports data "
+               "that the output format cannot represent, once for each kind. " PROGRAM_SOURCES ".",
     .notes = "Exit status: 0 done; 1 some input or output failed, or records are missing (the rest is converted); 2 "
              "usage error.\n\nExamples:\n  nlconv --format json all.nlb\n  nlconv --format csv -o all.csv all.log\n"
              "  nlconv --from-format csv --format ulm < all.csv",
@@ -105,7 +105,7 @@ static const options_usage usage = {
 static void say_undated(const pass *p)
 {
     if (p->undated)
-        program_error("%s: times without a date were read as times of 1970; name their origin with --base",
+        program_error("%s: times that have no date were read as times in 1970; give their origin with --base",
                       p->sources[0]);
 }
 
@@ -244,7 +244,7 @@ int main(int argc, char **argv)
     a.about.has_base = a.reading.has_base;
     a.about.base_ns = a.reading.base_ns;
     if (a.to == NULL)
-        options_fail("missing --format; --formats lists all");
+        options_fail("missing --format; --formats lists the formats");
     if (argc - first > 1)
         options_fail("%s: unexpected argument; nlconv converts one input", argv[first + 1]);
     a.input = argv[first];

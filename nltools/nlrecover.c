@@ -44,7 +44,7 @@ static const nl_option options[] = {
      .letter = 'l',
      .type = NL_OPTION_FLAG,
      NL_OPTION_MEMBER(arguments, recover.list_only),
-     .help = "List the events to recover, and change nothing"},
+     .help = "List the events that can be recovered, and change nothing"},
     {.name = "dest",
      .letter = 'd',
      .value = "URL",
@@ -66,10 +66,10 @@ static const nl_option options[] = {
 static const options_usage usage = {
     .groups = (const options_group[]){{NULL, options, 0}, {0}},
     .summary = "Deliver the events that killed or crashed processes had logged but not yet sent.",
-    .notes = "The events wait in shared memory (/dev/shm, or $NETLOGGER_SHM) and in spools. While a collector is away, "
-             "nlrecover moves its events to the spool and exits with 1; call it again later. Logs on standard output "
-             "or error, on a terminal or in memory need --dest. netlogd recovers the events of its own user; "
-             "nlrecover.timer runs nlrecover --everyone for all users.",
+    .notes = "The events wait in shared memory (/dev/shm, or $NETLOGGER_SHM) and in spools. While a collector is "
+             "unreachable, nlrecover moves the events for it to the spool and exits with status 1; run nlrecover again "
+             "later. Events that were logged to standard output or error, to a terminal or to memory require --dest. "
+             "netlogd recovers the events of its own user; nlrecover.timer runs nlrecover --everyone for all users.",
 };
 
 /* Prints one line, whose names may be hostile, because another user may have written them into shared memory. */
@@ -181,7 +181,7 @@ static bool await_user(pid_t child, uid_t user)
     if (ended == child)
         return WIFEXITED(result) && WEXITSTATUS(result) == PROGRAM_DONE;
     kill(child, SIGKILL); /* if this fails, the child ends when the service ends */
-    program_error("user %u: recovery takes longer than %d s; the next call tries again", (unsigned)user, USER_TIME_S);
+    program_error("user %u: recovery takes longer than %d s; the next run tries again", (unsigned)user, USER_TIME_S);
     return false;
 }
 

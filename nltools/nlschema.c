@@ -82,7 +82,7 @@ static const options_command commands[] = {
     {"header", "SCHEMA", "Compile a schema into a C and C++ header with a function for each event"},
     {"doc", "SCHEMA", "Document a schema"},
     {"json", "SCHEMA", "Print a schema as JSON"},
-    {"bench", "SCHEMA", "Measure the cost of logging each event; compiles with $CC"},
+    {"bench", "SCHEMA", "Measure the cost of logging each event, with a program that $CC compiles"},
     {"check", "SCHEMA [SOURCE...]", "Check logs against a schema"},
     {0},
 };
@@ -94,23 +94,13 @@ static const options_usage usage = {
                                       {0}},
     .commands = commands,
     .summary = "Work with a schema: a file that declares a program's events and their fields. " PROGRAM_SOURCES ".",
-    .notes =
-        "Example: nlschema header dpss.schema -o dpss_events.h; nlschema check dpss.schema dpss.log\n\n"
-        "A schema:\n"
-        "  [schema]\n"
-        "  name=dpss\n"
-        "  description=events of a block server\n"
-        "\n"
-        "  [WriteData]\n"
-        "  level=Usage\n"
-        "  description=a block was written to the socket\n"
-        "  SEND.SZ=int64; bytes; number of bytes sent\n"
-        "  FILE=string; ; name of the file\n"
-        "  optional=FILE\n"
-        "\n"
-        "Types are bool, int8 to int64, uint8 to uint64, float, double, string, bytes and enum(a|b|c). The default "
-        "level is Usage; optional=A;B names several fields. Fields named level, description or optional need double "
-        "quotes. Reserved names of C and C++ get an underscore in the header.",
+    .notes = "Example: nlschema header dpss.schema -o dpss_events.h; nlschema check dpss.schema dpss.log\n\nA "
+             "schema:\n  [schema]\n  name=dpss\n  description=events of a block server\n\n  [WriteData]\n  "
+             "level=Usage\n  description=a block was written to the socket\n  SEND.SZ=int64; bytes; number of bytes "
+             "sent\n  FILE=string; ; name of the file\n  optional=FILE\n\nTypes are bool, int8 to int64, uint8 to "
+             "uint64, float, double, string, bytes and enum(a|b|c). The default level is Usage; optional=A;B names "
+             "several fields. Fields named level, description or optional need double quotes. In the header, names "
+             "that are reserved in C or C++ get an underscore.",
 };
 
 static void nlschema_read_arguments(arguments *a, int argc, char **argv)

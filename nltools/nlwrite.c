@@ -74,7 +74,7 @@ static nl_format format_of_destination(const char *destination)
 /* Returns a text that explains how to set a standard field, or NULL if name is not a standard field in this format. */
 static const char *standard_field(const char *name, size_t size, nl_format format)
 {
-    static const char *const instead[] = {[NL_MEMBER_TIME] = "nlwrite sets it to the present time",
+    static const char *const instead[] = {[NL_MEMBER_TIME] = "nlwrite sets it to the current time",
                                           [NL_MEMBER_HOST] = "use --host",
                                           [NL_MEMBER_PROG] = "use --prog",
                                           [NL_MEMBER_LEVEL] = "use --level",
@@ -94,8 +94,9 @@ static void check_field(const char *word, nl_format format)
     if (instead != NULL)
         options_fail("%.*s is a standard field; %s", (int)size, word, instead);
     if (!nl_is_name((nl_string){word, size}))
-        options_fail("\"%.*s\" is not a field name; use letters, digits, '.', '_' and '-', the first a letter or '_'",
-                     (int)size, word);
+        options_fail(
+            "\"%.*s\" is not a field name; use letters, digits, '.', '_' and '-', beginning with a letter or '_'",
+            (int)size, word);
 }
 
 static void check_operands(const arguments *a)

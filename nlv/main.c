@@ -105,13 +105,13 @@ static const nl_option options[] = {
     {.name = "no-index",
      .type = NL_OPTION_FLAG,
      NL_OPTION_MEMBER(arguments, model.no_index),
-     .help = "Do not read or write LOG.nlv-index, which makes a large log open at once the next time"},
+     .help = "Do not read or write LOG.nlv-index, with which nlv opens a large log faster the next time"},
     {.name = "directory",
      .value = "URL",
      .environment = "NLAGENT_DIRECTORY",
      NL_OPTION_MEMBER(arguments, look.directory),
-     .help = "Show the pane of hosts and sensors from this directory: an nlagentd that runs with --serve-directory "
-             "(http://HOST:14831), or ldap://HOST"},
+     .help = "Show the pane that lists the hosts and sensors of this directory: an nlagentd that runs with "
+             "--serve-directory (http://HOST:14831), or ldap://HOST"},
     {0},
 };
 
@@ -120,8 +120,9 @@ static const options_usage usage = {
                                       {"Reading", program_reading_options, offsetof(arguments, reading)},
                                       {0}},
     .operands = "[SOURCE...]",
-    .summary = "Draw logs: each request's way through all programs and hosts as a lifeline, resources as loadlines, "
-               "single events as points. The window follows logs as they grow. " PROGRAM_SOURCES ".",
+    .summary =
+        "Draw logs. A lifeline shows a request's way through all programs and hosts, a loadline shows the use of a "
+        "resource, and a point shows a single event. The window follows logs as they grow. " PROGRAM_SOURCES ".",
     .notes = "Examples:\n  nlv dpss.log\n  nlv --render dpss.png --config dpss.nlv dpss.log",
 };
 

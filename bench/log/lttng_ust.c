@@ -38,7 +38,7 @@ static uint64_t discarded(void)
     int count = handle != NULL ? lttng_list_channels(handle, &channels) : -1;
     uint64_t lost = 0;
     if (count != 1 || lttng_channel_get_discarded_event_count(channels, &lost) != 0) {
-        fprintf(stderr, "LTTng does not say how many events it lost\n");
+        fprintf(stderr, "LTTng does not report how many events it lost\n");
         exit(1);
     }
     free(channels);

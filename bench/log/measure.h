@@ -350,7 +350,7 @@ static int measure_main(int argc, char **argv)
         return 0;
     }
     if (argc != 4) {
-        fprintf(stderr, "usage: %s calls|threads|count EVENTS PATH, or built\n", argv[0]);
+        fprintf(stderr, "usage: %1$s built, or %1$s calls|threads|count EVENTS PATH\n", argv[0]);
         return 2;
     }
     uint64_t events = strtoull(argv[2], NULL, 10);

@@ -79,7 +79,7 @@ static int by_size(const void *a, const void *b)
 static void latency_ends_report(void)
 {
     if (measured == 0)
-        die("no records came");
+        die("no records arrived");
     qsort(latencies, measured, sizeof *latencies, by_size);
     printf("%.3f %.3f %.3f %zu\n", (double)latencies[measured / 2] / 1e6, (double)latencies[measured * 99 / 100] / 1e6,
            (double)latencies[measured - 1] / 1e6, measured);
@@ -167,7 +167,7 @@ int main(int argc, char **argv)
         return 0;
     }
     if (argc != 6 && argc != 5) {
-        fprintf(stderr, "usage: see bench/netlogd/latency\n");
+        fprintf(stderr, "usage: run bench/netlogd/latency, which starts this program\n");
         return 2;
     }
     rate = atof(argv[argc - 2]);

@@ -128,7 +128,7 @@ static void secure(client *c)
     c->ssl = SSL_new(context);
     if (c->ssl == NULL || SSL_set_fd(c->ssl, c->fd) != 1 || SSL_set1_host(c->ssl, "localhost") != 1 ||
         SSL_connect(c->ssl) != 1) {
-        fprintf(stderr, "load: TLS cannot begin\n");
+        fprintf(stderr, "load: cannot start TLS\n");
         exit(1);
     }
 }
@@ -191,7 +191,7 @@ static bool listen_some(client *c)
     } else {
         ssize_t came = recv(c->fd, at, space, 0);
         if (came == 0)
-            die("the collector has hung up");
+            die("the collector closed the connection");
         got = came > 0 ? (size_t)came : 0;
     }
     c->ack_size += got;
@@ -248,7 +248,7 @@ static void wait_for_size(const char *name, size_t size)
             since_ns = now_ns();
         seen = now;
         if (now_ns() - since_ns > ENDED_NS * INT64_C(1000000000)) {
-            fprintf(stderr, "load: %zu of %zu bytes are in %s, and no more come\n", now, size, name);
+            fprintf(stderr, "load: %zu of %zu bytes are in %s, which no longer grows\n", now, size, name);
             exit(1);
         }
         usleep(500);

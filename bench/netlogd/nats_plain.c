@@ -115,7 +115,7 @@ int main(int argc, char **argv)
 {
     int count = argc - 4;
     if (count < 1 || count > FILES_MAX) {
-        fprintf(stderr, "usage: nats_plain HOST:PORT STREAM REPLICAS FILE... (%d at most)\n", FILES_MAX);
+        fprintf(stderr, "usage: nats_plain HOST:PORT STREAM REPLICAS FILE... (at most %d files)\n", FILES_MAX);
         return 2;
     }
     natsConnection *connection;

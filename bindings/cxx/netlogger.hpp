@@ -118,7 +118,8 @@ template <class Char, Char... Text> constexpr event_name<Text...> operator""_e()
 /** The name of a field: letters, digits, '.', '_' and '-', beginning with a letter or '_'. */
 template <class Char, Char... Text> constexpr field_name<Text...> operator""_f()
 {
-    static_assert(is_name(field_name<Text...>::text), "a field's name is letters, digits, '.', '_' and '-'");
+    static_assert(is_name(field_name<Text...>::text),
+                  "a field name may contain only letters, digits, '.', '_' and '-'");
     return {};
 }
 #pragma GCC diagnostic pop
@@ -151,9 +152,10 @@ inline constexpr unsigned char raw_type = nl_private_type<decltype(capture(std::
 template <nl_level Level, class Event, class... Fields> struct site;
 template <nl_level Level, class Event, class... Names, class... Values>
 struct site<Level, Event, field<Names, Values>...> {
-    static_assert(Level >= NL_EMERGENCY && Level <= NL_DEBUG, "the level of an event is NL_EMERGENCY to NL_DEBUG");
-    static_assert(sizeof...(Names) <= NL_FIELDS_MAX, "an event has at most 16 fields");
-    static_assert(((raw_type<Values> != NL_RAW_NONE) && ...), "a field has a value of a type that cannot be logged");
+    static_assert(Level >= NL_EMERGENCY && Level <= NL_DEBUG,
+                  "the level of an event must be from NL_EMERGENCY to NL_DEBUG");
+    static_assert(sizeof...(Names) <= NL_FIELDS_MAX, "an event can have at most 16 fields");
+    static_assert(((raw_type<Values> != NL_RAW_NONE) && ...), "the type of a field value cannot be logged");
     static constexpr const char *names[] = {Names::text..., nullptr};
     static constexpr unsigned char types[] = {raw_type<Values>..., NL_RAW_NONE};
     static inline nl_event_site it = {Event::text, names, types, sizeof...(Names), Level, 0, 0, nullptr};
@@ -215,7 +217,7 @@ template <class Value> inline auto whole(const Value &value)
 
 template <class Name, class Value> inline nl_field named(const field<Name, Value> &given)
 {
-    static_assert(raw_type<Value> != NL_RAW_NONE, "a field has a value of a type that cannot be logged");
+    static_assert(raw_type<Value> != NL_RAW_NONE, "the type of a field value cannot be logged");
     nl_field made = typed(whole(given.value));
     made.name = view(Name::text);
     return made;
@@ -225,9 +227,10 @@ template <class Name, class Value> inline nl_field named(const field<Name, Value
 template <nl_level Level, class Event, class... Fields> struct span_place;
 template <nl_level Level, char... Text, class... Names, class... Values>
 struct span_place<Level, event_name<Text...>, field<Names, Values>...> {
-    static_assert(Level >= NL_EMERGENCY && Level <= NL_DEBUG, "the level of a span is NL_EMERGENCY to NL_DEBUG");
-    static_assert(sizeof...(Names) <= NL_FIELDS_MAX, "a span has at most 16 fields");
-    static_assert(((raw_type<Values> != NL_RAW_NONE) && ...), "a field has a value of a type that cannot be logged");
+    static_assert(Level >= NL_EMERGENCY && Level <= NL_DEBUG,
+                  "the level of a span must be from NL_EMERGENCY to NL_DEBUG");
+    static_assert(sizeof...(Names) <= NL_FIELDS_MAX, "a span can have at most 16 fields");
+    static_assert(((raw_type<Values> != NL_RAW_NONE) && ...), "the type of a field value cannot be logged");
     static constexpr char start[] = {Text..., '.', 's', 't', 'a', 'r', 't', '\0'};
     static constexpr char end[] = {Text..., '.', 'e', 'n', 'd', '\0'};
     static constexpr const char *names[] = {"PARENT.ID", "TRACE.ID", "SPAN.ID", Names::text..., nullptr};
@@ -244,8 +247,8 @@ struct span_place<Level, event_name<Text...>, field<Names, Values>...> {
 /* The constant parts of the end of a span with these fields. */
 template <class... Fields> struct span_end_place;
 template <class... Names, class... Values> struct span_end_place<field<Names, Values>...> {
-    static_assert(sizeof...(Names) <= NL_FIELDS_MAX, "a span has at most 16 fields");
-    static_assert(((raw_type<Values> != NL_RAW_NONE) && ...), "a field has a value of a type that cannot be logged");
+    static_assert(sizeof...(Names) <= NL_FIELDS_MAX, "a span can have at most 16 fields");
+    static_assert(((raw_type<Values> != NL_RAW_NONE) && ...), "the type of a field value cannot be logged");
     static constexpr const char *names[] = {"PARENT.ID", "TRACE.ID", "SPAN.ID", "STATUS", Names::text..., nullptr};
     static constexpr unsigned char types[] = {NL_RAW_SPAN_ID, NL_RAW_TRACE_ID,     NL_RAW_SPAN_ID,
                                               NL_RAW_INT32,   raw_type<Values>..., 0};

@@ -18,7 +18,7 @@ typedef struct fortran_span {
     nl_span span;
     nl_context previous;
 } fortran_span;
-_Static_assert(sizeof(fortran_span) == 96, "the size of state in netlogger.f90");
+_Static_assert(sizeof(fortran_span) == 96, "netlogger.f90 declares the same size");
 
 void nl_fortran_span_begin(fortran_span *span, nl_log *log, const nl_record *record);
 void nl_fortran_span_end(fortran_span *span, nl_log *log, const nl_record *record, int status);

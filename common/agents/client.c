@@ -79,7 +79,8 @@ static nl_url *make_url(const char *authority, size_t size, bool secure, const c
 client *client_new(const char *url, const client_options *o)
 {
     bool secure = strncmp(url, "https://", 8) == 0;
-    bool has_options = strchr(url, '?') != NULL; /* the dialer would read the files that options name */
+    bool has_options = strchr(url, '?') != NULL; /* a URL with options is rejected, because the dialer would read the
+                                                  * files that the options name */
     if (has_options || (!secure && strncmp(url, "http://", 7) != 0))
         return nl_error_null(NL_ERROR_INVALID, "%s: invalid URL; use http://HOST[:PORT] or https://HOST[:PORT]", url);
 
@@ -87,7 +88,7 @@ client *client_new(const char *url, const client_options *o)
     size_t size = strcspn(authority, "/");
     client *c = nl_memory_check(calloc(1, sizeof *c));
     nl_url *parsed = make_url(authority, size, secure, o);
-    if (parsed != NULL) { /* messages have the caller's URL */
+    if (parsed != NULL) { /* so that messages contain the caller's URL */
         free(parsed->text);
         parsed->text = nl_memory_check(strdup(url));
     }
@@ -149,7 +150,7 @@ static ssize_t read_more(client *c, nl_channel *channel, nl_buffer *in, int64_t 
     }
 }
 
-/* The head of a reply. body_size is REPLY_MAX if the head does not contain the size. */
+/* The header of a reply. body_size is REPLY_MAX if the header does not contain the size. */
 typedef struct head {
     int status;
     size_t body_size;
@@ -162,14 +163,14 @@ static bool read_head(const char *text, head *h)
     return sscanf(text, "HTTP/1.%*1[01] %d", &h->status) == 1;
 }
 
-/* Connects, sends a request, and reads the head of the reply and perhaps a part of its body. */
+/* Connects, sends a request, and reads the header of the reply and perhaps a part of its body. */
 static bool client_request(client *c, const char *method, const char *path, const nl_buffer *body, nl_channel *channel,
                            nl_buffer *in, head *answer)
 {
     int64_t deadline_ns = nl_deadline_ns(TIMEOUT_MS);
     nl_buffer request = {0};
     char text[1024], *end = NULL;
-    /* With HTTP/1.0, the reply is not in chunks, and ends with the connection. */
+    /* With HTTP/1.0, the reply is not in chunks, and it ends when the connection ends. */
     snprintf(text, sizeof text,
              "%s %.300s HTTP/1.0\r\nHost: %.255s\r\nContent-Type: text/xml; charset=utf-8\r\nSOAPAction: \"\"\r\n"
              "Content-Length: %zu\r\n",

@@ -1,6 +1,6 @@
 /*
- * Requests to agents: SOAP over HTTP, with or without TLS. The functions block, for a bounded time. A client is for one
- * thread at a time.
+ * Sends requests to agents, as SOAP over HTTP with or without TLS. The functions block for a bounded time. Only one
+ * thread at a time may use a client.
  */
 #ifndef NLAGENT_CLIENT_H
 #define NLAGENT_CLIENT_H
@@ -16,7 +16,8 @@ typedef struct client_options {
 
 typedef struct client client;
 
-/* Returns an unconnected client of http://HOST[:PORT] or https://HOST[:PORT]. Returns NULL on failure. */
+/* Returns a client for http://HOST[:PORT] or https://HOST[:PORT], which is not yet connected. Returns NULL on
+ * failure. */
 client *client_new(const char *url, const client_options *o);
 void client_free(client *c); /* NULL is allowed */
 
@@ -27,12 +28,12 @@ void client_free(client *c); /* NULL is allowed */
 bool client_call(client *c, const nl_buffer *message, soap_call *reply);
 
 /*
- * Opens a stream: a connection on which records arrive. Appends the bytes that have already arrived to begin. The
- * caller closes the channel with nl_channel_close, before client_free. Returns false on failure.
+ * Opens a stream, which is a connection on which records arrive. Appends the bytes that have already arrived to begin.
+ * The caller closes the channel with nl_channel_close before it calls client_free. Returns false on failure.
  */
 bool client_open_stream(client *c, const char *subscription, const char *format, nl_channel *channel, nl_buffer *begin);
 
-/* Returns the first line of a file, such as a token. The caller frees it. NULL on failure. */
+/* Returns the first line of a file, such as a token. The caller frees it. Returns NULL on failure. */
 char *client_read_secret(const char *path);
 
 #endif

@@ -13,12 +13,12 @@
 
 enum { BUCKETS = 4096, KIND_BUCKETS = 1024, REMEMBERED = 16 };
 
-/* Results of the tests of a filter: 0 unknown, 1 false, 2 true. */
+/* Results of a filter's tests: 0 is unknown, 1 is false, and 2 is true. */
 typedef struct answers {
     unsigned char of[REMEMBERED];
 } answers;
 
-/* A sensor that many agents have: stored once, and tested once per search. */
+/* A sensor that many agents have. It is stored once, and tested once per search. */
 typedef struct kind {
     struct kind *next;
     directory_sensor sensor;
@@ -32,7 +32,7 @@ typedef struct entry {
     struct entry *next;
     char *host, *url;
     int64_t expires_ns;
-    nl_record *row; /* for filters: the fields of the agent */
+    nl_record *row; /* the agent's fields, to which filters are applied */
     kind **kinds;
     size_t count;
 } entry;

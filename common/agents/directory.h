@@ -1,6 +1,7 @@
 /*
- * The directory of nlagentd --serve-directory: agents with their URLs and sensors. An agent registers repeatedly. The
- * directory removes it when its time to live is over, by the monotonic clock. One thread.
+ * The directory of nlagentd --serve-directory, which contains agents with their URLs and sensors. An agent registers
+ * repeatedly. The directory removes an agent when its time to live is over, by the monotonic clock. Only one thread may
+ * use a directory.
  */
 #ifndef NLAGENT_DIRECTORY_H
 #define NLAGENT_DIRECTORY_H
@@ -19,7 +20,10 @@ typedef struct directory_sensor {
 directory *directory_new(void);
 void directory_free(directory *d); /* NULL is allowed */
 
-/* Registers an agent for ttl_s seconds; replaces an agent with the same URL. Returns false if the directory is full. */
+/*
+ * Registers an agent for ttl_s seconds. Replaces an agent that has the same URL. Returns false if the directory is
+ * full.
+ */
 bool directory_register(directory *d, const char *host, const char *url, double ttl_s, const directory_sensor *sensors,
                         size_t count);
 
@@ -32,12 +36,13 @@ void directory_expire(directory *d);
 size_t directory_size(const directory *d);
 
 /*
- * Parses an expression of Find with the fields host, url, sensor, what and events. Besides the usual language
- * (filter.h), & and | may be single, and = matches a pattern if its value contains * ? or [. Returns NULL on failure.
+ * Parses an expression of Find with the fields host, url, sensor, what and events. In addition to the usual language
+ * (filter.h), & and | may be written once, and = matches a pattern if its value contains * ? or [. Returns NULL on
+ * failure.
  */
 nl_filter *directory_filter(const char *expression);
 
-/* Calls function for each agent that has matching sensors, with these sensors. filter NULL: all sensors. */
+/* Calls function for each agent that has matching sensors, with these sensors. If filter is NULL, all sensors match. */
 void directory_find(directory *d, const nl_filter *filter,
                     void (*function)(void *user, const char *host, const char *url, const directory_sensor *sensors,
                                      size_t count),

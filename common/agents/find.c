@@ -156,6 +156,7 @@ bool agents_find_sensors(const agents_options *o, const char *url, const char *e
         return find_at_agent(o, url, expression, function, user);
     ldap.url = url;
     if (ldap.base == NULL)
-        return nl_error_false(NL_ERROR_INVALID, "%s: LDAP needs --ldap-base, or NLAGENT_LDAP_BASE", url);
+        return nl_error_false(NL_ERROR_INVALID,
+                              "%s: LDAP requires --ldap-base or the environment variable NLAGENT_LDAP_BASE", url);
     return ldap_find(&ldap, expression, on_ldap, &f);
 }

@@ -1,6 +1,7 @@
 /*
- * The configuration of programs that query agents, and the search for sensors in a directory: another agent, or LDAP.
- * The functions block for at most the time of client.h. Any thread; one thread at a time for each agents_options.
+ * The configuration of programs that query agents, and the search for sensors in a directory, which is an agent or
+ * LDAP. The functions block no longer than those of client.h. Any thread may call them, but only one thread at a time
+ * may use an agents_options.
  */
 #ifndef NETLOGGER_AGENTS_FIND_H
 #define NETLOGGER_AGENTS_FIND_H
@@ -15,9 +16,9 @@ typedef struct agents_options {
     client_options client;
     ldap_options ldap;      /* without its URL */
     const char *token_file; /* agents_options_finish reads it */
-    const char **agents;    /* NULL: none is set */
+    const char **agents;    /* NULL if no agent is set */
     size_t agent_count;
-    const char *directory; /* NULL: not set */
+    const char *directory; /* NULL if it is not set */
 } agents_options;
 
 /* The options --agent and --directory, and the options for security and LDAP, with their environment variables. */
@@ -29,20 +30,23 @@ extern const nl_option agents_place_rows[], agents_security_rows[];
  */
 bool agents_options_finish(agents_options *o);
 
-/* Sets the options from the environment alone and finishes them. Returns false and sets the error on failure. */
+/* Sets the options only from the environment, and finishes them. Returns false and sets the error on failure. */
 bool agents_options_from_environment(agents_options *o);
 
 /* Returns the URL of the first agent, or of this host's agent if none is set. */
 const char *agents_first_url(const agents_options *o);
 
-/* Returns the URL of the directory to search: the configured directory, or else the first agent. */
+/* Returns the URL of the directory to search, which is the configured directory or, if there is none, the first
+ * agent. */
 const char *agents_directory_url(const agents_options *o);
 
 typedef void agents_found_function(void *user, const char *host, const char *url, const char *sensor,
                                    const char *events);
 
-/* Calls function for each sensor that the directory at url finds by an expression (directory_filter; "": all sensors).
- * Returns false and sets the error on failure. */
+/*
+ * Calls function for each sensor that the directory at url finds for an expression (see directory_filter). "" matches
+ * all sensors. Returns false and sets the error on failure.
+ */
 bool agents_find_sensors(const agents_options *o, const char *url, const char *expression,
                          agents_found_function *function, void *user);
 

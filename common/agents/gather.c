@@ -20,7 +20,7 @@ enum { RETRY_MAX_S = 30, POLL_MS = 200, STACK = 256 << 10, COLLECTOR_PAUSE_MS = 
 /* The stream of one sensor. */
 typedef struct stream {
     const char *sensor;
-    nl_channel channel; /* fd -1: not open */
+    nl_channel channel; /* fd is -1 if the channel is not open */
     nl_decoder *decoder;
     int64_t retry_ns;
     unsigned retry_s;
@@ -31,7 +31,7 @@ typedef struct source {
     struct source *next;
     struct gathering *all;
     char *url;
-    client *client; /* NULL: a collector */
+    client *client; /* NULL if the peer is a collector */
     pthread_t thread;
     stream *streams; /* one per sensor */
     struct pollfd *ready;
@@ -43,7 +43,7 @@ struct gathering {
     pthread_mutex_t lock; /* protects put and the members below */
     source *sources;
     bool over;
-    nl_error error; /* the reason of the end; may be NL_ERROR_NONE */
+    nl_error error; /* the reason why the streams ended; may be NL_ERROR_NONE */
 };
 
 gathering *gather_new(const gather_options *o)
@@ -123,7 +123,7 @@ static void lose(source *s, stream *t)
     t->channel.fd = -1;
     t->retry_s = t->retry_s == 0 ? 1 : t->retry_s * 2 < RETRY_MAX_S ? t->retry_s * 2 : RETRY_MAX_S;
     t->retry_ns = nl_monotonic_ns() + t->retry_s * NL_NS_PER_SECOND;
-    nl_error error; /* gather_report may change the error */
+    nl_error error; /* a copy, because gather_report may change the error */
     nl_error_save(&error);
     if (!t->was_reported)
         gather_report(s, t, "Nlagent.Lost", error.message);
@@ -151,7 +151,7 @@ static bool subscribe(source *s, stream *t)
     bool good = client_call(s->client, &message, &answer);
     const char *id = good ? soap_value(&answer, "subscription") : NULL;
     if (good && id == NULL)
-        nl_error_set(NL_ERROR_INVALID, "the agent's reply has no subscription");
+        nl_error_set(NL_ERROR_INVALID, "the agent's reply contains no subscription ID");
     good = id != NULL && client_open_stream(s->client, id, "ulm", &t->channel, &begun);
     if (good) {
         t->decoder = nl_decoder_new(&(nl_decoder_options){.source = s->url});

@@ -1,7 +1,7 @@
 /*
- * Gathers the streams of many agents. Each agent has a thread, so that a dead or slow agent does not delay others. The
- * thread opens a broken stream again after pauses that double from 1 s to 30 s. Nlagent.Lost and Nlagent.Back records
- * report this. One thread calls the functions.
+ * Gathers the streams of many agents. Each agent has a thread, so that an agent that is slow or has failed does not
+ * delay others. The thread opens a broken stream again after pauses that double from 1 s to 30 s. Nlagent.Lost and
+ * Nlagent.Back records report this. Only one thread may call the functions.
  */
 #ifndef NLAGENT_GATHER_H
 #define NLAGENT_GATHER_H
@@ -10,31 +10,34 @@
 
 typedef struct gathering gathering;
 
-/* The subscriptions, the same at every agent. */
+/* The subscriptions, which are the same for every agent. */
 typedef struct gather_options {
     client_options client;
     char *const *sensors;         /* the last element is NULL */
-    const char *const *arguments; /* of Subscribe: name, value, name, value ... NULL */
-    /* Gets each record, one at a time, in any thread. Returns false to end all streams. */
+    const char *const *arguments; /* arguments of Subscribe: name, value, name, value ... NULL */
+    /* Receives each record, one at a time, in any thread. Returns false to end all streams. */
     bool (*put)(void *user, const nl_record *record);
-    /* Called when all records that arrived together were put; may be NULL. Returns as put. */
+    /*
+     * Called after all records that arrived together were passed to put; may be NULL. The return value has the same
+     * meaning as that of put.
+     */
     bool (*flush)(void *user);
     void *user;
-    bool once; /* end all streams if one cannot be opened the first time */
+    bool once; /* end all streams if a stream cannot be opened at the first attempt */
 } gather_options;
 
 gathering *gather_new(const gather_options *o);
 
-/* Adds an agent, unless it was added before. Returns false if the URL is invalid. */
+/* Adds an agent unless it was already added. Returns false if the URL is invalid. */
 bool gather_add(gathering *g, const char *url);
 
 /* Adds the records that a running collector receives. */
 bool gather_add_collector(gathering *g, const char *url);
 
-/* Returns whether all streams have ended. Then sets this thread's error to the reason, which may be NL_ERROR_NONE. */
+/* Returns whether all streams have ended. If so, sets this thread's error to the reason, which may be NL_ERROR_NONE. */
 bool gather_is_over(gathering *g);
 
-/* Ends all streams, and the subscriptions with their connections. */
+/* Ends all streams, their subscriptions and their connections. */
 void gather_free(gathering *g);
 
 #endif

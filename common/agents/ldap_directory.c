@@ -25,7 +25,7 @@ static bool ldap_directory_fail(const char *what, int error)
 
 /* ---- connecting ---- */
 
-/* The first call initializes libldap, which is not thread-safe: ldap_initialize(3). */
+/* The first call initializes libldap, which is not thread-safe (see ldap_initialize(3)). */
 __attribute__((constructor)) static void initialize_library(void)
 {
     int version;
@@ -220,7 +220,7 @@ static void show(LDAP *ldap, LDAPMessage *entry, const nl_filter *filter, nl_rec
         free(values[i]);
 }
 
-/* Returns whether a test is sensor == NAME, and writes the name. */
+/* Returns whether a test is "sensor == NAME", and writes the name. */
 static bool is_name_test(const nl_filter *filter, const nl_filter_test *test, char name[NAME_SIZE])
 {
     static const char others[] = {'_', '.', '-'};
@@ -236,7 +236,9 @@ static bool is_name_test(const nl_filter *filter, const nl_filter_test *test, ch
     return is_name;
 }
 
-/* Writes the filter for the server, with sensor == NAME if the expression requires it. This module evaluates the rest.
+/*
+ * Writes the filter for the server. The filter contains the test "sensor == NAME" if the expression requires it. This
+ * module evaluates the rest of the expression.
  */
 static void server_filter(const nl_filter *filter, char text[FILTER_SIZE])
 {

@@ -1,12 +1,12 @@
 /*
- * The directory in LDAP: an entry for each agent and for each of its sensors, with the object classes of
+ * The directory in LDAP. It has an entry for each agent and for each of the agent's sensors, with the object classes of
  * nlagent.schema.
  *
  *   nlURL=http://dpss1:14831,BASE                            nlAgent: nlHost, nlExpires
  *   nlSensor=tcp,nlURL=http://dpss1:14831,BASE               nlSensorEntry: nlHost, nlURL, nlEvents, nlWhat, nlExpires
  *
  * An entry is valid until nlExpires. Searches ignore expired entries, and the next agent that registers deletes expired
- * entries if it has permission. The functions block. Any thread.
+ * entries if it has permission. The functions block. Any thread may call them.
  */
 #ifndef NLAGENT_LDAP_DIRECTORY_H
 #define NLAGENT_LDAP_DIRECTORY_H
@@ -16,7 +16,7 @@
 typedef struct ldap_options {
     const char *url;           /* ldap://HOST[:PORT] */
     const char *base;          /* ou=netlogger,dc=example */
-    const char *bind_dn;       /* NULL: anonymously */
+    const char *bind_dn;       /* NULL means that the connection is anonymous */
     const char *password_file; /* its first line is the password */
 } ldap_options;
 
@@ -25,7 +25,7 @@ bool ldap_register(const ldap_options *o, const char *host, const char *url, dou
                    const directory_sensor *sensors, size_t count);
 bool ldap_withdraw(const ldap_options *o, const char *url);
 
-/* Calls function for each matching sensor. expression: as for directory_filter. Returns false on failure. */
+/* Calls function for each matching sensor. See directory_filter for expression. Returns false on failure. */
 bool ldap_find(const ldap_options *o, const char *expression,
                void (*function)(void *user, const char *host, const char *url, const directory_sensor *sensors,
                                 size_t count),

@@ -17,9 +17,9 @@
 enum {
     DEPTH_MAX = 16,
     ELEMENTS_MAX = 20000,
-    ATTRIBUTES_MAX = 64, /* of an element; namespaces are counted separately */
+    ATTRIBUTES_MAX = 64, /* maximum number of an element's attributes; namespaces are counted separately */
     ATTRIBUTE_SIZE_MAX = 8 << 10,
-    ATTRIBUTE_POINTERS = 5 /* per attribute: name, prefix, namespace, begin and end of the value */
+    ATTRIBUTE_POINTERS = 5 /* pointers per attribute: name, prefix, namespace, begin and end of the value */
 };
 
 /* The depth of elements. */
@@ -32,7 +32,7 @@ typedef struct soap_reader {
     size_t elements;
     bool rejected, in_body, has_body, in_header, has_operation;
     char path[SOAP_NAME_SIZE];
-    size_t starts[DEPTH_MAX]; /* of the path's parts */
+    size_t starts[DEPTH_MAX]; /* start of each part of the path */
     bool in_argument;         /* the last argument's text follows */
 } soap_reader;
 
@@ -55,7 +55,7 @@ static void soap_add_argument(soap_reader *r, const char *name)
     soap_call *c = r->call;
     size_t start = r->starts[r->depth - ARGUMENT] = strlen(r->path);
     if (start + strlen(name) + 2 > sizeof r->path) {
-        soap_reject(r, NL_ERROR_INVALID, "the name of an element is too long");
+        soap_reject(r, NL_ERROR_INVALID, "an element name is too long");
         return;
     }
     snprintf(r->path + start, sizeof r->path - start, "%s%s", start > 0 ? "." : "", name);
@@ -75,7 +75,7 @@ static void soap_check_header(soap_reader *r, const xmlChar **attributes, int co
 {
     for (int i = 0; i < count; i++, attributes += ATTRIBUTE_POINTERS)
         if (soap_is(attributes[0], "mustUnderstand") && (attributes[4] - attributes[3] != 1 || *attributes[3] != '0'))
-            soap_reject(r, NL_ERROR_UNSUPPORTED, "a header must be understood, but no headers are supported");
+            soap_reject(r, NL_ERROR_UNSUPPORTED, "a header has mustUnderstand set, but no headers are supported");
 }
 
 static void soap_begin_operation(soap_reader *r, const xmlChar *name, const xmlChar *uri)
@@ -86,7 +86,7 @@ static void soap_begin_operation(soap_reader *r, const xmlChar *name, const xmlC
     else if (!fault && !soap_is(uri, AGENT_NAMESPACE))
         soap_reject(r, NL_ERROR_INVALID, "the operation is not in the namespace " AGENT_NAMESPACE);
     else if (strlen((const char *)name) >= SOAP_NAME_SIZE)
-        soap_reject(r, NL_ERROR_INVALID, "the name of an element is too long");
+        soap_reject(r, NL_ERROR_INVALID, "an element name is too long");
     else
         strcpy(r->call->operation, (const char *)name);
     r->has_operation = true;
@@ -151,7 +151,7 @@ static void soap_characters(void *user, const xmlChar *text, int size)
     soap_reader *r = user;
     if (!r->in_argument)
         return;
-    r->call->text.size--; /* the NUL of the last argument */
+    r->call->text.size--; /* removes the NUL of the last argument */
     nl_buffer_append(&r->call->text, text, (size_t)size);
     nl_buffer_append(&r->call->text, "", 1);
 }
@@ -166,7 +166,7 @@ static void soap_end_element(void *user, const xmlChar *name, const xmlChar *pre
         r->path[r->starts[r->depth - ARGUMENT]] = '\0';
 }
 
-/* Entities could expand without bound, or make libxml2 read files. */
+/* Document types are rejected, because entities could expand without bound, or make libxml2 read files. */
 static void soap_reject_document_type(void *user, const xmlChar *name, const xmlChar *external, const xmlChar *system)
 {
     (void)name, (void)external, (void)system;

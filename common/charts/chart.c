@@ -111,7 +111,7 @@ void chart_histogram(chart p, nl_distribution *d, const char *title, chart_write
         p.from -= 0.5;
         p.to += 0.5;
     }
-    if (!nl_distribution_is_exact(d)) /* several buckets for each bar, so that no bar is empty by chance */
+    if (!nl_distribution_is_exact(d)) /* a bar contains several buckets, so that no bar is empty by chance */
         bars = CLAMP((int)((p.to - p.from) / (6 * NL_DISTRIBUTION_ERROR)), 1, BARS);
     for (int i = 0; i < bars; i++) {
         double step = (p.to - p.from) / bars;

@@ -1,4 +1,7 @@
-/* Draws charts with cairo, as PNG or SVG files: plots with axes, and histograms. One thread. */
+/*
+ * Draws charts with cairo, as PNG or SVG files. A chart is a plot with axes, or a histogram. Only one thread may use
+ * the module.
+ */
 #ifndef NETLOGGER_ANALYSIS_CHART_H
 #define NETLOGGER_ANALYSIS_CHART_H
 
@@ -10,7 +13,7 @@
 /* A plot, with its scales. Positions are in pixels. */
 typedef struct chart {
     cairo_t *cr;
-    double x, y, width, height; /* of the area within the axes */
+    double x, y, width, height; /* position and size of the area within the axes */
     double from, to;            /* values at the ends of the x axis */
     double most;                /* value at the upper end of the y axis, which begins at 0 */
 } chart;
@@ -18,10 +21,13 @@ typedef struct chart {
 /* Writes a value as text. Returns out. */
 typedef const char *chart_write(double value, char out[UNITS_SIZE]);
 
-/* Sets the colour 0xRRGGBB; alpha from 0 to 1. */
+/* Sets the colour, which has the form 0xRRGGBB. alpha is from 0 to 1. */
 void chart_color(cairo_t *cr, unsigned rgb, double alpha);
 
-/* Draws text that begins at x, y (align 0), is centred there (0.5), or ends there (1). */
+/*
+ * Draws text that begins at x, y if align is 0, is centred at this point if it is 0.5, or ends at this point if it is
+ * 1.
+ */
 void chart_text(cairo_t *cr, double x, double y, double align, double size, const char *text);
 
 /* Return the position of a value on an axis. */
@@ -31,10 +37,10 @@ double chart_y(const chart *p, double value);
 /* Returns the smallest round number (1, 2 or 5 times a power of ten) that is at least value. */
 double chart_round_up(double value);
 
-/* Draws the axes, and the title above. */
+/* Draws the axes, and the title above the plot. */
 void chart_frame(const chart *p, const char *title);
 
-/* Draws the values at five heights of the y axis. */
+/* Draws value labels at five heights of the y axis. */
 void chart_heights(const chart *p, chart_write *write);
 
 /* Draws times of day and the date below a plot whose x axis is in nanoseconds since 1970. */
@@ -46,8 +52,10 @@ void chart_histogram(chart p, nl_distribution *d, const char *title, chart_write
 /* Returns whether the name ends in .png or .svg. */
 bool chart_knows(const char *path);
 
-/* Writes a file of width x height pixels, which draw fills on a white background. Returns false on failure; the file
- * then keeps its old content. */
+/*
+ * Writes a file of width x height pixels, which draw fills on a white background. Returns false on failure; the file
+ * then keeps its old content.
+ */
 bool chart_save(const char *path, int width, int height, void (*draw)(cairo_t *cr, void *user), void *user);
 
 #endif

@@ -19,7 +19,7 @@
 
 /*
  * Times between readings of the clock are computed from the processor's counter, and are imprecise on an overloaded
- * host. Therefore messages that contradict measurements by less than this still count.
+ * host. Therefore, messages that contradict measurements by less than this time still count.
  */
 #define STAMPS_NS 200e3
 
@@ -32,7 +32,10 @@ enum { HOSTS_MAX = 1 << 16, NO_HOST = UINT32_MAX };
 typedef struct relation {
     uint32_t host, other;
     bool is_measured;
-    /* measured: other's clock minus host's; message from host to other: the times by both clocks */
+    /*
+     * for a measurement, the other clock minus the host's clock; for a message from host to other, its times by both
+     * clocks
+     */
     int64_t time_ns, other_ns;
     double offset_ns, error_ns;
 } relation;
@@ -47,7 +50,7 @@ typedef struct host {
     size_t first; /* index of its relations in by_host */
     size_t count;
     uint64_t measured, there,
-        back; /* relations with solved hosts: measurements, messages to these hosts and from them */
+        back; /* number of relations with solved hosts: measurements, messages to these hosts, and messages from them */
 } host;
 
 struct correction {
@@ -104,7 +107,7 @@ static bool is_event(const nl_record *record, const char *name)
     return record->event.size == strlen(name) && memcmp(record->event.data, name, record->event.size) == 0;
 }
 
-/* Returns a field in microseconds, as nanoseconds. */
+/* Returns a field's value, which is in microseconds, as nanoseconds. */
 static bool get_ns(const nl_record *record, const char *name, double *value)
 {
     nl_field field;
@@ -119,7 +122,7 @@ static bool is_usable_time(int64_t time_ns)
     return time_ns > -TIME_MAX_NS && time_ns < TIME_MAX_NS;
 }
 
-/* Returns the correction that the log already has. */
+/* Returns the correction that was already applied to the log. */
 static double corrected_ns(const nl_record *record)
 {
     nl_field field;
@@ -302,7 +305,10 @@ static size_t drop_contradictions(host *h, const fit *measured, fit_bound *bound
     return kept;
 }
 
-/* Collects the bounds of a host from its relations with solved hosts: measurements, or all relations. */
+/*
+ * Collects the bounds of a host from its relations with solved hosts, either from measurements only or from all
+ * relations.
+ */
 static size_t collect_bounds(const correction *c, uint32_t number, bool all, fit_bound *bounds)
 {
     const host *h = &c->hosts[number];
@@ -332,7 +338,10 @@ static void solve_host(correction *c, uint32_t number)
     free(bounds);
 }
 
-/* Returns the priority of a host: by measurements against solved hosts, then by messages in both directions. */
+/*
+ * Returns the priority of a host, which depends first on measurements against solved hosts, and then on messages in
+ * both directions.
+ */
 static uint64_t tie_of(const host *h)
 {
     const uint64_t limit = (UINT64_C(1) << 20) - 1;
@@ -343,7 +352,7 @@ static uint64_t tie_of(const host *h)
     return measured << 40 | both << 20 | any;
 }
 
-/* Counts the relations of other hosts with a newly solved host. */
+/* Updates the counts of other hosts' relations with solved hosts after a host was solved. */
 static void tie_others(correction *c, uint32_t number)
 {
     const host *h = &c->hosts[number];
@@ -390,7 +399,7 @@ int64_t correction_time(const correction *c, nl_string host_name, int64_t time_n
     const host *h = number != NAME_NONE && is_usable_time(time_ns) ? &c->hosts[number] : NULL;
     if (error_ns != NULL)
         *error_ns = h == NULL || !h->is_known  ? INFINITY
-                    : h->correction.count == 0 ? 0 /* the reference */
+                    : h->correction.count == 0 ? 0 /* the host is the reference */
                                                : fit_error_at(&h->correction, time_ns);
     if (h == NULL || h->correction.count == 0)
         return time_ns;

@@ -1,16 +1,17 @@
 /*
- * Corrects the times of many hosts to one time base, from the log itself: measured clock offsets (ClockOffset, which
- * every log of the binary protocol has), steps of clocks (ClockStep), and messages, which are sent before they are
- * received.
+ * Corrects the times of many hosts to one time base. The information comes from the log itself: measured clock offsets
+ * (ClockOffset, which every log that uses the binary protocol has), steps of clocks (ClockStep), and messages, which
+ * are sent before they are received.
  *
  *   c = correction_new(&options);
  *   for each record: correction_learn(c, record);     in any order
  *   correction_solve(c);
  *   for each record: correction_apply(c, record, out);
  *
- * A message is two records of different hosts with the same IDs. The options, or the names of the events, identify the
- * sending and the receiving: for example, Ping.Send and Ping.Receive differ only in the words Send and Receive. The
- * clock of the reference host is the time base. If memory runs out, the program ends. One thread, except where noted.
+ * A message is two records of different hosts with the same IDs. The options or the event names identify the sending
+ * and the receiving record. For example, Ping.Send and Ping.Receive differ only in the words Send and Receive. The
+ * clock of the reference host is the time base. If memory runs out, the program ends. Only one thread may use a
+ * correction, except where noted.
  */
 #ifndef NETLOGGER_TIMEKEEPING_CORRECTION_H
 #define NETLOGGER_TIMEKEEPING_CORRECTION_H
@@ -26,15 +27,15 @@ typedef struct correction_message {
 
 /* The texts must outlive the correction. */
 typedef struct correction_options {
-    const char *
-        reference; /* a host; NULL: the collector with the most measurements, or else the host with the most messages */
-    const char *const *ids; /* fields that identify messages; NULL: fields whose names end in ID, and SEQ */
+    const char *reference;  /* name of a host; NULL selects the collector with the most measurements or, if there are
+                             * none, the  host with the most messages */
+    const char *const *ids; /* fields that identify messages; NULL selects SEQ and the fields whose names end in ID */
     size_t id_count;
-    const correction_message *messages; /* NULL: by the names of events */
+    const correction_message *messages; /* NULL means that messages are identified by event names */
     size_t message_count;
 } correction_options;
 
-/* Copies the options without their texts and lists. The caller frees the result. */
+/* Creates a correction, which the caller frees. Copies the options, but not their texts and lists. */
 correction *correction_new(const correction_options *options);
 
 /* Learns from a record, without keeping it. */
@@ -45,8 +46,8 @@ void correction_solve(correction *c);
 
 /*
  * Returns a host's corrected time, or time_ns if the clock's correction is unknown. *error_ns (may be NULL) is the
- * maximum error; infinite if the correction is unknown, or bounded in only one direction. Any number of threads at
- * once.
+ * maximum error; it is infinite if the correction is unknown, or bounded in only one direction. Any number of threads
+ * may call it at the same time.
  */
 int64_t correction_time(const correction *c, nl_string host, int64_t time_ns, double *error_ns);
 
@@ -61,12 +62,12 @@ typedef struct correction_host {
     const char *name; /* owned by the correction */
     bool is_reference;
     bool is_known;         /* the correction is known */
-    double offset_ns;      /* added to its times, in the middle of its records */
+    double offset_ns;      /* value added to the host's times, in the middle of its records */
     double min_ns, max_ns; /* range of the offset over all records of the host */
-    double drift;          /* against the reference: 1e-4 is 100 ppm fast */
+    double drift;          /* drift against the reference; 1e-4 means 100 ppm fast */
     double error_ns;       /* maximum error; infinite if only one direction is bounded */
     uint64_t measurements, messages,
-        contradictions; /* contradictions: messages that the measurements make impossible */
+        contradictions; /* contradictions is the number of messages that the measurements make impossible */
     unsigned pieces, steps;
 } correction_host;
 

@@ -8,11 +8,12 @@
 #include <string.h>
 
 enum {
-    ROUNDS = 90,       /* of a ternary search, which leaves (2/3)^90 of the range */
-    BOUNDS_MAX = 4096, /* per clock; of more bounds, only the tightest in each stretch of time are used */
+    ROUNDS = 90,       /* number of rounds of a ternary search, which leaves (2/3)^90 of the range */
+    BOUNDS_MAX = 4096, /* maximum number of bounds per clock; if there are more, only the tightest bounds in each
+                        * stretch of time are used */
 };
 
-#define STEEPEST 0.002 /* 2000 ppm: faster than any clock drifts, and than the kernel adjusts it */
+#define STEEPEST 0.002 /* 2000 ppm, which exceeds the drift of any clock and the kernel's adjustments */
 #define UNUSUAL 0.0007 /* a steeper slope between two pieces means that the clock was set, not slewed */
 #define UNSURE 0.0005  /* maximum deviation of a clock's rate outside of all bounds */
 #define PREFERENCE 1e-3
@@ -42,7 +43,10 @@ static double since(const stretch *s, size_t i)
     return (double)(s->bounds[i].time_ns - s->origin_ns);
 }
 
-/* Sets the range of a line with a slope at the origin. An empty range has *low above *high. */
+/*
+ * Sets the range of values at the origin that a line with this slope can have. If the range is empty, *low is above
+ * *high.
+ */
 static void range_of(const stretch *s, double slope, double *low, double *high)
 {
     *low = -INFINITY;
@@ -105,8 +109,8 @@ static double find_limit_slope(const stretch *s, double possible, double limit)
 }
 
 /*
- * Returns the maximum distance at a time by which another line within the bounds can be above (sign 1) or below (-1)
- * this line.
+ * Returns the maximum distance, at a time, by which another line within the bounds can be above (sign 1) or below (sign
+ * -1) this line.
  */
 static double find_distance(const stretch *s, const fit_piece *p, double min, double max, double at_ns, double sign)
 {
@@ -150,7 +154,7 @@ static fit_piece make_piece(const fit_bound *bounds, size_t count, double usual)
         find_errors(&s, &p);
         return p;
     }
-    /* Bounds on one side only: use the smallest correction. */
+    /* There are bounds on one side only, so the smallest correction is used. */
     p.slope = usual;
     range_of(&s, usual, &low, &high);
     p.at_ns = low > 0 ? low : high < 0 ? high : 0;
@@ -162,8 +166,8 @@ static fit_piece make_piece(const fit_bound *bounds, size_t count, double usual)
 /* ---- selecting bounds ---- */
 
 /*
- * Keeps the tightest of many bounds: in each stretch of time the highest low and the lowest high, relative to a line
- * through all bounds. Omitting bounds makes the result less precise, but not wrong.
+ * Keeps the tightest of many bounds. These are, in each stretch of time, the highest low bound and the lowest high
+ * bound, relative to a line through all bounds. Omitting bounds makes the result less precise, but not wrong.
  */
 static size_t thin(fit_bound *bounds, size_t count)
 {
@@ -202,7 +206,10 @@ static void add_piece(fit *f, fit_piece piece)
     f->pieces[f->count++] = piece;
 }
 
-/* Returns the number of bounds, from the first, within which one line fits. Searches by doubling, then bisection. */
+/*
+ * Returns the number of bounds, beginning with the first, within which one line fits. Searches by doubling and then by
+ * bisection.
+ */
 static size_t longest(const fit_bound *bounds, size_t count, double usual)
 {
     size_t good = 1, bad = count + 1;
@@ -265,7 +272,7 @@ fit fit_find(fit_bound *bounds, size_t count, fit_step *steps, size_t step_count
             end++;
         size_t first = f.count, kept = thin(bounds + at, end - at);
         add_pieces(&f, bounds + at, kept, &usual);
-        if (at > 0) { /* a step is before these bounds */
+        if (at > 0) { /* there is a step before these bounds */
             f.pieces[first].set = true;
             f.pieces[first].set_ns = steps[next - 1].time_ns;
         }

@@ -4,11 +4,11 @@
  *   low <= c(time) <= high
  *
  * for every bound. A measurement (an exchange of timestamps) gives both bounds. A message gives one bound, because it
- * was sent before it was received. The fit is the line farthest from all bounds, midway between the convex hulls of the
- * two kinds: A. Duda, G. Harrus, Y. Haddad, G. Bernard, "Estimating Global Time in Distributed Systems", ICDCS 1987; L.
- * Zhang, Z. Liu, C. Honghui Xia, "Clock Synchronization Algorithms for Network Measurements", INFOCOM 2002. A piece
- * extends as long as a line fits. The next piece joins it, unless the clock was set between the two pieces. If memory
- * runs out, the program ends. One thread.
+ * was sent before it was received. The fit is the line that is farthest from all bounds, midway between the convex
+ * hulls of the two kinds of bounds. See A. Duda, G. Harrus, Y. Haddad, G. Bernard, "Estimating Global Time in
+ * Distributed Systems", ICDCS 1987; L. Zhang, Z. Liu, C. Honghui Xia, "Clock Synchronization Algorithms for Network
+ * Measurements", INFOCOM 2002. A piece extends as long as a line fits. The next piece is continuous with it, unless the
+ * clock was set between the two pieces. If memory runs out, the program ends. Only one thread may use a fit.
  */
 #ifndef NETLOGGER_TIMEKEEPING_FIT_H
 #define NETLOGGER_TIMEKEEPING_FIT_H
@@ -19,7 +19,7 @@
 
 /* A missing bound is infinite. */
 typedef struct fit_bound {
-    int64_t time_ns; /* by the clock to correct */
+    int64_t time_ns; /* time by the clock to correct */
     double low_ns, high_ns;
 } fit_bound;
 
@@ -27,7 +27,8 @@ typedef struct fit_bound {
 typedef struct fit_piece {
     int64_t from_ns, to_ns;
     double at_ns, slope;
-    double low_error_ns, high_error_ns; /* how far the true value may be below and above; may be infinite */
+    double low_error_ns, high_error_ns; /* maximum distance of the true value below and above the line; may be
+                                         * infinite */
     bool set;                           /* the clock was set, or jumped, before this piece ... */
     int64_t set_ns;                     /* ... and first showed this time afterwards */
 } fit_piece;
@@ -43,11 +44,16 @@ typedef struct fit_step {
     double step_ns;  /* added to the clock */
 } fit_step;
 
-/* Returns the correction, which the caller frees. It is empty if there are no bounds. Sorts bounds and steps by time.
- * */
+/*
+ * Returns the correction, which the caller frees. It is empty if there are no bounds. Sorts bounds and steps by time.
+ *
+ */
 fit fit_find(fit_bound *bounds, size_t count, fit_step *steps, size_t step_count);
 
-/* Returns c(time). The first and last piece extend outwards. An empty correction is 0. */
+/*
+ * Returns c(time). Before the first piece and after the last piece, the line of that piece continues. An empty
+ * correction is 0.
+ */
 double fit_at(const fit *f, int64_t time_ns);
 
 /* Returns the maximum error, which grows with the distance from the nearest bounds. */

@@ -11,20 +11,20 @@
 #include <strings.h>
 
 enum {
-    MAX = 16 << 20, /* messages; later messages are ignored */
+    MAX = 16 << 20, /* maximum number of messages; later messages are ignored */
     NONE = UINT32_MAX,
     STEM_SIZE = 256,
 };
 
-/* The role of an event, found once for each name. */
+/* The role of an event, which is determined once for each event name. */
 typedef enum side { NEITHER, SENT, RECEIVED } side;
 
 typedef struct event_kind {
     side side;
-    uint64_t pair; /* the same for both events of a message */
+    uint64_t pair; /* equal for both events of a message */
 } event_kind;
 
-/* A message, or a half of it: the host of a missing half is NONE. */
+/* A message, or half of a message. The host of a missing half is NONE. */
 typedef struct half {
     uint64_t key; /* 0: unused */
     uint32_t from, to;
@@ -34,7 +34,7 @@ typedef struct half {
 struct messages {
     const correction_options *options;
     name_table events;
-    event_kind *kinds; /* by the event's number */
+    event_kind *kinds; /* indexed by the event's number */
     size_t kind_capacity;
     half *halves;
     size_t count, capacity;
@@ -49,7 +49,7 @@ messages *messages_new(const correction_options *options)
 
 /* ---- events ---- */
 
-/* A word precedes its own prefixes. */
+/* Each word precedes its prefixes in the list. */
 static const struct {
     const char *word;
     side side;
@@ -124,7 +124,7 @@ static bool is_named(nl_string name, const char *text)
     return name.size == strlen(text) && memcmp(name.data, text, name.size) == 0;
 }
 
-/* Accepts BLOCK.ID, block_id, requestId; but not IDs that are local to a host, such as process IDs. */
+/* Accepts BLOCK.ID, block_id and requestId, but not IDs that are local to a host, such as process IDs. */
 static bool is_id_by_name(nl_string name)
 {
     static const char *const of_hosts[] = {"PID", "TID", "UID", "GID", "PPID", "TGID"};
@@ -188,8 +188,8 @@ static void messages_grow(messages *m)
 }
 
 /*
- * Adds one half. A repeated message keeps its earliest times, because the first received copy cannot have been sent
- * before the first sent copy. A message that several hosts sent or received is useless.
+ * Adds one half. If a message is repeated, the earliest times are kept, because the first received copy cannot have
+ * been sent before the first sent copy. A message that several hosts sent or received cannot be used.
  */
 static void messages_note(half *h, side side, uint32_t host, int64_t time_ns)
 {
@@ -198,7 +198,7 @@ static void messages_note(half *h, side side, uint32_t host, int64_t time_ns)
     if (*known == NONE || (*known == host && time_ns < *time))
         *time = time_ns;
     if (*known != NONE && *known != host)
-        h->from = h->to = host; /* from a host to itself: messages_next ignores it */
+        h->from = h->to = host; /* the message is from a host to itself, so messages_next ignores it */
     else
         *known = host;
 }

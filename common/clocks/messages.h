@@ -1,6 +1,6 @@
 /*
- * Finds messages for correction.c: matches the records of sending and receiving by their events and IDs. If memory runs
- * out, the program ends. One thread.
+ * Finds messages for correction.c. Matches the records of sending and receiving by their event names and IDs. If memory
+ * runs out, the program ends. Only one thread may use it.
  */
 #ifndef NETLOGGER_TIMEKEEPING_MESSAGES_H
 #define NETLOGGER_TIMEKEEPING_MESSAGES_H
@@ -16,18 +16,21 @@ typedef struct message {
 
 typedef struct messages messages;
 
-/* The options must outlive the result, which the caller frees. */
+/* Creates the table of messages, which the caller frees. The options must outlive the table. */
 messages *messages_new(const correction_options *options);
 
 /* Adds a record of a host. */
 void messages_put(messages *m, const nl_record *record, uint32_t host);
 
-/* Finds the next message from *at, which is 0 at first. Returns false after the last. */
+/* Finds the next message from position *at, which is 0 at first. Returns false after the last message. */
 bool messages_next(const messages *m, size_t *at, message *found);
 
 void messages_free(messages *m);
 
-/* Returns whether, by their names, the second event is the receipt of a message that the first event sends. */
+/*
+ * Returns whether, according to the two names, the second event is the receipt of a message that the first event
+ * sends.
+ */
 bool messages_is_pair(const char *sent, const char *received);
 
 #endif

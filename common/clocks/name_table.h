@@ -1,6 +1,7 @@
 /*
- * A table of names, numbered from 0 in the order of adding; {0} is empty. A name ends at its first NUL. If memory runs
- * out, the program ends. One thread at a time; any number of threads for name_table_find.
+ * A table of names, which are numbered from 0 in the order in which they are added. {0} is an empty table. A name ends
+ * at its first NUL. If memory runs out, the program ends. Only one thread at a time may change a table; any number of
+ * threads may call name_table_find.
  */
 #ifndef NETLOGGER_TIMEKEEPING_NAME_TABLE_H
 #define NETLOGGER_TIMEKEEPING_NAME_TABLE_H
@@ -8,9 +9,9 @@
 #include <netlogger.h>
 
 typedef struct name_table {
-    char **texts; /* by number; owned by the table */
+    char **texts; /* indexed by number; owned by the table */
     size_t count;
-    uint32_t *slots; /* numbers plus 1; 0: unused */
+    uint32_t *slots; /* numbers plus 1; 0 in unused slots */
     size_t slot_count;
 } name_table;
 

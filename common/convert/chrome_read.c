@@ -1,5 +1,5 @@
 /*
- * Reads Chrome's trace format (JSON): {"traceEvents":[...]} or [...].
+ * Reads Chrome trace format (JSON): {"traceEvents":[...]} or [...].
  *
  * In nlconv's own traces, the args of the instant events are the records; other events are ignored. An event of another
  * program becomes a record: its time is ts, its event is name, and ph, cat, pid, tid, id, dur and the args are fields.

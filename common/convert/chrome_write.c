@@ -230,7 +230,7 @@ static void chrome_write_end(exporter *base, sink *s)
 
 const exporter_kind chrome_exporter = {
     .name = "chrome",
-    .what = "Chrome's trace format: records, spans of requests, loadlines",
+    .what = "Chrome trace format, with records, spans of requests, and loadlines",
     .in_order = true,
     .share = request_stream_share,
     .unshare = request_stream_unshare,

@@ -230,7 +230,7 @@ static size_t read_header(const char *data, size_t size, bool all, void **shared
     if (all || (stop < end && !r.malformed) || size > QUOTED_LIMIT) {
         h = make_header(r.cells, r.count);
         if (!h->has_time && size > 0)
-            sink_malformed(s, 1, 0, "the first row has no column ts or DATE", data, (size_t)(stop - data));
+            sink_malformed(s, 1, 0, "the first row has no ts or DATE column", data, (size_t)(stop - data));
         *shared = h;
     }
     builder_free(&r.builder);
@@ -346,7 +346,7 @@ static bool csv_read_detect(const char *data, size_t size)
 
 const importer_kind csv_importer = {
     .name = "csv",
-    .what = "CSV (RFC 4180) with a first row that names the columns; one must be ts or DATE",
+    .what = "CSV (RFC 4180) whose first row names the columns; one column must be ts or DATE",
     .detect = csv_read_detect,
     .head = read_header,
     .unshare = free_header,

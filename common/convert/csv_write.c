@@ -138,7 +138,7 @@ static bool learn_shapes(void *shared, nl_string bytes)
         bool added;
         size_t column = text_set_add(&c->keys, key, &added);
         if (added && c->keys.count > CSV_COLUMN_LIMIT) {
-            program_error("csv: more than %d different fields; use another format", CSV_COLUMN_LIMIT);
+            program_error("csv: more than %d different field names; use another format", CSV_COLUMN_LIMIT);
             return false;
         }
         c->ordered = c->ordered && column + 1 > latest;

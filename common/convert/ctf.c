@@ -249,7 +249,7 @@ static bool begin_record(ctf_reader *r, const bt_clock_snapshot *time, const bt_
     if (time == NULL ||
         bt_clock_snapshot_get_ns_from_origin(time, &time_ns) != BT_CLOCK_SNAPSHOT_GET_NS_FROM_ORIGIN_STATUS_OK) {
         bt_current_thread_clear_error();
-        sink_malformed(r->s, 0, 0, time == NULL ? "event without a time" : "an event's time is out of range", r->path,
+        sink_malformed(r->s, 0, 0, time == NULL ? "an event has no time" : "an event's time is out of range", r->path,
                        strlen(r->path));
         return false;
     }

@@ -235,7 +235,7 @@ static bool put_entry(journal_reader *r, const journal_entry *e, sink *s)
     int64_t time_ns;
     nl_string prog = e->identifier.data != NULL ? e->identifier : e->command;
     if (e->sent_at.data == NULL && e->taken_at.data == NULL)
-        return nl_error_false(NL_ERROR_INVALID, "entry without __REALTIME_TIMESTAMP");
+        return nl_error_false(NL_ERROR_INVALID, "an entry has no __REALTIME_TIMESTAMP");
     if (!(e->sent_at.data != NULL && read_time(e->sent_at, &time_ns)) &&
         !(e->taken_at.data != NULL && read_time(e->taken_at, &time_ns)))
         return nl_error_false(NL_ERROR_INVALID, "invalid time");

@@ -1,5 +1,7 @@
-/* Reads OpenTelemetry's logs and spans. See otlp_write.c for the form of NetLogger's own logs, and doc/formats.md for
- * other logs. */
+/*
+ * Reads OpenTelemetry's logs and spans. See otlp_write.c for the form of NetLogger's own logs, and doc/formats.md for
+ * other logs.
+ */
 #include "config.h"
 
 #include "convert/otlp.h"
@@ -425,7 +427,7 @@ static bool otlp_read_take_line(otlp_reader *r, nl_string line)
     if (!PICK(r, all, w))
         return false;
     if (w[0].text.data == NULL && w[1].text.data == NULL)
-        return otlp_read_fail(r, "neither resourceLogs nor resourceSpans found");
+        return otlp_read_fail(r, "found neither resourceLogs nor resourceSpans");
     return each(r, w[0].text, otlp_read_resource) && each(r, w[1].text, otlp_read_resource);
 }
 
@@ -467,7 +469,7 @@ static bool otlp_read_detect(const char *data, size_t size)
 
 const importer_kind otlp_importer = {
     .name = "otlp",
-    .what = "OpenTelemetry's logs and spans as JSON lines",
+    .what = "OpenTelemetry logs and spans (OTLP) as JSON lines",
     .detect = otlp_read_detect,
     .size = sizeof(otlp_reader),
     .close = otlp_read_close_reader,

@@ -1,5 +1,5 @@
 /*
- * Writes OpenTelemetry's logs as JSON lines; each line is an ExportLogsServiceRequest.
+ * Writes OpenTelemetry logs (OTLP) as JSON lines; each line is an ExportLogsServiceRequest.
  *
  * A record becomes a LogRecord. Its event is eventName and body; its fields are attributes with the keys of keys.h.
  * Consecutive records from the same host (resource attribute host.name) and program (service.name) share a line.

@@ -249,7 +249,7 @@ static void read_samples(importer *base, const char *data, size_t size, sink *s)
         if (!perf_read_head(lines.line, &h))
             lines_malformed(&lines, "expected COMM TID [CPU] SECONDS:", s);
         else if (!perf_take_event(&h))
-            lines_malformed(&lines, "sample without an event", s);
+            lines_malformed(&lines, "a sample has no event", s);
         else
             read_sample(r, &h, &lines, s);
     }
@@ -288,7 +288,7 @@ static bool perf_detect(const char *data, size_t size)
 
 const importer_kind perf_importer = {
     .name = "perf",
-    .what = "the output of perf script",
+    .what = "output of perf script",
     .detect = perf_detect,
     .cut = perf_cut_samples,
     .size = sizeof(perf_reader),

@@ -383,7 +383,7 @@ static void perfetto_end(exporter *base, sink *s)
 
 const exporter_kind perfetto_exporter = {
     .name = "perfetto",
-    .what = "Perfetto's protobuf trace: spans of requests, loadlines, all other records",
+    .what = "Perfetto protobuf trace, with spans of requests, loadlines, and all other records",
     .in_order = true,
     .share = request_stream_share,
     .unshare = request_stream_unshare,

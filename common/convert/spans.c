@@ -124,8 +124,10 @@ static bool has_field(const nl_record *record, const nl_field *field)
     return false;
 }
 
-/* Writes the fields of one or two records, each of which may be NULL. Omits identifiers, and writes equal fields once.
- * */
+/*
+ * Writes the fields of one or two records, each of which may be NULL. Omits identifiers, and writes equal fields once.
+ *
+ */
 static void put_attributes(spans_writer *w, const nl_record *begin, const nl_record *end)
 {
     bool first = true;
@@ -274,7 +276,7 @@ static void spans_end(exporter *base, sink *s)
 
 const exporter_kind spans_exporter = {
     .name = "otlp-spans",
-    .what = "OpenTelemetry's spans as JSON lines: requests only",
+    .what = "OpenTelemetry spans (OTLP) as JSON lines; only requests are written",
     .in_order = true,
     .share = request_stream_share,
     .unshare = request_stream_unshare,

@@ -137,7 +137,7 @@ static bool strace_read_call(strace_reader *r, call *c, nl_string text, sink *s)
     nl_string rest = text;
     strace_outcome o;
     if (!strace_line_name(&rest, &c->name))
-        return nl_error_false(NL_ERROR_INVALID, "not from strace: no call, signal or end of a process");
+        return nl_error_false(NL_ERROR_INVALID, "not strace output: no call, signal or process exit");
     if (text_drop(&rest, "<unfinished ...>") || text_drop(&rest, "<detached ...>")) {
         text_drop_blanks(&rest);
         text_drop(&rest, ",");
@@ -171,7 +171,7 @@ static bool strace_read_resumed(strace_reader *r, call *c, nl_string text, sink 
     strace_outcome o;
     const char *found = text_find(text, word);
     if (found == NULL)
-        return nl_error_false(NL_ERROR_INVALID, "not from strace: the resumed call has no name");
+        return nl_error_false(NL_ERROR_INVALID, "not strace output: the resumed call has no name");
     c->name = (nl_string){text.data, (size_t)(found - text.data)};
     text_skip(&text, c->name.size + sizeof word - 1);
     if (text_drop(&text, "<unfinished ...>"))
@@ -347,7 +347,7 @@ static bool strace_detect(const char *data, size_t size)
 
 const importer_kind strace_importer = {
     .name = "strace",
-    .what = "the output of strace -f -tt -T or -ttt",
+    .what = "output of strace -f -tt -T, or with -ttt instead of -tt",
     .in_order = true,
     .detect = strace_detect,
     .size = sizeof(strace_reader),

@@ -124,7 +124,7 @@ static void begin_record(xml_reader *r, int count, const xmlChar **attributes)
             memcpy(r->packed, attributes[3], size);
             r->packed[size] = '\0';
         } else {
-            refuse_foreign(r, "unknown attribute of a record");
+            refuse_foreign(r, "a record has an unknown attribute");
         }
     }
 }
@@ -146,7 +146,7 @@ static nl_type type_of(xml_reader *r, const xmlChar *name, size_t size)
 {
     nl_type type;
     if (!xml_type((nl_string){(const char *)name, size}, &type))
-        xml_read_refuse(r, "invalid type of a field");
+        xml_read_refuse(r, "a field has an invalid type");
     return type;
 }
 
@@ -170,11 +170,11 @@ static void begin_field(xml_reader *r, int count, const xmlChar **attributes)
         } else if (xml_read_is(attributes[0], "e") && size == 6 && memcmp(attributes[3], "base64", 6) == 0) {
             field->packed = true;
         } else {
-            refuse_foreign(r, "unknown attribute of a field");
+            refuse_foreign(r, "a field has an unknown attribute");
         }
     }
     if (field->name == SIZE_MAX)
-        xml_read_refuse(r, "field without a name");
+        xml_read_refuse(r, "a field has no name");
     field->value = r->text.size;
     r->in_field = true;
 }
@@ -194,7 +194,7 @@ static void start_element(void *user, const xmlChar *name, const xmlChar *prefix
     } else if (depth == 2 && r->in_record && ours && xml_read_is(name, "f")) {
         begin_field(r, count, attributes);
     } else {
-        refuse_foreign(r, "unknown element in a record");
+        refuse_foreign(r, "a record contains an unknown element");
         if (depth == 1)
             sink_malformed(r->s, line_now(r) - r->s->lines_before, 0, "unknown element", (const char *)name,
                            strlen((const char *)name));
@@ -282,7 +282,7 @@ static void end_record(xml_reader *r)
     for (size_t i = 0; i < r->count && r->problem == NULL; i++)
         xml_read_field(r, &r->fields[i]);
     if (r->problem == NULL && !builder_finish(&r->builder, true, r->s))
-        xml_read_refuse(r, "record without a time");
+        xml_read_refuse(r, "a record has no time");
     if (r->problem != NULL)
         sink_malformed(r->s, r->line - r->s->lines_before, 0, r->problem, "", 0);
     r->in_record = false;
@@ -488,7 +488,7 @@ static bool xml_read_detect(const char *data, size_t size)
 
 const importer_kind xml_importer = {
     .name = "xml",
-    .what = "XML, as doc/netlogger.xsd says",
+    .what = "XML that conforms to doc/netlogger.xsd",
     .in_order = true,
     .detect = xml_read_detect,
     .head = xml_read_head,

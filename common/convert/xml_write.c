@@ -55,7 +55,7 @@ static void xml_write_end(exporter *base, sink *s)
 
 const exporter_kind xml_exporter = {
     .name = "xml",
-    .what = "XML, as doc/netlogger.xsd says",
+    .what = "XML that conforms to doc/netlogger.xsd",
     .size = sizeof(xml_writer),
     .close = xml_write_close_writer,
     .begin = xml_write_begin,

@@ -16,7 +16,10 @@ static bool ends_with(const char *text, const char *end)
     return size >= tail && strcmp(text + size - tail, end) == 0;
 }
 
-/* Excludes the other files in an archive: time indexes, journals, seals, damaged parts, and the position of a spool. */
+/*
+ * Excludes the other files in an archive, which are time indexes, journals, seals, damaged parts, and the position of a
+ * spool.
+ */
 static int is_of_archive(const struct dirent *entry)
 {
     const char *name = entry->d_name;
@@ -66,7 +69,7 @@ bool program_list_archive(const char *folder, char ***files, size_t *count)
 /* ---- the numbers of an archive's records ---- */
 
 struct program_archive {
-    char *prefix; /* of the names of its files: the directory and a slash */
+    char *prefix; /* prefix of the names of the archive's files: the directory and a slash */
     nl_sequences *numbers;
     struct program_archive *next;
 };

@@ -1,4 +1,4 @@
-/* UTF-8, strings of JSON, base64 and the names of levels. Any thread. */
+/* UTF-8, JSON strings, base64 and level names. Any thread may call these functions. */
 #ifndef NETLOGGER_PROGRAM_ENCODING_H
 #define NETLOGGER_PROGRAM_ENCODING_H
 
@@ -7,22 +7,28 @@
 /* Returns the size of the UTF-8 sequence at `at`, whose first byte is not ASCII; 0 if it is invalid. */
 size_t utf8_size(const unsigned char *at, const unsigned char *end);
 
-/* Appends text to out; each byte that is not part of valid UTF-8 becomes U+FFFD. */
+/* Appends text to out. Replaces each byte that is not part of valid UTF-8 by U+FFFD. */
 void encoding_make_valid(nl_buffer *out, nl_string text);
 
 /* Appends text as a JSON string with quotes. Returns false, and appends nothing, for invalid UTF-8. */
 bool json_put_quoted(nl_buffer *out, nl_string text);
 
-/* Like json_put_quoted, but each byte that is not valid UTF-8 becomes U+FFFD. */
+/* Like json_put_quoted, but replaces each byte that is not part of valid UTF-8 by U+FFFD. */
 void json_put_valid(nl_buffer *out, nl_string text);
 
 /* Appends bytes as base64, without quotes. */
 void base64_put(nl_buffer *out, nl_string bytes);
 
-/* Decodes base64 into bytes, which may be the same memory. Returns the size, or SIZE_MAX for invalid base64. */
+/*
+ * Decodes base64 into bytes, which may be the same memory as the input. Returns the size, or SIZE_MAX if the base64 is
+ * invalid.
+ */
 size_t base64_get(nl_string text, char *bytes);
 
-/* Returns the level as BP spells it, or as the record spells it if that is different; data is NULL without a level. */
+/*
+ * Returns the level as BP spells it, or as the record spells it if the record's spelling is different. data is NULL if
+ * the record has no level.
+ */
 nl_string level_as_text(const nl_record *record);
 
 #endif

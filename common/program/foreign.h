@@ -1,6 +1,6 @@
 /*
  * Sources in foreign formats. convert/translate.c implements these functions, because program/ does not include
- * convert/. One thread at a time for a source.
+ * convert/. Only one thread at a time may use a source.
  */
 #ifndef NETLOGGER_PROGRAM_FOREIGN_H
 #define NETLOGGER_PROGRAM_FOREIGN_H
@@ -17,12 +17,13 @@ bool program_is_foreign(const program_reading *reading, const char *head, size_t
 bool program_is_foreign_folder(const char *path);
 
 /*
- * Adds a step to a source that detects a foreign format and converts it to blocks (nlb). Passes other content on
- * unchanged. Reports malformed input to reading, which must outlive the source, with the name.
+ * Adds a step to a source. The step detects a foreign format and converts it to blocks (nlb); it passes other content
+ * on unchanged. It reports malformed input, with the name, to reading, which must outlive the source.
  */
 void program_translate(nl_source *source, program_reading *reading, const char *name);
 
-/* Converts a directory in a foreign format to a temporary file of blocks. Returns NULL with the error set. */
+/* Converts a directory in a foreign format to a temporary file of blocks. Returns NULL and sets the error on
+ * failure. */
 nl_source *program_translate_folder(program_reading *reading, const char *path);
 
 #endif

@@ -1,4 +1,4 @@
-/* Converts errors of GLib to this thread's error. Any thread. */
+/* Converts GLib errors to this thread's error. Any thread may call this function. */
 #ifndef NETLOGGER_PROGRAM_GLIB_ERROR_H
 #define NETLOGGER_PROGRAM_GLIB_ERROR_H
 

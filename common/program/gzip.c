@@ -11,7 +11,12 @@
 #include <string.h>
 #include <zlib.h>
 
-enum { OUTPUT_SIZE = 128 << 10, MAGIC_SIZE = 2, GZIP_WINDOW = 15 + 16 /* zlib: the largest window, gzip's header */ };
+enum {
+    OUTPUT_SIZE = 128 << 10,
+    MAGIC_SIZE = 2,
+    GZIP_WINDOW = 15 + 16 /* for zlib: the largest window, with a gzip
+                           * header */
+};
 
 typedef enum gzip_state {
     GZIP_UNKNOWN, /* the first bytes have not arrived */
@@ -25,9 +30,9 @@ typedef struct gzip {
     nl_source_layer base;
     char *name;
     gzip_state state;
-    nl_buffer head; /* bytes that arrived while the state was unknown */
+    nl_buffer head; /* bytes that arrived while the state was still unknown */
     z_stream z;
-    bool more; /* the output is full, and zlib has more */
+    bool more; /* the output buffer is full, and zlib has more output */
     char output[OUTPUT_SIZE];
 } gzip;
 
@@ -43,7 +48,7 @@ static nl_status gzip_examine(gzip *g, nl_source *source, const char **data, siz
         nl_status status = nl_source_read_below(source, &g->base, data, size);
         if (status == NL_END && g->head.size > 0 && !nl_source_was_replaced(source))
             break;
-        if (status == NL_END) /* the next bytes are a new file */
+        if (status == NL_END) /* the next bytes belong to a new file */
             g->head.size = 0;
         if (status != NL_OK)
             return status;
@@ -63,7 +68,7 @@ static nl_status gzip_fail(gzip *g, const char *reason)
     return nl_error_set(NL_ERROR_INVALID, "%s: the gzip data is %s", g->name, reason);
 }
 
-/* Gets more stored bytes. */
+/* Reads more stored bytes. */
 static nl_status gzip_refill(gzip *g, nl_source *source)
 {
     const char *data;

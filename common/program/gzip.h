@@ -1,4 +1,4 @@
-/* Decompression of gzip (RFC 1952), of any number of members. One thread at a time for a source. */
+/* Decompresses gzip (RFC 1952) with any number of members. Only one thread at a time may use a source. */
 #ifndef NETLOGGER_PROGRAM_GZIP_H
 #define NETLOGGER_PROGRAM_GZIP_H
 
@@ -7,7 +7,7 @@
 /* Returns whether these bytes begin gzip data. */
 bool gzip_begins(const char *bytes, size_t size);
 
-/* Adds a step that decompresses gzip to a source with that name; other content passes unchanged. */
+/* Adds a step to the source with this name. The step decompresses gzip, and passes other content on unchanged. */
 void gzip_add(nl_source *source, const char *name);
 
 #endif

@@ -57,7 +57,7 @@ static void free_text(json_object *document, void *text)
     free(text);
 }
 
-/* json-c escapes the controls below the space; outside of strings, a document has only ASCII. */
+/* json-c escapes the control characters below the space. Outside strings, a document has only ASCII. */
 const char *json_document_text(json_object *document, bool indented)
 {
     const char *at = json_object_to_json_string_ext(document, JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE |

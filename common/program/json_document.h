@@ -3,7 +3,7 @@
  *
  * json-c writes the bytes of a string as they are. The texts of logs may hold any bytes, so these functions first
  * convert them to valid UTF-8. Conversions of records (common/convert) do not use this module, because building a tree
- * for each record costs more than the conversion. Any thread.
+ * for each record costs more than the conversion. Any thread may call these functions.
  */
 #ifndef NETLOGGER_PROGRAM_JSON_DOCUMENT_H
 #define NETLOGGER_PROGRAM_JSON_DOCUMENT_H
@@ -12,8 +12,10 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* Returns text as a JSON string; each byte that is not part of valid UTF-8 becomes U+FFFD. The caller owns the result.
- * NULL text gives NULL, which json-c writes as null. */
+/*
+ * Returns text as a JSON string, in which each byte that is not part of valid UTF-8 is replaced by U+FFFD. The caller
+ * owns the result. If text is NULL, returns NULL, which json-c writes as null.
+ */
 json_object *json_text(const char *text);
 
 /* Set a member of object. Numbers that are not finite, and NULL text, become null. */
@@ -22,8 +24,11 @@ void json_add_int(json_object *object, const char *name, int64_t value);
 void json_add_double(json_object *object, const char *name, double value);
 void json_add_bool(json_object *object, const char *name, bool value);
 
-/* Returns document as text without a newline at the end: in indented lines, or in one line. Characters that must not
- * reach a terminal (record/terminal.h) are escaped. The text belongs to document, which is an object or an array. */
+/*
+ * Returns document, which must be an object or an array, as text without a newline at the end. The text has indented
+ * lines, or only one line. Characters that must not reach a terminal (record/terminal.h) are escaped. document owns the
+ * text.
+ */
 const char *json_document_text(json_object *document, bool indented);
 
 /* Writes document to file, indented, with a newline at the end, and frees document. Returns false if writing failed. */

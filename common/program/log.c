@@ -1,4 +1,4 @@
-/* Reading of any log record by record: one source, or the files of an archive one after another. */
+/* Reads any log record by record. A log is one source, or the files of an archive one after another. */
 #include "config.h"
 
 #include "program/program.h"
@@ -11,13 +11,13 @@
 
 struct program_log {
     program_reading *reading;
-    char *folder; /* NULL: not an archive */
-    char **files; /* read up to index at */
+    char *folder; /* NULL if the log is not an archive */
+    char **files; /* files of an archive; those before index `at` have been read */
     size_t count, at;
-    char *name;        /* of the current or latest file; NULL before the first */
-    nl_reader *reader; /* NULL: between files */
+    char *name;        /* name of the current or latest file; NULL before the first file */
+    nl_reader *reader; /* NULL between files */
     bool follow, nonblocking;
-    bool polled;    /* the log waits, instead of the reader, to notice signals and new files */
+    bool polled;    /* this module waits, and not the reader, so that it notices signals and new files */
     bool overtaken; /* a followed archive has a newer file, so this file will not grow */
     bool failed;
 };
@@ -42,7 +42,7 @@ static bool find_files(program_log *log, const char *name)
     return true;
 }
 
-/* Skips records outside of the time range. */
+/* Skips records outside the time range. */
 static nl_status log_skip_to_range(program_log *log)
 {
     const program_reading *r = log->reading;
@@ -111,7 +111,10 @@ static bool find_more(program_log *log)
     return log->at < count;
 }
 
-/* Called when the current file has no more records. Returns NL_OK if the next file may have records, else NL_AGAIN. */
+/*
+ * Called when the current file has no more records. Returns NL_OK if the next file may have records, otherwise
+ * NL_AGAIN.
+ */
 static nl_status look_further(program_log *log)
 {
     if (log->folder == NULL || !log->follow)
@@ -124,7 +127,7 @@ static nl_status look_further(program_log *log)
     return log->overtaken ? NL_OK : NL_AGAIN;
 }
 
-/* Like program_log_next, without waiting. */
+/* Like program_log_next, but does not wait. */
 static nl_status next(program_log *log, const nl_filter *where, const nl_record **record)
 {
     for (;;) {

@@ -1,6 +1,6 @@
 /*
  * Writes messages to standard error. A daemon serves many clients, so it must not wait for the reader of its own
- * messages: after message_output_never_wait, the module drops and counts messages that cannot be written at once, and
+ * messages. After message_output_never_wait, the module drops and counts messages that cannot be written at once, and
  * writes the count before the next message. Any thread may call these functions.
  */
 #ifndef PROGRAM_MESSAGE_OUTPUT_H

@@ -39,7 +39,7 @@ static void options_reject(options_reading *r, const char *format, ...)
     r->failed = true;
 }
 
-/* Returns the row with a name, or with a letter if name is NULL. Sets *base to the settings of its group. */
+/* Returns the row with this name or, if name is NULL, with this letter. Sets *base to the settings of its group. */
 static const nl_option *options_find(const options_reading *r, const char *name, size_t size, char letter, char **base)
 {
     for (const options_group *group = options_groups(r->usage); group->rows != NULL; group++)

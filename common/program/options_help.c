@@ -1,4 +1,4 @@
-/* --help in its forms: text, JSON, the options of URLs, and words for shell completion. */
+/* Prints the forms of --help, which are text, JSON, the options of URLs, and words for shell completion. */
 #include "config.h"
 
 #include "program/options_help.h"
@@ -52,7 +52,8 @@ bool options_is_on_command_line(const nl_option *row)
 
 /* ---- text ---- */
 
-/* Prints text in lines of at most HELP_WIDTH columns. The first line begins at column, the others at indent. */
+/* Prints text in lines of at most HELP_WIDTH columns. The first line begins at column, and the other lines at
+ * indent. */
 static void print_wrapped(const char *text, int column, int indent)
 {
     while (*text != '\0') {
@@ -231,7 +232,7 @@ static void add_flag(json_object *object, const char *name, bool value)
         json_object_object_add(object, name, json_object_new_boolean(true));
 }
 
-/* Adds the present value, or all values of a repeatable option. */
+/* Adds the current value, or all values of a repeatable option. */
 static void add_values(json_object *object, const nl_option *row, const void *settings)
 {
     char text[NL_OPTION_TEXT_SIZE];
@@ -279,7 +280,7 @@ static json_object *describe_option(const nl_option *row, const char *group, con
     return object;
 }
 
-/* Adds the options of the groups; without settings, omits their values. */
+/* Adds the options of the groups. If settings is NULL, omits their values. */
 static void describe_groups(json_object *options, const options_group *groups, const char *settings)
 {
     for (; groups != NULL && groups->rows != NULL; groups++)
@@ -330,7 +331,7 @@ static void print_words_of(const options_group *groups)
             }
 }
 
-/* Prints a line for each word: WORD, a tab, the choices of its value, a tab, help. */
+/* Prints a line for each word. The line has WORD, a tab, the choices of its value, a tab, and the help text. */
 static void print_help_words(const options_usage *usage)
 {
     for (const options_command *c = usage->commands; c != NULL && c->name != NULL; c++)

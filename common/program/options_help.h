@@ -1,6 +1,6 @@
 /*
- * What options.c (parsing) and options_help.c (help) share. A program that prints its help ends, so the help functions
- * keep no state.
+ * Declarations that options.c (parsing) and options_help.c (help) share. A program exits after it prints its help, so
+ * the help functions keep no state.
  */
 #ifndef NETLOGGER_PROGRAM_OPTIONS_HELP_H
 #define NETLOGGER_PROGRAM_OPTIONS_HELP_H
@@ -10,7 +10,7 @@
 /* The rows of --help and --version, in this order. */
 extern const nl_option options_standard[];
 
-/* Returns the groups of a program or command, never NULL. */
+/* Returns the groups of a program or command. The result is never NULL. */
 const options_group *options_groups(const options_usage *usage);
 
 /* Returns the name of a program or command. */
@@ -18,10 +18,11 @@ const char *options_name(const options_usage *usage);
 
 bool options_is_on_command_line(const nl_option *row);
 
-/* Returns the name of a row's value in help: FILE. */
+/* Returns the name of a row's value in help, such as FILE. */
 const char *options_value_name(const nl_option *row);
 
-/* Prints the help in a form: "" for text, or one of the choices of --help. settings has the values for JSON. */
+/* Prints the help in a form, which is "" for text, or one of the choices of --help. settings has the values for
+ * JSON. */
 void options_print_help(const options_usage *usage, const char *form, void *settings);
 
 #endif

@@ -5,7 +5,7 @@
 #include <netlogger.h>
 
 /*
- * Like nl_open, for programs that report failures of opening and closing themselves. reports means that the program
+ * Like nl_open, for programs that report failures of opening and closing themselves. If reports is true, the program
  * prints a message when the destination cannot be reached and the log tries again. Set it if the program may run for a
  * long time before it flushes.
  */

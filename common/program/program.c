@@ -39,7 +39,7 @@ void program_start(const char *name)
         close(fd);
 }
 
-/* Exported, because the shared library also calls it. */
+/* This function is exported, because the shared library also calls it. */
 __attribute__((visibility("default"))) void program_memory_failed(void)
 {
     program_fail(PROGRAM_PROBLEM, "out of memory");
@@ -74,7 +74,7 @@ static void print_message(const char *format, va_list arguments)
     char *message;
     if (vasprintf(&message, format, arguments) < 0)
         return;
-    /* Messages quote logs, which any program can write. The terminal would obey control characters in them. */
+    /* Messages quote logs, which any program can write. A terminal would obey control characters in the quoted text. */
     program_replace_controls(message, strlen(message));
     program_progress_end();
     message_output_write(program_name, message);

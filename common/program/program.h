@@ -1,9 +1,9 @@
 /*
- * The common parts of all command-line programs: start, messages, the reading of logs.
+ * The common parts of all command-line programs, which are start, messages and the reading of logs.
  *
- * Exit status 0 is success, 1 a failure, 2 a usage error. Messages go to standard error as "program: object: problem".
- * Option tables (options.h) read command lines. The module is linked into programs and is not part of the installed
- * library. Use the functions in one thread unless their comment permits more.
+ * Exit status 0 means success, 1 a failure, and 2 a usage error. Messages go to standard error as "program: object:
+ * problem". Option tables (options.h) read command lines. The module is linked into programs and is not part of the
+ * installed library. Use the functions in one thread unless their comment permits more.
  */
 #ifndef NETLOGGER_PROGRAM_H
 #define NETLOGGER_PROGRAM_H
@@ -27,7 +27,9 @@ void program_start(const char *name);
 /* Returns the name of the program. */
 const char *program_get_name(void);
 
-/* Prints "name: MESSAGE" and a newline on standard error. "?" replaces characters that control a terminal. Any thread.
+/*
+ * Prints "name: MESSAGE" and a newline on standard error. "?" replaces characters that control a terminal. Any thread
+ * may call it.
  */
 void program_error(const char *format, ...) NL_PRINTF(1, 2);
 
@@ -40,18 +42,24 @@ _Noreturn void program_fail(int status, const char *format, ...) NL_PRINTF(2, 3)
 /* Like program_print_error, then exits with status. */
 _Noreturn void program_fail_with_error(int status);
 
-/* Copies the HOST of this host's records: $NETLOGGER_HOST or the host's name, truncated to size. */
+/* Copies the value of HOST in this host's records, which is $NETLOGGER_HOST or the host's name, truncated to size. */
 void program_host(char *host, size_t size);
 
-/* Replaces each character that controls a terminal (record/terminal.h), except newline and tab, with "?". Any thread.
+/*
+ * Replaces each character that controls a terminal (record/terminal.h), except newline and tab, by "?". Any thread may
+ * call it.
  */
 void program_replace_controls(char *text, size_t size);
 
-/* Sets a function that gets each message, without the program's name and newline, in any thread; NULL: none. */
+/*
+ * Sets a function that receives each message without the program's name and the newline. The function may be called in
+ * any thread. NULL removes it.
+ */
 void program_set_listener(void (*listener)(const char *message));
 
-/* Return a copy of text, and a text in the format of printf. The caller frees them with free(). If memory runs out, the
- * program ends.
+/*
+ * Return a copy of text, and a text that is formatted as by printf. The caller frees the result with free(). If memory
+ * runs out, the program ends.
  */
 char *program_copy(const char *text);
 char *program_format(const char *format, ...) NL_PRINTF(1, 2);
@@ -61,7 +69,7 @@ char *program_format(const char *format, ...) NL_PRINTF(1, 2);
  */
 int program_finish(int status);
 
-/* Shows progress on standard error if that is a terminal, at most ten times a second. total 0: unknown. */
+/* Shows progress on standard error if it is a terminal, at most ten times a second. total is 0 if it is unknown. */
 void program_progress(const char *what, uint64_t done, uint64_t total, uint64_t records);
 
 /* Removes the progress line. */
@@ -71,36 +79,36 @@ void program_progress_end(void);
 
 /*
  * The settings of program_reading_options (--from-format, --base, --fraction, --reject) and program_strict_options
- * (--strict), and the counts of reading. Starts as zeros. End with program_reading_finish.
+ * (--strict), and the counts of reading. Initialize it with zeros, and call program_reading_finish at the end.
  */
 typedef struct program_reading {
     nl_format format;                    /* a format of the library that --from-format named, or NL_FORMAT_UNKNOWN */
-    const struct importer_kind *foreign; /* a foreign format (common/convert) that --from-format named; NULL: none */
+    const struct importer_kind *foreign; /* a foreign format (common/convert) that --from-format named, or NULL */
     bool reads_folders;                  /* foreign is a format of directories */
     bool has_base;                       /* --base was given */
-    int64_t base_ns;                     /* the origin of times without a date */
+    int64_t base_ns;                     /* the origin of times that have no date */
     nl_fraction fraction;
-    const char *reject_path; /* file that gets malformed input, one piece per line; NULL: none */
+    const char *reject_path; /* file to which malformed input is written, one piece per line; or NULL */
     FILE *reject_file;
     bool strict;  /* the first malformed input ends the program with PROGRAM_PROBLEM */
-    bool undated; /* set by the program: times may have any origin, so print no warning about it */
-    bool ranged;  /* set by the program: records before from_ns, or from to_ns on, may be left out */
+    bool undated; /* set by the program: times may have any origin, so no warning about the origin is printed */
+    bool ranged;  /* set by the program: records before from_ns, and records at or after to_ns, may be omitted */
     int64_t from_ns, to_ns;
     bool live;                 /* a source is live or followed, so that it may have no records */
-    bool failed;               /* a source could not be read, or not to its end, which was reported */
+    bool failed;               /* a source could not be read, or not to its end; this was reported */
     bool checked;              /* program_has_records has reported that there are no records */
-    uint64_t records;          /* so far, over all sources, before filters */
+    uint64_t records;          /* number of records so far, of all sources, before filtering */
     uint64_t malformed;        /* the same for malformed input */
     uint64_t gaps;             /* places where records are missing */
     uint64_t lost;             /* missing records */
     uint64_t unterminated;     /* last lines without a newline */
-    char *unterminated_name;   /* source of the first of them */
-    char *source;              /* name of the first source; NULL: none yet */
+    char *unterminated_name;   /* source of the first of these lines */
+    char *source;              /* name of the first source, or NULL */
     bool several;              /* there are more sources */
-    struct program_held *held; /* messages about malformed input before the first record; NULL: none */
-    uint64_t repeated;         /* records of archives that were read before, and left out */
-    bool left_early;           /* a source was not read to its end, so that missing records are unknown */
-    nl_sequences *sequences;   /* the numbers of the records that were read; NULL: none yet */
+    struct program_held *held; /* messages about malformed input before the first record, or NULL */
+    uint64_t repeated;         /* number of records of archives that were already read, and therefore skipped */
+    bool left_early;           /* a source was not read to its end, so it is unknown which records are missing */
+    nl_sequences *sequences;   /* the sequence numbers of the records that were read, or NULL */
     struct program_archive *archives;
 } program_reading;
 
@@ -115,8 +123,8 @@ extern const nl_option program_reading_options[], program_strict_options[];
  */
 
 /*
- * Returns whether there are records for a result: selected is their number. If not, prints the reason, unless a message
- * has already named it. context begins the message.
+ * Returns whether there are records for a result. selected is the number of these records. If it is 0, prints the
+ * reason, unless an earlier message has stated it. context begins the message.
  */
 bool program_has_records(program_reading *reading, uint64_t selected, const char *context);
 
@@ -126,17 +134,19 @@ void program_count_records(program_reading *reading, uint64_t count);
 /* Prints this thread's error, which is about a source. Returns false. */
 bool program_input_failed(program_reading *reading);
 
-/* Notes the name of a source for messages. */
+/* Stores the name of a source for messages. */
 void program_add_source(program_reading *reading, const char *name);
 
-/* Reports missing records, malformed input beyond the first messages, and sources without records unless they are live;
- * closes the reject file. Returns PROGRAM_PROBLEM if anything was malformed, missing or unreadable, else PROGRAM_DONE.
+/*
+ * Reports missing records, malformed input beyond the first messages, and sources without records unless they are live;
+ * closes the reject file. Returns PROGRAM_PROBLEM if anything was malformed, missing or unreadable, otherwise
+ * PROGRAM_DONE.
  */
 int program_reading_finish(program_reading *reading);
 
 /* The settings of --where, --since and --until. Starts as zeros. */
 typedef struct program_where {
-    nl_filter *filter; /* includes the time range; NULL: all records. The program frees it */
+    nl_filter *filter; /* includes the time range; NULL selects all records. The program frees the filter */
     bool ranged;       /* a time range was given */
     int64_t since_ns, until_ns;
 } program_where;
@@ -160,29 +170,31 @@ extern const nl_option program_where_options[];
 typedef struct program_log program_log;
 
 /*
- * Opens a log. follow: wait for more at its end. nonblocking: program_log_next returns NL_AGAIN instead of waiting.
- * A collector is read until it ends, or until SIGINT or SIGTERM, which then ends this log and all later ones. Returns
- * NULL after reporting an error.
+ * Opens a log. If follow is true, program_log_next waits for more records at the end. If nonblocking is true, it
+ * returns NL_AGAIN instead of waiting. A collector is read until it ends, or until SIGINT or SIGTERM arrives, which
+ * ends this log and all later logs. Returns NULL after reporting an error.
  */
 program_log *program_log_open(program_reading *reading, const char *name, bool follow, bool nonblocking);
 
 /*
- * Returns NL_OK with the next record that matches where (NULL: all), valid until the next call; NL_END; NL_AGAIN; or
- * NL_FAILED at the end, after reporting an error, if part of the log could not be read.
+ * Returns NL_OK and the next record that matches where, which is valid until the next call. NULL for where selects all
+ * records. Returns NL_END at the end. If part of the log could not be read, reports an error and returns NL_FAILED at
+ * the end. May also return NL_AGAIN.
  */
 nl_status program_log_next(program_log *log, const nl_filter *where, const nl_record **record);
 
-/* Returns the position in the current file and its size in bytes, 0 if unknown. */
+/* Returns the position in the current file and the file's size, in bytes, or 0 if they are unknown. */
 void program_log_progress(const program_log *log, uint64_t *done, uint64_t *total);
 
-/* Closes a log and adds its counts to reading. NULL is allowed. */
+/* Closes a log and adds its counts to reading. Closing NULL has no effect. */
 void program_log_close(program_log *log);
 
 /* ---- bytes of a source ---- */
 
 /*
- * Opens a source that is not an archive, for a program with its own decoder. The bytes are decompressed and in formats
- * of the library; foreign formats become blocks. reading must outlive the source. Returns NULL with the error set.
+ * Opens a source that is not an archive, for a program with its own decoder. The source returns decompressed bytes in a
+ * format that the library reads; foreign formats become blocks. reading must outlive the source. Returns NULL and sets
+ * the error on failure.
  */
 nl_source *program_source_open(program_reading *reading, const char *name, bool follow, bool nonblocking);
 
@@ -192,8 +204,10 @@ nl_source *program_source_open_stored(const char *name);
 /* Like nl_source_read, but waits for a collector, and stops after a signal. */
 nl_status program_source_read(nl_source *source, const char **data, size_t *size);
 
-/* Returns whether a log that begins with these bytes needs no conversion: it is neither compressed nor in a foreign
- * format. Any thread. */
+/*
+ * Returns whether a log that begins with these bytes needs no conversion because it is neither compressed nor in a
+ * foreign format. Any thread may call it.
+ */
 bool program_is_read_in_place(const program_reading *reading, const char *head, size_t size);
 
 /* Returns a decoder that reports to reading. Close it with program_reading_close_decoder. */
@@ -203,21 +217,22 @@ void program_reading_close_decoder(program_reading *reading, nl_decoder *decoder
 /* Adds last lines without a newline, which the program's own decoder found in a source. */
 void program_add_unterminated(program_reading *reading, uint64_t count, const char *source);
 
-/* Report malformed input, and missing records: callbacks for decoders. user is the program_reading. */
+/* Callbacks for decoders, which report malformed input and missing records. user is the program_reading. */
 void program_malformed(void *user, const nl_malformed *what);
 void program_lost(void *user, const nl_lost *what);
 
 /*
- * Returns the set of the numbers that were read from all sources; program_reading_finish reports the missing numbers.
+ * Returns the set of the sequence numbers that were read from all sources. program_reading_finish reports the missing
+ * numbers.
  */
 nl_sequences *program_reading_numbers(program_reading *reading);
 
 /* ---- signals ---- */
 
-/* Returns whether the source is a collector, which is read until a signal comes. */
+/* Returns whether the source is a collector, which is read until a signal arrives. */
 bool program_awaits_signal(const char *name);
 
-/* For an open collector: prints, the first time, how to stop, and catches signals. */
+/* Call it for an open collector. The first call prints how to stop the program. Catches signals. */
 void program_await_signal(const char *name);
 
 /* After this call, SIGINT and SIGTERM end the reading; a second signal ends the program. */
@@ -240,13 +255,13 @@ bool program_is_archive(const char *path);
 bool program_list_archive(const char *folder, char ***files, size_t *count);
 
 /*
- * Replaces each archive among the names with its files; without names, uses "-". The records of the files of an archive
- * are then numbered together. The caller frees the names and the array. Returns false after reporting an archive that
- * cannot be read; the other files are listed.
+ * Replaces each archive among the names by its files. If there are no names, uses "-". The sequence numbers of an
+ * archive's files are checked together. The caller frees the names and the array. Returns false after reporting an
+ * archive that cannot be read; the other files are listed.
  */
 bool program_expand_archives(program_reading *reading, char **names, size_t count, char ***files, size_t *file_count);
 
-/* Returns the numbers that were read from the archive to which a file belongs, or NULL. */
+/* Returns the set of the sequence numbers that were read from the archive to which a file belongs, or NULL. */
 nl_sequences *program_archive_numbers(const program_reading *reading, const char *path);
 
 #endif

@@ -1,4 +1,4 @@
-/* The options of programs that read logs, and reports about malformed and missing records. */
+/* The options of programs that read logs, and the reports about malformed and missing records. */
 #include "config.h"
 
 #include "base/text.h"
@@ -18,15 +18,15 @@
 
 enum { SHOWN = 5, TEXT_SHOWN = 60 };
 
-/* What is known of malformed input before the first record. */
+/* Information about malformed input before the first record. */
 struct program_held {
     char *messages[SHOWN];
     size_t count;
-    bool in_lines; /* the first one is a line, not a part of a binary file */
-    char *first;   /* its place and the reason */
+    bool in_lines; /* the first piece is a line, not a part of a binary file */
+    char *first;   /* place of the first piece, and the reason why it is malformed */
 };
 
-/* Parses a time, a day, which begins at midnight in local time, or a local time as `uptime -s` prints it. */
+/* Parses a time, a day (which begins at midnight in local time), or a local time as `uptime -s` prints it. */
 static bool reading_set_base(void *settings, const nl_option *row, const char *value)
 {
     program_reading *reading = settings;
@@ -97,7 +97,7 @@ static void printable(nl_string text, char out[TEXT_SHOWN + 1])
     out[size] = '\0';
 }
 
-/* Returns where something is malformed, and why. */
+/* Returns a text that describes where the input is malformed, and why. */
 static char *describe_place(const nl_malformed *what)
 {
     if (what->line == 0)
@@ -116,7 +116,7 @@ static char *describe_malformed(const nl_malformed *what)
     return message;
 }
 
-/* Keeps a message until the first record: without records, one message about all input takes its place. */
+/* Keeps a message until the first record. If there are no records, one message about all input replaces it. */
 static void hold_message(program_reading *reading, const nl_malformed *what, char *message)
 {
     if (reading->held == NULL) {
@@ -175,8 +175,7 @@ void program_lost(void *user, const nl_lost *what)
     char from[NL_TIME_TEXT_SIZE], to[NL_TIME_TEXT_SIZE];
     nl_time_format_ulm(what->from_ns, from);
     nl_time_format_ulm(what->to_ns, to);
-    program_error("%s: %" PRIu64 " record%s missing between %s and %s; the program that logged dropped %" PRIu64
-                  " of them",
+    program_error("%s: %" PRIu64 " record%s missing between %s and %s; the logging program dropped %" PRIu64 " of them",
                   what->source, what->count, what->count == 1 ? " is" : "s are", from, to, what->dropped);
 }
 
@@ -317,7 +316,7 @@ int program_reading_finish(program_reading *reading)
     if (reading->repeated > 0)
         program_error("%" PRIu64 " record%s of an archive stored twice, but read only once", reading->repeated,
                       nl_plural(reading->repeated));
-    if (reading->unterminated > 0 && !reading->failed) /* otherwise it is where reading failed */
+    if (reading->unterminated > 0 && !reading->failed) /* if reading failed, the line ends where it failed */
         report_unterminated(reading);
     if (reading->reject_file != NULL) {
         bool failed = ferror(reading->reject_file) != 0;

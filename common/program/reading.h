@@ -1,4 +1,4 @@
-/* Shared by the parts of program/ that read logs. */
+/* Declarations that the parts of program/ that read logs share. */
 #ifndef NETLOGGER_PROGRAM_READING_H
 #define NETLOGGER_PROGRAM_READING_H
 

@@ -76,7 +76,7 @@ bool xml_put_text(nl_buffer *out, nl_string text, bool attribute)
     return to != NULL;
 }
 
-/* ---- records: the functions write at `to`; record_xml_reserve has reserved the memory ---- */
+/* ---- records. The functions write at `to`, where record_xml_reserve has reserved memory ---- */
 
 #define PUT(to, literal) ((char *)mempcpy(to, literal, sizeof(literal) - 1))
 
@@ -87,7 +87,7 @@ static char *put_base64(nl_buffer *out, char *to, nl_string bytes)
     return out->data + out->size;
 }
 
-/* Writes an attribute unless text has no data. *packed: the text is in base64. */
+/* Writes an attribute unless text has no data. Sets *packed to whether the text is in base64. */
 static char *put_attribute(nl_buffer *out, char *to, const char *name, nl_string text, bool *packed)
 {
     *packed = false;

@@ -1,11 +1,11 @@
 /*
- * Writes a record as an XML element by the schema doc/netlogger.xsd:
+ * Writes a record as an XML element of the schema doc/netlogger.xsd:
  *
  *   <record time="2000-03-30T11:23:20.957943Z" event="WriteData" level="Info" host="h" prog="p"><f n="SEND.SZ"
  *     t="int">49332</f></record>
  *
- * Values that XML cannot hold (invalid UTF-8, control characters) are in base64: an f then has e="base64", and a record
- * lists such attributes, as in base64="host prog". Any thread.
+ * Values that XML cannot hold (invalid UTF-8, control characters) are in base64. An f element then has e="base64", and
+ * a record element lists such attributes, as in base64="host prog". Any thread may call these functions.
  */
 #ifndef NETLOGGER_PROGRAM_RECORD_XML_H
 #define NETLOGGER_PROGRAM_RECORD_XML_H
@@ -16,7 +16,7 @@
 
 #define XML_NAMESPACE "urn:netlogger:log:1"
 
-/* Returns the value of t for a type; NULL for text, which needs no t. */
+/* Returns the value of the t attribute for a type, or NULL for text, which needs no t. */
 static inline const char *xml_type_name(nl_type type)
 {
     static const char *const names[] = {[NL_TYPE_STRING] = NULL,
@@ -27,7 +27,7 @@ static inline const char *xml_type_name(nl_type type)
     return names[type];
 }
 
-/* Appends a record. time: its time, from nl_time_format_iso. space: the namespace to declare; NULL: none. */
+/* Appends a record. time is the record's time, from nl_time_format_iso. space is the namespace to declare, or NULL. */
 void record_xml_put(const nl_record *record, nl_string time, const char *space, nl_buffer *out);
 
 /* Appends text with replacements. Returns false, and appends nothing, if XML does not allow the text. */

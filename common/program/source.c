@@ -1,4 +1,7 @@
-/* Sources of programs: compressed or not, in any format. A collector has no end; a signal stops reading. */
+/*
+ * The sources that programs read, which may be compressed and in any format. Reading from a collector ends only when a
+ * signal arrives.
+ */
 #include "config.h"
 
 #include "base/memory.h"
@@ -77,7 +80,7 @@ bool program_is_read_in_place(const program_reading *reading, const char *head, 
            !program_is_foreign(reading, head, size);
 }
 
-/* Without `reading`, the source returns the stored bytes, decompressed. */
+/* If `reading` is NULL, the source only decompresses the stored bytes. */
 static nl_source *open_source(program_reading *reading, const char *name, bool follow, bool nonblocking)
 {
     nl_url *url = nl_url_parse(name);

@@ -1,4 +1,4 @@
-/* Numbers for people. Any thread. */
+/* Formats numbers for people. Any thread may call these functions. */
 #ifndef NETLOGGER_PROGRAM_UNITS_H
 #define NETLOGGER_PROGRAM_UNITS_H
 
@@ -7,7 +7,7 @@ enum { UNITS_SIZE = 32 };
 /* Writes a duration with a suitable unit. Returns out. */
 const char *units_time(double ns, char out[UNITS_SIZE]);
 
-/* Writes a number with a suitable prefix: 12.3 M. Returns out. */
+/* Writes a number with a suitable prefix, such as 12.3 M. Returns out. */
 const char *units_quantity(double value, char out[UNITS_SIZE]);
 
 #endif

@@ -1,4 +1,4 @@
-/* The options --where, --since and --until. Each adds a condition to one filter. */
+/* The options --where, --since and --until. Each option adds a condition to one filter. */
 #include "config.h"
 
 #include "program/program.h"

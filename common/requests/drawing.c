@@ -127,8 +127,8 @@ static char **read_list(GKeyFile *file, const char *section, const char *key, gs
     if (kept >= minimum)
         return list;
     g_strfreev(list);
-    return nl_error_null(NL_ERROR_INVALID, "[%s] needs %s= with at least %u names, separated by ;", section, key,
-                         (unsigned)minimum);
+    return nl_error_null(NL_ERROR_INVALID, "[%s] requires %s= with at least %u names, separated by semicolons", section,
+                         key, (unsigned)minimum);
 }
 
 /* Reads sets of numbers of events, one for each of count events. Returns NULL without them, or if they are invalid. */

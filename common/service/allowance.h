@@ -1,6 +1,6 @@
 /*
  * An allowance that grows with time, such as the records that a client may send (max-rate), or the work that it may
- * cause. It accumulates at most the growth of one second. One thread.
+ * cause. It accumulates at most the growth of one second. Only one thread may use an allowance.
  */
 #ifndef NETLOGGER_SERVICE_ALLOWANCE_H
 #define NETLOGGER_SERVICE_ALLOWANCE_H
@@ -8,17 +8,17 @@
 #include <netlogger.h>
 
 typedef struct allowance {
-    double left; /* in units of the rate; negative: exceeded */
+    double left; /* in units of the rate; negative if the allowance is exceeded */
     int64_t at_ns;
 } allowance;
 
-/* Returns an unused allowance with that rate per second. */
+/* Returns an unused allowance that grows by rate per second. */
 static inline allowance allowance_new(double rate, int64_t now_ns)
 {
     return (allowance){rate, now_ns};
 }
 
-/* Adds the growth since the last call, then subtracts count. With a rate of 0 the allowance stays 0. */
+/* Adds the growth since the last call, then subtracts count. If the rate is 0, the allowance stays 0. */
 static inline void allowance_spend(allowance *a, double rate, int64_t now_ns, uint64_t count)
 {
     a->left += (double)(now_ns - a->at_ns) * rate / NL_NS_PER_SECOND;

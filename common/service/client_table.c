@@ -15,7 +15,7 @@
 #include <sys/socket.h>
 
 enum {
-    HASH_SIZE = 4096, /* lists of addresses; a power of 2 */
+    HASH_SIZE = 4096, /* number of lists of addresses; a power of 2 */
     KEY_SIZE = 16,
     /*
      * A client that sent something useful within this time is busy: only an address with fewer clients may displace it.
@@ -28,7 +28,9 @@ typedef TAILQ_HEAD(client_list, client_entry) client_list;
 
 typedef struct client_address {
     LIST_ENTRY(client_address) of_hash;
-    TAILQ_ENTRY(client_address) of_count; /* addresses with the same number of clients, the most silent first */
+    TAILQ_ENTRY(client_address)
+    of_count; /* addresses with the same number of clients; the address that has been silent
+               * longest is first */
     unsigned char key[KEY_SIZE];
     bool local; /* Unix sockets */
     size_t count;
@@ -153,7 +155,7 @@ static bool reserve_counts(client_table *t, size_t count)
     address_list *larger = realloc(t->by_count, size * sizeof *larger);
     if (larger == NULL)
         return false;
-    for (size_t i = 0; i < t->by_count_size; i++) /* the last pointers of lists point into the array */
+    for (size_t i = 0; i < t->by_count_size; i++) /* because the last pointers of lists point into the array */
         if (TAILQ_EMPTY(&larger[i]))
             TAILQ_INIT(&larger[i]);
         else
@@ -242,8 +244,8 @@ static bool has_unread(const client_entry *e)
 
 /*
  * Returns the client of an address to close, or NULL if all clients are busy and busy_too is false. Spares a client
- * with unread bytes once, until the client sends something useful again; otherwise bytes that the daemon does not read
- * would protect it forever.
+ * with unread bytes, but only once until the client sends something useful again. Otherwise, bytes that the daemon does
+ * not read would protect the client forever.
  */
 static client_entry *find_silent(const client_address *a, bool busy_too, int64_t now_ns)
 {

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Removes the comment and outer blanks of a line. Returns its start. */
+/* Removes the comment and the blanks at both ends of a line. Returns the start of the rest. */
 static char *trim(char *line)
 {
     line[strcspn(line, "#\r\n")] = '\0';

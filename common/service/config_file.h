@@ -6,18 +6,18 @@
 
 #include "base/option.h"
 
-/* Gets the message for a problem, one line without a newline. */
+/* Receives the message for a problem, which is one line without a newline. */
 typedef void (*config_report)(void *user, const char *message);
 
 /* The member of a daemon's settings for --config. */
 typedef struct config_source {
-    const nl_option *rows; /* of the same settings */
-    config_report report;  /* NULL: a problem ends the process */
+    const nl_option *rows; /* the rows of the same settings */
+    config_report report;  /* if NULL, a problem ends the process */
     void *user;
     bool failed; /* a problem was reported */
 } config_source;
 
-/* The row of --config. config is the member of the settings. */
+/* The row of --config. config is the name of the settings' member. */
 #define CONFIG_FILE_ROW(settings, config)                                                                              \
     {                                                                                                                  \
         .name = "config", .letter = 'c', .value = "FILE", .set = config_file_set,                                      \
@@ -26,8 +26,10 @@ typedef struct config_source {
 
 nl_option_setter config_file_set;
 
-/* Sets the options in the file. Returns false after reporting all problems with their lines; the settings may then be
- * partly changed. */
+/*
+ * Sets the options in the file. Reports all problems with their line numbers, and returns false if there are any. In
+ * this case, some settings may have changed.
+ */
 bool config_file_read(const char *path, const nl_option *rows, void *settings, config_report report, void *user);
 
 #endif

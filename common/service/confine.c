@@ -23,7 +23,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* From linux/landlock.h of Linux 6.12, for older headers. */
+/* These definitions are copied from linux/landlock.h of Linux 6.12, because the installed headers may be older. */
 enum { FS_REFER = 1 << 13, FS_TRUNCATE = 1 << 14, FS_IOCTL_DEV = 1 << 15 };
 enum { NET_BIND_TCP = 1 << 0, NET_CONNECT_TCP = 1 << 1, RULE_NET_PORT = 2, SCOPE_SIGNAL = 1 << 1 };
 
@@ -66,7 +66,10 @@ static void add_path(const char *path, confine_right right)
     paths[path_count++] = (kept_path){program_copy(path), right};
 }
 
-/* Finds the nearest existing directory, without symbolic links. Returns false below a removed directory. */
+/*
+ * Finds the nearest existing directory above a path, and resolves symbolic links. Returns false if the path is in a
+ * directory that was removed.
+ */
 static bool find_existing(const char *path, char real[PATH_MAX])
 {
     char parent[PATH_MAX];
@@ -115,7 +118,7 @@ bool confine_keep_directory(const char *path, confine_right right)
     return true;
 }
 
-/* Keeps the directory of a path, or a device or pipe itself. */
+/* Keeps access to the directory of a path. If the path is a device or pipe, keeps access only to itself. */
 static void add_place(const char *path, confine_right right)
 {
     struct stat status;
@@ -188,12 +191,12 @@ bool confine_keep_url(const nl_url *url)
         good = good && confine_keep_file(url->path, CONFINE_WRITE);
     if (url->scheme == NL_SCHEME_NETLOG || url->scheme == NL_SCHEME_NETLOGS || url->scheme == NL_SCHEME_UDP)
         good = good && confine_keep_resolver() && confine_keep_port(url->port);
-    if (url->scheme == NL_SCHEME_NATS) /* a server may name other servers */
+    if (url->scheme == NL_SCHEME_NATS) /* a NATS server may name other servers */
         good = good && confine_keep_resolver() && confine_keep_any_port();
     return good;
 }
 
-/* Keeps the rights that libc and every daemon need. */
+/* Keeps the rights that libc and all daemons need. */
 static void add_system(void)
 {
     static const char *const readable[] = {"/usr", "/lib", "/lib32", "/lib64", "/proc", "/sys/devices/system"};
@@ -210,7 +213,7 @@ static void add_system(void)
 
 /* ---- Landlock ---- */
 
-/* Returns the rights that a version of the kernel's interface knows. */
+/* Returns the rights that a version of the kernel's Landlock interface supports. */
 static ruleset_rights rights_of(int version)
 {
     return (ruleset_rights){
@@ -240,7 +243,7 @@ static bool permit_path(int ruleset, kept_path *kept, uint64_t handled)
                              : is_directory               ? DIRECTORY_READ
                                                           : FILE_READ);
     bool good = syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) == 0 ||
-                errno == EBADFD; /* a pipe: Landlock does not limit it */
+                errno == EBADFD; /* the descriptor is a pipe, to which Landlock does not limit access */
     close(rule.parent_fd);
     return good;
 }
@@ -296,8 +299,8 @@ bool confine_report_refused(char name[CONFINE_CALL_SIZE])
 {
     if (!confine_next_refused(name))
         return false;
-    program_error("system call %s: refused, because %s confines itself; report this, and use --confine=no until it is "
-                  "fixed",
+    program_error("system call %s was denied by the confinement of %s; report this defect, and use --confine=no until "
+                  "it is fixed",
                   name, program_get_name());
     return true;
 }

@@ -1,13 +1,13 @@
 /*
- * Confinement of a daemon to the rights that its configuration needs, so that a client that makes the daemon run
- * foreign code gains little.
+ * Confines a daemon to the rights that its configuration needs. A client that manages to run its own code in the daemon
+ * then gains little.
  *
- * seccomp (confine_calls.h) refuses system calls. Landlock denies access to files and connections to TCP ports that the
- * configuration does not name. Both are irrevocable, and apply to all threads that are started later.
+ * seccomp (confine_calls.h) denies system calls. Landlock denies access to files, and connections to TCP ports, that
+ * the configuration does not name. Both are irrevocable, and apply to all threads that are started later.
  *
  * Before confine(), the functions confine_keep_... record the rights that the configuration needs. After confine(),
  * they check whether the process has these rights, because a new configuration cannot extend them. They return false
- * and set the error if the daemon must be restarted. One thread.
+ * and set the error if the daemon must be restarted. Only one thread may call these functions.
  *
  * Landlock rules apply to directories, not to files, because files are replaced by renaming.
  */
@@ -26,40 +26,45 @@ typedef enum confine_right { CONFINE_READ, CONFINE_WRITE /* and read */ } confin
 bool confine_keep_directory(const char *path, confine_right right);
 
 /*
- * Keeps access to the directory of a file, and to the directory of a symbolic link's target. Of a device or pipe, keeps
- * access only to itself.
+ * Keeps access to the directory of a file, and to the directory of a symbolic link's target. For a device or pipe,
+ * keeps access only to the device or pipe itself.
  */
 bool confine_keep_file(const char *path, confine_right right);
 
 /* Keeps the right to resolve host names, with the files that the resolver reads. */
 bool confine_keep_resolver(void);
 
-/* Keeps the right to connect to one TCP port, or to any. The kernel limits ports since Linux 6.7. */
+/* Keeps the right to connect to one TCP port, or to any port. The kernel limits ports since Linux 6.7. */
 bool confine_keep_port(uint16_t port);
 bool confine_keep_any_port(void);
 
-/* Keeps access to the files and directories that a URL's options name: certificates, keys, a spool. */
+/* Keeps access to the files and directories that a URL's options name, such as certificates, keys and a spool. */
 bool confine_keep_files_of(const nl_url *url);
 
-/* Keeps the rights that a log's destination needs: the file, the spool, certificates, the port, the backup. */
+/*
+ * Keeps the rights that a log's destination needs, which concern the file, the spool, certificates, the port and the
+ * backup.
+ */
 bool confine_keep_url(const nl_url *url);
 
 /*
- * Confines the process. Returns false and sets the error if the kernel or this build lacks seccomp or Landlock; the
- * other one still applies.
+ * Confines the process. Returns false and sets the error if the kernel or this build lacks seccomp or Landlock. If it
+ * lacks only one of them, the other still applies.
  */
 bool confine(void);
 
-/* Confines a process that starts programs: it loses only the calls that no program started by a daemon needs. Returns
- * as confine() does. */
+/*
+ * Confines a process that starts programs. Denies only the calls that no program started by a daemon needs. Returns the
+ * same values as confine().
+ */
 bool confine_programs(void);
 
 /* The maximum size of the name of a system call. */
 enum { CONFINE_CALL_SIZE = 40 };
 
 /*
- * Reports the next refused system call on standard error, each name once, and writes its name for the daemon's log.
- * Returns false if all were reported.
+ * Reports the next denied system call on standard error, and writes its name to name, for the daemon's log. Reports
+ * each name once. Returns false if all denied calls were reported.
  */
 bool confine_report_refused(char name[CONFINE_CALL_SIZE]);
 

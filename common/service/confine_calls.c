@@ -30,7 +30,7 @@
 #endif
 
 #ifndef PR_SET_VMA
-#define PR_SET_VMA 0x53564d41 /* libc uses it to name memory */
+#define PR_SET_VMA 0x53564d41 /* libc uses this operation to name memory */
 #endif
 
 #define COUNT_OF(array) (sizeof(array) / sizeof(array)[0])
@@ -63,22 +63,22 @@ static const char allowed[] =
     /* waiting */
     "epoll_create epoll_create1 epoll_ctl epoll_pwait epoll_wait eventfd eventfd2 _newselect poll ppoll ppoll_time64 "
     "pselect6 pselect6_time64 select "
-    /* sockets; restricted has the families */
+    /* sockets; the table "restricted" limits the address families */
     "accept accept4 bind connect getpeername getsockname getsockopt listen recv recvfrom recvmmsg recvmmsg_time64 "
     "recvmsg send sendmmsg sendmsg sendto setsockopt shutdown ";
 
-/* As allowed, but unknown to the oldest supported libseccomp. */
+/* More allowed calls, which the oldest supported libseccomp does not know. */
 static const char allowed_if_known[] = "epoll_pwait2 fchmodat2 futex_waitv map_shadow_stack mseal";
 
 #ifdef HAS_SANITIZER
-/* As allowed, for the leak detector, which traces this process from another process. */
+/* More allowed calls, for the leak detector, which traces this process from another process. */
 static const char allowed_to_sanitizer[] =
     "clone kill mprotect personality prctl ptrace process_vm_readv sched_setaffinity tgkill tkill";
 #else
 static const char allowed_to_sanitizer[] = "";
 #endif
 
-/* Calls that are allowed with certain arguments only: 32-bit values under masks. */
+/* Calls that are allowed only with certain arguments. The arguments are compared as 32-bit values under masks. */
 typedef struct argument {
     unsigned index;
     uint32_t mask, value;
@@ -86,7 +86,7 @@ typedef struct argument {
 
 typedef struct restricted_call {
     int call;
-    argument arguments[3]; /* the last has a mask of 0 */
+    argument arguments[3]; /* the last element has a mask of 0 */
 } restricted_call;
 
 #define EXACT(index, value)                                                                                            \
@@ -98,7 +98,7 @@ enum { CLONE_FLAGS_INDEX = 1 };
 #else
 enum { CLONE_FLAGS_INDEX = 0 };
 #endif
-enum { SOCKET_TYPE = 0xff /* without SOCK_CLOEXEC and SOCK_NONBLOCK */ };
+enum { SOCKET_TYPE = 0xff /* mask that excludes SOCK_CLOEXEC and SOCK_NONBLOCK */ };
 
 #define INTERNET_SOCKETS(family)                                                                                       \
     {SCMP_SYS(socket), {EXACT(0, family), {1, SOCKET_TYPE, SOCK_STREAM}, EXACT(2, 0)}},                                \
@@ -114,7 +114,7 @@ enum { SOCKET_TYPE = 0xff /* without SOCK_CLOEXEC and SOCK_NONBLOCK */ };
 static const restricted_call restricted[] = {
     {SCMP_SYS(socket), {EXACT(0, AF_UNIX)}},
     {SCMP_SYS(socketpair), {EXACT(0, AF_UNIX)}},
-    {SCMP_SYS(socket), {EXACT(0, AF_NETLINK), EXACT(2, NETLINK_ROUTE)}}, /* getaddrinfo: addresses of this host */
+    {SCMP_SYS(socket), {EXACT(0, AF_NETLINK), EXACT(2, NETLINK_ROUTE)}}, /* getaddrinfo reads this host's addresses */
     INTERNET_SOCKETS(AF_INET),
     INTERNET_SOCKETS(AF_INET6),
     {SCMP_SYS(ioctl), {EXACT(1, FIONREAD)}},
@@ -142,7 +142,7 @@ static const restricted_call restricted[] = {
     FCNTL(7), /* F_GETLK, F_SETLK and F_SETLKW */
     FCNTL(12),
     FCNTL(13),
-    FCNTL(14), /* as above with 64-bit offsets, on 32-bit processors */
+    FCNTL(14), /* the same with 64-bit offsets, on 32-bit processors */
     FCNTL(F_OFD_GETLK),
     FCNTL(F_OFD_SETLK),
     FCNTL(F_OFD_SETLKW),
@@ -154,7 +154,7 @@ static const restricted_call restricted[] = {
     {SCMP_SYS(clone), {{CLONE_FLAGS_INDEX, CLONE_THREAD, CLONE_THREAD}}},
     {SCMP_SYS(mprotect), {{2, PROT_EXEC, 0}}},
 #endif
-    /* Resolver modules are mapped as executable, but no memory is both writable and executable. */
+    /* Resolver modules may be mapped as executable memory, but no memory may be both writable and executable. */
     {SCMP_SYS(mmap), {{2, PROT_EXEC, 0}}},
     {SCMP_SYS(mmap), {{2, PROT_WRITE, 0}}},
     {SCMP_SYS(mmap2), {{2, PROT_EXEC, 0}}},
@@ -162,7 +162,7 @@ static const restricted_call restricted[] = {
     {SCMP_SYS(prlimit64), {EXACT(0, 0)}},
 };
 
-/* Calls that programs started by a daemon may not make either. */
+/* Calls that even programs started by a daemon may not make. */
 static const char never[] =
     "acct add_key chroot clock_settime create_module delete_module finit_module fsconfig fsmount fsopen fspick "
     "get_kernel_syms init_module io_uring_enter io_uring_register io_uring_setup ioperm iopl kexec_file_load "
@@ -174,11 +174,11 @@ static const char never[] =
 
 enum { REFUSED_MAX = 32 };
 
-/* The number of each refused call, plus 1; 0: unused. */
+/* The number of each denied call, plus 1; 0 in unused elements. */
 static atomic_int refused[REFUSED_MAX];
 static int reported; /* number of reported calls */
 
-/* The register with the result of the refused call, on processors where it is known. */
+/* The register that holds the result of the denied call, on processors for which the register is known. */
 #if defined(__x86_64__)
 #define RESULT_OF(context) (context)->uc_mcontext.gregs[REG_RAX]
 #elif defined(__i386__)
@@ -223,7 +223,7 @@ enum { REFUSES = SCMP_ACT_TRAP };
 
 #else
 
-/* On other processors, only the kernel's log has refused calls. */
+/* On other processors, only the kernel's log reports denied calls. */
 static bool handle_refused(void)
 {
     return true;
@@ -280,7 +280,7 @@ static bool add_restricted(scmp_filter_ctx filter, const restricted_call *r)
     return is_added(seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, r->call, count, comparisons));
 }
 
-/* Allows signals to this process only. */
+/* Allows signals only to this process. */
 static bool add_signals(scmp_filter_ctx filter)
 {
     return add_restricted(filter, &(restricted_call){SCMP_SYS(kill), {EXACT(0, getpid())}}) &&
@@ -294,7 +294,10 @@ static bool add_all(scmp_filter_ctx filter)
                 add_calls(filter, SCMP_ACT_ALLOW, allowed_to_sanitizer, true) && add_signals(filter);
     for (size_t i = 0; i < COUNT_OF(restricted) && good; i++)
         good = add_restricted(filter, &restricted[i]);
-    /* A filter cannot check the flags of clone3, which are in memory; with ENOSYS, libc uses clone instead. */
+    /*
+     * A filter cannot check the flags of clone3, because they are in memory. If clone3 fails with ENOSYS, libc uses
+     * clone.
+     */
     return good && is_added(seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0));
 }
 

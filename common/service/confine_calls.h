@@ -1,13 +1,12 @@
 /*
- * The seccomp filter of system calls, built with libseccomp: a list of the calls and arguments that a daemon needs, as
- * in chrony.
+ * The seccomp filter of system calls, which is built with libseccomp. Like chrony's filter, it is a list of the calls
+ * and arguments that a daemon needs.
  *
  * chrony kills a process that makes another call. netlogd must not lose events because a resolver module or a new libc
- * makes an unlisted call. Here, a refused call therefore fails: with EPERM if the list has the call with other
- * arguments, else with ENOSYS, which makes libc use an older call. Each refused call is reported once.
+ * makes an unlisted call. Therefore, a denied call fails here. It fails with EPERM if the list has the call with other
+ * arguments, and otherwise with ENOSYS, which makes libc use an older call. Each denied call is reported once.
  *
- * The module owns the list of refused calls and the handler of SIGSYS. A refused call kills a thread that blocks
- * SIGSYS.
+ * The module owns the list of denied calls and the SIGSYS handler. A denied call kills a thread that blocks SIGSYS.
  */
 #ifndef NETLOGGER_SERVICE_CONFINE_CALLS_H
 #define NETLOGGER_SERVICE_CONFINE_CALLS_H
@@ -20,14 +19,16 @@
 /* Limits all threads to the listed calls. Returns false if the kernel or this build has no seccomp. */
 bool confine_calls(void);
 
-/* Denies this process, and the programs that it executes, calls that change the kernel, mount or use kernel keys.
- * Returns false as confine_calls does. */
+/*
+ * Denies this process, and the programs that it executes, calls that change the kernel, mount file systems or use
+ * kernel keys. Returns false in the same cases as confine_calls.
+ */
 bool confine_calls_of_programs(void);
 
-/* Writes the name of the next refused call, each name once. Returns false if all were returned. */
+/* Writes the name of the next denied call. Returns each name once, and false when there are no more. */
 bool confine_next_refused(char name[CONFINE_CALL_SIZE]);
 
-/* Returns whether libseccomp can build the filter for an architecture (SCMP_ARCH_...). For tests. */
+/* Returns whether libseccomp can build the filter for an architecture (SCMP_ARCH_...). Only tests call it. */
 bool confine_calls_are_valid(uint32_t architecture);
 
 #endif

@@ -16,7 +16,7 @@
 
 enum { DEFAULT_S = 10 };
 
-static int64_t until_ns; /* 0: the end has not begun */
+static int64_t until_ns; /* 0 until the shutdown begins */
 static unsigned allowed_s = DEFAULT_S;
 static const char *to_remove;
 
@@ -51,7 +51,7 @@ static void *ending_end(void *unused)
     struct timespec until = nl_monotonic_timespec(until_ns);
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
         ;
-    program_error("ending after %u s with undelivered records, which stay in their spools", allowed_s);
+    program_error("exiting after %u s with undelivered records, which remain in the spools", allowed_s);
     if (to_remove != NULL)
         ending_remove_pid_file(to_remove);
     _exit(PROGRAM_DONE);

@@ -1,10 +1,11 @@
 /*
- * Checks the Host and Origin headers of an HTTP request, against DNS rebinding.
+ * Checks the Host and Origin headers of an HTTP request, to prevent DNS rebinding.
  *
  * An attacker's web page can make its own name resolve to an address of this host, and then use the rights of loopback.
  * The browser sends that name as Host. A server therefore accepts only its own names: localhost, the address of the
- * socket, this host's names, the names in its certificate, and names that the administrator configured. A page of
- * another origin is rejected by its Origin header. Any thread.
+ * socket, this host's names, the names in its certificate, and names that the administrator configured. The Origin
+ * header shows that a request comes from a page of another origin, and the server rejects it. Any thread may call these
+ * functions.
  */
 #ifndef NETLOGGER_SERVICE_HTTP_HOST_H
 #define NETLOGGER_SERVICE_HTTP_HOST_H
@@ -14,14 +15,15 @@
 struct sockaddr;
 
 /*
- * Returns 0 if the request is acceptable, else the HTTP status 400, 403 or 421. host and origin are the headers'
- * values, or NULL if missing; every browser sends Host. names: configured names, separated by commas, or NULL.
- * host_name: the name of this host. tls: the listener's TLS state, or NULL. local: the socket's own address.
+ * Returns 0 if the request is acceptable, otherwise the HTTP status 400, 403 or 421. host and origin are the headers'
+ * values, or NULL if a header is missing; every browser sends Host. names is a list of configured names, separated by
+ * commas, or NULL. host_name is the name of this host, tls is the listener's TLS state or NULL, and local is the
+ * socket's own address.
  */
 int http_host_check(const char *host, const char *origin, const char *names, const char *host_name, nl_tls *tls,
                     const struct sockaddr *local);
 
-/* Resolves this host's full name in a thread, because that may take long. */
+/* Resolves this host's full name in a thread, because this may take a long time. */
 void http_host_look_up(void);
 
 #endif

@@ -1,19 +1,23 @@
 /*
- * systemd's protocols: sockets that the service manager opened (LISTEN_PID, LISTEN_FDS, LISTEN_FDNAMES;
- * sd_listen_fds(3)), and notifications to it (NOTIFY_SOCKET; sd_notify(3)). One thread.
+ * Implements two protocols of systemd: the passing of sockets that the service manager opened (LISTEN_PID, LISTEN_FDS,
+ * LISTEN_FDNAMES; sd_listen_fds(3)), and notifications to the service manager (NOTIFY_SOCKET; sd_notify(3)). Only one
+ * thread may call these functions.
  */
 #ifndef NETLOGGER_SERVICE_INHERITED_H
 #define NETLOGGER_SERVICE_INHERITED_H
 
 #include <stddef.h>
 
-/* Reads and removes the environment variables. Call it once, first. */
+/* Reads and removes the environment variables. Call it once, before the other functions. */
 void inherited_find(void);
 
 /* Returns the number of sockets. */
 size_t inherited_count(void);
 
-/* Returns the first socket with a number above after (0 at first) and with this name, or any name for "*"; -1: none. */
+/*
+ * Returns the first socket whose number is greater than `after` (0 at first) and that has this name. The name "*"
+ * matches all sockets. Returns -1 if there are no more.
+ */
 int inherited_next(const char *name, int after);
 
 /* Returns the name of a socket. */

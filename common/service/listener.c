@@ -224,7 +224,8 @@ static void remove_path(listener *l)
 
 void listener_end(listener *l)
 {
-    remove_path(l); /* now, because the next daemon may create its socket there as soon as this socket is shut down */
+    remove_path(l); /* removed now, because the next daemon may create its socket at this path as soon as this socket is
+                     * shut down */
     shutdown(l->fd, SHUT_RDWR);
 }
 
@@ -307,7 +308,7 @@ bool listening_read(const nl_url *url, const nl_option *own, bool secure, bool m
     if (nl_url_read_options(url, tables) != NL_OK)
         return false;
     if (o.hosts_certified && o.tls.ca == NULL)
-        return nl_error_false(NL_ERROR_INVALID, "option certified_hosts needs ca=FILE");
+        return nl_error_false(NL_ERROR_INVALID, "option certified_hosts requires ca=FILE");
     secure |= o.tls.cert != NULL || o.tls.key != NULL || o.tls.ca != NULL || o.tls.crl != NULL || o.tls.peers != NULL;
     l->names = o.names != NULL ? program_copy(o.names) : NULL;
     l->hosts_certified = o.hosts_certified;

@@ -1,4 +1,7 @@
-/* Listening sockets of a daemon, which are opened from URLs before anything else starts. One thread. */
+/*
+ * Listening sockets of a daemon, which are opened from URLs before anything else starts. Only one thread may use
+ * them.
+ */
 #ifndef NETLOGGER_SERVICE_LISTENER_H
 #define NETLOGGER_SERVICE_LISTENER_H
 
@@ -7,13 +10,13 @@
 
 /* The configuration of a listener, or of another input. */
 typedef struct listening {
-    char *text;           /* the value of the option; NULL: not from an option */
-    char *url;            /* without options; for NATS, with the options that identify a reader */
-    char *nats;           /* for NATS: the whole URL; NULL: clients connect */
-    nl_tls *tls;          /* NULL: without TLS */
+    char *text;           /* the value of the option; NULL if the listener does not come from an option */
+    char *url;            /* the URL without options; for NATS, with the options that identify a reader */
+    char *nats;           /* for NATS: the whole URL; NULL for sockets to which clients connect */
+    nl_tls *tls;          /* NULL if the listener does not use TLS */
     bool authenticated;   /* a client needs a certificate from a trusted CA */
     bool hosts_certified; /* the HOST of a record must be a name in the client's certificate */
-    char *names;          /* for HTTP: additional names of this host, separated by commas; NULL: none */
+    char *names;          /* for HTTP: additional names of this host, separated by commas; or NULL */
 } listening;
 
 /* The options of a listener's URL. */
@@ -23,13 +26,13 @@ typedef struct listening_options {
     const char *names;
 } listening_options;
 
-/* Rows of listening_options: for TLS, for collectors, and for HTTP. */
+/* Rows of listening_options for TLS, for collectors, and for HTTP. */
 extern const nl_option listening_tls_rows[], listening_hosts_rows[], listening_names_rows[];
 
 /*
- * Reads the options of a URL into the members of a listening, except url and nats. own: rows besides the TLS rows, or
- * NULL. secure: the URL demands TLS. may_be_secure: TLS options are allowed, and enable TLS. Returns false and sets the
- * error on failure.
+ * Reads the options of a URL into the members of a listening, except url and nats. own has rows in addition to the TLS
+ * rows, or is NULL. secure means that the URL requires TLS. may_be_secure means that TLS options are allowed, and
+ * enable TLS. Returns false and sets the error on failure.
  */
 bool listening_read(const nl_url *url, const nl_option *own, bool secure, bool may_be_secure, listening *l);
 void listening_free(listening *l);
@@ -46,23 +49,23 @@ typedef struct listener {
     bool remote;            /* other hosts can connect */
     bool datagrams;
     char *name; /* a URL with the real port */
-    char *path; /* of a Unix socket, removed at the end; else NULL */
+    char *path; /* path of a Unix socket, which is removed at the end; otherwise NULL */
 } listener;
 
 /*
  * Opens the sockets of a configuration (a host name may have several addresses) and appends them to *listeners. An
- * address that is open to other hosts needs client certificates or remote_allowed. Returns false and sets the error on
- * failure.
+ * address that is open to other hosts requires client certificates or remote_allowed. Returns false and sets the error
+ * on failure.
  */
 bool listener_open(const listening *asked, bool remote_allowed, listener **listeners, size_t *count);
 
-/* Refuses further connections without closing the socket. Not for sockets that systemd opened. */
+/* Rejects further connections without closing the socket. Do not call it for sockets that systemd opened. */
 void listener_end(listener *l);
 
 /* Closes all sockets, removes Unix sockets and frees the array. */
 void listener_close_all(listener *listeners, size_t count);
 
-/* Writes an address as text: "127.0.0.1:5000", "[::1]:5000", "a local client". */
+/* Writes an address as text, such as "127.0.0.1:5000", "[::1]:5000" or "a local client". */
 struct sockaddr;
 void listener_address_text(const struct sockaddr *address, char *out, size_t size);
 

@@ -34,7 +34,7 @@ bool network_parse(const char *text, network *result)
     return true;
 }
 
-/* Returns the bytes of an address and sets its family; IPv4 mapped into IPv6 counts as IPv4. */
+/* Returns the bytes of an address and sets its family. An IPv4 address mapped into IPv6 counts as IPv4. */
 static const unsigned char *bytes_of(const struct sockaddr *address, int *family)
 {
     *family = address->sa_family;

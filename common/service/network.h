@@ -1,4 +1,4 @@
-/* Networks of clients: "10.0.0.0/8", "fd00::/8", "192.0.2.7". Any thread. */
+/* Networks of clients, such as "10.0.0.0/8", "fd00::/8" or "192.0.2.7". Any thread may call these functions. */
 #ifndef NETLOGGER_SERVICE_NETWORK_H
 #define NETLOGGER_SERVICE_NETWORK_H
 
@@ -24,7 +24,7 @@ typedef struct network_list {
 /* The setter of a repeatable row with a network_list. A value is one or more networks, separated by commas. */
 nl_option_setter network_list_set;
 
-/* Returns the network at an index as text, for the getter of such a row; NULL after the last. */
+/* Returns the network at an index as text, for the getter of such a row. Returns NULL after the last network. */
 const char *network_list_get(const network_list *list, size_t index, char scratch[NL_OPTION_TEXT_SIZE]);
 
 void network_list_free(network_list *list);

@@ -80,7 +80,7 @@ static void pass_request(nl_synthesis *s, const clause *c, const carried *from, 
         return;
     const carried *to = g_hash_table_lookup(c->rule->entries, &k);
     if (to != NULL && to->begin == from->begin)
-        return; /* the other carrier has the request already */
+        return; /* the other carrier already has the request */
     event *begin = event_hold(from->begin);
     value id = from->id;
     log_step(s, c, begin, id, e);

@@ -43,7 +43,10 @@ value convert_program(nl_synthesis *s, const making *m, value v)
 
 /* ---- other conversions ---- */
 
-/* Parses hexadecimal digits. Returns the number of bytes; 0 if the digits are invalid, or more than capacity bytes. */
+/*
+ * Parses hexadecimal digits. Returns the number of bytes, or 0 if the digits are invalid or denote more than capacity
+ * bytes.
+ */
 static size_t parse_hexadecimal(nl_string digits, unsigned char *bytes, size_t capacity)
 {
     size_t count = 0;
@@ -57,8 +60,8 @@ static size_t parse_hexadecimal(nl_string digits, unsigned char *bytes, size_t c
 }
 
 /*
- * Converts bytes of the kernel, in hexadecimal, to an address: 4 or 16 bytes of an address, or 28 bytes of a socket's
- * address.
+ * Converts the hexadecimal bytes that the kernel logs to an address. They are the 4 or 16 bytes of an address, or the
+ * 28 bytes of a socket's address.
  */
 static value convert_address(nl_synthesis *s, const making *m, value v)
 {
@@ -72,7 +75,7 @@ static value convert_address(nl_synthesis *s, const making *m, value v)
         family = count == 4 ? AF_INET : AF_INET6;
         at = bytes;
     } else if (count == sizeof bytes) {
-        family = bytes[0] | bytes[1]; /* one of the bytes is 0, in either byte order */
+        family = bytes[0] | bytes[1]; /* one of the two bytes is 0 in either byte order */
         at = family == AF_INET ? bytes + 4 : family == AF_INET6 ? bytes + 8 : NULL;
     }
     if (at == NULL || inet_ntop(family, at, out, sizeof out) == NULL)
@@ -98,7 +101,7 @@ value convert_symbol(nl_synthesis *s, const making *m, value v)
     return name.data != NULL ? value_of_text(s->texts, name) : convert_hexadecimal(s, m, v);
 }
 
-/* Converts the kernel's number of a device to MAJOR:MINOR, as lsblk prints it. */
+/* Converts the kernel's device number to MAJOR:MINOR, as lsblk prints it. */
 static value convert_device(nl_synthesis *s, const making *m, value v)
 {
     enum { MINOR_BITS = 20 };
@@ -212,7 +215,7 @@ void make_put(nl_synthesis *s, const rule *r, nl_record *record)
     s->stats.made++;
 }
 
-/* The rule make: each event becomes a record. */
+/* The "make" rule, which makes a record from each event. */
 void make_take(nl_synthesis *s, const clause *c, event *e)
 {
     nl_record *record = make_record(c->rule, NULL, e->time_ns, e);

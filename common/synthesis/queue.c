@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Beyond this number of waiting events, half of them are processed. */
+/* If more than this number of events are waiting, half of them are processed. */
 enum { WAITING_MAX = 1 << 23 };
 
 /* ---- sources ---- */
@@ -60,7 +60,7 @@ static void source_free(source *from)
     free(from);
 }
 
-/* Returns the source of the events with a name, or NULL if no clause uses them. */
+/* Returns the source of the events with this name, or NULL if no clause uses them. */
 static source *source_new(const nl_synthesis *s, const text *name)
 {
     source *from = nl_memory_check(calloc(1, sizeof *from));
@@ -128,7 +128,7 @@ bool event_key(const event *e, const clause *c, key *k)
     return true;
 }
 
-/* Converts a record to an event. from NULL: events were lost. */
+/* Converts a record to an event. If from is NULL, the event means that events were lost. */
 static event *event_new(nl_synthesis *s, const source *from, uint64_t mask, const nl_record *record)
 {
     unsigned count = from != NULL ? from->needed_count : 0;
@@ -149,7 +149,7 @@ static event *event_new(nl_synthesis *s, const source *from, uint64_t mask, cons
 
 /* ---- processing ---- */
 
-/* Forgets open spans, states and requests: their events may have been lost. */
+/* Forgets open spans, states and requests, because their events may have been lost. */
 static void forget_open(nl_synthesis *s)
 {
     for (size_t i = 0; i < s->rule_count; i++)
@@ -191,7 +191,7 @@ static int order_events(const void *a, const void *b)
     return left->order < right->order ? -1 : left->order > right->order;
 }
 
-/* Processes the waiting events before a time, at most limit of them, in order. */
+/* Processes, in order, at most limit of the waiting events before a time. */
 static void process_waiting(nl_synthesis *s, int64_t before_ns, size_t limit)
 {
     size_t done = 0;

@@ -64,8 +64,8 @@ static const table *find_table(const nl_synthesis *s, const char *name, size_t s
 }
 
 /*
- * Reads a source of a field with a conversion: program(X) and others, or TABLE[X]. Returns X, which the caller frees;
- * NULL if it is invalid.
+ * Reads the source of a field that has a conversion, such as program(X) or TABLE[X]. Returns X, which the caller frees,
+ * or NULL if the source is invalid.
  */
 static char *read_conversion(reading *r, making *m, const char *from)
 {
@@ -107,7 +107,7 @@ static bool read_field(reading *r, rule *into, const char *text)
     making m = {.name = name};
     bool ok = name != NULL && is_name(name) && rest == NULL;
     if (!ok)
-        WRONG(r, "expected field = NAME or field = NAME SOURCE");
+        WRONG(r, "expected \"field = NAME\" or \"field = NAME SOURCE\"");
     ok = ok && read_field_source(r, &m, from != NULL ? from : name);
     if (ok) {
         into->makings = add_element(into->makings, into->making_count, sizeof *into->makings);
@@ -137,7 +137,7 @@ static bool read_keys(reading *r, clause *c, char *fields)
 {
     bool ok = fields != NULL;
     if (!ok)
-        return WRONG(r, "key: expected field names, separated by commas");
+        return WRONG(r, "key requires field names, separated by commas");
     for (char *save = NULL, *one = strtok_r(fields, ",", &save); ok && one != NULL; one = strtok_r(NULL, ",", &save)) {
         if (c->key_count == KEYS_MAX)
             return WRONG(r, "key: more than %d fields", KEYS_MAX);
@@ -153,7 +153,7 @@ static bool read_carrier(reading *r, carrier *to, const char **text)
     if (ok)
         to->kind = value_of_text(r->s->texts, (nl_string){kind, strlen(kind)});
     else
-        WRONG(r, "from and to: expected KIND FIELD, as in: from thread TID");
+        WRONG(r, "from and to require KIND FIELD, as in \"from thread TID\"");
     free(kind);
     free(field);
     return ok;
@@ -163,7 +163,7 @@ static bool read_carrier(reading *r, carrier *to, const char **text)
 static bool read_label(reading *r, rule *into, const char *label, unsigned *number)
 {
     if (label == NULL || !is_name(label))
-        return WRONG(r, "expected STATE: EVENT key FIELD");
+        return WRONG(r, "expected \"STATE: EVENT key FIELD\"");
     for (*number = 0; *number < into->label_count; (*number)++)
         if (strcmp(into->labels[*number], label) == 0)
             return true;
@@ -188,7 +188,7 @@ static bool read_clause_word(reading *r, clause *c, const char *word, const char
     else if (strcmp(word, "id") == 0)
         ok = read_field_name(r, next = nl_word_next(text, ""), &c->id);
     else if (strcmp(word, "as") == 0)
-        ok = (c->as = nl_word_next(text, "")) != NULL && is_name(c->as) ? true : WRONG(r, "expected as NAME");
+        ok = (c->as = nl_word_next(text, "")) != NULL && is_name(c->as) ? true : WRONG(r, "expected \"as NAME\"");
     else if (strcmp(word, "unless") == 0)
         ok = read_label(r, c->rule, next = nl_word_next(text, ""), &c->unless);
     else if (strcmp(word, "move") == 0)
@@ -222,7 +222,7 @@ static bool read_clause(reading *r, rule *into, role role, unsigned label, const
     char *events = nl_word_next(&text, ""), *word = NULL;
     bool ok = events != NULL;
     if (!ok)
-        WRONG(r, "expected the name of an event");
+        WRONG(r, "expected an event name");
     else
         add_patterns(c, events);
     free(events);
@@ -272,7 +272,7 @@ static bool read_choice(reading *r, const char *value, const char *no, const cha
     return *chosen || strcmp(value, no) == 0 || WRONG(r, "unknown value \"%s\"; expected %s or %s", value, no, yes);
 }
 
-/* Reads the setting emit of states: segments, changes or both. */
+/* Reads the "emit" setting of a states rule, which is segments, changes or both. */
 static bool read_emit(reading *r, rule *into, const char *value)
 {
     into->segments = strcmp(value, "changes") != 0;
@@ -304,7 +304,7 @@ static bool read_option(reading *r, rule *into, const nl_setting *setting)
     return WRONG(r, "this kind of rule has no setting \"%s\"", key);
 }
 
-/* The kinds of rules, by rule_kind. */
+/* The kinds of rules, indexed by rule_kind. */
 static const struct {
     const char *name;
     void (*take)(nl_synthesis *s, const clause *c, event *e);
@@ -341,12 +341,12 @@ static bool check_carriers(reading *r, const clause *c)
 {
     bool from = c->from.field != NO_FIELD, to = c->to.field != NO_FIELD;
     if (c->rule->kind != RULE_FOLLOW)
-        return (!from && !to) || WRONG(r, "from and to are valid only in [follow]");
+        return (!from && !to) || WRONG(r, "\"from\" and \"to\" are valid only in [follow]");
     if (c->role == ROLE_BEGIN)
-        return (to && !from) || WRONG(r, "begin: expected to KIND FIELD, without from");
+        return (to && !from) || WRONG(r, "begin requires \"to KIND FIELD\", and does not allow \"from\"");
     if (c->role == ROLE_PASS)
-        return (from && to) || WRONG(r, "pass: expected from KIND FIELD to KIND FIELD");
-    return (from && !to) || WRONG(r, "end, step and leave: expected from KIND FIELD, without to");
+        return (from && to) || WRONG(r, "pass requires \"from KIND FIELD to KIND FIELD\"");
+    return (from && !to) || WRONG(r, "end, step and leave require \"from KIND FIELD\", and do not allow \"to\"");
 }
 
 /* Checks that the rule has the required clauses, and that all keys have the same number of fields. */
@@ -362,7 +362,7 @@ static bool check_rule(reading *r, rule *rule)
         const clause *c = &rule->clauses[i];
         r->line = c->line;
         if (c->key_count != rule->clauses[0].key_count)
-            return WRONG(r, "the key has %u fields, but %u in line %u", c->key_count, rule->clauses[0].key_count,
+            return WRONG(r, "the key has %u fields here, but %u in line %u", c->key_count, rule->clauses[0].key_count,
                          rule->clauses[0].line);
         if (rule->kind == RULE_STATES && c->key_count == 0)
             return WRONG(r, "missing key FIELD, which identifies the owner of the state");
@@ -412,7 +412,7 @@ static bool read_table(reading *r, const nl_section *section)
     return true;
 }
 
-/* Reads learn = FIELD FIELD: an event with these fields contains the ID and the name of a thread. */
+/* Reads "learn = FIELD FIELD", which means that events with these fields contain the ID and the name of a thread. */
 static bool read_programs(reading *r, const nl_section *section)
 {
     for (size_t i = 0; i < section->setting_count; i++) {
@@ -437,7 +437,7 @@ static bool read_programs(reading *r, const nl_section *section)
 
 static bool read_section(reading *r, const nl_section *section)
 {
-    /* Other modules read these. */
+    /* Other modules read these sections. */
     static const char *const others[] = {"rules", "event", "parameter", "report", "workload", "kernel"};
     r->line = section->line;
     for (unsigned i = 0; i < sizeof rule_types / sizeof *rule_types; i++)

@@ -62,7 +62,7 @@ static bool begin_section(nl_sections *s, char *text, unsigned line)
 {
     size_t size = strlen(text);
     if (text[size - 1] != ']')
-        return nl_sections_error(s, line, "missing ] after the name of a section");
+        return nl_sections_error(s, line, "missing ] after a section name");
     text[size - 1] = '\0';
     char *kind = g_strstrip(text + 1), *name = kind + strcspn(kind, " \t");
     s->list = nl_memory_check(reallocarray(s->list, s->count + 1, sizeof *s->list));
@@ -92,7 +92,7 @@ static bool sections_take_line(nl_sections *s, char *text, unsigned line)
     return true;
 }
 
-/* Reads all lines. A joined line has the number of its first part. */
+/* Reads all lines. A line that is joined from several lines has the number of the first of them. */
 static bool sections_take_text(nl_sections *s, const char *text)
 {
     char **lines = g_strsplit(text, "\n", -1);

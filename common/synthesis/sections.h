@@ -1,5 +1,5 @@
 /*
- * Files of sections, such as rules files:
+ * Reads files that consist of sections, such as rules files:
  *
  *   # a comment
  *   [span RunQueue]
@@ -7,8 +7,8 @@
  *   end = sched.sched_switch \
  *         key NEXT.PID
  *
- * A line that ends with a backslash continues in the next one. ${NAME} is replaced by a parameter: the section
- * [parameter NAME] has its default, which the reader of the file may override. One thread.
+ * A line that ends with a backslash continues in the next one. ${NAME} is replaced by the value of a parameter. The
+ * section [parameter NAME] has the default value, which the caller may override. Only one thread may use the result.
  */
 #ifndef NETLOGGER_SYNTHESIS_SECTIONS_H
 #define NETLOGGER_SYNTHESIS_SECTIONS_H
@@ -21,7 +21,7 @@ typedef struct nl_setting {
 } nl_setting;
 
 typedef struct nl_section {
-    char *kind, *name; /* name "": no name */
+    char *kind, *name; /* name is "" if the section has no name */
     unsigned line;
     nl_setting *settings; /* in the order of the file; keys may repeat */
     size_t setting_count;
@@ -34,8 +34,8 @@ typedef struct nl_sections {
 } nl_sections;
 
 /*
- * Read a text or a file. parameters: "NAME=VALUE", NULL at the end; NULL: none. Return false and set the error, with
- * FILE:LINE, on failure. nl_sections_free frees *s in either case.
+ * Read a text or a file. parameters is an array of "NAME=VALUE" texts that ends with NULL, or is NULL. Return false and
+ * set the error, with FILE:LINE, on failure. nl_sections_free frees *s in either case.
  */
 bool nl_sections_parse(nl_sections *s, const char *text, const char *file, const char *const *parameters);
 bool nl_sections_read(nl_sections *s, const char *path, const char *const *parameters);

@@ -1,4 +1,4 @@
-/* Spans: two events with the same key, joined into a record with the time between them. */
+/* The "span" rule, which joins two events with the same key into a record with the time between them. */
 #include "config.h"
 
 #include "synthesis/synthesis_internal.h"

@@ -1,15 +1,15 @@
 /*
- * The states of an object, such as a thread, and the time in each state.
+ * The "states" rule, which derives the states of an object, such as a thread, and the time in each state.
  *
- * A state lasts until the next state. Marks give the reason of a wait. Events set and clear marks: the thread enters
- * and leaves a system call, or contends for a lock. A wait that begins while marks are set gets the state of the first
- * of these marks in the file. An event after a wait may also give the reason: then the last wait without a mark changes
- * to the state of that event.
+ * A state lasts until the next state. Marks give the reason for a wait. Events set and clear marks, for example when
+ * the thread enters and leaves a system call, or contends for a lock. A wait that begins while marks are set gets the
+ * state of the first of these marks in the file. An event after a wait may also give the reason. The last wait without
+ * a mark then changes to the state of that event.
  *
- * Marks may also override the state, as an interrupt does: while the mark is set, the state is the mark's state;
- * afterwards, the former state returns.
+ * Marks may also override the state, as an interrupt does. While such a mark is set, the state is the mark's state.
+ * Afterwards, the former state returns.
  *
- * The time between two events of [segment] is a segment. A record of it has the time in each state.
+ * The time between two events of [segment] is a segment. The segment's record has the time in each state.
  */
 #include "config.h"
 
@@ -22,7 +22,7 @@
 
 enum { UNKNOWN = NO_FIELD };
 
-/* The number of ended states that are kept, because a later event may change a wait. */
+/* Number of ended states that are kept, because a later event may change a wait. */
 enum { PAST_MAX = 8 };
 
 typedef struct past {
@@ -35,11 +35,11 @@ typedef struct subject {
     entry entry;
     bool is_initialized;
     unsigned label; /* the state, or UNKNOWN */
-    unsigned base;  /* the state without marks that override it */
+    unsigned base;  /* the state that applies if no mark overrides it */
     bool unmarked;  /* the state is a wait without a mark */
     int64_t since_ns;
     unsigned marks;               /* a bit for each label */
-    int64_t spent_ns[LABELS_MAX]; /* in this segment */
+    int64_t spent_ns[LABELS_MAX]; /* time in each state in this segment */
     past pasts[PAST_MAX];
     unsigned past_count;
     event *segment; /* the event that began the segment */
@@ -52,7 +52,7 @@ void states_free(void *e)
     free(t);
 }
 
-/* Removes the oldest ended state, and derives a record of it. */
+/* Removes the oldest ended state, and derives a record from it. */
 static void end_past(nl_synthesis *s, const rule *r, subject *t)
 {
     past p = t->pasts[0];
@@ -96,7 +96,7 @@ static void enter_state(nl_synthesis *s, const rule *r, subject *t, unsigned lab
     t->since_ns = now_ns;
 }
 
-/* Enters the state of the first mark, or, without marks, the base state. */
+/* Enters the state of the first mark, or the base state if no mark is set. */
 static void override_state(nl_synthesis *s, const rule *r, subject *t, int64_t now_ns)
 {
     unsigned label = t->marks != 0 ? (unsigned)__builtin_ctz(t->marks) : t->base;
@@ -123,12 +123,12 @@ static void change_state(nl_synthesis *s, const rule *r, subject *t, unsigned la
 static void enter_wait(nl_synthesis *s, const rule *r, subject *t, unsigned label, int64_t now_ns)
 {
     bool marked = t->marks != 0;
-    /* This event is the thread's own, so no later event changes an earlier wait. */
+    /* The thread itself caused this event, so no later event changes an earlier wait. */
     end_all_pasts(s, r, t);
     enter_state(s, r, t, marked ? (unsigned)__builtin_ctz(t->marks) : label, !marked, now_ns);
 }
 
-/* Changes the last wait without a mark, which has ended, to a state. */
+/* Changes the last wait that had no mark, and has ended, to a state. */
 static void change_last_wait(subject *t, unsigned label)
 {
     past *p = NULL;

@@ -1,4 +1,4 @@
-/* Sums, rates and histograms of events by key, over an interval or over all events. */
+/* The rules for sums, rates and histograms of events by key, over an interval or over all events. */
 #include "config.h"
 
 #include "synthesis/synthesis_internal.h"
@@ -8,15 +8,16 @@
 
 typedef struct total {
     entry entry;
-    event *first;   /* of all events of the key, for the fields of derived records */
-    uint64_t count; /* in this interval */
-    unsigned quiet; /* number of the last intervals without events */
+    event *first;   /* the key's first event, from which derived records get fields */
+    uint64_t count; /* number of events in this interval */
+    unsigned quiet; /* number of consecutive intervals without events */
     double sum, minimum, maximum;
     nl_distribution values;
 } total;
 
-/* The module forgets a key after QUIET_MAX intervals without events. In a gap without events, it derives at most
- * GAP_MAX intervals.
+/*
+ * The module forgets a key after QUIET_MAX intervals without events. If there are no events for a long time, it derives
+ * at most GAP_MAX intervals.
  */
 enum { QUIET_MAX = 10, GAP_MAX = 1000 };
 
@@ -108,7 +109,10 @@ static void derive_sum(const interval *i, total *t)
     make_put(i->s, r, record);
 }
 
-/* Derives a record for each power of two with values below it and not below the previous power. */
+/*
+ * Derives a record for each power of two that has values between the previous power (inclusive) and this power
+ * (exclusive).
+ */
 static void derive_histogram(const interval *i, total *t)
 {
     for (int power = 0; power < 63; power++) {
@@ -124,8 +128,10 @@ static void derive_histogram(const interval *i, total *t)
     }
 }
 
-/* Derives the records of a key, and resets it. Returns whether to forget the key. A rate without a key is kept, with
- * value 0. */
+/*
+ * Derives the records of a key, and resets its sums. Returns whether to forget the key. A rate that has no key field is
+ * kept, with the value 0.
+ */
 static gboolean end_interval(gpointer k, gpointer e, gpointer user)
 {
     const interval *i = user;
@@ -150,7 +156,7 @@ static void end_intervals(nl_synthesis *s, rule *r, int64_t time_ns)
 void sum_advance(nl_synthesis *s, rule *r, int64_t now_ns)
 {
     if (r->next_ns == INT64_MIN) {
-        /* A rate without a key starts before the first event. */
+        /* A rate that has no key field starts before the first event. */
         if (r->kind == RULE_RATE && r->clauses[0].key_count == 0 &&
             map_find_or_add(r->entries, &(key){0}, sizeof(total)) != NULL)
             r->next_ns = interval_end(r, now_ns);
@@ -164,7 +170,7 @@ void sum_advance(nl_synthesis *s, rule *r, int64_t now_ns)
         end_intervals(s, r, r->next_ns);
 }
 
-/* The last interval is incomplete: a rate would be wrong. */
+/* The last interval is incomplete, so its rate would be wrong. */
 void sum_finish(nl_synthesis *s, rule *r)
 {
     if (r->kind != RULE_RATE && s->now_ns != INT64_MIN)

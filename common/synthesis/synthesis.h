@@ -1,10 +1,10 @@
 /*
- * Synthesis: rules derive records from records.
+ * Synthesis: derives records from other records, according to rules.
  *
- * The kernel reports small steps: a thread was woken, another thread was switched out. An engineer needs their meaning:
- * the thread waited three milliseconds for a CPU. Rules in a small file define the derived records: they join two
- * events into a span, sum by key, compute rates and histograms, account for the states of a thread, or follow a request
- * from thread to thread (doc/synthesis.md).
+ * The kernel reports small steps: a thread was woken, another thread was switched out. An engineer needs to know what
+ * they mean: the thread waited three milliseconds for a CPU. Rules in a small file define the derived records. Rules
+ * join two events into a span, sum by key, compute rates and histograms, account for the states of a thread, or follow
+ * a request from thread to thread (doc/synthesis.md).
  *
  *   nl_synthesis *rules = nl_synthesis_new(&sections);
  *   while (nl_reader_next(reader, &record) == NL_OK)
@@ -14,8 +14,8 @@
  *       use(record);
  *   nl_synthesis_free(rules);
  *
- * Records may come in any order: they wait until nl_synthesis_finish, or until nl_synthesis_advance declares that all
- * earlier records have arrived. One thread at a time.
+ * Records may come in any order. They wait until nl_synthesis_finish, or until nl_synthesis_advance declares that all
+ * earlier records have arrived. Only one thread at a time may use an nl_synthesis.
  */
 #ifndef NETLOGGER_SYNTHESIS_SYNTHESIS_H
 #define NETLOGGER_SYNTHESIS_SYNTHESIS_H
@@ -25,12 +25,12 @@
 typedef struct nl_synthesis nl_synthesis;
 
 /*
- * Makes the rules of a file that nl_sections_read read. Sections for other modules, such as [report], are ignored.
- * Returns NULL and sets the error, with FILE:LINE, if a rule is invalid. sections may be freed afterwards.
+ * Creates the rules from a file that nl_sections_read has read. Sections for other modules, such as [report], are
+ * ignored. Returns NULL and sets the error, with FILE:LINE, if a rule is invalid. sections may be freed afterwards.
  */
 nl_synthesis *nl_synthesis_new(const nl_sections *sections);
 
-/* NULL is allowed. */
+/* Frees the rules. Freeing NULL has no effect. */
 void nl_synthesis_free(nl_synthesis *s);
 
 /* Adds a record. Copies the parts that the rules need. */
@@ -38,7 +38,8 @@ void nl_synthesis_put(nl_synthesis *s, const nl_record *record);
 
 /*
  * Declares that all records before a time (nanoseconds since 1970) have arrived. Earlier records that arrive after this
- * call count as late, and are processed out of order. Derives the sums and rates of the intervals that end by then.
+ * call count as late, and are processed out of order. Derives the sums and rates of the intervals that end at or before
+ * this time.
  */
 void nl_synthesis_advance(nl_synthesis *s, int64_t before_ns);
 
@@ -49,7 +50,7 @@ void nl_synthesis_finish(nl_synthesis *s);
 const nl_record *nl_synthesis_next(nl_synthesis *s);
 
 typedef struct nl_synthesis_stats {
-    uint64_t taken;   /* records that a rule uses */
+    uint64_t taken;   /* number of records that a rule uses */
     uint64_t made;    /* derived records */
     uint64_t late;    /* records that arrived after a later record was processed */
     uint64_t waiting; /* records that are not processed yet */
@@ -58,10 +59,13 @@ typedef struct nl_synthesis_stats {
 
 void nl_synthesis_get_stats(const nl_synthesis *s, nl_synthesis_stats *stats);
 
-/* Returns the name of the function at a kernel address, borrowed; data is NULL if it is unknown. */
+/* Returns the name of the function at a kernel address, which the callee owns. data is NULL if the name is unknown. */
 typedef nl_string nl_symbol_finder(void *user, uint64_t address);
 
-/* Returns whether a rule uses names of functions. Without nl_synthesis_set_symbols, it uses addresses instead. */
+/*
+ * Returns whether a rule uses function names. If nl_synthesis_set_symbols has not been called, the rule uses addresses
+ * instead.
+ */
 bool nl_synthesis_wants_symbols(const nl_synthesis *s);
 void nl_synthesis_set_symbols(nl_synthesis *s, nl_symbol_finder *find, void *user);
 

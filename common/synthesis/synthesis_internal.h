@@ -2,10 +2,11 @@
  * The parts of synthesis.
  *
  * rules.c reads a file into rules. A rule (such as a span, a sum, states) has clauses, which define the events that the
- * rule uses, and how. The first event with a name creates a source for the name: the clauses whose patterns match, and
- * the fields that they need. A record of that name becomes an event: its time, these fields, and a bit for each clause
- * whose filter matches. Events wait in queue.c, sorted by time, and then go to the rules, clause by clause. The rules
- * derive records (make.c), which go to later rules of the file at once. Thus rules build on each other without cycles.
+ * rule uses, and how it uses them. The first event with a name creates a source for the name. The source has the
+ * clauses whose patterns match the name, and the fields that these clauses need. A record with that name becomes an
+ * event, which has the record's time, these fields, and a bit for each clause whose filter matches. Events wait in
+ * queue.c, sorted by time, and then go to the rules, clause by clause. The rules derive records (make.c), which
+ * immediately go to later rules in the file. Rules can therefore build on each other, but not in cycles.
  */
 #ifndef NETLOGGER_SYNTHESIS_INTERNAL_H
 #define NETLOGGER_SYNTHESIS_INTERNAL_H
@@ -20,10 +21,10 @@ enum { NO_FIELD = ~0u };
 
 /* ---- values ---- */
 
-/* A text. Equal texts are the same object. */
+/* A text. There is only one object for each text. */
 typedef struct text {
     nl_string string;
-    struct source *source; /* of the events of that name */
+    struct source *source; /* source of the events that have this text as their name */
     bool has_source;       /* whether source is determined */
     char data[];
 } text;
@@ -45,12 +46,12 @@ typedef struct key {
     unsigned count;
 } key;
 
-/* The state that a rule keeps for a key. The struct of each rule begins with it. */
+/* The state that a rule keeps for a key. Each rule has its own struct, which begins with this struct. */
 typedef struct entry {
     key key;
 } entry;
 
-/* Tables of texts, and of entries by key. free_entry frees an entry when the table removes it. */
+/* Tables of texts, and of entries with their keys. free_entry frees an entry when the table removes it. */
 GHashTable *texts_new(void);
 text *texts_intern(GHashTable *texts, nl_string string);
 GHashTable *map_new(void (*free_entry)(void *e));
@@ -84,8 +85,8 @@ typedef value converter(nl_synthesis *s, const making *m, value v);
 struct making {
     char *name;
     side side;
-    unsigned field;     /* number of a name; NO_FIELD: the value is literal */
-    converter *convert; /* NULL: copy */
+    unsigned field;     /* number of a field name; NO_FIELD means that the value is literal */
+    converter *convert; /* NULL means that the value is copied */
     const struct table *table;
     value literal;
 };
@@ -113,7 +114,7 @@ typedef enum role {
     ROLE_OF
 } role;
 
-/* The carrier of a request: a kind, such as a thread, and the field that identifies it. */
+/* The carrier of a request. It consists of a kind, such as a thread, and the field that identifies the carrier. */
 typedef struct carrier {
     value kind;
     unsigned field;
@@ -122,16 +123,16 @@ typedef struct carrier {
 typedef struct clause {
     struct rule *rule;
     role role;
-    char **patterns; /* globs of names of events */
+    char **patterns; /* globs that match event names */
     size_t pattern_count;
     unsigned keys[KEYS_MAX]; /* numbers of names */
     unsigned key_count;
     carrier from, to;
-    unsigned id;     /* of a follow's begin: the field with the number of the request; NO_FIELD */
-    unsigned label;  /* of states: the state */
-    unsigned unless; /* of a state: ignored in that state; NO_FIELD */
-    char *as;        /* of a follow: the name of the step; NULL: the last part of the event's name */
-    bool move;       /* of a pass: the former carrier loses the request */
+    unsigned id;     /* in the begin clause of a follow rule: the field with the request's number, or NO_FIELD */
+    unsigned label;  /* in states rules: the state */
+    unsigned unless; /* in states rules: the clause is ignored in this state; or NO_FIELD */
+    char *as;        /* in follow rules: the name of the step; NULL means the last part of the event's name */
+    bool move;       /* in pass clauses: the former carrier loses the request */
     nl_filter *where;
     unsigned line;
 } clause;
@@ -156,20 +157,20 @@ typedef struct rule {
     size_t clause_count;
     making *makings; /* the fields of derived records */
     size_t making_count;
-    unsigned value_field;     /* of a sum; NO_FIELD: count only */
-    int64_t every_ns;         /* of a sum: the interval; 0: until the end */
-    int64_t longest_ns;       /* of spans and follows: the maximum duration; 0: none */
-    bool keep;                /* of a span: a second begin is ignored */
-    bool pair;                /* of a span: derive a record for each end */
-    bool segments;            /* of states: derive a record for each segment */
-    bool changes;             /* of states: derive a record for each state */
-    bool overlay;             /* of states: marks override the state */
+    unsigned value_field;     /* for sums: the field to sum; NO_FIELD means that events are only counted */
+    int64_t every_ns;         /* for sums: the interval; 0 means until the end */
+    int64_t longest_ns;       /* for spans and follows: the maximum duration; 0 means no maximum */
+    bool keep;                /* for spans: a second begin event is ignored */
+    bool pair;                /* for spans: derive a record for each end event */
+    bool segments;            /* for states: derive a record for each segment */
+    bool changes;             /* for states: derive a record for each state */
+    bool overlay;             /* for states: marks override the state */
     char *labels[LABELS_MAX]; /* of states */
     unsigned label_count;
 
     GHashTable *entries;
-    int64_t next_ns; /* of a sum: the end of the interval; INT64_MIN: not started */
-    uint64_t number; /* of a follow: the number of requests */
+    int64_t next_ns; /* for sums: the end of the interval; INT64_MIN if it has not started */
+    uint64_t number; /* for follows: the number of requests */
 } rule;
 
 static inline bool rule_is_sum(const rule *r)
@@ -182,17 +183,18 @@ static inline bool rule_is_sum(const rule *r)
 /* The clauses that use the events with one name, and the fields that these clauses need. */
 typedef struct source {
     const text *name;
-    clause *clauses[CLAUSES_MAX]; /* by rule, then role */
+    clause *clauses[CLAUSES_MAX]; /* ordered by rule, then by role */
     unsigned clause_count;
     unsigned *needed; /* numbers of names */
     unsigned needed_count;
-    unsigned *slots; /* by number of a name: 1 plus the index in an event's values; 0: not needed */
+    unsigned *slots; /* indexed by the number of a field name: 1 plus the index in an event's values; 0 if the field is
+                      * not needed */
 } source;
 
 struct event {
     int64_t time_ns;
-    uint64_t order, mask; /* mask: a bit for each clause of the source that matches */
-    const source *source; /* NULL: events were lost */
+    uint64_t order, mask; /* mask has a bit for each clause of the source that matches */
+    const source *source; /* NULL means that events were lost */
     unsigned references;
     value host, prog;
     value values[];
@@ -200,16 +202,16 @@ struct event {
 
 struct nl_synthesis {
     GHashTable *texts;
-    char **names; /* of fields, by number */
+    char **names; /* field names, indexed by number */
     size_t name_count;
     rule *rules; /* never reallocated */
     size_t rule_count;
     table *tables;
     size_t table_count;
 
-    /* Whether rules use the names of threads, and of functions. */
+    /* Whether rules use the names of threads and of functions. */
     bool wants_programs, wants_symbols;
-    nl_symbol_finder *find_symbol; /* NULL: unknown */
+    nl_symbol_finder *find_symbol; /* NULL if names are unknown */
     void *symbol_user;
     unsigned tid_field, learn_tid[LEARN_MAX], learn_name[LEARN_MAX];
     GHashTable *programs;
@@ -228,7 +230,10 @@ struct nl_synthesis {
 bool rules_read(nl_synthesis *s, const nl_sections *sections);
 void rules_free(nl_synthesis *s);
 
-/* queue.c. maker: the rule that derived the record, which then goes to later rules at once; NULL: the record waits. */
+/*
+ * Functions of queue.c. maker is the rule that derived the record; the record then immediately goes to later rules. If
+ * maker is NULL, the record waits.
+ */
 void queue_take(nl_synthesis *s, const nl_record *record, const rule *maker);
 event *event_hold(event *e);
 void event_release(event *e);

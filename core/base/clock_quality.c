@@ -30,11 +30,14 @@ enum {
     SOURCE_SIZE = INET6_ADDRSTRLEN,
 };
 
-/* Offsets in the reply, after its head. Numbers are in network order, floats in chrony's own 32-bit form. */
+/*
+ * Byte offsets in the reply, counted from the end of its header. Integers are in network byte order; floating-point
+ * numbers have chrony's own 32-bit format.
+ */
 enum {
     REFERENCE = 0,
     ADDRESS = 4,
-    FAMILY = 20, /* 1: IPv4, 2: IPv6, otherwise REFERENCE is the name of a clock */
+    FAMILY = 20, /* 1 is IPv4, and 2 is IPv6; otherwise REFERENCE is the name of a clock */
     STRATUM = 24,
     LEAP = 26,
     CORRECTION = 40,
@@ -46,7 +49,7 @@ enum {
     ROOT_DISPERSION = 68
 };
 
-/* Rounds without libm. Numbers beyond 2^53 thousandths stay unchanged. */
+/* Rounds without libm. Leaves numbers beyond 2^53 thousandths unchanged. */
 void nl_quality_add(nl_record *record, const char *name, double value)
 {
     double thousandths = value * 1e3 + (value < 0 ? -0.5 : 0.5);
@@ -55,8 +58,10 @@ void nl_quality_add(nl_record *record, const char *name, double value)
     nl_record_add_double(record, name, value);
 }
 
-/* The boot ID is random and new with each boot. Containers and network namespaces share it, as they share the clock.
- * A process whose clock is replaced, for example by libfaketime, has no CLOCK.MACHINE. */
+/*
+ * The boot ID is random and new with each boot. Containers and network namespaces share it, as they share the clock.
+ * A process whose clock is replaced, for example by libfaketime, has no CLOCK.MACHINE.
+ */
 static void add_machine(nl_record *record)
 {
     enum { BOOT_ID_SIZE = 36, DIGITS = 16 };
@@ -105,7 +110,7 @@ static unsigned read_16(const unsigned char *at)
     return (unsigned)at[0] << 8 | at[1];
 }
 
-/* chrony's floats: 7 bits of exponent and 25 of coefficient, both signed. */
+/* Reads a 32-bit number in chrony's format: a 7-bit exponent and a 25-bit coefficient, both signed. */
 static double read_float(const unsigned char *at)
 {
     uint32_t bits = read_32(at);
@@ -130,7 +135,8 @@ static bool connect_udp(int fd)
 }
 
 /*
- * chronyd replies to a socket of this process in chronyd's directory, to which only root and chronyd's user can write.
+ * chronyd sends its reply to a socket that this process binds in chronyd's directory. Only root and chronyd's user can
+ * write to this directory.
  */
 static bool connect_unix(int fd, uint32_t number)
 {
@@ -167,7 +173,10 @@ void nl_chrony_close(int fd)
     close(fd);
 }
 
-/* Writes the server's address, or the name of a reference clock (such as GPS or PPS), or the number of the source. */
+/*
+ * Writes to name the server's address, the name of a reference clock (such as GPS or PPS), or the number of the
+ * source.
+ */
 static void name_source(const unsigned char *at, char *name)
 {
     unsigned family = read_16(at + FAMILY);

@@ -28,7 +28,7 @@
 bool nl_quality_add_kernel(nl_record *record, bool *synchronized);
 
 /*
- * Sends the command "tracking" of chrony's protocol, version 6, to the local chronyd: over UDP port 323 or, if
+ * Sends the "tracking" command of chrony's protocol, version 6, to the local chronyd, over UDP port 323 or, if
  * own_socket is true, over /run/chrony/chronyd.sock. number identifies the reply. Returns a non-blocking descriptor
  * that becomes readable when the reply arrives, or -1 if there is no chronyd.
  */
@@ -36,7 +36,7 @@ int nl_chrony_ask(uint32_t number, bool own_socket);
 
 typedef enum nl_chrony_answer {
     NL_CHRONY_NOT_YET,
-    NL_CHRONY_NONE, /* no chronyd, or an unknown protocol */
+    NL_CHRONY_NONE, /* chronyd is not running, or uses an unknown protocol version */
     NL_CHRONY_ANSWERED,
 } nl_chrony_answer;
 
@@ -46,7 +46,7 @@ nl_chrony_answer nl_chrony_take(int fd, uint32_t number, nl_record *record, bool
 /* Closes the descriptor that nl_chrony_ask returned. */
 void nl_chrony_close(int fd);
 
-/* Adds a number, rounded to three decimals. */
+/* Adds a field with a number, rounded to three decimals. */
 void nl_quality_add(nl_record *record, const char *name, double value);
 
 #endif

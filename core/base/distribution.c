@@ -7,7 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Each value below TWICE has its own bucket. From TWICE on, each power of two has EACH buckets of the same width. */
+/*
+ * Each value below TWICE has its own bucket. For larger values, each power of two has EACH buckets of the same
+ * width.
+ */
 enum { BITS = 6, EACH = 1 << BITS, TWICE = 2 * EACH, BUCKETS = TWICE + (62 - BITS) * EACH };
 
 static size_t bucket_of(int64_t value)
@@ -30,7 +33,7 @@ static int64_t value_of(const nl_distribution *d, size_t bucket)
     return value <= d->least ? d->least : value;
 }
 
-/* Programs end if memory runs out; the library omits the value. */
+/* Called when memory runs out. A program exits; in the library, the value is omitted. */
 static bool memory_failed(void)
 {
     if (program_memory_failed != NULL)
@@ -143,7 +146,7 @@ static uint64_t up_to(nl_distribution *d, int64_t limit)
 
 uint64_t nl_distribution_between(nl_distribution *d, double low, double high)
 {
-    /* INT64_MAX has no exact double. */
+    /* A double cannot represent INT64_MAX exactly. */
     return (high < (double)INT64_MAX ? up_to(d, (int64_t)high) : d->count) -
            (low < (double)INT64_MAX ? up_to(d, (int64_t)low) : d->count);
 }

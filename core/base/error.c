@@ -11,16 +11,16 @@
 #include <sys/mman.h>
 
 /*
- * A thread's error is allocated at its first failure and freed when the thread ends, because static TLS is scarce in a
- * program that loads the library late. The error is not on the heap, because a signal handler that interrupted malloc
- * may log an event and fail. The pthread key is created when the library is loaded, because pthread_setspecific
- * allocates memory for keys that a process creates later.
+ * Each thread's error is allocated when a call first fails in the thread, and is freed when the thread ends. It is not
+ * in static TLS, which is scarce in a program that loads the library with dlopen. It is not on the heap, because a
+ * signal handler that interrupted malloc may log an event and fail. The pthread key is created when the library is
+ * loaded, because pthread_setspecific allocates memory for keys that a process creates later.
  */
 static _Thread_local nl_error *current __attribute__((tls_model("initial-exec")));
 static pthread_key_t key;
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 
-/* Errors for threads whose first failure is that memory runs out. */
+/* Preallocated errors for threads in which the first failure is a lack of memory. */
 enum { SPARE_COUNT = 16 };
 static nl_error spare[SPARE_COUNT];
 static bool spare_used[SPARE_COUNT];
@@ -55,8 +55,10 @@ __attribute__((constructor)) static void on_load(void)
     pthread_once(&key_once, make_key);
 }
 
-/* Returns whether this thread has memory for an error. Without it, the message is lost, but the caller still returns a
- * failure. */
+/*
+ * Returns whether this thread has memory for an error. Without this memory, the message is lost, but the caller still
+ * returns a failure.
+ */
 static bool has_error(void)
 {
     if (current != NULL)
@@ -70,7 +72,7 @@ static bool has_error(void)
     return true;
 }
 
-/* The arguments may contain the current message, so the new message is formatted elsewhere. */
+/* The arguments may contain the current message, so the new message is formatted in another buffer. */
 static void NL_PRINTF(3, 0) set_error(nl_error_code code, const char *cause, const char *format, va_list arguments)
 {
     int saved = errno;

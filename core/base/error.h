@@ -1,6 +1,6 @@
 /*
- * The error type of the whole tree. Each thread has one error: a code, by which programs and protocols decide, and a
- * message for people. Callers add context in front of the message:
+ * The error type of the whole tree. Each thread has one error, which consists of a code and a message. Programs and
+ * protocols base decisions on the code; the message is for people. Callers add context in front of the message:
  *
  *   nl_error_set(NL_ERROR_UNREACHABLE, "connection refused");
  *   nl_error_prepend("connect to %s", name);
@@ -15,7 +15,7 @@
 
 typedef enum nl_error_code {
     NL_ERROR_NONE,
-    NL_ERROR_SYSTEM,      /* a call of the system or of another library failed for another reason */
+    NL_ERROR_SYSTEM,      /* a system call or another library failed for a reason that has no code below */
     NL_ERROR_MEMORY,      /* out of memory */
     NL_ERROR_CALL,        /* a function was called with invalid arguments */
     NL_ERROR_INVALID,     /* invalid input: an argument, a file, a record, a request */
@@ -64,8 +64,8 @@ void nl_error_save(nl_error *error);
 nl_status nl_error_restore(const nl_error *error);
 
 /*
- * Returns from a function if its caller violated a condition. The third argument is the returned value; a void function
- * omits it:
+ * Returns from a function if its caller violated a condition. The third argument is the returned value; in a void
+ * function, it is empty:
  *
  *   NL_REQUIRE(record != NULL, "record is NULL", NL_FAILED);
  */

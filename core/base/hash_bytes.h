@@ -1,4 +1,7 @@
-/* A 64-bit hash by multiply and fold, as in wyhash by Wang Yi. A secret seed prevents deliberate collisions. */
+/*
+ * A 64-bit hash that multiplies and folds its input, as in Wang Yi's wyhash. A secret seed prevents deliberate
+ * collisions.
+ */
 #ifndef NETLOGGER_BASE_HASH_BYTES_H
 #define NETLOGGER_BASE_HASH_BYTES_H
 

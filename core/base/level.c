@@ -16,7 +16,7 @@ typedef struct name {
         literal, sizeof(literal) - 1                                                                                   \
     }
 
-/* Indexed by nl_level. BP uses ULM's name for levels without a name in BP. */
+/* The names of each level, indexed by nl_level. For a level that has no BP name, BP uses the ULM name. */
 static const struct {
     name ulm;
     name bp;
@@ -57,8 +57,10 @@ bool nl_level_has_name(nl_level level, nl_string text)
                                  (is_exactly(&names[level].ulm, text) || is_exactly(&names[level].bp, text)));
 }
 
-/* Indexed by the first letter of a name: one bit for each level whose name begins with the letter. Most letters have at
- * most one level. */
+/*
+ * Indexed by a letter: the set of levels whose names begin with the letter, one bit per level. For most letters, the
+ * set has at most one level.
+ */
 static const unsigned short by_letter[32] = {
     ['e' & 31] = 1 << NL_EMERGENCY | 1 << NL_ERROR, ['f' & 31] = 1 << NL_EMERGENCY,
     ['a' & 31] = 1 << NL_ALERT | 1 << NL_AUTH,      ['w' & 31] = 1 << NL_WARNING,
@@ -66,7 +68,7 @@ static const unsigned short by_letter[32] = {
     ['i' & 31] = 1 << NL_USAGE | 1 << NL_IMPORTANT, ['d' & 31] = 1 << NL_DEBUG,
 };
 
-/* Ignores case: upper and lower case differ in one bit. */
+/* Compares without regard to case. Upper and lower case differ in one bit. */
 static bool is_name(const name *name, const char *text, size_t size)
 {
     if (name->size != size)

@@ -1,4 +1,4 @@
-/* Names of levels besides those of the public interface. */
+/* Level names that the public interface does not provide. */
 #ifndef NETLOGGER_BASE_LEVEL_H
 #define NETLOGGER_BASE_LEVEL_H
 

@@ -1,7 +1,7 @@
 /*
  * Out-of-memory handling. Code in core and libnetlogger calls nl_memory_failed and returns a failure. NetLogger's
  * programs exit instead: they define program_memory_failed (common/program/program.c), which nl_memory_failed calls.
- * Therefore, these programs need not check library calls for this failure.
+ * Therefore, these programs need not check whether a library call ran out of memory.
  *
  * Functions that return no status, such as those that add fields, do nothing when memory runs out. Their callers
  * compare nl_memory_failures before and after a group of calls.

@@ -1,4 +1,4 @@
-/* The monotonic clock, for intervals and deadlines. Its zero is arbitrary. */
+/* The monotonic clock, for intervals and deadlines. Its origin is arbitrary. */
 #ifndef NETLOGGER_BASE_MONOTONIC_H
 #define NETLOGGER_BASE_MONOTONIC_H
 

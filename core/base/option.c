@@ -32,7 +32,7 @@ static const struct {
 
 enum { DURATION_UNIT_COUNT = sizeof duration_units / sizeof duration_units[0] };
 
-static const char *const size_units[] = {"", "k", "m", "g", "t"}; /* each is 1024 times the previous unit */
+static const char *const size_units[] = {"", "k", "m", "g", "t"}; /* each unit is 1024 times the previous unit */
 
 enum { SIZE_UNIT_COUNT = sizeof size_units / sizeof size_units[0] };
 
@@ -53,7 +53,7 @@ bool nl_duration_parse(const char *text, int64_t *duration_ns)
             unit_ns = duration_units[i].ns;
     if (unit_ns == 0 || __builtin_mul_overflow(whole, unit_ns, &whole))
         return false;
-    /* Computed digit by digit, because a double would lose nanoseconds of long durations. */
+    /* The sum is computed digit by digit, because a double would lose the nanoseconds of a long duration. */
     int64_t part_ns = 0;
     for (const char *digit = at; digit-- > fraction;)
         part_ns = (part_ns + (*digit - '0') * unit_ns) / 10;
@@ -64,7 +64,7 @@ bool nl_time_parse_relative(const char *text, int64_t *time_ns)
 {
     int64_t ago_ns;
     if (strlen(text) == 8 && strspn(text, "0123456789") == 8)
-        return false; /* probably a day, which would be parsed as seconds since 1970 */
+        return false; /* eight digits are probably a date, but would be parsed as seconds since 1970 */
     if (*text != '-')
         return nl_time_parse(text, strlen(text), NL_FRACTION_DECIMAL, time_ns) == NL_OK;
     if (!nl_duration_parse(text + 1, &ago_ns))
@@ -131,7 +131,7 @@ static void option_store_integer(const nl_option *row, void *settings, int64_t v
         *(int64_t *)member = value;
 }
 
-/* Returns the maximum of the option, in the notation of the row's bounds. */
+/* Returns the option's maximum, in the unit of the row's bounds. */
 static int64_t option_maximum(const nl_option *row)
 {
     int64_t unit = row->unit != 0 ? row->unit : 1;
@@ -164,7 +164,7 @@ static bool option_parse_size(const char *text, int64_t *number)
     return *end == '\0';
 }
 
-/* "64x is out of range; use 1k to 1g" */
+/* Sets an error such as "9g is out of range; use 1k to 1g". */
 static bool option_reject_range(const nl_option *row, const char *value)
 {
     char minimum[NL_OPTION_VALUE_SIZE], maximum[NL_OPTION_VALUE_SIZE];

@@ -2,11 +2,11 @@
  * Options: one table row per option.
  *
  * A row holds an option's name, its valid values and the member that stores the value. Rows control the parsing of
- * command lines, URLs, configuration files and environment variables, and the output of --help, --help=json, the option
- * lists of the manual pages and shell completion. An array of rows is constant and ends with a row without a name.
+ * command lines, URLs, configuration files and environment variables. --help, --help=json, the manual pages' option
+ * lists and shell completion are made from rows. An array of rows is constant, and ends with a row that has no name.
  *
- * Notation of values: a duration is 10s, 500ms, 5m, 2h or 1d, and a bare number is in seconds; a size is 64k, 256m or
- * 1g; a flag is yes or no; a time is absolute (time.h), or relative to now as in -10m.
+ * The notation of values is as follows. A duration is 10s, 500ms, 5m, 2h or 1d; a bare number is in seconds. A size is
+ * 64k, 256m or 1g. A flag is yes or no. A time is absolute (time.h), or relative to now, as in -10m.
  *
  * The module has no state. Any thread may call it for settings that no other thread uses at the same time.
  */
@@ -18,8 +18,8 @@
 #include <stddef.h>
 
 enum {
-    NL_OPTION_TEXT_SIZE = 512, /* bytes for any value as text */
-    NL_OPTION_VALUE_SIZE = 64, /* bytes for a number, duration, size, time or choice as text */
+    NL_OPTION_TEXT_SIZE = 512, /* size of a buffer that can hold any value as text */
+    NL_OPTION_VALUE_SIZE = 64, /* size of a buffer that can hold a number, duration, size, time or choice as text */
 };
 
 typedef enum nl_option_type {
@@ -28,51 +28,57 @@ typedef enum nl_option_type {
     NL_OPTION_FLAG,     /* bool */
     NL_OPTION_COUNT,    /* an integer */
     NL_OPTION_SIZE,     /* an integer: bytes */
-    NL_OPTION_DURATION, /* an integer: nanoseconds, or multiples of the row's unit; -1 - INDEX if the value is a choice
-                         */
+    NL_OPTION_DURATION, /* an integer in nanoseconds or in the row's unit, or -1 - INDEX if the value is a choice */
     NL_OPTION_TIME,     /* int64_t: nanoseconds since 1970 */
     NL_OPTION_CHOICE,   /* an integer: the index in the row's choices */
     NL_OPTION_LEVEL,    /* nl_level */
 } nl_option_type;
 
-/* Where an option is valid. A row that names no place is valid on the command line. */
+/* Where an option is valid. A row without a place is valid on the command line. */
 enum {
     NL_OPTION_ON_COMMAND_LINE = 1,
     NL_OPTION_IN_FILE = 2,
     NL_OPTION_IN_URL = 4,
-    NL_OPTION_ON_RELOAD = 8, /* reloading the configuration file applies a change */
+    NL_OPTION_ON_RELOAD = 8, /* a reload of the configuration file can change the option */
     NL_OPTION_IN_DAEMON = NL_OPTION_ON_COMMAND_LINE | NL_OPTION_IN_FILE,
 };
 
 typedef struct nl_option nl_option;
 
-/* Sets an option whose type alone does not determine how to parse it. Returns false and sets the error if the value is
- * invalid. */
+/*
+ * Sets an option whose type alone does not determine how to parse it. Returns false and sets the error if the value is
+ * invalid.
+ */
 typedef bool nl_option_setter(void *settings, const nl_option *row, const char *value);
 
-/* Returns the option's value at an index from 0, or NULL after the last. The text may be in scratch. */
+/*
+ * Returns the option's value with this index, or NULL after the last value. The first index is 0. The text may be
+ * stored in scratch.
+ */
 typedef const char *nl_option_getter(const void *settings, size_t index, char scratch[NL_OPTION_TEXT_SIZE]);
 
 struct nl_option {
     const char *name;
     char letter; /* 0: none */
     bool repeatable;
-    bool optional_value;               /* --name alone is allowed: the setter gets "" */
+    bool optional_value;               /* --name without a value is allowed; the setter then gets "" */
     bool empty_value;                  /* "" is valid */
     bool takes_operands;               /* on the command line, later operands are further values of this option */
-    bool is_path;                      /* a path of a file or directory, relative to the working directory */
-    nl_option_type type;               /* if set is not NULL: used only for help */
+    bool is_path;                      /* the value is the path of a file or directory, relative to the working
+                                        * directory */
+    nl_option_type type;               /* if set is not NULL, the type is used only for help */
     unsigned places;                   /* 0: NL_OPTION_ON_COMMAND_LINE */
-    const char *value;                 /* placeholder in help: FILE; NULL: by type */
-    const char *initial;               /* the default in the option's notation; in parentheses: a description */
-    int64_t minimum;                   /* a count, bytes or nanoseconds */
-    int64_t maximum;                   /* 0: the maximum of the member */
-    int64_t unit;                      /* durations: nanoseconds per unit of the member; 0: 1 */
-    const char *choices;               /* separated by '|'; durations: texts that are valid instead of a number */
-    const char *(*list_choices)(void); /* returns choices; an empty choice at index 0 means: not set */
+    const char *value;                 /* placeholder in help, such as FILE; NULL selects one by type */
+    const char *initial;               /* the default in the option's notation, or a description in parentheses */
+    int64_t minimum;                   /* in counts, bytes or nanoseconds */
+    int64_t maximum;                   /* 0 means the maximum that the member can hold */
+    int64_t unit;                      /* for durations: nanoseconds per unit of the member; 0 means 1 */
+    const char *choices;               /* separated by '|'; for durations: texts that are valid instead of a number */
+    const char *(*list_choices)(void); /* returns choices; if the choice at index 0 is empty, it means "not set" */
     const char *environment;           /* environment variable, or NULL */
-    const char *commands;              /* valid subcommands or schemes of URLs, separated by blanks; NULL: all */
-    size_t offset, size;               /* of the member that stores the value; size 0: none */
+    const char *commands;              /* valid subcommands or URL schemes, separated by blanks; NULL means all */
+    size_t offset, size;               /* position of the member that stores the value; size 0 means that there is
+                                        * none */
     nl_option_setter *set;             /* NULL: by type */
     nl_option_getter *get;             /* NULL: by type */
     const char *help;                  /* one sentence without a full stop */
@@ -86,10 +92,13 @@ struct nl_option {
 /* Parses a duration. Returns false if text is not a duration or is out of range. */
 bool nl_duration_parse(const char *text, int64_t *duration_ns);
 
-/* Parses an absolute time, or a time relative to now (-10m). Returns false if text is neither, or is eight digits. */
+/*
+ * Parses an absolute time, or a time relative to now (-10m). Returns false if text is neither, or consists of eight
+ * digits.
+ */
 bool nl_time_parse_relative(const char *text, int64_t *time_ns);
 
-/* Formats a value in its shortest exact notation: 90s, 1500ms, 64k. Returns out. */
+/* Formats a value in the shortest exact notation, such as 90s, 1500ms or 64k. Returns out. */
 const char *nl_duration_format(int64_t duration_ns, char out[NL_OPTION_VALUE_SIZE]);
 const char *nl_size_format(uint64_t size, char out[NL_OPTION_VALUE_SIZE]);
 
@@ -125,8 +134,10 @@ bool nl_option_list_has(const char *list, char separator, const char *item, size
  */
 bool nl_option_set(const nl_option *row, void *settings, const char *value);
 
-/* Return the option's value as text, or the value at an index of a repeatable option. The text may be in scratch.
- * Return NULL if the value is not set, or the row does not store it. */
+/*
+ * Return the option's value as text, or the value at an index of a repeatable option. The text may be stored in
+ * scratch. Both return NULL if the value is not set or the row has no member.
+ */
 const char *nl_option_get(const nl_option *row, const void *settings, char scratch[NL_OPTION_TEXT_SIZE]);
 const char *nl_option_get_at(const nl_option *row, const void *settings, size_t index,
                              char scratch[NL_OPTION_TEXT_SIZE]);
@@ -141,8 +152,8 @@ void nl_options_free(const nl_option *rows, void *settings);
 const nl_option *nl_options_fixed_difference(const nl_option *rows, const void *a, const void *b);
 
 /*
- * Sets the options that have an environment variable. Skips invalid values. If a value is invalid, sets the error,
- * which names the variable, and returns the first row with an invalid value. Otherwise returns NULL.
+ * Sets the options that have an environment variable. Ignores invalid values. If there are any, sets an error that
+ * names the first such variable, and returns its row. Otherwise returns NULL.
  */
 const nl_option *nl_options_read_environment(const nl_option *rows, void *settings);
 

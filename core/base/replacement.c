@@ -12,7 +12,7 @@
 
 enum { ATTEMPTS = 100 };
 
-/* Returns the directory of a file, which the caller frees; NULL if memory runs out. */
+/* Returns the path of a file's directory, which the caller frees; NULL if memory runs out. */
 static char *directory_of(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -66,11 +66,11 @@ static bool read_umask(mode_t *mask)
     return found;
 }
 
-/* Opens the new file with a mode, to which the umask applies. Some kernels ignore the umask for files without names. */
+/* Opens the new file. The umask limits mode. Some kernels ignore the umask for files without names. */
 static bool open_new(nl_replacement *r, const char *directory, mode_t mode)
 {
     mode_t mask = 0;
-    if (access("/proc/self/fd", X_OK) == 0 /* name_it links from it */ && read_umask(&mask))
+    if (access("/proc/self/fd", X_OK) == 0 /* name_it makes a link from this path */ && read_umask(&mask))
         r->fd = open(directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
     if (r->fd < 0)
         return open_named(r, mode);
@@ -82,8 +82,10 @@ static bool open_new(nl_replacement *r, const char *directory, mode_t mode)
 static bool open_aside(nl_replacement *r, const struct stat *before)
 {
     char *directory = directory_of(r->path);
-    /* The new file is never more accessible than it will be at the end, because a user who opens it now can also read
-     * what is written later. */
+    /*
+     * The new file is never more accessible than it will be at the end, because a user who opens it now can also read
+     * what is written later.
+     */
     bool good = directory != NULL && open_new(r, directory, before != NULL ? before->st_mode & 0606 : 0666);
     if (good && before != NULL && (before->st_uid == geteuid() || !others_can_write(directory)) &&
         fchown(r->fd, before->st_uid, before->st_gid) == 0)
@@ -93,8 +95,8 @@ static bool open_aside(nl_replacement *r, const struct stat *before)
 }
 
 /*
- * Returns the path of the file without symbolic links, which the caller frees. Returns NULL if another file has taken
- * its place.
+ * Returns the file's path with symbolic links resolved; the caller frees it. Returns NULL if the path now leads to
+ * another file.
  */
 static char *replacement_place_of(const char *path, const struct stat *found)
 {
@@ -112,7 +114,7 @@ static char *replacement_place_of(const char *path, const struct stat *found)
 bool nl_replacement_open(nl_replacement *r, const char *path)
 {
     struct stat before;
-    bool is_there = stat(path, &before) == 0; /* the system may reject links of other users */
+    bool is_there = stat(path, &before) == 0; /* the kernel may refuse to follow other users' links */
     *r = (nl_replacement){.fd = -1};
     if (!is_there && errno != ENOENT)
         return false;

@@ -1,7 +1,7 @@
 /*
- * A file that appears under its path only when it is complete, and then replaces an older file there. If the file
- * system allows it, the incomplete file has no name, so that nothing remains if the process is killed. Functions that
- * fail set errno. One thread at a time.
+ * A file that appears under its path only when it is complete, and then replaces an older file with this path. If the
+ * file system supports it, the incomplete file has no name, so that nothing remains if the process is killed. Functions
+ * that fail set errno. Only one thread at a time may use a replacement.
  */
 #ifndef NETLOGGER_BASE_REPLACEMENT_H
 #define NETLOGGER_BASE_REPLACEMENT_H

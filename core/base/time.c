@@ -28,8 +28,10 @@ int64_t nl_time_now_ns(void)
     return (int64_t)now.tv_sec * NL_NS_PER_SECOND + now.tv_nsec;
 }
 
-/* Returns the days from 1970-01-01 to a date (H. Hinnant, "chrono-Compatible Low-Level Date Algorithms", 2013). Years
- * begin in March, so that the leap day is the last day of a year. */
+/*
+ * Returns the days from 1970-01-01 to a date (H. Hinnant, "chrono-Compatible Low-Level Date Algorithms", 2013). Years
+ * begin in March, so that the leap day is the last day of a year.
+ */
 static int64_t days_from_civil(int year, unsigned month, unsigned day)
 {
     year -= month <= 2;
@@ -96,7 +98,8 @@ static unsigned fraction_ns(const char *digits, size_t count, nl_fraction fracti
 
 static nl_status seconds_to_ns(int64_t seconds, int64_t ns, int64_t *time_ns)
 {
-    if (seconds < 0 && ns > 0) { /* makes both signs equal, so that the product overflows only if the sum does */
+    if (seconds < 0 && ns > 0) { /* gives both numbers the same sign, so that the product overflows only if the sum
+                                  * does */
         seconds++;
         ns -= NL_NS_PER_SECOND;
     }
@@ -124,7 +127,7 @@ static nl_status civil_to_ns(const civil *t, int64_t *time_ns)
     return seconds_to_ns(seconds, t->fraction_ns, time_ns);
 }
 
-/* ---- the usual form, eight bytes at a time ---- */
+/* ---- the usual form, read eight bytes at a time ---- */
 
 static uint64_t eight_bytes(const char *text)
 {
@@ -185,7 +188,7 @@ bool nl_time_parse_usual(const char *text, size_t size, nl_known_day *known, int
         return false;
     if (eight_bytes(text) != known->digits) {
         int64_t begin_ns;
-        if (!nl_time_parse_day(text, false, &begin_ns)) /* an unknown day, or an invalid one */
+        if (!nl_time_parse_day(text, false, &begin_ns)) /* the day is not cached, or is invalid */
             return nl_time_parse_calendar(text, size, NL_FRACTION_DECIMAL, time_ns) == NL_OK;
         *known = (nl_known_day){eight_bytes(text), begin_ns};
     }
@@ -272,7 +275,7 @@ static nl_status parse_iso(const char *text, size_t size, nl_fraction fraction, 
     return civil_to_ns(&t, time_ns);
 }
 
-/* Parses decimal seconds. A double would keep only 16 digits. */
+/* Parses decimal seconds. The code does not use a double, which would keep only 16 digits. */
 static nl_status parse_seconds(const char *text, size_t size, nl_fraction fraction, int64_t *time_ns)
 {
     bool negative = size > 0 && text[0] == '-';
@@ -284,7 +287,7 @@ static nl_status parse_seconds(const char *text, size_t size, nl_fraction fracti
     size_t point = whole < size && text[whole] == '.';
     size_t part = nl_digits(text + whole + point, size - whole - point);
     if (whole + part == 0 || whole + point + part != size)
-        return time_invalid_form("neither YYYYMMDDhhmmss nor ISO 8601 nor seconds since 1970");
+        return time_invalid_form("expected YYYYMMDDhhmmss, ISO 8601 or seconds since 1970");
     int64_t seconds = 0;
     for (size_t i = 0; i < whole && seconds <= INT64_MAX / NL_NS_PER_SECOND; i++)
         seconds = seconds * 10 + (text[i] - '0');
@@ -314,7 +317,7 @@ nl_status nl_time_parse_calendar(const char *text, size_t size, nl_fraction frac
     size_t digits = nl_digits(text, size);
     if (digits == size || text[digits] == '.')
         return time_invalid("14 digits are required, not", (long long)digits);
-    return time_invalid_form("neither YYYYMMDDhhmmss nor ISO 8601");
+    return time_invalid_form("expected YYYYMMDDhhmmss or ISO 8601");
 }
 
 nl_status nl_time_parse(const char *text, size_t size, nl_fraction fraction, int64_t *time_ns)
@@ -348,7 +351,7 @@ static void split_day(int64_t seconds, civil *t)
     t->second = (unsigned)second_of_day % 60;
 }
 
-/* Writes the point and six digits, or nine digits if the last three are not all zeros. Returns the end. */
+/* Writes the point and six digits, or nine digits if the last three are not all zeros. Returns the end of the text. */
 static char *put_fraction(char *out, unsigned ns)
 {
     unsigned us = ns / 1000, rest = ns % 1000;
@@ -363,7 +366,7 @@ static char *put_fraction(char *out, unsigned ns)
     return out;
 }
 
-/* Writes a time without its fraction in the form of ULM or ISO 8601. Returns its size. */
+/* Writes a time without its fraction, in ULM or ISO 8601 form. Returns the size of the text. */
 static size_t put_second(const civil *t, bool iso, char *out)
 {
     const unsigned numbers[] = {t->month, t->day, t->hour, t->minute, t->second};

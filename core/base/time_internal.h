@@ -5,18 +5,21 @@
 #include <netlogger.h>
 
 /*
- * Like nl_time_parse, but rejects bare seconds. As seconds, "20000330", the start of the ULM time "20000330112320",
- * would be a day in 1970.
+ * Like nl_time_parse, but rejects a bare number of seconds. A truncated ULM time, such as "20000330" instead of
+ * "20000330112320", would otherwise be read as a time in 1970.
  */
 nl_status nl_time_parse_calendar(const char *text, size_t size, nl_fraction fraction, int64_t *time_ns);
 
 /*
  * Parses the day at the start of text: YYYYMMDD, or YYYY-MM-DD if iso is true. All bytes of the day must be readable.
- * Returns false if the day is invalid or not in the years 1700 to 2200.
+ * Returns false if the day is invalid, or before 1700 or after 2200.
  */
 bool nl_time_parse_day(const char *text, bool iso, int64_t *begin_ns);
 
-/* The day of the latest time. Most consecutive records have the same day. Initialize it with zeros. */
+/*
+ * A cache of the day that was parsed last, because most consecutive records have the same day. Initialize it with
+ * zeros.
+ */
 typedef struct nl_known_day {
     uint64_t digits; /* the eight bytes of the day's text */
     int64_t begin_ns;
@@ -25,15 +28,17 @@ typedef struct nl_known_day {
 /* Parses YYYYMMDDhhmmss.ffffff quickly. Returns false if text has another form or is invalid. */
 bool nl_time_parse_usual(const char *text, size_t size, nl_known_day *known, int64_t *time_ns);
 
-/* The text of the latest second. Most consecutive records have the same second. Initialize it with zeros, and use it
- * for only one format. */
+/*
+ * A cache of the text of the second that was formatted last, because most consecutive records have the same second.
+ * Initialize it with zeros, and use it for only one format.
+ */
 typedef struct nl_known_second {
     int64_t seconds;
     size_t size;
     char text[20];
 } nl_known_second;
 
-/* Like nl_time_format_ulm, but in the form of BP: 2012-03-14T14:04:46.000000Z. */
+/* Like nl_time_format_ulm, but writes the BP form, such as 2012-03-14T14:04:46.000000Z. */
 size_t nl_time_format_iso(int64_t time_ns, char out[NL_TIME_TEXT_SIZE]);
 
 /* Like nl_time_format_ulm and nl_time_format_iso, but faster for times in the second that known holds. */

@@ -9,8 +9,11 @@ typedef struct byte_range {
     unsigned char from, to;
 } byte_range;
 
-/* The character classes of the C locale, so that a filter has the same meaning everywhere. An empty range ends a row.
- * */
+/*
+ * The character classes of the C locale, so that a filter has the same meaning everywhere. An empty range ends each
+ * row.
+ *
+ */
 static const struct {
     const char *name;
     byte_range ranges[5];
@@ -79,13 +82,13 @@ static bool read_range(nl_builder *builder, const char **at, const char *end, bo
     if (end - *at >= 2 && **at == '-' && (*at)[1] != ']') {
         ++*at;
         if (begins(*at, end, ':') || begins(*at, end, '.') || begins(*at, end, '='))
-            return nl_build_fail(builder, NL_ERROR_INVALID, "a range must end with a byte");
+            return nl_build_fail(builder, NL_ERROR_INVALID, "a range must end with a single byte");
         to = read_byte(at, end, escapes);
     }
     if (from < 0 || to < 0)
         return nl_build_fail(builder, NL_ERROR_INVALID, "missing ]");
     if (to < from)
-        return nl_build_fail(builder, NL_ERROR_INVALID, "a range runs backwards");
+        return nl_build_fail(builder, NL_ERROR_INVALID, "the end of a range precedes its beginning");
     add_bytes(set, (unsigned)from, (unsigned)to);
     return true;
 }

@@ -8,13 +8,13 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Maximum costs of the parts of a test, in steps of about a nanosecond. */
+/* Maximum costs of the parts of a test, in steps of about one nanosecond. */
 enum {
     TEST_COST = 8,
     OPERAND_COST = 4,
     INTEGER_COST = 32, /* converting an integer to or from text */
     REAL_COST = 512,   /* converting a floating-point number to or from text */
-    SHORT_NUMBER = 20, /* bytes; a longer number may cost as much as a floating-point number */
+    SHORT_NUMBER = 20, /* in bytes; a longer number may cost as much as a floating-point number */
 };
 
 /* Returns the number for a field's value, or NL_NUMBER_NONE. */
@@ -43,7 +43,7 @@ static unsigned order_of_times(const nl_field *field, const nl_operand *operand)
     return nl_number_order(&time, &operand->number);
 }
 
-/* Compares known levels by rank. Other levels are equal or different, without an order. */
+/* Compares known levels by rank. Unknown levels are equal or different, but have no order. */
 static unsigned order_of_levels(nl_level level, nl_string text, const nl_operand *operand)
 {
     nl_number number = {.kind = NL_NUMBER_INTEGER, .integer = level};
@@ -52,8 +52,10 @@ static unsigned order_of_levels(nl_level level, nl_string text, const nl_operand
     return nl_text_order(text, operand->text) == NL_ORDER_EQUAL ? NL_ORDER_EQUAL : NL_ORDER_NONE;
 }
 
-/* Returns the order of the field and the first operand that it equals. If it equals none, returns the order of the
- * field and the last operand. */
+/*
+ * Compares the field with the operands up to the first operand that equals it. Returns the result of the last
+ * comparison.
+ */
 static unsigned order_of_values(const nl_filter *filter, const nl_filter_test *test, const nl_field *field)
 {
     char scratch[NL_FIELD_TEXT_SIZE];
@@ -168,7 +170,7 @@ nl_status nl_filter_match(const nl_filter *filter, const nl_record *record, uint
     while (at < NL_FILTER_NO) {
         bool result;
         if (match_test(filter, &filter->tests[at], record, steps, &result) != NL_OK)
-            return nl_error_set(NL_ERROR_LIMIT, "the expression exceeds its limit of steps");
+            return nl_error_set(NL_ERROR_LIMIT, "the evaluation of the expression exceeds the step limit");
         at = filter->tests[at].next[result];
     }
     *matches = at == NL_FILTER_YES;

@@ -1,6 +1,7 @@
 /*
  * Additions to the public filter: its text, and matching with limited cost, for expressions from untrusted users. The
- * cost is counted in steps of about a nanosecond. It depends only on the expression and the record, not on the machine.
+ * cost is counted in steps of about one nanosecond, and depends only on the expression and the record, not on the
+ * machine.
  */
 #ifndef NETLOGGER_FILTER_FILTER_H
 #define NETLOGGER_FILTER_FILTER_H
@@ -12,13 +13,14 @@
 
 /*
  * Sets *matches as nl_filter_matches does, and subtracts the cost from *steps. Returns NL_FAILED and does not set
- * *matches if *steps is too small. Allocates and locks nothing. Any thread; threads may share a filter.
+ * *matches if *steps is too small. Does not allocate memory or take locks. Any thread may call it, and threads may
+ * share a filter.
  */
 nl_status nl_filter_match(const nl_filter *filter, const nl_record *record, uint64_t *steps, bool *matches);
 
 /*
  * Returns the expression in canonical form, which compiles to an equal filter. The form has uniform blanks,
- * parentheses, operators, times, levels and quotes; the order is unchanged. It belongs to the filter.
+ * parentheses, operators, times, levels and quotes; the order is unchanged. The filter owns the text.
  */
 const char *nl_filter_text(const nl_filter *filter);
 

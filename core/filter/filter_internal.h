@@ -9,7 +9,7 @@
 #include "filter/pattern.h"
 #include "record/record_internal.h"
 
-/* The order of two values. A test accepts a set of these. */
+/* The result of comparing two values. A test accepts a set of results. */
 enum {
     NL_ORDER_LESS = 1,
     NL_ORDER_EQUAL = 2,
@@ -42,7 +42,7 @@ typedef struct nl_number {
     };
 } nl_number;
 
-/* A value in an expression. If the field is a time or a level, number has its value. */
+/* A value in an expression. If the tested field is a time or a level, number holds the value as a number. */
 typedef struct nl_operand {
     nl_string text;
     nl_number number;
@@ -54,7 +54,7 @@ typedef struct nl_filter_test {
     nl_operator operator;
     unsigned char accepts; /* set of NL_ORDER_... */
     bool numeric;          /* at least one operand is a number */
-    uint16_t next[2];      /* by result: index of the next test, or NL_FILTER_NO or NL_FILTER_YES */
+    uint16_t next[2];      /* indexed by the test's result: index of the next test, or NL_FILTER_NO or NL_FILTER_YES */
     uint32_t first_operand, operand_count;
     nl_pattern *pattern;
 } nl_filter_test;
@@ -70,7 +70,7 @@ struct nl_filter {
     char *strings; /* bytes of all names and values */
 };
 
-/* The tree of an expression while it is parsed: tests, and series of nodes with one connective. */
+/* The tree of an expression while it is parsed. A node is a test, or a series of nodes joined by && or by ||. */
 typedef enum nl_node_kind { NL_NODE_TEST, NL_NODE_AND, NL_NODE_OR } nl_node_kind;
 
 typedef struct nl_node {
@@ -89,7 +89,7 @@ typedef struct nl_operator_row {
 
 extern const nl_operator_row nl_operator_rows[];
 
-/* Returns whether an operator depends on which value is less. */
+/* Returns whether the operator compares by order: <, <=, > or >=. */
 static inline bool nl_operator_orders(nl_operator operator)
 {
     return operator>= NL_OPERATOR_LESS && operator<= NL_OPERATOR_GREATER_EQUAL;
@@ -100,7 +100,7 @@ static inline bool nl_operator_is_pattern(nl_operator operator)
     return operator>= NL_OPERATOR_GLOB && operator<= NL_OPERATOR_REGEX;
 }
 
-/* Parses the whole text as a number. Returns NL_NUMBER_NONE for other text, and for nan. */
+/* Parses the whole text as a number. Returns NL_NUMBER_NONE if the text is not a number, or is nan. */
 nl_number nl_number_read(nl_string text);
 nl_number nl_number_of_uint(uint64_t value);
 
@@ -109,7 +109,7 @@ unsigned nl_number_order(const nl_number *a, const nl_number *b);
 unsigned nl_text_order(nl_string a, nl_string b);
 
 /*
- * Converts operand->text to the type that a test of member compares with. quoted means that the value was in quotes.
+ * Converts operand->text to the type with which a test compares member. quoted means that the value was in quotes.
  * Returns false and sets the error if the value is invalid.
  */
 bool nl_operand_read(nl_operand *operand, nl_member member, nl_operator operator, bool quoted);
@@ -117,7 +117,7 @@ bool nl_operand_read(nl_operand *operand, nl_member member, nl_operator operator
 /* Writes the expression below nodes[root] in canonical form. Returns the maximum depth of its parentheses. */
 int nl_filter_print(const nl_filter *filter, const nl_node *nodes, int root, nl_buffer *out);
 
-/* Formats a time for patterns and for the canonical form: in ULM or BP, by the name of the field. */
+/* Formats a time for patterns and for the canonical form. The field name determines whether the form is ULM or BP. */
 size_t nl_filter_time_text(nl_string name, int64_t time_ns, char out[NL_TIME_TEXT_SIZE]);
 
 #endif

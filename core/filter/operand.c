@@ -1,4 +1,4 @@
-/* Values of expressions: parsing and order. */
+/* Parses and compares the values in expressions. */
 #include "config.h"
 
 #include "base/error.h"
@@ -55,7 +55,7 @@ static unsigned opposite(unsigned order)
 
 #define ORDER(a, b) ((a) < (b) ? NL_ORDER_LESS : (a) > (b) ? NL_ORDER_GREATER : NL_ORDER_EQUAL)
 
-/* Compares exactly: a double cannot represent every integer. */
+/* Compares without converting the integer to a double, because a double cannot represent every integer. */
 static unsigned order_with_real(const nl_number *whole, double real)
 {
     bool large = whole->kind == NL_NUMBER_LARGE;

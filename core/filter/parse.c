@@ -6,7 +6,7 @@
  *   term          =  { "!" } ( test | "(" series of || ")" )
  *   test          =  "has" NAME | NAME OPERATOR VALUE | NAME [ "not" ] "in" "(" VALUE { "," VALUE } ")"
  *
- * A word such as not or has is a field's name if an operator follows it.
+ * If an operator follows a word such as "not" or "has", the word is a field name.
  */
 #include "config.h"
 
@@ -75,7 +75,7 @@ static int unexpected(const parser *p, const char *at, const char *expected)
     return nl_error_set(NL_ERROR_INVALID, "column %zu: expected %s, not \"%s\"", column(p, at), expected, shown);
 }
 
-/* Returns the longest operator of punctuation at a position, and sets its size. "=" is the same as "==". */
+/* Returns the longest punctuation operator at a position, and sets its size. "=" is the same as "==". */
 static nl_operator operator_at(const char *at, size_t *size)
 {
     nl_operator found = *at == '=' ? NL_OPERATOR_EQUAL : NL_OPERATOR_NONE;
@@ -105,7 +105,7 @@ static bool parser_skip_word(parser *p, const char *word)
     return behind != NULL;
 }
 
-/* Skips a word. If an operator follows, the word is a field's name and is not skipped. */
+/* Skips a word. Does not skip a word that an operator follows, because that word is a field name. */
 static bool parser_skip_leading_word(parser *p, const char *word)
 {
     size_t size;
@@ -163,7 +163,7 @@ static bool read_bare(parser *p, nl_string *text)
         return false;
     }
     if (!is_blank(*p->at) && *p->at != '\0' && strchr("),&|", *p->at) == NULL) {
-        unexpected(p, p->at, "the end of the value (quote a value with other characters)");
+        unexpected(p, p->at, "the end of the value (put quotes around a value that has other characters)");
         return false;
     }
     *text = keep_string(p, start, (size_t)(p->at - start));
@@ -291,7 +291,7 @@ static int read_test(parser *p)
             return FAILED;
         return new_node(p, NL_NODE_TEST, index, -1);
     }
-    if (!read_name(p, test, "a field's name, has, not or ("))
+    if (!read_name(p, test, "a field name, has, not or ("))
         return FAILED;
     test->operator= read_operator(p);
     if (test->operator== NL_OPERATOR_NONE)
@@ -398,8 +398,10 @@ static bool parse(parser *p)
     return true;
 }
 
-/* Creates the C locale now, so that matching does not. Otherwise, parsing the first difficult number would create it.
- * */
+/*
+ * Creates the C locale now, so that matching does not have to create it when it parses the first difficult number.
+ *
+ */
 static void prepare_numbers(void)
 {
     double unused;

@@ -9,22 +9,22 @@
 
 enum { WORDS_MAX = NL_PATTERN_POSITIONS_MAX / 64 };
 
-/* Positions whose followers are looked up together. */
+/* The followers of GROUP_SIZE positions are looked up together. */
 enum { GROUP_SIZE = 4, GROUP_STATES = 1 << GROUP_SIZE, GROUPS_PER_WORD = 64 / GROUP_SIZE };
 
-/* Sets of positions are rows of words. The start and end symbols are resolved when the pattern is compiled. */
+/* A compiled pattern. A set of positions is a row of words. Compilation resolves the start and end symbols. */
 struct nl_pattern {
-    size_t units; /* words of a row */
+    size_t units; /* number of words in a row */
     size_t positions;
-    size_t groups; /* groups of GROUP_SIZE positions */
+    size_t groups; /* number of groups of GROUP_SIZE positions */
     bool always;   /* matches every text */
     bool in_empty; /* matches the empty text */
     bool anchored; /* a match can begin only at the start of the text */
     /*
-     * Sets of positions: first: where the pattern can begin; started: where it is after the start symbol; last: where
-     * it matches; before_end: where it matches at the end of the text. Tables: takes: the positions that accept a byte,
-     * indexed by the byte; follow: the followers of a group, indexed by the group and by the set of reached positions
-     * in the group.
+     * The first four are sets of positions: first has the positions where the pattern can begin, started those that are
+     * reachable after the start symbol, last those where the pattern matches, and before_end those where it matches at
+     * the end of the text. takes has, for each byte, the positions that accept the byte. follow has, for each group and
+     * each subset of its positions, the followers of the subset.
      */
     const uint64_t *first, *started, *last, *before_end, *takes, *follow;
     uint64_t rows[];
@@ -76,7 +76,7 @@ static bool is_empty(const nl_positions *set)
     return any == 0;
 }
 
-/* Any position in first may follow any position in last. */
+/* Makes every position in first a follower of every position in last. */
 static void add_followers_of(nl_builder *builder, const nl_positions *last, const nl_positions *first)
 {
     if (is_empty(first))
@@ -175,8 +175,8 @@ static void add_pending(nl_positions *pending, const nl_positions *set, const nl
 }
 
 /*
- * Returns the positions of `from`, and repeatedly their followers, that are in `among`. ^ and $ match no bytes, so
- * several may follow each other.
+ * Returns the positions of `from` that are in `among`, and repeatedly their followers that are in `among`. ^ and $
+ * match no bytes, so several of them may follow each other.
  */
 static nl_positions reach(const nl_builder *builder, const nl_positions *from, const nl_positions *among)
 {
@@ -205,7 +205,7 @@ static nl_positions positions_accepting(const nl_builder *builder, unsigned symb
     return set;
 }
 
-/* Properties of a pattern at the ends of a text. */
+/* Describes how a pattern treats the start and the end of a text. */
 typedef struct ends {
     nl_positions started, before_end;
     bool always, in_empty, anchored;
@@ -336,7 +336,7 @@ static inline bool step(const nl_pattern *p, const size_t units, uint64_t now[WO
     return found != 0;
 }
 
-/* Sets *end to the end of the search: the text's size if the search read all of it. */
+/* Sets *end to the offset at which the search ended. */
 static inline bool pattern_find(const nl_pattern *p, const size_t units, nl_string text, size_t *end)
 {
     uint64_t now[WORDS_MAX], any = 0, found = 0;
@@ -366,9 +366,12 @@ nl_status nl_pattern_match(const nl_pattern *pattern, nl_string text, uint64_t *
     nl_string part = {text.data, whole ? text.size : (size_t)affordable};
     size_t end;
     /* A constant number of words lets the compiler keep the sets in registers. */
-    _Static_assert(WORDS_MAX == 2, "there is a call for each number of words");
+    _Static_assert(WORDS_MAX == 2, "the next statement has one call for each value");
     *matches = pattern->units == 1 ? pattern_find(pattern, 1, part, &end) : pattern_find(pattern, 2, part, &end);
     *steps -= end * cost;
-    /* A match at the end of a part does not count as a match of the text, unless the search ended earlier. */
+    /*
+     * If only a part of the text was searched, a match at the end of the part may be a match of $, which the whole text
+     * would not have.
+     */
     return whole || end < part.size ? NL_OK : NL_FAILED;
 }

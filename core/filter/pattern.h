@@ -1,13 +1,13 @@
 /*
  * Matches bytes with shell globs and POSIX extended regular expressions, which may come from untrusted users.
  *
- * Both become an automaton of positions (V. M. Glushkov, "The Abstract Theory of Automata", 1961). A position is a
+ * Both are compiled to a position automaton (V. M. Glushkov, "The Abstract Theory of Automata", 1961). A position is a
  * place in the pattern that accepts one byte. Matching keeps the set of reachable positions as bits, and looks up the
- * followers of several positions at once. The cost of a byte of text depends only on the number of positions: 2 to 26
- * steps of about a nanosecond. Unlike regexec(3), matching does not backtrack, recurse, allocate or lock.
+ * followers of several positions at once. The cost of each byte of text depends only on the number of positions, and is
+ * 2 to 26 steps of about one nanosecond. Unlike regexec(3), matching does not backtrack, recurse, allocate or lock.
  *
- * Compiling reads the text once and copies positions for repetitions, so its cost is limited by the size of the text
- * and the number of positions. The start and the end of the text are symbols, which ^ and $ accept. A match may begin
+ * Compiling reads the pattern once and copies positions for repetitions, so the size of the pattern and the number of
+ * positions limit its cost. The start and the end of the text are symbols, which ^ and $ accept. A match may begin
  * anywhere in the text.
  */
 #ifndef NETLOGGER_FILTER_PATTERN_H
@@ -33,7 +33,7 @@ size_t nl_pattern_positions(const nl_pattern *pattern);
 
 /*
  * Sets *matches to whether text matches, and subtracts the cost from *steps. Returns NL_FAILED if *steps is too small;
- * *matches is then undefined. Any thread.
+ * *matches is then undefined. Any thread may call it.
  */
 nl_status nl_pattern_match(const nl_pattern *pattern, nl_string text, uint64_t *steps, bool *matches);
 

@@ -1,5 +1,5 @@
 /*
- * Building patterns from fragments of an automaton. A fragment has the positions where it can begin and end, and
+ * Builds patterns from fragments of an automaton. A fragment records the positions where it can begin and end, and
  * whether it can be empty. The builder holds the followers of each position.
  */
 #ifndef NETLOGGER_FILTER_PATTERN_BUILD_H
@@ -54,8 +54,8 @@ static inline bool nl_build_fail(nl_builder *builder, nl_error_code code, const 
 nl_symbols nl_symbols_others(const nl_symbols *set);
 
 /*
- * Return a new fragment: empty, or with one position that accepts a symbol or any symbol of a set. If the pattern would
- * exceed its limit of positions, the builder fails.
+ * Return a new fragment, which is empty or has one position that accepts a symbol or any symbol of a set. If the
+ * pattern would exceed its limit of positions, the builder fails.
  */
 nl_fragment nl_build_nothing(void);
 nl_fragment nl_build_symbol(nl_builder *builder, unsigned symbol);
@@ -64,8 +64,10 @@ nl_fragment nl_build_any_of(nl_builder *builder, const nl_symbols *set);
 /* Copies a fragment of the positions [start, end). Links to other positions are omitted. */
 nl_fragment nl_build_copy(nl_builder *builder, const nl_fragment *original, size_t start, size_t end);
 
-/* Return fragments that match a sequence of fragments, one of two alternatives, and one or more repetitions of a
- * fragment. */
+/*
+ * Return fragments that match a sequence of fragments, one of two alternatives, and one or more repetitions of a
+ * fragment.
+ */
 nl_fragment nl_build_sequence(nl_builder *builder, const nl_fragment *a, const nl_fragment *b);
 nl_fragment nl_build_either(const nl_fragment *a, const nl_fragment *b);
 void nl_build_repeat(nl_builder *builder, const nl_fragment *f);

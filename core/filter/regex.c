@@ -49,7 +49,7 @@ static nl_fragment read_escape(regex *r)
         if (c == sets[i].letter)
             return read_set(r, &(const char *){sets[i].bracket}, sets[i].bracket + strlen(sets[i].bracket));
     bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-    return letter ? regex_fail(r, "a backslash before a letter or digit: only \\d \\s \\w \\D \\S \\W are known")
+    return letter ? regex_fail(r, "unknown escape; only \\d \\s \\w \\D \\S \\W are known")
                   : nl_build_symbol(r->builder, (unsigned char)c);
 }
 
@@ -128,8 +128,9 @@ static bool is_nothing(const nl_fragment *f)
 }
 
 /*
- * Repeats f minimum to maximum times. f consists of the positions from start on. Each further repetition copies these
- * positions, so the limit of positions also limits the number of copies. An empty fragment is not copied.
+ * Repeats f minimum to maximum times. f consists of all positions from start to the last position. Each further
+ * repetition copies these positions, so the limit of positions also limits the number of copies. An empty fragment is
+ * not copied.
  */
 static nl_fragment repeat(regex *r, nl_fragment f, int minimum, int maximum, size_t start)
 {
@@ -164,7 +165,7 @@ static nl_fragment read_piece(regex *r)
             return regex_fail(r, "nothing to repeat");
         if (c == '{') {
             if (!read_interval(r, &minimum, &maximum))
-                return regex_fail(r, "a repetition is {M}, {M,} or {M,N}, up to 255");
+                return regex_fail(r, "a repetition must be {M}, {M,} or {M,N}, with numbers up to 255");
             f = repeat(r, f, minimum, maximum, start);
             repeated = false;
             continue;

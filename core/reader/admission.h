@@ -1,16 +1,17 @@
 /*
- * Admission of blocks to a table of streams that clients share. netlogd limits the streams and gaps that clients can
- * create. A refused block is neither stored nor acknowledged, so its sender keeps it.
+ * Limits the streams and gaps that clients can create in netlogd's table of streams, which all clients share. A refused
+ * block is neither stored nor acknowledged, so its sender keeps it.
  *
- * Limits of gaps, which nl_streams_admit applies:
+ * nl_streams_admit applies these limits to gaps:
  * - Each stream may have NL_STREAM_GAPS_OWN gaps, regardless of other streams.
  * - A stream may have up to NL_STREAM_GAPS_MAX gaps while all streams together have fewer than NL_SHARED_GAPS_MAX gaps
  *   beyond their own.
  * - The streams of one owner, such as an address, may have NL_OWNER_GAPS_MAX of these shared gaps.
  * - A block that opens or splits a gap beyond these limits is refused. A block that fills or narrows a gap, or
- *   continues its stream, is always admitted. So the sender's other blocks can fill the gaps, after which it continues.
+ *   continues its stream, is always admitted. Therefore, the sender's other blocks can fill the gaps, and the sender
+ * then continues.
  *
- * The gaps of 65,536 streams take at most 65 MiB of memory (16 bytes per gap), and of a journal.
+ * The gaps of 65,536 streams take at most 65 MiB (16 bytes per gap), both in memory and in a journal.
  */
 #ifndef NETLOGGER_READER_ADMISSION_H
 #define NETLOGGER_READER_ADMISSION_H
@@ -39,7 +40,7 @@ bool nl_streams_know(const nl_streams *streams, const unsigned char stream[16]);
 /*
  * Returns whether the table has space for a block: for the gap that it may open, and for a new stream. The table
  * refuses a new stream that would displace a stream that was used within the last NL_STREAMS_KEPT_S seconds. owner,
- * from 1 to NL_STREAM_OWNERS_MAX, identifies the client whose shared gaps are counted together; 0: no owner.
+ * from 1 to NL_STREAM_OWNERS_MAX, identifies the client whose shared gaps are counted together; 0 means no owner.
  */
 bool nl_streams_admit(nl_streams *streams, const nl_block_header *block, unsigned owner);
 

@@ -66,8 +66,8 @@ void nl_decoder_free(nl_decoder *decoder)
 void nl_decoder_feed(nl_decoder *decoder, const char *data, size_t size)
 {
     NL_REQUIRE(nl_input_is_used_up(&decoder->in) && !decoder->open && !decoder->paused,
-               "the previous piece is not finished: nl_decoder_next has not returned NL_AGAIN", );
-    NL_REQUIRE(!decoder->in.finished, "nl_decoder_finish was called", );
+               "nl_decoder_next has not yet returned NL_AGAIN for the previous piece", );
+    NL_REQUIRE(!decoder->in.finished, "nl_decoder_finish was already called", );
     nl_input_feed(&decoder->in, data, size);
     decoder->nul = NULL;
     decoder->stats.bytes += size;
@@ -77,7 +77,7 @@ void nl_decoder_pass_over(nl_decoder *decoder, nl_format format, uint64_t lines,
 {
     if (decoder->carry_used)
         empty_carry(decoder);
-    NL_REQUIRE(!nl_decoder_is_midway(decoder) && !decoder->in_blocks, "not between two lines", );
+    NL_REQUIRE(!nl_decoder_is_midway(decoder) && !decoder->in_blocks, "the decoder is inside a line or a block", );
     if (lines > 0)
         decoder->format = format;
     decoder->lines += lines;
@@ -261,8 +261,8 @@ static void keep_rest(nl_decoder *decoder, const nl_line *l, const char *next)
 }
 
 /*
- * Returns whether a line is longer than the maximum record size and a '\r'. The check precedes any trimming, so that
- * the result does not depend on how the input was split.
+ * Returns whether a line exceeds the maximum record size, to which one byte is added for a '\r'. The check precedes any
+ * trimming, so that the result does not depend on how the input was split.
  */
 static bool is_too_long(const nl_decoder *decoder, const nl_line *l)
 {
@@ -322,8 +322,8 @@ static void keep_latest(nl_decoder *decoder, const char *text, size_t size)
 }
 
 /*
- * Appends to the carry. Reports the line and returns false if it is certainly too long: even without its '\r' and all
- * but the last byte of a block's mark.
+ * Appends to the carry. Reports the line and returns false if the line is certainly too long. That is the case if it is
+ * too long even without a '\r' and all but the last byte of a block's mark at its end.
  */
 static bool carry_more(nl_decoder *decoder, const char *text, size_t size)
 {
@@ -434,7 +434,7 @@ static nl_status rest_idle(nl_decoder *decoder)
     return NL_AGAIN;
 }
 
-/* Decodes text. Returns NL_AGAIN without a record; then *wait is true if the decoder needs more bytes. */
+/* Decodes text. Returns NL_AGAIN if there is no record; *wait is then true if the decoder needs more bytes. */
 static nl_status next_in_text(nl_decoder *decoder, const nl_record **record, bool *wait)
 {
     nl_input *in = &decoder->in;
@@ -455,8 +455,10 @@ static nl_status next_in_text(nl_decoder *decoder, const nl_record **record, boo
     return *wait ? NL_AGAIN : decode_last(decoder, record);
 }
 
-/* Tells the set of sequence numbers whether this decoder has more records to return. Until it has none, missing records
- * are unknown. */
+/*
+ * Tells the set of sequence numbers whether this decoder has more records to return. While any decoder has more, the
+ * set cannot determine which numbers are missing.
+ */
 static void note_midway(nl_decoder *decoder, bool midway)
 {
     decoder->midway = midway;
@@ -515,7 +517,7 @@ static nl_status next_record(nl_decoder *decoder, const nl_record **record)
 }
 
 /*
- * If memory runs out, input may be lost, and the current line or block may be incomplete. Then the decoder stops
+ * If memory runs out, input may be lost, and the current line or block may be incomplete. The decoder therefore stops
  * reading.
  */
 nl_status nl_decoder_next(nl_decoder *decoder, const nl_record **record)

@@ -4,14 +4,14 @@
  * The caller feeds bytes as they arrive from a file or socket, and gets records as they become complete. The decoder
  * detects the format, skips the classic connection header, keeps incomplete records until the rest arrives, and
  * continues after it reports malformed input. Text and blocks may follow each other in one input. Between pieces it
- * keeps at most max_record_size bytes of text, or one block (16 MiB). Blocks name their stream and have the sequence
+ * keeps at most max_record_size bytes of text, or one block (16 MiB). Each block names its stream and has the sequence
  * numbers of its records, so that the decoder can report missing records.
  *
  *   nl_decoder_feed(decoder, data, size);
  *   while (nl_decoder_next(decoder, &record) == NL_OK)
  *       use(record);
  *
- * One thread at a time for each decoder.
+ * Only one thread at a time may use a decoder.
  */
 #ifndef NETLOGGER_READER_DECODER_H
 #define NETLOGGER_READER_DECODER_H
@@ -25,8 +25,8 @@ typedef struct nl_decoder nl_decoder;
 /*
  * The received sequence numbers of streams. Decoders share the table, so that a stream may continue on another
  * connection, and repeated records are recognized. If there are too many streams, the table forgets the streams that
- * were unused longest. nl_streams_admit limits the gaps (admission.h). One thread at a time. The caller frees the table
- * after the decoders that use it; NULL is allowed.
+ * were unused longest. nl_streams_admit limits the gaps (admission.h). Only one thread at a time may use the table. The
+ * caller frees the table after the decoders that use it; freeing NULL has no effect.
  */
 typedef struct nl_streams nl_streams;
 nl_streams *nl_streams_new(void);
@@ -38,7 +38,7 @@ typedef struct nl_stream_state {
     uint64_t next;     /* the next expected sequence number */
     int64_t latest_ns; /* latest time of a record */
     size_t gap_count;
-    const nl_number_range *gaps; /* missing numbers, ascending; valid until the table changes */
+    const nl_number_range *gaps; /* missing numbers in ascending order; valid until the table changes */
 } nl_stream_state;
 
 /* Gets the state of a stream. Returns false if the table does not have the stream. */
@@ -55,8 +55,8 @@ void nl_streams_list(const nl_streams *streams, void (*function)(void *user, con
 /*
  * The exact set of sequence numbers that several decoders have read, in any order. A number is missing if it is between
  * the lowest and the highest number of its stream and no input has it. Query the set after all inputs were read. It
- * holds at most 2^18 streams and 2^18 gaps (about 60 MiB) and ignores further streams and gaps. One thread at a time.
- * The caller frees the set after the decoders that use it; NULL is allowed.
+ * holds at most 2^18 streams and 2^18 gaps (about 60 MiB) and ignores further streams and gaps. Only one thread at a
+ * time may use the set. The caller frees the set after the decoders that use it; freeing NULL has no effect.
  */
 typedef struct nl_sequences nl_sequences;
 nl_sequences *nl_sequences_new(void);
@@ -64,8 +64,8 @@ void nl_sequences_free(nl_sequences *sequences);
 
 /*
  * Calls function for each range of missing numbers, in order of streams and numbers. The source of a range is the input
- * that revealed that the numbers are missing. Lists nothing if an input was not read completely: nl_reader_seek_range
- * skipped parts of it, or the latest nl_decoder_next returned a record.
+ * that revealed that the numbers are missing. Lists nothing if an input was not read completely, because
+ * nl_reader_seek_range skipped parts of it or because the latest call of nl_decoder_next returned a record.
  */
 void nl_sequences_list_missing(const nl_sequences *sequences, void (*function)(void *user, const nl_lost *what),
                                void *user);
@@ -81,10 +81,10 @@ bool nl_sequences_get(const nl_sequences *sequences, const unsigned char stream[
                       int64_t *latest_ns);
 
 typedef struct nl_decoder_options {
-    const char *source;     /* name for reports; copied; NULL: "-" */
-    nl_format format;       /* NL_FORMAT_UNKNOWN: detect the format */
+    const char *source;     /* name for reports, which is copied; NULL means "-" */
+    nl_format format;       /* NL_FORMAT_UNKNOWN means that the decoder detects the format */
     nl_fraction fraction;   /* how to read fractional seconds of fewer than six digits */
-    size_t max_record_size; /* maximum length of a line in bytes; longer lines are malformed; 0: 1 MiB */
+    size_t max_record_size; /* maximum length of a line in bytes; longer lines are malformed; 0 means 1 MiB */
     void (*on_malformed)(void *user, const nl_malformed *what); /* or NULL */
     void (*on_lost)(void *user, const nl_lost *what);           /* or NULL */
     void *user;
@@ -117,24 +117,24 @@ void nl_decoder_on_block(nl_decoder *decoder, bool take, void (*on_block)(void *
 void nl_decoder_on_question(nl_decoder *decoder, void (*on_question)(void *user, int64_t sent_ns), void *user);
 
 /*
- * Adds the numbers of a block of a stream, as a decoder with this table does. Sets *fresh to the ranges
- * (nl_number_range) of new numbers, ascending. For code that passes blocks to several destinations, some of which have
- * received more of a stream than others.
+ * Adds the numbers of a stream's block, as a decoder that uses this table does. Sets *fresh to the ranges
+ * (nl_number_range) of new numbers, in ascending order. It is for code that passes blocks to several destinations, some
+ * of which have received more of a stream than others.
  */
 void nl_streams_take(nl_streams *streams, const nl_block_view *block, nl_buffer *fresh);
 
 /*
- * Makes the decoder call on_block for each sound block without decoding it, with `taken` set. For callers that decode
- * blocks elsewhere, such as in another thread. The decoder still reports loss and damage, and counts the records from
- * the headers. If it has shared streams, it skips blocks whose records are all known, and passes blocks with some known
- * records as a whole.
+ * Makes the decoder call on_block for each sound block without decoding it, with `taken` set. It is for callers that
+ * decode blocks elsewhere, such as in another thread. The decoder still reports loss and damage, and counts the records
+ * from the headers. If it has shared streams, it skips blocks whose records are all known, and passes blocks with some
+ * known records as a whole.
  */
 void nl_decoder_on_unread_block(nl_decoder *decoder, void (*on_block)(void *user, const nl_block_view *block),
                                 void *user);
 
 /*
- * Makes the decoder call may before each block, for callers that limit work: few bytes may hold very many records. If
- * may returns false, the decoder copies the rest of the piece, and nl_decoder_next returns NL_AGAIN.
+ * Makes the decoder call may before each block, for callers that limit work, because few bytes may hold very many
+ * records. If may returns false, the decoder copies the rest of the piece, and nl_decoder_next returns NL_AGAIN.
  * nl_decoder_is_paused is then true until the next call of nl_decoder_next, which must precede any call of
  * nl_decoder_feed. If may is NULL, the decoder never pauses.
  */

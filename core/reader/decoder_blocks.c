@@ -125,8 +125,10 @@ static void pass_to(nl_decoder *d, const char *to)
     d->in.at = to;
 }
 
-/* Begins a damaged part, because no sound block begins here. The decoder reports all bytes up to the next block or line
- * as one part. */
+/*
+ * Begins a damaged part, because no sound block begins here. The decoder reports all bytes up to the next block or line
+ * as one part.
+ */
 static nl_status damage(nl_decoder *d, const char *reason)
 {
     d->damaged = true;
@@ -154,7 +156,7 @@ static void describe_truncation(nl_damage *damage)
                  nl_plural(damage->missing), damage->records, nl_plural(damage->records));
 }
 
-/* Skips damage up to the next block or line. Returns as nl_decoder_next_in_blocks. */
+/* Skips damage up to the next block or line. Returns the same values as nl_decoder_next_in_blocks. */
 static nl_status pass_damage(nl_decoder *d)
 {
     nl_input *in = &d->in;
@@ -244,7 +246,7 @@ static void suspect(nl_decoder *d, const nl_block_header *h)
 
 /*
  * Counts the records of damaged blocks just before the first sound block of a stream. The numbers of sound blocks do
- * not reveal them.
+ * not reveal that these records are missing.
  */
 static void expect_suspect(nl_decoder *d, nl_sequences *sequences, const nl_block_header *h)
 {

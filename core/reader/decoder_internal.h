@@ -16,27 +16,29 @@ enum { NL_DECODER_MARK_SIZE = NL_BLOCK_MAGIC_SIZE + 2 };
 typedef struct nl_line {
     const char *text;
     const char *end;
-    const char *limit; /* memory up to here may be read; not before end */
+    const char *limit; /* memory up to here may be read; never before end */
     uint64_t offset;   /* offset of text in the input */
     bool terminated;
 } nl_line;
 
-/* Input that is skipped because it is damaged. The decoder reports it when it ends or is long enough. */
+/* Input that is skipped because it is damaged. The decoder reports the damage when it ends or is long enough. */
 typedef struct nl_damage {
     bool reported;
     bool at_end;      /* the input ends within a block, which is the last block if no other follows */
-    size_t missing;   /* if at_end is set: missing bytes of the block; 0: unknown */
+    size_t missing;   /* if at_end is set, the number of bytes that the block lacks; 0 means unknown */
     uint32_t records; /* of that block */
     char reason[120];
     uint64_t offset;
-    nl_buffer text; /* its bytes, until it is reported */
+    nl_buffer text; /* the damaged bytes, until they are reported */
 } nl_damage;
 
-/* The sequence numbers of damaged blocks. The decoder trusts them if the next sound block of the stream continues them.
- * */
+/*
+ * The sequence numbers of damaged blocks. The decoder trusts them if the next sound block of the stream continues them.
+ *
+ */
 typedef struct nl_suspect {
     unsigned char stream[NL_BLOCK_STREAM_SIZE];
-    uint64_t from, to; /* numbers of records; equal: no records */
+    uint64_t from, to; /* sequence numbers of the records; equal if there are no records */
     int64_t from_ns;
 } nl_suspect;
 
@@ -51,13 +53,13 @@ struct nl_decoder {
 
     nl_buffer carry;       /* start of an incomplete line; while skipping is set, the latest bytes of the line */
     uint64_t carry_offset; /* offset of the carry in the input */
-    bool carry_used;       /* the latest record views the carry, which the next call empties */
+    bool carry_used;       /* the latest record points into the carry, which the next call empties */
     bool broken;           /* memory ran out; nothing more is read */
     bool skipping;         /* within a line that was reported as too long */
-    const char *nul;       /* first NUL in the current piece, or its end; NULL: unknown */
+    const char *nul;       /* first NUL in the current piece, or the end of the piece; NULL if unknown */
 
     bool has_rest;
-    nl_line rest; /* rest of a line with a second record */
+    nl_line rest; /* rest of a line that contains a second record */
 
     uint64_t lines; /* complete lines so far */
     uint64_t line;  /* number of the current line, for reports; 0 in blocks */
@@ -94,7 +96,7 @@ struct nl_decoder {
     bool paused;  /* may returned false */
     bool ask;     /* the input was malformed: call may before continuing */
 
-    uint64_t work; /* units (decoder_work.h) of blocks and malformed pieces, without their bytes */
+    uint64_t work; /* work units (decoder_work.h) of blocks and malformed pieces, not counting their bytes */
 };
 
 /* Returns the set to which numbers are added, or NULL. */
@@ -122,15 +124,15 @@ nl_status nl_decoder_next_in_blocks(nl_decoder *decoder, const nl_record **recor
 bool nl_decoder_find_block(nl_decoder *decoder, const char *limit, size_t *text_size);
 
 /*
- * Call it between records: the next bytes are from another offset of the input, some lines later. The decoder does not
- * report the records in between as missing.
+ * Tells the decoder that the next bytes are from another offset of the input, some lines later. Call it between
+ * records. The decoder does not report the records in between as missing.
  */
 void nl_decoder_jump(nl_decoder *decoder, uint64_t offset, uint64_t lines);
 
 /* Like nl_decoder_finish, but drops an incomplete line or block at the end, because reading failed there. */
 void nl_decoder_abort(nl_decoder *decoder);
 
-/* After NL_END: the next bytes begin a new input, such as a rotated log. */
+/* Tells the decoder that the next bytes begin a new input, such as a rotated log. Call it after NL_END. */
 void nl_decoder_restart(nl_decoder *decoder);
 
 #endif

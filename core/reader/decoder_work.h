@@ -1,6 +1,6 @@
 /*
- * The cost of reading, for programs that limit the work that clients can cause. It is counted in units of about a
- * nanosecond. Units are counted, not measured, so that the same bytes always have the same cost.
+ * The cost of reading, for programs that limit the work that clients can cause. The cost is counted in units of about
+ * one nanosecond. It is computed, not measured, so that the same bytes always have the same cost.
  */
 #ifndef NETLOGGER_READER_DECODER_WORK_H
 #define NETLOGGER_READER_DECODER_WORK_H
@@ -25,19 +25,21 @@ enum {
 uint64_t nl_decoder_work(const nl_decoder *decoder);
 
 /*
- * Returns an estimate of the units of work for the next block, by its header; 0 if the header is incomplete. For the
- * callback of nl_decoder_ask.
+ * Estimates the work units for the next block from its header. Returns 0 if the header is incomplete. The callback of
+ * nl_decoder_ask can use this estimate.
  */
 uint64_t nl_decoder_next_work(const nl_decoder *decoder);
 
 /*
- * For use in on_block only, with a block that has `taken` set. Returns NL_OK and the next record of the block, or
- * NL_END after the last record. Does not read the block's tables again.
+ * Call it only in on_block, for a block that has `taken` set. Returns NL_OK and the next record of the block, or NL_END
+ * after the last record. Does not read the block's tables again.
  */
 nl_status nl_decoder_next_of_taken(nl_decoder *decoder, const nl_record **record);
 
-/* For use in on_block only, with a block that has `taken` set. Declines the block, so that the decoder returns its
- * records. */
+/*
+ * Call it only in on_block, for a block that has `taken` set. Declines the block, so that the decoder returns its
+ * records.
+ */
 void nl_decoder_decline_block(nl_decoder *decoder);
 
 #endif

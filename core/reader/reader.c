@@ -23,7 +23,7 @@ struct nl_reader {
     nl_source *source;
     nl_decoder *decoder;
     nl_status outcome; /* result after the decoder's last record */
-    nl_error failure;  /* if outcome is NL_FAILED; stored because decoding may replace the thread's error */
+    nl_error failure;  /* the error, if outcome is NL_FAILED; stored because decoding may replace the thread's error */
     bool nonblocking;
 
     bool seeking; /* the index was read: */
@@ -88,7 +88,10 @@ void nl_reader_close(nl_reader *reader)
     free(reader);
 }
 
-/* The input ends here, or reading failed. The decoder returns its last record first; a failure drops a partial one. */
+/*
+ * Handles the end of the input, or a read error. The decoder first returns its last record; after a read error, it
+ * drops an incomplete record.
+ */
 static void finish(nl_reader *reader, nl_status outcome)
 {
     reader->outcome = outcome;
@@ -108,8 +111,8 @@ static bool is_wanted(const nl_reader *reader, const nl_time_piece *piece)
 }
 
 /*
- * Skips pieces outside of the time range, and chooses the following pieces up to the next piece outside; after the last
- * piece, chooses the rest of the file. If the file no longer matches the index, chooses the whole rest.
+ * Skips pieces outside the time range, and chooses the pieces that follow, up to the next piece outside the range.
+ * After the last piece, chooses the rest of the file. If the file no longer matches the index, chooses the whole rest.
  */
 static void choose_pieces(nl_reader *reader, int fd)
 {
@@ -148,7 +151,8 @@ static bool has_more_pieces(const nl_reader *reader)
 
 static nl_status begin_more_pieces(nl_reader *reader)
 {
-    if (nl_decoder_is_midway(reader->decoder)) { /* pieces end with whole records: the index is of another file */
+    if (nl_decoder_is_midway(reader->decoder)) { /* pieces end with whole records, so the index belongs to another
+                                                  * file */
         reader->piece = reader->index.count;
         reader->begin = nl_source_position(reader->source);
         reader->end = UINT64_MAX;

@@ -1,12 +1,17 @@
-/* Functions of the reader (netlogger/reader.h) for NetLogger's own programs. One thread at a time. */
+/*
+ * Additional reader functions (see netlogger/reader.h) for NetLogger's own programs. Only one thread at a time may use
+ * a reader.
+ */
 #ifndef NETLOGGER_READER_READER_H
 #define NETLOGGER_READER_READER_H
 
 #include "reader/decoder.h"
 #include "transport/source.h"
 
-/* Like nl_reader_open, with options for the decoder (NULL: defaults). If the source in the options is NULL, it is url.
- * */
+/*
+ * Like nl_reader_open, with options for the decoder; NULL selects the defaults. If options->source is NULL, the
+ * source's name is url.
+ */
 nl_reader *nl_reader_open_decoding(const char *url, const nl_decoder_options *options, bool follow, bool nonblocking);
 
 /* Like nl_reader_open_decoding, for an open source. Takes ownership of source, even on failure. */
@@ -15,7 +20,10 @@ nl_reader *nl_reader_open_source(nl_source *source, const nl_decoder_options *op
 /* Like nl_reader_seek. If there is an index, also skips pieces that have no record before to_ns. */
 nl_status nl_reader_seek_range(nl_reader *reader, int64_t from_ns, int64_t to_ns);
 
-/* Return the size of a regular file (otherwise 0) and the bytes read so far, to show progress. */
+/*
+ * Return the size of a regular file (0 for other sources), and the number of bytes read so far. Programs use them to
+ * show progress.
+ */
 uint64_t nl_reader_size(const nl_reader *reader);
 uint64_t nl_reader_position(const nl_reader *reader);
 

@@ -29,7 +29,7 @@ struct nl_sequences {
     size_t stream_count, gap_count;
     bool incomplete;         /* some numbers did not fit */
     bool passed_over;        /* parts of an input were skipped */
-    size_t awaited;          /* number of decoders that will add more */
+    size_t awaited;          /* number of decoders that will add more numbers */
     sequence_stream *latest; /* stream of the latest block; consecutive blocks usually belong to one stream */
     const char *latest_source;
 };
@@ -241,7 +241,7 @@ void nl_sequences_add(nl_sequences *s, const nl_block_header *h, const char *sou
     }
     sequence_gap range = {.source = intern_source(s, source)};
     memcpy(range.id, h->stream, sizeof range.id);
-    /* Adds the dropped numbers first, so that the records adjoin them. */
+    /* The range begins with the dropped numbers, so that it adjoins the previous records. */
     range.from = first - lost;
     range.to = first;
     range.from_ns = h->lost_from_ns;

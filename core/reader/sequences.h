@@ -4,8 +4,9 @@
  *
  * For each stream, the set has the lowest and highest number and the gaps in between. All gaps are in one balanced
  * tree, so that operations take logarithmic time. The set has at most SEQUENCES_STREAMS_MAX streams and
- * SEQUENCES_GAPS_MAX gaps and never forgets any. It does not check streams and gaps beyond these limits: then every
- * record counts as new, more numbers may be missing, and nl_sequences_is_complete returns false. One thread at a time.
+ * SEQUENCES_GAPS_MAX gaps and never forgets any. Streams and gaps beyond these limits are not checked. Every record of
+ * such a stream then counts as new, more numbers may be missing, and nl_sequences_is_complete returns false. Only one
+ * thread at a time may use a set.
  */
 #ifndef NETLOGGER_READER_SEQUENCES_H
 #define NETLOGGER_READER_SEQUENCES_H
@@ -17,14 +18,14 @@
 
 enum { SEQUENCES_STREAMS_MAX = 1 << 18, SEQUENCES_GAPS_MAX = 1 << 18 };
 
-/* What a block added to the set. */
+/* Describes what a block added to the set. */
 typedef struct nl_sequences_news {
     bool followed;    /* the set has the stream; otherwise all records count as new */
     uint64_t dropped; /* dropped numbers before the block that were not in the set */
-    nl_buffer *fresh; /* or NULL; ranges of the indexes of new records, ascending */
+    nl_buffer *fresh; /* ranges of the indexes of new records, in ascending order; or NULL */
 } nl_sequences_news;
 
-/* Adds the numbers of a block of a stream. source names the input and is copied. */
+/* Adds the numbers of a stream's block. source is the name of the input, which is copied. */
 void nl_sequences_add(nl_sequences *sequences, const nl_block_header *block, const char *source,
                       nl_sequences_news *news);
 

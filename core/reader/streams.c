@@ -91,7 +91,10 @@ static bool is_full(const nl_streams *streams)
     return streams->young.count + streams->old.count >= NL_STREAMS_MAX;
 }
 
-/* Makes the young streams old, and forgets the old streams. Pointers to young streams stay valid. */
+/*
+ * Makes the young table the old table, and forgets the streams of the previous old table. Pointers to young streams
+ * stay valid.
+ */
 static void make_old(nl_streams *streams)
 {
     free_table(streams, &streams->old);

@@ -1,9 +1,9 @@
 /*
- * The received sequence numbers of each stream: an exact set, stored as the next expected number and the gaps before
- * it. Decoders, netlogd's outputs and nlarchive use it.
+ * The exact set of received sequence numbers of each stream. It is stored as the next expected number and the gaps
+ * before that number. Decoders, netlogd's outputs and nlarchive use it.
  *
  * Invariant: a number counts as received only after nl_stream_take. The table never forgets a gap while it has the
- * stream. Otherwise the records in the gap would count as repeated, and would be acknowledged and dropped. The module
+ * stream. If it did, the records in the gap would count as repeated, and would be acknowledged and dropped. The module
  * limits the number of streams, and forgets the streams that were unused longest. It does not limit gaps. A program
  * with untrusted input calls nl_streams_admit before it takes a block, and does not take or acknowledge a refused
  * block, so that the sender keeps it. See admission.h for the limits.
@@ -24,7 +24,7 @@ typedef struct nl_stream_gaps {
 
 typedef struct nl_stream {
     unsigned char id[NL_BLOCK_STREAM_SIZE];
-    uint16_t owner;       /* owner of its shared gaps; 0: no owner */
+    uint16_t owner;       /* owner of its shared gaps; 0 means no owner */
     bool known;           /* false in a new stream; the caller sets the following members */
     uint64_t next;        /* next expected sequence number */
     int64_t latest_ns;    /* latest time of a record */
@@ -49,7 +49,7 @@ struct nl_streams {
 
 /*
  * Returns the stream with an ID, which must not be all zeros. Makes a new stream if the ID is unknown. Returns NULL if
- * memory runs out. Valid until the next call.
+ * memory runs out. The stream is valid until the next call.
  */
 nl_stream *nl_streams_find(nl_streams *streams, const unsigned char id[NL_BLOCK_STREAM_SIZE]);
 
@@ -61,7 +61,7 @@ nl_stream *nl_streams_find(nl_streams *streams, const unsigned char id[NL_BLOCK_
 uint64_t nl_stream_take(nl_streams *streams, nl_stream *stream, uint64_t first, uint64_t count, uint64_t lost,
                         nl_buffer *fresh);
 
-/* Notes the times of a block whose numbers were taken. */
+/* Records the times of a block whose numbers were added. */
 void nl_stream_saw(nl_stream *stream, const nl_block_header *header);
 
 /* Removes all streams. */

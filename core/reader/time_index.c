@@ -15,7 +15,9 @@
 
 static const char magic[4] = {'N', 'L', 'I', '1'};
 
-#define LARGEST ((off_t)1 << 28) /* maximum size of an index; the index of a 1 EiB file needs a hundredth of it */
+#define LARGEST                                                                                                        \
+    ((off_t)1 << 28) /* maximum size of an index; the index of a 1 EiB file needs one hundredth of this                \
+                      * size */
 
 char *nl_time_index_name(const char *path)
 {

@@ -1,8 +1,9 @@
 /*
  * The time index of a log file, in FILE.index beside it (doc/time-index.md). It has the time range of each piece of the
- * file. All its information is also in the file, so the index may be missing or end before the file; then the rest of
- * the file is read. Checksums of the file's first bytes and of the last bytes of each piece detect an index that
- * belongs to another file. The library reads the index; netlogd writes it. One thread at a time for each index.
+ * file. All its information is also in the file. Therefore, the index may be missing, or may cover only the beginning
+ * of the file; the rest of the file is then read. Checksums of the file's first bytes and of the last bytes of each
+ * piece detect an index that belongs to another file. The library reads the index; netlogd writes it. Only one thread
+ * at a time may use an index.
  *
  * The header has 16 bytes: "NLI1"; the number of the file's first bytes in the next checksum (at most 512); CRC-32C of
  * these bytes; CRC-32C of the 12 bytes above. An entry of 40 bytes follows for each piece: the offset of its end,
@@ -28,10 +29,12 @@ enum {
     NL_TIME_INDEX_TAIL = 64,  /* maximum bytes of the file in an entry's checksum */
 };
 
-/* A piece of the file. Its time range is {INT64_MAX, INT64_MIN} if it has no records, and {INT64_MIN, INT64_MAX} if it
- * is unknown. */
+/*
+ * A piece of the file. Its time range is {INT64_MAX, INT64_MIN} if it has no records, and {INT64_MIN, INT64_MAX} if it
+ * is unknown.
+ */
 typedef struct nl_time_piece {
-    uint64_t end; /* offset in the file after a whole record; the next piece begins there */
+    uint64_t end; /* offset in the file at the end of a whole record; the next piece begins there */
     int64_t min_ns, max_ns;
     uint64_t records; /* UINT64_MAX: unknown */
     uint32_t tail;    /* checksum of the bytes before end */
@@ -43,7 +46,7 @@ typedef struct nl_time_piece {
 typedef struct nl_time_index {
     nl_time_piece *pieces;
     size_t count;
-    uint32_t sum; /* checksum of the header; the start value for the checksums of entries */
+    uint32_t sum; /* checksum of the header, which is the initial value for the checksums of entries */
     bool surplus; /* invalid entries follow, or entries for bytes that the file does not have */
 } nl_time_index;
 
@@ -51,9 +54,9 @@ typedef struct nl_time_index {
 char *nl_time_index_name(const char *path);
 
 /*
- * Reads the index of a file that is open as fd. NL_TIME_INDEX_NONE: there is no index, or it is empty.
- * NL_TIME_INDEX_OTHER: the index belongs to another file. In both cases the index is empty. NL_TIME_INDEX_READ: the
- * caller frees it.
+ * Reads the index of the file that is open as fd. Returns NL_TIME_INDEX_NONE if the file has no index or an empty
+ * index, and NL_TIME_INDEX_OTHER if the index belongs to another file. In both cases, *index is empty. Otherwise
+ * returns NL_TIME_INDEX_READ, and the caller frees the index.
  */
 typedef enum nl_time_index_outcome {
     NL_TIME_INDEX_NONE,
@@ -63,7 +66,7 @@ typedef enum nl_time_index_outcome {
 nl_time_index_outcome nl_time_index_read(const char *path, int fd, nl_time_index *index);
 void nl_time_index_free(nl_time_index *index);
 
-/* Returns where piece i begins; i may be count. */
+/* Returns the offset at which piece i begins; i may be equal to count. */
 static inline uint64_t nl_time_index_start(const nl_time_index *index, size_t i)
 {
     return i > 0 ? index->pieces[i - 1].end : 0;
@@ -83,8 +86,10 @@ bool nl_time_index_put_header(int fd, uint64_t end, char header[NL_TIME_INDEX_HE
 bool nl_time_index_put_entry(int fd, uint32_t sum, uint64_t begin, nl_time_piece *piece,
                              char entry[NL_TIME_INDEX_ENTRY]);
 
-/* Returns the piece size for a file of file_size bytes: small pieces for small files, and few pieces for large files.
- * */
+/*
+ * Returns the piece size for a file of file_size bytes: small pieces for small files, and few pieces for large files.
+ *
+ */
 static inline uint64_t nl_time_index_piece_size(uint64_t file_size)
 {
     return file_size >> 14 > 256 << 10 ? file_size >> 14 : 256 << 10;

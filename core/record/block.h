@@ -13,14 +13,15 @@ enum {
 };
 
 /*
- * Limits of a block, so that the cost of reading it depends on its size. The expanded size of a block is about the size
+ * Limits that keep the cost of reading a block proportional to its size. The expanded size of a block is about the size
  * of its records as text: each record counts its own copy of each string and name.
  */
 enum {
-    NL_BLOCK_PAYLOAD_MAX = 16 << 20,    /* stored and raw size of a block of one record */
-    NL_BLOCK_MANY_MAX = 2 << 20,        /* raw size of a block of several records */
-    NL_BLOCK_EXPANDED_MAX = 2 << 20,    /* expanded size of a block of several records */
-    NL_BLOCK_RATIO_FREE = 64 << 10,     /* raw or expanded bytes that are exempt from the ratios: */
+    NL_BLOCK_PAYLOAD_MAX = 16 << 20,    /* maximum stored and raw size of a block that has one record */
+    NL_BLOCK_MANY_MAX = 2 << 20,        /* maximum raw size of a block that has several records */
+    NL_BLOCK_EXPANDED_MAX = 2 << 20,    /* maximum expanded size of a block that has several records */
+    NL_BLOCK_RATIO_FREE = 64 << 10,     /* number of raw or expanded bytes to which the following two ratios do not
+                                         * apply */
     NL_BLOCK_RAW_RATIO_MAX = 100,       /* raw bytes per stored byte */
     NL_BLOCK_EXPANDED_RATIO_MAX = 1024, /* expanded bytes per stored byte */
     NL_BLOCK_SOURCES_MAX = 1 << 12,
@@ -60,7 +61,7 @@ enum {
 enum { NL_BLOCK_TYPE_RECORDS = 1, NL_BLOCK_TYPE_TIME = 2 };
 enum { NL_BLOCK_FLAG_ZSTD = 1 };
 
-/* The code of a value's type in a shape is its nl_type plus this. */
+/* The code of a value's type in a shape is its nl_type plus this offset. */
 enum { NL_BLOCK_TYPE_OFFSET = 1 };
 
 /*
@@ -70,8 +71,10 @@ enum { NL_BLOCK_TYPE_OFFSET = 1 };
 enum { NL_TIME_QUESTION_SIZE = NL_BLOCK_HEADER_SIZE + 12, NL_TIME_ANSWER_MIN = 24 };
 #define NL_TIME_ANSWER_MAGIC "NLT1"
 
-/* Writes a time question that was sent at sent_ns by this host's clock. It ends with an empty line, to which a server
- * of another protocol replies at once. */
+/*
+ * Writes a time question that was sent at sent_ns by this host's clock. It ends with an empty line, to which a server
+ * of another protocol replies at once.
+ */
 void nl_time_question_put(char block[NL_TIME_QUESTION_SIZE], int64_t sent_ns);
 
 /* Returns the checksum of a block. The checksum's own bytes in the header count as zeros. */

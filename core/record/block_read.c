@@ -26,7 +26,7 @@ typedef struct nl_block_shape_view {
     nl_string event;
     size_t first_field;
     size_t field_count;
-    size_t expanded; /* expanded size of each record of the shape, without its values */
+    size_t expanded; /* expanded size of each record of the shape, not counting the values */
 } shape_view;
 
 static nl_status malformed(const char *reason)
@@ -118,7 +118,8 @@ static bool get_optional(nl_block_reader *r, nl_string *string)
 }
 
 /*
- * Reserves space for one more element of an array. Tables grow as they are read, so that a false count costs no memory.
+ * Reserves space for one more element of an array. Tables grow as they are read, so that a wrong count does not cost
+ * memory.
  */
 #define RESERVE_ONE(array, count, capacity)                                                                            \
     ({                                                                                                                 \
@@ -247,9 +248,9 @@ static nl_status check_claims(const nl_block_header *h)
     if (h->flags & ~NL_BLOCK_FLAG_ZSTD)
         return malformed("block has flags that this version does not know");
     if (h->raw_size > NL_BLOCK_MANY_MAX && h->record_count != 1)
-        return malformed("block of several records is larger than 2 MiB");
+        return malformed("block that contains several records is larger than 2 MiB");
     if (h->raw_size > NL_BLOCK_RATIO_FREE + (uint64_t)NL_BLOCK_RAW_RATIO_MAX * h->stored_size)
-        return malformed("block is compressed more than 100 times");
+        return malformed("block's compression ratio exceeds 100");
     return NL_OK;
 }
 
@@ -266,13 +267,13 @@ nl_status nl_block_open(nl_block_reader *reader, const nl_block_header *header, 
         if (decompress(reader, header, data + header->header_size) != NL_OK)
             return NL_MALFORMED;
     } else if (header->raw_size != header->stored_size) {
-        return malformed("block's two sizes differ though it is not compressed");
+        return malformed("block is not compressed, but its two sizes differ");
     }
     reader->end = reader->at + header->raw_size;
     if (!get_sources(reader))
-        return malformed("block's sources are damaged");
+        return malformed("block's list of sources is damaged");
     if (!get_shapes(reader))
-        return malformed("block's shapes are damaged");
+        return malformed("block's list of shapes is damaged");
     if (header->record_count == 0 && reader->source_count > 0)
         return malformed("block has sources but no records");
     reader->left = header->record_count;
@@ -302,9 +303,9 @@ static bool get_text(nl_block_reader *r, nl_string *string)
 }
 
 /*
- * Reads a field's value by its type. known has the value in the previous record of the shape and receives the new
- * value; field is a copy of known. Both are set from registers, because loading known as a whole just after storing a
- * part of it stalls the processor.
+ * Reads a field's value according to its type. known has the value from the previous record of the shape, and receives
+ * the new value; *field becomes a copy of *known. Both are written from registers, because loading known as a whole
+ * just after a part of it was stored stalls the processor.
  */
 static bool get_value(nl_block_reader *r, nl_field *known, nl_field *field)
 {
@@ -388,7 +389,7 @@ nl_status nl_block_next(nl_block_reader *reader, nl_record *record)
     return malformed(good ? "block has bytes after its last record" : "block's record is damaged");
 }
 
-/* Sums for an upper bound of the expanded size that does not look up repeated strings. */
+/* The sums from which an upper bound of the expanded size is computed, without looking up repeated strings. */
 typedef struct expanded_bound {
     uint64_t bytes;    /* shapes and strings that are not repeated */
     uint64_t repeated; /* number of repeated strings */

@@ -1,10 +1,10 @@
 /*
- * Reading blocks of the binary format (doc/binary-format.md).
+ * Reads blocks of the binary format (doc/binary-format.md).
  *
  * There are three steps: parse the header, verify the checksum when all bytes have arrived, then open the block and
- * read its records. After the first step, the caller knows how many bytes the block has. For any input, these functions
- * read nothing outside of it, and their memory and work stay within the format's limits (block.h). One thread at a
- * time.
+ * read its records. After the first step, the caller knows how many bytes the block has. Whatever the input is, these
+ * functions read nothing outside it, and their memory and work stay within the format's limits (block.h). Only one
+ * thread at a time may use a reader.
  */
 #ifndef NETLOGGER_RECORD_BLOCK_READ_H
 #define NETLOGGER_RECORD_BLOCK_READ_H
@@ -57,7 +57,7 @@ typedef struct nl_block_reader {
     uint32_t left;        /* number of unread records */
     uint64_t expanded;    /* expanded size of the read records */
     uint64_t expanded_max;
-    bool packed; /* the block is from nl_record_pack: more fields are allowed */
+    bool packed; /* nl_record_pack made the block, so more fields are allowed */
 
     struct nl_block_source_view *sources;
     size_t source_count, source_capacity;
@@ -78,8 +78,9 @@ typedef struct nl_block_reader {
 nl_status nl_block_open(nl_block_reader *reader, const nl_block_header *header, const char *data);
 
 /*
- * Clears record and reads the next record into it. Its strings view the block or the reader's memory until the next
- * nl_block_open. Returns NL_OK, NL_END after the last record, or NL_MALFORMED (then NL_END follows).
+ * Clears record and reads the next record into it. The record's strings point into the block or the reader's memory,
+ * and are valid until the next call of nl_block_open. Returns NL_OK; NL_END after the last record; or NL_MALFORMED,
+ * after which the next call returns NL_END.
  */
 nl_status nl_block_next(nl_block_reader *reader, nl_record *record);
 

@@ -3,16 +3,17 @@
 
 #include <netlogger.h>
 
-/* A sound block of the binary format. Valid only during the call. */
+/* A sound block of the binary format. It is valid only during the call that passes it. */
 typedef struct nl_block_view {
     nl_string bytes;          /* header and payload */
-    unsigned char stream[16]; /* zeros: no stream */
+    unsigned char stream[16]; /* all zeros if the block has no stream */
     uint64_t first_sequence;  /* sequence number of the first record */
     uint64_t record_count;
-    uint64_t repeated;   /* number of its records that the shared streams already have; these are not decoded */
+    uint64_t repeated;   /* number of the block's records that the shared streams already have; these records are not
+                          * decoded */
     uint64_t first_new;  /* sequence number of the first new record */
     bool in_parts;       /* there are known records between the new records */
-    bool taken;          /* its records are not decoded */
+    bool taken;          /* the block's records are not decoded */
     uint64_t offset;     /* offset in the input */
     int64_t min_time_ns; /* times in the header */
     int64_t max_time_ns;

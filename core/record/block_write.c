@@ -19,7 +19,7 @@
 
 enum { FIRST_SLOTS = 64 };
 
-/* A source or shape in a table: bytes [at, at + size) of its part of the payload. */
+/* An entry of a hash table of sources or shapes. The definition is at [at, at + size) in its part of the payload. */
 typedef struct nl_block_definition {
     uint64_t hash; /* 0 in an unused slot */
     size_t at;
@@ -48,7 +48,7 @@ static char *put_source(char *at, nl_string host, nl_string prog)
     return nl_block_put_string(nl_block_put_string(at, host), prog);
 }
 
-/* Puts a shape without its fields. The level's text is put only if it is not a name of the level. */
+/* Puts a shape without its fields. Omits the level's text if it is a name of the level. */
 static char *put_shape(char *at, const nl_block_shape *shape)
 {
     at = nl_varint_put(at, shape->source);
@@ -86,8 +86,8 @@ unsigned nl_block_add_source(nl_block_writer *w, nl_string host, nl_string prog)
 }
 
 /*
- * Returns an upper bound of the bytes that a record of a shape adds to the expanded size, without its strings. size is
- * the size of the shape's definition, which contains all names except the name of the level.
+ * Returns an upper bound of the bytes that a record of the shape adds to the expanded size, not counting its strings.
+ * size is the size of the shape's definition, which contains all names except the name of the level.
  */
 static size_t expanded_bound(const nl_block_writer *w, size_t field_count, size_t size)
 {
@@ -99,7 +99,7 @@ static size_t expanded_bound(const nl_block_writer *w, size_t field_count, size_
 static bool reserve_shape(nl_block_writer *w, size_t field_count)
 {
     size_t count = (size_t)w->field_count + field_count;
-    if (count >= w->before_capacity) { /* also for a shape without fields */
+    if (count >= w->before_capacity) { /* true also for the first shape if it has no fields */
         size_t capacity = 2 * count + FIRST_SLOTS;
         uint64_t *before = nl_memory_check(reallocarray(w->before, capacity, sizeof *before));
         if (before == NULL)
@@ -118,7 +118,7 @@ static bool reserve_shape(nl_block_writer *w, size_t field_count)
     return true;
 }
 
-/* Counts a new shape, whose memory is reserved. */
+/* Counts a new shape, for which the caller has reserved memory. */
 static unsigned count_shape(nl_block_writer *w, size_t field_count, size_t expanded)
 {
     if (field_count > 0)
@@ -181,8 +181,8 @@ static bool block_write_grow(nl_block_index *index)
 }
 
 /*
- * Returns the index of the definition in scratch. If it is new, appends it to part as number count. Returns
- * NL_BLOCK_NO_PLACE if memory runs out.
+ * Returns the index of the definition in scratch. If the definition is new, appends it to part, with count as its
+ * index. Returns NL_BLOCK_NO_PLACE if memory runs out.
  */
 static unsigned find_or_add(nl_block_index *index, nl_buffer *part, const nl_buffer *scratch, uint32_t count)
 {
@@ -245,8 +245,8 @@ static unsigned find_shape(nl_block_writer *w, const nl_record *record, size_t b
 /* ---- records ---- */
 
 /*
- * Returns an upper bound of the bytes that a record adds to the payload, with its definitions. Sets *strings to the
- * size of its string values.
+ * Returns an upper bound of the bytes that a record and its definitions add to the payload. Sets *strings to the size
+ * of its string values.
  */
 static size_t size_bound(const nl_record *record, size_t *strings)
 {
@@ -282,7 +282,7 @@ static char *put_value(char *at, const char *records, const nl_field *field, uin
 bool nl_block_has_space(const nl_block_writer *w, size_t size)
 {
     size_t total = nl_block_size(w) + size + 3 * NL_VARINT_SIZE;
-    /* A record's bytes in the payload exceed its expanded size, except for the referenced source. */
+    /* A record takes more bytes in the payload than its expanded size, not counting the source that it refers to. */
     if (w->record_count > 0)
         return total <= NL_BLOCK_MANY_MAX && w->expanded + w->longest_source + size <= NL_BLOCK_EXPANDED_MAX;
     return total <= NL_BLOCK_PAYLOAD_MAX;
@@ -340,7 +340,7 @@ static char *put_bytes(char *at, const char *data, size_t size)
 
 static char *put_payload(const nl_block_writer *w, char *at)
 {
-    if (w->record_count == 0) { /* a block without records has no sources and shapes either */
+    if (w->record_count == 0) { /* a block that has no records has no sources and shapes either */
         *at++ = 0;
         *at++ = 0;
         return at;
@@ -365,7 +365,7 @@ static size_t stored_min(size_t raw_size, uint64_t expanded)
     return for_raw > for_expanded ? for_raw : for_expanded;
 }
 
-/* Appends a skippable zstd frame, so that there are at least total bytes. Returns the new size. */
+/* Appends a skippable zstd frame, so that the payload has at least total bytes. Returns the new size. */
 static size_t put_padding(char *data, size_t size, size_t total)
 {
     size_t padding = total > size + ZSTD_SKIPPABLEHEADERSIZE ? total - size - ZSTD_SKIPPABLEHEADERSIZE : 0;
@@ -377,7 +377,7 @@ static size_t put_padding(char *data, size_t size, size_t total)
 
 /*
  * Compresses the bytes of out from start on in place; expanded is an upper bound of the block's expanded size. Returns
- * false if the result is not smaller, or memory runs out; then the block stays uncompressed.
+ * false if the result would not be smaller or memory runs out; the block then stays uncompressed.
  */
 static bool compress(nl_block_writer *w, int level, nl_buffer *out, size_t start, uint64_t expanded)
 {

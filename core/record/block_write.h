@@ -1,8 +1,8 @@
 /*
- * Writing blocks of the binary format (doc/binary-format.md).
+ * Writes blocks of the binary format (doc/binary-format.md).
  *
- * A block writer collects records; nl_block_finish makes a block of them. nl_block_put adds any record. Callers on fast
- * paths add sources and shapes themselves, once each, and append records to `records`:
+ * A block writer collects records, and nl_block_finish makes a block from them. nl_block_put adds any record. Callers
+ * on fast paths add sources and shapes themselves, once each, and append records to `records`:
  *
  *   nl_buffer_reserve(&w->records, NL_BLOCK_RECORD_HEAD + size of the values);
  *   char *at = w->records.data + w->records.size;
@@ -12,7 +12,7 @@
  *   w->records.size = at - w->records.data;
  *   w->expanded += size of the strings among the values;
  *
- * Initialize a writer with zeros. One thread at a time.
+ * Initialize a writer with zeros. Only one thread at a time may use a writer.
  */
 #ifndef NETLOGGER_RECORD_BLOCK_WRITE_H
 #define NETLOGGER_RECORD_BLOCK_WRITE_H
@@ -21,7 +21,7 @@
 #include "record/varint.h"
 #include "base/buffer.h"
 
-/* A hash table of definitions by their bytes. */
+/* A hash table of definitions; the keys are the bytes of the definitions. */
 typedef struct nl_block_index {
     struct nl_block_definition *slots;
     size_t capacity; /* a power of two, or 0 */
@@ -40,8 +40,10 @@ typedef struct nl_block_writer {
     size_t expanded;                                /* upper bound of the records' expanded size (block.h) */
     int64_t min_time_ns, max_time_ns, last_time_ns; /* undefined if there are no records */
 
-    /* The first record's time is relative to the minimum time, so nl_block_finish inserts it, at offset first_time_at
-     * of records. */
+    /*
+     * The first record's time is written relative to the minimum time, which is known only at the end. Therefore,
+     * nl_block_finish inserts it at offset first_time_at of records.
+     */
     int64_t first_time_ns;
     size_t first_time_at;
 
@@ -51,7 +53,7 @@ typedef struct nl_block_writer {
     struct nl_block_known_shape *known_shapes;
     size_t shape_capacity;
 
-    size_t longest_source; /* size of the longest definition of a source */
+    size_t longest_source; /* size of the longest source definition */
 
     nl_block_index source_index, shape_index; /* for nl_block_put */
     nl_buffer scratch;
@@ -61,7 +63,7 @@ typedef struct nl_block_writer {
 typedef struct nl_block_shape {
     unsigned source;
     nl_level level;
-    nl_string level_text; /* written if it is not a name of the level; data may be NULL */
+    nl_string level_text; /* the level's text, which is written if it is not a name of the level; data may be NULL */
     nl_string event;      /* data is NULL or size is 0 if the shape has no event */
     const nl_string *names;
     const nl_type *types;
@@ -107,8 +109,9 @@ static inline char *nl_block_begin_record(nl_block_writer *w, char *at, unsigned
 }
 
 /*
- * Returns the latest values of a shape, one word per field: the number, or for a string its offset in records (upper
- * half) and its size. The put functions below update them. Valid until a shape is added.
+ * Returns the latest values of a shape, one 64-bit word per field. For a number, the word is the number. For a string,
+ * the upper half is the string's offset in records, and the lower half its size. The put functions below update the
+ * words. The pointer is valid until a shape is added.
  */
 static inline uint64_t *nl_block_before(nl_block_writer *w, unsigned shape)
 {
@@ -116,8 +119,8 @@ static inline uint64_t *nl_block_before(nl_block_writer *w, unsigned shape)
 }
 
 /*
- * Write a value. The caller has reserved NL_VARINT_SIZE bytes plus the size of the string. Return the end. For bmi2,
- * see nl_varint_put_by.
+ * Write a value to memory where the caller has reserved NL_VARINT_SIZE bytes plus the size of the string. Return the
+ * end of the written bytes. For bmi2, see nl_varint_put_by.
  */
 static inline __attribute__((always_inline)) char *nl_block_put_number(char *at, uint64_t value, uint64_t *before,
                                                                        bool bmi2)
@@ -127,7 +130,7 @@ static inline __attribute__((always_inline)) char *nl_block_put_number(char *at,
     return nl_varint_put_by(at, nl_zigzag((int64_t)rise), bmi2);
 }
 
-/* Compares bytes, without a function call if they are few. */
+/* Compares bytes. Short strings are compared without a function call. */
 static inline bool nl_block_is_same(const char *a, const char *b, size_t size)
 {
     if (size > 16 || size < 8)
@@ -180,8 +183,9 @@ static inline char *nl_block_put_string(char *at, nl_string string)
 }
 
 /*
- * Adds a record. Returns false and adds nothing if the block would become too large: finish it and try again. A record
- * that an empty block rejects cannot be written. Also returns false if memory runs out (nl_memory_failures).
+ * Adds a record. Returns false and adds nothing if the block would become too large. The caller then finishes the block
+ * and tries again. A record that an empty block rejects cannot be written. Also returns false if memory runs out
+ * (nl_memory_failures).
  */
 bool nl_block_put(nl_block_writer *w, const nl_record *record);
 
@@ -194,17 +198,20 @@ static inline size_t nl_block_size(const nl_block_writer *w)
     return w->sources.size + w->shapes.size + w->records.size;
 }
 
-/* Sizes at which a block is full. The loss of a larger block would lose more records. */
+/*
+ * Sizes at which a block counts as full. Larger blocks would compress better, but the loss of one would lose more
+ * records.
+ */
 enum { NL_BLOCK_FULL_SIZE = 64 << 10, NL_BLOCK_FULL_EXPANDED = NL_BLOCK_EXPANDED_MAX / 2 };
 
-/* Returns whether the tables are so large that the block should be finished. */
+/* Returns whether the tables have grown so large that the caller should finish the block. */
 static inline bool nl_block_tables_are_full(const nl_block_writer *w)
 {
     return w->source_count >= NL_BLOCK_SOURCES_MAX / 2 || w->shape_count >= NL_BLOCK_SHAPES_MAX / 2 ||
            w->field_count >= NL_BLOCK_FIELDS_MAX / 2;
 }
 
-/* Returns whether the block should be finished. */
+/* Returns whether the block is so large that the caller should finish it. */
 static inline bool nl_block_is_full(const nl_block_writer *w)
 {
     return nl_block_size(w) >= NL_BLOCK_FULL_SIZE || w->expanded >= NL_BLOCK_FULL_EXPANDED ||
@@ -212,14 +219,16 @@ static inline bool nl_block_is_full(const nl_block_writer *w)
 }
 
 /*
- * Appends the block to out and empties w. Compresses it with zstd_level (0: never) if that makes it smaller. Appends
- * nothing if there are no records and none were lost. Returns false and changes nothing if memory runs out.
+ * Appends the block to out and empties w. Compresses the block with zstd_level if that makes it smaller; level 0
+ * disables compression. Appends nothing if there are no records and none were lost. Returns false and changes nothing
+ * if memory runs out.
  */
 bool nl_block_finish(nl_block_writer *w, const nl_block_identity *identity, int zstd_level, nl_buffer *out);
 
 /*
- * Appends a sound block to out, compressed with zstd_level (0: never) if it was not compressed and becomes smaller.
- * expanded is an upper bound of its expanded size. Uses only the compressor of w. Returns false if memory runs out.
+ * Appends a sound block to out. If the block is not compressed, compresses it with zstd_level if that makes it smaller;
+ * level 0 disables compression. expanded is an upper bound of the block's expanded size. Uses only the compressor of w.
+ * Returns false if memory runs out.
  */
 bool nl_block_repack(nl_block_writer *w, nl_string block, uint64_t expanded, int zstd_level, nl_buffer *out);
 

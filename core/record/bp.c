@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-/* Accepts a date followed by T. At the start of a field, also accepts ten digits of seconds followed by a point. */
+/* Accepts a date followed by T. At the start of a field, also accepts ten digits (seconds) followed by a point. */
 static bool starts_record(const char *value, const char *end, bool within)
 {
     size_t size = (size_t)(end - value);
@@ -66,7 +66,7 @@ const nl_text_format nl_bp = {
 const nl_format_info nl_bp_info = {
     .format = NL_FORMAT_BP,
     .name = "bp",
-    .description = "NetLogger 4's text, ts=... event=...",
+    .description = "NetLogger 4 text: ts=... event=...",
     .suffix = ".bp",
     .suffix_is_format = true,
     .media_type = "text/plain; charset=utf-8",

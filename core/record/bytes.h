@@ -1,6 +1,6 @@
 /*
- * Searching and classifying bytes: the inner loops of the text formats. On x86-64 they handle 16 bytes at a time
- * (SSE2).
+ * Searches and classifies bytes. These are the inner loops of the text formats. On x86-64, they handle 16 bytes at a
+ * time (SSE2).
  */
 #ifndef NETLOGGER_RECORD_BYTES_H
 #define NETLOGGER_RECORD_BYTES_H
@@ -51,8 +51,8 @@ static inline int nl_hex_digit(char c)
 }
 
 /*
- * Returns the first a, b or c in [at, end), or end. The function may read memory up to limit, which is not before end,
- * so that short pieces of a longer line need no slow path.
+ * Returns the first a, b or c in [at, end), or end. The function may read memory up to limit, which is at or after end.
+ * Short pieces of a longer line therefore need no slow path.
  */
 static inline const char *nl_find_any(const char *at, const char *end, const char *limit, char a, char b, char c)
 {
@@ -135,8 +135,8 @@ static inline uint64_t nl_find_stops(const char *at)
 }
 
 /*
- * Returns whether at begins with the first size bytes of text, at most 16. The 16 bytes of text and memory up to limit
- * may be read.
+ * Returns whether the bytes at `at` begin with the first size bytes of text; size is at most 16. The function may read
+ * 16 bytes of text, and memory up to limit.
  */
 static inline bool nl_begins_as(const char *at, const char *text, size_t size, const char *limit)
 {
@@ -151,7 +151,10 @@ static inline bool nl_begins_as(const char *at, const char *text, size_t size, c
 }
 
 #ifdef __SSE2__
-/* Returns a bit for each byte that requires quotes or may require them. Bytes from 0x80 on are negative. */
+/*
+ * Returns a bit for each byte that requires quotes or may require them. Bytes of 0x80 and above are negative
+ * numbers.
+ */
 static inline unsigned nl_quoted_bits(__m128i bytes)
 {
     __m128i low = _mm_cmplt_epi8(bytes, _mm_set1_epi8(' ' + 1));
@@ -162,8 +165,8 @@ static inline unsigned nl_quoted_bits(__m128i bytes)
 #endif
 
 /*
- * Copies a value that is not empty. Returns false if a byte requires quotes, or may (from 0x80 on); then the copy is
- * invalid. Does not access memory beyond size: it copies overlapping pieces.
+ * Copies a value that is not empty. Returns false if a byte requires quotes, or may require quotes because it is 0x80
+ * or above; the copy is then invalid. Copies overlapping pieces, so that it does not access memory beyond size.
  */
 static inline bool nl_copy_unquoted(char *to, const char *from, size_t size)
 {

@@ -69,9 +69,9 @@ __attribute__((target("sse4.2"))) static uint32_t by_instruction(uint32_t crc, c
 }
 
 /*
- * The CRC instruction has a latency of three cycles but starts one per cycle, so three adjacent lanes are summed at
- * once. A multiplication moves a lane's register over the bytes that follow (V. Gopal et al., "Fast CRC Computation for
- * iSCSI Polynomial Using CRC32 Instruction", Intel, 2011).
+ * The processor needs three cycles for a CRC instruction, but can start one in each cycle, so the checksums of three
+ * adjacent lanes are computed at once. A multiplication moves a lane's register over the bytes that follow (V. Gopal et
+ * al., "Fast CRC Computation for iSCSI Polynomial Using CRC32 Instruction", Intel, 2011).
  */
 enum { LANE = 1024 };
 static uint32_t over_lane, over_two_lanes;
@@ -87,8 +87,8 @@ static uint32_t power_of_x(unsigned n)
 }
 
 /*
- * The exponents are 33 less, because the product of two reflected numbers is x times too large, and the CRC instruction
- * adds 32 bits.
+ * The exponents are smaller by 33, because the product of two reflected numbers is too large by the factor x, and the
+ * CRC instruction adds 32 bits.
  */
 static void make_lanes(void)
 {

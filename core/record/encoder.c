@@ -59,9 +59,9 @@ static nl_status put_in_block(nl_encoder *encoder, const nl_record *record)
     if (nl_memory_failures != failures)
         return nl_error_set(NL_ERROR_MEMORY, "out of memory");
     if (record->field_count > NL_BLOCK_SHAPE_FIELDS_MAX)
-        return nl_error_set(NL_ERROR_LIMIT, "a record has %zu fields; format nlb allows %d; use a text format",
+        return nl_error_set(NL_ERROR_LIMIT, "a record has %zu fields, but the nlb format allows %d; use a text format",
                             record->field_count, NL_BLOCK_SHAPE_FIELDS_MAX);
-    return nl_error_set(NL_ERROR_LIMIT, "a record is larger than format nlb allows; use a text format");
+    return nl_error_set(NL_ERROR_LIMIT, "a record is larger than the nlb format allows; use a text format");
 }
 
 nl_status nl_encoder_put(nl_encoder *encoder, const nl_record *record)
@@ -73,7 +73,7 @@ nl_status nl_encoder_put(nl_encoder *encoder, const nl_record *record)
     if (options->format == NL_FORMAT_NLB) {
         nl_status status = put_in_block(encoder, record);
         if (status == NL_OK && nl_block_is_full(&encoder->block))
-            finish_block(encoder); /* on failure, the next record tries again */
+            finish_block(encoder); /* if this fails, the call for the next record tries again */
         return status;
     }
     if (!options->canonical && record->raw.data != NULL && record->raw_format == options->format &&

@@ -1,4 +1,4 @@
-/* Names of fields: a letter or _, then letters, digits, _, . and -, of any length. */
+/* Field names. A name is a letter or _, followed by any number of letters, digits, _, . and -. */
 #ifndef NETLOGGER_RECORD_FIELD_NAME_H
 #define NETLOGGER_RECORD_FIELD_NAME_H
 
@@ -12,7 +12,10 @@ static inline bool nl_name_may_have(char c, size_t position)
     return nl_byte_is(c, position == 0 ? NL_BYTE_NAME_FIRST : NL_BYTE_NAME);
 }
 
-/* Returns whether a string is a valid name. An invalid name, written as text, would forge fields and lines. */
+/*
+ * Returns whether a string is a valid name. If an invalid name were written as text, it could forge fields and
+ * lines.
+ */
 static inline bool nl_is_name(nl_string name)
 {
     unsigned classes = name.size > 0 && nl_byte_is(name.data[0], NL_BYTE_NAME_FIRST) ? NL_BYTE_NAME : 0;
@@ -21,7 +24,7 @@ static inline bool nl_is_name(nl_string name)
     return classes != 0;
 }
 
-/* Replaces each invalid byte by _. Returns whether it replaced any byte. */
+/* Replaces each invalid byte by _. Returns whether it replaced a byte. */
 static inline bool nl_name_make_valid(char *name, size_t size)
 {
     if (size == 0 || nl_is_name((nl_string){name, size}))

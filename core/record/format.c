@@ -16,7 +16,7 @@
 static const nl_format_info nlb_info = {
     .format = NL_FORMAT_NLB,
     .name = "nlb",
-    .description = "NetLogger's binary format",
+    .description = "NetLogger binary format",
     .suffix = ".nlb",
     .suffix_is_format = true,
     .media_type = "application/octet-stream",

@@ -1,13 +1,13 @@
 /*
  * The descriptors, names and detection of formats, and packed records. Programs use the descriptors instead of naming
- * formats, so that a new format is one file and one row of the table in format.c. Any thread.
+ * formats, so that a new format is one file and one row of the table in format.c. Any thread may call these functions.
  */
 #ifndef NETLOGGER_RECORD_FORMAT_H
 #define NETLOGGER_RECORD_FORMAT_H
 
 #include <netlogger.h>
 
-/* Number of values of nl_format, with NL_FORMAT_UNKNOWN. */
+/* Number of values of nl_format, including NL_FORMAT_UNKNOWN. */
 #define NL_FORMAT_COUNT (NL_FORMAT_LOGFMT + 1)
 
 typedef struct nl_format_info {
@@ -32,14 +32,15 @@ static inline bool nl_format_is_text(nl_format format)
 }
 
 /*
- * Returns the names of all formats as choices of an option, indexed by nl_format: "|ulm|bp|nlb|logfmt". Static storage.
+ * Returns the names of all formats as an option's choices, indexed by nl_format: "|ulm|bp|nlb|logfmt". The text is in
+ * static storage.
  */
 const char *nl_format_choices(void);
 
-/* Returns "ulm", "bp", "logfmt" or "nlb"; "unknown" for other values. Static storage. */
+/* Returns "ulm", "bp", "logfmt" or "nlb", and "unknown" for other values. The text is in static storage. */
 const char *nl_format_name(nl_format format);
 
-/* Returns the format with a name, in any case, or NL_FORMAT_UNKNOWN. */
+/* Returns the format with this name, or NL_FORMAT_UNKNOWN. Ignores the case of letters. */
 nl_format nl_format_parse(const char *name);
 
 /* Returns the format of a file by its suffix (".nlb", ".bp", ".logfmt"), or NL_FORMAT_UNKNOWN. */
@@ -50,7 +51,7 @@ nl_format nl_format_detect(const char *data, size_t size);
 
 /*
  * Appends a record to out in a form that keeps types and nanoseconds, for programs that store records temporarily.
- * Equal records give equal bytes. Returns false and appends nothing if the record exceeds 16 MiB or 1,048,576 fields.
+ * Equal records have equal bytes. Returns false and appends nothing if the record exceeds 16 MiB or 1,048,576 fields.
  */
 bool nl_record_pack(const nl_record *record, nl_buffer *out);
 

@@ -1,14 +1,14 @@
 /*
- * Finds lines and their times at about the speed of memory, for programs that first need the times of millions of
- * records: to sort them, to find a position in a log, or to draw their number.
+ * Finds lines and their times at about the speed of memory, for programs that first need only the times of millions of
+ * records, to sort the records, to find a position in a log, or to draw the number of records.
  *
- * Most lines are plain: they begin with their time in its usual form (DATE=YYYYMMDDhhmmss.ffffff or ts=YYYY-MM-
- * DDThh:mm:ss.ffffffZ), then the end or another field follows, and they contain no second time. A plain line is a whole
- * record that the decoder would accept. All other lines (prefixes, truncated records, quoted times, other formats) need
- * a decoder; nl_decoder_pass_over tells the decoder about the lines that the scanner read. An input with a NUL may have
- * blocks, and needs a decoder as a whole.
+ * Most lines are plain. A plain line begins with its time in the usual form (DATE=YYYYMMDDhhmmss.ffffff or
+ * ts=YYYY-MM-DDThh:mm:ss.ffffffZ), which is followed by the end of the line or another field, and it does not contain a
+ * second time. Each plain line is a whole record that the decoder would accept. All other lines (prefixes, truncated
+ * records, quoted times, other formats) need a decoder; nl_decoder_pass_over tells the decoder about the lines that the
+ * scanner read. An input with a NUL may have blocks, and needs a decoder as a whole.
  *
- * One thread at a time for each scanner; several scanners may scan parts of one log.
+ * Only one thread at a time may use a scanner. Several scanners may scan parts of one log.
  */
 #ifndef NETLOGGER_RECORD_LINE_SCANNER_H
 #define NETLOGGER_RECORD_LINE_SCANNER_H
@@ -25,7 +25,7 @@ typedef struct nl_scanned_line {
     uint64_t place;
 } nl_scanned_line;
 
-/* offset must be below 2^40. size is at most NL_LINE_LONGEST, which also stands for longer lines. */
+/* offset must be below 2^40. size is at most NL_LINE_LONGEST, which also represents larger sizes. */
 static inline uint64_t nl_line_place(uint64_t offset, uint64_t size, bool plain)
 {
     return offset << 24 | size << 1 | plain;
@@ -37,7 +37,7 @@ static inline uint64_t nl_line_offset(nl_scanned_line line)
     return line.place >> 24;
 }
 
-/* Returns the size without the newline and, for a plain line, without '\r' before it. */
+/* Returns the size without the newline and, for a plain line, without a '\r' before the newline. */
 static inline size_t nl_line_size(nl_scanned_line line)
 {
     return NL_PRIVATE_CAST(size_t, line.place >> 1 & NL_LINE_LONGEST);
@@ -49,15 +49,15 @@ static inline bool nl_line_is_plain(nl_scanned_line line)
 }
 
 /*
- * Makes a scanner for lines in a text format; lines in other formats are not plain. fraction: see nl_fraction. Returns
- * NULL if the format is not text or memory runs out. The caller frees the scanner; NULL is allowed.
+ * Makes a scanner for lines in a text format; lines in other formats are not plain. See nl_fraction for fraction.
+ * Returns NULL if the format is not text or memory runs out. The caller frees the scanner; freeing NULL has no effect.
  */
 nl_line_scanner *nl_line_scanner_new(nl_format format, nl_fraction fraction);
 void nl_line_scanner_free(nl_line_scanner *scanner);
 
 /*
  * Scans data[0..size), which begins with a line and is at offset in the log, until it has filled all `capacity` lines
- * or found the last newline. Returns the number of lines. Sets *used to their size with newlines.
+ * or found the last newline. Returns the number of lines. Sets *used to the size of these lines, including newlines.
  */
 size_t nl_lines_scan(nl_line_scanner *scanner, const char *data, size_t size, uint64_t offset, nl_scanned_line *lines,
                      size_t capacity, size_t *used);

@@ -26,8 +26,8 @@ struct nl_line_scanner {
     uint64_t begin_mask;
     bool met_nul;
     bool iso;
-    uint64_t day_word; /* first eight bytes of the known day, and the other two in ISO 8601; 0: no known day */
-    uint16_t day_rest;
+    uint64_t day_word; /* first eight bytes of the known day; 0 if no day is known */
+    uint16_t day_rest; /* last two bytes of a known day in ISO 8601 */
     int64_t day_ns;
 };
 
@@ -75,7 +75,7 @@ static bool is_digit(char byte)
     return (unsigned char)(byte - '0') <= 9;
 }
 
-/* Returns the value of two digits. Sets *good to false if they are not digits or exceed a maximum. */
+/* Returns the value of two digits. Sets *good to false if the bytes are not digits or the value exceeds a maximum. */
 static unsigned scanner_read_two(const char *text, unsigned maximum, bool *good)
 {
     unsigned value = (unsigned)(text[0] - '0') * 10 + (unsigned)(text[1] - '0');
@@ -161,8 +161,10 @@ static bool time_ends(const char *at, const char *end, const char *limit)
     return equals < end && *equals == '=' && nl_byte_is(*at, NL_BYTE_NAME_FIRST);
 }
 
-/* Returns the entry for the line [line, end), which is at an offset in the input. odd means that the line is not plain.
- * */
+/*
+ * Returns the entry for the line [line, end), which is at an offset in the input. If odd is true, the line is not
+ * plain.
+ */
 static nl_scanned_line scan_line(nl_line_scanner *s, const char *line, const char *end, const char *limit,
                                  uint64_t offset, bool odd)
 {
@@ -204,7 +206,7 @@ static inline marks mark_block(const char *at, char first, size_t name_size)
 {
     const __m128i letter = _mm_set1_epi8(first);
     marks m = {0};
-    mark_some(&m, at, 0, letter, name_size); /* unrolled, so that shifts are constant */
+    mark_some(&m, at, 0, letter, name_size); /* the loop is unrolled, so that the shifts are constant */
     mark_some(&m, at, 16, letter, name_size);
     mark_some(&m, at, 32, letter, name_size);
     mark_some(&m, at, 48, letter, name_size);
@@ -241,8 +243,8 @@ static inline bool is_time_name(const nl_line_scanner *s, const char *at, size_t
 }
 
 /*
- * Returns the candidates that are a time's name followed by digits. Only these may begin another record; the decoder
- * decides.
+ * Returns the candidates that are a time's name followed by digits. Only these may begin another record. The decoder
+ * determines whether they do.
  */
 static uint64_t real_times(const nl_line_scanner *s, const char *block, const char *end, uint64_t times)
 {

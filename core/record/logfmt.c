@@ -3,14 +3,14 @@
  *
  *   time=2026-11-23T01:02:03.400000Z level=info host=a prog=b event=read msg="two words" bytes=4096
  *
- * Writing: the time is time=, in ISO 8601 and UTC. Values are quoted as in ULM, but a control byte is written \u00HH,
- * which every reader of logfmt knows.
+ * Writing: the time field is time=, in ISO 8601 and UTC. Values are quoted as in ULM, but a control byte is written
+ * \u00HH, which every reader of logfmt knows.
  *
  * Reading: a pair is KEY=VALUE without blanks. A value in double quotes has the escapes of Go. A word without '=' is a
  * key with the value "true". The time is in time=, ts= or t=, in ISO 8601 or as seconds since 1970 with ten digits and
- * an optional fraction. Lines of Heroku have the time before the first pair, followed by the program and ':'. A pair
- * with one of these keys whose value is not a time is a field. Text that is not logfmt becomes a value, so that no byte
- * is lost: the rest of the line after an unclosed quote, and a word that cannot be a key.
+ * an optional fraction. Heroku's lines have the time before the first pair, followed by the program and ':'. If the
+ * value of time=, ts= or t= is not a time, the pair is an ordinary field. Text that is not logfmt becomes a value, so
+ * that no byte is lost: the rest of the line after an unclosed quote, and a word that cannot be a key.
  */
 #include "config.h"
 
@@ -37,7 +37,7 @@ static const char *level_name(nl_level level)
 
 /* ---- pairs ---- */
 
-/* A word of a line: a pair, or a key alone. */
+/* A word of a line, which is a pair or only a key. */
 typedef struct pair {
     nl_string key;   /* without '=', the whole word */
     nl_string value; /* without quotes; data is NULL without '=' */
@@ -135,7 +135,7 @@ static bool starts_record(const char *value, const char *end, bool within)
  * keys, they are keys without values and not a prefix.
  */
 typedef struct prefix {
-    const char *end; /* start of the first pair; start of the line without a prefix */
+    const char *end; /* start of the first pair; start of the line if there is no prefix */
     nl_string time;  /* in ISO 8601, or data is NULL */
     nl_string prog;  /* the last word without its ':', if it ends with ':' */
     size_t word_count;
@@ -174,7 +174,10 @@ bool nl_logfmt_claims_ts(const char *line, const char *end)
            (nl_text_has_field(line, end, "msg") || nl_text_has_field(line, end, "caller"));
 }
 
-/* Accepts lines that begin with their time. logfmt_detect checks other lines, after all formats. */
+/*
+ * Accepts lines that begin with their time. logfmt_detect checks other lines after all other formats have rejected
+ * them.
+ */
 static bool confirm(const char *line, const char *end)
 {
     if (line == end || *line != 't')
@@ -257,7 +260,10 @@ static size_t read_utf16(const char *text, const char *end, uint32_t *code)
     return 2 * SIZE;
 }
 
-/* Unescapes the escape at *at and moves *at past it. The result is never longer. Keeps unknown escapes unchanged. */
+/*
+ * Replaces the escape at *at by the character that it denotes, and moves *at past it. The result is never longer than
+ * the escape. Leaves unknown escapes unchanged.
+ */
 static char *put_unescaped(char *to, const char **at, const char *end)
 {
     static const char letters[][2] = {{'n', '\n'}, {'t', '\t'}, {'r', '\r'},  {'a', '\a'},  {'b', '\b'}, {'f', '\f'},
@@ -311,7 +317,7 @@ static nl_string unescape(nl_record *record, nl_string value)
 typedef struct reading {
     nl_record *record;
     nl_fraction fraction;
-    unsigned seen;        /* bits of the standard members so far */
+    unsigned seen;        /* set of the standard members that were read so far */
     const char *time_key; /* key of the time, or NULL */
     bool time_is_in_prefix;
     bool time_is_bad; /* the reason is this thread's error */
@@ -328,7 +334,7 @@ static void read_time(reading *r, nl_string text)
     int64_t plain_ns;
     if (r->fraction != NL_FRACTION_DECIMAL &&
         (nl_time_parse(text.data, text.size, NL_FRACTION_DECIMAL, &plain_ns) != NL_OK || plain_ns != record->time_ns))
-        record->raw = (nl_string){NULL, 0}; /* the default reading of the text would give another time */
+        record->raw = (nl_string){NULL, 0}; /* the default reading of the text would result in another time */
 }
 
 static bool is_level(nl_string text)

@@ -30,7 +30,8 @@ static void make_c_locale(void)
 }
 
 /*
- * glibc makes the C locale without allocating memory. If another C library fails, the module uses the program's locale.
+ * glibc creates the C locale without allocating memory. If another C library cannot create it, the module uses the
+ * program's locale.
  */
 static locale_t get_c_locale(void)
 {
@@ -189,9 +190,9 @@ size_t nl_number_format_int(int64_t value, char *out)
 }
 
 /*
- * Writes a non-negative value that is an integer of up to 15 digits divided by 10^decimals, as most measured values
- * are. 15 digits always parse to the same double, and without trailing zeros they are the shortest form. Returns 0 for
- * other values.
+ * Writes a non-negative value that is an integer of up to 15 digits divided by 10^decimals; most measured values have
+ * this form. A number of 15 digits always parses to the same double, and is the shortest form if its trailing zeros are
+ * removed. Returns 0 for other values.
  */
 static size_t format_short_decimal(double value, char *out)
 {

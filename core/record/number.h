@@ -1,5 +1,6 @@
 /*
- * Numbers as text, independent of the locale: a program with a GUI uses its user's locale, in which "1.5" may be "1,5".
+ * Numbers as text, independent of the locale. A program with a GUI uses its user's locale, in which "1.5" may be
+ * written "1,5".
  */
 #ifndef NETLOGGER_RECORD_NUMBER_H
 #define NETLOGGER_RECORD_NUMBER_H
@@ -13,8 +14,8 @@ bool nl_number_parse_int(nl_string text, int64_t *value);
 bool nl_number_parse_double(nl_string text, double *value);
 
 /*
- * Format a number into out (NL_FIELD_TEXT_SIZE bytes suffice), NUL-terminated, and return the length. A double gets the
- * fewest digits that parse to the same double.
+ * Format a number into out (NL_FIELD_TEXT_SIZE bytes suffice), NUL-terminated, and return the length. A double is
+ * written with the fewest digits that parse to the same double.
  */
 size_t nl_number_format_int(int64_t value, char *out);
 size_t nl_number_format_uint(uint64_t value, char *out);

@@ -35,7 +35,7 @@ nl_record *nl_record_new(void)
     return storage != NULL ? &storage->record : NULL;
 }
 
-/* Frees all chunks, but keeps the newest, which is the largest, if it has at most keep bytes. */
+/* Frees all chunks. Keeps the newest chunk, which is the largest, if it has at most keep bytes. */
 static void free_chunks(nl_record_storage *storage, size_t keep)
 {
     nl_chunk *chunk = storage->chunks;
@@ -53,7 +53,7 @@ static void free_chunks(nl_record_storage *storage, size_t keep)
     }
 }
 
-/* Clears each member: gcc would clear the struct with a slower instruction. */
+/* Clears the members one by one, because gcc would clear the struct with a slower instruction. */
 static inline void empty(nl_record *record, const nl_field *fields)
 {
     static const nl_string none;
@@ -149,7 +149,7 @@ static nl_string copy_bytes(nl_record *record, const char *data, size_t size)
     return (nl_string){copy, size};
 }
 
-/* Copies a string of source. If it is a view of source's raw text, returns a view of the copied raw text. */
+/* Copies a string of source. If the string points into source's raw text, the copy points into the copied raw text. */
 static nl_string copy_string(nl_record *record, nl_string string, nl_string raw)
 {
     if (string.data == NULL)
@@ -186,7 +186,10 @@ void nl_record_copy(nl_record *record, const nl_record *source)
     }
 }
 
-/* Prepares a change: the raw text no longer matches the record. Returns false if record is NULL. */
+/*
+ * Prepares a change of the record, after which the raw text no longer matches the record. Returns false if record is
+ * NULL.
+ */
 static bool forget_raw(nl_record *record)
 {
     if (record == NULL)

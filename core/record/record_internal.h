@@ -2,8 +2,8 @@
  * Internals of the record, for the formats.
  *
  * nl_record_new allocates a record with its storage: the array of fields, and an arena for bytes that the record owns.
- * A format's decoder appends fields that view the line, and uses the arena for values with escapes. Chunks of the arena
- * never move, so views are valid until nl_record_clear.
+ * A format's decoder appends fields that point into the line, and uses the arena for values with escapes. Chunks of the
+ * arena never move, so pointers into the arena are valid until nl_record_clear.
  */
 #ifndef NETLOGGER_RECORD_RECORD_INTERNAL_H
 #define NETLOGGER_RECORD_RECORD_INTERNAL_H
@@ -27,12 +27,12 @@ typedef enum nl_member {
 enum { NL_KNOWN_NAMES = 12 };
 
 /*
- * The names of the fields of the previous line, each with its '='. The next line probably has the same names, and
- * comparing is faster than a lookup.
+ * The field names of the previous line, each with its '='. The next line probably has the same names, and comparing is
+ * faster than a lookup.
  */
 typedef struct nl_known_name {
     char text[16];
-    unsigned char size;   /* without the '='; 0: no name */
+    unsigned char size;   /* size without the '='; 0 means that there is no name */
     unsigned char member; /* nl_member */
 } nl_known_name;
 
@@ -50,12 +50,12 @@ typedef struct nl_record_storage {
     nl_known_names known;
 } nl_record_storage;
 
-/* Grows the array of fields. On failure marks the record as incomplete. For the next two functions. */
+/* Grows the array of fields. On failure, marks the record as incomplete. Only the next two functions call it. */
 bool nl_record_grow(nl_record_storage *storage);
 
 /*
- * Appends a field, which the caller must fill at once. The field may move when the next field is appended. Returns NULL
- * if memory runs out.
+ * Appends a field, which the caller must fill immediately. The field may move when the next field is appended. Returns
+ * NULL if memory runs out.
  */
 static inline nl_field *nl_record_append(nl_record *record)
 {
@@ -89,7 +89,7 @@ bool nl_record_find_member(const nl_record *record, nl_member member, nl_string 
  */
 char *nl_record_allocate(nl_record *record, size_t size);
 
-/* Clears the record and frees memory beyond what small records need, for a record that may stay idle. */
+/* Clears a record that may stay idle, and frees the memory that exceeds the needs of small records. */
 void nl_record_trim(nl_record *record);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * Characters that must not reach a terminal. Any program can write to a log, and users print logs with tail, less and
  * NetLogger's programs. A terminal obeys control characters, and bidirectional overrides change the visible order of a
- * line. So the text formats escape, and programs replace:
+ * line. Therefore, the text formats escape, and programs replace, these characters:
  *
  * - bytes below the space, and DEL (0x7f)
  * - U+0080 to U+009F, as UTF-8 and as single bytes outside of valid UTF-8: some terminals treat them like ESC (0x9b is
@@ -21,15 +21,18 @@
 #endif
 
 /*
- * Returns the size of the character at a position before end: 1 to 4 bytes, 1 for invalid UTF-8. Sets *controls if it
- * must not reach a terminal, and clears it otherwise.
+ * Returns the size in bytes of the character at a position before end, which is 1 to 4, and 1 for invalid UTF-8. Sets
+ * *controls to whether the character must not reach a terminal.
  */
 size_t nl_terminal_character(const char *at, const char *end, bool *controls);
 
 /* Returns whether text has a character that must not reach a terminal. nl_terminal_controls is faster. */
 bool nl_terminal_controls_anywhere(const char *text, size_t size);
 
-/* Returns whether text has a character that must not reach a terminal. ASCII takes few instructions per 16 bytes. */
+/*
+ * Returns whether text has a character that must not reach a terminal. ASCII text costs few instructions per 16
+ * bytes.
+ */
 static inline bool nl_terminal_controls(const char *text, size_t size)
 {
 #ifdef __SSE2__

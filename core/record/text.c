@@ -377,8 +377,10 @@ static inline bool is_known_name(const scan *s, plain_field *f)
     return true;
 }
 
-/* Like find_plain_name, for a name that the previous record did not have in this place. Not inlined, because it is
- * rarely called. */
+/*
+ * Like find_plain_name, for a name that the previous record did not have in this place. Not inlined, because it is
+ * rarely called.
+ */
 static __attribute__((noinline)) bool find_new_name(const scan *s, plain_field *f)
 {
     const char *at = f->name, *equals = next_stop(&s->window, at);
@@ -469,7 +471,7 @@ static nl_known_names *known_names(nl_record *record, const nl_text_format *form
 static nl_status finish(scan *s)
 {
     if (s->cut != NULL) {
-        nl_error_set(NL_ERROR_INVALID, "cut short by the next record");
+        nl_error_set(NL_ERROR_INVALID, "incomplete record, followed by another in the same line");
         return NL_MALFORMED;
     }
     close_field(s);

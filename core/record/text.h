@@ -40,21 +40,22 @@ typedef struct nl_text_format {
     nl_format format;
     /*
      * The first bytes of a line in this format, and a mask of the bytes to compare. If confirm is not NULL, it decides
-     * about such lines.
+     * whether a line that begins with these bytes has this format.
      */
     char begins[8], begins_mask[8];
     bool (*confirm)(const char *line, const char *end);
     bool iso_time;                    /* ISO 8601, otherwise YYYYMMDDhhmmss */
-    nl_string names[NL_MEMBER_COUNT]; /* names of the standard fields, by nl_member */
-    nl_member order[NL_MEMBER_COUNT]; /* order of writing; the time is first */
+    nl_string names[NL_MEMBER_COUNT]; /* names of the standard fields, indexed by nl_member */
+    nl_member order[NL_MEMBER_COUNT]; /* order in which fields are written; the time is first */
     const char *no_time;              /* error message for a line without a time */
     const char *hex_escape;           /* prefix of two hexadecimal digits in quotes */
     nl_status (*parse_time)(const char *text, size_t size, nl_fraction fraction, int64_t *time_ns);
     size_t (*put_time)(int64_t time_ns, nl_known_second *known, char out[NL_TIME_TEXT_SIZE]);
     const char *(*level_name)(nl_level level);
     /*
-     * Returns whether a value, which may go on up to end, begins with a time as this format's writers put it, so that
-     * it may begin a record. within: the value is inside another value, where only the most specific form counts.
+     * Returns whether a value, which may extend to end, begins with a time in the form that this format's writers use,
+     * so that it may begin a record. If within is true, the value is inside another value, where only the most specific
+     * form counts.
      */
     bool (*starts_record)(const char *value, const char *end, bool within);
     /* Returns whether a line that begins like no format is in this format. */
@@ -74,15 +75,16 @@ static inline nl_member nl_text_member(const nl_text_format *format, const char 
 }
 
 /*
- * Returns whether a line has a time: at the start of a field with any value, or anywhere in the form of this format's
- * writers, because a prefix ("stats:DATE=") or the rest of a truncated record may precede it directly.
+ * Returns whether a line has a time. A field whose name is the time's name counts as a time, whatever its value is.
+ * Elsewhere in the line, only the form that this format's writers use counts, because a prefix ("stats:DATE=") or the
+ * rest of a truncated record may directly precede the time.
  */
 bool nl_text_has_time(const nl_text_format *format, const char *line, const char *end, nl_text_place where);
 
 /* Returns whether NAME= is in the line, outside of quotes. */
 bool nl_text_has_field(const char *line, const char *end, const char *name);
 
-/* Returns whether text begins with YYYY-MM-DD and goes on. */
+/* Returns whether text begins with YYYY-MM-DD and continues after it. */
 static inline bool nl_text_begins_with_day(const char *text, const char *end)
 {
     return end - text > 10 && nl_digits(text, 5) == 4 && text[4] == '-' && nl_digits(text + 5, 3) == 2 &&
@@ -118,9 +120,10 @@ static inline bool nl_text_begins_with_field(const nl_text_format *format, nl_st
 nl_string nl_text_unescape_name(const nl_text_format *format, nl_string name);
 
 /*
- * Decodes the record at the start of [line, end), which has no newline. record must be clear; its strings view the line
- * or the record's memory. Memory up to limit, which is at least end, may be read. Sets *used to the size of the record:
- * all, or up to the next record in the line; then the record is malformed. Returns NL_OK or NL_MALFORMED.
+ * Decodes the record at the start of [line, end), which has no newline. record must be clear; its strings point into
+ * the line or the record's memory. Memory up to limit, which is at least end, may be read. Sets *used to the size of
+ * the record, which is the whole line unless another record begins in the line. In that case, *used is the offset of
+ * the other record, and this record is malformed. Returns NL_OK or NL_MALFORMED.
  */
 static inline nl_status nl_text_decode(const nl_text_format *format, nl_record *record, nl_fraction fraction,
                                        const char *line, const char *end, const char *limit, size_t *used)
@@ -137,12 +140,12 @@ nl_status nl_text_decode_closely(const nl_text_format *format, nl_record *record
                                  const char *line, const char *end, const char *limit, size_t *used);
 
 /*
- * The common part of records that differ only in their time and values: same host, program, level, event and names of
- * fields.
+ * The common part of records that differ only in their time and values. Such records have the same host, program,
+ * level, event and field names.
  */
 typedef struct nl_text_shape {
     char *text;     /* texts after the time and before each value */
-    uint32_t *ends; /* end of each text in text: field_count + 1 of them */
+    uint32_t *ends; /* offset of the end of each text; there are field_count + 1 texts */
     size_t field_count;
 } nl_text_shape;
 
@@ -151,8 +154,8 @@ nl_text_shape *nl_text_shape_make(const nl_text_format *format, const nl_record 
 void nl_text_shape_free(nl_text_shape *shape); /* shape may be NULL */
 
 /*
- * Appends a record as a line with its newline. shape is the record's shape, or NULL. known speeds up sequences of
- * records in one format, or is NULL. Returns false and changes nothing if memory runs out.
+ * Appends a record as a line with its newline. shape is the record's shape, or NULL. known, which may be NULL, speeds
+ * up the writing of consecutive records in one format. Returns false and changes nothing if memory runs out.
  */
 bool nl_text_encode(const nl_text_format *format, const nl_record *record, const nl_text_shape *shape,
                     nl_known_second *known, nl_buffer *out);
@@ -163,16 +166,19 @@ bool nl_text_encode(const nl_text_format *format, const nl_record *record, const
 /* Writes a value in quotes; the caller has reserved NL_TEXT_QUOTED_SIZE bytes. Returns the end. */
 char *nl_text_put_quoted(char *at, nl_string value, const char *hex_escape);
 
-/* Returns the byte for the escape at *at, and moves *at past it. An unknown escape gives its backslash. */
+/* Returns the byte for the escape at *at, and moves *at past it. For an unknown escape, returns the backslash. */
 char nl_text_unescape(const char **at, const char *end);
 
 extern const nl_text_format nl_ulm, nl_bp, nl_logfmt;
 extern const nl_format_info nl_ulm_info, nl_bp_info, nl_logfmt_info;
 
-/* Returns whether a line with ts= is logfmt instead of BP: it has msg= or caller=, and no event=, which BP requires. */
+/*
+ * Returns whether a line with ts= is logfmt and not BP. That is the case if it has msg= or caller= and lacks event=,
+ * which BP requires.
+ */
 bool nl_logfmt_claims_ts(const char *line, const char *end);
 
-/* The descriptors by nl_format; NULL for NL_FORMAT_UNKNOWN. */
+/* The format descriptors, indexed by nl_format; NULL for NL_FORMAT_UNKNOWN. */
 extern const nl_format_info *const nl_format_table[NL_FORMAT_COUNT];
 
 /* Returns the table of a text format, or NULL. */

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCK = 16, SLACK = 2 * BLOCK }; /* copies in blocks may write SLACK bytes too many */
+enum { BLOCK = 16, SLACK = 2 * BLOCK }; /* copying in blocks may write up to SLACK bytes too many */
 
 /*
  * The module writes a line at a cursor, in memory that it reserves once per field. The cursor is NULL if memory runs
@@ -33,7 +33,7 @@ static inline char *put_bytes(char *at, const char *data, size_t size)
     return at + size;
 }
 
-/* Copies in blocks; BLOCK readable bytes follow data. */
+/* Copies data in blocks of BLOCK bytes. At least BLOCK readable bytes must follow data. */
 static inline char *put_blocks(char *at, const char *data, size_t size)
 {
     for (size_t done = 0; done < size; done += BLOCK)
@@ -54,7 +54,8 @@ static char *put_escape(char *at, char byte, const char *hex_escape)
             return at;
         }
     }
-    at = stpcpy(at, (unsigned char)byte < 0x80 ? hex_escape : "\\x"); /* \u00HH would become a character of two bytes */
+    at = stpcpy(at, (unsigned char)byte < 0x80 ? hex_escape : "\\x"); /* a reader would convert \u00HH to a two-byte
+                                                                       * character */
     *at++ = digits[(unsigned char)byte >> 4];
     *at++ = digits[byte & 15];
     return at;
@@ -107,7 +108,7 @@ static nl_string level_text(const nl_text_format *format, const nl_record *recor
     return (nl_string){name, strlen(name)};
 }
 
-/* Returns whether a reader would take the name for a standard field, or for an escaped name. */
+/* Returns whether a reader would mistake the name for a standard field or an escaped name. */
 static bool name_needs_escape(const nl_text_format *format, nl_string name)
 {
     while (name.size > 2 && name.data[0] == '_' && name.data[1] == '.')
@@ -160,7 +161,7 @@ static bool put_shape(const nl_text_format *format, const nl_record *record, nl_
     for (size_t i = 0; at != NULL; i++) {
         ends[i] = (uint32_t)(at - text->data);
         if (i == record->field_count)
-            return text_write_make_room(text, at, 0) != NULL; /* space for reading in blocks */
+            return text_write_make_room(text, at, 0) != NULL; /* space for copying in blocks */
         at = put_field_name(format, record->fields[i].name, text, at, 0);
     }
     return false;

@@ -52,7 +52,7 @@ const nl_text_format nl_ulm = {
 const nl_format_info nl_ulm_info = {
     .format = NL_FORMAT_ULM,
     .name = "ulm",
-    .description = "NetLogger's text, DATE=... HOST=... (a log may mix ulm, bp, logfmt and nlb)",
+    .description = "NetLogger text: DATE=... HOST=... (a log may mix ulm, bp, logfmt and nlb)",
     .suffix = ".log",
     .media_type = "text/plain; charset=utf-8",
     .text = &nl_ulm,

@@ -8,10 +8,11 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { NL_VARINT_SIZE = 10 }; /* maximum size; also the space that putting any number needs */
+enum { NL_VARINT_SIZE = 10 }; /* maximum size, and the space that must be reserved before a number is written */
 
 /*
- * nl_varint_put for more than one byte. Spreads up to 56 bits to groups of seven at once, without branches on the size.
+ * Like nl_varint_put, for numbers that need more than one byte. Spreads up to 56 bits to groups of seven at once,
+ * without branches that depend on the size.
  */
 static inline char *nl_varint_put_long(char *at, uint64_t value)
 {
@@ -32,8 +33,8 @@ static inline char *nl_varint_put_long(char *at, uint64_t value)
 
 #ifdef __x86_64__
 /*
- * nl_varint_put with the BMI2 instruction pdep, which the caller has checked for. It is assembly because gcc allows its
- * intrinsic only in functions for such processors.
+ * Like nl_varint_put, but uses the BMI2 instruction pdep. The caller has checked that the processor supports it. The
+ * instruction is in assembly because gcc allows its intrinsic only in functions that are compiled for such processors.
  */
 static inline char *nl_varint_put_bmi2(char *at, uint64_t value)
 {
@@ -63,7 +64,7 @@ static inline char *nl_varint_put(char *at, uint64_t value)
     return at + 1;
 }
 
-/* nl_varint_put; bmi2, a constant, is true if nl_varint_put_bmi2 may be used. */
+/* Like nl_varint_put. bmi2 is a constant, which is true if nl_varint_put_bmi2 may be used. */
 static inline __attribute__((always_inline)) char *nl_varint_put_by(char *at, uint64_t value, bool bmi2)
 {
 #ifdef __x86_64__
@@ -74,7 +75,7 @@ static inline __attribute__((always_inline)) char *nl_varint_put_by(char *at, ui
     return nl_varint_put(at, value);
 }
 
-/* Convert small numbers of either sign to small numbers, and back. */
+/* Convert small positive and negative numbers to small unsigned numbers, and back. */
 static inline uint64_t nl_zigzag(int64_t value)
 {
     return (uint64_t)value << 1 ^ (uint64_t)(value >> 63);
@@ -85,7 +86,7 @@ static inline int64_t nl_unzigzag(uint64_t value)
     return (int64_t)(value >> 1 ^ (0 - (value & 1)));
 }
 
-/* nl_varint_get for more than one byte. */
+/* Like nl_varint_get, for numbers of more than one byte. */
 static inline const char *nl_varint_get_long(const char *at, const char *end, uint64_t *value)
 {
     uint64_t result = 0;
@@ -112,7 +113,7 @@ static inline const char *nl_varint_get(const char *at, const char *end, uint64_
     return nl_varint_get_long(at, end, value);
 }
 
-/* As nl_varint_get, without the value; checks eight bytes at once if possible. */
+/* Like nl_varint_get, but does not return the value. Checks eight bytes at once if possible. */
 static inline const char *nl_varint_skip(const char *at, const char *end)
 {
     uint64_t bytes, ignored;

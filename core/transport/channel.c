@@ -1,9 +1,9 @@
 /*
- * Channels, plain or with TLS by OpenSSL.
+ * Implements channels, with OpenSSL for TLS.
  *
- * OpenSSL reads and writes through the module's own BIO, because its socket BIO raises SIGPIPE. Failures are recognized
- * by that BIO and by SSL_want, not by SSL_get_error, which requires an empty error queue: the queue may hold the
- * program's errors.
+ * OpenSSL reads and writes through the module's own BIO, because its socket BIO raises SIGPIPE. The module recognizes
+ * failures by that BIO and by SSL_want. It does not use SSL_get_error, which requires an empty error queue, because the
+ * queue may hold the program's errors.
  */
 #include "config.h"
 
@@ -42,7 +42,7 @@ typedef struct nl_tls_session {
     SSL *ssl;
     nl_tls *tls; /* clients only */
     int fd;
-    int failed;             /* errno of all further operations; 0: none */
+    int failed;             /* errno with which all further operations fail, or 0 */
     bool ended;             /* the peer has ended the connection */
     bool more;              /* the latest read did not end with EAGAIN */
     bool midway;            /* a write is incomplete */
@@ -58,17 +58,18 @@ typedef struct nl_tls_session {
 /* ---- isolation from the rest of the process ---- */
 
 /*
- * Locked for reading during each call of OpenSSL. Locked for writing by fork, and by OpenSSL's clean-up at exit, after
- * which no call may begin, because the writer thread may run longer than OpenSSL.
+ * Each call of OpenSSL holds this lock for reading. fork and OpenSSL's clean-up at exit take it for writing. After the
+ * clean-up, no call may begin, because the writer thread may run longer than OpenSSL.
  */
 static pthread_rwlock_t gate = PTHREAD_RWLOCK_INITIALIZER;
 static bool cleaned_up;
 static BIO_METHOD *socket_method;
-static int peers_index; /* of a context's copy of peers: connections may outlive their nl_tls, but not their context */
+static int peers_index; /* index of a context's copy of peers; the context holds the copy because connections may
+                         * outlive their nl_tls */
 
 /*
- * A mark in the error queue before each call: later errors belong to this module, earlier errors to the program.
- * OpenSSL itself empties the queue during a handshake.
+ * Puts a mark into the error queue before a call of OpenSSL. Errors after the mark belong to this module, and errors
+ * before it to the program. OpenSSL itself empties the queue during a handshake.
  */
 enum { OURS_FROM_HERE = 1 };
 
@@ -158,8 +159,8 @@ static void free_peers(void *parent, void *peers, CRYPTO_EX_DATA *data, int inde
 }
 
 /*
- * Initializes OpenSSL without its clean-up at exit, because logs are flushed later. OPENSSL_atexit reports a clean-up
- * by the program itself.
+ * Initializes OpenSSL without its clean-up at exit, because logs are flushed after it would run. OPENSSL_atexit reports
+ * when the program itself cleans up OpenSSL.
  */
 static void prepare(void)
 {
@@ -193,14 +194,14 @@ static const char *message_of(unsigned long error)
 
 static bool cannot_use(const char *what, const char *file)
 {
-    /* The first error is the cause; later errors give the place. */
+    /* The first error is the cause; later errors only tell where it occurred. */
     unsigned long error, first = 0;
     while ((error = ERR_get_error()) != 0)
         first = is_mark(error) ? 0 : first != 0 ? first : error;
     return nl_error_false(NL_ERROR_INVALID, "%s %s: %s", what, file, message_of(first));
 }
 
-/* Never asks for a passphrase. */
+/* Passphrase callback, which never asks for a passphrase. */
 static int no_passphrase(char *out, int size, int writing, void *user)
 {
     (void)out, (void)size, (void)writing, (void)user;
@@ -246,7 +247,8 @@ static bool load_peers(nl_tls *tls, const nl_tls_options *options)
     if (options->crl == NULL && options->peers == NULL)
         return true;
     if (options->ca == NULL)
-        return nl_error_false(NL_ERROR_INVALID, "crl and peers require ca=FILE, so that clients present certificates");
+        return nl_error_false(NL_ERROR_INVALID,
+                              "crl= and peers= require ca=FILE, so that clients present certificates");
     if (options->crl != NULL && !load_revoked(tls->context, options->crl))
         return false;
     tls->revokes = options->crl != NULL;
@@ -313,7 +315,8 @@ static void settle(SSL_CTX *context, bool server, bool verified)
         static const unsigned char name[] = "netlogger";
         SSL_CTX_set_session_id_context(context, name, sizeof name - 1);
         SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF); /* tickets need no cache */
-        SSL_CTX_set_timeout(context, TICKET_S);                      /* resumption skips checking the certificate */
+        SSL_CTX_set_timeout(context, TICKET_S);                      /* a resumed session does not check the certificate
+                                                                      * again */
         return;
     }
     SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
@@ -335,7 +338,7 @@ nl_tls *nl_tls_new(bool server, const nl_tls_options *options)
     if (good)
         settle(tls->context, server, !server || options->ca != NULL);
     if (good && options->ca != NULL)
-        tls->ca = strdup(options->ca); /* without it, messages do not name the file */
+        tls->ca = strdup(options->ca); /* if this fails, messages do not name the file */
     leave();
     if (good)
         return tls;
@@ -411,7 +414,7 @@ SSL *nl_tls_new_ssl(nl_tls *tls)
     return ssl;
 }
 
-/* Sets the name that the certificate must be for. */
+/* Sets the name for which the certificate must be valid. */
 static bool expect(SSL *ssl, const char *name)
 {
     char host[256];
@@ -488,7 +491,7 @@ bool nl_channel_secure(nl_channel *channel, nl_tls *tls, const char *name)
     return true;
 }
 
-/* Returns the message for EPROTO. A server replies to a client that does not use TLS with an alert. */
+/* Returns the message for EPROTO. As a server, also sends an alert to a client that does not use TLS. */
 static const char *describe_failure(const nl_tls_session *session, unsigned long error)
 {
     static const char alert[] = {0x15, 0x03, 0x01, 0x00, 0x02, 0x02, 0x46}; /* fatal, protocol_version */

@@ -1,12 +1,12 @@
 /*
- * A connected stream socket, plain or with TLS; its users need not distinguish the two. Channels are non-blocking:
- * operations fail with EAGAIN.
+ * A connected stream socket, plain or with TLS; code that uses a channel need not distinguish the two. Channels are
+ * non-blocking, so operations may fail with EAGAIN.
  *
- * TLS 1.2 or later uses OpenSSL without side effects on the program: the module changes no state of the process, keeps
- * the program's errors in OpenSSL's error queue as far as OpenSSL allows, raises no signal and requests no passphrase.
- * A fork waits until calls of this module have ended, so that OpenSSL is consistent in the child.
+ * The module uses OpenSSL for TLS 1.2 or later, without side effects on the program. It does not change the state of
+ * the process, raise signals or request a passphrase, and it keeps the program's errors in OpenSSL's error queue as far
+ * as OpenSSL allows. A fork waits until calls of this module have ended, so that OpenSSL is consistent in the child.
  *
- * One thread at a time for each channel, and for each nl_tls with all its channels.
+ * Only one thread at a time may use a channel, or an nl_tls and all its channels.
  */
 #ifndef NETLOGGER_TRANSPORT_CHANNEL_H
 #define NETLOGGER_TRANSPORT_CHANNEL_H
@@ -19,13 +19,13 @@
 /* Certificates and trust of one side. */
 typedef struct nl_tls nl_tls;
 
-/* Files are PEM; NULL: not given. */
+/* The files are in PEM format. NULL means that a file is not given. */
 typedef struct nl_tls_options {
     const char *ca;    /* CA certificates for verifying the peer; a client's default is the system's */
     const char *cert;  /* own certificate with its chain; required for a server */
-    const char *key;   /* private key; NULL: read from the cert file */
-    const char *crl;   /* servers with ca: revocation lists, one for every CA in a client's chain */
-    const char *peers; /* servers with ca: names, see tls_names.h; a client's certificate needs one of them */
+    const char *key;   /* private key; NULL means that it is read from the cert file */
+    const char *crl;   /* for servers with ca: revocation lists, one for every CA in a client's chain */
+    const char *peers; /* for servers with ca: names (see tls_names.h), one of which a client's certificate must have */
 } nl_tls_options;
 
 /*
@@ -35,15 +35,17 @@ typedef struct nl_tls_options {
 nl_tls *nl_tls_new(bool server, const nl_tls_options *options);
 void nl_tls_free(nl_tls *tls); /* NULL is allowed */
 
-/* Returns whether this side's certificate is for a name, which is a DNS name or an address. */
+/* Returns whether this side's certificate is valid for a DNS name or address. */
 bool nl_tls_has_name(nl_tls *tls, const char *name);
 
-/* Return the time, in seconds since 1970, at which this side's certificate, or the first certificate in a PEM file,
- * expires. Return INT64_MAX if there is no certificate, or if the file cannot be read. */
+/*
+ * Return the time, in seconds since 1970, at which this side's certificate, or the first certificate in a PEM file,
+ * expires. Return INT64_MAX if there is no certificate, or if the file cannot be read.
+ */
 int64_t nl_tls_get_expiry(nl_tls *tls);
 int64_t nl_tls_read_expiry(const char *path);
 
-/* Makes an SSL for callers that use OpenSSL directly; the caller frees it. NULL if memory runs out. */
+/* Makes an SSL object for callers that use OpenSSL directly. The caller frees it. Returns NULL if memory runs out. */
 struct ssl_st *nl_tls_new_ssl(nl_tls *tls);
 
 typedef struct nl_channel {
@@ -66,12 +68,12 @@ enum { NL_CERTIFICATE_NAME_SIZE = 80 };
 /* Writes text that identifies the peer's certificate. Returns false if the peer has no certificate. */
 bool nl_channel_name_certificate(const nl_channel *channel, char name[NL_CERTIFICATE_NAME_SIZE]);
 
-/* Returns whether the peer's certificate is for a name or address. */
+/* Returns whether the peer's certificate is valid for a DNS name or address. */
 bool nl_channel_peer_is_named(const nl_channel *channel, const char *name, size_t size);
 
 /*
- * Adds TLS to a connected channel. name is the host that the server's certificate must be for; NULL for a server. The
- * handshake follows, in nl_channel_handshake or the first read. Returns false if memory runs out.
+ * Adds TLS to a connected channel. name is the host for which the server's certificate must be valid; it is NULL for a
+ * server. nl_channel_handshake or the first read performs the handshake. Returns false if memory runs out.
  */
 bool nl_channel_secure(nl_channel *channel, nl_tls *tls, const char *name);
 
@@ -82,14 +84,14 @@ int nl_channel_handshake(nl_channel *channel);
 bool nl_channel_is_ready(const nl_channel *channel);
 
 /*
- * For a client after the handshake: with TLS 1.3, the server checks the client's certificate later. Returns 0 if the
- * server has accepted it or did not request one; otherwise -1 with errno, EAGAIN if this is not known yet. A server
- * need not reveal it.
+ * Tells a client after the handshake whether the server has accepted its certificate, which a TLS 1.3 server checks
+ * after the handshake. Returns 0 if the server has accepted the certificate or did not request one. Otherwise returns
+ * -1 with errno, which is EAGAIN if the result is not known yet. A server need not reveal the result.
  */
 int nl_channel_confirm(nl_channel *channel);
 
 /*
- * Like recv and send: return the number of bytes, 0 at the end, or -1 with errno. EPROTO: TLS failed, see
+ * Like recv and send, return the number of bytes, 0 at the end, or -1 with errno. EPROTO means that TLS failed; see
  * nl_channel_fail.
  */
 ssize_t nl_channel_read(nl_channel *channel, void *data, size_t size);
@@ -101,21 +103,24 @@ size_t nl_channel_held(const nl_channel *channel);
 /* Returns whether the channel holds more bytes, which poll does not report. */
 bool nl_channel_has_more(const nl_channel *channel);
 
-/* Returns whether a write that failed with EAGAIN is incomplete: the next write must have the same bytes. */
+/* Returns whether a write that failed with EAGAIN is incomplete. If so, the next write must have the same bytes. */
 bool nl_channel_is_midway(const nl_channel *channel);
 
 /* Returns the event to wait for after EAGAIN: usual (POLLIN or POLLOUT), unless TLS needs the other event first. */
 short nl_channel_wants(const nl_channel *channel, short usual);
 
-/* Sets the error for an errno of the functions above: the message is TLS's or the system's. Returns NL_FAILED. */
+/*
+ * Sets the error for an errno that the functions above returned. The message comes from TLS or from the system. Returns
+ * NL_FAILED.
+ */
 nl_status nl_channel_fail(const nl_channel *channel, int error);
 
 /* Ends writing. The channel can still be read. */
 void nl_channel_end(nl_channel *channel);
 
 /*
- * Close the channel; fd is -1 afterwards. nl_channel_forget sends nothing, because in the child after fork the
- * connection is the parent's.
+ * Close the channel; fd is -1 afterwards. nl_channel_forget sends nothing. It is for the child after fork, where the
+ * connection belongs to the parent.
  */
 void nl_channel_close(nl_channel *channel);
 void nl_channel_forget(nl_channel *channel);

@@ -1,10 +1,10 @@
 /*
- * Destinations of bytes: a file, standard output, a collector, syslog or memory. A destination gets whole records and
- * avoids leaving part of a record behind.
+ * A destination of bytes, which is a file, standard output, a collector, syslog or memory. A destination gets whole
+ * records, and tries not to leave an incomplete record when a write fails.
  *
- * The library runs in programs of others, so destinations do not raise SIGPIPE, do not print, and wait no longer than
- * their timeout, except while the resolver looks up a host name (dial.h). The owner ensures that only one thread at a
- * time uses a destination.
+ * The library runs in other people's programs, so destinations do not raise SIGPIPE, do not print, and wait no longer
+ * than their timeout, except while the resolver looks up a host name (dial.h). The owner ensures that only one thread
+ * at a time uses a destination.
  */
 #ifndef NETLOGGER_TRANSPORT_DESTINATION_H
 #define NETLOGGER_TRANSPORT_DESTINATION_H
@@ -17,23 +17,27 @@ typedef struct nl_destination nl_destination;
 
 typedef struct nl_destination_options {
     bool truncate;      /* files: truncate */
-    bool atomic;        /* files: write to a temporary file, which close renames */
-    int timeout_ms;     /* maximum time of connecting, of a blocked send, and of waiting for a pipe's reader; 0: 10 s */
-    bool patient;       /* pipes and terminals: wait without limit */
-    bool now;           /* pipes: fail at once if no process reads the pipe */
-    bool connect_later; /* collectors: opening succeeds without a connection and sets the error; writes connect */
-    nl_format format;   /* of the bytes, to find where records end */
-    void (*on_control)(void *user, const char *commands, size_t size); /* from collectors; or NULL */
+    bool atomic;        /* for files: write to a temporary file, which closing renames to the final name */
+    int timeout_ms;     /* maximum time of connecting, of a blocked send, and of waiting for a pipe's reader; 0 means 10
+                         * s */
+    bool patient;       /* for pipes and terminals: wait without limit */
+    bool now;           /* for pipes: fail at once if no process reads the pipe */
+    bool connect_later; /* for collectors: if connecting fails, opening still succeeds and sets the error; later writes
+                         * connect */
+    nl_format format;   /* format of the bytes, with which the destination finds where records end */
+    void (*on_control)(void *user, const char *commands, size_t size); /* called for control commands from collectors;
+                                                                        * or NULL */
     void *user;
-    const char *ident; /* syslog: the program's name; NULL: its own */
+    const char *ident; /* for syslog: the program name; NULL selects the name of this program */
 } nl_destination_options;
 
 /* Opens a URL. Reads only the TLS options of the URL. Returns NULL on failure. */
 nl_destination *nl_destination_open(const nl_url *url, const nl_destination_options *options);
 
 /*
- * Writes data[0..size): whole lines or whole blocks. Sets *written to the size of whole records that need not be
- * written again; on NL_OK that is all. level is the most urgent of the records' levels, for syslog.
+ * Writes data[0..size), which must be whole lines or whole blocks. Sets *written to the size of the records that need
+ * not be written again, which is size if the call returns NL_OK. level is the most urgent level of the records; syslog
+ * needs it.
  */
 nl_status nl_destination_write(nl_destination *destination, nl_level level, const char *data, size_t size,
                                size_t *written);
@@ -41,22 +45,22 @@ nl_status nl_destination_write(nl_destination *destination, nl_level level, cons
 /* Returns the size of a regular file in bytes, otherwise -1. */
 int64_t nl_destination_size(nl_destination *destination);
 
-/* Receives bytes that the collector has sent. For times when nothing is written. */
+/* Receives bytes that the collector has sent. Call it while there is nothing to write. */
 void nl_destination_poll(nl_destination *destination);
 
 /* The offset between this host's clock and a collector's, measured by one exchange of timestamps. */
 typedef struct nl_exchange {
-    int64_t time_ns;      /* by this host's clock, in the middle of the exchange */
-    int64_t monotonic_ns; /* at the end of the exchange */
+    int64_t time_ns;      /* time in the middle of the exchange by this host's clock */
+    int64_t monotonic_ns; /* time at the end of the exchange */
     int64_t offset_ns;    /* collector's clock minus this host's; the error is at most half of delay_ns */
     int64_t delay_ns;     /* round-trip time, not counting the time in the collector */
     char collector[256];  /* name of the collector's host, or "" */
 } nl_exchange;
 
 /*
- * Exchanges timestamps with a collector that acknowledges, and waits at most half a second. Returns NL_OK; NL_OFF if
- * the destination does not support this (files, text, no connection, an old collector); NL_FAILED on failure. After a
- * question without a reply, asks again only after the collector has acknowledged everything sent before.
+ * Exchanges timestamps with a collector that acknowledges, and waits at most half a second. Returns NL_OK, NL_FAILED,
+ * or NL_OFF if the destination does not support this (files, text, no connection, an old collector). If a time question
+ * gets no reply, the function asks again only after the collector has acknowledged everything that was sent before.
  */
 nl_status nl_destination_exchange(nl_destination *destination, nl_exchange *exchange);
 

@@ -1,7 +1,7 @@
 /*
  * Files and standard output. If the disk becomes full in the middle of a record, a regular file is truncated to its
- * last whole record. A pipe gets as many whole records per write as it accepts in one piece, so that a kill leaves no
- * partial record in the pipe. The wait for a pipe's reader is limited.
+ * last whole record. Each write to a pipe has as many whole records as the pipe accepts in one piece. If the process is
+ * killed, no partial record remains in the pipe. The wait for a pipe's reader is limited.
  */
 #include "config.h"
 
@@ -32,7 +32,7 @@ typedef struct file_destination {
     nl_destination base;
     int fd;
     nl_identity identity;       /* of fd */
-    bool plain;                 /* regular file: can be truncated */
+    bool plain;                 /* the file is a regular file, which can be truncated */
     bool patient;               /* wait without limit */
     int timeout_ms;             /* maximum wait, unless patient */
     size_t partial;             /* bytes of an incomplete record that were written */
@@ -71,8 +71,8 @@ static nl_status open_replacement(file_destination *file)
 }
 
 /*
- * Uses the descriptor of this process that the path names. Opening it by name would create two positions in one file,
- * and their writes would overwrite each other.
+ * Uses the descriptor of this process that the path names. If the path were opened, the file would have two positions,
+ * and writes at them would overwrite each other.
  */
 static nl_status file_use_own(file_destination *file, int own)
 {
@@ -90,7 +90,7 @@ static bool is_pipe(const char *path)
     return stat(path, &status) == 0 && S_ISFIFO(status.st_mode);
 }
 
-/* Opens a path; waits at most wait_ms for the reader of a pipe. Returns -1 with errno on failure. */
+/* Opens a path. If it is a pipe, waits at most wait_ms for a reader. Returns -1 with errno on failure. */
 static int open_soon(const char *path, int flags, int wait_ms)
 {
     int64_t deadline_ns = nl_deadline_ns(wait_ms);
@@ -117,7 +117,8 @@ static nl_status open_path(file_destination *file, bool truncate, int wait_ms)
 }
 
 /*
- * After a failed write, truncates a partial record of a regular file, unless another process has appended data since.
+ * After a failed write, removes a partial record from the end of a regular file, unless another process has appended
+ * data since.
  */
 static void file_truncate_partial(file_destination *file, const char *data, size_t *written)
 {
@@ -144,7 +145,10 @@ static bool is_open(file_destination *file)
     return file->fd >= 0 || open_path(file, false, 0) == NL_OK;
 }
 
-/* Returns the bytes to write to a pipe at once: whole records, unless a single record is too large. */
+/*
+ * Returns the number of bytes to write to a pipe in one call. These are whole records, unless a single record is too
+ * large.
+ */
 static size_t piece_of(const file_destination *file, const char *data, size_t size)
 {
     if (size <= PIPE_BUF)
@@ -170,7 +174,7 @@ static ssize_t put_piece(const file_destination *file, const char *data, size_t 
     }
 }
 
-/* Writes to a pipe or similar file, at its reader's pace. */
+/* Writes to a pipe or similar file as fast as its reader reads. */
 static nl_status write_stream(file_destination *file, const char *data, size_t size, size_t *written)
 {
     int64_t deadline_ns = nl_deadline_ns(file->timeout_ms);

@@ -1,4 +1,7 @@
-/* memory:NAME: bytes that this process keeps under a name, for tests and for programs that read their own log. */
+/*
+ * The memory:NAME destination. The process keeps the bytes under a name, for tests and for programs that read their own
+ * log.
+ */
 #include "config.h"
 
 #include "transport/destination.h"
@@ -41,7 +44,7 @@ __attribute__((constructor(101))) static void watch_forks(void)
     pthread_atfork(before_fork, after_fork, after_fork);
 }
 
-/* Returns the place of the pointer to the memory with a name, or the place for a new pointer. */
+/* Returns the address of the pointer to the memory with this name, or the address at which to store a new pointer. */
 static named_memory **destination_memory_find(const char *name)
 {
     named_memory **at = &memories;

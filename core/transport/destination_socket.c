@@ -1,15 +1,17 @@
 /*
- * A collector over TCP, TLS or a Unix stream socket.
+ * The destination for a collector over TCP, TLS or a Unix stream socket.
  *
- * Text is not acknowledged: bytes count as written when the kernel has accepted them. Blocks count as written when the
- * collector acknowledges them (doc/binary-format.md, "On a connection"). Before a write, a connection that the peer has
- * closed is detected, so that no record is lost in it. Then, or when a write fails, a new connection is tried once; the
- * owner chooses the pauses between attempts. A write with all its steps takes no longer than the timeout. If a
- * connection is reset after text was sent over it, the text may be lost: closing the destination then fails.
+ * The collector does not acknowledge text, so text counts as written when the kernel has accepted the bytes. Blocks
+ * count as written when the collector acknowledges them (doc/binary-format.md, "On a connection"). Before each write,
+ * the module checks whether the peer has closed the connection, so that no record is lost in a closed connection. If
+ * the connection is closed or the write fails, the module tries to connect once more; the owner chooses the pauses
+ * between attempts. A write takes no longer than the timeout, including all these steps. If a connection is reset after
+ * text was sent over it, the text may be lost, and closing the destination fails.
  *
- * A connection begins with a time question, which netlogd answers at once, so that a peer that is not netlogd is
- * detected before it gets records. Before text, the question must also be acknowledged: netlogd then sends nothing
- * more. A killed program whose socket has unread bytes would reset the connection, and netlogd would lose text.
+ * A connection begins with a time question, which netlogd answers at once. A peer that is not netlogd is thus detected
+ * before it gets records. Before text is sent, netlogd must also have acknowledged the question, because it then sends
+ * nothing more. If a killed program's socket had unread bytes, the kernel would reset the connection, and netlogd would
+ * lose text.
  */
 #include "config.h"
 
@@ -35,9 +37,10 @@ enum {
     DEFAULT_TIMEOUT_MS = 10000,
     LINGER_MS = 1000,
     EXCHANGE_MS = 500,
-    OPEN_WAIT_MS = 100, /* wait of a log that opens for the first answer of the collector */
+    OPEN_WAIT_MS = 100, /* time for which a log that is being opened waits for the collector's first answer */
     FRAME_MAX = 64 << 10,
-    READS_AT_ONCE = 64, /* reads: a collector that sends more must not occupy the log */
+    READS_AT_ONCE = 64, /* maximum number of consecutive reads, so that a collector that sends much does not block the
+                         * log */
 };
 
 typedef struct socket_destination {
@@ -45,18 +48,18 @@ typedef struct socket_destination {
     nl_channel channel;
     nl_identity identity; /* of the descriptor */
     nl_dialer *dialer;
-    int timeout_ms, patience_ms;  /* for a write; for the first answer */
-    bool acknowledged;            /* blocks: count them only when they are acknowledged */
+    int timeout_ms, patience_ms;  /* maximum time for a write, and for the first answer */
+    bool acknowledged;            /* the format is blocks, which count as written only when they are acknowledged */
     uint64_t blocks_sent;         /* on this connection */
-    uint64_t blocks_acknowledged; /* of these */
+    uint64_t blocks_acknowledged; /* number of these blocks that are acknowledged */
     uint64_t question;            /* index of the latest time question among blocks_sent */
-    int64_t question_ns;          /* time of sending; 0: no question is open */
+    int64_t question_ns;          /* time of sending; 0 if no question is unanswered */
     bool replied;                 /* the reply has arrived: */
-    int64_t reply[2];             /* times of receipt and reply, by the collector's clock */
+    int64_t reply[2];             /* times of receipt and reply by the collector's clock */
     char collector[256];          /* the name in the reply */
     bool has_no_time;             /* the collector acknowledged a question without a reply */
     nl_buffer received;           /* bytes of an incomplete frame */
-    bool greeted;                 /* the peer has answered the first question: it is a collector */
+    bool greeted;                 /* the peer has answered the first question, so it is a collector */
     bool sent_text;               /* on this connection */
     bool text_lost;               /* a connection was reset after text was sent over it */
     void (*on_control)(void *user, const char *commands, size_t size);
@@ -124,7 +127,7 @@ static bool socket_handle_frame(socket_destination *s, size_t *offset, bool *und
     return true;
 }
 
-/* Handles bytes from the peer. Returns 0; EBADMSG if netlogd does not send them; ENOMEM. */
+/* Handles bytes from the peer. Returns 0, EBADMSG if netlogd does not send such bytes, or ENOMEM. */
 static int handle_received(socket_destination *s, const char *bytes, size_t size)
 {
     bool understood = true;
@@ -140,13 +143,16 @@ static int handle_received(socket_destination *s, const char *bytes, size_t size
     return understood && s->blocks_acknowledged <= s->blocks_sent ? 0 : EBADMSG;
 }
 
-/* After an errno of a read or write: notes that text may be lost. */
+/* Records that text may be lost if an errno of a read or write shows this. */
 static void socket_note_reset(socket_destination *s, int error)
 {
     s->text_lost |= s->sent_text && (error == ECONNRESET || error == EPIPE);
 }
 
-/* Reads what the peer sent. Returns 0; ECONNRESET if the connection has ended; or another errno, as handle_received. */
+/*
+ * Reads the bytes that the peer sent. Returns 0, ECONNRESET if the connection has ended, or an errno of
+ * handle_received.
+ */
 static int receive(socket_destination *s)
 {
     char bytes[4096];
@@ -161,7 +167,10 @@ static int receive(socket_destination *s)
     return 0;
 }
 
-/* Sets the error after an errno of receive, or of waiting for the peer. A peer that is not netlogd is the problem. */
+/*
+ * Sets the error for an errno that receiving, or waiting for the peer, has returned. If the peer is not netlogd, the
+ * error reports that.
+ */
 static nl_status fail_receiving(socket_destination *s, const char *what, int error)
 {
     const nl_buffer *got = &s->received;
@@ -176,8 +185,10 @@ static nl_status fail_receiving(socket_destination *s, const char *what, int err
 
 /* ---- sending ---- */
 
-/* Sends over the current connection. On failure, sets *sent to the size of the whole records that were sent, and may
- * disconnect. */
+/*
+ * Sends over the current connection. On failure, sets *sent to the size of the whole records that were sent, and may
+ * disconnect.
+ */
 static nl_status send_all(socket_destination *s, const char *data, size_t size, int64_t deadline_ns, size_t *sent)
 {
     size_t done = 0;
@@ -196,7 +207,7 @@ static nl_status send_all(socket_destination *s, const char *data, size_t size, 
         socket_note_reset(s, error);
         *sent = nl_destination_whole(&s->base, data, done);
         nl_dialer_cannot(s->dialer, "send", &s->channel, error);
-        /* Part of a record was sent: only a new connection can start with a whole record. */
+        /* Part of a record was sent, so the next whole record needs a new connection. */
         if (!s->acknowledged && (error != ETIMEDOUT || *sent != done || nl_channel_is_midway(&s->channel)))
             disconnect(s);
         return NL_FAILED;
@@ -272,8 +283,8 @@ static nl_status send_question(socket_destination *s, int64_t sent_ns, int64_t d
 }
 
 /*
- * Asks a new peer for the time. Fails unless the peer answers as a collector does, or acknowledges the question. A log
- * that opens does not wait long for the answer (later); its first write does.
+ * Asks a new peer for the time. Fails unless the peer answers as a collector does, or acknowledges the question. If
+ * later is true, a log is being opened and does not wait long for the answer; the log's first write then waits for it.
  */
 static nl_status greet(socket_destination *s, int64_t deadline_ns, bool later)
 {
@@ -344,7 +355,7 @@ static nl_status socket_write(nl_destination *destination, nl_level level, const
         return NL_FAILED;
     if (send_over(s, data, size, deadline_ns, written) == NL_OK)
         return NL_OK;
-    /* After a broken connection, tries once more with the remaining records, if there is time. */
+    /* After the connection broke, connects again and sends the remaining records, if there is time. */
     if (fresh || s->channel.fd >= 0 || remaining_ms(deadline_ns) == 0 || connect_now(s, deadline_ns, false) != NL_OK)
         return NL_FAILED;
     size_t more = 0;
@@ -374,7 +385,8 @@ static bool await_time(socket_destination *s, int64_t deadline_ns)
 }
 
 /*
- * Computes offset and delay from four timestamps (RFC 5905), and from the elapsed time by this host's monotonic clock.
+ * Computes the offset and delay from four timestamps (RFC 5905), and from the elapsed time by this host's monotonic
+ * clock.
  */
 static void compute_exchange(const socket_destination *s, int64_t sent_ns, int64_t passed_ns, nl_exchange *e)
 {
@@ -419,13 +431,13 @@ static void socket_after_fork(nl_destination *destination)
     socket_destination *s = (socket_destination *)destination;
     check_descriptor(s);
     s->received = (nl_buffer){0};   /* the parent's thread may have been changing it */
-    nl_channel_forget(&s->channel); /* the parent's connection stays */
+    nl_channel_forget(&s->channel); /* the parent's connection stays open */
     disconnect(s);
 }
 
 /*
- * After text: waits until the peer has closed, or a timeout. A socket that is closed with unread bytes is reset, which
- * would discard what the peer has not read yet.
+ * After text was sent, waits until the peer closes the connection or a timeout passes. The kernel resets a socket that
+ * is closed with unread bytes, and would then discard the bytes that the peer has not read yet.
  */
 static void linger(socket_destination *s)
 {

@@ -1,6 +1,6 @@
 /*
- * syslog(3): each record is one message, with a priority by its level. Ident and facility belong to the process: the
- * latest log sets them.
+ * The syslog(3) destination. Each record is one message, whose priority depends on the record's level. Ident and
+ * facility belong to the process, so the log that was opened last sets them.
  */
 #include "config.h"
 

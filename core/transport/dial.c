@@ -23,7 +23,7 @@ enum { CONFIRM_MS = 1000 /* for servers that do not reveal whether they accepted
 
 struct nl_dialer {
     char *name;          /* the URL without its options */
-    const char *program; /* the server's, for messages */
+    const char *program; /* name of the server program, for messages */
     char *host;          /* TCP */
     char port[8];
     char *path;     /* Unix socket */
@@ -68,7 +68,7 @@ nl_status nl_dialer_cannot(const nl_dialer *dialer, const char *what, const nl_c
     return nl_dialer_prepend(dialer);
 }
 
-/* Sets the error of a failed connect; names the program to start. */
+/* Sets the error for a failed connection. The message names the program to start. */
 static nl_status fail_connect(const nl_dialer *d, int error)
 {
     char message[128];
@@ -121,7 +121,10 @@ static nl_status connect_tcp(const nl_dialer *d, int64_t deadline_ns, nl_channel
     freeaddrinfo(addresses);
     if (fd < 0)
         return fail_connect(d, error);
-    /* Records are small and should arrive at once; callers that need throughput buffer them. */
+    /*
+     * Disables Nagle's algorithm, because records are small and should arrive at once. Callers that need throughput
+     * buffer records.
+     */
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
     channel->fd = fd;
     return NL_OK;
@@ -162,7 +165,8 @@ static nl_status secure(const nl_dialer *d, int64_t deadline_ns, nl_channel *cha
     if (error == 0)
         return NL_OK;
     if (silent)
-        nl_error_set(NL_ERROR_TIMEOUT, "no reply to TLS; check that %s uses TLS there, and check host and port",
+        nl_error_set(NL_ERROR_TIMEOUT,
+                     "no reply to the TLS handshake; check that %s uses TLS there, and check host and port",
                      d->program);
     else if (closed)
         nl_error_set(NL_ERROR_PROTOCOL,

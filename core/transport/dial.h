@@ -1,6 +1,6 @@
 /*
  * Connects to a collector over TCP, TLS or a Unix stream socket. Functions wait no longer than their timeout, except
- * for the resolver's look-up of a host name (resolv.conf(5)). One thread at a time.
+ * while the resolver looks up a host name (resolv.conf(5)). Only one thread at a time may use a dialer.
  */
 #ifndef NETLOGGER_TRANSPORT_DIAL_H
 #define NETLOGGER_TRANSPORT_DIAL_H
@@ -14,8 +14,8 @@
 typedef struct nl_dialer nl_dialer;
 
 /*
- * Makes a dialer for a URL and its TLS options, without connecting. program is the server's program for messages, in
- * static storage. Returns NULL if a certificate cannot be used. The caller frees the dialer.
+ * Makes a dialer for a URL and its TLS options, without connecting. program is the name of the server program, for
+ * messages; it must be in static storage. Returns NULL if a certificate cannot be used. The caller frees the dialer.
  */
 nl_dialer *nl_dialer_new(const nl_url *url, const char *program);
 void nl_dialer_free(nl_dialer *dialer); /* NULL is allowed */
@@ -28,21 +28,23 @@ typedef struct nl_dialer_options {
 extern const nl_option nl_dialer_rows[];
 
 /*
- * Connects a channel, which is then non-blocking and, with TLS, ready for data. Returns NL_FAILED after timeout_ms at
- * the latest; the error contains the URL without its options.
+ * Connects a channel, which is then non-blocking and, with TLS, ready for data. Takes at most timeout_ms. If it returns
+ * NL_FAILED, the error contains the URL without its options.
  */
 nl_status nl_dialer_connect(const nl_dialer *dialer, int timeout_ms, nl_channel *channel);
 
 /* Prepends the URL without its options to the error. Returns NL_FAILED. */
 nl_status nl_dialer_prepend(const nl_dialer *dialer);
 
-/* Sets the error for an errno of a channel of this dialer; what is the failed action, such as "send", or NULL.
- * Returns NL_FAILED. */
+/*
+ * Sets the error for an errno that an operation on one of this dialer's channels returned. what is the failed action,
+ * such as "send", or NULL. Returns NL_FAILED.
+ */
 nl_status nl_dialer_cannot(const nl_dialer *dialer, const char *what, const nl_channel *channel, int error);
 
 /* ---- waiting ---- */
 
-/* Returns the monotonic time timeout_ms from now. */
+/* Returns the deadline that is timeout_ms from now, on the monotonic clock. */
 int64_t nl_deadline_ns(int timeout_ms);
 
 /* Waits until fd is ready for POLLIN or POLLOUT, or the deadline. Returns 0 or an errno, such as ETIMEDOUT. */

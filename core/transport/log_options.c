@@ -11,7 +11,10 @@
 
 #define COLLECTORS "x-netlog x-netlogs unix"
 
-/* Index 0: not given; then the values of nl_policy, then the levels from Emergency. */
+/*
+ * Index 0 means that the option is not given. The values of nl_policy follow, and then the levels, beginning with
+ * Emergency.
+ */
 #define POLICIES "|block|newest|oldest|Emergency|Alert|Error|Warning|Auth|Security|Usage|System|Important|Debug"
 
 /* The index of a choice is odd if the option is on. */
@@ -52,10 +55,9 @@ const nl_option nl_log_rows[] = {
      .commands = COLLECTORS,
      .places = NL_OPTION_IN_URL,
      NL_OPTION_MEMBER(nl_log_options, spool),
-     .help =
-         "Store records in DIRECTORY while the collector is unreachable; the same process or a later one delivers "
-         "them. DIRECTORY must belong to this user or to root. Other users must not be able to write to it unless it "
-         "has the sticky bit"},
+     .help = "Store records in DIRECTORY while the collector is unreachable. The same process, or a later process with "
+             "the same URL, delivers them. DIRECTORY must belong to this user or to root. Other users must not be able "
+             "to write to it unless it has the sticky bit"},
     {.name = "spool_size",
      .type = NL_OPTION_SIZE,
      .commands = COLLECTORS,
@@ -90,7 +92,8 @@ const nl_option nl_log_rows[] = {
      .value = "URL",
      .places = NL_OPTION_IN_URL,
      NL_OPTION_MEMBER(nl_log_options, backup),
-     .help = "Second destination, used while the first is unreachable, in the same format. Write & in it as %26"},
+     .help =
+         "Second destination, used while the first is unreachable. Both get the same format. Write & in URL as %26"},
     {.name = "activation",
      .value = "FILE",
      .is_path = true,
@@ -107,8 +110,9 @@ const nl_option nl_log_rows[] = {
      .initial = "(60s for collectors, otherwise no)",
      .minimum = NL_NS_PER_SECOND / 10,
      NL_OPTION_MEMBER(nl_log_options, clock_ns),
-     .help = "Interval between records of the host clock's quality: ClockKernel, ClockTracking if chronyd runs, "
-             "ClockOffset to collectors unless format= is text, and ClockStep when the clock is set"},
+     .help = "Interval at which the log records the quality of the host's clock: ClockKernel; ClockTracking if chronyd "
+             "runs; and ClockOffset for collectors unless format= is a text format. In addition, ClockStep reports "
+             "each time that the clock is set"},
     {.name = "idle",
      .type = NL_OPTION_DURATION,
      .places = NL_OPTION_IN_URL,

@@ -1,6 +1,6 @@
 /*
  * The options of a log's URL (?policy=oldest&ring=4m&quiet=yes), and the library's environment variables, as rows
- * (base/option.h). No state; any thread.
+ * (base/option.h). The module has no state. Any thread may call it.
  */
 #ifndef NETLOGGER_TRANSPORT_LOG_OPTIONS_H
 #define NETLOGGER_TRANSPORT_LOG_OPTIONS_H
@@ -29,10 +29,10 @@ typedef struct nl_log_options {
     bool spool_oldest;      /* a full spool drops the oldest records */
     const char *backup;     /* URL of the second destination, or NULL */
     const char *activation; /* file of control commands, or NULL */
-    int64_t clock_ns;       /* interval between records of the clock's quality; 0 or less: no records */
+    int64_t clock_ns;       /* interval between records of the clock's quality; 0 or less disables these records */
     int64_t idle_ns;        /* maximum sleep of the writer thread */
-    int quiet;              /* odd: the log prints nothing on standard error */
-    int policy_choice;      /* index in the choices of policy=; 0: not given */
+    int quiet;              /* an odd value means that the log prints nothing on standard error */
+    int policy_choice;      /* index in the choices of policy=; 0 means that the option is not given */
 } nl_log_options;
 
 /* The options of a log's URL, besides nl_writer_rows and nl_dialer_rows. */
@@ -47,8 +47,8 @@ nl_status nl_log_options_read(nl_log_options *options, const nl_url *url, bool e
 /* The library's environment variables that are not options of URLs; texts are NULL if not set. */
 typedef struct nl_environment {
     const char *destination, *host, *shm;
-    int on;         /* index of a choice; odd: on */
-    int quiet;      /* odd: logs print nothing on standard error */
+    int on;         /* index of a choice; an odd index means on */
+    int quiet;      /* an odd value means that logs print nothing on standard error */
     nl_level level; /* level threshold of new logs */
 } nl_environment;
 

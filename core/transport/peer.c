@@ -28,8 +28,8 @@ static const char *problem_of_text(const char *data, size_t size)
         {"<", "the peer is an HTTP server, not netlogd" CHECK},
         {"SSH-", "the peer is an SSH server, not netlogd" CHECK},
         {"220", "the peer is a mail or FTP server, not netlogd" CHECK},
-        {"NLB1", "the peer sends back what it receives, and is not netlogd" CHECK},
-        {"NETLOGGER/1", "the peer sends back what it receives, and is not netlogd" CHECK},
+        {"NLB1", "the peer is not netlogd, but a service that echoes its input" CHECK},
+        {"NETLOGGER/1", "the peer is not netlogd, but a service that echoes its input" CHECK},
     };
     for (size_t i = 0; i < sizeof peers / sizeof peers[0]; i++)
         if (begins(data, size, peers[i].start))
@@ -44,7 +44,7 @@ const char *nl_peer_problem(const char *data, size_t size)
         return problem;
     if (begins(data, size, "\x15\x03") || begins(data, size, "\x16\x03"))
         return "the port requires TLS; use x-netlogs:// in the URL";
-    /* The frames and text replies of netlogd. */
+    /* The frames and text replies that netlogd sends. */
     static const char *const own[] = {"NLA1", "NLC1", "NLT1", "DATE="};
     for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
         if (memcmp(data, own[i], size < 4 ? size : 4) == 0)

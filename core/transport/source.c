@@ -23,15 +23,15 @@
 
 enum {
     READ_SIZE = 256 << 10,
-    /* A new file with the same name may get its permissions later. */
+    /* Time for which a new file with the same name may be unreadable, because its permissions may be set later. */
     REFUSED_MS = 1000,
 };
 
 typedef enum packing { PACKING_UNKNOWN, PACKING_NONE, PACKING_ZSTD } packing;
 
 struct nl_source {
-    nl_source_layer *layers; /* uppermost first */
-    char *path;              /* of a file; URL of a collector; NULL for standard input and memory */
+    nl_source_layer *layers; /* the uppermost layer is first */
+    char *path;              /* path of a file or URL of a collector; NULL for standard input and memory */
     int fd;                  /* -1: memory, or a followed file that does not exist */
     nl_channel channel;      /* of a collector */
     nl_dialer *dialer;       /* or NULL */
@@ -41,14 +41,14 @@ struct nl_source {
     bool replaced;
     uint64_t size;
     uint64_t position;
-    uint64_t limit; /* end of the range to read; UINT64_MAX: the file's end */
+    uint64_t limit; /* end of the range to read; UINT64_MAX means the end of the file */
 
     nl_buffer input; /* stored bytes; input.data[used..input.size) are unread */
     size_t used;
     bool at_end; /* nothing more can be read */
 
-    int watch_fd;       /* of inotify; -1 while nothing is watched */
-    int64_t refused_ns; /* time since which opening the new file has been denied; 0: not denied */
+    int watch_fd;       /* descriptor of inotify; -1 while nothing is watched */
+    int64_t refused_ns; /* time since which opening the new file has been denied; 0 if it is not denied */
 
     packing packing;
     ZSTD_DStream *unpacker;
@@ -60,8 +60,8 @@ struct nl_source {
 /*
  * ---- waiting for a file to change ----
  *
- * inotify does not report changes by other hosts, and a user may have no inotify instances left. So a wait also ends
- * after a time-out, and the caller checks the file again.
+ * inotify does not report changes by other hosts, and a user may have no inotify instances left. Therefore, a wait also
+ * ends after a time-out, and the caller checks the file again.
  */
 
 /* Maximum wait in milliseconds with and without inotify. */
@@ -90,7 +90,10 @@ static bool watch_file(nl_source *source, const char *path)
     return false;
 }
 
-/* The first call only begins to watch, because earlier changes are unknown: the caller must check the file again. */
+/*
+ * The first call only begins to watch. Because earlier changes are unknown, the caller must then check the file
+ * again.
+ */
 static void wait_for_change(nl_source *source, const char *path, int timeout_ms)
 {
     if (source->watch_fd < 0) {
@@ -99,13 +102,13 @@ static void wait_for_change(nl_source *source, const char *path, int timeout_ms)
         return;
     }
     struct pollfd ready = {.fd = source->watch_fd, .events = POLLIN};
-    char events[4096]; /* the kind of change does not matter */
+    char events[4096]; /* the kinds of changes do not matter */
     if (poll(&ready, 1, timeout_ms < WATCHED_MS ? timeout_ms : WATCHED_MS) > 0)
         while (read(source->watch_fd, events, sizeof events) > 0)
             continue;
 }
 
-/* Checks the opened file, which must not be a directory. position is the present offset. */
+/* Checks the opened file, which must not be a directory. position is the current offset. */
 static nl_status examine(nl_source *source, off_t position)
 {
     struct stat status;
@@ -126,7 +129,7 @@ static nl_status examine(nl_source *source, off_t position)
 /* Opens the file. Also sets errno on failure. */
 static nl_status open_file(nl_source *source)
 {
-    /* O_NONBLOCK: opening a pipe would wait for its writer. */
+    /* O_NONBLOCK is set because opening a pipe would otherwise wait for a writer. */
     int flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | (source->nonblocking ? O_NONBLOCK : 0);
     source->fd = open(source->path, flags);
     if (source->fd >= 0 && examine(source, 0) == NL_OK)
@@ -276,7 +279,7 @@ static nl_status source_check_replacement(nl_source *source, bool *grown)
     if (source->size < source->position)
         return begin_truncated(source);
     if (source->path == NULL || stat(source->path, &named) != 0)
-        return NL_AGAIN; /* moved away; its writer may still append */
+        return NL_AGAIN; /* the file was moved away, but its writer may still append to it */
     if (named.st_dev == ours.st_dev && named.st_ino == ours.st_ino)
         return NL_AGAIN;
     if (fstat(source->fd, &ours) == 0 && (uint64_t)ours.st_size > source->position) {
@@ -291,7 +294,7 @@ static nl_status open_awaited(nl_source *source)
 {
     if (open_file(source) == NL_OK) {
         source->refused_ns = 0;
-        stop_watching(source); /* until now only the directory was watched */
+        stop_watching(source); /* until now, only the directory was watched */
         return NL_OK;
     }
     if (errno == ENOENT)
@@ -331,7 +334,7 @@ static nl_status cannot_read(const nl_source *source)
     return nl_error_prepend("%s", source_name_of(source));
 }
 
-/* Appends stored bytes to the input. Returns NL_OK, NL_END, or NL_AGAIN as nl_source_read. */
+/* Appends stored bytes to the input. Returns NL_OK, NL_END or NL_AGAIN with the same meanings as nl_source_read. */
 static nl_status read_more(nl_source *source)
 {
     if (source->at_end)
@@ -379,7 +382,7 @@ static nl_status read_more(nl_source *source)
     }
 }
 
-/* Detects compression; PACKING_UNKNOWN if there are too few bytes. */
+/* Detects the compression. Returns PACKING_UNKNOWN if there are too few bytes. */
 static packing packing_of(const char *bytes, size_t size)
 {
     if (!nl_zstd_may_begin(bytes, size))
@@ -418,7 +421,7 @@ static nl_status read_unpacked(nl_source *source, const char **data, size_t *siz
         if (source->used == source->input.size && !source->more_to_come) {
             nl_status status = read_more(source);
             if (status == NL_END && source->frame_open && !source->replaced) {
-                source->frame_open = false; /* report it once */
+                source->frame_open = false; /* so that it is reported only once */
                 return nl_error_set(NL_ERROR_INVALID, "%s: the zstd data is truncated", source_name_of(source));
             }
             if (status != NL_OK)

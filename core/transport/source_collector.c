@@ -1,6 +1,6 @@
 /*
- * A collector as a source. The request is one line (doc/requests.md). The reply is a record that accepts or rejects it;
- * the records follow.
+ * Reads from a collector. The request is one line (doc/requests.md). The reply is a record that accepts or rejects the
+ * request. If the request is accepted, the subscribed records follow.
  */
 #include "config.h"
 
@@ -89,14 +89,14 @@ static nl_status make_request(const nl_url *url, nl_buffer *line)
     return nl_buffer_append(line, "\n", 1) && nl_memory_failures == failures ? NL_OK : NL_FAILED;
 }
 
-/* Sends the request, which fits into a new connection's buffer. */
+/* Sends the request, which always fits into the send buffer of a new connection. */
 static nl_status send_request(nl_channel *channel, const nl_buffer *line)
 {
     ssize_t sent = nl_channel_write(channel, line->data, line->size);
     if (sent == (ssize_t)line->size)
         return NL_OK;
     if (sent >= 0)
-        return nl_error_set(NL_ERROR_UNREACHABLE, "send: the collector accepts no data");
+        return nl_error_set(NL_ERROR_UNREACHABLE, "send: the connection to the collector accepts no data");
     nl_channel_fail(channel, errno);
     return nl_error_prepend("send");
 }
@@ -110,7 +110,10 @@ static nl_status fail_reply(const nl_buffer *reply, nl_error_code code, const ch
 
 static const char not_netlogd[] = "unexpected reply; is the peer netlogd? check host and port";
 
-/* Waits for the reply. Sets *line_size to the size of its line; the bytes behind it belong to the stream. */
+/*
+ * Waits for the reply. Sets *line_size to the size of the reply's line; the bytes after the line belong to the
+ * stream.
+ */
 static nl_status read_reply(nl_channel *channel, nl_buffer *reply, size_t *line_size)
 {
     int64_t deadline_ns = nl_deadline_ns(TIMEOUT_MS);

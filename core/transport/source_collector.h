@@ -15,9 +15,9 @@ typedef struct nl_subscription_options {
 extern const nl_option nl_subscription_rows[];
 
 /*
- * Connects to a collector (x-netlog, x-netlogs, unix) and subscribes with the URL's options; takes at most 20 s. Sets
- * the channel, and the dialer, which the caller frees after closing the channel, even on failure. Appends the first
- * bytes of the stream to stream.
+ * Connects to a collector (x-netlog, x-netlogs, unix), and subscribes with the URL's options. Takes at most 20 s. Sets
+ * the channel and the dialer. The caller closes the channel and then frees the dialer, even on failure. Appends the
+ * first bytes of the subscribed stream to stream.
  */
 nl_status nl_collector_subscribe(const nl_url *url, nl_dialer **dialer, nl_channel *channel, nl_buffer *stream);
 

@@ -30,12 +30,12 @@ struct nl_spool {
     bool oldest;
     nl_spool_row *own;     /* or NULL */
     nl_spool_row *adopted; /* row of another process that is being delivered, or NULL */
-    struct dirent **left;  /* names of further rows, which were unlocked when they were listed */
+    struct dirent **left;  /* names of other rows, which were unlocked when they were listed */
     int left_count, left_next;
     bool others_unsafe;      /* adopted and left may not be synced */
     bool unsafe;             /* data was written since the latest sync */
-    bool sync_failed;        /* since the spool was empty */
-    int64_t unsafe_since_ns; /* monotonic time; 0: everything is synced */
+    bool sync_failed;        /* a sync has failed since the spool was last empty */
+    int64_t unsafe_since_ns; /* monotonic time of the oldest put that is not synced; 0 if everything is synced */
 };
 
 /* ---- rows of other processes ---- */
@@ -58,15 +58,15 @@ static int is_row_file(const struct dirent *entry)
     return has_suffix(entry, ".row") || has_suffix(entry, ".tmp");
 }
 
-/* Names begin with the time. */
+/* Compares the names of rows, which begin with the time. */
 static int compare_names(const struct dirent **a, const struct dirent **b)
 {
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
 /*
- * Returns whether no process has locked the file. If this cannot be determined, returns true: adopting the row then
- * fails and is tried again.
+ * Returns whether no process has locked the file. If this cannot be determined, returns true; an attempt to adopt the
+ * row then fails and is made again.
  */
 static bool is_free(const nl_spool *spool, const char *name)
 {
@@ -98,7 +98,7 @@ static nl_status list_left(nl_spool *spool)
         struct dirent *entry = spool->left[i];
         bool unfinished = has_suffix(entry, ".tmp"), left = is_free(spool, entry->d_name);
         if (unfinished && left)
-            unlinkat(spool->folder_fd, entry->d_name, 0); /* its process was killed before the first put */
+            unlinkat(spool->folder_fd, entry->d_name, 0); /* the file's process was killed before its first put */
         if (unfinished || !left) {
             free(entry);
             continue;
@@ -169,8 +169,8 @@ static nl_status open_folder(nl_spool *spool)
 }
 
 /*
- * If the program has closed a descriptor, opens the spool again; this process's previous row then counts as another
- * process's row. Returns false on failure.
+ * If the program has closed a descriptor, opens the spool again; the previous row of this process then counts as a row
+ * of another process. Returns false on failure.
  */
 static bool check_descriptors(nl_spool *spool)
 {
@@ -192,7 +192,10 @@ static bool check_descriptors(nl_spool *spool)
     return false;
 }
 
-/* Returns DIRECTORY/DESTINATION: letters, digits, dots and hyphens of the URL stay, other bytes become '_'. */
+/*
+ * Returns DIRECTORY/DESTINATION. DESTINATION is the URL in which all bytes except letters, digits, dots and hyphens are
+ * replaced by '_'.
+ */
 static char *folder_of(const char *folder, const nl_url *url)
 {
     size_t size = strcspn(url->text, "?");
@@ -215,7 +218,7 @@ nl_spool *nl_spool_open(const char *folder, const nl_url *destination, size_t si
     *spool = (nl_spool){.folder = folder_of(folder, destination), .folder_fd = -1, .limit = size, .oldest = oldest};
     if (spool->folder != NULL) {
         if (mkdir(folder, 0700) != 0 && errno != EEXIST)
-            nl_error_set_errno("make the spool %s", folder);
+            nl_error_set_errno("create the spool %s", folder);
         else if (mkdir(spool->folder, 0700), open_folder(spool) == NL_OK && list_left(spool) == NL_OK)
             return spool;
     }

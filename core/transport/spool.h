@@ -1,11 +1,11 @@
 /*
- * Undelivered records on disk: a queue with a maximum size.
+ * A queue of undelivered records on disk, with a maximum size.
  *
  *   DIRECTORY/DESTINATION/NAME.row, NAME-000001.spool ...
  *
- * Each process has its own row of files (spool_row.h). The next process with the same directory and destination
- * delivers the rows of processes that have ended, one at a time and before its own. The maximum size is for each
- * process's own row. One thread at a time.
+ * Each process has its own row of files (spool_row.h). The next process that uses the same directory and destination
+ * delivers the rows of processes that have ended, one at a time, before its own row. The maximum size applies to each
+ * process's own row. Only one thread at a time may use a spool.
  */
 #ifndef NETLOGGER_TRANSPORT_SPOOL_H
 #define NETLOGGER_TRANSPORT_SPOOL_H
@@ -17,49 +17,50 @@
 typedef struct nl_spool nl_spool;
 
 /*
- * Opens the spool of a destination in a directory, and creates both. Other users must neither own these directories nor
- * be able to write to them. size is the maximum for this process's records in bytes. If oldest is true, a full spool
- * drops its oldest records. Returns NULL on failure.
+ * Opens the spool of a destination in a directory. Creates the directory and the spool if they do not exist. Other
+ * users must neither own these directories nor be able to write to them. size is the maximum for this process's records
+ * in bytes. If oldest is true, a full spool drops its oldest records. Returns NULL on failure.
  */
 nl_spool *nl_spool_open(const char *folder, const nl_url *destination, size_t size, bool oldest);
 
-/* Closes the spool; its records stay on disk. NULL is allowed. */
+/* Closes the spool. Its records stay on disk. Closing NULL has no effect. */
 void nl_spool_close(nl_spool *spool);
 
 /*
- * Appends data[0..size), whole records. Returns NL_FAILED if the spool is full (NL_ERROR_FULL) or cannot be written. A
- * record that is larger than the spool counts as dropped if oldest is set, and returns NL_OK.
+ * Appends data[0..size), which must be whole records. Returns NL_FAILED if the spool is full (NL_ERROR_FULL) or cannot
+ * be written. If oldest is set, a record that is larger than the spool is counted as dropped, and the call returns
+ * NL_OK.
  */
 nl_status nl_spool_put(nl_spool *spool, const char *data, size_t size);
 
 /*
  * Syncs all records to disk, including the rows of other processes. The kernel reports a failed sync only once, and may
- * discard the data. So after a failure every call fails until all records are delivered.
+ * discard the data. Therefore, every call after a failure also fails, until all records are delivered.
  */
 nl_status nl_spool_sync(nl_spool *spool);
 
-/* Returns the monotonic time of the oldest put that is not synced; 0: none. */
+/* Returns the monotonic time of the oldest put that is not synced, or 0 if all puts are synced. */
 int64_t nl_spool_unsafe_since_ns(const nl_spool *spool);
 
 /* Returns whether nothing is left to deliver. */
 bool nl_spool_is_empty(const nl_spool *spool);
 
 /*
- * Sets out to the oldest undelivered bytes, whole puts. Returns NL_OK; NL_END if the spool is empty; NL_FAILED if the
- * bytes cannot be read, and the next call tries again. NL_OK without bytes: only a loss must be reported
- * (nl_spool_lost); then call nl_spool_delivered.
+ * Sets out to the oldest undelivered bytes, which are whole puts. Returns NL_END if the spool is empty. Returns
+ * NL_FAILED if the bytes cannot be read; the next call tries again. If it returns NL_OK and out is empty, only a loss
+ * must be reported (nl_spool_lost) before the call of nl_spool_delivered.
  */
 nl_status nl_spool_peek(nl_spool *spool, nl_buffer *out);
 
-/* Notes that the first size bytes of the latest nl_spool_peek are delivered. */
+/* Marks the first size bytes of the latest nl_spool_peek as delivered. */
 void nl_spool_delivered(nl_spool *spool, size_t size);
 
 /*
  * nl_spool_lost returns the number of records that the full spool dropped just before the bytes of nl_spool_peek.
  * nl_spool_read_losses appends blocks without records that announce their sequence numbers. nl_spool_loss_reported
- * notes that the destination has both; a process that is killed before this call reports them again. A process that is
- * killed after a put, but before it removes the records from its shared memory, has them twice. Then recovered records
- * can be among the dropped records.
+ * records that the destination has received both; if the process is killed before this call, they are reported again.
+ * If a process is killed after a put, but before it has removed the records from its shared memory, the records exist
+ * twice. Recovered records can then be among the dropped records.
  */
 uint64_t nl_spool_lost(const nl_spool *spool);
 nl_status nl_spool_read_losses(nl_spool *spool, nl_buffer *out);

@@ -23,12 +23,15 @@
 enum {
     FILE_NAME_SIZE = NL_SPOOL_NAME_SIZE + 32,
     READ_ATTEMPTS = 3,      /* attempts before an unreadable segment is renamed */
-    SEGMENTS_MAX = 1 << 20, /* a state with more segments is invalid */
+    SEGMENTS_MAX = 1 << 20, /* maximum number of segments in a valid state */
 };
 
 static const char MAGIC[8] = "NLSPOOL2";
 
-/* The head of a put. It is written after the data, so that a killed process leaves no incomplete put. */
+/*
+ * The header of a put. It is written after the data, so that a process that is killed does not leave an incomplete
+ * put.
+ */
 typedef struct put_head {
     uint32_t size;
     uint32_t records;
@@ -98,7 +101,7 @@ nl_spool_row *nl_spool_row_make(const char *folder, int folder_fd)
     row->own = true;
     row->fd = openat(folder_fd, hidden, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     row->identity = nl_identity_of(row->fd);
-    /* The file is renamed last, so that other processes find it locked. */
+    /* The file gets its final name last, so that other processes find it locked. */
     if (row->fd >= 0 && lock_file(row->fd) && change_state(row, &state) == NL_OK &&
         renameat(folder_fd, hidden, folder_fd, file) == 0)
         return row;
@@ -116,7 +119,7 @@ static nl_status read_state(int fd, nl_spool_row_state *state)
     if (fstat(fd, &status) != 0)
         return NL_FAILED;
     if (!S_ISREG(status.st_mode) || status.st_nlink != 1 || status.st_size < (off_t)sizeof *state)
-        return NL_END; /* no state, or the row was delivered and removed meanwhile */
+        return NL_END; /* the file has no state, or another process has delivered and removed the row */
     if (!nl_read_all_at(fd, state, sizeof *state, 0))
         return NL_FAILED;
     bool valid = memcmp(state->magic, MAGIC, sizeof MAGIC) == 0 && state->first > 0 &&
@@ -216,8 +219,9 @@ static void add_segment(nl_spool_row *row, nl_spool_segment *s)
 /* ---- putting ---- */
 
 /*
- * Starts a segment. The state counts the segment only when its file exists: a number without a file would make the
- * next segment be delivered or dropped twice. After a kill in between, nl_spool_row_adopt removes the file.
+ * Starts a segment. Creates the file before the state counts the segment, because a number without a file would cause
+ * the next segment to be delivered or dropped twice. If the process is killed between these steps, nl_spool_row_adopt
+ * removes the file.
  */
 static nl_spool_segment *start_segment(nl_spool_row *row)
 {
@@ -240,7 +244,7 @@ static nl_spool_segment *start_segment(nl_spool_row *row)
     return NULL;
 }
 
-/* Returns the number of records in a put: whole lines or whole blocks. */
+/* Returns the number of records in a put, which has whole lines or whole blocks. */
 static uint64_t count_put(const char *data, size_t size)
 {
     bool blocks = size >= NL_BLOCK_MAGIC_SIZE && memcmp(data, NL_BLOCK_MAGIC, NL_BLOCK_MAGIC_SIZE) == 0;
@@ -278,7 +282,7 @@ nl_status nl_spool_row_put(nl_spool_row *row, const char *data, size_t size, uin
 
 typedef enum put_status {
     PUT_READ,
-    PUT_END, /* the end of the segment, or of its writer */
+    PUT_END, /* the end of the segment, or the point at which its writer was killed */
     PUT_UNREADABLE,
 } put_status;
 
@@ -301,7 +305,7 @@ static put_status read_put(const nl_spool_row *row, const nl_spool_segment *s, u
     put_head head;
     put_status status = read_head(s, *at, &head);
     if (status == PUT_READ && *at + sizeof head + head.size > s->size) {
-        errno = EIO; /* the file was truncated, because data is written before the head */
+        errno = EIO; /* the file was truncated; otherwise, it would have the data, which is written before the header */
         status = PUT_UNREADABLE;
     } else if (status == PUT_READ && !nl_buffer_reserve(out, head.size)) {
         return PUT_UNREADABLE;
@@ -319,7 +323,7 @@ static put_status read_put(const nl_spool_row *row, const nl_spool_segment *s, u
     return status;
 }
 
-/* Removes the first segment. lost: number of its records that count as lost. */
+/* Removes the first segment. lost is the number of its records that count as lost. */
 static nl_status leave_first(nl_spool_row *row, uint64_t lost, uint64_t losses_file, const char *new_suffix)
 {
     char file[FILE_NAME_SIZE], new_file[FILE_NAME_SIZE];
@@ -363,7 +367,7 @@ static nl_status open_first(nl_spool_row *row)
         }
         if (errno != ENOENT)
             return row_failed(row, "open", file);
-        if (leave_first(row, 0, row->state.losses_file, NULL) != NL_OK) /* lost in a system crash */
+        if (leave_first(row, 0, row->state.losses_file, NULL) != NL_OK) /* the segment was lost in a system crash */
             return NL_FAILED;
     }
     return row->segments != NULL ? NL_OK : NL_END;
@@ -410,7 +414,7 @@ void nl_spool_row_delivered(nl_spool_row *row, size_t size)
     nl_spool_row_state state = row->state;
     if (s == NULL)
         return;
-    /* A partly delivered put is delivered again, unless it is the last. */
+    /* A put that was partly delivered is delivered again, unless it is the last put. */
     while (size > 0 && read_head(s, state.delivered, &head) == PUT_READ && head.size <= size) {
         size -= head.size;
         s->records -= head.records < s->records ? head.records : s->records;
@@ -418,7 +422,7 @@ void nl_spool_row_delivered(nl_spool_row *row, size_t size)
     }
     row->read_failures = 0;
     if (change_state(row, &state) != NL_OK)
-        row->state.delivered = state.delivered; /* after a kill, the put is delivered again */
+        row->state.delivered = state.delivered; /* if the process is killed before this, the put is delivered again */
     if (row->state.delivered >= s->size)
         leave_first(row, 0, row->state.losses_file, NULL);
 }
@@ -451,7 +455,10 @@ static nl_status read_losses_file(const nl_spool_row *row, nl_buffer *out)
     return result;
 }
 
-/* Writes losses to the other losses file and sets its number; 0 without losses. */
+/*
+ * Writes losses to the losses file that is not in use, and sets the file's number, which is 0 if there are no
+ * losses.
+ */
 static nl_status write_losses_file(const nl_spool_row *row, const nl_buffer *losses, uint64_t *losses_file)
 {
     char file[FILE_NAME_SIZE];
@@ -471,7 +478,7 @@ static nl_status write_losses_file(const nl_spool_row *row, const nl_buffer *los
     return status;
 }
 
-/* Collects the previously dropped numbers, and the numbers in data, or in the first segment if data is NULL. */
+/* Collects the numbers that were dropped before, and the numbers in data or, if data is NULL, in the first segment. */
 static nl_status collect_losses(const nl_spool_row *row, const char *data, size_t size, nl_buffer *losses)
 {
     nl_buffer bytes = {0};
@@ -538,13 +545,13 @@ void nl_spool_row_loss_reported(nl_spool_row *row)
         return;
     state.lost = state.losses_file = 0;
     if (change_state(row, &state) != NL_OK)
-        row->state = state; /* after a kill, the loss is reported again */
+        row->state = state; /* if the process is killed before this, the loss is reported again */
     remove_losses_file(row, losses_file);
 }
 
 /* ---- fsync ---- */
 
-/* Syncs a file. A delivered file may have been removed. */
+/* Syncs a file. Succeeds if the file does not exist, because a delivered file may have been removed. */
 static nl_status sync_file(const nl_spool_row *row, const char *file)
 {
     int fd = openat(row->folder_fd, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);

@@ -1,18 +1,19 @@
 /*
- * The records of one process in a spool: a queue in several files.
+ * The records of one process in a spool. They form a queue in several files.
  *
  *   NAME.row           nl_spool_row_state; locked (fcntl) by the process that writes or delivers the row
  *   NAME-000001.spool  a segment: puts of whole records, each after a put_head
  *   NAME-a.lost, -b    blocks that announce dropped numbers; state.losses_file names the valid one
  *
- * The state file is authoritative. Each change of the state is one write of a few bytes, which a kill leaves done or
- * not done, such as "segment 5 is dropped, with 100 records". A segment's file is created before the state counts it,
- * and removed after the state drops it. So a kill neither loses the count of dropped records nor counts records that
- * are still delivered. Files outside of [first, last] are remains of a kill.
+ * The state file is authoritative. Each change of the state, such as "segment 5 is dropped, with 100 records", is one
+ * write of a few bytes, which a kill cannot interrupt halfway. A segment's file is created before the state counts the
+ * segment, and removed after the state drops it. Therefore, a kill does not lose the count of dropped records, and does
+ * not count records that will still be delivered. Files outside [first, last] remain from processes that were killed.
  *
- * A system crash can leave an older state. Then records are delivered again, which collectors of blocks detect.
+ * A system crash can leave an older state. Records are then delivered again. A collector that receives blocks detects
+ * the repetition.
  *
- * One thread at a time.
+ * Only one thread at a time may use a row.
  */
 #ifndef NETLOGGER_TRANSPORT_SPOOL_ROW_H
 #define NETLOGGER_TRANSPORT_SPOOL_ROW_H
@@ -25,10 +26,10 @@ enum { NL_SPOOL_NAME_SIZE = 48 };
 
 typedef struct nl_spool_row_state {
     char magic[8];
-    uint64_t first, last; /* numbers of segments; first > last: no segments */
-    uint64_t delivered;   /* bytes of the first segment */
-    uint64_t lost;        /* dropped records that are not reported yet */
-    uint64_t losses_file; /* 1: NAME-a.lost, 2: NAME-b.lost, 0: none */
+    uint64_t first, last; /* numbers of the first and last segment; first > last if there are no segments */
+    uint64_t delivered;   /* number of delivered bytes of the first segment */
+    uint64_t lost;        /* number of dropped records that are not reported yet */
+    uint64_t losses_file; /* 1 is NAME-a.lost, 2 is NAME-b.lost, and 0 means none */
 } nl_spool_row_state;
 
 typedef struct nl_spool_segment {
@@ -37,18 +38,18 @@ typedef struct nl_spool_segment {
     int fd;
     nl_identity identity; /* of fd */
     uint64_t size;        /* bytes */
-    uint64_t records;     /* undelivered, of a segment that this process wrote */
+    uint64_t records;     /* number of undelivered records, if this process wrote the segment */
     bool unsafe;          /* written since the latest sync */
 } nl_spool_segment;
 
 typedef struct nl_spool_row {
-    const char *folder; /* the spool's path, for messages */
+    const char *folder; /* path of the spool's directory, for messages */
     int folder_fd;      /* the spool's */
     char name[NL_SPOOL_NAME_SIZE];
     int fd;
     nl_identity identity;
-    bool own; /* this process writes the row and has all segments open; otherwise only the first is open, while it is
-                 read */
+    bool own; /* this process writes the row, and has all segments open; otherwise, only the first segment is open,
+               * while it is being read */
     nl_spool_row_state state;
     nl_spool_segment *segments, **last;
     uint64_t size;          /* bytes of the open segments */
@@ -59,12 +60,12 @@ typedef struct nl_spool_row {
 nl_spool_row *nl_spool_row_make(const char *folder, int folder_fd);
 
 /*
- * Opens the row of another process, to deliver it. Returns NL_OK; NL_END if it is gone or another process has it;
- * NL_FAILED if this cannot be determined.
+ * Opens the row of another process, to deliver it. Returns NL_END if the row no longer exists or another process has
+ * opened it, and NL_FAILED if this cannot be determined.
  */
 nl_status nl_spool_row_adopt(const char *folder, int folder_fd, const char *name, nl_spool_row **row);
 
-/* Closes the files, which stay on disk. NULL is allowed. */
+/* Closes the files, which stay on disk. Closing NULL has no effect. */
 void nl_spool_row_close(nl_spool_row *row);
 
 /* Removes and closes an empty row. */
@@ -79,35 +80,38 @@ static inline bool nl_spool_row_is_empty(const nl_spool_row *row)
 /* Returns whether all descriptors still refer to their files. */
 bool nl_spool_row_is_sound(const nl_spool_row *row);
 
-/* bytes of a put, not counting its data */
+/* size of a put in bytes, not counting its data */
 enum { NL_SPOOL_PUT_HEAD = 8 };
 
-/* Appends whole records to an own row. Starts a new segment if the newest has segment_size bytes. */
+/* Appends whole records to a row of this process. Starts a new segment if the newest segment has segment_size bytes. */
 nl_status nl_spool_row_put(nl_spool_row *row, const char *data, size_t size, uint64_t segment_size);
 
-/* Drops the first segment of an own row and counts its records as lost. On NL_FAILED the segment is still there. */
+/*
+ * Drops the first segment of a row of this process, and counts its records as lost. If it returns NL_FAILED, the
+ * segment still exists.
+ */
 nl_status nl_spool_row_drop_first(nl_spool_row *row);
 
 /* Counts records as lost instead of putting them. */
 nl_status nl_spool_row_drop(nl_spool_row *row, const char *data, size_t size);
 
 /*
- * Sets out to whole puts from the first segment, about size bytes; to nothing if the row is empty. Removes segments
- * that are read completely. Returns NL_FAILED if the first put cannot be read. After several consecutive failures the
- * segment is renamed to *.damaged, and its records count as lost, as far as their number is known.
+ * Sets out to about size bytes of whole puts from the first segment, or to nothing if the row is empty. Removes
+ * segments that were read completely. Returns NL_FAILED if the first put cannot be read. After several consecutive
+ * failures, renames the segment to *.damaged and counts its records as lost, as far as their number is known.
  */
 nl_status nl_spool_row_peek(nl_spool_row *row, nl_buffer *out, size_t size);
 
-/* Notes that the first size bytes of the latest nl_spool_row_peek are delivered. */
+/* Marks the first size bytes of the latest nl_spool_row_peek as delivered. */
 void nl_spool_row_delivered(nl_spool_row *row, size_t size);
 
 /* Appends the blocks that announce dropped numbers. */
 nl_status nl_spool_row_read_losses(nl_spool_row *row, nl_buffer *out);
 
-/* Notes that the loss was reported. */
+/* Records that the loss was reported. */
 void nl_spool_row_loss_reported(nl_spool_row *row);
 
-/* Sync an own row, or all files of another row. Return NL_FAILED on failure. */
+/* Sync a row of this process, or all files of another row. Return NL_FAILED on failure. */
 nl_status nl_spool_row_sync(nl_spool_row *row);
 nl_status nl_spool_row_sync_files(const char *folder, int folder_fd, const char *name);
 

@@ -18,7 +18,7 @@ static const char *print_time(const ASN1_TIME *time, char out[TIME_SIZE])
     if (ASN1_TIME_to_tm(time, &when) != 1)
         return "an invalid time";
     snprintf(out, TIME_SIZE, "%d-%02d-%02d %02d:%02d UTC", when.tm_year + 1900, when.tm_mon + 1, when.tm_mday,
-             when.tm_hour, when.tm_min); /* strftime would read a file of time zones */
+             when.tm_hour, when.tm_min); /* not strftime, which would read a time zone file */
     return out;
 }
 
@@ -76,20 +76,21 @@ void nl_tls_describe_rejected(char out[NL_TLS_FAILURE_SIZE], X509_STORE_CTX *ver
 }
 
 static const char no_client_certificate[] =
-    "the server requires a client certificate; give cert= and key= in the URL (netlogctl certificates makes them)";
+    "the server requires a client certificate; add cert= and key= to the URL (netlogctl certificates makes the files)";
 
-/* Returns the reason for which a server rejected this client. */
+/* Returns the reason why a server rejected this client. */
 static const char *alert_to_client(int reason, bool asked)
 {
     switch (reason) {
     case SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED:
         return no_client_certificate;
     case SSL_R_TLSV1_ALERT_UNKNOWN_CA:
-        return "the server does not trust the CA of this program's certificate (cert=); add the CA to the server's ca=";
+        return "the server does not trust the CA of this program's certificate (cert=); add the CA to the server's ca= "
+               "file";
     case SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED:
         return "this program's certificate (cert=) has expired; renew it with netlogctl certificates";
     case SSL_R_SSLV3_ALERT_CERTIFICATE_REVOKED:
-        return "this program's certificate (cert=) is revoked; make another with netlogctl certificates";
+        return "this program's certificate (cert=) is revoked; make a new one with netlogctl certificates";
     case SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE:
     case SSL_R_SSLV3_ALERT_BAD_CERTIFICATE:
     case SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN:
@@ -100,19 +101,21 @@ static const char *alert_to_client(int reason, bool asked)
     }
 }
 
-/* Returns the reason for which a client rejected this server, or what the client lacks. */
+/* Returns the reason why a client rejected this server, or a message about what the client lacks. */
 static const char *failure_of_client(int reason)
 {
     switch (reason) {
     case SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE:
-        return "the client has no certificate; its URL needs cert= and key= (netlogctl certificates makes them)";
+        return "the client has no certificate; add cert= and key= to its URL (netlogctl certificates makes the files)";
     case SSL_R_TLSV1_ALERT_UNKNOWN_CA:
-        return "the client does not trust the CA of this certificate; its URL needs ca= with that CA";
+        return "the client does not trust the CA of this certificate; set ca= in the client's URL to a file with that "
+               "CA";
     case SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED:
         return "the client reports that this certificate has expired; renew it with netlogctl certificates";
     case SSL_R_SSLV3_ALERT_BAD_CERTIFICATE:
     case SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN:
-        return "the client rejects this certificate, perhaps because of its names; the client reports the reason";
+        return "the client rejects this certificate, perhaps because of its names; the client's messages give the "
+               "reason";
     default:
         return NULL;
     }

@@ -15,7 +15,7 @@ typedef struct name {
     char text[NAME_SIZE];
 } name;
 
-/* Called for each name of a certificate until it returns true. */
+/* Called for each name in a certificate until it returns true. */
 typedef bool (*name_check)(const name *n, const void *user);
 
 /* Copies a name. Names with a NUL are invalid, because they would seem to end at the NUL. */
@@ -137,7 +137,10 @@ typedef struct name_list {
     size_t size;
 } name_list;
 
-/* Appends a name unless the list has it already, as the common name often is. Returns true if it does not fit. */
+/*
+ * Appends a name unless the list already has it. (The common name is often repeated.) Returns true if the name does not
+ * fit.
+ */
 static bool append_name(const name *n, const void *user)
 {
     const name_list *list = user;

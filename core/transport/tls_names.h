@@ -1,4 +1,4 @@
-/* The names in a certificate: common names, and DNS names, addresses and URIs (subjectAltName). */
+/* The names in a certificate. These are common names, and the DNS names, addresses and URIs of subjectAltName. */
 #ifndef NETLOGGER_TRANSPORT_TLS_NAMES_H
 #define NETLOGGER_TRANSPORT_TLS_NAMES_H
 
@@ -13,10 +13,13 @@
  */
 bool nl_tls_names_match(X509 *certificate, const char *patterns);
 
-/* Returns whether the certificate is for a name or address. A wildcard in the certificate stands for one label. */
+/*
+ * Returns whether the certificate is valid for a DNS name or address. A wildcard in the certificate stands for one
+ * label.
+ */
 bool nl_tls_names_include(X509 *certificate, const char *name, size_t size);
 
-/* Writes the names and addresses in a certificate, separated by ", ", as far as they fit. */
+/* Writes the names and addresses in a certificate, separated by ", ". Omits those that do not fit. */
 void nl_tls_names_print(X509 *certificate, char *out, size_t size);
 
 /* Replaces bytes that are not printable ASCII by '?'. */

@@ -28,7 +28,7 @@ static const struct {
 
 enum { SCHEME_COUNT = sizeof schemes / sizeof schemes[0] };
 
-/* Returns text[0..size) with %HH decoded; NULL if an escape is invalid or stands for NUL. */
+/* Returns text[0..size) with %HH decoded, or NULL if an escape is invalid or denotes NUL. */
 static char *url_decode(const char *text, size_t size)
 {
     char *out = nl_memory_check(malloc(size + 1)), *at = out;
@@ -75,7 +75,7 @@ static nl_status add_option(nl_url *url, const char *text, size_t size)
 {
     const char *equals = memchr(text, '=', size);
     if (equals == NULL || equals == text)
-        return nl_error_set(NL_ERROR_INVALID, "option \"%.*s\" is not NAME=VALUE", (int)size, text);
+        return nl_error_set(NL_ERROR_INVALID, "option \"%.*s\" does not have the form NAME=VALUE", (int)size, text);
     size_t name = (size_t)(equals - text);
     return add_pair(url, (nl_string){text, name}, (nl_string){equals + 1, size - name - 1});
 }
@@ -145,8 +145,8 @@ static nl_status parse_path(nl_url *url, const char *text, size_t size, const ch
         text += 2;
         size -= 2;
     } else if (url->scheme != NL_SCHEME_MEMORY && size >= 2 && memcmp(text, "//", 2) == 0) {
-        return nl_error_set(NL_ERROR_INVALID, "the %s would be on another host; write three slashes for a local %s",
-                            what, what);
+        return nl_error_set(NL_ERROR_INVALID,
+                            "the URL places the %s on another host; write three slashes for a local %s", what, what);
     }
     if (size == 0)
         return nl_error_set(NL_ERROR_INVALID, "missing %s", what);
@@ -154,7 +154,10 @@ static nl_status parse_path(nl_url *url, const char *text, size_t size, const ch
     return url->path != NULL ? NL_OK : NL_FAILED;
 }
 
-/* Parses USER:PASSWORD@HOSTS/STREAM. Checks only that the hosts are not empty and that no further path follows. */
+/*
+ * Parses USER:PASSWORD@HOSTS/STREAM. Checks only that the list of hosts is not empty and that no further path
+ * follows.
+ */
 static nl_status parse_nats(nl_url *url, const char *text, size_t size)
 {
     const char *slash = memrchr(text, '/', size), *at = memrchr(text, '@', size), *end = text + size;
@@ -235,7 +238,7 @@ static nl_status parse_scheme(nl_url *url, const char *text)
                         "x-syslog");
 }
 
-/* Returns whether text begins with a scheme, known or not, and is probably not a file name. */
+/* Returns whether text begins with a known or unknown scheme, and is probably not a file name. */
 static bool has_scheme(const char *text)
 {
     for (int i = 0; i < SCHEME_COUNT; i++)
@@ -326,13 +329,13 @@ static bool url_row_is_valid(const nl_option *row, nl_scheme scheme)
 static nl_status url_set_option(const nl_url *url, const nl_url_option *option, const nl_option *row, void *settings)
 {
     if (!url_row_is_valid(row, url->scheme))
-        return nl_error_set(NL_ERROR_INVALID, "option %s is valid only in URLs of %s", row->name, row->commands);
+        return nl_error_set(NL_ERROR_INVALID, "option %s is valid only in %s URLs", row->name, row->commands);
     if (settings == NULL || nl_option_set(row, settings, option->value))
         return NL_OK;
     return nl_error_prepend("option %s", row->name);
 }
 
-/* Example: unknown option "rnig" (did you mean ring?); the options are policy, block, ring */
+/* Sets an error such as: unknown option "rnig" (did you mean ring?); the options are policy, block, ring */
 static nl_status url_reject_option(const nl_url *url, const char *name, const nl_url_rows tables[])
 {
     nl_option_nearest nearest = {0};
@@ -346,7 +349,7 @@ static nl_status url_reject_option(const nl_url *url, const char *name, const nl
             }
     }
     if (*known == '\0')
-        return nl_error_set(NL_ERROR_INVALID, "unknown option \"%s\": URLs of %s have no options", name,
+        return nl_error_set(NL_ERROR_INVALID, "unknown option \"%s\": %s URLs have no options", name,
                             nl_scheme_name(url->scheme));
     return nl_error_set(NL_ERROR_INVALID, "unknown option \"%s\"%s%s%s; the options are %s", name,
                         nearest.name != NULL ? " (did you mean " : "", nearest.name != NULL ? nearest.name : "",

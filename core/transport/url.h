@@ -25,21 +25,22 @@ typedef struct nl_url_option {
 typedef struct nl_url {
     nl_scheme scheme;
     char *text; /* for messages */
-    char *host; /* name or address of a collector, without brackets; servers of NATS; or NULL */
+    char *host; /* name or address of a collector without brackets, list of NATS servers, or NULL */
     uint16_t port;
-    char *path; /* file, socket, name of memory, inherited socket or stream, or syslog facility; or NULL */
+    char *path; /* path of a file or socket; name of a memory, an inherited socket, a stream or a syslog facility; or
+                 * NULL */
     nl_url_option *options;
     size_t option_count;
 } nl_url;
 
 /*
- * Parses a URL. Returns NULL on failure. The caller frees the URL; NULL is allowed. Any thread; not safe in signal
- * handlers.
+ * Parses a URL. Returns NULL on failure. The caller frees the URL; freeing NULL has no effect. Any thread may call it,
+ * but not a signal handler.
  */
 nl_url *nl_url_parse(const char *text);
 void nl_url_free(nl_url *url);
 
-/* Returns the value of an option, or NULL. It belongs to url. */
+/* Returns the value of an option, which url owns, or NULL. */
 const char *nl_url_option_value(const nl_url *url, const char *name);
 
 /* Returns the name of a scheme, such as "x-netlog", in static storage; "-" for standard input and output. */
@@ -48,9 +49,12 @@ const char *nl_scheme_name(nl_scheme scheme);
 /* Returns whether the URL names a collector: x-netlog, x-netlogs or unix. */
 bool nl_url_is_collector(const nl_url *url);
 
-/* Rows of options, and the settings for them; NULL: accept the options without storing them. */
+/*
+ * A table of option rows, and the settings in which to store their values. If settings is NULL, the values are not
+ * stored.
+ */
 typedef struct nl_url_rows {
-    const nl_option *rows; /* NULL ends an array of tables */
+    const nl_option *rows; /* NULL marks the end of an array of tables */
     void *settings;
 } nl_url_rows;
 

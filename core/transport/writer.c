@@ -16,7 +16,7 @@ struct nl_writer {
     nl_destination *destination;
     nl_format format;
     size_t buffer_size;
-    bool line_levels; /* syslog: each write has records of one level */
+    bool line_levels; /* for syslog: each write has records of only one level */
     nl_level level;   /* level of the buffered records */
     nl_encoder *encoder;
     nl_buffer buffer; /* encoded records; later records are in the encoder */
@@ -70,7 +70,7 @@ const nl_option nl_writer_rows[] = {
      .places = NL_OPTION_IN_URL,
      .initial = "yes",
      NL_OPTION_MEMBER(nl_writer_options, truncate),
-     .help = "Append to the file; with no, truncate it first"},
+     .help = "Append to the file. With no, truncate the file first"},
     {.name = "timeout",
      .type = NL_OPTION_DURATION,
      .minimum = 1000000,
@@ -189,7 +189,7 @@ static nl_status write_if_full(nl_writer *writer)
     return full ? nl_writer_flush(writer) : NL_OK;
 }
 
-/* Flushes if the next records have another level that must be separate. */
+/* Flushes if the next records have another level and must be in a separate write. */
 static nl_status writer_begin(nl_writer *writer, nl_level level)
 {
     nl_status status = NL_OK;
@@ -210,7 +210,7 @@ nl_status nl_writer_put(nl_writer *writer, const nl_record *record)
     return write_if_full(writer);
 }
 
-/* Writes lines that fill the empty buffer without copying them. */
+/* If lines alone would fill the empty buffer, writes them without copying them. */
 static nl_status write_through(nl_writer *writer, const char *lines, size_t size)
 {
     size_t written = 0;

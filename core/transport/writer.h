@@ -3,7 +3,7 @@
  *
  * A writer encodes records, buffers them and passes whole records to the destination. A record that was read from text
  * of the writer's format keeps its bytes, unless canonical is set. A writer makes blocks of about 64 KiB, or smaller
- * ones if buffer_size is smaller or nl_writer_flush is called. One thread at a time.
+ * ones if buffer_size is smaller or nl_writer_flush is called. Only one thread at a time may use a writer.
  */
 #ifndef NETLOGGER_TRANSPORT_WRITER_H
 #define NETLOGGER_TRANSPORT_WRITER_H
@@ -15,13 +15,16 @@
 typedef struct nl_writer nl_writer;
 
 typedef struct nl_writer_options {
-    nl_format format;   /* NL_FORMAT_UNKNOWN: nlb to collectors, or by the file's suffix; otherwise ULM */
-    size_t buffer_size; /* bytes to collect before writing; 0: write each record at once */
-    bool canonical;     /* encode every record again, so that equal records give equal bytes */
-    bool truncate;      /* files: truncate; otherwise append */
-    bool atomic;    /* files: write to a temporary file, which nl_writer_close renames; on failure the old file stays */
-    int zstd_level; /* nlb: 1 to 19; negative: not compressed; 0: 1 for files, otherwise not compressed */
-    int timeout_ms; /* collectors: maximum time of connecting and of a blocked send; 0: 10,000 */
+    nl_format format;   /* NL_FORMAT_UNKNOWN selects nlb for collectors, the format of a file's suffix, or otherwise
+                         * ULM */
+    size_t buffer_size; /* number of bytes to collect before writing; 0 means that each record is written at once */
+    bool canonical;     /* encode every record again, so that equal records have equal bytes */
+    bool truncate;      /* for files: truncate instead of appending */
+    bool atomic;        /* for files: write to a temporary file, which nl_writer_close renames; on failure, the old file
+                         * stays */
+    int zstd_level;     /* for nlb: 1 to 19; a negative value disables compression; 0 means level 1 for files, and no
+                         * compression otherwise */
+    int timeout_ms;     /* for collectors: maximum time of connecting and of a blocked send; 0 means 10,000 */
 } nl_writer_options;
 
 /*
@@ -30,18 +33,19 @@ typedef struct nl_writer_options {
  */
 nl_writer *nl_writer_open(const char *url, const nl_writer_options *options);
 
-/* Writes a record, at least to the buffer. Returns NL_OK or NL_FAILED. */
+/* Writes a record to the buffer or the destination. Returns NL_OK or NL_FAILED. */
 nl_status nl_writer_put(nl_writer *writer, const nl_record *record);
 
 /*
- * Writes size bytes of lines, whole records in the writer's text format. level is for syslog. Returns as nl_writer_put.
+ * Writes size bytes of lines, which must be whole records in the writer's text format. level is their level, for
+ * syslog. Returns the same values as nl_writer_put.
  */
 nl_status nl_writer_put_text(nl_writer *writer, nl_level level, const char *lines, size_t size);
 
 /*
- * Writes the whole blocks in data[0..size) and sets *taken to their size. The format is nlb. Returns as nl_writer_put.
- * To a collector, NL_OK from nl_writer_flush means that it has acknowledged the blocks; after NL_FAILED, unacknowledged
- * blocks are sent again.
+ * Writes the whole blocks in data[0..size), and sets *taken to their size. The writer's format must be nlb. Returns the
+ * same values as nl_writer_put. If the destination is a collector, NL_OK from nl_writer_flush means that the collector
+ * has acknowledged the blocks. After NL_FAILED, unacknowledged blocks are sent again.
  */
 nl_status nl_writer_put_blocks(nl_writer *writer, const char *data, size_t size, size_t *taken);
 
@@ -49,12 +53,12 @@ nl_status nl_writer_put_blocks(nl_writer *writer, const char *data, size_t size,
 nl_status nl_writer_flush(nl_writer *writer);
 
 /*
- * Flushes and closes the writer, which is freed in any case. Returns NL_FAILED if the last bytes could not be written;
- * an atomic writer then keeps the old file.
+ * Flushes and closes the writer, and always frees it. Returns NL_FAILED if the last bytes could not be written; an
+ * atomic writer then keeps the old file.
  */
 nl_status nl_writer_close(nl_writer *writer);
 
-/* Closes the writer without flushing; an atomic writer keeps the old file. NULL is allowed. */
+/* Closes the writer without flushing; an atomic writer keeps the old file. Closing NULL has no effect. */
 void nl_writer_discard(nl_writer *writer);
 
 /* ---- options, for logs and nlwrite ---- */
@@ -68,11 +72,13 @@ extern const nl_option nl_writer_rows[];
 /* Sets options from the options of a URL (?append=no&format=nlb&zstd=3&timeout=10s). */
 nl_status nl_writer_read_options(const nl_url *url, nl_writer_options *options);
 
-/* Returns the format that a URL chooses: the one in its format= option, the one that a file's suffix implies, or blocks
- * for a collector. Returns NL_FORMAT_UNKNOWN if the URL chooses none. */
+/*
+ * Returns the format that a URL selects. This is the format in its format= option, the format that a file's suffix
+ * implies, or blocks for a collector. Returns NL_FORMAT_UNKNOWN if the URL does not select a format.
+ */
 nl_format nl_writer_url_format(const nl_url *url);
 
-/* Chooses the format if it is unknown. */
+/* Sets options->format if it is unknown. */
 void nl_writer_options_settle(nl_writer_options *options, const nl_url *url);
 
 #endif

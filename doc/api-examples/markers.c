@@ -41,7 +41,7 @@ int main(void)
     nl_probe_info info;
     if (!nl_probe_read(timed, &info) || info.count != 3)
         return 1;
-    printf("a block takes %lld ns on the average\n", (long long)info.mean_ns);
+    printf("a block takes %lld ns on average\n", (long long)info.mean_ns);
     const nl_probe probes[] = {logged, counted, timed, called};
     for (size_t i = 0; i < sizeof probes / sizeof probes[0]; i++)
         if (nl_marker_detach(probes[i]) != NL_OK) /* no thread is in the probe any more */

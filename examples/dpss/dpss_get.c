@@ -310,7 +310,7 @@ static const struct argp_option options[] = {
     {"streams", 's', "N", 0, "Number of connections to each server (default 1)", 0},
     {"pipeline", 'p', "N", 0, "Maximum number of outstanding requests per connection (default 2)", 0},
     {"block-size", 'b', "SIZE", 0, "Size of a block (default 64k)", 0},
-    {"seconds", 't', "N", 0, "Send no requests after N seconds; a partial file is a success", 0},
+    {"seconds", 't', "N", 0, "Stop sending requests after N seconds, and succeed with a partial file", 0},
     {"dest", 'd', "URL", 0, "Destination of events (default $NETLOGGER_DEST)", 0},
     {"json", 'j', NULL, 0, "Print the table as JSON", 0},
     {0},

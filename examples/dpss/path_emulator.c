@@ -254,11 +254,10 @@ static const struct argp argp = {
     options,
     path_emulator_parse,
     "NAMESPACE:DEVICE[=ADDRESS/BITS]...",
-    "Carry packets between TUN devices in network namespaces, as a long path would.\v"
-    "NAMESPACE is one of ip-netns(8), a file such as /proc/PID/ns/net, or empty for this namespace. With more than two "
-    "devices, ADDRESS/BITS names the IPv4 packets that leave by each device. The program prints \"ready\" when the "
-    "devices "
-    "exist.",
+    "Carry packets between TUN devices in network namespaces, as a long path would.\vNAMESPACE is a name that "
+    "ip-netns(8) lists, a file such as /proc/PID/ns/net, or empty for the current namespace. With more than two "
+    "devices, ADDRESS/BITS selects the IPv4 packets that leave through each device. The program prints \"ready\" when "
+    "the devices exist.",
     0,
     0,
     0};

@@ -15,14 +15,14 @@
 
 static pthread_rwlock_t tags_lock = PTHREAD_RWLOCK_INITIALIZER;
 static char *global_tag; /* NULL: none */
-static int tags_in_use;  /* atomic: without tags, writers take no lock */
+static int tags_in_use;  /* atomic; while it is 0, writers take no lock */
 
 static void append(nl_buffer *out, const char *text)
 {
     nl_buffer_append(out, text, strlen(text));
 }
 
-/* Appends the URL with the toolkit's defaults made explicit: relative files, the facility of syslog. */
+/* Appends the URL, and makes two defaults of the old toolkit explicit: relative file names, and the syslog facility. */
 static void append_meant(nl_buffer *out, const char *url)
 {
     static const char file[] = "file://", syslog[] = "x-syslog://";
@@ -37,7 +37,7 @@ static void append_meant(nl_buffer *out, const char *url)
     append(out, url);
 }
 
-/* Adds the missing option append to the URL of a file. A bare path has no options. */
+/* Adds the append option to a file URL that lacks it. A bare path has no options. */
 static void add_append(nl_buffer *url, const nl_url *parsed, bool append_wanted)
 {
     bool bare = strcmp(parsed->text, parsed->path) == 0;
@@ -82,7 +82,7 @@ NL_Handle *NetLoggerOpen(const char *program_name, const char *url, int flags)
         url = environment.destination;
     nl_error_clear();
     if (url == NULL || *url == '\0') {
-        nl_error_set(NL_ERROR_INVALID, "no destination: the url is empty%s",
+        nl_error_set(NL_ERROR_INVALID, "no destination: the URL is empty%s",
                      (flags & NL_ENV) != 0 ? ", and so is " NL_DEST_ENV : ", and NL_ENV was not given");
         return NULL;
     }

@@ -30,8 +30,10 @@ typedef struct classic_event {
 
 /* ---- from text to fields ---- */
 
-/* The beginning of a line for the text decoder, so that the decoder's rules for fields apply. The time is a
- * placeholder. The decoder adds words before the first field to the name of the event, where read_line finds them. */
+/*
+ * The beginning of a line for the text decoder, so that the decoder's rules for fields apply. The time is a
+ * placeholder. The decoder adds words before the first field to the name of the event, where read_line finds them.
+ */
 static const char line_start[] = "DATE=20000101000000 NL.EVNT=- ";
 enum { EVENT_START_SIZE = 2 };
 
@@ -86,8 +88,10 @@ static void join_lines(nl_scratch *s)
             text->data[i] = ' ';
 }
 
-/* Decodes the line's fields into the record, or stores the whole line in the field MSG if it is invalid, for example
- * because of a second DATE. */
+/*
+ * Decodes the line's fields into the record, or stores the whole line in the field MSG if it is invalid, for example
+ * because of a second DATE.
+ */
 static void read_line(nl_scratch *s)
 {
     nl_record *record = s->record;
@@ -122,7 +126,7 @@ static void complete(nl_record *record, const classic_event *event)
 
 /* ---- events ---- */
 
-/* If memory ran out, the line or the record may lack fields: the event is lost and counted. */
+/* If memory ran out, the line or the record may lack fields, so the event is lost and counted. */
 static nl_status check_memory(NL_Handle *handle, unsigned failures)
 {
     if (nl_memory_failures == failures)
@@ -176,7 +180,8 @@ static int write_event(NL_Handle *handle, const classic_event *event, va_list *a
     }
     if (nl_scratch_used.by_classic) {
         nl_producer_refuse(handle->log);
-        nl_error_set(NL_ERROR_BUSY, "the event is lost: a signal handler interrupted another event");
+        nl_error_set(NL_ERROR_BUSY,
+                     "the event is lost: a signal handler logged it while its thread was logging another event");
         return -1;
     }
     int saved = errno;
@@ -220,7 +225,7 @@ static bool set_time(classic_event *event, long sec, long usec)
  * Lvl functions compare a level with the threshold of the handle; GT functions have a time.
  */
 
-/* Writes the event of a function with a format, whose last named parameter is FORMAT. */
+/* Writes an event for a function that has a format. FORMAT is the function's last named parameter. */
 #define WRITE_FORMATTED(CONSTANT, FORMAT, ...)                                                                         \
     do {                                                                                                               \
         classic_event event = {0, keyword, CONSTANT, (FORMAT) != NULL ? (FORMAT) : "", NULL};                          \
@@ -232,7 +237,7 @@ static bool set_time(classic_event *event, long sec, long usec)
         return result;                                                                                                 \
     } while (0)
 
-/* Like WRITE_FORMATTED, for a function with data. */
+/* Like WRITE_FORMATTED, for a function that has data instead of a format. */
 #define WRITE_DATA(CONSTANT, DATA, ...)                                                                                \
     do {                                                                                                               \
         classic_event event = {0, keyword, CONSTANT, NULL, DATA};                                                      \

@@ -32,7 +32,7 @@
 #ifndef NETLOGGER_CLASSIC_H
 #define NETLOGGER_CLASSIC_H
 
-#include <stdio.h> /* old programs rely on it */
+#include <stdio.h> /* old programs rely on this include */
 
 #ifdef __cplusplus
 extern "C" {
@@ -80,28 +80,32 @@ NETLOGGER_CLASSIC_API NL_Handle *NetLoggerOpen(const char *program_name, const c
 /* Opens a log to a file descriptor. The caller owns the descriptor; NetLoggerClose does not close it. */
 NETLOGGER_CLASSIC_API NL_Handle *NetLoggerOpenFd(const char *program_name, int fd, int flags);
 
-/* Writes an event to a log that nl_open opened. data is the text of its fields, such as "SEND.SZ=49332 FILE=a", or
- * NULL. Returns the same values as NetLoggerWrite. Thread-safe. */
+/*
+ * Writes an event to a log that nl_open opened. data is the text of its fields, such as "SEND.SZ=49332 FILE=a", or
+ * NULL. Returns the same values as NetLoggerWrite. Thread-safe.
+ */
 NETLOGGER_CLASSIC_API int NetLoggerWriteText(struct nl_log *log, const char *keyword, const char *data);
 
 #ifndef OLD_API
 
-/* Write an event with the current time. The GT functions take the time as an argument: sec seconds and usec
- * microseconds after 1970-01-01 UTC. */
+/*
+ * Write an event with the current time. The GT functions take the time as an argument: sec seconds and usec
+ * microseconds after 1970-01-01 UTC.
+ */
 NETLOGGER_CLASSIC_API int NetLoggerWrite(NL_Handle *handle, const char *keyword, const char *const_fmt,
                                          const char *variable_fmt, ...);
 NETLOGGER_CLASSIC_API int NetLoggerGTWrite(NL_Handle *handle, long sec, long usec, const char *keyword,
                                            const char *const_fmt, const char *variable_fmt, ...);
 
-/* As above, but only if lvl is at most the level of the handle (NetLoggerSetLevel). */
+/* Like the functions above, but they write only if lvl is at most the level of the handle (NetLoggerSetLevel). */
 NETLOGGER_CLASSIC_API int NetLoggerWriteLvl(NL_Handle *handle, int lvl, const char *keyword, const char *const_fmt,
                                             const char *variable_fmt, ...);
 NETLOGGER_CLASSIC_API int NetLoggerGTWriteLvl(NL_Handle *handle, long sec, long usec, int lvl, const char *keyword,
                                               const char *const_fmt, const char *variable_fmt, ...);
 
 /*
- * As above, with text instead of a format. The library searches the text for fields, as it does with the result of a
- * format.
+ * Like the functions above, with text instead of a format. The library searches the text for fields, as it does with
+ * the result of a format.
  */
 NETLOGGER_CLASSIC_API int NetLoggerWriteString(NL_Handle *handle, const char *keyword, const char *const_data,
                                                const char *variable_data);
@@ -135,12 +139,14 @@ NETLOGGER_CLASSIC_API int NetLoggerGTWriteStringLvl(NL_Handle *handle, int lvl, 
 
 #endif
 
-/* NetLoggerWrite with the arguments that it has under OLD_API. Always available. */
+/* NetLoggerWrite with the arguments that it has under OLD_API. It is always available. */
 NETLOGGER_CLASSIC_API int NetLoggerFastWrite(NL_Handle *handle, const char *keyword, const char *fmt,
                                              ...) __asm__("NetLoggerOldWrite");
 
-/* Sets the level of the handle: the functions with a level write only if lvl is at most log_level. The initial level
- * is 0, so they write nothing. The functions without a level ignore it. */
+/*
+ * Sets the level of the handle: the functions with a level write only if lvl is at most log_level. The initial level
+ * is 0, so they write nothing. The functions without a level ignore it.
+ */
 NETLOGGER_CLASSIC_API void NetLoggerSetLevel(NL_Handle *handle, int log_level);
 
 /*
@@ -152,8 +158,10 @@ NETLOGGER_CLASSIC_API void NetLoggerSetLevel(NL_Handle *handle, int log_level);
 NETLOGGER_CLASSIC_API int NetLoggerSetTag(NL_Handle *handle, const char *tag);
 NETLOGGER_CLASSIC_API int NetLoggerSetGlobalTag(const char *tag);
 
-/* Sends all buffered events and waits until they are sent. Returns 1, 0 if handle is NULL, or -1 if some events could
- * not be sent; the log keeps these and tries again. */
+/*
+ * Sends all buffered events and waits until they are sent. Returns 1, 0 if handle is NULL, or -1 if some events could
+ * not be sent; the log keeps these and tries again.
+ */
 NETLOGGER_CLASSIC_API int NetLoggerFlush(NL_Handle *handle);
 
 /* Flushes like NetLoggerFlush, returns the same values, and always frees the handle. */

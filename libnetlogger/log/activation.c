@@ -40,7 +40,7 @@ static bool is_of_kind(const char *command, const char *kind)
     return strncasecmp(command, kind, strlen(kind)) == 0 && command[strlen(kind)] == ' ';
 }
 
-/* Returns the commands of one kind, in their order. */
+/* Returns the commands of one kind, in the order of the file. */
 static nl_buffer of_kind(const nl_buffer *list, const char *kind)
 {
     nl_buffer found = {0};
@@ -60,7 +60,7 @@ static size_t count_of(const nl_buffer *list)
 
 /* ---- changes from one version of the file to the next ---- */
 
-/* The results of a version. */
+/* The results of applying a version of the file. */
 typedef struct outcome {
     size_t undone;
     nl_buffer failures;
@@ -145,7 +145,7 @@ static void apply(nl_log *log, nl_activation *activation, const char *text)
     outcome o = {0};
     if (text != NULL && nl_control_do(NULL, activation->origin, text, strlen(text), &now) != NL_OK)
         add_failure(&o);
-    if (nl_memory_failures != failures) { /* the list may be incomplete: change nothing */
+    if (nl_memory_failures != failures) { /* the list may be incomplete, so nothing is changed */
         nl_buffer_free(&now);
         nl_buffer_free(&o.failures);
         return;
@@ -220,7 +220,7 @@ void nl_activation_look(nl_log *log)
     struct stat seen = activation->seen;
     char *text = read_file(activation->path, &seen);
     if (nl_memory_failures != failures)
-        return; /* the next check reads it */
+        return; /* the next check reads the file */
     activation->seen = seen;
     bool same =
         text == NULL ? activation->text == NULL : activation->text != NULL && strcmp(text, activation->text) == 0;

@@ -7,10 +7,10 @@
 #include <string.h>
 
 enum {
-    READINGS = 3,              /* the module uses the best of these */
-    SPACING_NS = 20 * 1000000, /* newer points replace closer ones */
-    STEP_NS = 200 * 1000,      /* a larger difference from the expected time is a step ... */
-    STEP_PART = 1000,          /* ... plus a thousandth of the elapsed time: no daemon slews faster */
+    READINGS = 3,              /* number of readings, of which the module uses the best */
+    SPACING_NS = 20 * 1000000, /* minimum distance of two points; a newer point replaces a closer one */
+    STEP_NS = 200 * 1000,      /* a difference from the expected time is a step if it exceeds this time ... */
+    STEP_PART = 1000,          /* ... plus a thousandth of the elapsed time, because no daemon slews faster */
 };
 
 #define SANE_NS (INT64_C(1) << 62) /* until the year 2116 */
@@ -47,7 +47,10 @@ static void use_segment(nl_clock *clock, size_t i)
     const nl_clock_point *from = &clock->points[i], *to = from + 1;
     clock->segment = i;
     int64_t apart_ns = (int64_t)((uint64_t)to->time_ns - (uint64_t)from->time_ns);
-    /* Points from damaged memory may be further apart than int64_t allows; then the checked path is used. */
+    /*
+     * Points from damaged memory may be further apart than int64_t allows; the code then uses the slower path, which
+     * checks for overflow.
+     */
     clock->segment_ticks = apart_ns > -SANE_NS && apart_ns < SANE_NS ? to->ticks - from->ticks : 0;
     clock->ns_per_tick = (double)apart_ns / (double)(to->ticks - from->ticks);
 }
@@ -125,7 +128,10 @@ uint64_t nl_clock_update(nl_clock *clock)
     return now.ticks;
 }
 
-/* Computes the time from a single point, which gives no rate, with the known rate of the monotonic clock. */
+/*
+ * Computes the time from a single point, which does not determine a rate. Uses the known rate of the monotonic
+ * clock.
+ */
 static int64_t only_point_ns(const nl_clock *clock, uint64_t ticks)
 {
     const nl_clock_point *only = &clock->points[0];

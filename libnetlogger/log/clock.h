@@ -1,10 +1,10 @@
 /*
  * Conversion of readings of the time-stamp counter to times.
  *
- * Every event reads the counter, because this costs a third of reading the real-time clock. Each update reads both
- * clocks. Times between two readings are interpolated, so that they follow a clock that a time daemon slews. Events
- * before a step of the clock keep the old time. Without an invariant counter, ticks are nanoseconds of the monotonic
- * clock. An nl_clock belongs to one thread.
+ * Every event reads the counter, because this costs a third of reading the real-time clock. Each update reads both the
+ * counter and the real-time clock. Times between two readings are interpolated, so that they follow a clock that a time
+ * daemon slews. Events before a step of the clock keep the old time. If the machine has no invariant counter, ticks are
+ * nanoseconds of the monotonic clock. An nl_clock belongs to one thread.
  */
 #ifndef NETLOGGER_LOG_CLOCK_H
 #define NETLOGGER_LOG_CLOCK_H
@@ -14,11 +14,11 @@
 enum { NL_CLOCK_POINTS = 256 };
 
 typedef struct nl_clock {
-    bool slow; /* no usable counter: ticks are nl_private_slow_ticks */
+    bool slow; /* there is no usable counter, and ticks are from nl_private_slow_ticks */
     size_t count;
     nl_clock_point points[NL_CLOCK_POINTS]; /* ordered by ticks */
     size_t segment;                         /* the segment in use ends at this point */
-    uint64_t segment_ticks;                 /* length of the segment; 0: no segment yet */
+    uint64_t segment_ticks;                 /* length of the segment; 0 if there is no segment yet */
     double ns_per_tick;                     /* in the segment */
 } nl_clock;
 
@@ -34,7 +34,7 @@ uint64_t nl_clock_update(nl_clock *clock);
 /* Like nl_clock_time_ns, for ticks outside of the segment in use. */
 int64_t nl_clock_find_time_ns(nl_clock *clock, uint64_t ticks);
 
-/* The segment in use, for keeping in registers. */
+/* A copy of the segment in use, which a loop can keep in registers. */
 typedef struct nl_clock_segment {
     nl_clock_point from;
     uint64_t ticks;

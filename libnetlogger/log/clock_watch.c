@@ -17,12 +17,13 @@
 #include <time.h>
 
 enum {
-    GIVE_UP_NS = 200 * 1000000,    /* limit for the reply of chronyd */
-    LAST_WAIT_MS = 5,              /* for the reply when the log is closed */
+    GIVE_UP_NS = 200 * 1000000,    /* maximum time to wait for chronyd's reply */
+    LAST_WAIT_MS = 5,              /* maximum time to wait for the reply when the log is closed */
     BURST = 4,                     /* number of quick exchanges at the start */
-    BURST_PAUSE_NS = 10 * 1000000, /* between them */
-    STEP_NS = 50 * 1000,           /* minimum jump of a clock that was set ... */
-    STEP_PPM = 1000,               /* ... plus this part of the time since the last check: two clocks drift */
+    BURST_PAUSE_NS = 10 * 1000000, /* pause between these exchanges */
+    STEP_NS = 50 * 1000,           /* a clock was set if it jumped by more than this time ... */
+    STEP_PPM = 1000,               /* ... plus this part of the time since the last check, because the two clocks drift
+                                    * apart */
     APART_NS = 10 * 1000,          /* maximum time for reading two clocks that are compared */
     DRIFT_PPM = 15,                /* drift of a clock that RFC 5905 assumes */
 };
@@ -40,14 +41,17 @@ struct nl_clock_watch {
     uint32_t number;
     int64_t give_up_ns;
 
-    /* Exchanges since the latest report, a circular buffer; the latest is at (sample_count - 1) % NL_CLOCK_SAMPLES. */
+    /*
+     * A circular buffer of the exchanges since the latest report. The latest exchange is at (sample_count - 1) %
+     * NL_CLOCK_SAMPLES.
+     */
     nl_exchange samples[NL_CLOCK_SAMPLES];
     unsigned sample_count;
     int64_t exchange_ns; /* time of the next exchange */
     unsigned in_burst;   /* remaining quick exchanges */
 
     int64_t ahead_ns;    /* the real-time clock minus the boot-time clock ... */
-    int64_t compared_ns; /* ... at this time; 0: not compared yet */
+    int64_t compared_ns; /* ... at this time, which is 0 if the clocks have not been compared yet */
 };
 
 static void clock_watch_report(nl_log *log, nl_record *record, bool synchronized)
@@ -201,8 +205,8 @@ static void clock_watch_detect_step(nl_log *log, int64_t now_ns)
 }
 
 /*
- * Returns whether the thread runs. At its end, a log without a thread cannot write records, which would start the
- * thread.
+ * Returns whether the writer thread runs. If a log that is being closed has no thread, it cannot write records, because
+ * that would start the thread.
  */
 static bool is_running(nl_log *log)
 {
@@ -224,7 +228,8 @@ void nl_clock_watch_begin(nl_log *log)
     w->in_burst = BURST;
 }
 
-/* Returns whether the first record must wait: a log that never reaches its destination contains only the program's
+/*
+ * Returns whether the first record must wait. A log that never reaches its destination must contain only the program's
  * events.
  */
 static bool waits_for_destination(const nl_log *log)
@@ -276,7 +281,7 @@ void nl_clock_watch_finish(nl_log *log)
     report_offset(log, nl_monotonic_ns());
 }
 
-/* The host's clock is the same, but the pending request and the first report belong to the parent. */
+/* The child has the same host clock, but the pending request and the first report belong to the parent. */
 void nl_clock_watch_after_fork(nl_clock_watch *watch)
 {
     if (watch == NULL)

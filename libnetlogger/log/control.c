@@ -109,7 +109,7 @@ static nl_control_probe *make_probe(nl_control_origin origin, const nl_control_p
     return NULL;
 }
 
-/* Does not wait for threads in the probe, because they may be waiting for the writer thread. */
+/* Does not wait for threads that run the probe, because they may be waiting for the writer thread. */
 static void probe_detach(nl_log *log, nl_control_probe **at)
 {
     nl_control_probe *probe = *at;
@@ -268,8 +268,8 @@ static nl_status check_collectors_url(const char *text)
     nl_url_free(url);
     if (good)
         return NL_OK;
-    return nl_error_set(NL_ERROR_INVALID,
-                        netlog ? "a collector may not name files" : "a collector may only name another collector");
+    return nl_error_set(NL_ERROR_INVALID, netlog ? "a collector may not set a destination whose URL names files"
+                                                 : "a collector may set only a collector as destination");
 }
 
 static nl_status do_destination(nl_log *log, nl_control_origin origin, const command *c)

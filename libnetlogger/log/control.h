@@ -1,6 +1,7 @@
 /*
- * Changes to a log while the program runs, by nl_control, an activation file or a collector: level, events, probes at
- * markers, destination. The module also makes the log's own records, which report the results.
+ * Changes a log while the program runs. nl_control, an activation file or a collector can change the level, switch
+ * events, attach probes to markers, and change the destination. The module also makes the log's own records, which
+ * report the results.
  */
 #ifndef NETLOGGER_LOG_CONTROL_H
 #define NETLOGGER_LOG_CONTROL_H
@@ -25,11 +26,13 @@ typedef struct nl_next_destination {
 typedef enum nl_control_origin {
     NL_CONTROL_CALL,
     NL_CONTROL_FILE,
-    NL_CONTROL_COLLECTOR, /* may only name another collector as destination, and no files */
+    NL_CONTROL_COLLECTOR, /* may name only another collector as destination, and no files */
 } nl_control_origin;
 
-/* The latest commands of an activation file or a collector. Owned by the writer thread, except for the first reading of
- * the file in nl_open. */
+/*
+ * The latest commands of an activation file or a collector. The writer thread owns this struct, except that nl_open
+ * reads the file for the first time.
+ */
 typedef struct nl_activation {
     nl_control_origin origin;
     char *path;     /* NULL: none */
@@ -41,7 +44,7 @@ typedef struct nl_activation {
 } nl_activation;
 
 typedef struct nl_log_control {
-    pthread_mutex_t mutex; /* for the members up to the next comment; a thread that holds it may lock log->mutex */
+    pthread_mutex_t mutex; /* protects the members up to the next comment; a thread that holds it may lock log->mutex */
     nl_control_probe *probes;
     bool closing; /* no more probes may be attached */
 
@@ -59,14 +62,16 @@ typedef struct nl_log_control {
 
 /* ---- control.c ---- */
 
-/* Executes the commands in text[0..size), or only parses them if log is NULL. Appends each valid command, normalized
- * and with its NUL, to *good, unless that is NULL. Returns NL_FAILED with the invalid lines in the error. */
+/*
+ * Executes the commands in text[0..size), or only parses them if log is NULL. Unless good is NULL, appends each valid
+ * command to *good, normalized and with its NUL. Returns NL_FAILED with the invalid lines in the error.
+ */
 nl_status nl_control_do(nl_log *log, nl_control_origin origin, const char *text, size_t size, nl_buffer *good);
 
 /* Undoes a normalized command that the activation no longer contains. Returns NL_OK or NL_FAILED. */
 nl_status nl_control_undo(nl_log *log, const nl_activation *activation, const char *command);
 
-/* Reports changed counts when they are due. Called by the writer thread. */
+/* Reports changed counts when they are due. Only the writer thread calls it. */
 void nl_control_report(nl_log *log);
 
 /* Detaches all probes of a log that is being closed, and reports the last counts. */
@@ -78,18 +83,26 @@ void nl_control_free(nl_log *log);
 /* Checks the activation file when a check is due, and executes its commands. */
 void nl_activation_look(nl_log *log);
 
-/* Replaces the previous commands of the log's collector. user is the log. An nl_destination_options function, called by
- * the writer thread. */
+/*
+ * Replaces the previous commands of the log's collector. user is the log. It is the on_control function of
+ * nl_destination_options, and runs in the writer thread.
+ */
 void nl_activation_hear(void *user, const char *commands, size_t size);
 
 /* ---- own_records.c ---- */
 
-/* nl_own_record_new creates a record of the log's own, for any threshold. nl_own_records_add queues and owns it. */
+/*
+ * nl_own_record_new creates one of the log's own records, whatever the threshold is. nl_own_records_add queues the
+ * record and takes ownership of it.
+ */
 nl_record *nl_own_record_new(nl_log *log, nl_level level, const char *event);
 void nl_own_records_add(nl_log *log, nl_record *record);
 
-/* nl_own_records_encode appends the first queued records to out and returns their number; with one_level all have the
- * same level, in *level. nl_own_records_drop removes that many from the queue. */
+/*
+ * nl_own_records_encode appends the first queued records to out and returns their number. If one_level is true, all
+ * these records have the same level, which it stores in *level. nl_own_records_drop removes count records from the
+ * queue.
+ */
 size_t nl_own_records_encode(nl_log *log, bool one_level, nl_format format, nl_buffer *out, nl_level *level);
 void nl_own_records_drop(nl_log *log, size_t count);
 

@@ -21,7 +21,7 @@ enum {
     ROUNDS = 7,
 };
 
-/* Typical values: a string, and bytes for numbers of any type. */
+/* Typical values, which are a string, and bytes that serve as numbers of any type. */
 static const char typical_text[] = "/data/run-17/block-0042";
 static const uint64_t typical_bits = 0x0000001cbe991a14;
 
@@ -85,7 +85,7 @@ static void log_some(measuring *m, nl_event_site *site, const nl_format_site *fo
             nl_format_site_find(&m->cache, format->level, format->event, format->format);
         nl_ring_producer *ring;
         char *at = nl_private_begin(&m->gate, site, size, &ring);
-        if (at == NULL) /* impossible: the ring exists and has space */
+        if (at == NULL) /* impossible, because the ring exists and has space */
             return;
         put_typical(at, site);
         nl_private_commit(ring, size);
@@ -94,8 +94,10 @@ static void log_some(measuring *m, nl_event_site *site, const nl_format_site *fo
 
 static void costs_measure(measuring *m, const nl_event_site *measured, nl_event_cost *cost)
 {
-    /* The copy has a fixed number, so that the measured events need no registration: each only looks up the scratch
-     * ring. */
+    /*
+     * The copy of the site has a fixed number, so that the measured events need no registration and only look up the
+     * scratch ring.
+     */
     nl_event_site site = *measured;
     site.id = NL_SITE_FIRST;
     const nl_format_site *format = nl_format_site_of(measured);
@@ -130,7 +132,7 @@ static nl_status measure_apart(measuring *m)
     pthread_t thread;
     int error = nl_thread_create(&thread, NULL, measure_all, m);
     if (error != 0)
-        return nl_error_set(NL_ERROR_SYSTEM, "start a thread to measure in: %s", strerror(error));
+        return nl_error_set(NL_ERROR_SYSTEM, "start the measuring thread: %s", strerror(error));
     pthread_join(thread, NULL);
     return NL_OK;
 }

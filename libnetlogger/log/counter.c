@@ -1,4 +1,4 @@
-/* A separate file, so that a test can replace it to simulate a machine without a counter. */
+/* This code is in a separate file, so that a test can replace the file to simulate a machine without a counter. */
 #include "config.h"
 
 #include "log/clock.h"
@@ -17,8 +17,10 @@ static bool is_invariant(void)
     return __get_cpuid(0x80000007, &a, &b, &c, &d) && (d & (1u << 8)) != 0;
 }
 
-/* The kernel removes the counter from this list if the counters of the processors differ or have a wrong rate. Without
- * the list, as in a container with an empty /sys, trust the processor. */
+/*
+ * The kernel removes the counter from this list if the counters of the processors differ or have a wrong rate. If the
+ * list is missing, as in a container with an empty /sys, the function trusts the processor.
+ */
 static bool is_trusted(void)
 {
     char list[256] = " ";

@@ -44,7 +44,7 @@ void nl_drain_finish(nl_drain *drain)
     free(drain->shapes);
 }
 
-/* Sets field to the hexadecimal digits of size bytes, which it puts at *digits, and advances *digits. */
+/* Writes the hexadecimal digits of size bytes at *digits, sets field to them, and advances *digits. */
 static void set_id(nl_field *field, const void *id, size_t size, char **digits)
 {
     nl_hex_put(*digits, id, size);
@@ -53,8 +53,10 @@ static void set_id(nl_field *field, const void *id, size_t size, char **digits)
     *digits += 2 * size;
 }
 
-/* Reads a value of a raw type at *at into field; the digits of an ID go to *digits. Returns false if it extends beyond
- * end. */
+/*
+ * Reads a value of a raw type at *at into field. Writes the digits of an ID at *digits. Returns false if the value
+ * extends beyond end.
+ */
 static inline bool get_value(const char **at, const char *end, unsigned raw_type, nl_field *field, char **digits)
 {
     const char *value = *at;
@@ -224,20 +226,20 @@ static bool event_record(nl_drain *drain, nl_ring *ring, uint32_t id, const char
     return site != NULL && typed_record(drain, site, payload, payload + size);
 }
 
-/* An event is unreadable if a program composed it with invalid names or types, or overwrote its memory. */
+/* An event cannot be read if a program composed it with invalid names or types, or overwrote its memory. */
 bool nl_drain_record(nl_drain *drain, nl_ring *ring, const nl_event_header *header, const char *event)
 {
     nl_record_clear(drain->record);
     bool good = event_record(drain, ring, header->site, event + sizeof *header, header->size - sizeof *header);
     if (!good)
         nl_drain_lose(drain, ring, header->ticks,
-                      header->site == NL_SITE_RECORD ? "the event is not a record"
-                                                     : "the memory of the event is damaged");
+                      header->site == NL_SITE_RECORD ? "the ring entry is not a valid record"
+                                                     : "the event's memory is damaged");
     complete(drain, nl_drain_time_ns(drain, ring, header->ticks));
     return good;
 }
 
-/* ---- a binary heap of rings by the time of their next event ---- */
+/* ---- a binary heap of rings, ordered by the time of their next event ---- */
 
 static uint64_t next_ticks(const nl_ring *ring)
 {

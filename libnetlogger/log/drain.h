@@ -1,6 +1,6 @@
 /*
- * Reads events from rings, converts them to records in order of time, and encodes them for the destination. Used by a
- * log's writer thread, and by recovery after a crash. An nl_drain belongs to one thread.
+ * Reads events from rings, converts them to records in time order, and encodes the records for the destination. A log's
+ * writer thread uses it, and so does recovery after a crash. An nl_drain belongs to one thread.
  */
 #ifndef NETLOGGER_LOG_DRAIN_H
 #define NETLOGGER_LOG_DRAIN_H
@@ -14,22 +14,23 @@
 typedef struct nl_drain {
     nl_format format;
     int zstd_level;
-    bool one_level; /* syslog: a batch contains records of one level */
+    bool one_level; /* for syslog: a batch contains records of only one level */
     nl_string host, prog;
     nl_clock clock;
     nl_site_table sites;
     nl_record *record;
-    char digits[2 * sizeof(nl_span_ids) * NL_SITE_FIELDS_MAX]; /* of IDs in the record */
-    nl_level level;                                            /* level of the batch, with one_level */
+    char digits[2 * sizeof(nl_span_ids) * NL_SITE_FIELDS_MAX]; /* digits of the IDs in the record */
+    nl_level level;                                            /* level of the batch, if one_level is set */
     uint64_t lost;                                             /* number of events reported as lost */
-    nl_ring **heap; /* text: rings with events, ordered by the time of their next event */
+    nl_ring **heap; /* for text: rings with events, ordered by the time of their next event */
     size_t heap_size, heap_capacity;
-    nl_text_shape **text_shapes; /* text: by site; NULL: no events yet */
+    nl_text_shape **text_shapes; /* for text: indexed by site; NULL if the site has had no events yet */
     size_t text_shape_capacity;
     nl_known_second second;
     nl_block_writer block;
-    unsigned block_source; /* binary: index of the source of typed events in this block, plus 1 */
-    unsigned *shapes;      /* by site, twice: index of its shape in this block, plus 1; outside of spans and in spans */
+    unsigned block_source; /* for blocks: index of the source of typed events in this block, plus 1 */
+    unsigned *shapes;      /* two elements per site, one for events outside spans and one for events in spans; each is
+                            * the index of the shape in this block, plus 1 */
     size_t shape_capacity;
 } nl_drain;
 
@@ -42,9 +43,9 @@ void nl_drain_set_format(nl_drain *drain, nl_format format);
 
 /*
  * Reads events up to until_ticks from the pinned rings of a list, appends them encoded to out until it has limit bytes,
- * and advances each ring's at and sequence. Text is ordered by time over all rings; each block has the events of one
- * ring. Sets *count to the number of records. If memory runs out, returns NL_FAILED with out unchanged; the rings' at
- * and sequence are invalid until nl_ring_pin.
+ * and advances each ring's at and sequence. Text records of all rings are ordered by time. Each block has the events of
+ * only one ring. Sets *count to the number of records. If memory runs out, returns NL_FAILED with out unchanged; the
+ * rings' at and sequence are invalid until nl_ring_pin.
  */
 nl_status nl_drain_take(nl_drain *drain, nl_ring *rings, uint64_t until_ticks, nl_buffer *out, size_t limit,
                         uint64_t *count);

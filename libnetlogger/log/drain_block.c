@@ -14,17 +14,19 @@
 #include <string.h>
 
 enum {
-    ID_SIZE_MAX = 2 * sizeof((nl_span_ids){0}.trace_id) + 1, /* digits and their count */
-    SPAN_FIELDS = 2,                                         /* that an event in a span has in addition */
+    ID_SIZE_MAX = 2 * sizeof((nl_span_ids){0}.trace_id) + 1, /* the digits and their count */
+    SPAN_FIELDS = 2,                                         /* number of fields that an event in a span has in
+                                                              * addition */
     FIELDS_MAX = NL_SITE_FIELDS_MAX + SPAN_FIELDS,
     NUMBERS_SIZE = FIELDS_MAX * ID_SIZE_MAX, /* maximum size of the numbers and IDs of an event */
-    BLOCK_SIZE = 60 << 10,                   /* of consecutive typed events */
-    BLOCK_EVENTS = 64 << 10,                 /* bytes of a ring that always fit into one block */
+    BLOCK_SIZE = 60 << 10,                   /* maximum size of a block of consecutive typed events */
+    BLOCK_EVENTS = 64 << 10,                 /* number of bytes of a ring that always fit into one block */
     RUN_EVENT_MAX = 4096,
-    LARGE_SIZE = 64 << 10, /* more than the definition of a shape */
+    LARGE_SIZE = 64 << 10, /* more than the size of any shape definition */
     AHEAD = 2048,          /* prefetch distance in bytes of the ring */
 };
-_Static_assert(RUN_EVENT_MAX / 2 + NUMBERS_SIZE + NL_BLOCK_RECORD_HEAD < RUN_EVENT_MAX, "there is room for one more");
+_Static_assert(RUN_EVENT_MAX / 2 + NUMBERS_SIZE + NL_BLOCK_RECORD_HEAD < RUN_EVENT_MAX,
+               "a run can hold one more event");
 
 static nl_type type_of(unsigned raw_type)
 {
@@ -53,7 +55,7 @@ static unsigned add_shape(nl_drain *drain, const nl_site *site, bool in_span)
     static const nl_string ids[SPAN_FIELDS] = {{"TRACE.ID", 8}, {"SPAN.ID", 7}};
     nl_type types[FIELDS_MAX];
     nl_string names[FIELDS_MAX];
-    uint32_t digits = in_span ? 2 * sizeof(nl_span_ids) : 0; /* of IDs */
+    uint32_t digits = in_span ? 2 * sizeof(nl_span_ids) : 0; /* size of the IDs' digits */
     unsigned count = site->field_count;
     memcpy(names, site->names, count * sizeof *names);
     for (unsigned i = 0; i < count; i++) {
@@ -80,8 +82,10 @@ static unsigned add_shape(nl_drain *drain, const nl_site *site, bool in_span)
     return shape;
 }
 
-/* Returns the shape of a site in this block, adding it at the site's first event; or NL_BLOCK_NO_PLACE. Events in spans
- * have another shape. */
+/*
+ * Returns the shape of a site in this block, adding it at the site's first event; or NL_BLOCK_NO_PLACE. Events in spans
+ * have another shape.
+ */
 static unsigned shape_of(nl_drain *drain, uint32_t id, const nl_site *site, bool in_span)
 {
     size_t place = 2 * (size_t)id + in_span;
@@ -100,9 +104,9 @@ static unsigned shape_of(nl_drain *drain, uint32_t id, const nl_site *site, bool
 }
 
 /*
- * Copies a value from the ring at *from, which it advances, into the block. All values except the bytes of strings are
- * in the ring; *left bytes remain for strings. Returns NULL if a string is longer than *left. bmi2: see
- * nl_varint_put_by.
+ * Copies a value from the ring at *from into the block, and advances *from. *left is the number of bytes that remain
+ * for the contents of strings; the caller has checked that all other values are within the event. Returns NULL if a
+ * string is longer than *left. See nl_varint_put_by for bmi2.
  */
 static inline __attribute__((always_inline)) char *put_value(char *at, const char *records, const char **from,
                                                              size_t *left, unsigned raw_type, uint64_t *before,
@@ -180,8 +184,8 @@ static char *put_span_ids(char *at, const char *records, const nl_span_ids *ids,
 }
 
 /*
- * Adds a typed event to the block; ids is NULL outside of spans. Returns false, with the block unchanged, if the event
- * is damaged or memory runs out.
+ * Adds a typed event to the block. ids is NULL outside spans. Returns false, with the block unchanged, if the event is
+ * damaged or memory runs out.
  */
 static bool put_typed(nl_drain *drain, nl_ring *ring, const nl_event_header *header, const char *event,
                       const nl_span_ids *ids)
@@ -210,8 +214,10 @@ static bool put_typed(nl_drain *drain, nl_ring *ring, const nl_event_header *hea
     return true;
 }
 
-/* Finds the typed event within an event of a span that gets the span's IDs. Returns false if it finds no such event: a
- * whole record, an event with a SPAN.ID of its own, or damaged memory. */
+/*
+ * Finds the typed event within an event of a span that gets the span's IDs. Returns false if it finds no such event: a
+ * whole record, an event with a SPAN.ID of its own, or damaged memory.
+ */
 static bool find_in_span(nl_drain *drain, const nl_event_header *header, const char **event, nl_event_header *inner,
                          nl_span_ids *ids)
 {
@@ -230,7 +236,7 @@ static bool find_in_span(nl_drain *drain, const nl_event_header *header, const c
 
 /* ---- consecutive typed events ---- */
 
-/* The properties of the latest event that the next one usually shares. */
+/* The properties of the latest event that the next event usually has, too. */
 typedef struct run_site {
     const nl_site *site; /* NULL: no event yet */
     uint32_t id;
@@ -254,7 +260,10 @@ static inline __attribute__((always_inline)) bool turn_to_site(nl_drain *drain, 
     return true;
 }
 
-/* Copies an event into the block, since_ns after the previous event. For *left and the result, see put_value. */
+/*
+ * Copies an event, which occurred since_ns after the previous event, into the block. See put_value for *left and the
+ * result.
+ */
 static inline __attribute__((always_inline)) char *put_event(char *at, const char *records, const run_site *of,
                                                              const char *event, size_t left, int64_t since_ns,
                                                              bool bmi2)
@@ -270,9 +279,9 @@ static inline __attribute__((always_inline)) char *put_event(char *at, const cha
 }
 
 /*
- * Adds consecutive typed events up to until that are small and in the clock's segment in use. Keeps all state in local
- * variables, because the compiler must assume that a store into the block changes memory. The block already has a
- * record. Returns the number of events; put_typed handles the event at which it stops.
+ * Adds the consecutive typed events up to `until` that are small and whose times are in the clock's segment in use.
+ * Keeps all state in local variables, because the compiler must assume that a store into the block changes memory. The
+ * block already has a record. Returns the number of events; put_typed handles the event at which it stops.
  */
 static inline __attribute__((always_inline)) uint64_t put_run_with(nl_drain *drain, nl_ring *ring, uint64_t until,
                                                                    uint64_t until_ticks, bool bmi2)
@@ -285,7 +294,10 @@ static inline __attribute__((always_inline)) uint64_t put_run_with(nl_drain *dra
     const char *data = ring->data;
     const uint64_t mask = ring->mask, published = ring->end;
     uint64_t position = ring->at;
-    /* Strings have their own share of the expanded size: they are at most as large as the ring's bytes up to until. */
+    /*
+     * Strings are counted separately in the expanded size. Together, they are at most as large as the ring's bytes up
+     * to `until`.
+     */
     const int64_t expanded = (int64_t)NL_BLOCK_FULL_EXPANDED - (int64_t)block->expanded;
     int64_t expanded_left = expanded;
     int64_t last_ns = ring->last_time_ns, block_last_ns = block->last_time_ns, first_ns = INT64_MAX;
@@ -298,8 +310,8 @@ static inline __attribute__((always_inline)) uint64_t put_run_with(nl_drain *dra
         memcpy(&header, event, sizeof header);
         if (!turn_to_site(drain, header.site, &latest))
             break;
-        size_t left =
-            (size_t)header.size - latest.site->least_size; /* wraps around to a huge number if the event is too small */
+        size_t left = (size_t)header.size - latest.site->least_size; /* the result wraps around to a huge number if the
+                                                                      * event is too small */
         if (left > RUN_EVENT_MAX / 2 || header.size > published - position || header.ticks > until_ticks ||
             !nl_clock_segment_has(&clock, header.ticks))
             break;
@@ -345,14 +357,14 @@ static uint64_t put_run(nl_drain *drain, nl_ring *ring, uint64_t until, uint64_t
 /* ---- a block ---- */
 
 /*
- * Handles an event that does not fit into a block of count records: it begins the next block, or is lost if it is too
- * large for any block.
+ * Handles an event that does not fit into a block that already has count records. The event begins the next block, or
+ * is lost if it is too large for any block.
  */
 static bool put_only(nl_drain *drain, nl_ring *ring, const nl_event_header *header, uint64_t count)
 {
     if (count > 0)
         return false;
-    nl_drain_lose(drain, ring, header->ticks, "no block has room for it");
+    nl_drain_lose(drain, ring, header->ticks, "the event does not fit into a block");
     return nl_block_put(&drain->block, drain->record);
 }
 
@@ -391,8 +403,9 @@ static void note_lost(nl_drain *drain, const char *event, nl_block_identity *ide
 }
 
 /*
- * Returns the number of bytes that a block may take from a ring: only a part, so that the thread has space again while
- * the rest is encoded, and from a very large ring at most a quarter of the maximum expanded size.
+ * Returns the number of bytes that a block may take from a ring. This is only a part of the ring, so that the thread
+ * has space again while the rest is encoded. From a very large ring, it is at most a quarter of the maximum expanded
+ * size.
  */
 static uint64_t most_of(const nl_ring *ring)
 {
@@ -432,7 +445,7 @@ uint64_t nl_drain_block(nl_drain *drain, nl_ring *ring, uint64_t until_ticks, nl
            header.ticks <= until_ticks) {
         if (header.site == NL_SITE_LOST) {
             if (count > 0)
-                break; /* the next block begins with it */
+                break; /* the next block begins with this event */
             if (header.size == sizeof header + sizeof(nl_lost_event))
                 note_lost(drain, event, &identity);
         }

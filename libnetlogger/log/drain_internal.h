@@ -1,5 +1,5 @@
 /*
- * Shared by the two halves of the drain, text (drain.c) and blocks (drain_block.c).
+ * Declarations that the two halves of the drain share: text (drain.c) and blocks (drain_block.c).
  */
 #ifndef NETLOGGER_LOG_DRAIN_INTERNAL_H
 #define NETLOGGER_LOG_DRAIN_INTERNAL_H
@@ -8,8 +8,10 @@
 
 enum { ROUNDING_NS = 2000 };
 
-/* Returns the time of an event. Between two readings of the clock, rounding never makes a thread's times decrease. A
- * step of the clock can. */
+/*
+ * Returns the time of an event. A thread's times can decrease only because of a step of the clock, not because of
+ * rounding.
+ */
 static inline int64_t nl_drain_time_ns(nl_drain *drain, nl_ring *ring, uint64_t ticks)
 {
     int64_t time_ns = nl_clock_time_ns(&drain->clock, ticks);
@@ -20,8 +22,10 @@ static inline int64_t nl_drain_time_ns(nl_drain *drain, nl_ring *ring, uint64_t 
     return time_ns;
 }
 
-/* Converts the event at ring->at to drain->record. If the event is damaged, returns false; the record then reports the
- * loss. */
+/*
+ * Converts the event at ring->at to drain->record. If the event is damaged, returns false; the record then reports the
+ * loss.
+ */
 bool nl_drain_record(nl_drain *drain, nl_ring *ring, const nl_event_header *header, const char *event);
 
 /* Sets drain->record to a report of a lost event with the reason, and counts the event. */

@@ -25,9 +25,10 @@ struct nl_event_variant {
 };
 
 enum { TYPE_BITS = 3 };
-_Static_assert(NL_TYPE_BOOL < 1 << TYPE_BITS && NL_FIELDS_MAX * TYPE_BITS <= 64, "the types of all values fit");
+_Static_assert(NL_TYPE_BOOL < 1 << TYPE_BITS && NL_FIELDS_MAX * TYPE_BITS <= 64,
+               "the types of all fields must fit into 64 bits");
 
-/* The process's kinds by hash; protected by the registry's lock. */
+/* A hash table of the process's kinds; protected by the registry's lock. */
 static nl_event_kind *buckets[BUCKETS];
 static unsigned shared_count;
 
@@ -93,7 +94,10 @@ static bool can_have_sites(const nl_event_kind *kind)
     return true;
 }
 
-/* Returns the equal kind of the process, or kind itself, now shared. Returns NULL if memory runs out. */
+/*
+ * Returns the process's equal kind. If there is none, shares and returns kind itself. Returns NULL if memory runs
+ * out.
+ */
 static nl_event_kind *share(nl_event_kind *kind)
 {
     nl_event_kind **bucket = bucket_of(kind), *found = NULL;
@@ -185,7 +189,7 @@ static nl_event_variant *find_or_make_variant(nl_event_kind *kind, const nl_fiel
     nl_registry_lock();
     nl_event_variant *variant = find_variant(kind, types, &count);
     if (variant == NULL && count < VARIANTS_MAX) {
-        variant = make_variant(kind, values, types); /* NULL: the event is written as a whole record */
+        variant = make_variant(kind, values, types); /* if it is NULL, the event is written as a whole record */
         if (variant != NULL) {
             variant->next = kind->variants;
             __atomic_store_n(&kind->variants, variant, __ATOMIC_RELEASE);

@@ -1,6 +1,6 @@
 /*
- * The kinds of nl_event_write: a level and names. For each sequence of value types, a kind has a site like that of an
- * NL_EVENT, so that its events have the same form in the ring.
+ * The event kinds of nl_event_write. A kind is a level and names. For each sequence of value types, a kind has a site
+ * like that of an NL_EVENT, so that its events have the same form in the ring.
  *
  * The process shares and keeps the first NL_EVENT_KINDS_MAX kinds, because readers of rings know sites by number.
  * Further kinds belong to their creator and have no site: their events go into the ring as whole records.
@@ -20,12 +20,14 @@ struct nl_event_kind {
     nl_string *names; /* an array of field_count */
     size_t field_count;
     bool is_shared;
-    nl_event_variant *variants; /* newest first; only grows while other threads read it */
-    nl_event_kind *next;        /* with the same hash */
+    nl_event_variant *variants; /* newest first; the list only grows, because other threads may read it */
+    nl_event_kind *next;        /* the next kind with the same hash */
 };
 
-/* Returns the site for values of these types, which it creates if necessary. Returns NULL if the kind is not shared,
- * has too many sequences of types, or a signal handler interrupted the library in this thread. */
+/*
+ * Returns the site for values of these types, which it creates if necessary. Returns NULL if the kind is not shared,
+ * has too many sequences of types, or a signal handler interrupted the library in this thread.
+ */
 nl_event_site *nl_event_kind_site(nl_event_kind *kind, const nl_field *values);
 
 #endif

@@ -28,7 +28,7 @@ typedef enum length {
 
 /* The way to read the value of a field from the arguments. */
 typedef enum taken_as {
-    PRINTED, /* piece by piece */
+    PRINTED, /* printed piece by piece */
     AS_STRING,
     AS_SCHAR,
     AS_UCHAR,
@@ -48,11 +48,11 @@ typedef enum taken_as {
 
 enum { SPEC_SIZE = 64, NAME_SIZE = 256 };
 
-/* A part of a value: literal text, or one conversion such as "%-*.3ld", from its '%'. */
+/* A part of a value, which is literal text or one conversion such as "%-*.3ld". */
 struct nl_plan_piece {
     const char *text; /* in the plan's copy of the format */
     size_t size;
-    char letter; /* of the conversion; '\0': literal text */
+    char letter; /* letter of the conversion; '\0' means literal text */
     length length;
 };
 
@@ -126,7 +126,7 @@ static nl_plan_piece *add_piece(nl_plan *plan)
     return piece;
 }
 
-/* Adds a literal byte, which extends the previous literal piece unless a backslash lies between. */
+/* Adds a literal byte. Extends the previous literal piece, unless there is a backslash between them. */
 static nl_status add_byte(nl_plan *plan, const nl_plan_field *field, const char *at)
 {
     nl_plan_piece *piece = plan->piece_count > field->piece ? &plan->pieces[plan->piece_count - 1] : NULL;
@@ -140,8 +140,10 @@ static nl_status add_byte(nl_plan *plan, const nl_plan_field *field, const char 
     return NL_OK;
 }
 
-/* Parses a value from *at, after the '='. It ends before the spaces in front of the next NAME=, or at its closing
- * quote. */
+/*
+ * Parses a value from *at, after the '='. It ends before the spaces in front of the next NAME=, or at its closing
+ * quote.
+ */
 static nl_status read_value(nl_plan *plan, const nl_plan_field *field, const char **at)
 {
     bool quoted = **at == '"';
@@ -252,7 +254,7 @@ static nl_status read_format(nl_plan *plan, const char *format)
             return NL_FAILED;
         at = skip_blanks(at);
     }
-    /* Parsing is complete: replace each '=' by the NUL of the name. */
+    /* After parsing, replaces each '=' by the NUL that ends the name. */
     for (size_t i = 0; i < plan->field_count; i++)
         plan->format[plan->fields[i].name - plan->format + (ptrdiff_t)plan->fields[i].name_size] = '\0';
     return NL_OK;
@@ -287,7 +289,7 @@ unsigned nl_plan_printed(const nl_plan *plan)
 
 /* ---- printing ---- */
 
-/* A conversion for snprintf, with numbers in place of each '*'. */
+/* A conversion for snprintf, with a number in place of each '*'. */
 typedef struct conversion {
     char text[SPEC_SIZE];
     size_t size;
@@ -310,7 +312,7 @@ static nl_status add_number(conversion *c, va_list *arguments)
 {
     char number[16];
     int size = snprintf(number, sizeof number, "%d", va_arg(*arguments, int));
-    /* printf ignores a negative precision, but rejects ".-1": omit it. */
+    /* printf ignores a negative precision, but rejects ".-1", so it is omitted. */
     if (number[0] == '-' && c->text[c->size - 1] == '.') {
         c->text[--c->size] = '\0';
         return NL_OK;
@@ -383,7 +385,7 @@ static nl_status print_string(nl_buffer *out, const conversion *c, va_list *argu
     text = text != NULL ? text : "(null)";
     if (c->size > 2)
         PRINT(text);
-    return nl_buffer_append(out, text, strlen(text)) ? NL_OK : NL_FAILED; /* plain %s of any length */
+    return nl_buffer_append(out, text, strlen(text)) ? NL_OK : NL_FAILED; /* a plain %s may have any length */
 }
 
 static nl_status print_conversion(nl_buffer *out, const conversion *c, va_list *arguments, int error)
@@ -439,7 +441,7 @@ static nl_status print_value(nl_buffer *out, const nl_plan *plan, const nl_plan_
 
 /* ---- arguments ---- */
 
-/* Reads a value that is not printed. The types are the types of printf; char and short are passed as int. */
+/* Reads a value that is not printed. Its type is that of the printf conversion; char and short are passed as int. */
 static void plan_read_value(nl_field *field, taken_as kind, va_list *arguments)
 {
     const char *text;

@@ -1,5 +1,5 @@
 /*
- * printf formats of fields: "SEND.SZ=%ld FILE=%s".
+ * Parses printf formats of fields, such as "SEND.SZ=%ld FILE=%s".
  *
  * The format alone determines where a field ends: each value is printed separately, so that a %s with spaces, quotes
  * or NAME= is one value.
@@ -32,8 +32,10 @@ typedef struct nl_plan {
     size_t piece_count;
 } nl_plan;
 
-/* Parses a format; NULL has no fields. Returns NL_FAILED with an empty plan if the format is not a sequence of
- * NAME=value, or has %n or an unknown conversion. Free the plan with nl_plan_free in either case. */
+/*
+ * Parses a format; NULL has no fields. Returns NL_FAILED with an empty plan if the format is not a sequence of
+ * NAME=value, or has %n or an unknown conversion. Free the plan with nl_plan_free in either case.
+ */
 nl_status nl_plan_make(nl_plan *plan, const char *format);
 void nl_plan_free(nl_plan *plan);
 
@@ -42,8 +44,8 @@ unsigned nl_plan_printed(const nl_plan *plan);
 
 /*
  * Stores the arguments of a call in fields, which has space for field_count, as NL_TYPE_STRING, NL_TYPE_INT or
- * NL_TYPE_UINT. Strings point to arguments or to scratch, which is cleared first. error is the value of %m. Returns
- * NL_FAILED if a value cannot be printed. Threads may share a plan.
+ * NL_TYPE_UINT. The strings point to arguments or into scratch, which the function clears first. error is the value of
+ * %m. Returns NL_FAILED if a value cannot be printed. Threads may share a plan.
  */
 nl_status nl_plan_take(const nl_plan *plan, nl_field *fields, nl_buffer *scratch, int error, va_list *arguments);
 

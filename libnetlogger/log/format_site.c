@@ -12,7 +12,7 @@
 
 enum { BUCKETS = 1024, PROBES = 4, EVENT_SIZE_MAX = 4096 };
 
-/* The process's sites by hash; protected by the registry's lock. */
+/* A hash table of the process's sites; protected by the registry's lock. */
 static nl_format_site *buckets[BUCKETS];
 static unsigned shared_count;
 
@@ -115,7 +115,8 @@ static void share(nl_format_site *site)
         return;
     shared_count++;
     site->is_shared = true;
-    site->is_typed = can_be_typed(site) && describe(site); /* otherwise its events are written as whole records */
+    site->is_typed = can_be_typed(site) && describe(site); /* if false, the site's events are written as whole
+                                                            * records */
     nl_format_site **bucket = bucket_of(site->level, site->event, site->format);
     site->next = *bucket;
     *bucket = site;
@@ -143,7 +144,7 @@ static size_t first_entry(nl_level level, const char *event, const char *format)
 
 nl_format_site *nl_format_site_find(nl_format_cache *cache, nl_level level, const char *event, const char *format)
 {
-    _Static_assert(NL_FORMAT_CACHE_SIZE == 1 << 8, "the hash has 8 bits");
+    _Static_assert(NL_FORMAT_CACHE_SIZE == 1 << 8, "first_entry returns an 8-bit hash");
     size_t first = first_entry(level, event, format), at = first;
     for (size_t i = 0; i < PROBES; i++) {
         at = (first + i) % NL_FORMAT_CACHE_SIZE;

@@ -1,6 +1,6 @@
 /*
- * The sites of nl_write. For each event name, level and format there is a plan of the format and, if possible, a site
- * like that of an NL_EVENT, so that its events have the same form in the ring.
+ * The sites of nl_write. For each event name, level and format, there is a plan of the format and, if possible, a site
+ * like that of an NL_EVENT. The events then have the same form in the ring as those of NL_EVENT.
  *
  * The process shares and keeps the first NL_FORMAT_SITES_MAX sites. Beyond this number, as in a program that composes
  * formats, each thread caches the sites that it used last; their events go into the ring as whole records.
@@ -23,7 +23,7 @@ typedef struct nl_format_site {
     struct nl_format_site *next; /* with the same hash */
 } nl_format_site;
 
-/* A thread's cache of sites, by the pointers of its calls. Initially zero. */
+/* A thread's cache of sites. The keys are the pointers that the calls pass. Initialize it with zeros. */
 enum { NL_FORMAT_CACHE_SIZE = 256 };
 typedef struct nl_format_cache {
     struct {
@@ -33,11 +33,13 @@ typedef struct nl_format_cache {
     } entries[NL_FORMAT_CACHE_SIZE];
 } nl_format_cache;
 
-/* Returns the site, which it creates if necessary; valid until the thread's next call. Returns NULL with the reason if
- * the format is invalid. Not reentrant; not for calls with nl_inside set. */
+/*
+ * Returns the site, which it creates if necessary. The site is valid until the thread's next call. Returns NULL with
+ * the reason if the format is invalid. Not reentrant. Do not call it while nl_inside is set.
+ */
 nl_format_site *nl_format_site_find(nl_format_cache *cache, nl_level level, const char *event, const char *format);
 
-/* Returns the format site that contains this site; NULL for a site of an NL_EVENT. */
+/* Returns the format site that contains this site, or NULL if the site is that of an NL_EVENT. */
 const nl_format_site *nl_format_site_of(const nl_event_site *site);
 
 void nl_format_cache_free(nl_format_cache *cache);

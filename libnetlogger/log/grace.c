@@ -11,7 +11,7 @@
 enum { PAUSE_FIRST_NS = 1000, PAUSE_LAST_NS = 1000 * 1000 };
 
 typedef struct stripe {
-    uint32_t inside[2]; /* number of threads, by the phase in which they entered */
+    uint32_t inside[2]; /* number of threads that have entered, for each of the two phases */
     char rest_of_the_cache_line[56];
 } stripe;
 
@@ -63,13 +63,13 @@ static void wait_for_phase(unsigned old)
 }
 
 /*
- * The wait does not include threads that enter after the change of phase, so that it ends. It includes both phases,
- * because a thread may read the phase, sleep, and enter in the old phase after that was empty. Such a thread finds only
- * objects of the next grace period.
+ * The function does not wait for threads that enter after the change of phase, so that the wait ends. It waits for both
+ * phases, because a thread may read the phase, sleep, and enter in the old phase after that phase was empty. Such a
+ * thread finds only objects of the next grace period.
  */
 void nl_grace_wait(void)
 {
-    NL_REQUIRE(own_phase_plus_1 == 0, "called from inside", );
+    NL_REQUIRE(own_phase_plus_1 == 0, "called inside a protected section", );
     int cancel_state;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state); /* the waiting thread holds locks */
     pthread_mutex_lock(&waiting);

@@ -1,9 +1,9 @@
 /*
  * Grace periods: wait until no thread uses an object that threads use without a lock.
  *
- * A user enters, finds the object, uses it, and leaves. To free an object, make it unreachable, wait for the grace
- * period (every thread that had entered has left), and free it. Entering and leaving each take one atomic addition to a
- * cache line that few threads share. Safe in signal handlers.
+ * A thread that uses an object enters, finds the object, uses it, and leaves. To free an object, make it unreachable,
+ * wait for the grace period, and free it. The grace period ends when every thread that had entered has left. Entering
+ * and leaving each take one atomic addition to a cache line that few threads share. Safe in signal handlers.
  */
 #ifndef NETLOGGER_LOG_GRACE_H
 #define NETLOGGER_LOG_GRACE_H
@@ -12,10 +12,10 @@
 
 enum { NL_GRACE_STRIPES = 16 };
 
-/* Returns this thread's index of the counters. */
+/* Returns the index of the counters that this thread uses. */
 unsigned nl_grace_stripe(void);
 
-/* Enters. Returns false, with nothing to leave, if this thread has already entered. */
+/* Enters. Returns false if this thread has already entered; the caller must then not leave. */
 bool nl_grace_enter(void);
 void nl_grace_leave(void);
 

@@ -1,5 +1,5 @@
 /*
- * Hexadecimal digits of identifiers, in lower case, eight digits at a time.
+ * Converts identifiers to and from lower-case hexadecimal digits, eight digits at a time.
  *
  * Eight digits are the eight bytes of a 64-bit word, whose lowest byte is the first digit. Each step below works on all
  * bytes of the word at the same time.
@@ -37,8 +37,10 @@ static inline uint64_t nl_hex_get_word(uint64_t x, uint32_t *four)
     /* '0' to '9' are 0x30 to 0x39; 'a' to 'f' are 0x61 to 0x66. */
     uint64_t letters = x >> 6 & NL_HEX_EACH(1), low = x & NL_HEX_EACH(0x0f);
     uint64_t wrong = (x & NL_HEX_EACH(0xf0)) ^ (NL_HEX_EACH(0x30) + letters * 0x30);
-    wrong |= (low + NL_HEX_EACH(6) + letters * 3) & NL_HEX_EACH(0xf0);  /* of a digit at most 9, of a letter 6 */
-    wrong |= ((low + letters * 15) ^ letters << 4) & NL_HEX_EACH(0x10); /* of a letter at least 1 */
+    wrong |= (low + NL_HEX_EACH(6) + letters * 3) & NL_HEX_EACH(0xf0);  /* the low half must be at most 9 in a digit,
+                                                                         * and at most 6 in a letter */
+    wrong |= ((low + letters * 15) ^ letters << 4) & NL_HEX_EACH(0x10); /* the low half of a letter must be at least
+                                                                         * 1 */
     x = low + letters * 9;
     x = (x << 4 | x >> 8) & UINT64_C(0x00ff00ff00ff00ff);
     x = (x | x >> 8) & UINT64_C(0x0000ffff0000ffff);
@@ -46,8 +48,10 @@ static inline uint64_t nl_hex_get_word(uint64_t x, uint32_t *four)
     return wrong;
 }
 
-/* Reads size bytes from 2 * size digits; size is a multiple of 4. Returns false if one of them is not a digit, or all
- * are zero. */
+/*
+ * Reads size bytes from 2 * size digits; size is a multiple of 4. Returns false if a character is not a digit, or all
+ * digits are zero.
+ */
 static inline bool nl_hex_get(const char *digits, void *bytes, size_t size)
 {
     uint64_t wrong = 0;

@@ -23,7 +23,7 @@
 static pthread_mutex_t registry = PTHREAD_MUTEX_INITIALIZER;
 static nl_log *logs;
 static unsigned logs_opened;
-static unsigned logs_in_use; /* logs in the list, and logs that are being closed */
+static unsigned logs_in_use; /* number of logs in the list and logs that are being closed */
 
 void nl_registry_lock(void)
 {
@@ -78,7 +78,7 @@ static void forget_parent(nl_log *log)
     log->unnamed = 0;
     log->reported_unnamed = false;
     nl_outbox_after_fork(&log->outbox);
-    log->drain_ready = false; /* its memory leaks, because the parent's thread may have been changing it */
+    log->drain_ready = false; /* the drain's memory leaks, because the parent's thread may have been changing it */
     log->encoded = (nl_buffer){0};
     nl_clock_watch_after_fork(log->watch);
     if (log->control.next.url != NULL)
@@ -180,7 +180,7 @@ static void append_backup(nl_buffer *out, const char *directory, const char *val
     if (backup != NULL)
         append_whole_url(&whole, directory, backup);
     else
-        nl_buffer_append(&whole, value, strlen(value)); /* opening it reports the error */
+        nl_buffer_append(&whole, value, strlen(value)); /* opening the URL reports the error */
     if (nl_buffer_append(&whole, "", 1))
         nl_url_append_escaped(out, whole.data);
     nl_buffer_free(&whole);
@@ -246,8 +246,10 @@ static void append_whole_url(nl_buffer *out, const char *directory, const nl_url
     append_options(out, directory, url);
 }
 
-/* Makes all paths absolute, because the program may change its directory before it opens files. Takes url, which may be
- * NULL, and returns the URL to use; NULL if memory runs out. */
+/*
+ * Makes all paths absolute, because the program may change its directory before it opens files. Takes url, which may be
+ * NULL, and returns the URL to use; NULL if memory runs out.
+ */
 static nl_url *make_whole(nl_url *url)
 {
     if (url == NULL || !is_relative(url))
@@ -284,7 +286,7 @@ static char *whole_path(const char *path)
 }
 
 /*
- * Stores the URL for recovery, unless it is too long: a log with a too long URL can only be recovered to another
+ * Stores the URL for recovery unless it is too long. A log whose URL is too long can only be recovered to another
  * destination.
  */
 void nl_log_note_url(nl_log *log)
@@ -296,7 +298,7 @@ void nl_log_note_url(nl_log *log)
         memcpy(log->recovery_url, url->text, size);
 }
 
-/* Parses the URL of the destination that is used while the first is unreachable. */
+/* Parses the URL of the destination that is used while the first destination is unreachable. */
 static nl_status open_backup(nl_log *log)
 {
     if (log->options.backup == NULL)
@@ -315,8 +317,10 @@ static nl_destination_options destination_options(nl_log *log, const nl_writer_o
                                     .ident = log->prog.data};
 }
 
-/* Opens the destination. A destination that cannot be reached now is tried again later; a URL that can never work
- * fails. */
+/*
+ * Opens the destination. If it cannot be reached now, succeeds, and the log tries again later. Fails if the URL can
+ * never work.
+ */
 static nl_status open_destination(nl_log *log)
 {
     nl_outbox *outbox = &log->outbox;
@@ -360,7 +364,7 @@ void nl_log_start(nl_log *log)
     pthread_mutex_unlock(&log->mutex);
 }
 
-/* Executes the activation file before the first event; the writer thread checks it from then on. */
+/* Executes the activation file before the first event. Afterwards, the writer thread checks the file for changes. */
 static void begin_activation(nl_log *log)
 {
     const char *path = log->options.activation;
@@ -400,7 +404,7 @@ static nl_log *open_url(const char *prog, nl_url *url, const nl_environment *env
     if (status == NL_OK)
         status = open_destination(log);
     else
-        nl_url_free(url); /* otherwise the outbox owns it */
+        nl_url_free(url); /* if it succeeded, the outbox owns the URL */
     if (status != NL_OK) {
         nl_outbox_close(&log->outbox);
         log_free(log);
@@ -549,7 +553,8 @@ static bool can_be_recovered(const nl_log *log)
 }
 
 /*
- * Keeps the batch and the rings for nlrecover, which delivers them after the process has ended or closed its last log.
+ * Keeps the batch and the rings for nlrecover, which delivers the events after the process has ended or closed its last
+ * log.
  */
 static void leave_for_recovery(nl_log *log)
 {
@@ -563,12 +568,14 @@ static void leave_for_recovery(nl_log *log)
 }
 
 /*
- * Prepends the number of undelivered events and their place to the thread's error. waiting: events that could not be
- * sent; lost: events that never entered a ring; kept: the waiting events stay in shared memory.
+ * Prepends to the thread's error the number of undelivered events and where they are. waiting is the number of events
+ * that could not be sent, and lost the number of events that never entered a ring. kept means that the waiting events
+ * stay in shared memory.
  */
 static nl_status fail_undelivered(nl_status status, uint64_t waiting, uint64_t lost, bool kept)
 {
-    static const char cause[] = "the ring was full, memory was short, or a signal handler interrupted another event";
+    static const char cause[] =
+        "the ring was full, memory was short, or a signal handler logged while its thread was logging";
     const char *directory = kept ? nl_session_directory() : "";
     const char *plural = nl_plural(waiting + lost);
     const char *where = kept ? "; nlrecover delivers " : "", *what = !kept          ? ""
@@ -604,11 +611,11 @@ nl_status nl_close(nl_log *log)
         return NL_OK;
     const nl_visit visit = nl_enter();
     nl_held_signals held;
-    nl_signals_hold(&held); /* without a writer thread, this thread writes */
+    nl_signals_hold(&held); /* if there is no writer thread, this thread writes */
     nl_control_finish(log);
     nl_markers_forget_log(log);
     nl_registry_lock();
-    nl_producer_report_lost(log); /* losses since this thread's latest event or flush */
+    nl_producer_report_lost(log); /* reports losses since this thread's latest event or flush */
     nl_registry_unlock();
     remove_from_registry(log);
     nl_writer_thread_stop(log);
@@ -677,7 +684,7 @@ __attribute__((destructor)) static void at_exit(void)
         nl_control_finish(log);
         nl_producer_report_lost(log);
         pthread_mutex_lock(&log->mutex);
-        nl_writer_thread_ask(log); /* all logs first, so that they wait at the same time */
+        nl_writer_thread_ask(log); /* first requests this of all logs, so that they wait at the same time */
         pthread_mutex_unlock(&log->mutex);
     }
     for (nl_log *log = logs; log != NULL; log = log->next) {
@@ -688,7 +695,7 @@ __attribute__((destructor)) static void at_exit(void)
     bool all_sent = true;
     for (nl_log *log = logs; log != NULL; log = log->next)
         all_sent &= finish_at_exit(log);
-    if (all_sent) { /* otherwise the rings stay for nlrecover */
+    if (all_sent) { /* if false, the rings stay for nlrecover */
         for (nl_log *log = logs; log != NULL; log = log->next) {
             for (nl_ring *ring = log->rings; ring != NULL; ring = ring->next)
                 nl_mapping_forget(&ring->mapping);

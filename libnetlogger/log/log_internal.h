@@ -8,11 +8,11 @@
  *   clock_watch.c     records about the quality of the clock
  *   control.c         changes while the program runs; activation.c: from a file; own_records.c: records of the log
  *
- * Order of locks: the process's registry (logs and threads); a log's control.mutex (results of commands); its mutex
- * (the list of rings, requests to its writer thread); and last one of the process's locks of site rules (site.c), of
- * the directory in shared memory (session.c) and of markers (marker.c). Producers lock only at a thread's first event.
- * nl_inside marks a thread that may hold a lock, so that the library refuses an event of a signal handler in this
- * thread, which could cause a deadlock.
+ * Locks are taken in this order: the process's registry (logs and threads); a log's control.mutex (results of
+ * commands); the log's mutex (the list of rings, requests to the writer thread); and last, one of the process's locks
+ * for site rules (site.c), for the directory in shared memory (session.c) and for markers (marker.c). Producers take
+ * locks only at a thread's first event. nl_inside marks a thread that may hold a lock, so that the library refuses an
+ * event of a signal handler in this thread, which could cause a deadlock.
  */
 #ifndef NETLOGGER_LOG_LOG_INTERNAL_H
 #define NETLOGGER_LOG_LOG_INTERNAL_H
@@ -33,45 +33,47 @@ struct nl_log {
     nl_log *next;     /* in the registry */
     nl_url *url;
     nl_log_options options;
-    char recovery_url[1024]; /* for recovery; "" if it is too long */
+    char recovery_url[1024]; /* the URL, for recovery; "" if it is too long */
     unsigned number;         /* unique in the process */
     nl_string host, prog;
 
-    pthread_mutex_t mutex; /* for the members up to the next comment */
+    pthread_mutex_t mutex; /* protects the members up to the next comment */
     nl_ring *rings;
     unsigned rings_made;
-    bool running; /* the writer thread */
+    bool running; /* the writer thread runs */
     bool stop;
-    unsigned beginning;       /* number of threads at their first event that have no ring yet */
+    unsigned beginning;       /* number of threads that are logging their first event and have no ring yet */
     uint64_t beginning_ticks; /* when the first of these threads began */
-    int unnamed;              /* errno that prevented memory in files, without which a kill loses events; 0: no error */
+    int unnamed;              /* errno that prevented shared memory in files, or 0; without such files, a kill loses
+                               * events */
     pthread_t thread;
     uint64_t flush_wanted, flush_done; /* counts of nl_flush */
     pthread_cond_t flushed;
-    nl_status status;       /* of the writer thread's latest cycle */
+    nl_status status;       /* result of the writer thread's latest cycle */
     nl_error error;         /* of status */
-    nl_status flush_status; /* of the latest finished flush; later cycles do not change it */
+    nl_status flush_status; /* result of the latest finished flush; later cycles do not change it */
     nl_error flush_error;
 
     nl_log_control control;
-    nl_clock_watch *watch; /* owned by the writer thread; NULL: no clock records */
+    nl_clock_watch *watch; /* owned by the writer thread; NULL if the log has no clock records */
 
     uint32_t wake; /* futex: 1 wakes the writer thread */
-    bool asleep;   /* the thread sleeps so long that a ring could fill: the next event wakes it */
+    bool asleep;   /* the thread sleeps so long that a ring could fill, so the next event wakes it */
 
     /* Owned by the writer thread. */
     nl_outbox outbox;
     nl_drain drain;
     bool drain_ready;
     nl_buffer encoded;
-    uint64_t clock_ticks; /* of the latest reading of the clock */
+    uint64_t clock_ticks; /* ticks of the latest reading of the clock */
     uint64_t waiting;     /* bytes in the fullest ring in the latest cycle */
-    int64_t drained_ns;   /* when the rings were last emptied, on the monotonic clock; for blocks */
-    uint64_t flush_ticks; /* nl_flush needs the events up to this reading; 0: not determined yet */
+    int64_t drained_ns;   /* time when the rings were last emptied, on the monotonic clock; used for blocks */
+    uint64_t flush_ticks; /* nl_flush needs the events up to this reading; 0 if it is not determined yet */
     bool left;            /* some of these events are still in the rings */
     bool reported_unnamed;
     uint64_t lost;    /* number of lost events, including those of threads that have no ring */
-    uint64_t refused; /* events of signal handlers, to be counted in the next ring; signal handlers increment it */
+    uint64_t refused; /* number of rejected events of signal handlers, which will be counted in the next ring; signal
+                       * handlers increment it */
 };
 
 /* Greater than 0 while this thread is in the library and may hold a lock. */
@@ -106,8 +108,11 @@ static inline void nl_leave(const nl_visit *visit)
 
 /* ---- producer.c ---- */
 
-/* Returns the calling thread's ring with space for an event of size bytes, marked as busy; NULL if the event is lost;
- * the ring counts the loss. If the thread's events carry a context, it has put the context there. */
+/*
+ * Returns the calling thread's ring, which has space for an event of size bytes and is marked as busy. Returns NULL if
+ * the event is lost; the ring then counts the loss. If the thread's events carry a context, the function has already
+ * put the context into the ring.
+ */
 nl_ring_producer *nl_producer_prepare(nl_log *log, nl_level level, size_t size);
 
 /* Like nl_private_begin, for an event that never carries the thread's context. Also returns NULL if the site is off. */
@@ -132,7 +137,7 @@ bool nl_producer_know_site(nl_event_site *site);
 /* Counts an event that is lost before it reaches a ring because memory ran out. */
 void nl_producer_lose(nl_log *log);
 
-/* Forgets the places of a module that is unloaded (span.c). In the registry's lock. */
+/* Forgets the places of a module that is unloaded (span.c). The registry is locked. */
 void nl_span_leave_module(const void *module);
 
 /* Counts an event of a signal handler that interrupted another event. */
@@ -141,12 +146,16 @@ void nl_producer_refuse(nl_log *log);
 /* Writes this thread's unreported losses to its ring. Returns whether there were any. The registry is locked. */
 bool nl_producer_report_lost(nl_log *log);
 
-/* Describes the log in shared memory, before its first event and after changes, so that it can be recovered. Returns
- * false if memory runs out. log->mutex is held. */
+/*
+ * Describes the log in shared memory, before its first event and after changes, so that it can be recovered. Returns
+ * false if memory runs out. log->mutex is held.
+ */
 bool nl_log_describe(nl_log *log);
 
-/* Reserves a slot in every thread's array for a new log; returns NL_PRIVATE_SLOTS if all are used. The registry is
- * locked. */
+/*
+ * Reserves a slot in every thread's array for a new log; returns NL_PRIVATE_SLOTS if all are used. The registry is
+ * locked.
+ */
 unsigned nl_slot_take(void);
 
 /* Removes the log's rings from all threads and frees its slot. The registry is locked. */
@@ -165,8 +174,10 @@ uint64_t nl_span_new_id(void);
 /* Starts the writer thread. Returns false on failure. log->mutex is held. */
 bool nl_writer_thread_start(nl_log *log);
 
-/* Requests that the thread sends everything, and waits for the result of a request: NL_OK, or NL_FAILED with the
- * reason. log->mutex is held. */
+/*
+ * Request that the writer thread send everything, and wait for the result of a request, which is NL_OK, or NL_FAILED
+ * with the reason. log->mutex is held.
+ */
 uint64_t nl_writer_thread_ask(nl_log *log);
 nl_status nl_writer_thread_await(nl_log *log, uint64_t wanted);
 

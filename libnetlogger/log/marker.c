@@ -1,5 +1,5 @@
 /*
- * The chain of a gate is an immutable array: attaching and detaching creates a new one. Threads that pass a marker
+ * The chain of a gate is an immutable array. Attaching and detaching create a new array. Threads that pass a marker
  * find the chain without a lock. Old chains and detached probes are freed after a grace period.
  */
 #include "config.h"
@@ -38,7 +38,7 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static block *blocks;
 static nl_probe_object *probes; /* in the order of attachment */
 static nl_probe_object *old_probes;
-static nl_probe_object *stuck_probes; /* detached, but still in chains, because memory ran out */
+static nl_probe_object *stuck_probes; /* detached probes that are still in chains, because memory ran out */
 static chain *old_chains;
 static nl_probe last_id;
 static uint64_t slots_taken[NL_TIME_PROBES_MAX / 64];
@@ -154,8 +154,10 @@ static bool is_in_chain(const nl_marker_gate *gate, const nl_probe_object *probe
     return false;
 }
 
-/* Updates the chain of each of a probe's markers once, after attaching or detaching. Returns false if memory ran out
- * for some of them. */
+/*
+ * Updates the chain of each of a probe's markers once, after attaching or detaching. Returns false if memory ran out
+ * for some of them.
+ */
 static bool arm_all(const nl_probe_object *probe, bool attached)
 {
     bool good = true;
@@ -184,7 +186,7 @@ static void free_all(nl_probe_object *some_probes, chain *some_chains)
     }
 }
 
-/* Waits for a grace period, even without objects to free, because another thread may be freeing them. */
+/* Waits for a grace period even if there are no objects to free, because another thread may be freeing objects. */
 static void settle(void)
 {
     lock();
@@ -246,8 +248,10 @@ static bool marker_claim_slot(unsigned *slot)
     return false;
 }
 
-/* Removes *at from the list. If memory for shorter chains runs out, the probe stays in some chains without effect and
- * is never freed. The lock is held. */
+/*
+ * Removes *at from the list. If memory for shorter chains runs out, the probe stays in some chains without effect and
+ * is never freed. The lock is held.
+ */
 static void delist(nl_probe_object **at)
 {
     nl_probe_object *probe = *at;
@@ -260,8 +264,10 @@ static void delist(nl_probe_object **at)
     *list = probe;
 }
 
-/* Appends the probe to the list with a new number, and arms its markers. Returns 0, with the probe detached, if memory
- * runs out. The lock is held. */
+/*
+ * Appends the probe to the list with a new number, and arms its markers. Returns 0, with the probe detached, if memory
+ * runs out. The lock is held.
+ */
 static nl_probe enlist(nl_probe_object *probe)
 {
     nl_probe_object **last = &probes;
@@ -320,7 +326,8 @@ static nl_probe attach(const nl_probe_object *wanted, const char *pattern, const
 nl_probe nl_marker_attach_log(const char *pattern, nl_log *log, nl_level level)
 {
     NL_REQUIRE(log != NULL, "log is NULL", 0);
-    NL_REQUIRE(level >= NL_EMERGENCY && level <= NL_DEBUG, "the level of an event is NL_EMERGENCY to NL_DEBUG", 0);
+    NL_REQUIRE(level >= NL_EMERGENCY && level <= NL_DEBUG,
+               "the level of an event must be from NL_EMERGENCY to NL_DEBUG", 0);
     return attach(&(nl_probe_object){.kind = NL_PROBE_LOG, .log = log, .level = level}, pattern, NULL);
 }
 
@@ -382,7 +389,7 @@ void nl_markers_forget_log(nl_log *log)
         settle();
 }
 
-/* ---- lists, which are copied with the lock and reported without it ---- */
+/* ---- lists, which are copied while the lock is held and reported without it ---- */
 
 typedef struct text_of_markers {
     nl_buffer text;
@@ -390,7 +397,7 @@ typedef struct text_of_markers {
     size_t count;
 } text_of_markers;
 
-/* Returns whether an earlier entry has the same marker: compilers duplicate markers by inlining and in templates. */
+/* Returns whether an earlier entry has the same marker. Compilers duplicate markers by inlining and in templates. */
 static bool is_repeated(const block *in, const nl_marker_entry *entry)
 {
     const char *name = marker_name_of(entry), *place = name + strlen(name) + 1;
@@ -408,7 +415,7 @@ static bool copy_entry(nl_buffer *text, const nl_marker_entry *entry)
     const char *at = marker_name_of(entry);
     for (int i = 0; i < 3; i++) {
         size_t size = strlen(at);
-        /* A space follows each field name; omit the last one. */
+        /* A space follows each field name. The last space is omitted. */
         size_t shown = i == 2 && size > 0 ? size - 1 : size;
         if (!nl_buffer_append(text, at, shown) || !nl_buffer_append(text, "", 1))
             return false;

@@ -1,17 +1,19 @@
 /*
- * Internal interface to the markers of the process and their probes. The module's lock is held only briefly, and its
- * holder takes no other lock.
+ * The internal interface to the process's markers and their probes. The module's lock is held only briefly, and a
+ * thread that holds it takes no other lock.
  */
 #ifndef NETLOGGER_LOG_MARKER_H
 #define NETLOGGER_LOG_MARKER_H
 
 #include <netlogger.h>
 
-/* Like nl_marker_detach, but does not wait, because a thread in a probe may be waiting for the writer thread. Stores
- * the probe's results in *info, unless info is NULL. */
+/*
+ * Like nl_marker_detach, but does not wait, because a thread that runs a probe may be waiting for the writer thread.
+ * Stores the probe's results in *info, unless info is NULL.
+ */
 nl_status nl_marker_detach_at_once(nl_probe probe, nl_probe_info *info);
 
-/* Detaches every probe that logs to log, and waits for its users. */
+/* Detaches every probe that logs to log, and waits until no thread runs such a probe. */
 void nl_markers_forget_log(nl_log *log);
 
 #endif

@@ -49,7 +49,7 @@ static void set_waiting(nl_outbox *outbox, uint64_t records)
     __atomic_store_n(&outbox->waiting, records, __ATOMIC_RELAXED);
 }
 
-/* Recovery after a kill relies on the order of stores: see shared.h. */
+/* Recovery after a kill relies on the order of stores, which shared.h describes. */
 void nl_outbox_commit(nl_outbox *outbox, nl_ring *rings, const nl_buffer *bytes, uint64_t records)
 {
     nl_shared_log *shared = outbox->shared;
@@ -98,7 +98,7 @@ static void empty_batch(nl_outbox *outbox)
     set_waiting(outbox, 0);
 }
 
-/* Counts the records of the batch again, after some were written. */
+/* Counts the records of the batch again after some of them were written. */
 static void count_waiting(nl_outbox *outbox)
 {
     const nl_shared_log *shared = outbox->shared;
@@ -254,7 +254,7 @@ static nl_status write_backup(nl_outbox *outbox, nl_level level, bool now)
 static void close_backup(nl_outbox *outbox)
 {
     nl_destination *backup = outbox->backup;
-    outbox->backup = NULL; /* before closing, because of fork */
+    outbox->backup = NULL; /* set before closing, because of fork */
     if (backup != NULL)
         nl_destination_close(backup, true);
 }
@@ -277,8 +277,10 @@ static size_t spool_piece(const nl_outbox *outbox, const char *data, size_t size
     return piece > 0 ? piece : nl_records_first(outbox->how.format, data, size);
 }
 
-/* Moves the batch to the spool in pieces, so that a full spool drops as little as possible. A kill between the two
- * steps delivers a piece twice, which collectors detect in blocks. */
+/*
+ * Moves the batch to the spool in pieces, so that a full spool drops as little as possible. A kill between the two
+ * steps delivers a piece twice, which collectors detect in blocks.
+ */
 static nl_status write_spool(nl_outbox *outbox)
 {
     nl_shared_log *shared = outbox->shared;
@@ -359,13 +361,13 @@ void nl_outbox_change(nl_outbox *outbox, nl_url *url, nl_destination *destinatio
     close_backup(outbox);
     outbox->destination = destination;
     outbox->url = url;
-    outbox->how.truncate = false; /* it was truncated when it was opened */
+    outbox->how.truncate = false; /* the file was truncated when it was opened */
     outbox->how.timeout_ms = writer->timeout_ms;
     outbox->how.format = writer->format;
     outbox->away = false;
     outbox->pace = (nl_pace){0};
     outbox->reported = 0;       /* no failure of the new destination was reported yet */
-    if (outbox->shared != NULL) /* where the batch began in the file */
+    if (outbox->shared != NULL) /* records where the batch began in the file */
         __atomic_store_n(&outbox->shared->file_offset, UINT64_MAX, __ATOMIC_RELEASE);
 }
 
@@ -376,9 +378,9 @@ void nl_outbox_after_fork(nl_outbox *outbox)
     outbox->waiting = 0;
     outbox->away = false;
     outbox->pace = outbox->backup_pace = (nl_pace){0};
-    nl_spool_close(outbox->spool); /* the parent's; the child opens its own */
+    nl_spool_close(outbox->spool); /* the spool belongs to the parent; the child opens its own */
     outbox->spool = NULL;
-    outbox->spooled = (nl_buffer){0}; /* leaks, because the parent's thread may have been changing it */
+    outbox->spooled = (nl_buffer){0}; /* the memory leaks, because the parent's thread may have been changing it */
     if (outbox->destination != NULL)
         nl_destination_after_fork(outbox->destination);
     if (outbox->backup != NULL)

@@ -1,7 +1,7 @@
 /*
  * The output of a log. Encoded records wait in a batch in shared memory until the destination has accepted them. While
- * the destination is unreachable, they go to the spool or to the backup, if the log has one. Used by the log's writer
- * thread only.
+ * the destination is unreachable, they go to the spool or to the backup, if the log has one. Only the log's writer
+ * thread uses it.
  */
 #ifndef NETLOGGER_LOG_OUTBOX_H
 #define NETLOGGER_LOG_OUTBOX_H
@@ -11,34 +11,37 @@
 #include "transport/destination.h"
 #include "transport/spool.h"
 
-/* Pauses between attempts: the first is short, and each is twice as long as the one before, up to a maximum. */
+/*
+ * The pauses between attempts. The first pause is short, and each pause is twice as long as the previous one, up to a
+ * maximum.
+ */
 typedef struct nl_pace {
     int64_t retry_ns; /* earliest time of the next attempt, on the monotonic clock */
-    int64_t pause_ns; /* between the latest two attempts; 0: the latest attempt did not fail */
+    int64_t pause_ns; /* pause between the latest two attempts; 0 if the latest attempt did not fail */
 } nl_pace;
 
 typedef struct nl_outbox {
     nl_mapping mapping;
     nl_shared_log *shared; /* NULL: no memory yet */
     char *batch;
-    size_t reserved; /* bytes of the batch that have memory */
+    size_t reserved; /* number of bytes of the batch that have memory */
     nl_url *url;
     nl_destination_options how;
     nl_destination *destination; /* NULL: not opened yet */
     const nl_log_options *options;
-    nl_spool *spool;   /* NULL: not opened, or the log has no spool */
+    nl_spool *spool;   /* NULL if it is not open, or the log has no spool */
     nl_buffer spooled; /* the part of the spool that is being delivered */
     nl_url *backup_url;
     nl_destination *backup; /* NULL: not in use */
-    nl_pace pace;           /* of attempts to reach the destination, while it is away */
-    nl_pace backup_pace;    /* of attempts to reach the backup, while it is away too */
+    nl_pace pace;           /* pace of attempts to reach the destination while it is unreachable */
+    nl_pace backup_pace;    /* pace of attempts to reach the backup while it is unreachable, too */
     bool away;              /* the latest attempt failed */
     uint64_t waiting;       /* records in the batch; atomic, because other threads read it */
     uint64_t to_spool;      /* records written to the spool */
     uint64_t from_spool;    /* records delivered from the spool */
     bool reports;           /* failures go to nl_report, once per error code */
     unsigned reported;      /* the reported codes, as bits */
-    bool hurry;             /* a flush begins: make one attempt now, also with a spool or backup */
+    bool hurry;             /* a flush has begun, so one attempt is made now, even with a spool or backup */
 } nl_outbox;
 
 /* Creates the batch in the process's shared memory, also after fork. Returns NL_FAILED if memory runs out. */
@@ -55,13 +58,15 @@ bool nl_outbox_has_room(nl_outbox *outbox, size_t size);
 
 /*
  * Sends the batch to the destination, or to the spool or backup. Returns NL_OK if nothing is left; NL_AGAIN if it is
- * too early for another attempt; NL_FAILED with the reason. at_once makes an attempt now; with a spool or backup,
- * hurry must be set too.
+ * too early for another attempt; NL_FAILED with the reason. at_once requires an attempt now; if the log has a spool or
+ * backup, hurry must also be set.
  */
 nl_status nl_outbox_send(nl_outbox *outbox, nl_level level, bool at_once);
 
-/* Syncs the spool to disk as the fsync= option requires: now if flush is set, otherwise when a sync is due. Returns
- * NL_OK, or NL_FAILED with the reason. */
+/*
+ * Syncs the spool to disk as the fsync= option requires: now if flush is set, otherwise when a sync is due. Returns
+ * NL_OK, or NL_FAILED with the reason.
+ */
 nl_status nl_outbox_sync(nl_outbox *outbox, bool flush);
 
 /* Records that the destination failed with the thread's error, and schedules the next attempt. */

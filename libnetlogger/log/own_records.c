@@ -8,10 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Limit for the records of a log whose destination is unreachable; later records are dropped. */
+/* Maximum number of queued records while the destination is unreachable; later records are dropped. */
 enum { OWN_RECORDS_MAX = 10000 };
 
-/* Bytes to encode at once: much less than the batch (NL_SHARED_BATCH_SIZE), because they cannot be divided. */
+/*
+ * Number of bytes to encode at once. It is much less than the batch (NL_SHARED_BATCH_SIZE), because these bytes cannot
+ * be divided.
+ */
 enum { OWN_RECORDS_SIZE = 256 << 10 };
 
 nl_record *nl_own_record_new(nl_log *log, nl_level level, const char *event)

@@ -1,6 +1,6 @@
 /*
- * A whole record as the payload of an event (NL_SITE_RECORD), written by nl_write and nl_write_record. Values are
- * unaligned and in this machine's byte order.
+ * A whole record as the payload of an event (NL_SITE_RECORD). nl_write and nl_write_record write such events. Values
+ * are unaligned and in this machine's byte order.
  */
 #ifndef NETLOGGER_LOG_PAYLOAD_H
 #define NETLOGGER_LOG_PAYLOAD_H
@@ -17,8 +17,10 @@ size_t nl_payload_longest(const nl_record *record);
 /* Writes the payload to at, which has space for its size. */
 void nl_payload_put(char *at, const nl_record *record);
 
-/* Reads a payload into an empty record, whose strings point into the payload. A missing time is 0; a missing string has
- * data NULL. Returns false if the payload is invalid. */
+/*
+ * Reads a payload into an empty record, whose strings point into the payload. A missing time is 0; a missing string has
+ * data NULL. Returns false if the payload is invalid.
+ */
 bool nl_payload_get(const char *at, size_t size, nl_record *record);
 
 #endif

@@ -15,7 +15,10 @@ typedef struct start {
     int64_t time_ns;
 } start;
 
-/* A thread's starts by slot. They are not on the heap, because a marker may be in a signal handler. */
+/*
+ * The times at which a thread passed first markers, indexed by slot. They are not on the heap, because a marker may be
+ * in a signal handler.
+ */
 static __thread start *starts;
 static pthread_key_t key;
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
@@ -32,8 +35,8 @@ static void make_key(void)
 }
 
 /*
- * Creates the key when the library is loaded, because setting a later key of a process allocates memory, and a marker
- * may be in a signal handler.
+ * Creates the pthread key when the library is loaded. Setting a key that a process creates later allocates memory, and
+ * a marker may be in a signal handler.
  */
 __attribute__((constructor)) static void on_load(void)
 {
@@ -122,7 +125,7 @@ void nl_probe_pass(nl_probe_object *probe, bool ends, const char *marker, const 
         probe->function(probe->user, marker, fields, count);
 }
 
-/* Returns the time that a share of the times, in thousandths, does not exceed. */
+/* Returns the time that the given share of the times, in thousandths, does not exceed. */
 static int64_t percentile(const nl_probe_times *times, uint64_t count, unsigned per_mille)
 {
     uint64_t rank = (count * per_mille + 999) / 1000, seen = 0;

@@ -7,7 +7,7 @@
 #include "log/grace.h"
 
 enum {
-    NL_TIME_PROBES_MAX = 4096, /* at the same time */
+    NL_TIME_PROBES_MAX = 4096, /* maximum number at the same time */
     NL_TIME_CLASSES = 512,
 };
 
@@ -17,7 +17,7 @@ typedef struct nl_probe_counter {
     char rest_of_the_cache_line[56];
 } nl_probe_counter;
 
-/* Times in classes, eight per power of two. */
+/* The measured times, counted in classes, eight per power of two. */
 typedef struct nl_probe_times {
     uint64_t count, sum_ns, min_ns, max_ns;
     uint64_t classes[NL_TIME_CLASSES];
@@ -34,14 +34,16 @@ struct nl_probe_object {
     nl_level level;
     nl_probe_function function;
     void *user;
-    unsigned slot;         /* NL_PROBE_TIME: where threads store the time of the first marker */
+    unsigned slot;         /* for NL_PROBE_TIME: slot in which threads store the time of the first marker */
     nl_probe_times *times; /* as counters */
     bool detached;         /* ignored while it is still in a chain */
     nl_probe_counter counters[NL_GRACE_STRIPES];
 };
 
-/* Handles a pass of a marker. ends means that the marker is the second marker of a time measurement. Any thread may
- * call it. */
+/*
+ * Handles a pass of a marker. ends means that the marker is the second marker of a time measurement. Any thread may
+ * call it.
+ */
 void nl_probe_pass(nl_probe_object *probe, bool ends, const char *marker, const nl_field *fields, size_t count);
 
 /* Writes the results to *info. */

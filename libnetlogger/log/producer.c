@@ -12,8 +12,8 @@
 
 /*
  * NL_EVENT finds the thread's rings here, without a lock. An entry is NULL while the thread's events carry a context,
- * so that they take the slow path, which adds it: events outside of spans pay nothing for spans. The slow path finds
- * the ring in nl_thread and restores the entry when no context is carried.
+ * so that they take the slow path, which adds the context. Events outside spans have no cost because of spans. The slow
+ * path finds the ring in nl_thread and restores the entry when no context is carried.
  */
 __thread nl_ring_producer *nl_private_rings[NL_PRIVATE_SLOTS];
 __thread unsigned nl_inside;
@@ -21,7 +21,7 @@ static __thread unsigned entries_end; /* entries from here on have always been N
 
 enum { SLOTS = 496 }; /* maximum number of open logs whose rings threads find without a lock */
 
-enum { CONTEXT_SIZE = sizeof(nl_event_header) + sizeof(nl_span_ids) }; /* of what precedes an event in a span */
+enum { CONTEXT_SIZE = sizeof(nl_event_header) + sizeof(nl_span_ids) }; /* size of what precedes an event in a span */
 
 /* A thread that has logged. It is not on the heap, because its first event may be in a signal handler. */
 typedef struct nl_thread {
@@ -63,8 +63,10 @@ static void count_refused(nl_ring *ring)
         nl_ring_count_lost(ring, lost, refused);
 }
 
-/* Marks the ring as busy: until busy is 0, the library refuses events of signal handlers. The mark precedes the time,
- * as in nl_private_begin, because the writer thread reads both. */
+/*
+ * Marks the ring as busy. Until busy is 0, the library rejects events of signal handlers. The ring is marked before the
+ * time is read, as in nl_private_begin, because the writer thread reads both.
+ */
 static void hold(nl_ring *ring)
 {
     __atomic_store_n(&ring->producer.busy, 2, __ATOMIC_RELAXED);
@@ -79,14 +81,16 @@ static void let_go(nl_ring *ring)
 
 static void on_thread_exit(void *unused)
 {
-    /* Other destructors may log until the last round but one. In the last round, the thread sanitizer forbids locks.
-     * Signal handlers may run even later. */
+    /*
+     * Other destructors of thread-specific data may log until the second-to-last round. In the last round, the thread
+     * sanitizer forbids locks. Signal handlers may run even later.
+     */
     if (self == NULL || (++exits < PTHREAD_DESTRUCTOR_ITERATIONS - 1 && pthread_setspecific(key, unused) == 0))
         return;
     gone = true;
     const nl_visit visit = nl_enter();
     nl_registry_lock();
-    /* First hide the rings from signal handlers. */
+    /* Hide the rings from signal handlers first. */
     nl_thread *thread = self;
     memset(nl_private_rings, 0, sizeof nl_private_rings);
     self = NULL;
@@ -106,8 +110,8 @@ static void make_key(void)
 }
 
 /*
- * Creates the key when the library is loaded, because setting a later key of a process allocates memory, and a first
- * event may be in a signal handler.
+ * Creates the pthread key when the library is loaded. Setting a key that a process creates later allocates memory, and
+ * a thread's first event may be in a signal handler.
  */
 __attribute__((constructor)) static void on_load(void)
 {
@@ -208,8 +212,10 @@ bool nl_event_has_room(const nl_log *log, size_t size)
     return ring->producer.head + size <= __atomic_load_n(&ring->producer.limit, __ATOMIC_RELAXED);
 }
 
-/* Ensures that the log has a description and a writer thread, and looks for a free ring. Returns false if memory runs
- * out. */
+/*
+ * Ensures that the log has a description and a writer thread, and looks for a free ring. Returns false if memory runs
+ * out.
+ */
 static bool prepare_ring(nl_log *log, nl_ring **reused, unsigned *number)
 {
     pthread_mutex_lock(&log->mutex);
@@ -252,8 +258,10 @@ static void end_first(nl_log *log)
     pthread_mutex_unlock(&log->mutex);
 }
 
-/* Creates a ring for this thread's first event in a log without the registry's lock, so that threads that start
- * together do not wait for each other. */
+/*
+ * Creates a ring for this thread's first event in a log. Does so without the registry's lock, so that threads that
+ * start together do not wait for each other.
+ */
 static nl_ring *make_ring(nl_log *log)
 {
     nl_ring *ring = NULL;
@@ -262,7 +270,7 @@ static nl_ring *make_ring(nl_log *log)
     bool good = know_thread();
     for (nl_ring *old = good ? self->rings : NULL; old != NULL && ring == NULL; old = old->next_of_thread)
         ring = old->log == log ? old : NULL;
-    bool is_old = ring != NULL; /* of a log without a slot */
+    bool is_old = ring != NULL; /* the ring belongs to a log without a slot */
     good = good && (is_old || prepare_ring(log, &ring, &number));
     nl_registry_unlock();
     if (!good || is_old)
@@ -316,8 +324,8 @@ static nl_ring *ready_ring(nl_log *log, nl_level level, size_t size)
     if (__atomic_load_n(&log->asleep, __ATOMIC_SEQ_CST))
         nl_writer_thread_wake(log);
     bool found = nl_ring_make_room(ring, size, level, nl_writer_thread_wake, log);
-    if (__atomic_load_n(&log->asleep,
-                        __ATOMIC_SEQ_CST)) /* the writer thread fell asleep meanwhile, and its limit was overwritten */
+    if (__atomic_load_n(&log->asleep, __ATOMIC_SEQ_CST)) /* the writer thread fell asleep in the meantime, and the limit
+                                                          * that it had set was overwritten */
         nl_ring_stop_at(ring, 0);
     if (found)
         return ring;
@@ -383,7 +391,7 @@ nl_ring_producer *nl_producer_prepare(nl_log *log, nl_level level, size_t size)
     nl_event_header header = {(uint32_t)(CONTEXT_SIZE + size), NL_SITE_IN_SPAN, ring->called};
     memcpy(at, &header, sizeof header);
     memcpy(at + sizeof header, nl_private_current.context.trace_id, sizeof(nl_span_ids));
-    ring->head += CONTEXT_SIZE; /* published together with the event, which the caller puts behind it */
+    ring->head += CONTEXT_SIZE; /* published together with the event, which the caller puts after it */
     return ring;
 }
 
@@ -430,7 +438,7 @@ bool nl_producer_know_site(nl_event_site *site)
 nl_ring_producer *nl_private_prepare(nl_log_gate *gate, nl_event_site *site, size_t size)
 {
     nl_log *log = (nl_log *)(void *)gate;
-    if (!nl_producer_know_site(site)) { /* no memory for its names */
+    if (!nl_producer_know_site(site)) { /* there is no memory for the site's names */
         nl_producer_lose(log);
         return NULL;
     }

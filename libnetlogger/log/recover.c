@@ -23,7 +23,7 @@ enum {
     UNFINISHED_S = 60, /* time after which a process has certainly finished creating its directory */
 };
 
-/* ---- a destination that replaces the logs' own destinations: decodes the bytes and writes the records ---- */
+/* ---- a destination that replaces the logs' own destinations; it decodes the bytes and writes the records ---- */
 
 typedef struct other_destination {
     nl_destination base;
@@ -84,8 +84,10 @@ static uint64_t count_waiting(const nl_remains_log *log)
     return count;
 }
 
-/* Opens a regular file of this owner for reading and writing. Examines the file before opening it, because the shared
- * memory of another user may name any file, and opening a device can have effects. Returns -1 with errno on failure. */
+/*
+ * Opens a regular file of this owner for reading and writing. Examines the file before opening it, because the shared
+ * memory of another user may name any file, and opening a device can have effects. Returns -1 with errno on failure.
+ */
 static int open_owned(const char *path, uid_t owner)
 {
     struct stat status;
@@ -105,7 +107,7 @@ static int open_owned(const char *path, uid_t owner)
     return fd;
 }
 
-/* Returns whether a later attempt may succeed: the error is not a property of the file. */
+/* Returns whether a later attempt may succeed, because the error is not a property of the file. */
 static bool is_shortage(int error)
 {
     return error == EMFILE || error == ENFILE || error == ENOMEM || error == EIO || error == EINTR;
@@ -155,7 +157,7 @@ static nl_status open_outbox(recovery *r, const nl_remains *remains, nl_remains_
     nl_log_options options;
     outbox->url = nl_url_parse(outbox->shared->url);
     if (outbox->url != NULL && nl_url_is_of_process(outbox->url))
-        return nl_error_set(NL_ERROR_INVALID, "its destination ended with the process; name another destination");
+        return nl_error_set(NL_ERROR_INVALID, "its destination ended with the process; choose another destination");
     if (outbox->url == NULL || nl_log_options_read(&options, outbox->url, false) != NL_OK)
         return NL_FAILED;
     if (remains->copied) /* only programs of the other user may deliver that user's spool */
@@ -177,7 +179,7 @@ static nl_status recover_take(nl_remains_log *log, nl_drain *drain, nl_buffer *b
     nl_status status = NL_END;
     for (nl_ring *ring = log->rings; ring != NULL; ring = ring->next) {
         nl_ring_pin(ring);
-        if (ring->at == ring->end) { /* losses that the thread could not report */
+        if (ring->at == ring->end) { /* there are losses that the thread could not report */
             nl_ring_report_lost(ring);
             ring->end = ring->shared->published;
         }
@@ -191,7 +193,7 @@ static nl_status recover_take(nl_remains_log *log, nl_drain *drain, nl_buffer *b
         *records += taken;
         status = NL_OK;
     } else if (bytes->size > 0) {
-        status = nl_error_set(NL_ERROR_LIMIT, "out of shared memory to recover it: %s", strerror(ENOSPC));
+        status = nl_error_set(NL_ERROR_LIMIT, "not enough shared memory to recover it: %s", strerror(ENOSPC));
     }
     for (nl_ring *ring = log->rings; ring != NULL; ring = ring->next)
         nl_ring_unpin(ring);
@@ -269,7 +271,7 @@ static bool recover_log(recovery *r, const nl_remains *remains, nl_remains_log *
         report_status(r, shared, records, NL_OK);
         return false;
     }
-    if (nl_format_get_info((nl_format)shared->format) == NULL) /* no description yet: the log has no events */
+    if (nl_format_get_info((nl_format)shared->format) == NULL) /* the log has no description yet, so it has no events */
         return records == 0;
     nl_status status = open_outbox(r, remains, log);
     if (status == NL_OK)
@@ -299,13 +301,13 @@ static void remove_folder(int parent, const char *name, int folder)
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 && strcmp(entry->d_name, "lock") != 0)
             unlinkat(folder, entry->d_name, 0);
     closedir(files);
-    unlinkat(folder, "lock", 0); /* last, because a directory without it has nothing to recover */
+    unlinkat(folder, "lock", 0); /* removed last, because a directory without a lock has nothing to recover */
     unlinkat(parent, name, AT_REMOVEDIR);
 }
 
 /*
- * Removes an empty directory without a lock: a process was killed while it removed the directory, or a living process
- * is about to remove it.
+ * Removes an empty directory without a lock. Either a process was killed while it removed the directory, or a running
+ * process is about to remove it.
  */
 static void remove_empty(int parent, const char *name)
 {
@@ -331,7 +333,7 @@ static void recover_folder(recovery *r, int parent, const char *name)
     bool whole = nl_remains_count_logs(&remains, &count) == NL_OK;
     if (!whole)
         report_unreadable(r, name);
-    /* Logs are numbered in the order of opening; closed logs leave gaps. */
+    /* Logs are numbered in the order in which they were opened. Closed logs leave gaps in the numbers. */
     for (unsigned number = 0; number < count; number++) {
         status = nl_remains_open_log(&remains, number, &log);
         if (status == NL_OK) {
@@ -347,7 +349,7 @@ static void recover_folder(recovery *r, int parent, const char *name)
     nl_remains_close(&remains);
 }
 
-/* Removes the remains of a process that was killed while it created its directory: at most a lock. */
+/* Removes what a process left that was killed while it created its directory. This is at most a lock. */
 static void remove_unfinished(int parent, const char *name)
 {
     unsigned user, process;
@@ -412,7 +414,7 @@ nl_status nl_recover(const nl_recover_options *options, void (*report)(void *use
     if (options != NULL)
         r.options = *options;
     NL_REQUIRE(!r.options.everyone || r.options.destination != NULL || r.options.list_only,
-               "recovering all users' events needs a destination", NL_FAILED);
+               "the recovery of all users' events requires a destination", NL_FAILED);
     nl_signals_hold(&r.held);
     nl_status status = recover_to_destination(&r);
     nl_signals_release(&r.held);

@@ -18,8 +18,10 @@
 
 enum { LOGS_MAX = 1000000 };
 
-/* The module trusts nothing in this memory, because the program may have overwritten it before it was killed. The
- * module checks sizes against the files, numbers against their ranges, and ends texts at the end of their field. */
+/*
+ * The module trusts nothing in this memory, because the program may have overwritten it before it was killed. It checks
+ * sizes against the files and numbers against their ranges, and truncates texts at the end of their field.
+ */
 
 static bool is_head(const nl_shared_head *head)
 {
@@ -53,7 +55,7 @@ static char *copy_file(int fd, size_t size, size_t repeat)
 
 /*
  * Maps or copies a file of the directory, with the part after repeat a second time. Returns NL_END if the file does not
- * exist or is invalid; NL_FAILED if this cannot be determined: then nothing in the directory may be removed.
+ * exist or is invalid. Returns NL_FAILED if this cannot be determined; nothing in the directory may then be removed.
  */
 static nl_status map_file(const nl_remains *remains, const char *name, size_t size_min, size_t size_max, size_t repeat,
                           nl_mapping *mapping)
@@ -98,8 +100,8 @@ static void close_file(nl_mapping *mapping)
 
 /*
  * Returns NL_OK if the process still runs and has files of the directory mapped, otherwise NL_END. A process that
- * closes all its descriptors, as daemons do, also closes its lock. For a process of another PID namespace or user, only
- * the lock decides. Returns NL_FAILED if the state is unknown.
+ * closes all its descriptors, as daemons do, also closes its lock. For a process in another PID namespace or of another
+ * user, only the lock counts. Returns NL_FAILED if the state is unknown.
  */
 static nl_status find_mapped(const char *name)
 {
@@ -114,7 +116,7 @@ static nl_status find_mapped(const char *name)
     bool found = false;
     while (!found && fgets(line, sizeof line, maps) != NULL)
         found = strstr(line, name) != NULL;
-    /* ESRCH: the process has just ended. */
+    /* ESRCH means that the process has just ended. */
     bool failed = !found && ferror(maps) != 0 && errno != ESRCH;
     if (failed)
         nl_error_set_errno("read %s", path);
@@ -239,7 +241,7 @@ static nl_status open_rings(const nl_remains *remains, unsigned number, nl_remai
     return list_folder(remains, on_name_of_ring, &search);
 }
 
-/* Completes a commit during which the writer thread was killed: see shared.h. */
+/* Completes a commit during which the writer thread was killed (see shared.h). */
 static void finish_commit(nl_remains_log *log)
 {
     nl_shared_log *shared = log->outbox.shared;
@@ -291,7 +293,7 @@ nl_status nl_remains_open_log(const nl_remains *remains, unsigned number, nl_rem
     end_text(shared->url, sizeof shared->url);
     end_text(shared->prog, sizeof shared->prog);
     end_text(shared->host, sizeof shared->host);
-    if (open_rings(remains, number, log) != NL_OK) { /* a ring may be missing: change nothing */
+    if (open_rings(remains, number, log) != NL_OK) { /* a ring may be missing, so nothing is changed */
         nl_remains_close_log(log);
         return NL_FAILED;
     }
@@ -313,7 +315,7 @@ void nl_remains_close_log(nl_remains_log *log)
     nl_mapping_remove(&log->outbox.mapping);
 }
 
-/* Write the data before the header that describes it. After a failure, more records are sent again. */
+/* The data is written before the header that describes it. If this fails, more records are sent again. */
 static void save_file(const nl_remains *remains, const nl_mapping *mapping, size_t size)
 {
     struct stat status;
@@ -332,7 +334,7 @@ void nl_remains_save_log(const nl_remains *remains, const nl_remains_log *log)
 {
     if (!remains->copied)
         return;
-    /* Write the batch first: a kill between the two steps sends events twice instead of losing them. */
+    /* The batch is written first, so that a kill between the two steps sends events twice instead of losing them. */
     save_file(remains, &log->outbox.mapping, NL_SHARED_HEADER + log->outbox.shared->batch_size);
     for (const nl_ring *ring = log->rings; ring != NULL; ring = ring->next)
         save_file(remains, &ring->mapping, NL_SHARED_HEADER + ring->mask + 1);
@@ -355,15 +357,18 @@ static size_t whole_records(const nl_shared_log *shared, const char *data, size_
     return at;
 }
 
-/* The prefixes of a text that are in a file. */
+/* Describes the prefixes of a text that occur in a file. */
 typedef struct found_prefix {
     size_t longest; /* bytes of the longest prefix */
     uint64_t end;   /* end of the first prefix of this length */
     size_t at_end;  /* bytes of the longest prefix that ends the file */
 } found_prefix;
 
-/* Returns, for each prefix of text, the length of the longest shorter prefix that is its suffix: the table of Knuth,
- * Morris and Pratt ("Fast Pattern Matching in Strings", 1977). The caller frees it. Returns NULL if memory runs out. */
+/*
+ * Returns, for each prefix of text, the length of the longest shorter prefix that is also its suffix. This is the table
+ * of Knuth, Morris and Pratt ("Fast Pattern Matching in Strings", 1977). The caller frees it. Returns NULL if memory
+ * runs out.
+ */
 static uint32_t *make_prefix_table(const char *text, size_t size)
 {
     uint32_t *table = nl_memory_check(malloc((size + 1) * sizeof *table));
@@ -379,8 +384,10 @@ static uint32_t *make_prefix_table(const char *text, size_t size)
     return table;
 }
 
-/* Searches for the non-empty text in the file from offset. Reads the file instead of mapping it, because its owner may
- * truncate it. */
+/*
+ * Searches for the non-empty text in the file from offset. Reads the file instead of mapping it, because its owner may
+ * truncate it.
+ */
 static nl_status find_prefixes(int fd, uint64_t offset, const char *text, size_t size, found_prefix *found)
 {
     enum { PIECE = 256 << 10 };
@@ -414,10 +421,10 @@ static nl_status find_prefixes(int fd, uint64_t offset, const char *text, size_t
 }
 
 /*
- * Sets *there to the size of the part of wanted that is in the file from offset on, and *ends_file to whether that part
- * ends the file. A program that was killed in the middle of a write leaves a prefix; other programs append after the
- * prefix, or between two parts of it. A match shorter than MATCH_MIN bytes is a coincidence, unless it starts at a
- * record and either ends the file or completes wanted.
+ * Searches the file from offset for parts of wanted. Sets *there to the size of the part that the file has, and
+ * *ends_file to whether the file ends with that part. A program that was killed in the middle of a write leaves a
+ * prefix; other programs append after the prefix, or between two parts of it. A match shorter than MATCH_MIN bytes is a
+ * coincidence, unless it starts at a record and either ends the file or completes wanted.
  */
 static nl_status find_in_file(const nl_shared_log *shared, int fd, uint64_t offset, const char *wanted, size_t size,
                               size_t *there, bool *ends_file)
@@ -455,7 +462,7 @@ nl_status nl_remains_settle_batch(nl_shared_log *shared, const char *batch, int 
     if (cut_off && ends_file && whole < there &&
         (fstat(fd, &status) != 0 || ftruncate(fd, status.st_size - (off_t)(there - whole)) != 0))
         return nl_error_set_errno("truncate the last record of a file");
-    /* A record before another program's text cannot be completed: write it again. */
+    /* A record that another program's text follows cannot be completed, so it is written again. */
     shared->batch_start += cut_off || !ends_file ? whole : there;
     if (shared->batch_start == shared->batch_size)
         shared->batch_size = shared->batch_start = shared->batch_records = 0;

@@ -20,12 +20,14 @@ typedef struct nl_remains {
 /* A log in the directory, with its rings. */
 typedef struct nl_remains_log {
     nl_outbox outbox;
-    nl_log_options options; /* of its URL */
+    nl_log_options options; /* options of its URL */
     nl_ring *rings;
 } nl_remains_log;
 
-/* Opens parent/name if its process is dead. Returns NL_OK; NL_AGAIN if the process lives or another process recovers
- * it; NL_FAILED. */
+/*
+ * Opens parent/name if its process has ended. Returns NL_OK, NL_FAILED, or NL_AGAIN if the process still runs or
+ * another process recovers the directory.
+ */
 nl_status nl_remains_open(nl_remains *remains, int parent, const char *name);
 void nl_remains_close(nl_remains *remains);
 
@@ -44,10 +46,10 @@ void nl_remains_close_log(nl_remains_log *log);
 void nl_remains_save_log(const nl_remains *remains, const nl_remains_log *log);
 
 /*
- * Removes from the batch the records that are in the destination's file, at any place: other programs may have appended
- * to the file. A truncated record at the end of the file is completed by the next write or, if cut_off is true,
- * removed. fd is the file, open for writing. Returns NL_FAILED, with the batch unchanged, if memory runs out or the
- * file cannot be read.
+ * Removes from the batch the records that are in the destination's file. They may be anywhere in the file, because
+ * other programs may have appended to it. A truncated record at the end of the file is completed by the next write or,
+ * if cut_off is true, removed. fd is the file, open for writing. Returns NL_FAILED, with the batch unchanged, if memory
+ * runs out or the file cannot be read.
  */
 nl_status nl_remains_settle_batch(nl_shared_log *shared, const char *batch, int fd, bool cut_off);
 

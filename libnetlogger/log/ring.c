@@ -17,7 +17,7 @@
 
 enum {
     LOST_SIZE = sizeof(nl_event_header) + sizeof(nl_lost_event),
-    SPINS = 200,          /* checks of a full ring before sleeping */
+    SPINS = 200,          /* number of checks of a full ring before sleeping */
     SLEEP_NS = 20 * 1000, /* about the time that the reader needs for a batch */
     OVERWRITE_PART = 16,  /* policy oldest frees a 16th of the ring at a time */
 };
@@ -74,7 +74,7 @@ nl_ring *nl_ring_make(size_t size, unsigned log, unsigned number)
     ring->shared->log = log;
     ring->producer.limit = size;
     ring->producer.slow_clock = !nl_clock_has_counter();
-    /* Touch all pages now, so that a thread's first events cause no page faults. */
+    /* All pages are touched now, so that a thread's first events do not cause page faults. */
     memset(ring->producer.data, 0, size);
     nl_ring_begin_stream(ring);
     return ring;
@@ -130,7 +130,7 @@ void nl_ring_report_lost(nl_ring *ring)
         return;
     nl_ring_producer *p = &ring->producer;
     char *at = p->data + (p->head & p->mask);
-    /* The time must not be later than the following event, whose time is the time of its call. */
+    /* The report's time must not be later than that of the event that follows, which is the time of its call. */
     uint64_t ticks = p->busy == 2 ? p->called : nl_private_ticks(p);
     nl_event_header header = {LOST_SIZE, NL_SITE_LOST, ticks};
     memcpy(at, &header, sizeof header);
@@ -167,7 +167,7 @@ static void count_overwritten(nl_ring *ring, uint64_t from, uint64_t to, nl_lost
     }
 }
 
-/* Policy oldest: removes the oldest events, unless the reader is active. */
+/* For the policy "oldest", removes the oldest events, unless the reader is active. */
 static bool overwrite(nl_ring *ring, size_t size)
 {
     uint64_t tail = __atomic_load_n(&ring->shared->tail, __ATOMIC_ACQUIRE);
@@ -244,7 +244,7 @@ static bool find_room(nl_ring *ring, size_t size, nl_level level, void (*wake)(v
 bool nl_ring_make_room(nl_ring *ring, size_t size, nl_level level, void (*wake)(void *user), void *user)
 {
     bool found = find_room(ring, size, level, wake, user);
-    /* Report losses with the next event that fits, so that reports do not fill the ring. */
+    /* Losses are reported with the next event that fits, so that reports do not fill the ring. */
     if (found)
         nl_ring_report_lost(ring);
     else

@@ -1,5 +1,5 @@
 /*
- * A ring: the events of one thread in one log, from the producing thread to the log's writer thread.
+ * A ring, which passes the events of one thread in one log to the log's writer thread.
  *
  * A ring has one producer, one reader and no lock. If it is full, the log's policy applies to the next event. Lost
  * events are counted; the count goes into the ring as an event (NL_SITE_LOST) as soon as there is space, so that it
@@ -18,47 +18,55 @@ typedef struct nl_ring nl_ring;
 struct nl_ring {
     nl_ring_producer producer; /* the first member: NL_EVENT sees it as the ring */
 
-    /* Members that both threads read and that rarely change, away from the cache lines that every event writes. The
-     * alignment is that of pairs of lines. */
+    /*
+     * Members that both threads read and that rarely change. They are not in the cache lines that every event writes.
+     * The alignment is that of pairs of cache lines.
+     */
     nl_shared_ring *shared __attribute__((aligned(128)));
     const char *data; /* as the producer's */
     uint64_t mask;
     nl_mapping mapping;
     const nl_ring_policy *policy;
     int64_t
-        stuck_since_ns; /* monotonic time since which an event has waited and tail has not moved; 0: no event waits */
+        stuck_since_ns; /* monotonic time since which an event has waited and tail has not moved; 0 if no event waits */
     uint64_t stuck_tail;
     nl_ring *next; /* in the log's list */
     nl_ring *next_of_thread;
-    void *log; /* the ring's log */
-    uint64_t
-        refused; /* events of signal handlers that shared->lost does not include yet; signal handlers increment it */
-    bool in_use; /* by a living thread; otherwise the ring is reused when it is empty */
+    void *log;        /* the ring's log */
+    uint64_t refused; /* number of rejected events of signal handlers that shared->lost does not include yet; signal
+                       * handlers increment it */
+    bool in_use;      /* a running thread uses the ring; if false, the ring is reused when it is empty */
 
     /* The reader's members, for one cycle of the writer thread. */
     uint64_t at __attribute__((aligned(128))); /* position of the next event */
     uint64_t end;                              /* end of the published events when the cycle began */
     uint64_t sequence;
     uint64_t safe_ticks; /* all events up to this reading were published when the ring was last seen idle */
-    uint64_t busy_head;  /* position of its producer when it was last seen busy, and the time */
+    uint64_t busy_head;  /* the producer's position when it was last seen busy, and the time at which it was seen */
     uint64_t busy_ticks;
-    int64_t last_time_ns; /* of the previous event, so that rounding never makes a thread's times decrease */
+    int64_t last_time_ns; /* time of the previous event, so that rounding never makes a thread's times decrease */
 };
 
-/* Creates a ring of size bytes, a power of two of at least 64 KiB, with the name log.number, without using the heap.
- * Returns NULL with errno on failure. */
+/*
+ * Creates a ring of size bytes, a power of two of at least 64 KiB, with the name log.number, without using the heap.
+ * Returns NULL with errno on failure.
+ */
 nl_ring *nl_ring_make(size_t size, unsigned log, unsigned number);
 void nl_ring_remove(nl_ring *ring);
 
-/* Creates a ring over existing shared memory with size bytes of events, and takes ownership of the mapping. Returns
- * NULL with errno on failure. */
+/*
+ * Creates a ring over existing shared memory with size bytes of events, and takes ownership of the mapping. Returns
+ * NULL with errno on failure.
+ */
 nl_ring *nl_ring_over(const nl_mapping *mapping, size_t size);
 
 /* Assigns an empty ring to another thread, as a new stream. */
 void nl_ring_begin_stream(nl_ring *ring);
 
-/* Makes space for an event of size bytes. Returns false if the event is dropped, and counts it. Calls wake when the
- * reader must make space. */
+/*
+ * Makes space for an event of size bytes. Returns false if the event is dropped, and counts it. Calls wake when the
+ * reader must make space.
+ */
 bool nl_ring_make_room(nl_ring *ring, size_t size, nl_level level, void (*wake)(void *user), void *user);
 
 /* Makes the next event that ends after limit take the slow path through nl_ring_make_room. Any thread may call it. */
@@ -74,26 +82,31 @@ static inline void nl_ring_refuse(nl_ring *ring)
     nl_ring_stop_at(ring, 0); /* the next event reports it */
 }
 
-/* Counts lost events: `full` for lack of space, `refused` in signal handlers. */
+/*
+ * Counts lost events. full is the number of events that had no space, and refused the number of events of signal
+ * handlers.
+ */
 void nl_ring_count_lost(nl_ring *ring, uint64_t full, uint64_t refused);
 
-/* Returns whether some losses are not in the ring yet. Any thread. */
+/* Returns whether some losses are not in the ring yet. Any thread may call it. */
 bool nl_ring_has_lost(const nl_ring *ring);
 
-/* Writes the counted losses, if any, to the ring as an event, if it has space. Called by the ring's thread,
- * or after its end. */
+/*
+ * If there are counted losses and the ring has space, writes the losses to the ring as an event. The ring's thread
+ * calls it, or another thread after that thread has ended.
+ */
 void nl_ring_report_lost(nl_ring *ring);
 
 /* Marks the end of the thread: the ring becomes free when its events are read. */
 void nl_ring_thread_gone(nl_ring *ring);
 
-/* Returns the reader's position, which the producer also moves with policy oldest. */
+/* Returns the reader's position, which the producer also moves if the policy is "oldest". */
 static inline uint64_t nl_ring_tail(const nl_ring *ring)
 {
     return __atomic_load_n(&ring->shared->tail, __ATOMIC_ACQUIRE) & ~NL_TAIL_PINNED;
 }
 
-/* Returns whether the reader has read all published events. Any thread. */
+/* Returns whether the reader has read all published events. Any thread may call it. */
 bool nl_ring_is_empty(const nl_ring *ring);
 
 /* ---- the reader's side ---- */

@@ -33,7 +33,10 @@ static void make_key(void)
     pthread_key_create(&key, free_scratch);
 }
 
-/* Creates the key when the library is loaded, because setting a later key of a process allocates memory. */
+/*
+ * Creates the pthread key when the library is loaded, because setting a key that a process creates later allocates
+ * memory.
+ */
 __attribute__((constructor)) static void on_load(void)
 {
     pthread_once(&key_once, make_key);

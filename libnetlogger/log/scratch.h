@@ -12,10 +12,10 @@ typedef struct nl_scratch {
     nl_format_cache cache;
     nl_field *fields; /* set by nl_scratch_want_fields */
     size_t field_capacity;
-    nl_buffer bytes; /* of printed values */
+    nl_buffer bytes; /* text of printed values */
     nl_field usual[NL_FIELDS_MAX];
 
-    /* For the classic calls, which use the members above through nl_vwrite_after. */
+    /* The following members are for the classic calls, which use the members above through nl_vwrite_after. */
     nl_record *record; /* NULL before the first call */
     nl_buffer text;
 } nl_scratch;

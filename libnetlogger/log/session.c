@@ -20,7 +20,7 @@
 
 /* The directory and the locked file in it. The program may have closed either descriptor. */
 static enum { NOT_YET, MADE, NONE } folder_state;
-static pthread_mutex_t folder_mutex = PTHREAD_MUTEX_INITIALIZER; /* for creating it */
+static pthread_mutex_t folder_mutex = PTHREAD_MUTEX_INITIALIZER; /* held while the directory is created */
 static int folder = -1, lock_file = -1, why_none;
 static nl_identity folder_identity, lock_identity;
 static char folder_path[256];
@@ -33,7 +33,10 @@ const char *nl_session_parent(void)
     return environment.shm;
 }
 
-/* Takes the lock, which shows that the process lives: the kernel releases it however the process ends. */
+/*
+ * Takes the lock, which shows that the process is running. The kernel releases the lock whichever way the process
+ * ends.
+ */
 static bool session_lock(int in, int flags)
 {
     lock_file = openat(in, "lock", O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
@@ -43,8 +46,8 @@ static bool session_lock(int in, int flags)
 }
 
 /*
- * Creates the directory. Names it after taking the lock, because recovery takes an unlocked directory for the directory
- * of a dead process.
+ * Creates the directory. Gives it its final name after taking the lock, because recovery assumes that an unlocked
+ * directory belongs to a process that has ended.
  */
 static bool make_folder(void)
 {
@@ -65,8 +68,10 @@ static bool make_folder(void)
     return folder >= 0 && session_lock(folder, O_CREAT | O_EXCL) && rename(hidden, folder_path) == 0;
 }
 
-/* Reopens descriptors that the program has closed, as daemons do. Returns false if the directory is missing or
- * inaccessible. */
+/*
+ * Reopens descriptors that the program has closed, as daemons do. Returns false if the directory is missing or
+ * inaccessible.
+ */
 static bool reopen_folder(void)
 {
     if (!nl_identity_holds(&folder_identity, folder)) {
@@ -130,7 +135,7 @@ char *nl_mapping_map(int fd, size_t size, size_t repeat)
     return NULL;
 }
 
-/* Returns whether a file may have this size. Otherwise writing would raise a signal in the program. */
+/* Returns whether a file may have this size. Writing to a larger file would raise a signal in the program. */
 static bool may_be_large(size_t size)
 {
     struct rlimit limit;
@@ -188,7 +193,10 @@ bool nl_mapping_make(nl_mapping *mapping, size_t size, size_t reserved, size_t r
     mapping->size = repeat > 0 ? 2 * size - repeat : size;
     if (make_file(mapping, size, reserved, repeat))
         return true;
-    /* A container's /dev/shm may be small, and the size of files may be limited: use anonymous memory. */
+    /*
+     * The module then uses anonymous memory, because a container's /dev/shm may be small, and the size of files may be
+     * limited.
+     */
     mapping->error = errno != 0 ? errno : ENOENT;
     mapping->memory = nl_mapping_map(-1, size, repeat);
     return mapping->memory != NULL;

@@ -1,6 +1,6 @@
 /*
  * The process's directory in shared memory (shared.h) and its files. If shared memory is not available, the module uses
- * anonymous memory; then events cannot be recovered after a crash. All functions are thread-safe and do not use the
+ * anonymous memory, and events cannot be recovered after a crash. All functions are thread-safe and do not use the
  * heap, so that the first event may come from a signal handler.
  */
 #ifndef NETLOGGER_LOG_SESSION_H
@@ -11,7 +11,7 @@
 typedef struct nl_mapping {
     char *memory; /* NULL: none */
     size_t size;
-    int fd;        /* of another process's file; -1: no descriptor */
+    int fd;        /* descriptor of another process's file, or -1 */
     bool named;    /* the memory is a file in the process's directory, which outlives the process */
     int error;     /* errno if the memory is not named */
     char name[32]; /* in the directory */
@@ -25,8 +25,10 @@ typedef struct nl_mapping {
 bool nl_mapping_make(nl_mapping *mapping, size_t size, size_t reserved, size_t repeat, const char *name, ...)
     NL_PRINTF(5, 6);
 
-/* Maps size bytes of a file and, if repeat > 0, the bytes from offset repeat to the end a second time. Returns NULL
- * with errno on failure. */
+/*
+ * Maps size bytes of a file and, if repeat > 0, the bytes from offset repeat to the end a second time. Returns NULL
+ * with errno on failure.
+ */
 char *nl_mapping_map(int fd, size_t size, size_t repeat);
 
 /* Backs the bytes [from, to) with memory, so that writing to them cannot fail. Returns false with errno on failure. */
@@ -35,10 +37,10 @@ bool nl_mapping_reserve(nl_mapping *mapping, size_t from, size_t to);
 /* Unmaps the memory and removes its file. */
 void nl_mapping_remove(nl_mapping *mapping);
 
-/* Removes its file but keeps the memory, which threads may use until the process ends. */
+/* Removes the mapping's file, but keeps the memory, which threads may use until the process ends. */
 void nl_mapping_forget(nl_mapping *mapping);
 
-/* Unmaps the memory. After nl_session_keep its file remains for nlrecover. */
+/* Unmaps the memory. If nl_session_keep was called, the file remains for nlrecover. */
 void nl_mapping_leave(nl_mapping *mapping);
 
 /* Fills in the header of a file. */
@@ -48,7 +50,7 @@ void nl_shared_head_set(nl_shared_head *head);
 void nl_session_keep(void);
 bool nl_session_is_kept(void);
 
-/* Returns the path of the process's directory. Static storage. */
+/* Returns the path of the process's directory, in static storage. */
 const char *nl_session_directory(void);
 
 /* Removes the process's directory, if it exists. Mappings stay valid. */
@@ -57,7 +59,7 @@ void nl_session_remove(void);
 /* Call it in the child after fork, which creates its own directory when necessary. */
 void nl_session_after_fork(void);
 
-/* Returns the directory that contains these directories: $NETLOGGER_SHM or /dev/shm. */
+/* Returns the path of the directory that contains all processes' directories, which is $NETLOGGER_SHM or /dev/shm. */
 const char *nl_session_parent(void);
 
 #endif

@@ -30,22 +30,22 @@
 #define NL_CACHE_LINE 64
 
 enum {
-    NL_SHARED_HEADER = 4096,         /* bytes before a ring's data, the batch, the sites */
-    NL_SHARED_SITES_SIZE = 64 << 20, /* of address space; memory is allocated when needed */
+    NL_SHARED_HEADER = 4096,         /* offset of a ring's data, of the batch and of the sites */
+    NL_SHARED_SITES_SIZE = 64 << 20, /* size of address space; memory is allocated when needed */
     NL_SHARED_BATCH_SIZE = 4 << 20,  /* of address space */
     NL_STREAM_ID_SIZE = 16,
 };
 
 /*
- * The maximum size of an event. Its text is up to four times as large, and must fit into the batch beside the present
- * content; otherwise the event would block all later events.
+ * The maximum size of an event. The event's text can be four times as large, and must fit into the batch in addition to
+ * what the batch already contains. Otherwise, the event would block all later events.
  */
 enum { NL_EVENT_MAX = 960 << 10 };
-_Static_assert(4 * NL_EVENT_MAX + (256 << 10) <= NL_SHARED_BATCH_SIZE, "a batch has room for any event");
+_Static_assert(4 * NL_EVENT_MAX + (256 << 10) <= NL_SHARED_BATCH_SIZE, "the batch can hold the largest event");
 _Static_assert(NL_FIELDS_MAX *NL_VALUE_SIZE_MAX + 1024 <= NL_EVENT_MAX,
-               "NL_EVENT does not check its size: the largest event must fit");
+               "NL_EVENT does not check the event size, so the largest event must fit");
 
-/* The maximum number of fields of a site: those of the program, PARENT.ID, TRACE.ID, SPAN.ID and STATUS. */
+/* The maximum number of fields of a site. These are the program's fields, PARENT.ID, TRACE.ID, SPAN.ID and STATUS. */
 enum { NL_SITE_FIELDS_MAX = NL_FIELDS_MAX + 4 };
 
 /* The sites of events that do not come from NL_EVENT. */
@@ -64,7 +64,7 @@ typedef struct nl_span_ids {
 
 /* Follows the header of an NL_SITE_LOST event. */
 typedef struct nl_lost_event {
-    uint64_t full;    /* events dropped because the ring was full or they were too large */
+    uint64_t full;    /* number of events that were dropped because the ring was full or the event was too large */
     uint64_t refused; /* events of signal handlers that interrupted another event */
     uint64_t from_ticks;
     uint64_t to_ticks;
@@ -78,11 +78,13 @@ typedef struct nl_shared_head {
 
 typedef struct nl_shared_sites {
     nl_shared_head head;
-    _Alignas(NL_CACHE_LINE) uint64_t published; /* bytes of complete sites after the header */
+    _Alignas(NL_CACHE_LINE) uint64_t published; /* size of the complete sites after the header */
 } nl_shared_sites;
 
-/* A site: this struct, the event's name, then for each field a type byte and the name. Each text is a uint16_t size and
- * its bytes. */
+/*
+ * A site: this struct, the event's name, then for each field a type byte and the name. Each text is a uint16_t size and
+ * its bytes.
+ */
 typedef struct nl_shared_site {
     uint32_t size; /* bytes, including this struct */
     uint32_t id;
@@ -106,17 +108,18 @@ typedef struct nl_shared_log {
     char prog[256];
     char host[256];
     nl_clock_point clock[2]; /* the latest two readings that are far enough apart to determine the rate */
-    uint64_t file_offset;    /* size of the destination file before the batch was written; UINT64_MAX: not a file */
+    uint64_t file_offset;    /* size of the destination file before the batch was written; UINT64_MAX if the destination
+                              * is not a file */
     _Alignas(NL_CACHE_LINE) uint64_t batch_size;
     uint64_t batch_records;
-    uint64_t batch_start; /* bytes of the batch that the destination has accepted */
+    uint64_t batch_start; /* number of bytes of the batch that the destination has accepted */
     uint64_t next_size;
     uint64_t next_records;
     uint64_t commit;
     uint64_t applied;
 } nl_shared_log;
 
-/* The top bit of tail: the reader is active, and the producer must not move tail. */
+/* The top bit of tail. While it is set, the reader is active, and the producer must not move tail. */
 #define NL_TAIL_PINNED (UINT64_C(1) << 63)
 
 typedef struct nl_shared_ring {
@@ -128,14 +131,15 @@ typedef struct nl_shared_ring {
     _Alignas(NL_CACHE_LINE) uint64_t published; /* by the producer */
     uint32_t thread_gone;
     nl_lost_event lost;                    /* not in the ring yet */
-    _Alignas(NL_CACHE_LINE) uint64_t tail; /* by the reader; with policy oldest also by the producer */
-    uint64_t sequence;                     /* of the event at tail; a report of losses advances it by their number */
+    _Alignas(NL_CACHE_LINE) uint64_t tail; /* written by the reader and, if the policy is "oldest", by the producer */
+    uint64_t sequence;                     /* sequence number of the event at tail; a report of losses advances it by
+                                            * their number */
     uint64_t next_tail;
     uint64_t next_sequence;
     uint64_t next_commit; /* the value of nl_shared_log.commit to which next_tail belongs */
 } nl_shared_ring;
 
-_Static_assert(sizeof(nl_shared_ring) <= NL_SHARED_HEADER, "a ring's header fits its page");
-_Static_assert(sizeof(nl_shared_log) <= NL_SHARED_HEADER, "a log's header fits its page");
+_Static_assert(sizeof(nl_shared_ring) <= NL_SHARED_HEADER, "a ring's header fits into its page");
+_Static_assert(sizeof(nl_shared_log) <= NL_SHARED_HEADER, "a log's header fits into its page");
 
 #endif

@@ -19,7 +19,8 @@
 enum { RESERVE_STEP = 64 * 1024, RULES_MAX = 64 };
 
 static nl_mapping mapping = {.fd = -1};
-static nl_shared_sites *sites; /* the mapping's memory, once it is complete: writer threads read it without a lock */
+static nl_shared_sites *sites; /* the mapping's memory, which is set when it is complete; writer threads read it without
+                                * a lock */
 static size_t reserved;
 static uint32_t next_id = NL_SITE_FIRST;
 static nl_event_site *registered;
@@ -160,7 +161,7 @@ void nl_sites_switch(const char *pattern, bool off)
     size_t at = 0;
     while (at < rule_count && strcmp(rules[at].pattern, pattern) != 0)
         at++;
-    if (at == RULES_MAX) /* remove the oldest rule; its effect stays */
+    if (at == RULES_MAX) /* removes the oldest rule, whose effect remains */
         at = 0;
     if (at < rule_count)
         memmove(&rules[at], &rules[at + 1], (--rule_count - at) * sizeof rules[0]);
@@ -194,7 +195,7 @@ bool nl_sites_is_off(nl_string event)
         return false;
     const nl_visit visit = nl_enter();
     char *name = event.size < sizeof usual ? usual : malloc(event.size + 1);
-    if (name == NULL) { /* log the event rather than lose it */
+    if (name == NULL) { /* the event is logged, because it would be lost otherwise */
         nl_leave(&visit);
         return false;
     }
@@ -265,7 +266,7 @@ static bool get_text(const char **at, const char *end, nl_string *text)
     return true;
 }
 
-/* Reads one site. Returns false for an invalid site, in damaged memory. */
+/* Reads one site. Returns false if the site is invalid because its memory is damaged. */
 static bool read_site(nl_site *site, const char *at, const char *end, const nl_shared_site *head)
 {
     *site = (nl_site){

@@ -1,6 +1,7 @@
 /*
  * The sites of events. A site gets a number at its first event and is written to shared memory with its names and
- * types. Readers of events, in this process or after a crash in another, read the site from shared memory.
+ * types. The code that reads events gets the site from shared memory. It runs in this process or, after a crash, in
+ * another process.
  */
 #ifndef NETLOGGER_LOG_SITE_H
 #define NETLOGGER_LOG_SITE_H
@@ -12,7 +13,7 @@ typedef struct nl_site {
     nl_string event;
     nl_level level;
     unsigned field_count;
-    unsigned least_size; /* minimum size of its events: all but the bytes of strings */
+    unsigned least_size; /* minimum size of its events, which includes everything but the contents of strings */
     bool has_span_id;    /* the site has a SPAN.ID field */
     unsigned char types[NL_SITE_FIELDS_MAX];
     nl_string names[NL_SITE_FIELDS_MAX];
@@ -27,14 +28,16 @@ typedef struct nl_site_table {
     size_t count, capacity;
 } nl_site_table;
 
-/* Assigns a number to a site and writes it to shared memory; applies the rules of nl_sites_switch. Returns false if
- * memory runs out. The caller prevents concurrent calls. */
+/*
+ * Assigns a number to a site, writes the site to shared memory, and applies the rules of nl_sites_switch. Returns false
+ * if memory runs out. The caller prevents concurrent calls.
+ */
 bool nl_site_register(nl_event_site *site);
 
 /* Returns an array of the *count sites with numbers, in their order, which the caller frees. The registry is locked. */
 nl_event_site **nl_sites_registered(size_t *count);
 
-enum { NL_SITE_PATTERN_SIZE = 128 }; /* of a rule; longer patterns are truncated */
+enum { NL_SITE_PATTERN_SIZE = 128 }; /* maximum size of a rule's pattern; longer patterns are truncated */
 
 /* Switches present and future sites whose event matches pattern (fnmatch) off or on. */
 void nl_sites_switch(const char *pattern, bool off);
@@ -42,7 +45,7 @@ void nl_sites_switch(const char *pattern, bool off);
 /* Removes the last rule with this pattern; the other rules then apply. */
 void nl_sites_forget_rule(const char *pattern);
 
-/* Returns whether rules switch off an event that has no site. Not for calls with nl_inside set. */
+/* Returns whether rules switch off an event that has no site. Do not call it while nl_inside is set. */
 bool nl_sites_is_off(nl_string event);
 
 /* Returns the shared memory of this process's sites; NULL before the first site. */

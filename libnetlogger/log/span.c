@@ -1,10 +1,11 @@
 /*
- * Spans: IDs, the thread's current context, and the start and the end of a span as events (netlogger/span.h).
+ * Implements spans (netlogger/span.h): the IDs, the thread's current context, and the events that mark the start and
+ * end of a span.
  *
- * Owns the state of each thread: nl_private_current, which NL_SPAN reads inline, and the generator of IDs. The thread's
- * events carry the context by taking the slow path of producer.c, which puts the IDs before the event in the ring;
- * events outside of spans are not slower because spans exist. Nothing points to a span or a scope, so that a span that
- * is forgotten, or belongs to a thread that has ended, leaves nothing behind.
+ * The module owns the state of each thread, which is nl_private_current, which NL_SPAN reads inline, and the generator
+ * of IDs. Events that carry the context take the slow path of producer.c, which puts the IDs before the event in the
+ * ring. Spans do not slow down events outside spans. Nothing points to a span or a scope, so that a span that is
+ * forgotten, or belongs to a thread that has ended, leaves nothing behind.
  */
 #include "config.h"
 
@@ -28,11 +29,13 @@ __thread nl_private_current_context nl_private_current;
 
 /* ---- IDs ---- */
 
-/* xoshiro256++ by D. Blackman and S. Vigna; all zeros: not seeded. */
+/* The state of xoshiro256++ by D. Blackman and S. Vigna. It is all zeros until it is seeded. */
 static __thread uint64_t generator[4];
 
-/* Runs in the child after fork. The child inherits the state of the thread's generator, and must not draw the same IDs.
- * */
+/*
+ * Runs in the child after fork. The child inherits the state of the thread's generator, but must not generate the same
+ * IDs.
+ */
 static void forget_seed(void)
 {
     memset(generator, 0, sizeof generator);
@@ -99,8 +102,10 @@ static inline bool has_trace(const nl_context *context)
     return (id[0] | id[1]) != 0;
 }
 
-/* A signal handler's event during the change carries no context. The order prevents the handler's event from restoring
- * an entry of nl_private_rings that the scope would then use. */
+/*
+ * If a signal handler logs an event during the change, the event carries no context. Because of the order of stores,
+ * the handler's event cannot restore an entry of nl_private_rings that the scope would then use.
+ */
 static inline void make_current(const nl_context *context)
 {
     nl_private_current_context *current = &nl_private_current;
@@ -124,7 +129,7 @@ nl_context nl_context_attach(const nl_context *context)
 
 /* ---- start and end as events ---- */
 
-/* Sets the IDs of *span: as a child of parent, or for a new trace. */
+/* Sets the IDs of *span, which is a child of parent or begins a new trace. */
 static inline void new_span(nl_span *span, nl_log *log, const nl_context *parent)
 {
     uint64_t id = new_id();
@@ -184,11 +189,13 @@ char *nl_private_span_begin(nl_span *span, nl_log *log, nl_span_place *place, co
     return NULL;
 }
 
-/* The sites of one nl_span_end for the spans of one name and level. They have a copy of the name, because a span may
- * begin in a module that is unloaded before the module in which it ends. They are never freed. */
+/*
+ * The sites of one nl_span_end for the spans of one name and level. They have a copy of the name, because a span may
+ * begin in a module that is unloaded before the module in which it ends. They are never freed.
+ */
 struct nl_span_end_sites {
     nl_event_site sites[2];
-    const nl_span_place *begun;     /* a place where such spans begin; NULL: none, or it was unloaded */
+    const nl_span_place *begun;     /* a place where such spans begin; NULL if there is none, or if it was unloaded */
     const nl_span_end_place *place; /* NULL: it was unloaded */
     struct nl_span_end_sites *next; /* in the same bucket */
     size_t name_size;
@@ -198,11 +205,12 @@ struct nl_span_end_sites {
 enum {
     END_BUCKETS = 1024,
     RUN_TIME_NAMES_MAX = 4096,
-    END_FIELDS = 4 /* without the program's */,
+    END_FIELDS = 4 /* number of fields, not counting the program's */,
     NAME_SIZE_MAX = 4000
 };
 
-static struct nl_span_end_sites *end_buckets[END_BUCKETS]; /* changed in the registry's lock, read without */
+static struct nl_span_end_sites *end_buckets[END_BUCKETS]; /* changed while the registry is locked; read without the
+                                                            * lock */
 static unsigned run_time_name_count;
 
 /* Returns the place of the program where a span began; NULL for nl_span_begin_fields. */
@@ -244,7 +252,7 @@ static struct nl_span_end_sites *find_end_sites(struct nl_span_end_sites *const 
     return s;
 }
 
-/* Returns NULL if memory runs out, or for too many names that are known only at run time. */
+/* Returns NULL if memory runs out, or if there are too many names that are known only at run time. */
 static struct nl_span_end_sites *make_end_sites(const nl_span_end_place *place, const nl_span *span, nl_string name)
 {
     const nl_span_place *begun = place_of(span);
@@ -268,7 +276,7 @@ static struct nl_span_end_sites *make_end_sites(const nl_span_end_place *place, 
     return s;
 }
 
-/* Returns the sites of a place for a span, which may be others than place->first; NULL if they cannot be made. */
+/* Returns the sites of a place for a span. They may differ from place->first. Returns NULL if they cannot be made. */
 static nl_event_site *other_end_sites(nl_span_end_place *place, const nl_span *span)
 {
     const nl_string name = name_of(span);
@@ -364,7 +372,9 @@ void nl_private_scope_leave(nl_private_scope *scope)
 
 enum { USUAL_FIELDS = NL_SITE_FIELDS_MAX };
 
-/* Copies fields; names that are invalid in records become valid copies at scratch, which they may fill. */
+/*
+ * Copies fields. Replaces invalid names by valid copies at scratch, and truncates names for which scratch has no space.
+ */
 static void copy_fields(nl_field *to, const nl_field *from, size_t count, char *scratch, size_t capacity)
 {
     for (size_t i = 0; i < count; i++) {

@@ -17,11 +17,11 @@ enum {
     TRACE_AT = 3,
     SPAN_AT = 36,
     FLAGS_AT = 53,
-    LENGTH = 55, /* of version 00, and the minimum of later ones */
+    LENGTH = 55, /* length in version 00, and minimum length in later versions */
     MEMBERS_MAX = 32,
     KEY_MAX = 256,
     VALUE_MAX = 256,
-    LARGE_MEMBER = 128, /* members larger than this are removed first */
+    LARGE_MEMBER = 128, /* size above which members are removed first */
 };
 
 static bool is_blank(char c)
@@ -56,14 +56,14 @@ static const char *parse_traceparent(nl_string text, nl_context *context)
     memcpy(&flags, at + FLAGS_AT, sizeof flags);
     uint64_t digits = (uint64_t)le16toh(flags) << 16 | le16toh(version) | UINT64_C(0x3030303000000000);
     if (nl_hex_get_word(digits, &four) != 0)
-        return "the version or the flags are not two digits from 0 to f";
+        return "the version or the flags are not two hexadecimal digits";
     const unsigned char *bytes = (const unsigned char *)&four;
     if (bytes[0] == 0xff)
         return "version ff";
     if (text.size > LENGTH && (bytes[0] == 0 || at[LENGTH] != '-'))
         return "it is too long";
     if (!nl_hex_get(at + TRACE_AT, context->trace_id, 16) || !nl_hex_get(at + SPAN_AT, context->span_id, 8))
-        return "an ID is zero or has characters other than 0 to f";
+        return "an ID is zero or is not hexadecimal";
     context->flags = bytes[1] & (NL_CONTEXT_SAMPLED | NL_CONTEXT_RANDOM);
     return NULL;
 }
@@ -131,7 +131,7 @@ static bool is_value(nl_string value)
     return true;
 }
 
-/* Returns the member at *at of a state that is valid, and advances *at; a size of 0 at the end. */
+/* Returns the member at *at of a valid state, and advances *at. At the end, the member's size is 0. */
 static nl_string next_member(const char **at)
 {
     nl_string member = {*at, strcspn(*at, ",")};

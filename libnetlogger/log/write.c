@@ -1,6 +1,6 @@
 /*
- * nl_write and similar functions put the values of a call into the ring as NL_EVENT does, using the plan of its format
- * or its kind.
+ * Implements nl_write and similar functions. Like NL_EVENT, they put the values of a call into the ring, according to
+ * the plan of the format or the kind.
  */
 #include "config.h"
 
@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SMALL_EVENT = 16 << 10 /* bytes that any ring accepts */ };
+enum { SMALL_EVENT = 16 << 10 /* size of an event that any ring accepts */ };
 
 static bool is_off(const nl_log *log, nl_level level)
 {
@@ -148,10 +148,11 @@ static nl_status put_typed(nl_log *log, nl_event_site *site, const nl_field *fie
 static nl_status write_refuse(nl_log *log)
 {
     nl_producer_refuse(log);
-    return nl_error_set(NL_ERROR_BUSY, "the event is lost: a signal handler interrupted another event");
+    return nl_error_set(NL_ERROR_BUSY,
+                        "the event is lost: a signal handler logged it while its thread was logging another event");
 }
 
-/* Returns whether an event has only the members that a call of nl_write supplies. */
+/* Returns whether the event has only the members that a call of nl_write sets. */
 static bool is_bare(const nl_record *head)
 {
     return head->time_ns == 0 && head->host.data == NULL && head->prog.data == NULL && head->field_count == 0 &&
@@ -163,7 +164,7 @@ static nl_member member_of(const nl_plan_field *field)
     return nl_text_member(&nl_ulm, field->name, field->name_size);
 }
 
-/* Returns whether a field of the format has the name of a record's member, and so sets the member. */
+/* Returns whether a field of the format has the name of a record's member, and therefore sets the member. */
 static bool has_member_name(const nl_plan *plan)
 {
     for (size_t i = 0; i < plan->field_count; i++) {
@@ -174,7 +175,7 @@ static bool has_member_name(const nl_plan *plan)
     return false;
 }
 
-/* Moves the level, host and program from the fields after the first before ones to the record's members. */
+/* Skips the first `before` fields. Moves the level, host and program from the other fields to the record's members. */
 static void write_move_members(nl_record *record, nl_field *fields, size_t before, const nl_plan *plan,
                                char scratch[NL_MEMBER_COUNT][NL_FIELD_TEXT_SIZE])
 {
@@ -196,8 +197,10 @@ static void write_move_members(nl_record *record, nl_field *fields, size_t befor
     }
 }
 
-/* Writes an event by the plan of its format. head has members, and fields that precede the fields of the format; it may
- * be NULL. */
+/*
+ * Writes an event according to the plan of its format. head, which may be NULL, has members, and the fields that
+ * precede the fields of the format.
+ */
 static nl_status write_by_plan(nl_log *log, nl_format_site *site, const nl_record *head, nl_scratch *s, int error,
                                va_list *arguments)
 {
@@ -225,8 +228,10 @@ static nl_status write_by_plan(nl_log *log, nl_format_site *site, const nl_recor
     return says && is_off(log, record.level) ? NL_OFF : put_record(log, &record);
 }
 
-/* function is the function that the program called; for head see write_by_plan. Returns NL_AGAIN if the format is
- * invalid. */
+/*
+ * function is the name of the function that the program called. See write_by_plan for head. Returns NL_AGAIN if the
+ * format is invalid.
+ */
 static nl_status write_event(const char *function, nl_log *log, nl_level level, const char *event,
                              const nl_record *head, const char *format, va_list arguments)
 {

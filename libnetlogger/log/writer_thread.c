@@ -18,19 +18,20 @@
 #include <unistd.h>
 
 enum {
-    BATCH_SIZE = 128 << 10,      /* bytes of text to encode before sending ... */
+    BATCH_SIZE = 128 << 10,      /* number of bytes of text to encode before sending ... */
     BLOCKS_SIZE = 8 << 10,       /* ... and of blocks, which have many events in few bytes */
-    HURRY_PAUSE_NS = 100 * 1000, /* between cycles while a ring may soon be full */
+    HURRY_PAUSE_NS = 100 * 1000, /* pause between cycles while a ring may soon be full */
     TIMER_SLACK_NS = 10 * 1000, /* maximum delay of a pause; the default of 50,000 is too much for the shortest pause */
-    BUSY_PAUSE_NS = 1000 * 1000, /* while there are events */
-    SHORT_PAUSE_NS =
-        20 * 1000000,             /* no ring fills within this time; in longer sleeps the next event wakes the thread */
-    BLOCK_AGE_NS = 100 * 1000000, /* blocks: events wait this long for more events, to share a block ... */
-    LIVE_AGE_NS = 10 * 1000000,   /* ... to a collector, for live views, ... */
-    BLOCK_FILL = 32 << 10,        /* ... unless a ring has this many bytes */
-    VISIBLE_NS = 10 * 1000,       /* more than a store needs to become visible to another processor */
-    PATIENCE_NS = 100 * 1000000,  /* maximum wait for a thread during an event */
-    HELD_UP_NS = 50 * 1000,       /* interval of a flush's checks for such a thread */
+    BUSY_PAUSE_NS = 1000 * 1000,   /* pause while there are events */
+    SHORT_PAUSE_NS = 20 * 1000000, /* no ring fills within this time; during longer sleeps, the next event wakes the
+                                    * thread */
+    BLOCK_AGE_NS = 100 * 1000000,  /* for blocks: time for which events wait for more events, with which they share a
+                                    * block ... */
+    LIVE_AGE_NS = 10 * 1000000,    /* ... the same if the destination is a collector, because of live views, ... */
+    BLOCK_FILL = 32 << 10,         /* ... unless a ring has this many bytes */
+    VISIBLE_NS = 10 * 1000,        /* more than the time after which a store is visible to another processor */
+    PATIENCE_NS = 100 * 1000000,   /* maximum wait for a thread that is writing an event */
+    HELD_UP_NS = 50 * 1000,        /* interval of a flush's checks for such a thread */
     STACK_SIZE = 512 << 10,
     FREE_RINGS = 16, /* empty rings kept for future threads */
 };
@@ -111,16 +112,17 @@ static bool is_full(const nl_log *log)
 }
 
 /*
- * Returns the time up to which events of all threads can be ordered: a thread may have read the counter without having
- * published its event. before_ticks is so long ago that a producer's mark (busy), which precedes its reading of the
- * counter, is visible. A thread that is stopped during an event delays the others only for a limited time.
+ * Returns the time up to which the events of all threads can be ordered. A thread may have read the counter, but not
+ * yet published its event. before_ticks is so long ago that it is visible whether a producer was busy at that time,
+ * because producers are marked as busy before they read the counter. A thread that is stopped during an event delays
+ * the others only for a limited time.
  */
 static uint64_t ordered_until(nl_ring *rings, uint64_t before_ticks, uint64_t patience_ticks)
 {
     uint64_t until = before_ticks;
     for (nl_ring *ring = rings; ring != NULL; ring = ring->next) {
         unsigned busy = __atomic_load_n(&ring->producer.busy, __ATOMIC_ACQUIRE);
-        if (busy == 2) { /* it makes space for an event, whose time will be the time of its call */
+        if (busy == 2) { /* the thread makes space for an event, whose time will be the time of the call */
             uint64_t called = __atomic_load_n(&ring->producer.called, __ATOMIC_ACQUIRE);
             if (called > ring->safe_ticks)
                 ring->safe_ticks = called - 1 < before_ticks ? called - 1 : before_ticks;
@@ -141,7 +143,10 @@ static uint64_t ordered_until(nl_ring *rings, uint64_t before_ticks, uint64_t pa
     return until;
 }
 
-/* Reads the clock. Returns the reading of the previous cycle, or a recent one if everything up to now is needed. */
+/*
+ * Reads the clock. Returns the reading of the previous cycle, or a recent reading if all events up to now are
+ * needed.
+ */
 static uint64_t read_clock(nl_log *log, bool everything)
 {
     nl_clock *clock = &log->drain.clock;
@@ -290,9 +295,10 @@ static void note_status(nl_log *log, nl_status status)
 }
 
 /*
- * Switches to the next destination, if one is set. Waiting records also go there, unless their format differs; then
- * they are sent to the old destination first. If that one cannot be reached, a file whose URL names no format gets the
- * log's format: a reader detects it, and the records do not wait for a collector that may never return.
+ * Switches to the next destination, if one is set. Waiting records also go there, unless their format differs. In that
+ * case, they are first sent to the old destination. If the old destination cannot be reached and the new one is a file
+ * whose URL does not name a format, the file gets the log's format. A reader detects the format, and the records do not
+ * wait for a collector that may never return.
  */
 static void change_destination(nl_log *log)
 {
@@ -323,8 +329,8 @@ static void change_destination(nl_log *log)
 }
 
 /*
- * Returns whether to begin the next cycle at once. Producers do not report that their rings fill, because this would
- * cost a system call. So this thread must not sleep until a ring is full.
+ * Returns whether to begin the next cycle at once. Producers do not report that their rings fill up, because that would
+ * cost a system call. Therefore, this thread must wake before a ring is full.
  */
 static bool is_more(const nl_log *log, bool everything)
 {
@@ -406,8 +412,10 @@ static bool is_quiet(nl_log *log)
     return quiet;
 }
 
-/* Sleeps. The first sleep after watch_rings is short, because an event may have begun before. Returns the basis of the
- * next pause, which is the shortest after an event. */
+/*
+ * Sleeps. The first sleep after watch_rings is short, because an event may have begun before that call. Returns the
+ * basis of the next pause. After an event, this is the shortest pause.
+ */
 static int64_t writer_thread_pause(nl_log *log, int64_t pause_ns)
 {
     bool deep = pause_ns > SHORT_PAUSE_NS && is_quiet(log), watched = log->asleep;
@@ -424,7 +432,7 @@ static void *writer_thread_run(void *user)
     nl_log *log = user;
     nl_inside = 1; /* the library refuses events in this thread, which only a signal handler could log */
     int64_t pause_ns = BUSY_PAUSE_NS;
-    __atomic_store_n(&log->asleep, false, __ATOMIC_RELAXED); /* it may still be set from before a fork */
+    __atomic_store_n(&log->asleep, false, __ATOMIC_RELAXED); /* the flag may still be set from before a fork */
     for (bool stop = false; !stop;) {
         pthread_mutex_lock(&log->mutex);
         uint64_t wanted = log->flush_wanted;

@@ -382,7 +382,7 @@ static nl_status find_shards(nats_intake *in)
         return NL_FAILED;
     unsigned count = in->link->shards;
     if (in->shards != NULL && count != in->shard_count)
-        return nl_error_set(NL_ERROR_UNREACHABLE, "%s: it has %u shards now, and had %u; restart netlogd",
+        return nl_error_set(NL_ERROR_UNREACHABLE, "%s: the stream has %u shards now, and had %u; restart netlogd",
                             in->place->name, count, in->shard_count);
     if (in->shards == NULL) {
         shard *shards = nl_memory_check(calloc(count, sizeof *shards));
@@ -424,10 +424,11 @@ static nl_status find_others(nats_intake *in)
     pthread_mutex_lock(&in->mutex);
     in->alone = !in->other_reads;
     pthread_mutex_unlock(&in->mutex);
-    return in->alone ? NL_OK
-                     : nl_error_set(NL_ERROR_UNREACHABLE,
-                                    "%s: another netlogd reads the same share of %s; give each its own share=K/N",
-                                    in->place->name, in->place->durable);
+    return in->alone
+               ? NL_OK
+               : nl_error_set(NL_ERROR_UNREACHABLE,
+                              "%s: another netlogd reads the same share of %s; give each netlogd its own share=K/N",
+                              in->place->name, in->place->durable);
 }
 
 /* Begins to read a shard. First waits for messages that a killed reader has not acknowledged. */

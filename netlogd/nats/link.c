@@ -31,9 +31,10 @@ nl_status nats_failure(const char *what, natsStatus status, jsErrCode server_cod
     if (message == NULL || *message == '\0' || last != status)
         message = natsStatus_GetText(status);
     if (server_code == JSNotEnabledErr || status == NATS_NO_RESPONDERS)
-        return nl_error_set(NL_ERROR_UNREACHABLE,
-                            "%s: no JetStream; start nats-server with -js, and check that its cluster has a leader",
-                            what);
+        return nl_error_set(
+            NL_ERROR_UNREACHABLE,
+            "%s: JetStream is not available; start nats-server with -js, and check that its cluster has a leader",
+            what);
     if (status == NATS_NO_SERVER)
         return nl_error_set(NL_ERROR_UNREACHABLE, "%s: cannot connect; is nats-server running there?", what);
     return nl_error_set(NL_ERROR_UNREACHABLE, "%s: %s", what, message);
@@ -206,11 +207,12 @@ static nl_status find_shards(nats_link *link, bool *wrong)
         return NL_FAILED;
     *wrong = shards != 0 && place->shards != 0 && shards != place->shards;
     if (*wrong)
-        return nl_error_set(NL_ERROR_UNREACHABLE, "%s: it has %u shards, not %u", place->name, shards, place->shards);
+        return nl_error_set(NL_ERROR_UNREACHABLE, "%s: the stream has %u shards, not %u", place->name, shards,
+                            place->shards);
     link->shards = shards != 0 ? shards : place->shards != 0 ? place->shards : SHARDS_DEFAULT;
     *wrong = link->shards < place->of_shares;
-    return *wrong ? nl_error_set(NL_ERROR_UNREACHABLE, "%s: it has %u shards, too few for %u readers", place->name,
-                                 link->shards, place->of_shares)
+    return *wrong ? nl_error_set(NL_ERROR_UNREACHABLE, "%s: the stream has %u shards, too few for %u readers",
+                                 place->name, link->shards, place->of_shares)
                   : NL_OK;
 }
 

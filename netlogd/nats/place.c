@@ -26,7 +26,7 @@ static bool check_name(const char *value, const char *also)
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-";
     for (const char *at = value; *at != '\0'; at++)
         if (strchr(letters, *at) == NULL && strchr(also, *at) == NULL)
-            return nl_error_false(NL_ERROR_INVALID, "\"%s\" is not a name; use letters, digits, _ and -", value);
+            return nl_error_false(NL_ERROR_INVALID, "\"%s\" is not a valid name; use letters, digits, _ and -", value);
     return strlen(value) <= NAME_MAX ||
            nl_error_false(NL_ERROR_INVALID, "the name is longer than %d characters", NAME_MAX);
 }
@@ -46,7 +46,7 @@ static bool set_name(void *place, const nl_option *row, const char *value)
 static bool set_subject(void *place, const nl_option *row, const char *value)
 {
     if (*value == '.' || strstr(value, "..") != NULL || value[strlen(value) - 1] == '.')
-        return nl_error_false(NL_ERROR_INVALID, "\"%s\" has an empty part", value);
+        return nl_error_false(NL_ERROR_INVALID, "\"%s\" has an empty part between two dots or at an end", value);
     return check_name(value, ".") && set_plain(place, row, value);
 }
 
@@ -160,13 +160,13 @@ const nl_option nats_rows[] = {
      .initial = "netlogger",
      .set = set_subject,
      NL_OPTION_MEMBER(nats_place, subject),
-     .help = "Prefix of subjects, which are PREFIX.HOST.PROG.SHARD"},
+     .help = "Prefix of the subjects, which have the form PREFIX.HOST.PROG.SHARD"},
     {.name = "shards",
      .type = NL_OPTION_COUNT,
      .minimum = 1,
      .maximum = NATS_SHARDS_MAX,
      .places = NL_OPTION_IN_URL,
-     .initial = "(the existing number; new streams: 4)",
+     .initial = "(the number of the existing stream; 4 for a new stream)",
      NL_OPTION_MEMBER(nats_place, shards),
      .help = "Number of shards of a new stream. An existing stream must have the same number"},
     {.name = "replicas",
@@ -176,33 +176,33 @@ const nl_option nats_rows[] = {
      .places = NL_OPTION_IN_URL,
      .initial = "1",
      NL_OPTION_MEMBER(nats_place, replicas),
-     .help = "New streams: number of servers that store each shard"},
+     .help = "Number of servers that store each shard of a new stream"},
     {.name = "max_age",
      .type = NL_OPTION_DURATION,
      .places = NL_OPTION_IN_URL,
      .initial = "7d",
      NL_OPTION_MEMBER(nats_place, max_age_ns),
-     .help = "New streams: maximum age of records; the servers remove older records; 0 sets no limit"},
+     .help = "Maximum age of records in a new stream. The servers remove older records; 0 sets no limit"},
     {.name = "max_bytes",
      .type = NL_OPTION_SIZE,
      .places = NL_OPTION_IN_URL,
      .initial = "0",
      NL_OPTION_MEMBER(nats_place, max_bytes),
-     .help = "New streams: maximum size of a shard; with 0, only the servers' own limit applies"},
+     .help = "Maximum size of a shard of a new stream. With 0, only the servers' own limit applies"},
     {.name = "discard",
      .type = NL_OPTION_CHOICE,
      .choices = "new|old",
      .places = NL_OPTION_IN_URL,
      .initial = "new",
      NL_OPTION_MEMBER(nats_place, discard_old),
-     .help = "New streams: action when a shard is full. With new, publishers wait; with old, the servers remove the "
-             "oldest records, even unread ones"},
+     .help = "Action when a shard of a new stream is full. With new, publishers wait; with old, the servers remove the "
+             "oldest records, even unread records"},
     {.name = "window",
      .type = NL_OPTION_DURATION,
      .places = NL_OPTION_IN_URL,
      .initial = "2m",
      NL_OPTION_MEMBER(nats_place, window_ns),
-     .help = "New streams: time for which the servers remember message IDs to recognize duplicates"},
+     .help = "Time for which the servers of a new stream remember message IDs to recognize duplicates"},
     {0},
 };
 
@@ -213,8 +213,8 @@ const nl_option nats_output_rows[] = {
      .places = NL_OPTION_IN_URL,
      .initial = "program",
      NL_OPTION_MEMBER(nats_place, by_shard),
-     .help = "Distribution of records among messages. With program, each message has one block, and each program has "
-             "its own subject; with shard, a message has many blocks, under the subject PREFIX._._.SHARD, so there are "
+     .help = "Contents of a message. With program, each message has one block, and each program has its own subject; "
+             "with shard, a message has many blocks, and its subject is PREFIX._._.SHARD. With shard, netlogd sends "
              "fewer messages"},
     {0},
 };
@@ -227,14 +227,15 @@ const nl_option nats_listener_rows[] = {
      .initial = "netlogd",
      .set = set_name,
      NL_OPTION_MEMBER(nats_place, durable),
-     .help = "Name of the JetStream consumers"},
+     .help = "Durable name of the JetStream consumers"},
     {.name = "share",
      .value = "K/N",
      .places = NL_OPTION_IN_URL,
      .initial = "1/1",
      .set = set_share,
      .get = get_share,
-     .help = "Read every Nth shard, beginning with the Kth; N netlogds with the same durable= divide the shards"},
+     .help =
+         "Read every Nth shard, beginning with the Kth; N netlogd processes with the same durable= divide the shards"},
     {0},
 };
 
@@ -249,7 +250,7 @@ static nl_status read_options(nats_place *place, const nl_url *url, bool output)
     if (status != NL_OK)
         return NL_FAILED;
     if ((place->user == NULL) != (place->password == NULL))
-        return nl_error_set(NL_ERROR_INVALID, "a user needs a password, and a password needs a user");
+        return nl_error_set(NL_ERROR_INVALID, "give both a user and a password, or neither");
     if ((place->cert == NULL) != (place->key == NULL))
         return nl_error_set(NL_ERROR_INVALID, "cert= needs key=, and key= needs cert=");
     place->tls |= place->ca != NULL || place->cert != NULL || place->tls_name != NULL;

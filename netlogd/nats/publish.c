@@ -327,7 +327,7 @@ static nl_status publish_all(publisher *p)
             return nl_error_set(NL_ERROR_UNREACHABLE, "%s: %s", p->place->name, p->refused);
         if (now - p->answered_ms > PATIENCE_MS)
             return nl_error_set(NL_ERROR_UNREACHABLE,
-                                "%s: no answer to published messages; does the stream have a leader?", p->place->name);
+                                "%s: no reply to published messages; does the stream have a leader?", p->place->name);
         if (now - p->answered_ms > SILENCE_MS && now - p->sent_ms > SILENCE_MS)
             publish_mark_unanswered(p);
         if (p->refused[0] == '\0' && send_chosen(p) != NL_OK)

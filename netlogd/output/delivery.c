@@ -104,7 +104,7 @@ static nl_status make_directory(const char *path, bool shared)
 {
     struct stat status;
     if (mkdir(path, 0700) != 0 && errno != EEXIST)
-        return nl_error_set_errno("make the spool %s", path);
+        return nl_error_set_errno("create the spool %s", path);
     if (stat(path, &status) != 0)
         return nl_error_set_errno("open the spool %s", path);
     if (nl_private_directory_check(path, &status, shared) != NL_OK)
@@ -288,9 +288,8 @@ static nl_status read_chunk(delivery *d, output_place end, size_t size)
             nl_buffer_reserve(&d->chunk, size);
             ssize_t got = pread(d->file, d->chunk.data, size, (off_t)d->at.offset);
             if (got <= 0)
-                return got == 0
-                           ? nl_error_set(NL_ERROR_SYSTEM, "read the spool %s: a file has become shorter", d->spool)
-                           : nl_error_set_errno("read the spool %s", d->spool);
+                return got == 0 ? nl_error_set(NL_ERROR_SYSTEM, "read the spool %s: a file was truncated", d->spool)
+                                : nl_error_set_errno("read the spool %s", d->spool);
             d->chunk.size = (size_t)got;
             return NL_OK;
         }
@@ -322,9 +321,8 @@ static nl_status hand_over(delivery *d, output_place end, size_t *taken)
     }
     /* Another program has written to the file. Its bytes cannot be delivered, and must not block later bytes. */
     *taken = d->chunk.size;
-    return nl_error_set(NL_ERROR_SYSTEM,
-                        "%s: skipped %zu byte%s in file %" PRIu64 " from %" PRIu64 ", which are not records", d->spool,
-                        d->chunk.size, nl_plural(d->chunk.size), d->at.number, d->at.offset);
+    return nl_error_set(NL_ERROR_SYSTEM, "%s: skipped %zu malformed byte%s in file %" PRIu64 " at offset %" PRIu64,
+                        d->spool, d->chunk.size, nl_plural(d->chunk.size), d->at.number, d->at.offset);
 }
 
 /* Delivers the next piece, and chooses the size of the piece after it. */

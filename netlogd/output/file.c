@@ -193,16 +193,16 @@ static nl_status set_holder_error(const char *name, const struct stat *status)
     long holder = find_holder(status);
     char path[64], program[64] = "another process";
     if (holder <= 0)
-        return nl_error_set(NL_ERROR_BUSY, "%s: another process writes it", name);
+        return nl_error_set(NL_ERROR_BUSY, "%s: another process writes this file", name);
     if (holder == getpid())
-        return nl_error_set(NL_ERROR_SYSTEM, "%s: netlogd already writes it under another name", name);
+        return nl_error_set(NL_ERROR_SYSTEM, "%s: another output of netlogd writes this file under another name", name);
     snprintf(path, sizeof path, "/proc/%ld/comm", holder);
     FILE *comm = fopen(path, "re");
     if (comm != NULL && fgets(program, sizeof program, comm) != NULL)
         program[strcspn(program, "\n")] = '\0';
     if (comm != NULL)
         fclose(comm);
-    return nl_error_set(NL_ERROR_BUSY, "%s: %s (process %ld) writes it", name, program, holder);
+    return nl_error_set(NL_ERROR_BUSY, "%s: %s (process %ld) writes this file", name, program, holder);
 }
 
 nl_status output_file_lock(int fd, const char *name)
@@ -314,8 +314,9 @@ nl_status output_file_write(output_file *file, const char *data, size_t size, si
             continue;
         }
         bool unread = !file->plain && (errno == EAGAIN || errno == EINTR);
-        status = unread ? nl_error_set(NL_ERROR_SYSTEM, "write %s: its reader does not read", file->name)
-                        : nl_error_set_errno("write %s", file->name);
+        status = unread
+                     ? nl_error_set(NL_ERROR_SYSTEM, "write %s: the process at the other end does not read", file->name)
+                     : nl_error_set_errno("write %s", file->name);
         file_truncate_batch(file, written);
     }
     off_t end = file->plain ? lseek(file->fd, 0, SEEK_END) : 0;

@@ -25,16 +25,17 @@ static nl_status check_piece(const nl_time_index *index, int fd, size_t i)
     const nl_time_piece *entry = &index->pieces[i];
     nl_time_piece found;
     if (!nl_time_index_holds(index, fd, i + 1))
-        return nl_error_set(NL_ERROR_INVALID, "it belongs to another file");
+        return nl_error_set(NL_ERROR_INVALID, "the entry belongs to another file");
     if (entry->records == UINT64_MAX)
         return NL_OK;
     if (!time_scan(fd, nl_time_index_start(index, i), entry->end, entry->end, &found) || found.end != entry->end)
-        return nl_error_set(NL_ERROR_INVALID, "no record ends there");
+        return nl_error_set(NL_ERROR_INVALID, "no record ends at the end of this range");
     if (found.records == UINT64_MAX) /* the failure to read the file was already reported */
         return NL_OK;
     if (found.min_ns < entry->min_ns || found.max_ns > entry->max_ns)
-        return nl_error_set(NL_ERROR_INVALID, "it has records of other times");
-    return found.records == entry->records ? NL_OK : nl_error_set(NL_ERROR_INVALID, "it has another number of records");
+        return nl_error_set(NL_ERROR_INVALID, "the range has records with other times");
+    return found.records == entry->records ? NL_OK
+                                           : nl_error_set(NL_ERROR_INVALID, "the range has another number of records");
 }
 
 static file_index_state check_pieces(const char *path, const nl_time_index *index, int fd)

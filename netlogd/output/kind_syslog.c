@@ -42,7 +42,7 @@ static nl_status check(const nl_url *url, const output_options *options)
 {
     (void)url;
     if (options->format == NL_FORMAT_NLB)
-        return nl_error_set(NL_ERROR_INVALID, "syslog needs a text format, not nlb");
+        return nl_error_set(NL_ERROR_INVALID, "syslog requires a text format; nlb is binary");
     nl_writer *writer = open_peer(options);
     if (writer != NULL)
         nl_writer_discard(writer);

@@ -62,7 +62,7 @@ static bool set_spool(void *settings, const nl_option *row, const char *value)
     (void)row;
     ((output_options *)settings)->spool_root = value;
     return strstr(value, OUTPUT_NUMBER) == NULL ||
-           nl_error_false(NL_ERROR_INVALID, OUTPUT_NUMBER " is not allowed in the name of the directory");
+           nl_error_false(NL_ERROR_INVALID, OUTPUT_NUMBER " is not allowed in the directory name");
 }
 
 const nl_option output_rows[] = {
@@ -141,8 +141,9 @@ const nl_option output_spool_rows[] = {
      .initial = "(required)",
      .set = set_spool,
      NL_OPTION_MEMBER(output_options, spool_root),
-     .help = "Store records in DIRECTORY/DESTINATION.FORMAT/ until they are delivered; netlogd creates this directory. "
-             "Neither directory may belong to another user, or be writable by other users"},
+     .help =
+         "Store records in DIRECTORY/DESTINATION.FORMAT/ until they are delivered; netlogd creates this subdirectory. "
+         "Both directories must belong to netlogd's user, and other users must not be able to write to them"},
     {.name = "spool_size",
      .type = NL_OPTION_SIZE,
      .minimum = 1 << 20,
@@ -195,7 +196,7 @@ static nl_status settle_spool(output_options *options)
     if (options->format == NL_FORMAT_UNKNOWN)
         options->format = options->kind->format;
     if (options->kind->numbered && options->format != NL_FORMAT_NLB)
-        return nl_error_set(NL_ERROR_INVALID, "this destination needs format=nlb");
+        return nl_error_set(NL_ERROR_INVALID, "this destination requires format=nlb");
     if (options->zstd_level > 0 && options->format != NL_FORMAT_NLB)
         return nl_error_set(NL_ERROR_INVALID, "text in a spool cannot be compressed; use zstd=0");
     char name[TARGET_MAX + 1];
@@ -237,7 +238,7 @@ static nl_status parse(const nl_url *url, output_options *options)
 {
     options->kind = output_kind_of(url->scheme);
     if (options->kind == NULL)
-        return nl_error_set(NL_ERROR_INVALID, "not a destination of records");
+        return nl_error_set(NL_ERROR_INVALID, "this URL cannot be an output");
     nl_url_rows tables[TABLES_MAX] = {{output_rows, options},
                                       {options->kind->deliver != NULL ? output_spool_rows : output_file_rows, options}};
     size_t count = 2;

@@ -106,7 +106,8 @@ static nl_status open_journal(output *out)
             errno != ENOENT) {                        /* opening the file reports other errors */
             if (access(out->options.path, W_OK) == 0) /* otherwise, opening it reports the error */
                 program_error(
-                    "%s: cannot create a journal beside it; after a restart, repeated blocks are stored twice",
+                    "%s: cannot create a journal beside this file; after a restart, netlogd may store repeated "
+                    "blocks twice",
                     out->options.path);
             journal_close(out->journal);
             out->journal = NULL;
@@ -352,7 +353,7 @@ static void sync_file(output *out)
 {
     if (output_file_sync(&out->file) != NL_OK)
         program_fail(PROGRAM_PROBLEM,
-                     "%s; the records written last were not acknowledged, and are removed at the next start",
+                     "%s; the latest records were not acknowledged, and netlogd removes them at the next start",
                      nl_error_message());
 }
 
@@ -521,9 +522,9 @@ static bool is_meant(output *out, const nl_record *record)
     if (nl_filter_match(out->options.filter, record, &steps, &matches) == NL_OK)
         return matches;
     if (out->counts.undecided++ == 0)
-        program_error(
-            "output %s: where= costs too much for a record, which is kept; further such records are only counted",
-            out->options.target);
+        program_error("output %s: evaluating where= costs too much for a record; netlogd stores this record, and only "
+                      "counts further such records",
+                      out->options.target);
     return true;
 }
 

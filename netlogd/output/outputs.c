@@ -298,7 +298,7 @@ static void close_output(output *out, nl_log *log)
     nl_write(log, NL_USAGE, "Netlogd.OutputClosed", "OUTPUT=%s SPOOLED=%llu", output_get_options(out)->target,
              (unsigned long long)state.waiting);
     if (output_close(out) != NL_OK) {
-        program_error("%s; the records that it had not written are lost", nl_error_message());
+        program_error("%s; records that this output had not written are lost", nl_error_message());
         nl_write(log, NL_ERROR, "Netlogd.OutputClosed", "REASON=%s", nl_error_message());
     }
 }
@@ -320,7 +320,7 @@ static void carry_out(change *changes, size_t count, nl_log *log)
         } else if (strcmp(c->options.url->text, output_get_options(c->existing)->url->text) == 0) {
             output_options_free(&c->options);
         } else if (output_change(c->existing, &c->options) != NL_OK) {
-            program_error("%s; its options are not changed", nl_error_message());
+            program_error("%s; the output keeps its old options", nl_error_message());
         }
     }
     free(outputs);

@@ -26,8 +26,7 @@ nl_status repair_unacknowledged(const char *path, const journal_mark *mark, repa
         return NL_OK;
     if (!S_ISREG(status.st_mode) || status.st_ino != mark->inode || (uint64_t)status.st_size <= mark->size)
         return NL_OK;
-    return cut(path, (uint64_t)status.st_size, mark->size, "written but not acknowledged when netlogd was killed",
-               what);
+    return cut(path, (uint64_t)status.st_size, mark->size, "not yet acknowledged when netlogd was killed", what);
 }
 
 nl_status repair_end(const char *path, repair *what)

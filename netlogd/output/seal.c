@@ -214,9 +214,10 @@ static nl_status read_seals(seal *s, FILE *file)
         return NL_OK;
     bool genuine = record.index == s->key.index && seal_is_genuine(&bytes, &s->key, s->tag);
     if (fgetc(file) != EOF)
-        return nl_error_set(NL_ERROR_INVALID,
-                            "%s: %s is older than the seals, or another archive's; use the key that belongs to them",
-                            s->path, s->options->seal_key);
+        return nl_error_set(
+            NL_ERROR_INVALID,
+            "%s: the key %s is older than these seals, or belongs to another archive; use the key that made them",
+            s->path, s->options->seal_key);
     if (!genuine)
         return NL_OK;
     s->next = record;

@@ -43,7 +43,7 @@ static nl_status check_file(const char *path, int fd)
         return nl_error_set(NL_ERROR_PERMISSION, "%s: the key belongs to another user", path);
     return (status.st_mode & 077) == 0
                ? NL_OK
-               : nl_error_set(NL_ERROR_PERMISSION, "%s: other users may access the key; run chmod 600", path);
+               : nl_error_set(NL_ERROR_PERMISSION, "%s: other users can access the key; run chmod 600", path);
 }
 
 nl_status seal_key_load(const char *path, seal_key *key)

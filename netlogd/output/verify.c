@@ -336,7 +336,7 @@ static bool check_seals(char **paths, int count, const verify_options *options)
     if (seal_key_load(options->seal_key, &key) != NL_OK)
         program_fail_with_error(PROGRAM_PROBLEM);
     if (key.index != 0)
-        program_fail(PROGRAM_PROBLEM, "%s: not the first key; use the key that --create-seal-key printed",
+        program_fail(PROGRAM_PROBLEM, "%s: not the archive's first key; use the key that --create-seal-key printed",
                      options->seal_key);
     bool good = true;
     for (int i = 0; i < count; i++)

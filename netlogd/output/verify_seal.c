@@ -189,7 +189,7 @@ static void check_chain(seal_check *c, FILE *file, seal_key key)
     }
     if (marked == UINT64_MAX)
         report_tampering(c, c->name, "seal %" PRIu64 " is missing or damaged%s", key.index + 1,
-                         key.index == 0 ? ", or the key is another archive's" : "");
+                         key.index == 0 ? ", or the key belongs to another archive" : "");
     else if (ftello(file) < status.st_size && key.index > marked)
         report_tampering(c, c->name, "bytes added after the last seal");
     OPENSSL_cleanse(&key, sizeof key);
@@ -278,7 +278,7 @@ bool verify_seals(const char *directory, const seal_key *first, int64_t since_ns
     int count = scandir(path, &names, is_seal_file, alphasort);
     bool good = count > 0;
     if (!good)
-        printf("%s: NOT PROVEN: it has no seal file\n", path);
+        printf("%s: NOT PROVEN: the directory has no seal file\n", path);
     for (int i = 0; i < count; i++) {
         good = check_seal_file(path, names[i]->d_name, first, since_ns) && good;
         free(names[i]);

@@ -63,7 +63,7 @@ condition *condition_new(const condition_options *o)
     if (!(o->interval_s >= 0 && o->interval_s <= 86400))
         return reject(c, "the interval is out of range; use 0 to 86400 seconds");
     if (examines_field != (o->field != NULL))
-        return reject(c, "use a field together with change, above or percent");
+        return reject(c, "a condition requires a field and one of change, above and percent");
     if (!isnan(o->below) && !(o->below <= o->above))
         return reject(c, "below is greater than above");
     if (!isnan(o->percent) && !(o->percent >= 0))

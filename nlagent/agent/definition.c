@@ -99,7 +99,7 @@ bool definition_check_own(const char *text)
     sensor_spec *spec = spec_parse(name);
     bool good = spec != NULL && spec->count == 0;
     spec_free(spec);
-    return good || nl_error_false(NL_ERROR_INVALID, "invalid name of a sensor");
+    return good || nl_error_false(NL_ERROR_INVALID, "invalid sensor name");
 }
 
 static void add_own(definitions *all, const char *text)
@@ -171,7 +171,7 @@ bool definition_check(const definition *d, const sensor_spec *spec)
     const char *unknown = d->arguments != NULL ? spec_unknown(spec, d->arguments) : NULL;
     const char *rules = d->kernel ? spec_argument(spec, "rules") : NULL;
     if (unknown != NULL)
-        return nl_error_false(NL_ERROR_INVALID, "the sensor %s has no argument \"%s\"", d->name, unknown);
+        return nl_error_false(NL_ERROR_INVALID, "sensor %s has no argument named \"%s\"", d->name, unknown);
     if (rules != NULL &&
         (strchr(rules, '/') != NULL || *rules == '\0')) /* a client must not make nlkernel read a file */
         return nl_error_false(NL_ERROR_INVALID, "rules= must be the name of rules that nlkernel has, not a path");

@@ -178,7 +178,7 @@ static bool begin_request(const http_server *s, struct evhttp_request *request)
                                  s->agent->host, s->asked->tls, (struct sockaddr *)&own);
     if (status == 0)
         return true;
-    static const char message[] = "this agent does not have that name; add it to its listen URL: names=NAME\n";
+    static const char message[] = "this agent does not have the requested name; add names=NAME to its listen URL\n";
     s->agent->counts.refused++;
     add_header(request, "Connection", "close");
     send_body(request, status, "text/plain", message, status == 421 ? sizeof message - 1 : 0);
@@ -224,7 +224,7 @@ static void on_soap(struct evhttp_request *request, void *user)
         send_fault(request);
     } else if (rights == 0) {
         s->agent->counts.refused++;
-        nl_error_set(NL_ERROR_PERMISSION, "you have no rights at this agent");
+        nl_error_set(NL_ERROR_PERMISSION, "you have no access rights on this agent");
         send_fault(request);
     } else {
         struct evbuffer *in = evhttp_request_get_input_buffer(request);

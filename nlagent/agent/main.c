@@ -53,7 +53,7 @@ static const options_usage usage = {
     .summary = "Run this host's sensors while clients read their data. Clients are nlagent, nlv, or any program that "
                "uses SOAP (nlagent.wsdl).",
     .notes = "On SIGHUP, nlagentd reads the configuration, the access file and the certificates again, and applies "
-             "them if they are valid. On SIGTERM, nlagentd ends all sensors and exits."};
+             "them if they are valid. On SIGTERM, nlagentd stops all sensors and exits."};
 
 /* Returns the settings from the command line and the configuration file, or NULL after reporting a problem. */
 static agent_settings *read_settings(const serving *s, config_report report, void *report_user)
@@ -131,7 +131,7 @@ static bool may_change(const serving *s, const agent_settings *now)
 {
     const char *fixed = agent_settings_fixed_difference(s->settings, now);
     if (fixed != NULL)
-        return nl_error_false(NL_ERROR_INVALID, "%s: a reload cannot change this; restart nlagentd", fixed);
+        return nl_error_false(NL_ERROR_INVALID, "%s: a reload cannot change this setting; restart nlagentd", fixed);
     for (size_t i = 0; i < s->count; i++)
         if (s->listeners[i].remote && now->allow.count == 0 &&
             !find_listening(s, now, s->listeners[i].asked)->authenticated)
@@ -305,7 +305,7 @@ static bool begin_registering(serving *s, const char *url)
     if (settings->directory == NULL)
         return true;
     if (url == NULL) {
-        program_error("--register: no address that other hosts can reach; add --url URL");
+        program_error("--register: other hosts cannot reach the listening addresses; add --url URL");
         return false;
     }
     registrar_options o = agent_settings_registrar(settings);

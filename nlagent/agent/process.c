@@ -297,9 +297,9 @@ static bool process_check_end(sensor_process *p)
         return p->pid == 0;
     on_complaint(p->errors, EV_READ, p);
     if (WIFSIGNALED(status))
-        snprintf(how, sizeof how, "it was ended by signal %d", WTERMSIG(status));
+        snprintf(how, sizeof how, "killed by signal %d", WTERMSIG(status));
     else
-        snprintf(how, sizeof how, "it ended with status %d", WEXITSTATUS(status));
+        snprintf(how, sizeof how, "exited with status %d", WEXITSTATUS(status));
     process_ended(p, how);
     return true;
 }
@@ -315,7 +315,8 @@ static void on_check(evutil_socket_t fd, short what, void *user)
     if (process_check_end(p) || (!is_mute && !hangs))
         return;
     process_request_end(p->pid, SIGKILL);
-    process_ended(p, is_mute ? "it closed its output and did not end, and was killed" : "it hung, and was killed");
+    process_ended(p, is_mute ? "closed its output without exiting; nlagentd killed it"
+                             : "did not respond; nlagentd killed it");
 }
 
 static void on_retry(evutil_socket_t fd, short what, void *user)

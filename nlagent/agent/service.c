@@ -129,7 +129,7 @@ static unsigned service_minutes(call *c, const char *name, double initial)
 {
     double minutes = service_number(c, name, initial);
     if (minutes != initial && minutes != 1 && minutes != 10 && minutes != 60)
-        service_fail(c, NL_ERROR_INVALID, "%s: summaries cover 1, 10 or 60 minutes", name);
+        service_fail(c, NL_ERROR_INVALID, "%s: a summary covers 1, 10 or 60 minutes", name);
     return c->failed ? 0 : (unsigned)minutes;
 }
 
@@ -319,7 +319,7 @@ static bool put_records(subscription *s, size_t max, reply *to)
     size_t count = 0;
     bool failed = false;
     shared_record *r;
-    nl_error_set(NL_ERROR_TIMEOUT, "the sensor has logged nothing");
+    nl_error_set(NL_ERROR_TIMEOUT, "the sensor has not logged any records yet");
     for (; count < max && (r = subscription_take(s)) != NULL; count++) {
         nl_field reason;
         if (r->is_failure && nl_record_find(shared_record_decode(r), "REASON", &reason)) {
@@ -508,7 +508,7 @@ static void do_summaries(call *c)
     active_summarize(s);
     summaries_list(s->summaries, minutes, since_ns, put_summary, c);
     if (reply_size(&c->reply) >= REPLY_MAX)
-        service_fail(c, NL_ERROR_LIMIT, "the reply is too large; request less with since");
+        service_fail(c, NL_ERROR_LIMIT, "the reply is too large; use since to request fewer records");
 }
 
 /* ---- Register, Withdraw, Find ---- */
@@ -565,7 +565,7 @@ static void do_register(call *c)
         service_fail(c, NL_ERROR_LIMIT, "too many sensors; the maximum is %d per agent", DIRECTORY_SENSORS_MAX);
     else if (!is_printable_name(host, 255) || !is_printable_name(url, 512) ||
              (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0))
-        service_fail(c, NL_ERROR_INVALID, "invalid host or URL; use a name and http://HOST or https://HOST");
+        service_fail(c, NL_ERROR_INVALID, "invalid host or URL; the URL must be http://HOST or https://HOST");
     else if (!(ttl_s >= 1 && ttl_s <= DIRECTORY_TTL_MAX_S))
         service_fail(c, NL_ERROR_INVALID, "ttl is out of range; use 1 to %d seconds", DIRECTORY_TTL_MAX_S);
     else if (!directory_register(c->agent->directory, host, url, ttl_s, sensors, count))
@@ -636,7 +636,8 @@ static void check_destination(call *c, const char *destination)
                      "unix:PATH");
     for (size_t i = 0; url != NULL && i < url->option_count; i++)
         if (!nl_option_list_has(harmless, ' ', url->options[i].name, strlen(url->options[i].name)))
-            service_fail(c, NL_ERROR_INVALID, "option \"%.60s\" of the destination is not permitted; use: %s",
+            service_fail(c, NL_ERROR_INVALID,
+                         "the destination's option \"%.60s\" is not permitted; the permitted options are %s",
                          url->options[i].name, harmless);
     nl_url_free(url);
 }
@@ -656,7 +657,7 @@ static void do_collect(call *c)
         return;
     check_destination(c, o.destination);
     if (sensors[0] == NULL || (agents[0] == NULL && o.hosts == NULL))
-        service_fail(c, NL_ERROR_INVALID, "missing argument: name at least one sensor, and agents or hosts");
+        service_fail(c, NL_ERROR_INVALID, "missing argument; give at least one sensor, and agents or hosts");
     const char *name = c->failed ? NULL : collections_start(c->agent->collections, &o);
     if (name == NULL)
         c->failed = true;

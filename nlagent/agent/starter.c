@@ -225,7 +225,7 @@ bool starter_begin(const starter_options *options)
                 socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, end_ends) == 0;
     pid_t pid = good ? fork() : -1;
     if (pid < 0) {
-        program_error("start the process that starts sensors: %s", strerror(errno));
+        program_error("cannot start the process that starts sensors: %s", strerror(errno));
         return false;
     }
     requests = request_ends[pid == 0];
@@ -245,7 +245,7 @@ bool starter_begin(const starter_options *options)
 
 static void starter_fail(void)
 {
-    program_fail(PROGRAM_PROBLEM, "the process that starts sensors has ended");
+    program_fail(PROGRAM_PROBLEM, "the process that starts sensors exited");
 }
 
 /*

@@ -29,8 +29,7 @@ static bool subscription_is_within_limits(const agent *a, const char *owner)
     for (const subscription *s = a->subscriptions; s != NULL; s = s->next)
         own += strcmp(s->owner, owner) == 0;
     if (a->subscription_count >= a->limits.subscriptions)
-        return nl_error_false(NL_ERROR_LIMIT, "there are %zu subscriptions, which is the maximum",
-                              a->subscription_count);
+        return nl_error_false(NL_ERROR_LIMIT, "%zu subscriptions exist, which is the maximum", a->subscription_count);
     return own < a->limits.per_consumer ||
            nl_error_false(NL_ERROR_LIMIT, "%s has %zu subscriptions, which is the maximum per client", owner, own);
 }
@@ -153,7 +152,7 @@ void subscription_put_event(subscription *s, const nl_record *record, bool is_fa
 /* Ends a subscription whose expression is too costly. Its last record gives the reason. */
 static void subscription_end_costly(subscription *s)
 {
-    static const char reason[] = "the expression costs too much; subscribe with a simpler one";
+    static const char reason[] = "the expression costs too much; subscribe with a simpler expression";
     const char *sensor = s->sensor->spec->text;
     nl_record *record = agent_record(s->sensor->agent, NL_WARNING, "Nlagentd.CostlyFilter");
     agent_add_text(record, "SENSOR", sensor);

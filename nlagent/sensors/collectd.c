@@ -103,7 +103,7 @@ static bool collectd_request(collectd_state *s, const char *request, long *count
         return false;
     *count = strtol(line, &end, 10);
     return (end != line && *count <= VALUES_MAX) ||
-           nl_error_false(NL_ERROR_PROTOCOL, "the reply has no count; is this collectd?");
+           nl_error_false(NL_ERROR_PROTOCOL, "the reply contains no count; is this collectd?");
 }
 
 /* ---- values ---- */
@@ -252,7 +252,8 @@ static const sensor_field fields[] = {
     {"PLUGIN.TYPE", "COLLECTD.HOST", "", "host of the value, as collectd names it"},
     {"PLUGIN.TYPE", "PLUGIN.INSTANCE", "", "instance: eth0, root"},
     {"PLUGIN.TYPE", "TYPE.INSTANCE", "", "instance: idle, used"},
-    {"PLUGIN.TYPE", "VALUE", "", "each value is a field with its name in upper case; counters are rates per second"},
+    {"PLUGIN.TYPE", "VALUE", "",
+     "each value becomes a field with the value's name in upper case; counters become rates per second"},
     {"CollectdRead", "COLLECTD.SOCKET", "", "path of the socket"},
     {"CollectdRead", "SAMPLES", "records", "new values"},
     {"CollectdRead", "COLLECTD.ERROR", "", "error message"},

@@ -118,7 +118,7 @@ static const sensor_field fields[] = {
     {"DiskDevice", "DISK.WRITES", "requests/s", "completed writes"},
     {"DiskDevice", "DISK.READ.MS", "ms", "mean duration of a read; 0 if there were no reads"},
     {"DiskDevice", "DISK.WRITE.MS", "ms", "mean duration of a write; 0 if there were no writes"},
-    {"DiskDevice", "DISK.QUEUE", "requests", "mean number pending"},
+    {"DiskDevice", "DISK.QUEUE", "requests", "mean number of pending requests"},
     {"DiskDevice", "DISK.IN.FLIGHT", "requests", "in progress now"},
     {"DiskDevice", "DISK.BUSY", "%", "share of the time with requests pending"},
     {0},

@@ -109,14 +109,14 @@ static const sensor_field fields[] = {
     {"FilesystemSpace", "FS.TOTAL", "bytes", "total space"},
     {"FilesystemSpace", "FS.FREE", "bytes", "free for root"},
     {"FilesystemSpace", "FS.AVAILABLE", "bytes", "free for all users"},
-    {"FilesystemSpace", "FS.FILES", "files", "maximum number of files; 0: no limit"},
+    {"FilesystemSpace", "FS.FILES", "files", "maximum number of files; 0 means no limit"},
     {"FilesystemSpace", "FS.FILES.FREE", "files", "number of files that can be created"},
     {0},
 };
 
 const sensor_kind filesystem_sensor = {.name = "filesystem",
                                        .what =
-                                           "space on the file systems of this host's devices, or on one file system",
+                                           "space on all file systems of this host's devices, or on one file system",
                                        .arguments = " mount ",
                                        .arguments_help = "mount=DIRECTORY (log only this file system, of any type)",
                                        .is_default = true,

@@ -185,7 +185,7 @@ static const sensor_field fields[] = {
     {"ProcessSummary", "PROCS.BLOCKED", "tasks", "waiting for I/O now"},
     {"ProcessSummary", "PROCS.FORKS", "tasks/s", "started"},
     {"Process", "PROC.ID", "", "process ID"},
-    {"Process", "PROC.NAME", "", "name of the program, 15 bytes at most"},
+    {"Process", "PROC.NAME", "", "program name, at most 15 bytes"},
     {"Process", "PROC.PARENT", "", "ID of the parent"},
     {"Process", "PROC.STATE", "", "R running, S sleeping, D waiting for I/O, T stopped, Z ended"},
     {"Process", "PROC.USER", "%", "share of a processor's time in user code"},
@@ -193,7 +193,7 @@ static const sensor_field fields[] = {
     {"Process", "PROC.RESIDENT", "bytes", "resident memory"},
     {"Process", "PROC.VIRTUAL", "bytes", "virtual memory"},
     {"Process", "PROC.THREADS", "threads", "number of threads"},
-    {"Process", "PROC.FILES", "files", "open files; only with files=yes and permission"},
+    {"Process", "PROC.FILES", "files", "open files; requires files=yes and sufficient rights"},
     {0},
 };
 

@@ -85,7 +85,7 @@ sensor_spec *spec_parse(const char *text)
 {
     size_t name_size = strcspn(text, "?");
     if (strlen(text) > SPEC_SIZE_MAX || !is_name(text, name_size))
-        return nl_error_null(NL_ERROR_INVALID, "invalid name of a sensor: \"%.60s\"", text);
+        return nl_error_null(NL_ERROR_INVALID, "invalid sensor name: \"%.60s\"", text);
     sensor_spec *s = nl_memory_check(calloc(1, sizeof *s));
     char *copy = nl_memory_check(strdup(text));
     s->name = strndup(text, name_size);

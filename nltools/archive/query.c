@@ -99,7 +99,7 @@ bool query_run(store *s, const query *q, output *out)
     if (!q->quiet)
         losses_report(q->to->name, main_pass.s.losses);
     if (main_pass.unreadable > 0)
-        program_error("%" PRIu64 " unreadable records: the archive is damaged", main_pass.unreadable);
+        program_error("%" PRIu64 " unreadable records; the archive is damaged", main_pass.unreadable);
     free(sql);
     return good && main_pass.unreadable == 0;
 }

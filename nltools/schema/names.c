@@ -102,7 +102,8 @@ static void name_event(naming *n, schema_event *e)
     names_take(n, e->function, e->line, g_strdup_printf("the event %s", e->name));
     if (e->has_optional) {
         char *required = g_strconcat(e->function, "_required", NULL);
-        names_take(n, required, e->line, g_strdup_printf("the event %s without its optional fields", e->name));
+        names_take(n, required, e->line,
+                   g_strdup_printf("the short form of the event %s, without its optional fields", e->name));
         g_free(required);
     }
     for (guint i = 0; i < e->fields->len; i++) {

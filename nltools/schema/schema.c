@@ -140,9 +140,10 @@ static bool check_name(reading *r, const char *what, const char *name)
 {
     if (nl_is_name((nl_string){name, strlen(name)}))
         return true;
-    schema_mistake_add(r->mistakes, r->line,
-                       "\"%s\" is not a name for %s; use letters, digits, '.', '_' and '-', the first a letter or '_'",
-                       name, what);
+    schema_mistake_add(
+        r->mistakes, r->line,
+        "\"%s\" is not a name for %s; use letters, digits, '.', '_' and '-', beginning with a letter or '_'", name,
+        what);
     return false;
 }
 
@@ -317,7 +318,7 @@ static void read_key(reading *r, char *key, char *value)
     if (!check_name(r, r->event != NULL ? "a field" : "a key", name)) {
         g_free(id);
     } else if (first != 0) {
-        schema_mistake_add(r->mistakes, r->line, "%s is repeated; it is already in line %u", name, first);
+        schema_mistake_add(r->mistakes, r->line, "%s is repeated; it already appears in line %u", name, first);
         g_free(id);
     } else {
         g_hash_table_insert(r->keys, id, GUINT_TO_POINTER(r->line));
@@ -339,7 +340,8 @@ static void begin_event(reading *r, const char *text)
     char *name = unquoted(text);
     schema_event *e = g_hash_table_lookup(r->events, name);
     if (e != NULL) {
-        schema_mistake_add(r->mistakes, r->line, "the event %s is repeated; it is already in line %u", name, e->line);
+        schema_mistake_add(r->mistakes, r->line, "the event %s is repeated; it already appears in line %u", name,
+                           e->line);
     } else if (check_name(r, "an event", name)) {
         e = g_new0(schema_event, 1);
         e->name = g_strdup(name);
@@ -370,7 +372,7 @@ static void read_section(reading *r, char *text)
         return;
     }
     if (r->schema_line != 0)
-        schema_mistake_add(r->mistakes, r->line, "[schema] is repeated; it is already in line %u", r->schema_line);
+        schema_mistake_add(r->mistakes, r->line, "[schema] is repeated; it already appears in line %u", r->schema_line);
     else
         r->schema_line = r->line;
     r->in_section = true;
@@ -390,7 +392,7 @@ static void read_line(reading *r, char *text, size_t size)
     if (*text == '[') {
         read_section(r, text);
     } else if (equals == NULL) {
-        schema_mistake_add(r->mistakes, r->line, "neither [EVENT], KEY=VALUE nor a comment with #");
+        schema_mistake_add(r->mistakes, r->line, "expected [EVENT], KEY=VALUE or a comment that begins with #");
     } else if (r->in_section) {
         *equals = '\0';
         read_key(r, g_strchomp(text), g_strchug(equals + 1));

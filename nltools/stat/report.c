@@ -236,7 +236,8 @@ static void print_zones_of_edges(const report_subject *r)
         char text[UNITS_SIZE], *name = report_row_name(r, &row->key, true);
         printf("  each ");
         report_print_padded(name, 0);
-        printf(" takes at least %s: are the two events in different time zones?\n", units_time(zone_ns, text));
+        printf(" takes at least %s; perhaps the two events' times are in different time zones\n",
+               units_time(zone_ns, text));
         g_free(name);
         left--;
     }

@@ -136,8 +136,8 @@ static void check_clocks(const store *s, GPtrArray *notices)
     if (segment_ns > 0)
         g_string_append_printf(lasts, " The median step of a lifeline takes %s.", segment);
     if (count > 0)
-        g_ptr_array_add(
-            notices, g_strdup_printf("Clocks: %s.%s F7 corrects clocks that were measured.", hosts->str, lasts->str));
+        g_ptr_array_add(notices, g_strdup_printf("Clocks: %s.%s Press F7 to correct clocks that were measured.",
+                                                 hosts->str, lasts->str));
     g_string_free(lasts, TRUE);
     g_free(segment);
     g_string_free(hosts, TRUE);
@@ -220,7 +220,6 @@ void checks_add(const store *s, const drawing *d, bool in_order, GPtrArray *noti
     check_zones(s, d, notices);
     if (in_order && s->unordered > 0)
         g_ptr_array_add(notices, g_strdup_printf("%" G_GUINT64_FORMAT
-                                                 " of %u records were out of order; they are shown in order "
-                                                 "of time",
+                                                 " of %u records were out of order; nlv shows them in time order",
                                                  s->unordered, s->count - s->first));
 }

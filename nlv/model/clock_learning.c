@@ -87,8 +87,8 @@ char *clock_learning_describe(const correction *c)
     end_hosts(&unknown);
     GString *text = g_string_new(NULL);
     if (corrected.count == 0)
-        g_string_append(text, "No clock can be corrected: the log has no measurements of clocks (programs that log "
-                              "to a collector make them) and no messages between hosts");
+        g_string_append(text, "No clock can be corrected: the log has no clock measurements (programs that log to a "
+                              "collector write them) and no messages between hosts");
     else
         g_string_append_printf(text, "Times are corrected to the clock of %s; added: %s", correction_reference(c),
                                corrected.text->str);

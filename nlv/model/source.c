@@ -329,7 +329,7 @@ static void read_stream(source *s)
         if (status == NL_FAILED)
             program_input_failed(s->reading);
         if (s->follow && s->path == NULL)
-            notice(s, "ended or was disconnected; the records that arrived stay");
+            notice(s, "ended or was disconnected; nlv keeps the records that have arrived");
         end_stream(s);
         return;
     }
@@ -390,18 +390,18 @@ static void look_for_replacement(source *s, uint64_t size, uint64_t read)
     bool is_there = stat(s->path, &named) == 0;
     bool is_other = is_there && (named.st_dev != ours.st_dev || named.st_ino != ours.st_ino);
     if (!is_there && !s->is_gone)
-        notice(s, "was removed; its records stay, and a new file with that name will be read");
+        notice(s, "was removed; nlv keeps its records, and will read a new file with that name");
     s->is_gone = !is_there;
     if (size >= read && !is_other)
         return;
     if (!is_other && size == 0 && read > 0 && !s->is_emptied)
-        notice(s, "was emptied; its records stay");
+        notice(s, "was emptied; nlv keeps its records");
     s->is_emptied = size == 0;
     log_file *fresh = log_file_open(s->path, s->reading);
     if (fresh == NULL)
         return; /* the new file is still empty */
     notice(s, is_other ? "was replaced; nlv reads the new file too"
-                       : "was truncated; nlv reads it again, and its records stay");
+                       : "was truncated; nlv keeps its records, and reads the file again");
     add_file(s, fresh);
 }
 
@@ -576,7 +576,7 @@ void source_take_fed(source *s, batch *rows, extractor *x)
             extract(x, record, place_make(f->number, offset), rows);
         } else {
             program_error("write a temporary file: %s", strerror(errno));
-            notice(s, "ended, because the temporary file cannot be written; the records that arrived stay");
+            notice(s, "ended, because nlv cannot write the temporary file; nlv keeps the records that have arrived");
             end_feed(s);
         }
         nl_record_free(record);

@@ -84,8 +84,8 @@ static void draw_hovered(const canvas *c, GtkWidget *widget, cairo_t *cr)
     if (c->hovered == NULL || c->drag != DRAG_NONE)
         return;
     const char *more = c->taught > TAUGHT_MAX ? ""
-                                              : "\n\nClick: show all steps and their durations.\nM: measure "
-                                                "from here. B: a bookmark. Right button: statistics of a time.";
+                                              : "\n\nClick: show all steps and their durations.\nM: measure from here. "
+                                                "B: add a bookmark. Right button: show statistics of a time range.";
     char *text = g_strconcat(c->hovered, more, NULL);
     PangoLayout *layout = gtk_widget_create_pango_layout(widget, text);
     g_free(text);

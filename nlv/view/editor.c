@@ -104,7 +104,7 @@ static void remember(editor *e, char *path)
 static void save(editor *e, char *path)
 {
     bool good = drawing_write(e->draft, path);
-    char *text = good ? g_strdup_printf("Saved; draw it again with nlv --config %s", path)
+    char *text = good ? g_strdup_printf("Saved. To use this drawing again, run nlv --config %s", path)
                       : g_strdup_printf("%s: %s", path, nl_error_message());
     editor_say(e, text);
     g_free(text);
@@ -165,7 +165,7 @@ static GtkWidget *make_ready_made(editor *e)
         gtk_combo_box_text_append_text(GTK_COMBO_BOX_TEXT(box), *name);
     gtk_combo_box_set_active(GTK_COMBO_BOX(box), 0);
     gtk_widget_set_sensitive(box, names[0] != NULL);
-    gtk_widget_set_tooltip_text(box, "Drawings that come with nlv");
+    gtk_widget_set_tooltip_text(box, "Drawings included with nlv");
     atk_object_set_name(gtk_widget_get_accessible(box), "Ready-made drawings");
     g_signal_connect(box, "changed", G_CALLBACK(on_ready_made), e);
     g_strfreev(names);
@@ -210,7 +210,7 @@ static GtkWidget *add_button(GtkWidget *box, const char *label, const char *tip,
 static GtkWidget *make_foot(editor *e)
 {
     GtkWidget *foot = gtk_box_new(GTK_ORIENTATION_HORIZONTAL, 6);
-    GtkWidget *draw = add_button(foot, "_Draw", "Draw the log like this", G_CALLBACK(on_draw), e, true);
+    GtkWidget *draw = add_button(foot, "_Draw", "Apply this drawing to the log", G_CALLBACK(on_draw), e, true);
     gtk_style_context_add_class(gtk_widget_get_style_context(draw), GTK_STYLE_CLASS_SUGGESTED_ACTION);
     add_button(foot, "_Open…", "Read a drawing from a file", G_CALLBACK(on_open), e, false);
     add_button(foot, "_Save…", "Write a file for nlv --config and nlstat --config", G_CALLBACK(on_save), e, false);

@@ -339,11 +339,10 @@ static GtkWidget *make_properties(lifeline_page *p)
     p->ids = gtk_combo_box_text_new_with_entry();
     p->color = gtk_combo_box_text_new_with_entry();
     GtkWidget *ids = gtk_bin_get_child(GTK_BIN(p->ids)), *color = gtk_bin_get_child(GTK_BIN(p->color));
-    lifeline_page_add_row(grid, 0, "Na_me", p->name, p->name, "What the objects are: Block, Request, Job");
-    lifeline_page_add_row(
-        grid, 1, "_ID", p->ids, ids,
-        "The field with the same value in all events of an object. Separate several fields by ; and different names of "
-        "one field by |");
+    lifeline_page_add_row(grid, 0, "Na_me", p->name, p->name, "Kind of object, such as Block, Request or Job");
+    lifeline_page_add_row(grid, 1, "_ID", p->ids, ids,
+                          "The field that has the same value in all events of an object. Separate several fields with "
+                          "; and alternative names of one field with |");
     lifeline_page_add_row(grid, 2, "_Colour by", p->color, color,
                           "HOST, PROG or any field; each value has its own colour");
     p->again = gtk_check_button_new_with_mnemonic("_Begin again with the first event");
@@ -360,7 +359,7 @@ static GtkWidget *make_lists(lifeline_page *p)
 {
     GtkWidget *lists = gtk_box_new(GTK_ORIENTATION_HORIZONTAL, 6), *between = gtk_box_new(GTK_ORIENTATION_VERTICAL, 6);
     p->all = name_list_new("Events of the log", add_chosen, p);
-    p->steps = name_list_new("Events of the lifeline, the last on top", remove_chosen, p);
+    p->steps = name_list_new("Events of the lifeline, with the last event on top", remove_chosen, p);
     gtk_widget_set_valign(between, GTK_ALIGN_CENTER);
     GtkWidget *buttons[] = {
         button("_Add →", "Add the chosen events to the lifeline", G_CALLBACK(on_add), p),

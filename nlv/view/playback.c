@@ -46,8 +46,8 @@ static void show_live_button(playback *p)
         GTK_BUTTON(p->live_button),
         gtk_image_new_from_icon_name(p->is_live ? "media-playback-pause-symbolic" : "media-skip-forward-symbolic",
                                      GTK_ICON_SIZE_BUTTON));
-    gtk_widget_set_tooltip_text(p->live_button, p->is_live ? "Stay here while the log grows (space)"
-                                                           : "Show the newest records as the log grows (space)");
+    gtk_widget_set_tooltip_text(p->live_button, p->is_live ? "Keep showing this time while the log grows (Space)"
+                                                           : "Show the newest records as the log grows (Space)");
 }
 
 static void set_live(playback *p, bool live)

@@ -299,7 +299,8 @@ sensor_pane *sensor_pane_new(const char *directory, sensor_pane_callbacks callba
     gtk_widget_set_size_request(p->widget, 280, -1);
     p->directory = add_entry(p, "D_irectory", "http://host:14831",
                              "The directory of agents: an nlagentd that runs with --serve-directory, or ldap://host");
-    p->which = add_entry(p, "_Which", "all; or sensor=tcp & host=dpss*", "The hosts and sensors to list");
+    p->which = add_entry(p, "_Which", "all, or an expression such as sensor=tcp & host=dpss*",
+                         "The hosts and sensors to list");
     GtkWidget *button = gtk_button_new_with_mnemonic("_Search");
     g_signal_connect(button, "clicked", G_CALLBACK(on_look_up), p);
     gtk_box_pack_start(GTK_BOX(p->widget), button, FALSE, FALSE, 0);

@@ -247,13 +247,14 @@ GtkWidget *welcome_new(welcome_callbacks callbacks)
     gtk_widget_set_valign(box, GTK_ALIGN_CENTER);
     gtk_widget_set_size_request(box, 460, -1);
     gtk_widget_set_halign(gtk_bin_get_child(GTK_BIN(example)), GTK_ALIGN_START);
-    gtk_widget_set_tooltip_text(example, "Requests over two servers, one of which sometimes has a slow disk");
+    gtk_widget_set_tooltip_text(example, "Requests to two servers; the disk of one server is sometimes slow");
     g_signal_connect_data(example, "clicked", G_CALLBACK(on_example), c, free_choice, 0);
     GtkWidget *parts[] = {
         heading("<span size='xx-large' weight='bold'>See where the time goes</span>"),
-        heading("nlv draws logs: each request's way through programs and hosts is a line, and its slope is time. Drop "
-                "a log here, or begin with one of these:"),
-        choice_button("_Open a log…   (Ctrl+O)", "ULM, BP or NetLogger's binary format, of any size", NULL, callbacks),
+        heading("nlv draws logs. Each request's way through programs and hosts is a line; the flatter the line, the "
+                "more time a step takes. Drop a log here, or begin with one of these:"),
+        choice_button("_Open a log…   (Ctrl+O)", "ULM, BP or NetLogger's binary format; files of any size", NULL,
+                      callbacks),
         example,
         heading("<b>Recent logs</b>"),
     };

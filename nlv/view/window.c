@@ -169,7 +169,7 @@ static void show_counts(window *w)
     if (store_missing(model_store(w->model)) > 0)
         g_string_append(text, ", the newest");
     if (model_filter(w->model) != NULL)
-        g_string_append_printf(text, "   only %s (Ctrl+L changes this)", model_filter(w->model));
+        g_string_append_printf(text, "   showing only %s (Ctrl+L changes this)", model_filter(w->model));
     if (model_corrects_clocks(w->model))
         g_string_append(text, "   clocks corrected (F7 changes this)");
     model_unlock(w->model);

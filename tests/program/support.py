@@ -150,7 +150,7 @@ class Case(unittest.TestCase):
     def check_refused_calls(self):
         """No test needs a system call that a daemon's own filter refuses. Their messages are in files of this name."""
         for messages in self.scratch.rglob("messages") if not self.refuses_calls else ():
-            self.assertNotRegex(messages.read_text(errors="replace"), "system call .*: refused, because .* confines itself")
+            self.assertNotRegex(messages.read_text(errors="replace"), "system call .* was denied by the confinement")
 
     def run_program(self, *command, **options):
         """Runs to the end, at most 60 s; returns the CompletedProcess with text output."""

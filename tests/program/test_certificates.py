@@ -141,7 +141,7 @@ class Certificates(support.Case):
     def test_what_cannot_be_done(self):
         for host in "../x", "", "a b", "-a", "ca", "x" * 300:
             problem = self.make("--", "good", host, status=1)
-            self.assertEqual(problem, f"netlogctl: {host}: not the name or the address of a host\n")
+            self.assertEqual(problem, f"netlogctl: {host}: not a host name or address\n")
             self.assertEqual(list(self.directory.iterdir()), [])
         self.assertIn("missing HOST", self.make(status=2))
         self.assertIn("missing --ca DIR", self.run_with(2, self.netlogctl, "certificates", "a"))
@@ -150,7 +150,7 @@ class Certificates(support.Case):
         (self.directory / "ca.key").unlink()
         self.assertRegex(self.make("a", status=1), r"^netlogctl: \S*ca\.key is missing; restore it")
         (self.directory / "ca.key").write_bytes((self.directory / "a.key").read_bytes())
-        self.assertIn("is not the key of", self.make("a", status=1))
+        self.assertIn("is not the private key that belongs to", self.make("a", status=1))
         (self.directory / "ca.key").write_bytes(b"damaged")
         self.assertEqual(self.make("a", status=1).count("\n"), 1)
         (self.directory / "ca.key").write_bytes(key)

@@ -237,7 +237,7 @@ class AtTheCollector(collector.Case):
                           "CLOCK.ERROR=1 CLOCK.DELAY=2\n" for n in range(3)).encode())
         notes = lambda: [r["NOTE"] for r in records(own.read_text(), "Netlogd.Clock")]
         support.wait_until(lambda: own.exists() and len(notes()) == 2, what="that it is right again")
-        self.assertEqual(notes(), ['"its clock is off"', '"its clock is right again"'])
+        self.assertEqual(notes(), ['"the host\'s clock is wrong"', '"the host\'s clock is correct again"'])
         self.stop(server)
 
     def test_nlagentd_says_that_its_host_is_not_synchronized(self):

@@ -71,8 +71,8 @@ class Netlogd(collector.Case, Confined):
         self.assert_confined(process.pid)
         self.refuses_calls = True
         self.try_forbidden(process, connect=errno.ECONNREFUSED)  # a reload may name any collector
-        support.wait_until(lambda: "system call execve: refused, because netlogd confines itself" in self.said(), what="the report")
-        self.assertEqual(self.said().count("system call socket: refused"), 1)
+        support.wait_until(lambda: "system call execve was denied by the confinement of netlogd" in self.said(), what="the report")
+        self.assertEqual(self.said().count("system call socket was denied by the confinement"), 1)
         support.wait_until(lambda: "NL.EVNT=Netlogd.CallRefused CALL=unshare" in self.said(), what="the event")
         self.send(record(1, 1))
         self.stop(process)

@@ -331,10 +331,10 @@ int main(int argc, char **argv)
 # A use, and what the compiler says of it.
 WRONG = [
     ('log.event(""_e);', "an event needs a name"),
-    ('log.event("E"_e, "a b"_f = 1);', "a field's name is letters"),
+    ('log.event("E"_e, "a b"_f = 1);', "a field name may contain only letters"),
     ('log.event("E"_e, "F"_f = nullptr);', "cannot be logged"),
     ('struct x { int a; } y{}; log.event("E"_e, "F"_f = y);', "cannot be logged"),
-    ('log.event<NL_LEVEL_NONE>("E"_e);', "the level of an event is NL_EMERGENCY to NL_DEBUG"),
+    ('log.event<NL_LEVEL_NONE>("E"_e);', "the level of an event must be from NL_EMERGENCY to NL_DEBUG"),
     ('log.event("E"_e' + ', "F"_f = 1' * 17 + ");", "at most 16 fields"),
 ]
 

@@ -206,7 +206,7 @@ class Unreachable(collector.Case):
         self.serve(listen=f"x-netlogs://127.0.0.1:{tls}?cert={pem}")
         peers = [(self.http_server(), "the peer is an HTTP server, not netlogd; check host and port"),
                  (self.peer(collector.greet(b"SSH-2.0-OpenSSH_9.2\r\n")), "the peer is an SSH server, not netlogd; check host and port"),
-                 (self.peer(collector.send_back), "the peer sends back what it receives, and is not netlogd; check host and port"),
+                 (self.peer(collector.send_back), "the peer is not netlogd, but a service that echoes its input; check host and port"),
                  (self.peer(lambda connection: connection.recv(10)), "the peer closed the connection without a reply; perhaps "),
                  (self.peer(collector.keep_silent), "no reply; check that the peer is netlogd, "),
                  (tls, "the port requires TLS; use x-netlogs:// in the URL")]

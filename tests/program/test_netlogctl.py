@@ -238,7 +238,7 @@ class Netlogctl(support.Case):
         process = self.serve()
         for command, why in [("levl Debug", 'unknown command "levl"'), ("level Loud", '"level" requires one of Emergency'),
                              ("marker a frob", '"marker" requires a pattern'), ("event E of", '"event" requires a pattern'),
-                             ("destination file:/tmp/x", "may only name another collector")]:
+                             ("destination file:/tmp/x", "may set only a collector as destination")]:
             self.assertIn(why, self.ctl("tell", command, status=1))
         self.assertNotIn("level Loud", self.ctl("status"))
         self.stop(process)
@@ -253,7 +253,7 @@ class Netlogctl(support.Case):
         with socket.socket(socket.AF_UNIX) as s:
             s.connect(str(self.control))
             s.sendall(record(1))
-            self.assertIn(b"not a request", s.recv(1000))
+            self.assertIn(b"invalid request", s.recv(1000))
         self.stop(process)
         self.assertIn("No such file or directory; start netlogd with --control unix:PATH", self.ctl("status", status=1))
 

@@ -51,7 +51,7 @@ class Netlogd(collector.Case):
         self.stop(process)
         self.assertEqual(self.written(), record(1, 1) + record(2, 2))
         self.assertEqual(reject.read_bytes(), record(1, 234567)[:-3] + b"\n")
-        self.assertIn('REASON="line is cut: the connection ended before its newline"', self.said())
+        self.assertIn('REASON="incomplete line: the connection ended before the newline"', self.said())
 
     def test_pieces_of_any_size(self):
         process = self.serve()
@@ -358,7 +358,7 @@ class Netlogd(collector.Case):
         self.assertEqual(s.recv(1), b"")
         s.close()
         self.stop(process)
-        self.assertIn("its first record took too long", self.said())
+        self.assertIn("the first record took too long", self.said())
 
     def test_files_are_rotated_however_many_are_connected(self):
         few = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (60, 60))
@@ -368,7 +368,7 @@ class Netlogd(collector.Case):
         data = [b"".join(record(1, n) for n in range(k, k + 1000)) for k in (0, 1000)]
         with socket.create_connection(("127.0.0.1", self.port), timeout=20) as s:
             idle = [socket.create_connection(("127.0.0.1", self.port), timeout=20) for _ in range(70)]
-            support.wait_until(lambda: "no descriptor is free for another client" in self.said(), what="the message")
+            support.wait_until(lambda: "no file descriptor is free for another client" in self.said(), what="the message")
             s.sendall(data[0])
             support.wait_until(lambda: len(list(folder.glob("a-*.log"))) > 2, what="files are rotated")
             support.wait_until(lambda: sum(f.stat().st_size for f in folder.glob("a-*.log")) == len(data[0]), what="all of it")
@@ -729,7 +729,7 @@ class Netlogd(collector.Case):
             support.wait_until(lambda: any(p.stat().st_size for p in self.scratch.rglob(written)), what="it is written")
             before = {p: p.read_bytes() for p in self.scratch.rglob("*") if p.is_file() and p != self.messages}
             message = self.fails("--listen", f"unix:{self.scratch}/s", "--output", output)
-            self.assertRegex(message, rf"netlogd: \S+: \S*netlogd \(process {process.pid}\) writes it\n$")
+            self.assertRegex(message, rf"netlogd: \S+: \S*netlogd \(process {process.pid}\) writes this file\n$")
             self.assertEqual({p: p.read_bytes() for p in before}, before)
             self.stop(process)
             self.stop(self.serve(output=output))
@@ -748,7 +748,7 @@ class Netlogd(collector.Case):
         self.assertEqual(result.returncode, 0, result.stderr)
         environment = {**os.environ, "LD_PRELOAD": str(library), "ASAN_OPTIONS": "verify_asan_link_order=0"}
         process = self.serve(env=environment)
-        why = "events of killed programs are not recovered: start a thread: Resource temporarily unavailable"
+        why = "cannot recover events of killed programs: start a thread: Resource temporarily unavailable"
         support.wait_until(lambda: why in self.said(), what="why not")
         self.send(record(1, 1))
         self.stop(process)

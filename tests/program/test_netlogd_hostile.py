@@ -160,13 +160,13 @@ REQUESTS = {
     b"SUBSCRIBE": "unknown verb",
     b"\xff\xfe\0\x01": "unknown verb",
     b"v" * 9000: "the line is longer than 8192 bytes",
-    b"subscribe WHERE": "the text after the verb is not NAME=value",
-    b"subscribe =": "the text after the verb is not NAME=value",
-    b'subscribe WHERE="': "the text after the verb is not NAME=value|WHERE",
+    b"subscribe WHERE": "the text after the verb must be NAME=value",
+    b"subscribe =": "the text after the verb must be NAME=value",
+    b'subscribe WHERE="': "the text after the verb must be NAME=value|WHERE",
     b'subscribe WHERE=""': "WHERE|expression|column",
-    b"subscribe NOSUCH=1": "subscribe has no field NOSUCH",
-    b"subscribe " + b"N" * 5000 + b"=1": "subscribe has no field NNN",
-    b"subscribe HOST=x": "subscribe has no field HOST",
+    b"subscribe NOSUCH=1": "subscribe request has no field NOSUCH",
+    b"subscribe " + b"N" * 5000 + b"=1": "subscribe request has no field NNN",
+    b"subscribe HOST=x": "subscribe request has no field HOST",
     b"subscribe FORMAT=xml": "FORMAT|format",
     b"subscribe FORMAT=" + b"x" * 5000: "FORMAT is too long",
     b"subscribe SINCE=yesterday-ish": "SINCE",
@@ -177,8 +177,8 @@ REQUESTS = {
     b'subscribe WHERE="A =~ /(a{1000}){1000}/"': "column",
     b'subscribe WHERE="\\x00"': "NUL",
 }
-FOR_CONTROL = {b"status": "answered only over the control socket", b"reload": "answered only over the control socket"}
-ONLY_CONTROL = {b"status X=1": "status has no field X", b"tell": "tell needs COMMAND", b"tell COMMAND=" + b"c" * 5000: "too long"}
+FOR_CONTROL = {b"status": "accepts status only over the control socket", b"reload": "accepts reload only over the control socket"}
+ONLY_CONTROL = {b"status X=1": "status request has no field X", b"tell": "tell requires COMMAND", b"tell COMMAND=" + b"c" * 5000: "too long"}
 
 DATAGRAMS = {
     "nothing": (b"", 0, 0),
@@ -406,7 +406,7 @@ class Hostile(collector.Case):
             while data := s.recv(4096):
                 answer += data
         self.assertRegex(answer, rb"WHAT=foreign COUNT=%d " % count)
-        self.assertRegex(self.said(), r"NL.EVNT=Netlogd.Foreign PEER=\S+ REASON=\"closed: it sent HTTP\"")
+        self.assertRegex(self.said(), r"NL.EVNT=Netlogd.Foreign PEER=\S+ REASON=\"closed: the client sent HTTP\"")
         self.lives()
 
     def test_invented_streams(self):
@@ -433,7 +433,7 @@ class Hostile(collector.Case):
                 self.assertTrue(self.is_closed(s))
         most = 8192 + 50 * (time.monotonic() - began + 1) + 1
         self.assertTrue(8192 <= streams() <= most, (streams(), most))
-        self.assertRegex(self.said(), r"NL.EVNT=Netlogd.Refused PEER=127.0.0.3:\d+ REASON=\"closed: its sender begins too many")
+        self.assertRegex(self.said(), r"NL.EVNT=Netlogd.Refused PEER=127.0.0.3:\d+ REASON=\"closed: the client begins too many")
         before = self.status()
         with from_address("127.0.0.2") as s:
             for data in (honest, block(payload(), 1)):
@@ -499,7 +499,7 @@ class Hostile(collector.Case):
         for line in (record(1, 1), b"\xff" * 5000 + b"\n", b"\0\n", GOOD_BLOCK + b"\n", b"NETLOGGER/\n"):
             with self.connect("control") as s:
                 s.sendall(line)
-                self.assertIn(b"not a request", s.recv(65536))
+                self.assertIn(b"invalid request", s.recv(65536))
                 self.assertTrue(self.is_closed(s))
         self.lives()
 
@@ -786,7 +786,7 @@ class Bombs(collector.Case):
         with socket.create_connection(("127.0.0.1", self.port), timeout=30) as s:
             s.sendall(b"".join(self.numbered([2050])))
             self.assertEqual(s.recv(16), b"")
-        support.wait_until(lambda: "its stream has too many gaps" in self.said(), what="netlogd gives the reason")
+        support.wait_until(lambda: "the stream has too many gaps" in self.said(), what="netlogd gives the reason")
         self.assertNotIn(b" N=2051\n", self.written())
         self.deliver(self.numbered([2049, 1]))
         self.deliver(self.numbered([2051]))
@@ -840,7 +840,7 @@ class Bombs(collector.Case):
         bombs = [block(packed(payload), 60, flags=1, raw_size=len(payload)) for _ in range(100)]
         with socket.create_connection(("127.0.0.1", self.port), timeout=30) as s:
             s.sendall(b"".join(bombs))
-            support.wait_until(lambda: "its reader does not read" in self.said(), what="the output is blocked")
+            support.wait_until(lambda: "the process at the other end does not read" in self.said(), what="the output is blocked")
             with socket.socket(socket.AF_UNIX) as asking:
                 asking.settimeout(30)
                 asking.connect(str(control))
@@ -1030,7 +1030,7 @@ class Work(collector.Case):
             for _ in range(100):
                 s.sendto(data * 20, ("127.0.0.1", self.port))
                 time.sleep(0.01)
-        support.wait_until(lambda: "their blocks cause too much work" in self.said(), what="datagrams are dropped")
+        support.wait_until(lambda: "the blocks in them cause too much work" in self.said(), what="datagrams are dropped")
         support.wait_until(lambda: self.counted(b"OVER.RATE") > 0, what="and counted")
         # A second's allowance, as much again for each second, and the datagram that exceeds it.
         self.assertLess(self.counted(b"WORK"), 100 * 20 * len(data) * 30 + 4 * 50000000 + 10000000)

@@ -107,7 +107,7 @@ class Limits(collector.Case):
         self.assertEqual(self.deliver(invented(0, BURST), certificate=a, address="127.0.0.2"), BURST)
         taken = self.deliver(invented(10 ** 5, 4000), certificate=a, address="127.0.0.3")
         self.assertLessEqual(taken, RATE * (time.monotonic() - began + 1))
-        support.wait_until(lambda: "closed: its sender begins too many streams" in self.said(), what="the reason")
+        support.wait_until(lambda: "closed: the client begins too many streams" in self.said(), what="the reason")
         self.assertEqual(self.deliver(invented(2 * 10 ** 5, 100), certificate=b, address="127.0.0.3"), 100)
         self.stop(process)
 

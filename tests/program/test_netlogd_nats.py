@@ -426,7 +426,7 @@ class Nats(Case):
         began = time.monotonic()
         reader = self.launch("b", "--listen", f"{self.place()}?durable=b", "--output", self.scratch / "b.log", "--control",
                              f"unix:{control}")
-        support.wait_until(lambda: "left in NATS: its sender begins too many streams" in self.heard("b"), what="the reason")
+        support.wait_until(lambda: "left in NATS: the client begins too many streams" in self.heard("b"), what="the reason")
         lines = (self.scratch / "b.log").read_bytes().count(b"\n")
         self.assertLessEqual(lines, 8192 + 50 * (time.monotonic() - began + 1))
         self.stop(reader)
@@ -438,15 +438,15 @@ class Nats(Case):
         port = support.free_port()
         for url, why in ((f"nats://127.0.0.1:{port}", "missing stream"), ("nats:///S", "missing host"),
                          ("nats://h:99999/S", "is not a port"), ("nats://h,,i/S", "empty host"),
-                         ("nats://h/S.T", "is not a name"), ("nats://u@h/S", "missing password"),
+                         ("nats://h/S.T", "is not a valid name"), ("nats://u@h/S", "missing password"),
                          ("nats://h/S?share=3/2", "is not K/N"), ("nats://h/S?shards=0", "use 1 to 256"),
                          ("nats://h/S?durable=a.b", "use letters, digits"), ("nats://h/S?wahtever=1", "unknown option"),
-                         ("nats://h/S?password_file=/nonexistent", "No such file"), ("nats://h/S?user=u", "a user needs a password"),
+                         ("nats://h/S?password_file=/nonexistent", "No such file"), ("nats://h/S?user=u", "give both a user and a password"),
                          ("nats://h/S?subject=a..b", "empty part"), ("nats://h/S?max_age=x", "is not a duration")):
             self.assertIn(why, self.fails("--listen", url, status=2), url)
         spool = f"spool={self.scratch}/spool"
         for url, why in (("nats://h/S", "missing option spool=DIRECTORY"), (f"nats://h/S?{spool}&messages=host", "is not one of program|shard"),
-                         (f"nats://h/S?{spool}&durable=d", "durable"), (f"nats://h/S?{spool}&format=ulm", "needs format=nlb")):
+                         (f"nats://h/S?{spool}&durable=d", "durable"), (f"nats://h/S?{spool}&format=ulm", "requires format=nlb")):
             result = self.run_program(self.netlogd, "--foreground", "--listen", f"x-netlog://127.0.0.1:{port}", "--output",
                                       url, timeout=10)
             self.assertNotEqual(result.returncode, 0)

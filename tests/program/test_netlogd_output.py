@@ -441,7 +441,7 @@ class Output(support.Case):
             file.write(b"D\xff")
         result = self.verify(path, option="--repair")
         self.assertEqual(result.returncode, 1)
-        self.assertRegex(result.stderr, rf"netlogd \(process {netlogd.pid}\) writes it; the file is not repaired")
+        self.assertRegex(result.stderr, rf"netlogd \(process {netlogd.pid}\) writes this file; the file is not repaired")
         self.assertFalse((self.folder / "all.log.damaged").exists())
         self.send(line(3))
         self.stop(netlogd)
@@ -508,9 +508,9 @@ class Output(support.Case):
                                     (2, f"file:{self.folder}/{{N}}/a.log", "is allowed only in the name of a file"),
                                     (2, f"file:{self.folder}/a.log?where=A=", "column 3: expected a value"),
                                     (2, "x-netlog://localhost", "missing option spool=DIRECTORY"),
-                                    (2, f"x-netlog://localhost?spool={self.folder}&format=ulm", "needs format=nlb"),
+                                    (2, f"x-netlog://localhost?spool={self.folder}&format=ulm", "requires format=nlb"),
                                     (2, f"x-syslog://moon?spool={self.folder}", "unknown syslog facility"),
-                                    (2, "memory:x", "not a destination of records"),
+                                    (2, "memory:x", "this URL cannot be an output"),
                                     (1, f"{self.folder}/no/", "No such file"),
                                     (1, f"x-netlog://localhost?spool={self.folder}/no/no", "No such file")]:
             result = self.run_program(self.netlogd, "--foreground", "--listen", f"unix:{self.scratch}/s", "--output", output)

@@ -214,8 +214,8 @@ class Routing(support.Case):
                 ([f"file:{self.scratch}/a-{{N}}.log", f"file:{self.scratch}/a-{{N}}.nlb"], 1, "has the same target"),
                 (["file:a.log?where=LVL <"], 2, "column 6"),
                 ([f"x-netlog://127.0.0.1?spool={self.scratch}/s&spool_size=1k"], 2, "option spool_size: 1k is out of range; use at least 1m"),
-                ([f"x-netlog://127.0.0.1?spool={self.scratch}/s&ca=x"], 2, "is valid only in URLs of x-netlogs"),
-                ([f"x-syslog://user?spool={self.scratch}/s&format=nlb"], 2, "needs a text format")]:
+                ([f"x-netlog://127.0.0.1?spool={self.scratch}/s&ca=x"], 2, "is valid only in x-netlogs URLs"),
+                ([f"x-syslog://user?spool={self.scratch}/s&format=nlb"], 2, "requires a text format")]:
             command = [self.netlogd, "--foreground", "--listen", f"unix:{self.scratch}/s.sock"]
             for output in outputs:
                 command += ["--output", output]
@@ -468,7 +468,7 @@ class Routing(support.Case):
         peer = hanging.accept()[0]  # which takes it and says nothing
         self.addCleanup(peer.close)
         c.stop()
-        self.assertIn("netlogd: ending after 1 s with undelivered records", c.said())
+        self.assertIn("netlogd: exiting after 1 s with undelivered records", c.said())
         self.assertFalse((self.scratch / "pid").exists())
         self.assertEqual((c.folder / "all.log").read_bytes(), line(1))
         top = self.collector("top", "top.log").start()
@@ -492,7 +492,7 @@ class Routing(support.Case):
         lines = b"".join(line(n) for n in range(20000))
         sender = threading.Thread(target=c.send, args=(lines,))
         sender.start()
-        support.wait_until(lambda: "its reader does not read" in c.said(), what="the message")
+        support.wait_until(lambda: "the process at the other end does not read" in c.said(), what="the message")
         self.assertTrue(c.ask("status")["BLOCKED"])
         came = b""
         while len(came) < len(lines):
@@ -505,7 +505,7 @@ class Routing(support.Case):
         support.wait_until(lambda: c.ask("status")["BLOCKED"], what="that it waits again")
         c.process.send_signal(signal.SIGTERM)
         self.assertEqual(c.process.wait(30), 1, c.said())
-        self.assertIn("its reader does not read; the last records are lost", c.said())
+        self.assertIn("the process at the other end does not read; the latest records are lost", c.said())
         sender.join()
 
     def test_a_full_spool_holds_clients_up(self):

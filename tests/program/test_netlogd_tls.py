@@ -241,13 +241,13 @@ class NetlogdTls(collector.Case):
                              (f"&cert={self.client}&key={stray.with_name('server.key')}", "key values mismatch"),
                              (f"&key={stray}", "missing cert=FILE"), ("&insecure=1", 'unknown option "insecure"')):
             self.refused(self.url(options), why)
-        self.refused(f"x-netlog://127.0.0.1:{self.port}?ca={self.authority.ca}", 'option ca is valid only in URLs of x-netlogs')
+        self.refused(f"x-netlog://127.0.0.1:{self.port}?ca={self.authority.ca}", 'option ca is valid only in x-netlogs URLs')
         self.stop(process)
         listen = "x-netlogs://127.0.0.1:0"
         self.assertIn("missing cert=FILE", self.fails("--listen", listen, status=2))
         self.assertIn("broken.pem", self.fails("--listen", f"{listen}?cert={broken}", status=2))
         self.assertIn('unknown option "cart"', self.fails("--listen", f"{listen}?cart={broken}", status=2))
-        self.assertIn("URLs of x-netlog have no options", self.fails("--listen", f"x-netlog://127.0.0.1:0?cert={broken}", status=2))
+        self.assertIn("x-netlog URLs have no options", self.fails("--listen", f"x-netlog://127.0.0.1:0?cert={broken}", status=2))
 
     def test_off_loopback(self):
         everywhere = f"x-netlogs://0.0.0.0:0?cert={self.server}"
@@ -334,8 +334,8 @@ class NetlogdTls(collector.Case):
         for bad, why in ((good + "listn x\n", f"{config}:3: listn: unknown directive"),
                          (good.replace("used", "gone"), f"{config}:2: listen: .*gone.pem: No such file"),
                          (good + "max-connections no\n", f'{config}:3: max-connections: .*no.* is not a whole number'),
-                         (good + "listen x-netlog://127.0.0.1:0\n", "x-netlog://127.0.0.1:0: the addresses change only"),
-                         (good + "reject elsewhere\n", "reject: it changes")):
+                         (good + "listen x-netlog://127.0.0.1:0\n", "x-netlog://127.0.0.1:0: a reload cannot change the addresses"),
+                         (good + "reject elsewhere\n", "reject: a reload cannot change this setting")):
             config.write_text(bad)
             self.reload(process, "Netlogd.ReloadRefused")
             self.assertRegex(self.said(), f"netlogd: {why}")
@@ -469,7 +469,7 @@ class NetlogdTls(collector.Case):
             s.sendall(record(1, 0) + wide + record(1, 2))
             s.unwrap()
         self.stop(process)
-        self.assertRegex(self.said(), r"all.nlb: a record has \d+ fields; format nlb allows 16384; use a text format; record omitted")
+        self.assertRegex(self.said(), r"all.nlb: a record has \d+ fields, but the nlb format allows 16384; use a text format; record omitted")
         verified = self.run_program(self.netlogd, "--verify", archive)
         self.assertEqual(verified.returncode, 0, verified.stdout + verified.stderr)
         self.assertNotIn("missing", verified.stdout + verified.stderr)

@@ -76,8 +76,8 @@ class OnDemand(nlagents.Agent):
 
     def test_unknown_and_wrong(self):
         agent = self.start_agent()
-        for wrong, words in [("nosuch", "NotFound: unknown sensor"), ("cpu?x=1", "BadRequest: the sensor cpu has no"),
-                             ("ping", "NoData: it ended with status 1: nlsensor: sensor ping: expected host=NAME"),
+        for wrong, words in [("nosuch", "NotFound: unknown sensor"), ("cpu?x=1", "BadRequest: sensor cpu has no argument named"),
+                             ("ping", "NoData: exited with status 1: nlsensor: sensor ping: expected host=NAME"),
                              ("kernel", "BadRequest: expected event="), ("kernel?rules=/etc/passwd", "BadRequest: rules="), ("", "missing argument: sensor")]:
             result = self.ask(agent, "query", wrong)
             self.assertEqual(result.returncode, 1, wrong)
@@ -119,7 +119,7 @@ class Trouble(nlagents.Agent):
         agent = self.start_agent("--sensor", "bad=echo 'DATE=20260101000000 HOST=h PROG=p LVL=Usage NL.EVNT=Bad'; "
                                  "echo broken >&2; exit 3")
         out = self.subscribe(agent, "bad", "--duration", "6").communicate(timeout=60)[0]
-        self.assertIn("Nlagentd.SensorFailed SENSOR=bad REASON=\"it ended with status 3: broken\" AGAIN=1", out)
+        self.assertIn("Nlagentd.SensorFailed SENSOR=bad REASON=\"exited with status 3: broken\" AGAIN=1", out)
         self.assertIn("AGAIN=2", out)
         self.assertIn("Nlagentd.SensorRestarted", out)
         self.assertIn(out.count("NL.EVNT=Bad"), (2, 3))
@@ -144,7 +144,7 @@ class Trouble(nlagents.Agent):
         for line in reader.stdout:
             if "SensorFailed" in line:
                 break
-        self.assertIn("it hung, and was killed", line)
+        self.assertIn("did not respond; nlagentd killed it", line)
         support.wait_until(lambda: pid not in self.children(agent))
 
     def test_sensor_that_is_mute_and_stays_is_killed(self):
@@ -153,7 +153,7 @@ class Trouble(nlagents.Agent):
         self.assertEqual(self.call(agent, "Start", [("sensor", "mute")])[0], 200)
         pid = list(self.children(agent))[0]
         support.wait_until(lambda: "Nlagentd.SensorFailed SENSOR=mute" in self.log_text(agent), what="its end")
-        self.assertIn('REASON="it closed its output and did not end, and was killed"', self.log_text(agent))
+        self.assertIn('REASON="closed its output without exiting; nlagentd killed it"', self.log_text(agent))
         support.wait_until(lambda: pid not in self.children(agent))
 
     def test_numbers_that_are_too_many_to_be_summed_up_are_counted(self):

@@ -68,7 +68,7 @@ class Hostile(nlagents.Agent):
                        "buffer=1", "spool_size=1m", "spool_full=stop", "another=1", "b%61ckup=file:/tmp/x", "ring=64k&amp;backup=/tmp/x"):
             name = option.rpartition(";")[2].partition("=")[0].replace("%61", "a")
             cases[option] = (nlagents.ENVELOPE % ("Collect", "<agent>http://a</agent><sensor>cpu</sensor><destination>x-netlogs://h?"
-                                                  f"{option}</destination>", "Collect"), f'option "{name}" of the destination is not permitted')
+                                                  f"{option}</destination>", "Collect"), f"the destination's option \"{name}\" is not permitted")
         before = self.memory(agent)
         for name, (body, words) in cases.items():
             with self.subTest(name):

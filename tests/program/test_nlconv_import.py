@@ -314,7 +314,7 @@ class Ftrace(ImportCase):
 class Perf(ImportCase):
     def test_what_samples_become(self):
         records, errors = self.convert(PERF)
-        self.assertIn("times without a date", errors)
+        self.assertIn("times that have no date", errors)
         self.assertEqual(records[0], {
             "ts": "1970-01-01T00:01:40.000001Z", "event": "cpu-clock:pppH", "level": "System", "prog": "swapper", "CPU": 1, "TID": 0,
             "PERIOD": 250000, "SYMBOL": "pidfs_add_pid", "FILE": "[kernel.kallsyms]", "ADDRESS": "ffffffff8171a795",

@@ -380,7 +380,7 @@ class Switching(Kernel):
         self.scratch.chmod(0o755)
         result = self.run_program("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", copy, "control", "-r", process.pid, "off")
         self.assertEqual(result.returncode, 1)
-        self.assertIn("only root and user 0, who started the recorder, may control it", result.stderr)
+        self.assertIn("only root and the user who started the recorder (user ID 0) may control it", result.stderr)
         self.assertEqual(self.finish(process), (0, 0, []))
 
 
@@ -494,7 +494,7 @@ class Filters(Kernel):
         result = self.record("-e", "raw_syscalls:*", "--where", "ID ==", "-o", self.log, status=2)
         self.assertIn('--where: filter "ID ==": column 6', result.stderr)
         result = self.record("-e", "raw_syscalls:*", "--where", "PREV.PID == 3", "-o", self.log, status=2)
-        self.assertIn("--where: no chosen event can match", result.stderr)
+        self.assertIn("--where: none of the chosen events can match", result.stderr)
 
 
 class Surroundings(Kernel):
@@ -631,7 +631,7 @@ class WithoutTracefs(support.Case):
                 (["record", "-e", "sched", "--cpu", "1-"], '--cpu: "1-"'), (["record", "-e", "sched", "--pid", "1,x"], '--pid: "1,x"'),
                 (["record", "-e", "sched", "--duration", "0"], "--duration: 0 is out of range; use at least 1ms"), (["record", "-e", "sched", "--duration", "3 days"], '--duration: "3 days" is not a duration'),
                 (["record", "-e", "sched", "--buffer-size", "1"], "--buffer-size: 1 is out of range; use 8k to 16g"), (["record", "-e", "sched", "--low-water", "101"], "--low-water: 101 is out of range; use 0 to 100"),
-                (["record", "-e", "sched", "--format", "xml"], '--format: "xml" is not one of'), (["record", "-e", "sched", "--only-command"], "--only-command: needs a COMMAND"),
+                (["record", "-e", "sched", "--format", "xml"], '--format: "xml" is not one of'), (["record", "-e", "sched", "--only-command"], "--only-command requires a COMMAND"),
                 (["record", "-e", "sched", "--zstd", "99"], "--zstd: 99 is out of range; use 0 to 19"), (["workload", "noise"], "missing NAME or FILE")]:
             result = self.run_program(nlkernel, *arguments)
             self.assertEqual(result.returncode, 2, arguments)

@@ -117,7 +117,7 @@ class Sources(Functions):
             self.assertEqual(set(self.edges(self.report("--where", "FUNCTION == lock && CALLER == vfs_read", source))), {("vfs_read", "lock")})
         self.assertEqual(self.report("--until", "2026-01-01T00:00:00.000005", self.log())["calls"], 5)
         self.assertEqual(self.report("--since", "2026-01-01T00:00:00.000005", self.log())["calls"], sum(CALLS.values()) - 5)
-        self.assertIn("no calls of functions found", self.report("--where", "FUNCTION == nosuch", path, status=1))
+        self.assertIn("no function calls found", self.report("--where", "FUNCTION == nosuch", path, status=1))
 
     def test_text_of_trace(self):
         for head, line in (
@@ -200,7 +200,7 @@ class Sources(Functions):
             self.assertIn(said, self.report(path, status=1))
 
     def test_nothing_of_calls(self):
-        self.assertIn("no calls of functions found", self.report(self.write("x", "DATE=20260101000000 PROG=p NL.EVNT=e\n"), status=1))
+        self.assertIn("no function calls found", self.report(self.write("x", "DATE=20260101000000 PROG=p NL.EVNT=e\n"), status=1))
         self.assertIn("No such file", self.report(self.scratch / "none", status=1))
         bad = self.write("trace", TRACE + "  a-1 [000] 1.5: f <-g\nrubbish\n")
         self.assertIn("trace:8: ", self.report(bad, status=1))
@@ -330,7 +330,7 @@ class Symbols(Functions):
 
     def test_what_is_no_map(self):
         self.assertIn("has no DWARF", self.map(self.vmlinux("-s"), status=1))
-        self.assertIn("neither an ELF file", self.map(self.write("x", "no map\n"), status=1))
+        self.assertIn("the file is not an ELF file", self.map(self.write("x", "no map\n"), status=1))
         self.assertIn("No such file", self.map(self.scratch / "none", status=1))
         (self.scratch / "cut").write_bytes(self.vmlinux().read_bytes()[:3000])
         self.map(self.scratch / "cut", status=1)
@@ -349,7 +349,7 @@ class Recording(Functions):
         self.assertRegex(result.stderr, "function tracer|CAP_|tracefs|kallsyms|--filter-function")
 
     def test_wrong_use(self):
-        for arguments, words in ((["--filter-function", "x", "-e", "sched"], "--filter-function: needs --functions"), (["--functions", "--filter-function", ""], "--filter-function: the value is empty"),
+        for arguments, words in ((["--filter-function", "x", "-e", "sched"], "--filter-function requires --functions"), (["--functions", "--filter-function", ""], "--filter-function: the value is empty"),
                                  (["--functions=x"], '--functions: "x" is not one of graph|calls'), (["--functions", "--cpu", "0x3"], "not a list of CPUs")):
             result = self.run_program(self.nlkernel, "record", *arguments)
             self.assertEqual(result.returncode, 2)
@@ -437,7 +437,7 @@ class Recording(Functions):
         self.assertTrue(all(name.startswith("udp") for name in functions), functions)
         self.assertEqual(functions["udp_sendmsg"], 200)
         self.assertNotIn("udp_recvmsg", functions)
-        self.assertIn("--filter-function no_such_function*: no function that can be traced matches", machine.said)
+        self.assertIn("--filter-function no_such_function*: no traceable function matches", machine.said)
         log = files["/e.log"].decode().splitlines()
         self.assertEqual(sum("FUNCTION=udp_sendmsg " in line for line in log), 200)
         self.assertEqual(sum("NL.EVNT=raw_syscalls.sys_enter" in line and " ID=45 " in line for line in log), 200)

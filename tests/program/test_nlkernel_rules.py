@@ -310,16 +310,16 @@ class Files(Case):
     def test_wrong_ones_say_where(self):
         for text, words in [("x = 1\n", "1: expected [SECTION] before"), ("[span A\n", "1: missing ]"),
                             ("[span A]\nbegin = a key B\n", "[A]: missing end ="),
-                            ("[span A]\nbegin = a key B\nend = c key B,C\n", "3: the key has 2 fields, but 1 in line 2"),
+                            ("[span A]\nbegin = a key B\nend = c key B,C\n", "3: the key has 2 fields here, but 1 in line 2"),
                             ("[span A]\nbegin = a key B where X ==\nend = c key B\n", "2: filter"),
                             ("[nonsense]\n", "1: [nonsense]: unknown section"),
                             ("[sum A]\nof = a\nevery = fast\n", '3: "fast" is not a duration'),
                             ("[span A]\nbegin = ${X} key B\nend = c key B\n", "no [parameter] section declares ${X}"),
                             ("[report A]\nof = a\ncolumns = what\n", '3: unknown column "what"'),
-                            ("[report A]\n", "missing of ="), ("[event a:b]\nwhat = 1\n", "2: expected need = or where ="),
+                            ("[report A]\n", "missing of ="), ("[event a:b]\nwhat = 1\n", '2: expected "need =" or "where ="'),
                             ("[make A]\nof = a\nfield = B T[C]\n", "3: "), ("no equals\n", "1: expected [SECTION] or"),
                             ("[states A]\nstate = run: a\n", "2: missing key FIELD"),
-                            ("[follow A]\nbegin = a to thread TID\npass = b from thread TID\n", "3: pass: expected from KIND FIELD to"),
+                            ("[follow A]\nbegin = a to thread TID\npass = b from thread TID\n", "3: pass requires \"from KIND FIELD to"),
                             ("[span A]\nbegin = " + "\xff" * 3 + "\n", "missing end =")]:
             with self.subTest(words):
                 wrong = self.scratch / "wrong.rules"
@@ -330,7 +330,7 @@ class Files(Case):
     def test_wrong_use(self):
         for arguments, words in [(["rules"], "missing command; the commands are list, show, run"), (["rules", "what"], "what: unknown command"),
                                  (["rules", "run"], "missing RULES as the first argument"), (["rules", "show"], "missing RULES"),
-                                 (["rules", "run", "scheduler", "--vary", "N=1"], "--vary: needs a COMMAND"),
+                                 (["rules", "run", "scheduler", "--vary", "N=1"], "--vary requires a COMMAND"),
                                  (["rules", "run", "nosuch"], "nosuch: unknown rules"), (["report"], "missing RULES"),
                                  (["live"], "missing --event"), (["live", "--rules", "nosuch"], "nosuch: unknown rules")]:
             self.assertIn(words, self.nlkernel(*arguments, status=2))

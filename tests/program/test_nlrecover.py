@@ -337,7 +337,7 @@ class Nlrecover(support.Case):
         result = self.recover()
         if "nothing" not in result.stderr:
             self.assertEqual(result.returncode, 1)
-            self.assertIn("name another destination", result.stderr)
+            self.assertIn("choose another destination", result.stderr)
         self.assertEqual(self.recover("-d", "-").returncode, 0)
 
 

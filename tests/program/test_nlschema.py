@@ -174,7 +174,7 @@ class Nlschema(support.Case):
         self.mistakes(b"[schema]\nname=a\xff\n[E]\nF=int32; \0\n", "1: .schema. has no name", "2: not UTF-8", "4: not UTF-8")
         self.mistakes("[schema\n[E] x\nA=int32\n[]\n[a b]\n=int8\nx",
                       "1: invalid section", "1: missing .schema.", "2: invalid section", '4: "" is not a name', '5: "a b" is not a name',
-                      "7: neither", "7: no event")
+                      "7: expected", "7: no event")
         self.mistakes("name=x\n[schema]\nname=1x\nprefix=_\nfoo=\n[E]\nA B=int8\n=int8\n",
                       "1: before the first section", '3: name: "1x"', '4: prefix: "_"', "5: .* no key foo", '7: "A B"', '8: ""')
         result = self.run_schema("json", self.scratch / "none", status=1)
@@ -184,11 +184,11 @@ class Nlschema(support.Case):
         self.mistakes(
             "[schema]\nname=a\n[E]\nA=int32\nA=int64\nB=\nC=integer\nD=enum()\nF=enum(a\nG=enum(a|a||b)\nH=string text\n"
             "HOST=string\nlevel=Loud\ndescription=\\q\noptional=A;Z\n\n[E]\nA=bool\n[e]\n[A.b]\n[A-B]\n[A]\nX.Y=bool\nX-Y=bool\n",
-            "5: A is repeated; it is already in line 4", '6: B: "" is not a type', '7: C: "integer" is not a type',
+            "5: A is repeated; it already appears in line 4", '6: B: "" is not a type', '7: C: "integer" is not a type',
             "8: D: an enum has no values", r"9: F: the enum has no \)", "10: G: the value a is repeated",
             "10: G: an enum has an empty value", '11: H: "; UNIT; DESCRIPTION" must follow the type', "12: every event has HOST",
-            '13: "Loud" is not a level; use one of Emergency, .*Debug', r"14: description: invalid escape", '15: .* no field "Z"', "17: .*repeated; it is already in line 3",
-            "18: A is repeated; it is already in line 4", "19: the event E and the event e have the same C name, a_e",
+            '13: "Loud" is not a level; use one of Emergency, .*Debug', r"14: description: invalid escape", '15: .* no field "Z"', "17: .*repeated; it already appears in line 3",
+            "18: A is repeated; it already appears in line 4", "19: the event E and the event e have the same C name, a_e",
             "21: the event A.b and the event A-B have the same C name, a_a_b", "24: X.Y and X-Y have the same C name, x_y")
 
     def test_sixteen_fields_are_the_most(self):

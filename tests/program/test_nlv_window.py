@@ -136,7 +136,7 @@ class Accessible(nlv_window.WindowCase):
         time.sleep(0.5)
         self.xdotool("type", "REQ.ID == r7")
         self.xdotool("key", "Return")
-        support.wait_until(lambda: any(text.startswith("5 records   only") or text.startswith("4 records   only")
+        support.wait_until(lambda: any(text.startswith("5 records   showing only") or text.startswith("4 records   showing only")
                                        for text in self.texts()), what="filtered")
         time.sleep(1)
         self.xdotool("key", "ctrl+z")
@@ -172,7 +172,7 @@ class Accessible(nlv_window.WindowCase):
     def test_options_say_what_is_shown_first(self):
         self.open("--where", "REQ.ID == r7", "--since", "2026-01-01T12:00:00.05", "--until", "2026-01-01T12:00:00.1", self.log)
         self.focus("^nlv")
-        support.wait_until(lambda: any(text.startswith('4 records   only REQ.ID == "r7"') for text in self.texts()), what="filtered")
+        support.wait_until(lambda: any(text.startswith('4 records   showing only REQ.ID == "r7"') for text in self.texts()), what="filtered")
         self.assertEqual(self.range(), ("2026-01-01T12:00:00.050", "2026-01-01T12:00:00.100"))
         self.xdotool("key", "ctrl+l")
         support.wait_until(lambda: "REQ.ID == r7" in self.texts(), what="the expression can be edited")
@@ -297,7 +297,7 @@ class Accessible(nlv_window.WindowCase):
         support.wait_until(lambda: any("was emptied" in text for text in self.texts()), what="emptied")
         with open(self.log, "a") as log:
             log.write(nlv_window.requests(2))
-        support.wait_until(lambda: any("was truncated; nlv reads it again" in text for text in self.texts()), what="anew")
+        support.wait_until(lambda: any("was truncated; nlv keeps its records, and reads" in text for text in self.texts()), what="anew")
         self.log.unlink()
         support.wait_until(lambda: any("was removed" in text for text in self.texts()), what="gone")
         self.log.write_text(nlv_window.requests(3))

@@ -233,7 +233,7 @@ class Options(support.Case):
                 self.assert_same(self.url_value(nlwrite, f"{base}?{name}={other.replace(' ', '%20')}", name, **{option["environment"]: value}), other, option, "url")
             if "schemes" in option:
                 result = self.run_command([nlwrite], f"--dest=memory:m?{name}=x", "--help=json")
-                self.assertIn(f"option {name} is valid only in URLs of {option['schemes']}", result.stderr)
+                self.assertIn(f"option {name} is valid only in {option['schemes']} URLs", result.stderr)
             count += 1
         self.assertGreater(count, 15)
         self.assertIn('unknown option "rnig" (did you mean ring?)', self.run_command([nlwrite], "--dest=file:a.log?rnig=1m", "--help=json").stderr)

@@ -352,7 +352,7 @@ class Tampering(Archive):
         path.write_bytes(b"")
         self.rejects("not a seal file")
         path.unlink()
-        self.rejects("it has no seal file")
+        self.rejects("the directory has no seal file")
         path.write_bytes(data)
         self.proves()
 
@@ -445,12 +445,12 @@ class Tampering(Archive):
         self.sample()
         other = self.scratch / "other"
         self.create_key(self.keys / "other", other)
-        self.rejects("seal 1 is missing or damaged, or the key is another archive's", key=other)
+        self.rejects("seal 1 is missing or damaged, or the key belongs to another archive", key=other)
         result = self.verify(key=self.key)
         self.assertEqual((result.returncode, result.stderr.count("\n")), (1, 1), result.stderr)
-        self.assertIn("not the first key; use the key that --create-seal-key printed", result.stderr)
+        self.assertIn("not the archive's first key; use the key that --create-seal-key printed", result.stderr)
         self.first.chmod(0o644)
-        self.assertIn("other users may access the key; run chmod 600", self.verify().stderr)
+        self.assertIn("other users can access the key; run chmod 600", self.verify().stderr)
         self.first.chmod(0o600)
         for wrong in (["--repair", f"--seal-key={self.first}", self.folder], ["--verify", "--since=-1d", self.folder],
                       ["--verify", f"--seal-key={self.first}", self.logs()[0]], [f"--seal-key={self.first}"]):
@@ -668,7 +668,7 @@ class Honest(Archive):
         self.assertIn("File exists", self.run_program(self.netlogd, f"--create-seal-key={self.key}").stderr)
         self.key.chmod(0o640)
         self.assertEqual(self.serve(self.url()).wait(10), 1)
-        self.assertIn("other users may access the key; run chmod 600", self.said())
+        self.assertIn("other users can access the key; run chmod 600", self.said())
         self.assertEqual(list(self.folder.glob("*.log")), [])
 
     def test_confined(self):

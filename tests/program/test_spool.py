@@ -227,7 +227,7 @@ class Spool(support.Case):
         asked.write_text("level Error\ndestination file:/tmp/x\n")
         said = lambda: self.output.read_text()
         support.wait_until(lambda: "NetLogger.Activation " in said(), what="the level is changed")
-        self.assertRegex(said(), r"Activation.Error BY=collector MSG=.*a collector may only name another collector")
+        self.assertRegex(said(), r"Activation.Error BY=collector MSG=.*a collector may set only a collector as destination")
         support.wait_until(lambda: self.stands_still(size), what="nothing is logged any more")
         asked.unlink()
         before = size()

@@ -265,7 +265,7 @@ class Subscribe(support.Case):
             said = b""
             while data := s.recv(4096):
                 said += data
-            self.assertIn(b"too many subscribers, most of them at this address", said)
+            self.assertIn(b"too many subscribers, most of them from this address", said)
         self.stop(process)
 
     def test_since_passes_over_files_that_are_older(self):
@@ -443,11 +443,11 @@ class Subscribe(support.Case):
         process = self.serve()
         for request, reason in [
                 (b'subscribe WHERE="N >"', b"WHERE: "), (b"subscribe WHERE=(((", b"WHERE: "),
-                (b"subscribe FORMAT=xml", b"FORMAT is not one of"), (b"subscribe SINCE=yesterday", b"SINCE is neither"),
-                (b"subscribe SINCE=20260101", b"SINCE is neither"), (b"subscribe WHAT=1", b"subscribe has no field WHAT"), (b"subscribe HOST=h", b"subscribe has no field HOST"),
-                (b"subscribe nonsense", b"not NAME=value"), (b"", b"unknown verb"),
-                (b"subscribe DATE=20260101000000", b"not NAME=value"), (b"sub\0scribe", b"unknown verb"),
-                (b"status", b"answered only over the control socket"), (b"tell COMMAND=x", b"answered only over the control socket")]:
+                (b"subscribe FORMAT=xml", b"FORMAT is not one of"), (b"subscribe SINCE=yesterday", b"SINCE must be a time"),
+                (b"subscribe SINCE=20260101", b"SINCE must be a time"), (b"subscribe WHAT=1", b"subscribe request has no field WHAT"), (b"subscribe HOST=h", b"subscribe request has no field HOST"),
+                (b"subscribe nonsense", b"must be NAME=value"), (b"", b"unknown verb"),
+                (b"subscribe DATE=20260101000000", b"must be NAME=value"), (b"sub\0scribe", b"unknown verb"),
+                (b"status", b"accepts status only over the control socket"), (b"tell COMMAND=x", b"accepts tell only over the control socket")]:
             answer = self.ask(b"NETLOGGER/1 " + request + b"\r\n")
             self.assertIn(b"NL.EVNT=Netlogd.Error", answer, request)
             self.assertIn(reason, answer, request)
@@ -508,7 +508,7 @@ class Subscribe(support.Case):
         long = record(1, padding=" T=" + "ab" * 100000)
         self.send(long)
         reason = (rb"NL.EVNT=Netlogd.Error REASON=\"WHERE costs more than 4194304 steps for one record; subscribe with a "
-                  rb"simpler WHERE, or without one, and choose records with nlsort --where\"\n$")
+                  rb"simpler WHERE expression, or without WHERE, and select records with nlsort --where\"\n$")
         costly.thread.join(30)
         self.assertRegex(bytes(costly.data), reason)
         past = self.welcome(f' SINCE=2020-01-01T00:00:00Z WHERE="{self.COSTLY}"')
@@ -531,8 +531,8 @@ class Subscribe(support.Case):
         self.send(record(999999))
         for s in costly:
             s.thread.join(60)
-            self.assertRegex(bytes(s.data), rb"NL.EVNT=Netlogd.Error REASON=\"WHERE costs \d+ steps per record on average; "
-                                            rb"netlogd has time for 1000 now; subscribe with a simpler")
+            self.assertRegex(bytes(s.data), rb"NL.EVNT=Netlogd.Error REASON=\"WHERE costs \d+ steps per record on average, "
+                                            rb"but netlogd has time for only 1000 now; subscribe with a simpler")
         cheap.wait_for(record(999999))
         self.assertTrue(bytes(cheap.data) == data + record(999999))
         self.stop(process)
@@ -590,7 +590,7 @@ class Subscribe(support.Case):
     def test_since_without_a_file(self):
         self.output = "/dev/null"
         process = self.serve()
-        self.assertIn(b"no output has all records", self.ask(b"NETLOGGER/1 subscribe SINCE=-1m\n"))
+        self.assertIn(b"no output stores all records", self.ask(b"NETLOGGER/1 subscribe SINCE=-1m\n"))
         self.stop(process)
 
     def test_subscribers_who_go(self):

@@ -85,7 +85,7 @@ class WrongPeers(Peers):
 
     def test_echo_server(self):
         port = self.peer(collector.send_back)
-        self.check(port, "the peer sends back what it receives, and is not netlogd; check host and port")
+        self.check(port, "the peer is not netlogd, but a service that echoes its input; check host and port")
 
     def test_server_that_closes(self):
         self.check(self.peer(lambda connection: connection.recv(10)), CLOSED)
@@ -95,7 +95,7 @@ class WrongPeers(Peers):
         port = self.peer(collector.keep_silent)
         self.check_senders(f"x-netlog://127.0.0.1:{port}?timeout=0.3", SILENT)
         self.check_senders(f"x-netlogs://127.0.0.1:{port}?timeout=0.3",
-                           "no reply to TLS; check that netlogd uses TLS there, and check host and port")
+                           "no reply to the TLS handshake; check that netlogd uses TLS there, and check host and port")
         result = self.nlwrite(f"x-netlog://127.0.0.1:{port}")
         self.assertIn(SILENT, result.stderr)
         self.assertEqual(result.returncode, 1)
@@ -141,7 +141,7 @@ class WrongPeers(Peers):
     def test_plain_port_of_netlogd_with_tls(self):
         self.serve()
         self.check(self.port, NO_TLS, scheme="x-netlogs")
-        self.await_said("closed: it uses TLS, but this port does not")
+        self.await_said("closed: the client uses TLS, but this port does not")
 
     def test_control_socket_of_netlogd(self):
         control = self.scratch / "control"
@@ -209,17 +209,17 @@ class Certificates(Peers):
                          "give the file of this CA with ca=")
         self.assertEqual(self.attempt("name=localhost"), 'the certificate is signed by "first CA", which is not in this host\'s list of '
                          "CAs; give the file of this CA with ca=")
-        self.await_said("the client does not trust the CA of this certificate; its URL needs ca= with that CA")
+        self.await_said("the client does not trust the CA of this certificate; set ca= in the client's URL to a file with that CA")
 
     def test_client_certificates(self):
         pem, other = self.authority.certify("localhost"), collector.Authority(self, "second CA")
         self.serve(listen=f"x-netlogs://127.0.0.1:0?cert={pem}&ca={self.authority.ca}")
         ca = f"ca={self.authority.ca}"
-        self.assertEqual(self.attempt(ca), "the server requires a client certificate; give cert= and key= in the URL "
-                         "(netlogctl certificates makes them)")
-        self.await_said("the client has no certificate; its URL needs cert= and key= (netlogctl certificates makes them)")
+        self.assertEqual(self.attempt(ca), "the server requires a client certificate; add cert= and key= to the URL "
+                         "(netlogctl certificates makes the files)")
+        self.await_said("the client has no certificate; add cert= and key= to its URL (netlogctl certificates makes the files)")
         self.assertEqual(self.attempt(f"{ca}&cert={other.certify('client')}"), "the server does not trust the CA of this program's "
-                         "certificate (cert=); add the CA to the server's ca=")
+                         "certificate (cert=); add the CA to the server's ca= file")
         self.await_said('the client\'s certificate is signed by \\"second CA\\", which is not in ca=; give the file of the clients\' CA')
         self.assertEqual(self.attempt(f"{ca}&cert={self.authority.certify('old', days=-1)}"),
                          "this program's certificate (cert=) has expired; renew it with netlogctl certificates")

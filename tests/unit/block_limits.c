@@ -141,13 +141,15 @@ static void tables_are_limited(void **state)
 {
     (void)state;
     assert_problem(block_of(payload_of(NL_BLOCK_SOURCES_MAX, 1, 1), 1, false), "");
-    assert_problem(block_of(payload_of(NL_BLOCK_SOURCES_MAX + 1, 1, 1), 1, false), "block's sources are damaged");
+    assert_problem(block_of(payload_of(NL_BLOCK_SOURCES_MAX + 1, 1, 1), 1, false),
+                   "block's list of sources is damaged");
     assert_problem(block_of(payload_of(1, NL_BLOCK_SHAPES_MAX, 1), 1, false), "");
-    assert_problem(block_of(payload_of(1, NL_BLOCK_SHAPES_MAX + 1, 1), 1, false), "block's shapes are damaged");
+    assert_problem(block_of(payload_of(1, NL_BLOCK_SHAPES_MAX + 1, 1), 1, false), "block's list of shapes is damaged");
     assert_problem(block_of(payload_of(1, 1, NL_BLOCK_SHAPE_FIELDS_MAX), 1, false), "");
-    assert_problem(block_of(payload_of(1, 1, NL_BLOCK_SHAPE_FIELDS_MAX + 1), 1, false), "block's shapes are damaged");
+    assert_problem(block_of(payload_of(1, 1, NL_BLOCK_SHAPE_FIELDS_MAX + 1), 1, false),
+                   "block's list of shapes is damaged");
     assert_problem(block_of(payload_of(1, 4, NL_BLOCK_FIELDS_MAX / 4), 1, false), "");
-    assert_problem(block_of(payload_of(1, 5, NL_BLOCK_FIELDS_MAX / 4), 1, false), "block's shapes are damaged");
+    assert_problem(block_of(payload_of(1, 5, NL_BLOCK_FIELDS_MAX / 4), 1, false), "block's list of shapes is damaged");
     assert_problem(block_of(payload_of(1, 1, 1), 0, false), "block has sources but no records");
 }
 
@@ -157,8 +159,8 @@ static void compression_is_limited(void **state)
     /* The block of the attack: one shape of 2^20 fields in a few hundred bytes. */
     nl_buffer payload = payload_of(1, 1, 1 << 20), block = block_of(payload, 0, true);
     assert_true(block.size < 1000);
-    assert_problem(block, "block of several records is larger than 2 MiB");
-    assert_problem(block_of(payload_of(1, 8, 8000), 1, true), "block is compressed more than 100 times");
+    assert_problem(block, "block that contains several records is larger than 2 MiB");
+    assert_problem(block_of(payload_of(1, 8, 8000), 1, true), "block's compression ratio exceeds 100");
 }
 
 static void expansion_is_limited(void **state)

@@ -94,8 +94,10 @@ static void reads_formats_mixed_line_by_line(void **state)
     nl_decoder_free(decoder);
 }
 
-/* Every record cut at every byte by the next one: the next is always read, the cut one always reported and never a
- * record. */
+/*
+ * Every record cut at every byte by the next one: the next is always read, the cut one always reported and never a
+ * record.
+ */
 static void finds_the_record_behind_a_cut_one(void **state)
 {
     (void)state;
@@ -123,11 +125,12 @@ static void finds_the_record_behind_a_cut_one(void **state)
         }
     }
     assert_decoded(DATE " A=\"never closed" DATE " HOST=b B=\"x y\"\n",
-                   "! in:1@0 cut short by the next record: " DATE " A=\"never closed\n" DATE " HOST=b B=\"x y\"\n");
+                   "! in:1@0 incomplete record, followed by another in the same line: " DATE " A=\"never closed\n" DATE
+                   " HOST=b B=\"x y\"\n");
     assert_decoded(DATE " A=1" DATE " A=2" DATE " A=3"
                         "\n",
-                   "! in:1@0 cut short by the next record: " DATE " A=1\n"
-                   "! in:1@30 cut short by the next record: " DATE " A=2\n" DATE " A=3\n");
+                   "! in:1@0 incomplete record, followed by another in the same line: " DATE " A=1\n"
+                   "! in:1@30 incomplete record, followed by another in the same line: " DATE " A=2\n" DATE " A=3\n");
     /* The same text, quoted, is a value. */
     assert_decoded(DATE " A=\"" DATE "\" B=\"x " DATE "\"\n", DATE " A=\"" DATE "\" B=\"x " DATE "\"\n");
 }

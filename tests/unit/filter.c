@@ -204,22 +204,23 @@ static void says_what_is_wrong(void **state)
 {
     (void)state;
     static const char *const cases[][2] = {
-        {"", "column 1: expected a field's name, has, not or (, not the end"},
-        {"  ", "column 3: expected a field's name, has, not or (, not the end"},
+        {"", "column 1: expected a field name, has, not or (, not the end"},
+        {"  ", "column 3: expected a field name, has, not or (, not the end"},
         {"A", "column 2: expected an operator (== != < <= > >= ~ !~ =~ in) after the field's name, not the end"},
         {"A B", "column 3: expected an operator (== != < <= > >= ~ !~ =~ in) after the field's name, not \"B\""},
         {"A ==", "column 5: expected a value (a word, or text in quotes), not the end"},
         {"A == == 1", "column 6: expected a value (a word, or text in quotes), not \"==\""},
-        {"5 < A", "column 1: expected a field's name, has, not or (, not \"5\""},
+        {"5 < A", "column 1: expected a field name, has, not or (, not \"5\""},
         {"A == 1 B == 2", "column 8: expected &&, || or the end, not \"B\""},
         {"A == 1 & B == 2", "column 8: expected &&, || or the end, not \"&\""},
         {"A == 1)", "column 7: expected &&, || or the end, not \")\""},
         {"(A == 1", "column 8: expected &&, || or ), not the end"},
-        {"()", "column 2: expected a field's name, has, not or (, not \")\""},
-        {"A == 1 &&", "column 10: expected a field's name, has, not or (, not the end"},
+        {"()", "column 2: expected a field name, has, not or (, not \")\""},
+        {"A == 1 &&", "column 10: expected a field name, has, not or (, not the end"},
         {"A == \"x", "column 6: missing closing \""},
         {"A == 'x\\'", "column 6: missing closing '"},
-        {"A == a=b", "column 7: expected the end of the value (quote a value with other characters), not \"=b\""},
+        {"A == a=b",
+         "column 7: expected the end of the value (put quotes around a value that has other characters), not \"=b\""},
         {"A in 1", "column 6: expected ( and a list of values, not \"1\""},
         {"A in ()", "column 7: expected a value (a word, or text in quotes), not \")\""},
         {"A in (1 2)", "column 9: expected a comma or ), not \"2)\""},
@@ -231,11 +232,13 @@ static void says_what_is_wrong(void **state)
         {"A =~ \"a(\"", "column 6: expected a regular expression: missing )"},
         {"A =~ \"a)\"", "column 6: expected a regular expression: missing ("},
         {"A =~ *", "column 6: expected a regular expression: nothing to repeat"},
-        {"A =~ 'a{2,1}'", "column 6: expected a regular expression: a repetition is {M}, {M,} or {M,N}, up to 255"},
-        {"A =~ 'a{256}'", "column 6: expected a regular expression: a repetition is {M}, {M,} or {M,N}, up to 255"},
-        {"A =~ '(a)\\1'", "column 6: expected a regular expression: a backslash before a letter or digit: only \\d "
+        {"A =~ 'a{2,1}'",
+         "column 6: expected a regular expression: a repetition must be {M}, {M,} or {M,N}, with numbers up to 255"},
+        {"A =~ 'a{256}'",
+         "column 6: expected a regular expression: a repetition must be {M}, {M,} or {M,N}, with numbers up to 255"},
+        {"A =~ '(a)\\1'", "column 6: expected a regular expression: unknown escape; only \\d "
                           "\\s \\w \\D \\S \\W are known"},
-        {"A =~ '[b-a]'", "column 6: expected a regular expression: a range runs backwards"},
+        {"A =~ '[b-a]'", "column 6: expected a regular expression: the end of a range precedes its beginning"},
         {"A =~ '[[:foo:]]'",
          "column 6: expected a regular expression: unknown class; use [:alpha:] or another POSIX class"},
         {"A =~ 'a{100}b{29}'", "column 6: expected a regular expression: the pattern is too long or repeats too much"},
@@ -243,10 +246,11 @@ static void says_what_is_wrong(void **state)
                       "Important or Debug"},
         {"DATE > 20120314", "column 8: expected a time; write a day as 2012-03-14"},
         {"ts > soon",
-         "column 6: expected a time, such as 2012-03-14T14:04:46Z or 20120314140446: invalid time: neither "
-         "YYYYMMDDhhmmss nor ISO 8601 nor seconds since 1970"},
-        {"A == 1\x01\xff", "column 7: expected the end of the value (quote a value with other characters), not "
-                           "\"..\""},
+         "column 6: expected a time, such as 2012-03-14T14:04:46Z or 20120314140446: invalid time: expected "
+         "YYYYMMDDhhmmss, ISO 8601 or seconds since 1970"},
+        {"A == 1\x01\xff",
+         "column 7: expected the end of the value (put quotes around a value that has other characters), not "
+         "\"..\""},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         assert_refused(cases[i][0], cases[i][1]);

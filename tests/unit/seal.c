@@ -1,5 +1,7 @@
-/* netlogd's seals: keys and tags against answers known from elsewhere, key files, and crashes between the steps of a
- * seal. What tampering --verify detects, tests/program/test_seal.py tests. */
+/*
+ * netlogd's seals: keys and tags against answers known from elsewhere, key files, and crashes between the steps of a
+ * seal. What tampering --verify detects, tests/program/test_seal.py tests.
+ */
 #include "output/seal.h"
 
 #include "base/monotonic.h"
@@ -184,7 +186,7 @@ static void test_key_files(void **state)
     assert_int_not_equal(access(old, F_OK), 0);
 
     seal_run("chmod 640 %s", key_path);
-    expect_no_key("other users may access the key; run chmod 600");
+    expect_no_key("other users can access the key; run chmod 600");
     if (geteuid() == 0) {
         seal_run("chmod 600 %s; chown 12345 %s", key_path, key_path);
         expect_no_key("belongs to another user");
@@ -262,7 +264,7 @@ static void test_archive(void **state)
     seal_run("rm %s/b.seal", archive);
     assert_int_equal(seal_key_store(key_path, &first), NL_OK);
     assert_null(seal_open(&options));
-    assert_non_null(strstr(nl_error_message(), "is older than the seals"));
+    assert_non_null(strstr(nl_error_message(), "is older than these seals"));
 }
 
 /*

@@ -408,18 +408,19 @@ static void test_wrong_files(void **state)
     (void)state;
     static const struct {
         const char *text, *message;
-    } wrong[] = {{"[span]\nbegin = a\nend = b\n",
-                  "test:1: [span NAME]: missing or invalid NAME, the name of the derived events"},
-                 {"[span S]\nbegin = a\nend = b\nwhat = 1\n", "test:4: this kind of rule has no setting \"what\""},
-                 {"[span S]\nbegin =\nend = b\n", "test:2: expected the name of an event"},
-                 {"[span S]\nbegin = a key\nend = b\n", "test:2: key: expected field names, separated by commas"},
-                 {"[span S]\nbegin = a from thread T\nend = b\n", "test:2: from and to are valid only in [follow]"},
-                 {"[make M]\nof = a\nfield = A what(B)\n", "test:3: unknown source \"what(B)\"; expected program, "
-                                                           "address, syscall, symbol, hexadecimal or device (FIELD), "
-                                                           "or TABLE[FIELD] of a preceding [table TABLE]"},
-                 {"[states S]\nstate = run a key T\n", "test:2: expected STATE: EVENT key FIELD"},
-                 {"[make M]\nof = a where (\n", NULL},
-                 {"[parameter A]\ndefault = 1\n[make M]\nof = ${A\n", "test:4: no [parameter] section declares ${A"}};
+    } wrong[] = {
+        {"[span]\nbegin = a\nend = b\n",
+         "test:1: [span NAME]: missing or invalid NAME, the name of the derived events"},
+        {"[span S]\nbegin = a\nend = b\nwhat = 1\n", "test:4: this kind of rule has no setting \"what\""},
+        {"[span S]\nbegin =\nend = b\n", "test:2: expected an event name"},
+        {"[span S]\nbegin = a key\nend = b\n", "test:2: key requires field names, separated by commas"},
+        {"[span S]\nbegin = a from thread T\nend = b\n", "test:2: \"from\" and \"to\" are valid only in [follow]"},
+        {"[make M]\nof = a\nfield = A what(B)\n", "test:3: unknown source \"what(B)\"; expected program, "
+                                                  "address, syscall, symbol, hexadecimal or device (FIELD), "
+                                                  "or TABLE[FIELD] of a preceding [table TABLE]"},
+        {"[states S]\nstate = run a key T\n", "test:2: expected \"STATE: EVENT key FIELD\""},
+        {"[make M]\nof = a where (\n", NULL},
+        {"[parameter A]\ndefault = 1\n[make M]\nof = ${A\n", "test:4: no [parameter] section declares ${A"}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         assert_null(parse_rules(wrong[i].text, NULL));
         if (wrong[i].message != NULL)

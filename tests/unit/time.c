@@ -98,7 +98,7 @@ static void reads_seconds_to_the_nanosecond(void **state)
 static void refuses_what_is_no_time(void **state)
 {
     (void)state;
-    static const char neither[] = "invalid time: neither YYYYMMDDhhmmss nor ISO 8601 nor seconds since 1970";
+    static const char neither[] = "invalid time: expected YYYYMMDDhhmmss, ISO 8601 or seconds since 1970";
     assert_refused("", "invalid time: it is empty");
     assert_refused("20001330112320", "invalid time: month 13");
     assert_refused("20000030112320", "invalid time: month 0");

@@ -111,7 +111,7 @@ static void refuses_a_line_without_a_time(void **state)
     assert_malformed(NL_FORMAT_ULM, "DATE=954415400.957943", "DATE: invalid time: 14 digits are required, not 9");
     /* Words that belong to no other field are the time's. */
     assert_malformed(NL_FORMAT_ULM, "DATE=20000330112320 today HOST=h",
-                     "DATE: invalid time: neither YYYYMMDDhhmmss nor ISO 8601");
+                     "DATE: invalid time: expected YYYYMMDDhhmmss or ISO 8601");
     assert_malformed(NL_FORMAT_ULM, "DATE=20000330112320.5 today HOST=h",
                      "DATE: invalid time: the fraction contains a character that is not a digit");
     assert_malformed(NL_FORMAT_ULM, "DATE=99990330112320", "DATE: invalid time: before 1678 or after 2261");

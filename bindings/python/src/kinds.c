@@ -4,8 +4,10 @@
 
 enum { ENTRIES = 1024, NAMES_MAX = NL_FIELDS_MAX };
 
-/* A cache of kinds by the objects of a call: the names in a program's source are the same objects in every call. An
- * entry holds references, so that no other object can have the same address. Protected by the interpreter lock. */
+/*
+ * A cache of kinds by the objects of a call: the names in a program's source are the same objects in every call. An
+ * entry holds references, so that no other object can have the same address. Protected by the interpreter lock.
+ */
 typedef struct entry {
     nl_event_kind *kind; /* NULL: free */
     PyObject *event;
@@ -45,7 +47,7 @@ static nl_event_kind *kinds_make(nl_level level, PyObject *event, PyObject *cons
         PyObject *text = done < count ? names[done] : event;
         if (!PyUnicode_Check(text)) {
             PyErr_SetString(PyExc_TypeError,
-                            done < count ? "a field's name must be a str" : "an event's name must be a str");
+                            done < count ? "a field name must be a str" : "an event name must be a str");
             goto out;
         }
         if (nlpy_take_text(text, &texts[done], &kept[done]) < 0)

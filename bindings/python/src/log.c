@@ -183,7 +183,7 @@ static PyObject *emit(py_log *self, nl_level level, PyObject *event, PyObject *f
 {
     call c;
     if (!PyUnicode_Check(event)) {
-        PyErr_SetString(PyExc_TypeError, "the name of an event must be a str");
+        PyErr_SetString(PyExc_TypeError, "an event name must be a str");
         return NULL;
     }
     if (!nl_is_on(self->log, level)) /* false for a closed log too */
@@ -218,7 +218,7 @@ static PyObject *emit_call(PyObject *self, nl_level level, PyObject *args, Py_ss
 {
     Py_ssize_t given = PyTuple_Size(args) - at;
     if (given < 1 || given > 2) {
-        PyErr_SetString(PyExc_TypeError, "positional arguments are the name of the event and at most one mapping");
+        PyErr_SetString(PyExc_TypeError, "expected as positional arguments the event name and at most one mapping");
         return NULL;
     }
     PyObject *event = PyTuple_GetItem(args, at);
@@ -334,7 +334,7 @@ static int log_add_field(nl_record *record, PyObject *name, PyObject *object)
     nl_field field;
     PyObject *kept_name = NULL, *kept = NULL;
     if (!PyUnicode_Check(name)) {
-        PyErr_SetString(PyExc_TypeError, "the name of a field must be a str");
+        PyErr_SetString(PyExc_TypeError, "a field name must be a str");
         return -1;
     }
     int result = nlpy_take_text(name, &name_text, &kept_name) == 0 && nlpy_take(object, &field, &kept) == 0 ? 0 : -1;
@@ -354,7 +354,7 @@ static int set_text(nl_record *record, void (*set)(nl_record *, const char *, si
     if (text == Py_None)
         return 0;
     if (!PyUnicode_Check(text)) {
-        PyErr_SetString(PyExc_TypeError, "host, prog and event of a record must be str or None");
+        PyErr_SetString(PyExc_TypeError, "a record's host, prog and event must be str or None");
         return -1;
     }
     if (nlpy_take_text(text, &bytes, &kept) < 0)
@@ -403,7 +403,7 @@ static int take_fields(call *c, PyObject **names)
         return -1;
     for (Py_ssize_t i = 0; i < c->count; i++) {
         if (!PyUnicode_Check(c->names[i])) {
-            PyErr_SetString(PyExc_TypeError, "the name of a field must be a str");
+            PyErr_SetString(PyExc_TypeError, "a field name must be a str");
             return -1;
         }
         if (nlpy_take_text(c->names[i], &c->values[i].name, &names[i]) < 0)
@@ -619,13 +619,13 @@ static void log_dealloc(PyObject *object)
 }
 
 #define KEYWORDS(function) ((PyCFunction)(void (*)(void))(function))
-#define FIELDS_DOC(level) "($self, event, fields=None, /, **more)\n--\n\nLogs an event of level " level "; see event()."
+#define FIELDS_DOC(level) "($self, event, fields=None, /, **more)\n--\n\nLogs an event at level " level "; see event()."
 
 static PyMethodDef log_methods[] = {
     {"event", KEYWORDS(log_usage), METH_VARARGS | METH_KEYWORDS,
-     "event($self, event, fields=None, /, **more)\n--\n\n"
-     "Logs an event of level Usage with the fields of a mapping, of keywords, or of both.\n\n"
-     "Returns True if the event was logged; False if it is off or lost. The log reports lost events."},
+     "event($self, event, fields=None, /, **more)\n--\n\nLogs an event at level Usage. The fields come from a mapping, "
+     "from keyword arguments, or from both.\n\nReturns True if the event was logged, and False if it is switched off "
+     "or was lost. The log reports lost events."},
     {"emergency", KEYWORDS(log_emergency), METH_VARARGS | METH_KEYWORDS, "emergency" FIELDS_DOC("Emergency")},
     {"alert", KEYWORDS(log_alert), METH_VARARGS | METH_KEYWORDS, "alert" FIELDS_DOC("Alert")},
     {"error", KEYWORDS(log_error), METH_VARARGS | METH_KEYWORDS, "error" FIELDS_DOC("Error")},
@@ -637,24 +637,25 @@ static PyMethodDef log_methods[] = {
     {"important", KEYWORDS(log_important), METH_VARARGS | METH_KEYWORDS, "important" FIELDS_DOC("Important")},
     {"debug", KEYWORDS(log_debug), METH_VARARGS | METH_KEYWORDS, "debug" FIELDS_DOC("Debug")},
     {"log", KEYWORDS(log_log), METH_VARARGS | METH_KEYWORDS,
-     "log($self, level, event, fields=None, /, **more)\n--\n\nLogs an event of a level; see event()."},
+     "log($self, level, event, fields=None, /, **more)\n--\n\nLogs an event at the given level; see event()."},
     {"_write_text", log_write_text, METH_VARARGS, NULL},
     {"_write_record", log_write_record, METH_VARARGS, NULL},
     {"_begin_span", log_begin_span, METH_VARARGS, NULL},
     {"_end_span", log_end_span, METH_VARARGS, NULL},
-    {"is_on", log_is_on, METH_VARARGS, "is_on($self, level, /)\n--\n\nReturns whether events of a level are written."},
+    {"is_on", log_is_on, METH_VARARGS,
+     "is_on($self, level, /)\n--\n\nReturns True if the log writes events of this level."},
     {"set_level", log_set_level, METH_O,
      "set_level($self, level, /)\n--\n\nSets the threshold: the log drops less urgent events."},
     {"control", log_control, METH_O,
-     "control($self, commands, /)\n--\n\nExecutes commands, one per line:\n\n"
-     "    level LEVEL\n    event PATTERN off|on\n    destination URL\n\n"
-     "and others (see nl_control). Raises Error with the invalid lines after executing the others."},
+     "control($self, commands, /)\n--\n\nExecutes commands, one per line:\n\n    level LEVEL\n    event PATTERN "
+     "off|on\n    destination URL\n\nnl_control describes these and other commands. Executes the valid lines, then "
+     "raises Error if other lines are invalid."},
     {"flush", log_flush, METH_NOARGS,
      "flush($self)\n--\n\nSends all events and waits until they are sent. Raises Error if some cannot be sent now; "
      "the log keeps them."},
     {"close", log_close, METH_NOARGS,
-     "close($self)\n--\n\nSends what was logged and closes the log. Returns False if not all of it is delivered; then "
-     "the library\nprints how many events remain, and where."},
+     "close($self)\n--\n\nSends the logged events and closes the log. Returns False if some events are not delivered; "
+     "the library then\nprints how many events remain, and where they are."},
     {NULL, NULL, 0, NULL},
 };
 

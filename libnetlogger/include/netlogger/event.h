@@ -3,11 +3,11 @@
  *
  *   NL_EVENT(log, NL_USAGE, "WriteData", "SEND.SZ", size, "FILE", name);
  *
- * NL_EVENT copies the values and a reading of the time-stamp counter into a ring of the calling thread. It formats
- * nothing, takes no lock, makes no system call and allocates no memory. Exceptions: the first event of a thread in a
- * log creates the ring, and the first event at a place in the program registers the place. From the 497th open log on,
- * each event takes a lock; the first 16 open logs have the lowest cost. A writer thread of the log makes records of the
- * values and sends them. nl_write uses the same rings.
+ * NL_EVENT copies the values and a reading of the time-stamp counter into a ring of the calling thread. It does not
+ * format, lock, allocate memory or call the system. There are two exceptions: the first event of a thread in a log
+ * creates the ring, and the first event at a place in the program registers the place. If more than 496 logs are open,
+ * each event in the additional logs takes a lock; the first 16 open logs have the lowest cost. A writer thread of the
+ * log makes records from the values and sends them. nl_write uses the same rings.
  *
  * Arguments: the log (with NULL, nothing happens), a level (a constant), the event name (a string literal), and up to
  * 16 pairs of a field name (a string literal) and a value. Each value is evaluated once, and only if the event is on.
@@ -36,8 +36,10 @@
 #define NL_FIELDS_MAX 16
 #define NL_VALUE_SIZE_MAX 16384
 
-/* Logs an event: NL_EVENT(log, level, "NAME", "FIELD", value, "FIELD", value ...). The comment at the top of this file
- * describes the arguments. NL_EVENT is a statement and returns no result. Thread-safe, and safe in signal handlers. */
+/*
+ * Logs an event: NL_EVENT(log, level, "NAME", "FIELD", value, "FIELD", value ...). The comment at the top of this file
+ * describes the arguments. NL_EVENT is a statement and returns no result. Thread-safe, and safe in signal handlers.
+ */
 #define NL_EVENT(log, level, ...)                                                                                      \
     NL_PRIVATE_JOIN(NL_PRIVATE_EVENT_, NL_PRIVATE_FORM(__VA_ARGS__))                                                   \
     (NL_PRIVATE_JOIN(NL_PRIVATE_EACH_, NL_PRIVATE_PAIRS(__VA_ARGS__)), log, level, __VA_ARGS__, 0)
@@ -80,7 +82,7 @@ NL_API void nl_event_kind_free(nl_event_kind *kind);
 /*
  * Writes one event of a kind. values has one field for each field name of the kind, in the same order; only the type
  * and the value of each field are used. The types may differ from call to call. The data of a string may be NULL if its
- * size is 0. Results, policies and limits are those of nl_write: NL_OK, NL_OFF, NL_FAILED if the event is lost,
+ * size is 0. Policies and limits are those of nl_write. Returns NL_OK; NL_OFF; NL_FAILED if the event is lost; or
  * NL_MALFORMED if a value of more than 131072 bytes was truncated. The cost is about that of NL_EVENT. errno is
  * unchanged. Thread-safe. Safe in signal handlers if the kind is registered and an event with the same types has been
  * written before.
@@ -99,9 +101,9 @@ NL_API bool nl_event_has_room(const nl_log *log, size_t size);
 typedef struct nl_event_cost {
     const char *event;
     nl_level level;
-    const char *const *names; /* names of the fields: an array of field_count */
+    const char *const *names; /* names of the fields, an array of field_count strings */
     unsigned field_count;
-    unsigned printed_fields; /* nl_write: fields that the calling thread formats, such as %x and %.3f */
+    unsigned printed_fields; /* for nl_write: number of fields that the calling thread formats, such as %x and %.3f */
     double ns;               /* time in the calling thread, in nanoseconds */
     size_t bytes;            /* in the ring */
 } nl_event_cost;

@@ -2,10 +2,10 @@
  * The implementation of NL_EVENT, which is compiled into programs. Programs must not use these names; they may change
  * with the library's major version.
  *
- * An event in a ring consists of a header and the values of its fields, unaligned and in the machine's byte order:
- * numbers as they are, a string as its size (uint32_t) and its bytes. The constant parts of the event (its name and
- * level, and the names and types of its fields) are in its site, a numbered static variable at the place of the
- * NL_EVENT.
+ * An event in a ring consists of a header and the values of its fields, unaligned and in the machine's byte order: A
+ * number is stored unchanged, and a string as its size (uint32_t) and its bytes. The constant parts of the event (its
+ * name and level, and the names and types of its fields) are in its site, a numbered static variable at the place of
+ * the NL_EVENT.
  */
 #ifndef NETLOGGER_EVENT_PRIVATE_H
 #define NETLOGGER_EVENT_PRIVATE_H
@@ -53,8 +53,10 @@ typedef struct nl_log_gate {
     unsigned slot; /* index of the log's ring among a thread's rings */
 } nl_log_gate;
 
-/* The producer's side of a ring. Its memory is mapped twice in succession, so that no event wraps. Positions count all
- * bytes ever written and are masked when they are used. */
+/*
+ * The producer's side of a ring. Its memory is mapped twice in succession, so that no event wraps. Positions count all
+ * bytes ever written and are masked when they are used.
+ */
 typedef struct nl_ring_producer {
     char *data;
     uint64_t mask;  /* size - 1; size is a power of two */
@@ -77,12 +79,17 @@ typedef struct nl_event_header {
     uint64_t ticks;
 } nl_event_header;
 
-/* The slow path for a first event, a full ring, or an event in a signal handler. Returns the ring, marked as busy, or
- * NULL if the event is not logged. */
+/*
+ * The slow path for a first event, a full ring, or an event in a signal handler. Returns the ring, marked as busy, or
+ * NULL if the event is not logged.
+ */
 NL_API nl_ring_producer *nl_private_prepare(nl_log_gate *log, nl_event_site *site, size_t size);
 
-/* Removes the sites of the program or shared library that contains the address inside. Called when that program or
- * library is unloaded. Weak, so that a file that includes this header and logs no events does not need the library. */
+/*
+ * Removes the sites of the program or shared library that contains the address inside. It is called when that program
+ * or library is unloaded. The function is weak, so that a file that includes this header and logs no events does not
+ * need the library.
+ */
 NL_API void nl_private_sites_leave(const void *inside) __attribute__((weak));
 
 __attribute__((destructor)) static void nl_private_sites_end(void)
@@ -95,8 +102,10 @@ __attribute__((destructor)) static void nl_private_sites_end(void)
 /* Returns the time of the monotonic clock in nanoseconds. Safe in signal handlers. */
 NL_API uint64_t nl_private_slow_ticks(void);
 
-/* Uses the builtin, because <x86intrin.h> has 45,000 lines, which take seven times as long to compile as the rest of a
- * small program. */
+/*
+ * Uses the compiler's builtin, because <x86intrin.h> has 45,000 lines, and compiling them takes seven times as long as
+ * compiling the rest of a small program.
+ */
 static inline uint64_t nl_private_ticks(const nl_ring_producer *ring)
 {
 #if defined(__x86_64__) || defined(__i386__)
@@ -108,9 +117,9 @@ static inline uint64_t nl_private_ticks(const nl_ring_producer *ring)
 }
 
 /*
- * The writer thread may set the limit to 0 at any time. A plain load after a fence sees that as well. A relaxed atomic
- * load needs one more instruction. Compilers then no longer inline the call, and the event needs 50 % more
- * instructions.
+ * The writer thread may set the limit to 0 at any time. A plain load after a fence sees this change, too. A relaxed
+ * atomic load would need one more instruction. Compilers would then no longer inline the call, and the event would need
+ * 50 % more instructions.
  */
 #if defined(__SANITIZE_THREAD__)
 #define NL_PRIVATE_LIMIT(ring) __atomic_load_n(&(ring)->limit, __ATOMIC_RELAXED)
@@ -125,7 +134,10 @@ static inline char *nl_private_begin(nl_log_gate *log, nl_event_site *site, size
     int ready = ring != NULL && id != 0 && !ring->busy;
     uint64_t ticks;
     if (__builtin_expect(ready, 1)) {
-        /* The mark precedes the check for space, so that a signal handler's event cannot take the space in between. */
+        /*
+         * The ring is marked as busy before the check for space, so that an event of a signal handler cannot take the
+         * space after the check.
+         */
         __atomic_store_n(&ring->busy, 1, __ATOMIC_RELAXED);
         __atomic_signal_fence(__ATOMIC_SEQ_CST);
         ready = ring->head + size <= NL_PRIVATE_LIMIT(ring);
@@ -145,7 +157,10 @@ static inline char *nl_private_begin(nl_log_gate *log, nl_event_site *site, size
     }
     *out = ring;
     char *at = ring->data + (ring->head & ring->mask);
-    /* For later events: the hardware prefetcher stops at each page, which would delay one event in 90. */
+    /*
+     * Prefetches memory for later events. The hardware prefetcher stops at each page boundary, which would delay one
+     * event in 90.
+     */
     __builtin_prefetch(at + NL_PRIVATE_AHEAD, 1);
     nl_event_header header = {NL_PRIVATE_CAST(uint32_t, size), id, ticks};
     memcpy(at, &header, sizeof header);
@@ -238,7 +253,7 @@ enum {
     NL_RAW_ULONG = sizeof(long) == 8 ? NL_RAW_UINT64 : NL_RAW_UINT32,
 };
 
-/* The result for a type that cannot be logged. It makes the compiler report only one error. */
+/* The result for a type that cannot be logged. With this result, the compiler reports only one error. */
 typedef struct nl_private_refused {
     char nothing;
 } nl_private_refused;
@@ -294,8 +309,10 @@ template <> struct nl_private_type<nl_string> {
     static constexpr unsigned char raw_type = NL_RAW_STRING;
 };
 
-/* An unscoped enumeration is logged as the number to which it is promoted. Other types are rejected; they are not
- * converted. */
+/*
+ * An unscoped enumeration is logged as the number to which it is promoted. Other types are rejected; they are not
+ * converted.
+ */
 template <typename T> struct nl_private_is_number {
     static constexpr bool value = std::is_enum<T>::value && std::is_convertible<T, long long>::value;
 };
@@ -382,8 +399,10 @@ static inline nl_private_refused nl_private_refuse(const void *value)
 #define NL_PRIVATE_JOIN(a, b) NL_PRIVATE_JOIN_(a, b)
 #define NL_PRIVATE_JOIN_(a, b) a##b
 
-/* The number of pairs after the name of the event, and the form of the arguments: pairs, odd (a name without value) or
- * many (more than 16 pairs, as far as can be detected). */
+/*
+ * The number of pairs after the event name, and the form of the arguments, which is pairs, odd (a name has no value) or
+ * many (more than 16 pairs, as far as this can be detected).
+ */
 #define NL_PRIVATE_PAIRS(...) NL_PRIVATE_PICK(__VA_ARGS__, NL_PRIVATE_COUNTS)
 #define NL_PRIVATE_FORM(...) NL_PRIVATE_PICK(__VA_ARGS__, NL_PRIVATE_FORMS)
 #define NL_PRIVATE_PICK(...) NL_PRIVATE_PICK_(__VA_ARGS__)
@@ -431,18 +450,18 @@ static inline nl_private_refused nl_private_refuse(const void *value)
 
 #define NL_PRIVATE_EVENT_odd(...)                                                                                      \
     NL_PRIVATE_WRONG("NL_EVENT(log, level, event, field, value, ...): a field name without a value")
-#define NL_PRIVATE_EVENT_many(...) NL_PRIVATE_WRONG("an event has at most 16 fields")
+#define NL_PRIVATE_EVENT_many(...) NL_PRIVATE_WRONG("an event can have at most 16 fields")
 #define NL_PRIVATE_WRONG(problem)                                                                                      \
     do {                                                                                                               \
         NL_PRIVATE_STATIC_ASSERT(0, problem);                                                                          \
     } while (0)
 
-/* A static site, the check of the gate, one evaluation of the values, their size, and the copy. */
+/* Defines a static site, checks the gate, evaluates the values once, computes their size and copies them. */
 #define NL_PRIVATE_EVENT_pairs(each, log_given, level_given, event_name, ...)                                          \
     do {                                                                                                               \
-        NL_PRIVATE_STATIC_ASSERT(__builtin_constant_p(level_given), "the level of NL_EVENT is a constant");            \
+        NL_PRIVATE_STATIC_ASSERT(__builtin_constant_p(level_given), "the level of NL_EVENT must be a constant");       \
         NL_PRIVATE_STATIC_ASSERT((level_given) >= NL_EMERGENCY && (level_given) <= NL_DEBUG,                           \
-                                 "the level of an event is NL_EMERGENCY to NL_DEBUG");                                 \
+                                 "the level of an event must be from NL_EMERGENCY to NL_DEBUG");                       \
         NL_PRIVATE_STATIC_ASSERT(sizeof("" event_name) > 1,                                                            \
                                  "NL_EVENT(log, level, event, ...): an event needs a name");                           \
         each(NL_PRIVATE_CHECK_IT,                                                                                      \

@@ -52,23 +52,30 @@
 
 NL_BEGIN_DECLS
 
-#define NL_FILTER_SIZE_MAX 4096    /* bytes of an expression */
-#define NL_FILTER_DEPTH_MAX 32     /* nesting of parentheses */
-#define NL_FILTER_TESTS_MAX 256    /* tests of an expression */
-#define NL_FILTER_PATTERN_MAX 128  /* bytes or sets of bytes in one pattern, after repetitions are expanded */
-#define NL_FILTER_PATTERNS_MAX 256 /* the same, summed over all patterns */
+#define NL_FILTER_SIZE_MAX 4096 /* maximum size of an expression in bytes */
+#define NL_FILTER_DEPTH_MAX 32  /* maximum nesting depth of parentheses */
+#define NL_FILTER_TESTS_MAX 256 /* maximum number of tests in an expression */
+#define NL_FILTER_PATTERN_MAX                                                                                          \
+    128                            /* maximum number of bytes or sets of bytes in one pattern, after repetitions are   \
+                                    * expanded */
+#define NL_FILTER_PATTERNS_MAX 256 /* the same for all patterns of an expression together */
 
 typedef struct nl_filter nl_filter;
 
-/* Compiles an expression. Returns a filter, which the caller frees with nl_filter_free, or NULL if the expression is
- * invalid or exceeds a limit. Then nl_error_message() has the column (in bytes, from 1) and what was expected there. */
+/*
+ * Compiles an expression. Returns a filter, which the caller frees with nl_filter_free, or NULL if the expression is
+ * invalid or exceeds a limit. In this case, nl_error_message() has the column (in bytes, beginning with 1) and
+ * describes what was expected there.
+ */
 NL_API nl_filter *nl_filter_parse(const char *text);
 
 /* Frees a filter that no thread uses. NULL does nothing. */
 NL_API void nl_filter_free(nl_filter *filter);
 
-/* Returns whether a record matches. A NULL filter matches all records. The function takes no lock, allocates no memory
- * and never fails. Thread-safe. */
+/*
+ * Returns whether a record matches. A NULL filter matches all records. The function takes no lock, allocates no memory
+ * and never fails. Thread-safe.
+ */
 NL_API bool nl_filter_matches(const nl_filter *filter, const nl_record *record);
 
 NL_END_DECLS

@@ -1,9 +1,9 @@
 /*
  * Levels.
  *
- * The level of a record (LVL) gives its urgency. The order is the order of the ULM draft (draft-abela-ulm-05, section
- * 5.2), from most to least urgent. A log has a threshold: it drops events whose level comes after the threshold. BP has
- * other names for three levels: Fatal is Emergency, Warn is Warning, Info is Usage.
+ * The level of a record (LVL) is the record's urgency. The order of the levels is that of the ULM draft
+ * (draft-abela-ulm-05, section 5.2), from most to least urgent. A log has a threshold: it drops events whose level
+ * comes after the threshold. BP has other names for three levels: Fatal is Emergency, Warn is Warning, Info is Usage.
  */
 #ifndef NETLOGGER_LEVEL_H
 #define NETLOGGER_LEVEL_H

@@ -33,8 +33,10 @@
 
 #define NL_MARKER_FIELDS_MAX 8
 
-/* Defines a marker at this place: NL_MARKER(NAME, "FIELD", value, "FIELD", value ...). It is a statement. The comment
- * at the top of this file describes the arguments. */
+/*
+ * Defines a marker at this place: NL_MARKER(NAME, "FIELD", value, "FIELD", value ...). It is a statement. The comment
+ * at the top of this file describes the arguments.
+ */
 #define NL_MARKER(...)                                                                                                 \
     NL_PRIVATE_JOIN(NL_PRIVATE_MARKER_, NL_PRIVATE_FORM(__VA_ARGS__))                                                  \
     (NL_PRIVATE_JOIN(NL_PRIVATE_EACH_, NL_PRIVATE_PAIRS(__VA_ARGS__)), NL_PRIVATE_PAIRS(__VA_ARGS__), __VA_ARGS__, 0)
@@ -44,8 +46,10 @@ NL_BEGIN_DECLS
 /* A number that identifies an attached probe: unique in the process and never 0. */
 typedef unsigned nl_probe;
 
-/* The function that a probe from nl_marker_attach_call calls, in the thread that passes the marker. The name and the
- * fields are valid until it returns. It may attach and detach probes. */
+/*
+ * The function that a probe from nl_marker_attach_call calls, in the thread that passes the marker. The name and the
+ * fields are valid until it returns. It may attach and detach probes.
+ */
 typedef void (*nl_probe_function)(void *user, const char *marker, const nl_field *fields, size_t field_count);
 
 /*
@@ -63,17 +67,19 @@ NL_API nl_probe nl_marker_attach_log(const char *pattern, nl_log *log, nl_level 
 NL_API nl_probe nl_marker_attach_count(const char *pattern);
 
 /*
- * Measures the time between two passes in the same thread: from a marker whose name matches the pattern `from` to the
- * next marker whose name matches the pattern `to`. A marker that matches both ends one measurement and begins the next.
- * Returns 0 also if 4096 such probes exist.
+ * Measures the time between two passes in the same thread. A measurement begins at a marker whose name matches the
+ * pattern `from`, and ends at the next marker whose name matches the pattern `to`. A marker that matches both patterns
+ * ends one measurement and begins the next. Returns 0 also if 4096 such probes exist.
  */
 NL_API nl_probe nl_marker_attach_time(const char *from, const char *to);
 
 /* Calls function with user, which must be valid until nl_marker_detach has returned. */
 NL_API nl_probe nl_marker_attach_call(const char *pattern, nl_probe_function function, void *user);
 
-/* Detaches a probe, and waits until no thread runs the probe. A call from the probe's own function does not wait, so
- * other threads may run the probe a moment longer. Returns NL_OK, or NL_END if no such probe exists. */
+/*
+ * Detaches a probe, and waits until no thread runs the probe. A call from the probe's own function does not wait, so
+ * other threads may run the probe a moment longer. Returns NL_OK, or NL_END if no such probe exists.
+ */
 NL_API nl_status nl_marker_detach(nl_probe probe);
 
 /* A marker at one place in the program. */
@@ -98,8 +104,8 @@ typedef struct nl_probe_info {
     const char *pattern;
     const char *to;   /* second pattern of NL_PROBE_TIME, otherwise NULL */
     size_t markers;   /* number of places where the probe is attached */
-    uint64_t count;   /* passes; NL_PROBE_TIME: measurements */
-    int64_t min_ns;   /* this and the following are for NL_PROBE_TIME; 0 while count is 0 */
+    uint64_t count;   /* number of passes or, for NL_PROBE_TIME, of measurements */
+    int64_t min_ns;   /* this and the following members are for NL_PROBE_TIME; they are 0 while count is 0 */
     int64_t mean_ns;  /* */
     int64_t max_ns;   /* */
     int64_t p50_ns;   /* percentiles, with an error of at most 1/16 */

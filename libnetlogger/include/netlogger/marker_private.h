@@ -2,8 +2,8 @@
  * The implementation of NL_MARKER, which is compiled into programs. Programs must not use these names; they may change
  * with the library's major version.
  *
- * The assembler writes the data beside the code, because only it can put data of inline functions and templates into
- * sections of the same name as other data:
+ * The assembler writes the following data, because the compiler cannot put data of inline functions and templates into
+ * sections that also have other data:
  *
  *   netlogger_NAME_semaphore  the marker's gate, in .probes: one per name and program or shared library. Its first two
  *                             bytes are the USDT semaphore, which the kernel increments while a tracer is attached; the
@@ -19,7 +19,8 @@
 NL_BEGIN_DECLS
 
 typedef struct nl_marker_gate {
-    uint32_t state;    /* two halves: the tracers' semaphore, then the library's; 0: dormant */
+    uint32_t state;    /* the tracers' semaphore in the first half and the library's in the second; 0 means that the
+                        * marker is dormant */
     uint32_t reserved; /* */
     void *chain;       /* the attached probes; only the library uses it */
 } nl_marker_gate;
@@ -30,9 +31,11 @@ typedef struct nl_marker_entry {
         text; /* relative to this member: the marker's name, its place and the names of its fields, each with a NUL */
 } nl_marker_entry;
 
-/* The first adds the places between begin and end when a program or shared library is loaded; repeated calls have no
- * effect. The second removes them. Weak, so that a file that includes this header and has no markers does not need the
- * library. */
+/*
+ * The first adds the places between begin and end when a program or shared library is loaded; repeated calls have no
+ * effect. The second removes them. The functions are weak, so that a file that includes this header and has no markers
+ * does not need the library.
+ */
 NL_API void nl_private_markers_add(const nl_marker_entry *begin, const nl_marker_entry *end) __attribute__((weak));
 NL_API void nl_private_markers_remove(const nl_marker_entry *begin) __attribute__((weak));
 
@@ -186,10 +189,10 @@ static inline nl_field nl_private_field(const char *name, nl_private_refused val
 #define NL_PRIVATE_FIELD_NAME(place, name, value) ".ascii " NL_PRIVATE_TEXT(name) ", \" \"\n"
 
 /*
- * The symbol of the gate for the assembler. In templates, GCC forgets the assembler name of a variable, so the code
- * names it; Clang does not accept that a variable in an unnamed namespace is defined elsewhere. The %c0 operand must be
- * first. On i386, an address is not a constant in position-independent code, so that C++ templates have no markers
- * there.
+ * The symbol of the gate for the assembler. In templates, GCC loses the assembler name of a variable, so the code
+ * states the name again. Clang does not accept that a variable in an unnamed namespace is defined elsewhere. The %c0
+ * operand must be first. On i386, an address is not a constant in position-independent code, so that C++ templates have
+ * no markers there.
  */
 #if defined(__clang__) || defined(__i386__)
 #define NL_PRIVATE_GATE_NAME(marker) "netlogger_" #marker "_semaphore"
@@ -199,7 +202,10 @@ static inline nl_field nl_private_field(const char *name, nl_private_refused val
 #define NL_PRIVATE_GATE_OPERAND(marker) "i"(&netlogger_##marker##_semaphore)
 #endif
 
-/* The gate, one per name, which the linker merges over translation units; and the entry of the place. */
+/*
+ * Writes the gate and the place's entry. There is one gate per name, because the linker merges the gates of all
+ * translation units.
+ */
 #define NL_PRIVATE_GATE_ASM(gate)                                                                                      \
     ".ifndef " gate "\n"                                                                                               \
     ".pushsection .probes, \"awG\", @progbits, " gate ", comdat\n"                                                     \
@@ -217,7 +223,7 @@ static inline nl_field nl_private_field(const char *name, nl_private_refused val
     ".4byte 992f - 991b\n"                                                                                             \
     ".popsection\n"
 
-/* Separate and without operands, so that the name of the file may contain any bytes. */
+/* This statement is separate and has no operands, so that the file name may contain any bytes. */
 #define NL_PRIVATE_PLACE_ASM(name, fields)                                                                             \
     ".pushsection nl_marker_text, \"a?\", @progbits\n"                                                                 \
     "992: .asciz \"" name "\"\n"                                                                                       \
@@ -291,10 +297,10 @@ static inline nl_field nl_private_field(const char *name, nl_private_refused val
 /* Checks the gate, then evaluates the values once, for tracers and for the library's probes. */
 #define NL_PRIVATE_MARKER_odd(...)                                                                                     \
     NL_PRIVATE_WRONG("NL_MARKER(marker, field, value, ...): a field name without a value")
-#define NL_PRIVATE_MARKER_many(...) NL_PRIVATE_WRONG("a marker has at most 8 fields")
+#define NL_PRIVATE_MARKER_many(...) NL_PRIVATE_WRONG("a marker can have at most 8 fields")
 #define NL_PRIVATE_MARKER_pairs(each, count, marker, ...)                                                              \
     do {                                                                                                               \
-        NL_PRIVATE_STATIC_ASSERT((count) <= NL_MARKER_FIELDS_MAX, "a marker has at most 8 fields");                    \
+        NL_PRIVATE_STATIC_ASSERT((count) <= NL_MARKER_FIELDS_MAX, "a marker can have at most 8 fields");               \
         NL_PRIVATE_STATIC_ASSERT(sizeof(#marker) > 1, "NL_MARKER(marker, ...): a marker needs a name");                \
         each(NL_PRIVATE_CHECK_IT, __VA_ARGS__)                                                                         \
             NL_PRIVATE_GATE(marker) if (__builtin_expect(__atomic_load_n(&netlogger_##marker##_semaphore.state,        \

@@ -34,7 +34,7 @@ typedef struct nl_reader nl_reader;
 typedef struct nl_malformed {
     const char *source; /* the URL given to nl_reader_open */
     uint64_t line;      /* from 1; 0 for blocks */
-    uint64_t offset;    /* of the text, in bytes from the start of the input */
+    uint64_t offset;    /* offset of the text, in bytes from the start of the input */
     const char *reason;
     nl_string text; /* the bytes, at most max_record_size */
 } nl_malformed;
@@ -48,21 +48,21 @@ typedef struct nl_number_range {
 /* Records of one stream that the input lacks. The strings are valid during the callback only. */
 typedef struct nl_lost {
     const char *source;       /* the URL given to nl_reader_open */
-    unsigned char stream[16]; /* ID of the stream; zeros: unknown */
+    unsigned char stream[16]; /* ID of the stream; all zeros if it is unknown */
     uint64_t count;           /* number of missing records */
-    uint64_t dropped;         /* how many of these the producer dropped; the others were lost later */
+    uint64_t dropped;         /* number of missing records that the producer dropped; the others were lost later */
     int64_t from_ns;          /* no record before from_ns is missing */
     int64_t to_ns;            /* no record after to_ns is missing */
-    nl_number_range numbers;  /* of the records that were lost later, or of the dropped records if none was lost later;
-                                 empty if unknown */
+    nl_number_range numbers;  /* numbers of the records that were lost later or, if there are none, of the dropped
+                                 records; empty if unknown */
 } nl_lost;
 
 typedef struct nl_reader_options {
-    nl_format format;       /* NL_FORMAT_UNKNOWN: detect it */
-    nl_fraction fraction;   /* how to read fractions with fewer than six digits */
-    size_t max_record_size; /* maximum length of a line in bytes; 0: 1 MiB. A longer line is malformed */
-    void (*on_malformed)(void *user, const nl_malformed *what); /* NULL: only count malformed input */
-    void (*on_lost)(void *user, const nl_lost *what);           /* NULL: only count missing records */
+    nl_format format;       /* NL_FORMAT_UNKNOWN means that the reader detects the format */
+    nl_fraction fraction;   /* how to read fractional seconds of fewer than six digits */
+    size_t max_record_size; /* maximum length of a line in bytes; 0 means 1 MiB. A longer line is malformed */
+    void (*on_malformed)(void *user, const nl_malformed *what); /* if NULL, malformed input is only counted */
+    void (*on_lost)(void *user, const nl_lost *what);           /* if NULL, missing records are only counted */
     void *user;                                                 /* argument of the callbacks */
     bool follow;                                                /* wait at the end for more records */
     bool nonblocking;                                           /* nl_reader_next returns NL_AGAIN instead of waiting */
@@ -73,15 +73,17 @@ typedef struct nl_reader_stats {
     uint64_t malformed;    /* parts of the input that are not records */
     uint64_t unterminated; /* records with NL_RECORD_UNTERMINATED */
     uint64_t bytes;        /* read */
-    uint64_t lost;         /* missing records of streams */
+    uint64_t lost;         /* number of missing records of all streams */
     int64_t lost_from_ns;  /* the lost records' times are in this range; 0 if lost is 0 */
     int64_t lost_to_ns;
     uint64_t repeated; /* repeated records, which were skipped */
     uint64_t blocks;   /* blocks of the binary format, returned or skipped */
 } nl_reader_stats;
 
-/* Opens a source (url.h). options may be NULL for the defaults. Returns a reader, which the caller closes with
- * nl_reader_close, or NULL with the reason in nl_error_message(). nl_reader_close accepts NULL. */
+/*
+ * Opens a source (url.h). options may be NULL for the defaults. Returns a reader, which the caller closes with
+ * nl_reader_close, or NULL with the reason in nl_error_message(). nl_reader_close accepts NULL.
+ */
 NL_API nl_reader *nl_reader_open(const char *url, const nl_reader_options *options);
 NL_API void nl_reader_close(nl_reader *reader);
 
@@ -95,11 +97,11 @@ NL_API nl_status nl_reader_next(nl_reader *reader, const nl_record **record);
 /*
  * Skips records before from_ns as far as this is possible without reading them. Call it before the first
  * nl_reader_next. If the file has a time index (FILE.index, which netlogd writes), the reader reads only the parts that
- * the index names. Otherwise it skips blocks at the start of a binary log by their headers. Records before from_ns may
- * still follow, because a log of several programs is only roughly in order. The reader skips nothing in text without a
- * time index, in pipes, and after a damaged block. It does not report skipped records as missing. Returns NL_OK, or
- * NL_FAILED with the reason in nl_error_message(), or, for a nonblocking reader, NL_AGAIN if there are more headers to
- * examine: call it again.
+ * the index names. If there is no time index, the reader skips blocks at the start of a binary log, according to their
+ * headers. Records before from_ns may still follow, because a log of several programs is only roughly in order. The
+ * reader skips nothing in text without a time index, in pipes, and after a damaged block. It does not report skipped
+ * records as missing. Returns NL_OK, or NL_FAILED with the reason in nl_error_message(). A nonblocking reader may also
+ * return NL_AGAIN, because there are more headers to examine; call the function again.
  */
 NL_API nl_status nl_reader_seek(nl_reader *reader, int64_t from_ns);
 

@@ -30,7 +30,10 @@
 
 NL_BEGIN_DECLS
 
-/* Bytes. data is NULL if there is no value (a missing HOST). An empty value has data and the size 0. */
+/*
+ * A string of bytes. data is NULL if there is no value, such as a missing HOST. For an empty value, data is not NULL
+ * and size is 0.
+ */
 typedef struct nl_string {
     const char *data;
     size_t size; /* bytes */
@@ -38,7 +41,7 @@ typedef struct nl_string {
 
 typedef enum nl_type {
     NL_TYPE_STRING =
-        0, /* also the type of each value read from text; nl_field_int and nl_field_double parse such values */
+        0, /* also the type of every value that is read from text; nl_field_int and nl_field_double parse such values */
     NL_TYPE_INT,
     NL_TYPE_UINT,
     NL_TYPE_DOUBLE,
@@ -72,11 +75,11 @@ typedef enum nl_format {
 typedef struct nl_record {
     int64_t time_ns;
     nl_level level;
-    nl_string level_text; /* the original spelling; written if level is NL_LEVEL_NONE */
+    nl_string level_text; /* the original spelling of the level, which is written if level is NL_LEVEL_NONE */
     nl_string host;
     nl_string prog;
     nl_string event;
-    const nl_field *fields; /* in the order of logging; names may repeat */
+    const nl_field *fields; /* the fields in the order in which they were logged; names may repeat */
     size_t field_count;
     nl_string raw; /* the text from which the record was parsed, without a newline; data is NULL if the record was not
                       parsed from text */
@@ -95,8 +98,10 @@ static inline nl_field nl_field_named(const char *name, nl_type type)
     return field;
 }
 
-/* Returns an empty record with the time 0, or NULL if memory runs out. The caller frees it with nl_record_free. All
- * functions below accept NULL and do nothing. */
+/*
+ * Returns an empty record with the time 0, or NULL if memory runs out. The caller frees it with nl_record_free. All
+ * functions below accept NULL and do nothing.
+ */
 NL_API nl_record *nl_record_new(void);
 NL_API void nl_record_free(nl_record *record);
 
@@ -175,8 +180,10 @@ NL_API bool nl_record_find(const nl_record *record, const char *name, nl_field *
 NL_API bool nl_field_int(const nl_field *field, int64_t *value);
 NL_API bool nl_field_double(const nl_field *field, double *value);
 
-/* Returns the value of a field as text: the bytes of a string, or any other value as ULM writes it, in scratch. Parsing
- * the text gives the same value again. */
+/*
+ * Returns the value of a field as text: the bytes of a string, or any other value as ULM writes it, in scratch. Parsing
+ * the text gives the same value again.
+ */
 #define NL_FIELD_TEXT_SIZE 40
 NL_API nl_string nl_field_text(const nl_field *field, char scratch[NL_FIELD_TEXT_SIZE]);
 

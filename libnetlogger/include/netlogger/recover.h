@@ -20,8 +20,8 @@
 NL_BEGIN_DECLS
 
 typedef struct nl_recover_options {
-    const char *destination; /* a URL (url.h) instead of the destination of each log; NULL: the log's own */
-    bool everyone;           /* directories of all users; requires destination */
+    const char *destination; /* URL (url.h) of the destination of all events; NULL means each log's own destination */
+    bool everyone;           /* recover the directories of all users; requires destination */
     bool list_only;          /* report the logs, and change nothing */
 } nl_recover_options;
 
@@ -30,8 +30,9 @@ typedef struct nl_recovered {
     int process; /* process ID */
     const char *prog;
     const char *url;     /* destination of the log */
-    uint64_t records;    /* number of recovered records; with list_only: of waiting records */
-    nl_status status;    /* NL_OK: delivered; NL_FAILED: still in shared memory or in the spool */
+    uint64_t records;    /* number of recovered records or, with list_only, of waiting records */
+    nl_status status;    /* NL_OK if the records are delivered; NL_FAILED if they are still in shared memory or in the
+                          * spool */
     const char *message; /* the reason of a failure, or "" */
 } nl_recovered;
 

@@ -59,7 +59,7 @@ enum {
     NL_CONTEXT_RANDOM = 2, /* the last 7 bytes of the trace ID are random (W3C Trace Context level 2) */
 };
 
-/* A trace and a span in it. A context of zeros is empty: it names no trace. */
+/* A trace and a span in it. If all members are zero, the context is empty and names no trace. */
 typedef struct nl_context {
     unsigned char trace_id[16];
     unsigned char span_id[8];
@@ -71,10 +71,10 @@ typedef struct nl_context {
 typedef struct nl_span {
     nl_context context; /* the span's context; if the span is not logged, its parent's context */
     unsigned char parent_id[8];
-    nl_log *log;       /* NULL: not logged, or ended */
+    nl_log *log;       /* NULL if the span is not logged, or has ended */
     const void *begun; /* if level is 0, the place in the program; otherwise the span's name */
     int level;
-    int status; /* STATUS of the end: 0 is success */
+    int status; /* STATUS that the end event gets; 0 means success */
 } nl_span;
 
 /*
@@ -88,7 +88,10 @@ typedef struct nl_span {
  */
 #define NL_SPAN(log, level, ...) NL_PRIVATE_SCOPE(log, level, __VA_ARGS__)
 
-/* Sets the STATUS with which the thread's innermost NL_SPAN ends; no effect on others if that one is off. */
+/*
+ * Sets the STATUS with which the thread's innermost NL_SPAN ends. If that span is not logged, the call has no effect on
+ * other spans.
+ */
 static inline void nl_span_set_status(int status);
 
 /*
@@ -108,10 +111,12 @@ static inline void nl_span_set_status(int status);
         nl_span_;                                                                                                      \
     })
 
-/* Logs NAME.end with span->status and more fields: nl_span_end(&span, "FIELD", value, ...). Any thread may call it.
- * Does nothing if the span is NULL, not logged or already ended. It is a statement and returns no result. After spans
- * of 4,096 names from nl_span_begin_fields, it logs those of further names without the fields; nl_span_end_fields does
- * not. */
+/*
+ * Logs NAME.end with span->status and more fields: nl_span_end(&span, "FIELD", value, ...). Any thread may call it.
+ * Does nothing if the span is NULL, not logged or already ended. It is a statement and returns no result. If the
+ * process has used more than 4,096 names in nl_span_begin_fields, nl_span_end omits the fields for spans with further
+ * names; nl_span_end_fields does not omit them.
+ */
 #define nl_span_end(...)                                                                                               \
     NL_PRIVATE_JOIN(NL_PRIVATE_SPAN_END_, NL_PRIVATE_FORM(__VA_ARGS__))                                                \
     (NL_PRIVATE_JOIN(NL_PRIVATE_EACH_, NL_PRIVATE_PAIRS(__VA_ARGS__)), __VA_ARGS__, 0)
@@ -132,8 +137,10 @@ NL_API nl_status nl_span_end_fields(nl_span *span, const nl_field *fields, size_
 /* Returns the thread's current context. */
 static inline nl_context nl_context_current(void);
 
-/* Makes a copy of context the thread's current context. NULL or an empty context means that no context is current.
- * Returns the previous context. To detach, attach the previous context again. */
+/*
+ * Makes a copy of context the thread's current context. NULL or an empty context means that no context is current.
+ * Returns the previous context. To detach, attach the previous context again.
+ */
 NL_API nl_context nl_context_attach(const nl_context *context);
 
 enum { NL_TRACEPARENT_SIZE = 56, NL_TRACESTATE_SIZE = 1024 };
@@ -141,9 +148,9 @@ enum { NL_TRACEPARENT_SIZE = 56, NL_TRACESTATE_SIZE = 1024 };
 /*
  * Reads text[0..size), the value of a traceparent header, into *context. If text is NULL, reads the environment
  * variable TRACEPARENT, which is ignored in a program with more privileges than its user. Blanks and tabs around the
- * value are ignored. Returns NL_OK; NL_OFF with an empty context if the variable is missing; NL_FAILED with an empty
- * context if the value is invalid (nl_error_message() has the reason): the program then begins a new trace. Flags that
- * level 2 does not define are cleared. A request with two such headers is invalid too.
+ * value are ignored. Returns NL_OK. Returns NL_OFF and sets an empty context if the variable is missing. Returns
+ * NL_FAILED and sets an empty context if the value is invalid; nl_error_message() then has the reason, and the program
+ * begins a new trace. Flags that level 2 does not define are cleared. A request with two such headers is invalid too.
  */
 NL_API nl_status nl_traceparent_parse(const char *text, size_t size, nl_context *context);
 
@@ -158,9 +165,9 @@ NL_API size_t nl_traceparent_format(const nl_context *context, char text[NL_TRAC
  * Appends text[0..size), the value of a tracestate header, to state, a NUL-terminated string that is "" at first. Call
  * it once for each such header, in the order of the headers, and only if the traceparent is valid. Pass the result on
  * with every traceparent of the trace. The function removes blanks around members, empty members, and repeated keys.
- * Returns NL_OK, or NL_FAILED with an empty state if a member is invalid or there are more than 32; discard the whole
- * tracestate then. The 32 include members of the text that the function removes, except empty ones. Members that do not
- * fit are removed: first those of more than 128 bytes, then the last ones.
+ * Returns NL_OK, or NL_FAILED with an empty state if a member is invalid or there are more than 32 members. In this
+ * case, discard the whole tracestate. The 32 include members of the text that the function removes, except empty ones.
+ * Members that do not fit are removed, beginning with members of more than 128 bytes, and then with the last members.
  */
 NL_API nl_status nl_tracestate_append(char state[NL_TRACESTATE_SIZE], const char *text, size_t size);
 

@@ -21,7 +21,7 @@ typedef struct nl_span_end_place {
     const char *const *names;   /* names of its fields */
     const unsigned char *types; /* NL_RAW_... */
     unsigned field_count;
-    struct nl_span_end_sites *first; /* for the first span that ended here; NULL: none */
+    struct nl_span_end_sites *first; /* sites for the first span that ended here, or NULL */
 } nl_span_end_place;
 
 /* The calling thread's current context. */
@@ -33,15 +33,17 @@ typedef struct nl_private_current_context {
 
 extern NL_API __thread nl_private_current_context nl_private_current __attribute__((tls_model("initial-exec")));
 
-/* The state of an NL_SPAN. Without span.log, its end only restores the status. */
+/* The state of an NL_SPAN. If span.log is NULL, the end of the span only restores the status. */
 typedef struct nl_private_scope {
     nl_span span;
     nl_context previous;
     int previous_status;
 } nl_private_scope;
 
-/* Sets *span, and reserves *size bytes in the ring for its start. For a root span, it subtracts the size of PARENT.ID
- * from *size first. Returns the position of the program's fields, or NULL if the event is lost. */
+/*
+ * Sets *span, and reserves *size bytes in the ring for its start. For a root span, it subtracts the size of PARENT.ID
+ * from *size first. Returns the position of the program's fields, or NULL if the event is lost.
+ */
 NL_API char *nl_private_span_begin(nl_span *span, nl_log *log, nl_span_place *place, const nl_context *parent,
                                    size_t *size, nl_ring_producer **ring);
 
@@ -66,7 +68,10 @@ static inline int nl_private_is_sampled(const nl_context *parent)
     return (parent->flags & NL_CONTEXT_SAMPLED) != 0 || (id[0] | id[1]) == 0;
 }
 
-/* Precedes the evaluation of the arguments, which can end the scope with an exception or the thread's cancellation. */
+/*
+ * Runs before the arguments are evaluated, because an exception or the thread's cancellation can end the scope during
+ * the evaluation.
+ */
 static inline void nl_private_scope_prepare(nl_private_scope *scope)
 {
     scope->span.log = 0;
@@ -101,8 +106,8 @@ NL_END_DECLS
 
 enum {
     NL_PRIVATE_SPAN_HEAD =
-        sizeof(nl_event_header) + 8 + 16 + 8, /* bytes before the program's fields in a start event */
-    NL_PRIVATE_SPAN_END_HEAD = NL_PRIVATE_SPAN_HEAD + sizeof(int32_t), /* the same in an end event */
+        sizeof(nl_event_header) + 8 + 16 + 8, /* size of the start event up to the program's fields */
+    NL_PRIVATE_SPAN_END_HEAD = NL_PRIVATE_SPAN_HEAD + sizeof(int32_t), /* the same for an end event */
 };
 
 #define NL_PRIVATE_SITE(event, names, types, first, level)                                                             \
@@ -112,15 +117,18 @@ enum {
 
 #define NL_PRIVATE_SPAN_odd(...)                                                                                       \
     NL_PRIVATE_WRONG("nl_span_begin(log, level, name, parent, field, value, ...): a field name without a value")
-#define NL_PRIVATE_SPAN_many(...) NL_PRIVATE_WRONG("a span has at most 16 fields")
+#define NL_PRIVATE_SPAN_many(...) NL_PRIVATE_WRONG("a span can have at most 16 fields")
 
-/* Like NL_PRIVATE_EVENT_pairs: static sites, the check of the gate, the values, their size, and the copy. */
+/*
+ * Like NL_PRIVATE_EVENT_pairs, defines static sites, checks the gate, evaluates the values, computes their size and
+ * copies them.
+ */
 #define NL_PRIVATE_SPAN_pairs(each, span, log_given, level_given, span_name, parent_given, ...)                        \
     do {                                                                                                               \
-        NL_PRIVATE_STATIC_ASSERT(__builtin_constant_p(level_given), "the level of a span is a constant");              \
+        NL_PRIVATE_STATIC_ASSERT(__builtin_constant_p(level_given), "the level of a span must be a constant");         \
         NL_PRIVATE_STATIC_ASSERT((level_given) >= NL_EMERGENCY && (level_given) <= NL_DEBUG,                           \
-                                 "the level of a span is NL_EMERGENCY to NL_DEBUG");                                   \
-        NL_PRIVATE_STATIC_ASSERT(sizeof("" span_name) > 1, "a span has a name");                                       \
+                                 "the level of a span must be from NL_EMERGENCY to NL_DEBUG");                         \
+        NL_PRIVATE_STATIC_ASSERT(sizeof("" span_name) > 1, "a span needs a name");                                     \
         each(NL_PRIVATE_CHECK_IT, __VA_ARGS__) static const char *const nl_names_[] = {                                \
             "PARENT.ID", "TRACE.ID", "SPAN.ID", each(NL_PRIVATE_NAME_OF, __VA_ARGS__) 0};                              \
         static const unsigned char nl_types_[] = {NL_RAW_SPAN_ID, NL_RAW_TRACE_ID, NL_RAW_SPAN_ID,                     \
@@ -157,7 +165,7 @@ enum {
 
 #define NL_PRIVATE_SPAN_END_odd(...)                                                                                   \
     NL_PRIVATE_WRONG("nl_span_end(span, field, value, ...): a field name without a value")
-#define NL_PRIVATE_SPAN_END_many(...) NL_PRIVATE_WRONG("a span has at most 16 fields")
+#define NL_PRIVATE_SPAN_END_many(...) NL_PRIVATE_WRONG("a span can have at most 16 fields")
 #define NL_PRIVATE_SPAN_END_pairs(each, span_given, ...)                                                               \
     do {                                                                                                               \
         each(NL_PRIVATE_CHECK_IT, __VA_ARGS__) static const char *const nl_names_[] = {                                \
@@ -177,7 +185,7 @@ enum {
         }                                                                                                              \
     } while (0)
 
-/* The names of the variables differ by line, so that nested scopes cause no warnings about hidden variables. */
+/* The variable names contain the line number, so that nested scopes do not cause warnings about hidden variables. */
 #define NL_PRIVATE_SCOPE(log, level, ...)                                                                              \
     NL_PRIVATE_SCOPE_IN(NL_PRIVATE_JOIN(nl_scope_, __LINE__), NL_PRIVATE_JOIN(nl_inside_, __LINE__),                   \
                         NL_PRIVATE_CALL(NL_PRIVATE_JOIN(NL_PRIVATE_SPAN_, NL_PRIVATE_FORM(__VA_ARGS__)),               \

@@ -14,10 +14,12 @@
 NL_BEGIN_DECLS
 
 #define NL_NS_PER_SECOND INT64_C(1000000000)
-#define NL_TIME_TEXT_SIZE 40 /* bytes for the text of any time and a NUL */
+#define NL_TIME_TEXT_SIZE 40 /* size of a buffer for the text of any time and a NUL */
 
-/* How to read a fraction with fewer than six digits. Old GridFTP servers print microseconds without leading zeros:
- * .2102 is 2102 us. */
+/*
+ * How to read fractional seconds of fewer than six digits. Old GridFTP servers print microseconds without leading
+ * zeros: .2102 is 2102 us.
+ */
 typedef enum nl_fraction {
     NL_FRACTION_DECIMAL = 0,  /* .2102 is 0.2102 s */
     NL_FRACTION_MICROSECONDS, /* .2102 is 0.002102 s; seven or more digits are decimal */
@@ -32,8 +34,10 @@ NL_API int64_t nl_time_now_ns(void);
  */
 NL_API nl_status nl_time_parse(const char *text, size_t size, nl_fraction fraction, int64_t *time_ns);
 
-/* Writes a time as a ULM DATE with a NUL into out and returns its length. The fraction has six digits, or nine if the
- * time is not a whole number of microseconds. Safe in any thread and in signal handlers. */
+/*
+ * Writes a time as a ULM DATE with a NUL into out and returns its length. The fraction has six digits, or nine if the
+ * time is not a whole number of microseconds. Safe in any thread and in signal handlers.
+ */
 NL_API size_t nl_time_format_ulm(int64_t time_ns, char out[NL_TIME_TEXT_SIZE]);
 
 NL_END_DECLS

@@ -1,5 +1,5 @@
 /*
- * Names of sources and destinations: URLs with options, which netlogger(7) describes.
+ * Sources and destinations are named by URLs with options, which netlogger(7) describes.
  */
 #ifndef NETLOGGER_URL_H
 #define NETLOGGER_URL_H
@@ -7,7 +7,7 @@
 #error "include <netlogger.h>, not its parts"
 #endif
 
-/* The TCP and UDP port of a collector whose URL has none. */
+/* The TCP and UDP port of a collector if its URL does not name a port. */
 #define NL_DEFAULT_PORT 14830
 
 #endif
