@@ -12,6 +12,7 @@ import json
 import os
 import pathlib
 import random
+import signal
 import sys
 import tempfile
 
@@ -116,6 +117,8 @@ def main():
     if not options.again and os.geteuid() != 0:
         print("real.py: only root may make network namespaces and control groups", file=sys.stderr)
         return 1
+    for number in signal.SIGTERM, signal.SIGHUP:
+        signal.signal(number, lambda number, _: sys.exit(128 + number))  # removes the hosts
     real_programs.worlds.sweep_leftovers()
     with tempfile.TemporaryDirectory() as scratch:
         directory = options.logs or pathlib.Path(scratch)
