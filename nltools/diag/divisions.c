@@ -10,10 +10,10 @@
 /* If a sensor's effect has a larger probability by chance, it is not compared with shifted sensors. */
 #define PROMISING 1e-3
 
-/* The load is a consequence of many causes: any of them counts for more. */
+/* The load is a consequence of many causes, which therefore count more than the load. */
 #define LOAD_PREFERENCE 0.5
 
-/* Larger samples are not examined: the load needs all visits, in order of time. */
+/* Maximum number of visits for each visit in the sample. Counting the load needs all visits in order of time. */
 #define LOAD_SCALE_MAX 8
 
 enum { TIME_BINS = 48, TIME_BINS_MIN = 16, SHIFTS = 16 };
@@ -239,7 +239,7 @@ static void try_time(search *s, const sample *x)
 
 typedef struct load_change {
     int64_t time_ns;
-    uint32_t host, visit; /* host: number */
+    uint32_t host, visit; /* number of the host; index of the visit */
     bool begins;
 } load_change;
 
@@ -253,11 +253,11 @@ static int by_host_and_time(const void *a, const void *b)
     return x->begins != y->begins ? x->begins - y->begins : (x->visit > y->visit) - (x->visit < y->visit);
 }
 
-/* Sets for each visit of a place how many others are there, on the same host, when it begins. */
+/* For each visit of a place, counts the other visits on the same host that are in progress when it begins. */
 static void count_load(const visits *v, const place *p, float *loads)
 {
     load_change *changes = g_new(load_change, 2 * (size_t)p->count + 1);
-    GHashTable *hosts = g_hash_table_new(NULL, NULL); /* host to number */
+    GHashTable *hosts = g_hash_table_new(NULL, NULL); /* maps a host to its number */
     size_t count = 0;
     for (uint32_t i = 0; i < p->count; i++) {
         uint32_t index = v->by_place[p->first + i];
@@ -284,8 +284,8 @@ static void count_load(const visits *v, const place *p, float *loads)
 }
 
 /*
- * How many visits are there already: the more, the longer a visit waits, whatever it waits for. A mechanism that says
- * when each visit is served explains more, and is preferred.
+ * Tries the load, which is the number of visits in progress: the more visits, the longer a visit waits, whatever it
+ * waits for. A mechanism that determines when each visit is served explains more, and is preferred.
  */
 static void try_load(search *s, const sample *x)
 {

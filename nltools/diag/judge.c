@@ -10,7 +10,7 @@
 
 enum { ZONE_COUNT_MIN = 10 };
 
-/* What to expect from removing a cause. */
+/* Returns the expected gain from removing a cause. */
 static double worth_of(const finding *x)
 {
     return (x->gain > 0 ? x->gain : x->share) * x->sure;
@@ -61,7 +61,8 @@ static uint32_t largest_place(const visits *v)
     return largest;
 }
 
-/* By how many half hours all visits of an edge are too long, as if its ends were in different time zones; or 0. */
+/* Returns the number of half hours by which all visits of an edge are too long, as if its ends were in different
+ * time zones, or 0. */
 static int64_t zone_of_edge(const visits *v, const place *p)
 {
     int64_t shortest_ns = INT64_MAX;

@@ -399,8 +399,8 @@ static const char *sender_of(const visits *v, const visit *x, bool *sends)
 }
 
 /*
- * Returns the part of a visit's time in which a limit is felt, 0 to 1. A visit on a host that waits for data from
- * another one belongs to the way to the host: what its own work lacks is not what it waits for.
+ * Returns the part of a visit's time in which a limit is felt, 0 to 1. If a visit on a host waits for data from another
+ * host, it belongs to the way to the host, because its own work is not what it waits for.
  */
 static double felt_part(const visits *v, const limit *l, int scopes, const visit *x)
 {

@@ -121,7 +121,7 @@ typedef struct bin_sums {
     double sum[2], median[2];
 } bin_sums;
 
-/* Puts the requests of each bin into the halves in turn, so that a rare value has visits in both. */
+/* Assigns the requests of each bin to the halves in turn, so that both halves have visits with rare values. */
 static uint8_t *balance_halves(const sample *s, const uint8_t *bins)
 {
     uint8_t *halves = g_new0(uint8_t, s->count + 1), half[BINS_MAX] = {0};

@@ -14,12 +14,12 @@ enum { SAMPLE_MAX = 4096, BINS_MAX = 64, BIN_NONE = 255 };
 typedef struct sample {
     const visits *visits;
     uint32_t place, count;
-    uint32_t *index;          /* indices of the visits */
-    double *y;                /* own time in nanoseconds, without the time that findings have already claimed */
-    double *weight;           /* part of this time on the critical path */
-    double *rank;             /* rank of y, from 1 to count; equal values have their mean rank */
-    uint32_t *order;          /* the visits' numbers in the sample, by request; requests are in random order */
-    double scale;             /* number of the place's visits for each visit in the sample */
+    uint32_t *index; /* indices of the visits */
+    double *y;       /* own time in nanoseconds, without the time that findings have already claimed */
+    double *weight;  /* part of this time on the critical path */
+    double *rank;    /* rank of y, from 1 to count; equal values have their mean rank */
+    uint32_t *order; /* numbers of the visits in the sample, grouped by request; requests are in random order */
+    double scale;    /* number of the place's visits for each visit in the sample */
     double median, deviation; /* deviation is the sum of |y - median| */
     bool reduced;             /* findings have claimed a part of the times */
 } sample;
@@ -52,8 +52,8 @@ double sample_explained_by_waits(const sample *s, const float *waits);
 int sample_quantize(const float *values, uint32_t count, uint8_t *bins);
 
 /*
- * The half of a visit: of two consecutive requests, one at random is in each half. So rare values and parts of the log
- * have visits in both halves, and hosts that take turns do, too.
+ * Returns the half of a visit. Of two consecutive requests, each half gets one at random. Rare values, parts of the
+ * log, and hosts that take turns therefore have visits in both halves.
  */
 static inline bool sample_half(const sample *s, uint32_t i)
 {
