@@ -20,8 +20,8 @@
  * Failures to open, flush or read throw netlogger::error with the library's message. Logging and closing do not throw:
  * a lost event is counted and reported in the log (log.h), and close() returns whether all events were delivered.
  *
- * Any number of threads may use a log; a reader is for one thread at a time. A child of fork() continues to use its
- * logs.
+ * Any number of threads may use a log. Only one thread at a time may use a reader. A child of fork() continues to use
+ * its logs.
  */
 #ifndef NETLOGGER_HPP
 #define NETLOGGER_HPP
@@ -54,11 +54,11 @@ namespace netlogger
 class error : public std::runtime_error
 {
   public:
-    /** Uses this thread's latest failure. */
+    /** Takes the message of this thread's latest failure. */
     error() : std::runtime_error(nl_error_message())
     {
     }
-    /** Uses another message. */
+    /** Takes the given message. */
     explicit error(const std::string &what) : std::runtime_error(what)
     {
     }
@@ -66,7 +66,7 @@ class error : public std::runtime_error
 
 /* ---- names that are known at compile time ---- */
 
-/** Returns whether text is valid as the name of a field. @param text ends with a NUL */
+/** Returns whether text is a valid field name. @param text ends with a NUL */
 constexpr bool is_name(const char *text)
 {
     bool good = (*text | 0x20) >= 'a' && (*text | 0x20) <= 'z';
@@ -82,7 +82,7 @@ template <char... Text> struct event_name {
     static constexpr char text[] = {Text..., '\0'};
 };
 
-/** A field of a call: its name and a reference to its value, valid until the call returns. */
+/** A field of a call. It has its name and a reference to its value, which must be valid until the call returns. */
 template <class Name, class Value> struct field {
     /** The value; not owned. */
     const Value &value;
@@ -115,7 +115,7 @@ template <class Char, Char... Text> constexpr event_name<Text...> operator""_e()
     return {};
 }
 
-/** The name of a field: letters, digits, '.', '_' and '-', beginning with a letter or '_'. */
+/** The name of a field. It has letters, digits, '.', '_' and '-', and begins with a letter or '_'. */
 template <class Char, Char... Text> constexpr field_name<Text...> operator""_f()
 {
     static_assert(is_name(field_name<Text...>::text),
@@ -148,7 +148,8 @@ template <class Value> inline auto capture(const Value &value)
 template <class Value>
 inline constexpr unsigned char raw_type = nl_private_type<decltype(capture(std::declval<const Value &>()))>::raw_type;
 
-/* The constant parts of an event: one site per level, name, and names and types of fields. */
+/* The constant parts of an event. There is one site for each combination of level, name, and names and types of
+ * fields. */
 template <nl_level Level, class Event, class... Fields> struct site;
 template <nl_level Level, class Event, class... Names, class... Values>
 struct site<Level, Event, field<Names, Values>...> {
@@ -223,7 +224,7 @@ template <class Name, class Value> inline nl_field named(const field<Name, Value
     return made;
 }
 
-/* The constant parts of the start of a span, with and without parent, and of an end without fields: see NL_SPAN. */
+/* The constant parts of the start of a span, with and without a parent, and of an end without fields (see NL_SPAN). */
 template <nl_level Level, class Event, class... Fields> struct span_place;
 template <nl_level Level, char... Text, class... Names, class... Values>
 struct span_place<Level, event_name<Text...>, field<Names, Values>...> {
@@ -281,8 +282,8 @@ template <class... Captured> inline void end(nl_span &span, nl_span_end_place *p
 } // namespace detail
 
 /**
- * Sets the function that receives the messages of all logs; nullptr: the library prints them. Call it before opening a
- * log.
+ * Sets the function that receives the messages of all logs. If it is nullptr, the library prints the messages. Call it
+ * before opening a log.
  *
  * @param handler called in any thread; it must not use logs
  * @param user passed to handler
@@ -292,11 +293,11 @@ inline void set_message_handler(nl_message_handler *handler, void *user = nullpt
     nl_set_message_handler(handler, user);
 }
 
-/** A trace and a span in it; see span.h. A value: pass copies to other threads. */
+/** A trace and a span in it (see span.h). A context is a value, so pass copies to other threads. */
 class context
 {
   public:
-    /** The empty context. A span without parent begins a trace. */
+    /** The empty context. A span whose parent is the empty context begins a trace. */
     context() = default;
     /** Wraps a context of the library. */
     explicit context(const nl_context &it) : it(it)
@@ -307,21 +308,24 @@ class context
     {
         return context(nl_context_current());
     }
-    /** Returns the context of a header traceparent; empty if it is invalid. */
+    /** Returns the context of a traceparent header. The context is empty if the header is invalid. */
     static context parse(std::string_view traceparent) noexcept
     {
         context parsed;
         nl_traceparent_parse(traceparent.data() != nullptr ? traceparent.data() : "", traceparent.size(), &parsed.it);
         return parsed;
     }
-    /** Returns the context of the environment variable TRACEPARENT; empty if it is missing or invalid. */
+    /**
+     * Returns the context of the environment variable TRACEPARENT. The context is empty if the variable is missing or
+     * invalid.
+     */
     static context environment() noexcept
     {
         context parsed;
         nl_traceparent_parse(nullptr, 0, &parsed.it);
         return parsed;
     }
-    /** Returns the header traceparent for a request to another process; "" if the context is empty. */
+    /** Returns the traceparent header for a request to another process, or "" if the context is empty. */
     std::string traceparent() const
     {
         char text[NL_TRACEPARENT_SIZE];
@@ -337,7 +341,7 @@ class context
     nl_context it{};
 };
 
-/** Makes a context the thread's current one during its scope, in the thread that created it. */
+/** Makes a context the current context of the thread that creates this object, for the object's scope. */
 class attached
 {
   public:
@@ -357,7 +361,8 @@ class attached
     nl_context previous;
 };
 
-/** Joins the values of headers tracestate to one, see nl_tracestate_append; "" if one of them is invalid. */
+/** Joins the values of tracestate headers into one value (see nl_tracestate_append). Returns "" if a value is
+ * invalid. */
 template <class Headers> std::string join_tracestate(const Headers &headers)
 {
     char state[NL_TRACESTATE_SIZE] = "";
@@ -370,9 +375,9 @@ template <class Headers> std::string join_tracestate(const Headers &headers)
 class log;
 
 /**
- * A span: Name.start and Name.end, see span.h. log.span() returns one that is its thread's current context during its
- * scope; log.detached_span() returns one that may end in any thread. Its destructor logs Name.end with STATUS=0, or
- * STATUS=-1 if an exception ends the span. The log must outlive the span.
+ * A span, which logs Name.start and Name.end (see span.h). log.span() returns a span that is its thread's current
+ * context during its scope; log.detached_span() returns a span that may end in any thread. Its destructor logs Name.end
+ * with STATUS=0, or STATUS=-1 if an exception ends the span. The log must outlive the span.
  */
 class span
 {
@@ -392,19 +397,19 @@ class span
         finish(it.status, more...);
     }
 
-    /** Ends the span as failed: STATUS=-1. */
+    /** Ends the span as failed, with STATUS=-1. */
     template <class... Names, class... Values> void fail(const field<Names, Values> &...more) noexcept
     {
         finish(-1, more...);
     }
 
-    /** Sets the STATUS of the end. */
+    /** Sets the STATUS that Name.end gets. */
     void set_status(int status) noexcept
     {
         it.status = status;
     }
 
-    /** Returns the context for children and requests. If the span is off, it is the parent's. */
+    /** Returns the context for children and requests. If the span is off, this is the parent's context. */
     netlogger::context context() const noexcept
     {
         return netlogger::context(it.context);
@@ -433,13 +438,13 @@ class span
 };
 
 /**
- * A log; see log.h. Movable, not copyable. Any number of threads may call its const members. Signal handlers may log
- * events whose names are literals, as with NL_EVENT.
+ * A log (see log.h). It can be moved, but not copied. Any number of threads may call its const members. Signal handlers
+ * may log events whose names are literals, as with NL_EVENT.
  */
 class log
 {
   public:
-    /** A log that is off: it accepts all calls and writes nothing. */
+    /** Creates a log that is off. It accepts all calls and writes nothing. */
     log() = default;
 
     /**
@@ -473,7 +478,7 @@ class log
         }
         return *this;
     }
-    /** Flushes and closes; close() returns whether that succeeded. */
+    /** Flushes and closes the log. Use close() to learn whether that succeeded. */
     ~log()
     {
         nl_close(handle);
@@ -485,7 +490,7 @@ class log
         return handle != nullptr;
     }
 
-    /** Returns the log for the C interface: NL_EVENT(log.get(), ...), probes. This object owns it. */
+    /** Returns the log for the C interface, such as NL_EVENT(log.get(), ...) and probes. This object owns the log. */
     nl_log *get() const noexcept
     {
         return handle;
@@ -507,7 +512,7 @@ class log
         return detail::put(handle, &site::it, detail::capture(fields.value)...);
     }
 
-    /** Writes an event with a name that is known at run time only, which takes several times as long. */
+    /** Writes an event with a name that is known only at run time. This takes several times as long. */
     template <nl_level Level = NL_USAGE, class... Names, class... Values>
     bool event(std::string_view name, const field<Names, Values> &...fields) const noexcept
     {
@@ -522,17 +527,20 @@ class log
         return nl_write_record(handle, &record) == NL_OK;
     }
 
-    /** event() with the level Error; error is the name of the exception. */
+    /**
+     * Like event(), with the level Error. (The function is not called error, because that is the name of the
+     * exception.)
+     */
     template <class... Rest> bool error_event(const Rest &...rest) const noexcept
     {
         return event<NL_ERROR>(rest...);
     }
-    /** event() with the level Warning. */
+    /** Like event(), with the level Warning. */
     template <class... Rest> bool warning(const Rest &...rest) const noexcept
     {
         return event<NL_WARNING>(rest...);
     }
-    /** event() with the level Debug. */
+    /** Like event(), with the level Debug. */
     template <class... Rest> bool debug(const Rest &...rest) const noexcept
     {
         return event<NL_DEBUG>(rest...);
@@ -562,7 +570,7 @@ class log
     }
 
     /**
-     * Writes an event as nl_write does: NAME=conversion pairs and values of printf.
+     * Writes an event as nl_write does, with NAME=conversion pairs and values as for printf.
      *
      * @param name the name of the event
      * @param format such as "SEND.SZ=%ld FILE=%s"; nullptr for no fields
@@ -570,14 +578,14 @@ class log
      */
     bool write(nl_level level, const char *name, const char *format, ...) const noexcept NL_PRINTF(4, 5);
 
-    /** Sets the threshold: events of later levels are not written. */
+    /** Sets the threshold. Events with later levels are not written. */
     void set_level(nl_level level) const noexcept
     {
         nl_set_level(handle, level);
     }
 
     /**
-     *  Selects what happens to an event when its thread's ring is full: see nl_set_policy. Call it before other
+     *  Selects what happens to an event when its thread's ring is full (see nl_set_policy). Call it before other
      * threads use the log.
      *
      * @param block_ns maximum wait in nanoseconds
@@ -588,14 +596,14 @@ class log
         nl_set_policy(handle, policy, block_ns, keep_level);
     }
 
-    /** Sets the maximum time in nanoseconds that the writer thread sleeps while nothing is logged: see nl_set_idle. */
+    /** Sets the maximum time in nanoseconds that the writer thread sleeps while nothing is logged (see nl_set_idle). */
     void set_idle(std::int64_t idle_ns) const noexcept
     {
         nl_set_idle(handle, idle_ns);
     }
 
     /**
-     * Checks commands as if from a collector, without executing them.
+     * Checks commands as if they came from a collector, without executing them.
      *
      * @throws netlogger::error if a command is invalid
      */
@@ -605,7 +613,7 @@ class log
             throw error();
     }
 
-    /** Executes commands, see nl_control. @throws netlogger::error if a command fails */
+    /** Executes commands (see nl_control). @throws netlogger::error if a command fails */
     void control(std::string_view commands) const
     {
         if (nl_control(handle, commands.data(), commands.size()) == NL_FAILED)
@@ -620,7 +628,7 @@ class log
     }
 
     /**
-     * Flushes and closes; the log is off afterwards. No other thread may be using it.
+     * Flushes and closes the log, which is off afterwards. No other thread may be using the log.
      *
      * @return false if not all events were delivered; nl_error_message() has their number, their place and the
      * reason
@@ -653,7 +661,7 @@ span::span(const log &log, Place, const nl_context &parent, bool current,
         __atomic_load_n(&place.start[0].off, __ATOMIC_RELAXED) ||
         __atomic_load_n(&place.start[1].off, __ATOMIC_RELAXED) || !nl_private_is_sampled(&parent))
         return;
-    const nl_context from = parent; /* it may be in this object */
+    const nl_context from = parent; /* a copy, because the parent may be in this object */
     detail::begin(it, log.get(), &Place::it, &from, detail::capture(fields.value)...);
     if (it.log != nullptr && current) {
         is_current = true;
@@ -663,7 +671,7 @@ span::span(const log &log, Place, const nl_context &parent, bool current,
 
 /* ---- reading ---- */
 
-/** A field of a record: its name and value; valid until the reader's next record. */
+/** A field of a record, which is valid until the reader's next record. */
 class value
 {
   public:
@@ -691,13 +699,13 @@ class value
         return {text.data, text.size};
     }
 
-    /** Returns the value as an integer; empty if it is not an integer of 64 bits. */
+    /** Returns the value as an integer. The result is empty if the value is not a 64-bit integer. */
     std::optional<std::int64_t> integer() const
     {
         std::int64_t number;
         return nl_field_int(&field, &number) ? std::optional(number) : std::nullopt;
     }
-    /** Returns the value as a number; empty if it is not a number. */
+    /** Returns the value as a number. The result is empty if the value is not a number. */
     std::optional<double> number() const
     {
         double number;
@@ -708,7 +716,7 @@ class value
     nl_field field;
 };
 
-/** A record; its results are valid until the reader's next record. */
+/** A record. The results of its members are valid until the reader's next record. */
 class record
 {
   public:
@@ -727,7 +735,7 @@ class record
     {
         return data->level;
     }
-    /** Returns the host; empty if the record has none. */
+    /** Returns the host. The result is empty if the record has no host. */
     std::string_view host() const
     {
         return view(data->host);
@@ -747,13 +755,16 @@ class record
     {
         return data->field_count;
     }
-    /** Returns the field at a position from 0. */
+    /** Returns the field at a position. The first position is 0. */
     value operator[](std::size_t place) const
     {
         return value(data->fields[place]);
     }
 
-    /** Returns the first field of this name, also a standard field ("HOST", "DATE"); empty if the record lacks it. */
+    /**
+     * Returns the first field with this name, which may be the name of a standard field ("HOST", "DATE"). The result is
+     * empty if the record lacks the field.
+     */
     std::optional<value> find(const char *name) const
     {
         nl_field field;
@@ -819,11 +830,11 @@ class stored_record
 };
 
 /**
- * The records of a source, in their order, for one pass:
+ * The records of a source, in order. The program can iterate over them once:
  *
  *   for (const netlogger::record &record : netlogger::reader("a.log", "LVL <= Warning"))
  *
- * Malformed input is skipped and counted (stats().malformed). For one thread at a time.
+ * Malformed input is skipped and counted (stats().malformed). Only one thread at a time may use a reader.
  */
 class reader
 {
@@ -863,7 +874,7 @@ class reader
         return std::nullopt;
     }
 
-    /** Returns the counts so far; valid as long as the reader. */
+    /** Returns the counts so far, which are valid as long as the reader exists. */
     const nl_reader_stats &stats() const
     {
         return *nl_reader_get_stats(handle.get());
@@ -890,7 +901,7 @@ class reader
         {
             return *now;
         }
-        /** Returns its address. */
+        /** Returns the record's address. */
         pointer operator->() const
         {
             return &*now;
@@ -921,7 +932,7 @@ class reader
         reader *from = nullptr;
         std::optional<record> now;
     };
-    /** Reads the next record and returns its iterator. */
+    /** Reads the next record and returns an iterator at it. */
     iterator begin()
     {
         return iterator(*this);
@@ -984,7 +995,7 @@ template <class Item, class Each, class Call> nl_status for_each(Each &each, Cal
 class probe
 {
   public:
-    /** The function of calling(), called in the thread that passes the marker. It must not throw. */
+    /** The function that calling() attaches. It is called in the thread that passes the marker, and must not throw. */
     using function = std::function<void(const char *marker, const nl_field *fields, std::size_t field_count)>;
 
     /** Logs each pass to log, which must outlive the probe. @throws netlogger::error if the pattern is empty */
@@ -1002,7 +1013,7 @@ class probe
     {
         return probe(nl_marker_attach_time(from.c_str(), to.c_str()));
     }
-    /** Calls each at each pass. @throws netlogger::error if the pattern is empty */
+    /** Calls the function `each` at each pass. @throws netlogger::error if the pattern is empty */
     static probe calling(const std::string &pattern, function each)
     {
         auto kept = std::make_unique<function>(std::move(each));
@@ -1016,7 +1027,7 @@ class probe
     {
     }
     probe &operator=(probe &&other) = delete;
-    /** Detaches the probe. No thread is in the probe afterwards. */
+    /** Detaches the probe. Afterwards, no thread runs the probe. */
     ~probe()
     {
         if (number != 0)
@@ -1062,7 +1073,7 @@ template <class Each> void for_each_probe(Each each)
 }
 
 /**
- * Measures the cost of logging and calls each(const nl_event_cost &) for each kind of event: see nl_event_costs.
+ * Measures the cost of logging and calls each(const nl_event_cost &) for each kind of event (see nl_event_costs).
  *
  * @throws netlogger::error if the measurement fails
  */
@@ -1085,7 +1096,7 @@ template <class Each> bool recover(const nl_recover_options &options, Each each)
 
 /* ---- time ---- */
 
-/** Returns the present time in nanoseconds since 1970 UTC. */
+/** Returns the current time in nanoseconds since 1970 UTC. */
 inline std::int64_t now_ns()
 {
     return nl_time_now_ns();

@@ -1,9 +1,9 @@
 /*
- * The native part of the Java binding: the functions that Native.java declares. It includes the library, so that the
- * jar needs no other files of this project.
+ * The native part of the Java binding, which defines the functions that Native.java declares. It includes the library,
+ * so that the jar needs no other files of this project.
  *
- * Texts are passed as UTF-8 bytes, because JNI strings cannot represent all of them. Java code throws the exceptions
- * for failures of these functions.
+ * Texts are passed as UTF-8 bytes, because JNI strings cannot represent all of them. If these functions fail, Java code
+ * throws the exceptions.
  */
 #include <netlogger.h>
 
@@ -29,7 +29,7 @@ _Static_assert(NL_TYPE_STRING == 0 && NL_TYPE_INT == 1 && NL_TYPE_DOUBLE == 3 &&
 
 typedef struct java_reader {
     nl_reader *reader;
-    nl_filter *filter; /* NULL: all records */
+    nl_filter *filter; /* NULL selects all records */
     nl_buffer packed;
 } java_reader;
 
@@ -39,14 +39,17 @@ typedef struct java_reader {
 
 /* ---- logs that may be closed while other threads use them ---- */
 
-/* Java's handle of a log. Never freed, because begun events and threads may refer to it after the log is closed. */
+/*
+ * Java's handle of a log. It is never freed, because unfinished events, and threads, may refer to it after the log is
+ * closed.
+ */
 typedef struct java_log {
-    nl_log *log; /* atomic; NULL: not open */
+    nl_log *log; /* atomic; NULL if the log is not open */
 } java_log;
 
 /* A thread that uses logs. */
 typedef struct user {
-    java_log *busy_with; /* atomic; NULL: none */
+    java_log *busy_with; /* atomic; NULL if the thread is not using a log */
     struct user *next;
 } user;
 
@@ -74,7 +77,7 @@ __attribute__((constructor)) static void begin(void)
     every_use_has_a_fence = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) != 0;
 }
 
-/* Throws OutOfMemoryError: a library must not end its host program. */
+/* Throws OutOfMemoryError, because a library must not end its host program. */
 static void throw_out_of_memory(JNIEnv *env)
 {
     jclass error = (*env)->FindClass(env, "java/lang/OutOfMemoryError");
@@ -139,7 +142,10 @@ static void wait_for_users(const java_log *of)
     pthread_mutex_unlock(&users_lock);
 }
 
-/* Returns a copy with a NUL, which the caller frees; NULL for null or with a pending exception. size may be NULL. */
+/*
+ * Returns a copy with a NUL, which the caller frees. Returns NULL if the Java object is null or an exception is
+ * pending. size may be NULL.
+ */
 static char *copy_bytes(JNIEnv *env, jbyteArray bytes, size_t *size)
 {
     if (bytes == NULL || (*env)->ExceptionCheck(env))
@@ -377,8 +383,10 @@ static void write_span(JNIEnv *env, nl_log *log, nl_span *span, int level, jbyte
     free(texts);
 }
 
-/* Begins a span and returns its state: an nl_span, which begins with its context. If the span is off, returns only the
- * context. */
+/*
+ * Begins a span and returns its state, an nl_span, which begins with the span's context. If the span is off, returns
+ * only the context.
+ */
 JAVA(jbyteArray, beginSpan)
 (JNIEnv *env, jclass class, jlong handle, jint level, jbyteArray name, jbyteArray parent, jobjectArray names,
  jlong address)

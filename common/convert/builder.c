@@ -38,7 +38,7 @@ char *builder_bytes(builder *b, size_t size)
     return bytes;
 }
 
-/* Consecutive times are often in the same second, so only the fraction must be read. */
+/* Consecutive times are often in the same second, so usually only the fraction must be parsed. */
 static bool read_known_second(const builder *b, nl_string text, int64_t *time_ns)
 {
     if (text.size < SECOND_SIZE + 3 || text.size > SECOND_SIZE + 11 || memcmp(text.data, b->second, SECOND_SIZE) != 0 ||
@@ -102,7 +102,7 @@ bool builder_set(builder *b, member m, nl_string text)
     return true;
 }
 
-/* Returns the name with "_" for invalid bytes. */
+/* Returns the name with invalid bytes replaced by "_". */
 static nl_string make_valid_name(builder *b, nl_string name)
 {
     static const char none[] = "_";

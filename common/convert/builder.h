@@ -1,6 +1,6 @@
 /*
- * Builds a record from the keys and values of a foreign format, and sorts them into standard fields and others. One
- * thread. Values are views of the caller's bytes, or of bytes from builder_bytes.
+ * Builds a record from the keys and values of a foreign format. Determines which keys are standard fields. Values point
+ * into the caller's bytes, or into bytes from builder_bytes. Only one thread may use a builder.
  */
 #ifndef NETLOGGER_CONVERT_BUILDER_H
 #define NETLOGGER_CONVERT_BUILDER_H
@@ -23,41 +23,41 @@ typedef struct builder {
 void builder_begin(builder *b, size_t capacity);
 void builder_free(builder *b);
 
-/* Returns bytes that are valid until the next record, or NULL beyond the capacity. */
+/* Returns bytes that are valid until the next record, or NULL if they would exceed the capacity. */
 char *builder_bytes(builder *b, size_t size);
 
 /* The meaning of a key, which is the same in every record. */
 typedef struct builder_key {
     nl_string text;
-    nl_string name; /* of the field: text without "#2" */
+    nl_string name; /* name of the field, which is the text without "#2" */
     member member;
     bool is_name; /* the name is valid */
 } builder_key;
 
 builder_key builder_key_of(nl_string text);
 
-/* Returns m, or MEMBER_NONE if the record already has this standard field. */
+/* Returns m, or MEMBER_NONE if the record already has the standard field m. */
 static inline member builder_member(const builder *b, member m)
 {
     return (b->seen & 1u << m) == 0 ? m : MEMBER_NONE;
 }
 
-/* Sets a standard field. Returns false with the error set for an invalid time. */
+/* Sets a standard field. Returns false and sets the error if the field is an invalid time. */
 bool builder_set(builder *b, member m, nl_string text);
 
-/* Appends a field by its key; the caller sets type and value. Invalid bytes of the name become "_". */
+/* Appends a field with this key; the caller sets its type and value. Replaces invalid bytes of the name by "_". */
 nl_field *builder_add(builder *b, nl_string key, sink *s);
 
 /* Like builder_add, with a name instead of a key. */
 nl_field *builder_add_name(builder *b, nl_string name, sink *s);
 
-/* Like builder_add_name, with a valid name that outlives the record. */
+/* Like builder_add_name, for a valid name that outlives the record. */
 nl_field *builder_add_good_name(builder *b, nl_string name);
 
 /* Appends a field with a text value. */
 void builder_add_text(builder *b, nl_string key, nl_string value, sink *s);
 
-/* Like builder_add, with a key whose meaning is known. */
+/* Like builder_add, for a key whose meaning is known. */
 nl_field *builder_add_key(builder *b, const builder_key *key, sink *s);
 
 /* Passes the record to the sink. Returns false if it has no time. */

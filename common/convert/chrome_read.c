@@ -1,9 +1,9 @@
 /*
  * Reads Chrome trace format (JSON): {"traceEvents":[...]} or [...].
  *
- * In nlconv's own traces, the args of the instant events are the records; other events are ignored. An event of another
- * program becomes a record: its time is ts, its event is name, and ph, cat, pid, tid, id, dur and the args are fields.
- * Metadata (ph M) is ignored.
+ * In nlconv's own traces, the args of the instant events are the records, and other events are ignored. Each event of
+ * another program's trace becomes a record. Its time is ts, its event name is name, and its fields are ph, cat, pid,
+ * tid, id, dur and the args. Metadata (ph M) is ignored.
  */
 #include "config.h"
 
@@ -44,7 +44,7 @@ static const char *balanced_end(const char *at, const char *end)
     return NULL;
 }
 
-/* Returns the size of the whole events, or of all bytes after the end of the array. */
+/* Returns the size of the whole events or, after the end of the array, of all bytes. */
 static size_t chrome_cut_events(const char *data, size_t size)
 {
     const char *at = data, *end = data + size, *whole = data;
@@ -117,7 +117,7 @@ static bool pick(json_fields *f, nl_string members[MEMBER_COUNT])
     return j->error == NULL;
 }
 
-/* Converts microseconds with a fraction to nanoseconds; drops further digits. */
+/* Converts microseconds with a fraction to nanoseconds. Ignores digits beyond nanoseconds. */
 static bool read_time(nl_string text, int64_t *time_ns)
 {
     const char *at = text.data, *end = at + text.size;

@@ -1,10 +1,10 @@
 /*
- * Writes Chrome's trace format (JSON) for chrome://tracing and Perfetto's viewer.
+ * Writes the Chrome trace format (JSON) for chrome://tracing and Perfetto's viewer.
  *
  * A record becomes an instant event whose args are the record in JSON, so that nlconv can read it again. Hosts are
  * processes, programs are threads. The spans of requests are complete events (X) on lanes of their program, so that a
- * span lies below the one that encloses it; their args name the request, the span and its parent. A flow leads from a
- * span to a child on another lane. Loadlines are counters. nlconv reads only the instant events again.
+ * span is drawn below the span that encloses it. The args name the request, the span and its parent. A flow event leads
+ * from a span to a child on another lane. Loadlines are counters. nlconv reads only the instant events again.
  */
 #include "config.h"
 
@@ -22,7 +22,7 @@ typedef struct chrome_writer {
     const exporter_kind *args_kind;
     exporter *args;
     bool begun;           /* an event was written */
-    uint64_t track_count; /* tids so far */
+    uint64_t track_count; /* number of tids so far */
     uint64_t span_count;  /* so far */
     sink *s;              /* during put and end */
 } chrome_writer;
@@ -172,7 +172,7 @@ static void chrome_put_counter(void *user, const nl_record *record, const drawin
     JSON_PUT(out, "}}");
 }
 
-/* Does nothing, because every record has already been written. */
+/* Does nothing, because all records have already been written. */
 static void ignore_single(void *user, const nl_record *record)
 {
     (void)user, (void)record;
@@ -215,7 +215,7 @@ static void chrome_write_put(exporter *base, const nl_record *record, bool typed
     json_put_name(out, record->event);
     JSON_PUT(out, ",\"args\":");
     w->args_kind->put(w->args, record, typed, s);
-    out->size--; /* the newline */
+    out->size--; /* removes the newline */
     JSON_PUT(out, "}");
     request_stream_add(w->requests, record, typed);
 }

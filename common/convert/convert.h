@@ -13,9 +13,9 @@
 
 #include "program/program.h"
 
-/* What a format cannot represent. The losses are counted and reported once. */
+/* Information that a format cannot represent. Each kind of loss is counted, and reported once. */
 typedef enum loss {
-    LOSS_TYPES,    /* types of values, in text formats */
+    LOSS_TYPES,    /* types of values, which text formats do not have */
     LOSS_UNSIGNED, /* the fact that an integer is unsigned */
     LOSS_EMPTY,    /* empty standard fields */
     LOSS_NAMES,    /* bytes that a field's name cannot have */
@@ -34,27 +34,27 @@ typedef struct importer importer;
 
 /* Malformed input; line and offset count from the start of the piece. */
 typedef struct report {
-    uint64_t line; /* from 1; 0: unknown */
+    uint64_t line; /* the first line is 1; 0 means unknown */
     uint64_t offset;
     size_t reason, text, text_size; /* offsets in the sink's report_text */
 } report;
 
 /* Properties of an input besides its bytes. */
 typedef struct import_about {
-    const char *host; /* HOST of records that name no host; NULL: none */
+    const char *host; /* HOST of records that do not name a host; or NULL */
     bool has_base;
-    int64_t base_ns;    /* with has_base: the origin of times without a date */
-    int64_t written_ns; /* the last change of the input */
+    int64_t base_ns;    /* if has_base is set, the origin of times that have no date */
+    int64_t written_ns; /* time of the last change of the input */
 } import_about;
 
-/* The destination of the records of a piece. One thread at a time. */
+/* The destination of the records of a piece. Only one thread at a time may use a sink. */
 typedef struct sink sink;
 struct sink {
     exporter *out;
-    nl_buffer bytes; /* the output of the exporter */
+    nl_buffer bytes; /* output of the exporter */
     const nl_filter *where;
     nl_fraction fraction;
-    const import_about *about; /* NULL: nothing is known */
+    const import_about *about; /* NULL if nothing is known */
     bool undated;              /* the input has times with an unknown origin */
     bool strict;               /* stop at malformed input */
     bool stopped;              /* later records are ignored; importers may return early */
@@ -62,27 +62,30 @@ struct sink {
     uint64_t records;          /* records that matched where */
     uint64_t unterminated;
     uint64_t losses[LOSS_COUNT];
-    uint64_t lines_before; /* in the input before this piece; only for importers that are in order */
+    uint64_t lines_before; /* number of lines of the input before this piece; only for importers with in_order */
     report *reports;
     size_t report_count, report_capacity;
     nl_buffer report_text;
-    void (*drain)(sink *s); /* consumes the bytes; NULL: they accumulate */
+    void (*drain)(sink *s); /* consumes the bytes; if NULL, they accumulate */
     void *drain_user;
 };
 
-/* Passes a record on. typed means that its values have types; otherwise text may stand for numbers. */
+/* Passes a record on. typed means that its values have types; if false, text may represent a number. */
 void sink_put(sink *s, const nl_record *record, bool typed);
 
 /* Adds a report of malformed input. Copies reason and text. */
 void sink_malformed(sink *s, uint64_t line, uint64_t offset, const char *reason, const char *text, size_t size);
 
-/* Passes the reports of a piece to reading and removes them. lines and offset: the place of the piece in the input. */
+/*
+ * Passes the reports of a piece to reading and removes them. lines and offset are the position of the piece in the
+ * input.
+ */
 void sink_report(sink *s, program_reading *reading, const char *name, uint64_t lines, uint64_t offset);
 
 /* Frees the buffers of a sink. */
 void sink_free(sink *s);
 
-/* Lets the sink's drain consume the bytes when they are many. */
+/* Calls the sink's drain if many bytes have accumulated. */
 static inline void sink_drain(sink *s)
 {
     if (s->drain != NULL && s->bytes.size >= 1 << 20)
@@ -105,22 +108,26 @@ typedef struct exporter_kind {
     const char *what; /* for lists of formats */
     bool in_order;    /* one exporter gets all records in their order */
     bool text_only;   /* values lose their types */
-    nl_format format; /* of the library; unknown: a foreign format */
-    /* Makes the state that all exporters of an output share, before they are opened; may be NULL. drawing_path: an nlv
-     * configuration file that defines the lifelines; NULL: none. Returns NULL after reporting an error. */
+    nl_format format; /* format of the library; unknown for a foreign format */
+    /*
+     * Makes the state that all exporters of an output share, before they are opened; may be NULL. drawing_path is an
+     * nlv configuration file that defines the lifelines, or NULL. Returns NULL after reporting an error.
+     */
     void *(*share)(const char *drawing_path);
     void (*unshare)(void *shared);
-    /* If not NULL, a first pass over the input uses this kind. learn of that kind gets the bytes of its exporters in
-     * order, with the shared state. It returns false after reporting that the output cannot be made. */
+    /*
+     * If it is not NULL, a first pass over the input uses this kind. The kind's learn function receives the bytes of
+     * its exporters in order, and the shared state. It returns false after reporting that the output cannot be made.
+     */
     const struct exporter_kind *first_pass;
     bool (*learn)(void *shared, nl_string bytes);
     size_t size;                         /* of the format's exporter, which starts as zeros */
     void (*open)(exporter *e);           /* initializes it; may be NULL */
     void (*close)(exporter *e);          /* frees its members; may be NULL */
-    void (*begin)(exporter *e, sink *s); /* writes the head of the output; may be NULL */
+    void (*begin)(exporter *e, sink *s); /* writes the beginning of the output; may be NULL */
     void (*put)(exporter *e, const nl_record *record, bool typed, sink *s);
-    void (*flush)(exporter *e, sink *s); /* at the end of a piece; may be NULL */
-    void (*end)(exporter *e, sink *s);   /* writes the foot of the output; may be NULL */
+    void (*flush)(exporter *e, sink *s); /* called at the end of a piece; may be NULL */
+    void (*end)(exporter *e, sink *s);   /* writes the end of the output; may be NULL */
 } exporter_kind;
 
 /* The first member of each format's importer. */
@@ -134,23 +141,27 @@ typedef struct importer_kind {
     const char *what; /* for lists of formats */
     bool in_order;    /* one importer gets all pieces in their order */
     bool blocks;      /* a format of the library, in which blocks and text may be mixed */
-    nl_format format; /* of the library; unknown: each line is detected */
+    nl_format format; /* format of the library; if it is unknown, the format of each line is detected */
     /* Returns whether an input that begins with these bytes is in this format. */
     bool (*detect)(const char *data, size_t size);
-    /* Reads the head of the input, which determines how to read the rest; may be NULL. Sets *shared, which unshare
-     * frees, and returns the size of the head; leaves *shared NULL while more bytes are needed. all means that there
-     * are no more bytes. */
+    /*
+     * Reads the header of the input, which determines how to read the rest; may be NULL. Sets *shared, which unshare
+     * frees, and returns the size of the header. Leaves *shared NULL if more bytes are needed. all means that there are
+     * no more bytes.
+     */
     size_t (*head)(const char *data, size_t size, bool all, void **shared, sink *s);
     void (*unshare)(void *shared);
-    /* Returns the size of the whole records in bytes that begin with a record. NULL: records are lines. */
+    /* Returns the size of the whole records in bytes that begin with a record. If it is NULL, records are lines. */
     size_t (*cut)(const char *data, size_t size);
     size_t size;                /* of the format's importer, which starts as zeros */
     void (*open)(importer *i);  /* initializes it; may be NULL */
     void (*close)(importer *i); /* frees its members; may be NULL */
     void (*read)(importer *i, const char *data, size_t size, sink *s); /* whole records */
-    void (*end)(importer *i, sink *s);                                 /* after the last piece; may be NULL */
-    /* For directories, instead of the functions above: reads the whole directory and drains the sink regularly. Returns
-     * false with the error set. */
+    void (*end)(importer *i, sink *s);                                 /* called after the last piece; may be NULL */
+    /*
+     * Formats of directories have this function instead of the functions above. It reads the whole directory and drains
+     * the sink regularly. Returns false and sets the error on failure.
+     */
     bool (*read_path)(const char *path, sink *s);
     bool (*detect_path)(const char *path);
 } importer_kind;
@@ -179,7 +190,7 @@ const importer_kind *importer_kind_detect_folder(const char *path);
 const exporter_kind *netlogger_exporter_kind(nl_format format);
 const importer_kind *netlogger_importer_kind(nl_format format);
 
-/* The other rows; each file has the rows of one format. */
+/* The rows of the other formats. Each file has the rows of one format. */
 extern const exporter_kind json_exporter, csv_exporter, xml_exporter, otlp_exporter, chrome_exporter, perfetto_exporter,
     spans_exporter;
 extern const importer_kind json_importer, csv_importer, xml_importer, otlp_importer, chrome_importer, journal_importer,

@@ -8,7 +8,7 @@
 
 enum { CSV_COLUMN_LIMIT = 16384 };
 
-/* The column with the order of a record's fields. */
+/* The name of the column that has the order of a record's fields. */
 #define CSV_ORDER "#order"
 
 #endif

@@ -1,8 +1,8 @@
 /*
  * Reads CSV; csv_write.c describes the format.
  *
- * A row ends at the first LF or CRLF outside of quotes. A quote that does not begin a cell is an ordinary character. If
- * a quoted cell does not end within 1 MiB, its row is malformed and ends with its line.
+ * A row ends at the first LF or CRLF outside quotes. A quote that does not begin a cell is an ordinary character. If a
+ * quoted cell does not end within 1 MiB, its row is malformed and ends with its line.
  */
 #include "config.h"
 
@@ -20,8 +20,8 @@ enum { QUOTED_LIMIT = 1 << 20 };
 static const char order_name[] = CSV_ORDER;
 
 /*
- * Returns the end of a cell: a comma, the end of the row, or end. Returns NULL if the quotes are open at end. Sets
- * *quoted and, for a quoted cell, *close to the closing quote; bytes after it make the cell malformed.
+ * Returns the end of a cell, which is a comma, the end of the row, or end. Returns NULL if there is no closing quote
+ * before end. Sets *quoted and, for a quoted cell, *close to the closing quote; bytes after it make the cell malformed.
  */
 static const char *cell_end(const char *at, const char *end, bool *quoted, const char **close)
 {
@@ -128,7 +128,7 @@ static void add_cell(row_reader *r, nl_string text, bool present)
     r->cells[r->count++] = (cell){text, present};
 }
 
-/* Reads the cells of the row at `at`. Returns the end of the row: its newline, or end. */
+/* Reads the cells of the row at `at`. Returns the end of the row, which is its newline or end. */
 static const char *read_cells(row_reader *r, const char *at, const char *end)
 {
     r->count = 0;
@@ -166,7 +166,7 @@ static const char *read_cells(row_reader *r, const char *at, const char *end)
     }
 }
 
-/* Divides the columns into the first column of each standard field, and all others. */
+/* Divides the columns into the first column of each standard field, and all other columns. */
 static void sort_columns(header *h)
 {
     unsigned seen = 0;
@@ -203,7 +203,7 @@ static header *make_header(const cell *cells, size_t count)
     h->columns = nl_memory_check(calloc(count + 1, sizeof *h->columns));
     for (size_t i = 0; i < count; i++)
         needed += 2 * cells[i].text.size + none.size;
-    nl_buffer_reserve(&h->text, needed); /* the names are views of it */
+    nl_buffer_reserve(&h->text, needed); /* the names point into this buffer */
     for (; h->count < count; h->count++) {
         column *c = &h->columns[h->count];
         bool repeated;
@@ -272,7 +272,7 @@ static void csv_add_field(row_reader *r, size_t column, sink *s)
         sink_lose(s, LOSS_NAMES);
 }
 
-/* Adds the fields in the order of the cell "#order". */
+/* Adds the fields in the order that the "#order" cell states. */
 static bool csv_add_in_order(row_reader *r, nl_string order, sink *s)
 {
     const char *at = order.data, *end = at + order.size;
@@ -287,7 +287,7 @@ static bool csv_add_in_order(row_reader *r, nl_string order, sink *s)
     return true;
 }
 
-/* Makes a record from the cells. Returns false with the error set if the row is malformed. */
+/* Makes a record from the cells. Returns false and sets the error if the row is malformed. */
 static bool csv_make_record(row_reader *r, sink *s)
 {
     const header *h = r->header;

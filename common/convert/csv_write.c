@@ -1,9 +1,10 @@
 /*
- * Writes CSV (RFC 4180): a row for each record, and a column for each field name. The first row has the keys of keys.h.
+ * Writes CSV (RFC 4180), with a row for each record and a column for each field name. The first row has the keys of
+ * keys.h.
  *
- * An empty cell is a field that the record does not have; "" is an empty field. If the fields of a record are not in
- * the order of the columns, the column "#order" has the order: the numbers of their columns, from 1. A first pass over
- * the input finds the columns.
+ * An empty cell means that the record does not have the field; "" is an empty field. If the fields of a record are not
+ * in the order of the columns, the "#order" column has the numbers of their columns, beginning with 1. A first pass
+ * over the input finds the columns.
  */
 #include "config.h"
 
@@ -76,13 +77,13 @@ static void unshare_columns(void *shared)
     free(c);
 }
 
-/* Collects the shapes of records: the keys of their fields, each followed by a newline. */
+/* Collects the shapes of records. A shape is the keys of a record's fields, each followed by a newline. */
 typedef struct shape_writer {
     exporter base;
     keys keys;
     text_set shapes; /* of this chunk */
     nl_buffer shape;
-    known_names known; /* of a shape that was written already */
+    known_names known; /* names of a shape that was already written */
 } shape_writer;
 
 static const exporter_kind shape_exporter;
@@ -164,13 +165,13 @@ typedef struct row_writer {
     const columns *columns;
     keys keys;
     time_text time;
-    const nl_field **cells; /* of the record, by column; NULL: empty */
+    const nl_field **cells; /* fields of the record, indexed by column; NULL if the cell is empty */
     nl_buffer key;
     known_names known;
-    size_t *places;  /* the columns of the known names; SIZE_MAX: no column */
+    size_t *places;  /* the columns of the known names; SIZE_MAX if a name has no column */
     size_t capacity; /* of places */
     bool ordered;    /* the known names are in the order of the columns */
-    nl_buffer order; /* the cell "#order" otherwise */
+    nl_buffer order; /* if they are not, the "#order" cell */
 } row_writer;
 
 static void open_rows(exporter *base)
@@ -267,7 +268,7 @@ static void find_places(row_writer *w, const nl_record *record)
         keys_put(&w->keys, record->fields[i].name, &w->key);
         size_t column = text_set_find(&w->columns->keys, (nl_string){w->key.data, w->key.size});
         w->places[i] = column;
-        if (column == SIZE_MAX) /* the input grew after the first pass */
+        if (column == SIZE_MAX) /* the input has grown since the first pass */
             continue;
         w->ordered = w->ordered && column + 1 > latest;
         latest = column + 1;

@@ -1,11 +1,12 @@
 /*
- * Reads CTF 1.8 traces of LTTng and barectf with libbabeltrace2: a directory with a file named "metadata", or a
- * directory of such directories, which are read in the order of their names.
+ * Reads CTF 1.8 traces of LTTng and barectf with libbabeltrace2. A trace is a directory with a file named "metadata".
+ * The input may also be a directory of such directories, which are read in the order of their names.
  *
- * An event becomes a record: NL.EVNT is its name, LVL its level, HOST the hostname of the trace, PROG the context's
- * procname. Its fields are the CPU from the context of the packet, and the fields of the event and its contexts. The
- * members of a structure are OUTER.INNER, an array is text such as [1,2], and an enumeration is its label, or its value
- * if it does not have exactly one label. Discarded events become a NetLogger.Lost record with their COUNT.
+ * An event becomes a record. NL.EVNT is the event's name, LVL its level, HOST the hostname of the trace, and PROG the
+ * procname of the context. The record's fields are the CPU from the packet context, and the fields of the event and its
+ * contexts. The members of a structure are OUTER.INNER, an array is text such as [1,2], and an enumeration is its
+ * label, or its value if it does not have exactly one label. Discarded events become a NetLogger.Lost record, whose
+ * COUNT is their number.
  */
 #include "config.h"
 
@@ -22,13 +23,13 @@
 enum {
     DIRECTORY_DEPTH_MAX = 16,
     FIELD_DEPTH_MAX = 32,
-    RECORD_TEXT_SIZE = 1 << 16, /* bytes for names and arrays of a record */
+    RECORD_TEXT_SIZE = 1 << 16, /* number of bytes for the names and arrays of a record */
 };
 
 typedef struct ctf_reader {
     sink *s;
     builder builder;
-    nl_buffer text; /* of an array */
+    nl_buffer text; /* text of an array */
     bt_message_iterator *messages;
     const char *path; /* of the trace */
     bool failed;
@@ -88,7 +89,7 @@ static bool plain_value(const bt_field *field, nl_field *value)
     return true;
 }
 
-/* Returns the content of a variant or option, NULL if it is empty; otherwise the field itself. */
+/* Returns the content of a variant or option, or NULL if it is empty. For other types, returns the field itself. */
 static const bt_field *held(const bt_field *field)
 {
     bt_field_class_type type = bt_field_get_class_type(field);
@@ -117,7 +118,7 @@ static void ctf_put(nl_buffer *out, nl_string text)
     nl_buffer_append(out, text.data, text.size);
 }
 
-/* Appends a value as text: 5, [1,2], {a=1,b=2}. */
+/* Appends a value as text, such as 5, [1,2] or {a=1,b=2}. */
 static void ctf_put_text(nl_buffer *out, const bt_field *field, int depth)
 {
     char scratch[NL_FIELD_TEXT_SIZE];
@@ -149,7 +150,7 @@ static void ctf_put_text(nl_buffer *out, const bt_field *field, int depth)
 
 static void add_members(ctf_reader *r, nl_string outer, const bt_field *structure, int depth);
 
-/* Makes OUTER.INNER, or INNER without an outer name. */
+/* Makes the name OUTER.INNER, or INNER if there is no outer name. */
 static nl_string ctf_join(ctf_reader *r, nl_string outer, nl_string inner)
 {
     if (outer.size == 0)
@@ -203,7 +204,7 @@ static void add_members(ctf_reader *r, nl_string outer, const bt_field *structur
                       bt_field_structure_borrow_member_field_by_index_const(structure, i), depth);
 }
 
-/* Adds the CPU; the rest of the context describes the packet. */
+/* Adds the CPU. The rest of the context describes the packet. */
 static void add_packet(ctf_reader *r, const bt_event *event)
 {
     static const char name[] = "cpu_id";
@@ -365,7 +366,7 @@ static bool add_source(bt_graph *graph, const plugins *p, const char *path, cons
     return good;
 }
 
-/* Connects all streams of the trace through a muxer, which orders them by time, to the reader. */
+/* Connects all streams of the trace to the reader through a muxer, which orders their events by time. */
 static bool connect(bt_graph *graph, const plugins *p, ctf_reader *r, const bt_component_source *source)
 {
     const bt_component_filter *muxer;

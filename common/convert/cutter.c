@@ -7,7 +7,7 @@
 enum {
     DETECT_SIZE = 64 << 10,
     RECORD_SIZE_MAX = 64 << 20,
-    REPORT_SIZE_MAX = 1 << 20, /* bytes of a long line that a report contains */
+    REPORT_SIZE_MAX = 1 << 20, /* maximum number of bytes of a long line in a report */
 };
 
 bool cutter_detect(cutter *c, bool now)

@@ -1,7 +1,7 @@
 /*
- * Cuts the bytes of one input into pieces that an importer reads: finds the format, skips the head, and finds the last
- * whole record. The readers of foreign formats (translate.c) and nlconv's pipeline add bytes to `in` and call
- * cutter_next. Every byte is in exactly one piece. One thread at a time.
+ * Cuts the bytes of one input into pieces that an importer reads. Finds the format, skips the header, and finds the
+ * last whole record. The readers of foreign formats (translate.c) and nlconv's pipeline add bytes to `in` and call
+ * cutter_next. Every byte is in exactly one piece. Only one thread at a time may use a cutter.
  */
 #ifndef NETLOGGER_CONVERT_CUTTER_H
 #define NETLOGGER_CONVERT_CUTTER_H
@@ -10,29 +10,30 @@
 #include "convert/convert.h"
 
 typedef struct cutter {
-    const importer_kind *from; /* NULL: not known yet */
+    const importer_kind *from; /* NULL while the format is unknown */
     size_t piece_size;         /* bytes to collect before a piece is cut */
     nl_buffer in;              /* bytes that are not in a piece yet */
     void *head;                /* the state that from->head made, for the importers */
     size_t wanted;             /* bytes to collect before cutter_next is called again */
-    bool in_long_line;         /* in begins in a line that is too long for a record */
+    bool in_long_line;         /* the buffer `in` begins inside a line that is too long for a record */
 } cutter;
 
 typedef enum cut {
     CUT_NOTHING, /* more bytes are needed, or the input has ended */
     CUT_RECORDS, /* the piece has whole records; it may be empty at the end of the input */
-    CUT_OTHER,   /* the piece has no records: a head, or a line that is too long, which is reported to the sink */
+    CUT_OTHER,   /* the piece has no records; it is a header, or a line that is too long, which is reported to the
+                  * sink */
 } cut;
 
 /*
- * Finds the format of the bytes in `in` unless it is known. If now is true, decides from the bytes so far. Returns
- * false while more bytes are needed; if it returns true with from == NULL, the format is unknown.
+ * Finds the format of the bytes in `in` unless it is known. If now is true, determines the format from the bytes so
+ * far. Returns false if more bytes are needed. If it returns true and from is NULL, the format is unknown.
  */
 bool cutter_detect(cutter *c, bool now);
 
 /*
- * Finds the next piece, the first *size bytes of `in`, which the caller removes. Call cutter_detect first. all means
- * that there are no more bytes; the last piece is then CUT_RECORDS.
+ * Finds the next piece, which is the first *size bytes of `in`; the caller removes it. Call cutter_detect first. all
+ * means that there are no more bytes; the last piece is then CUT_RECORDS.
  */
 cut cutter_next(cutter *c, bool all, sink *s, size_t *size);
 

@@ -1,4 +1,5 @@
-/* The table of exporters. It is separate from the importers, so that programs that only read link less code. */
+/* The table of exporters. It is separate from the table of importers, so that programs that only read link less
+ * code. */
 #include "config.h"
 
 #include "record/format.h"

@@ -7,7 +7,7 @@
  *
  * The records have the fields of nlkernel's records (doc/kernel-events.md). A call is ftrace.function with FUNCTION and
  * CALLER, or ftrace.funcgraph_entry with FUNCTION and DEPTH, followed by ftrace.funcgraph_exit with DURATION.NS. The
- * text does not name the system of an event. Times count from the system boot: see import_about.
+ * text does not name the system of an event. Times count from the system boot (see import_about).
  */
 #include "config.h"
 
@@ -21,7 +21,7 @@ enum { DEPTH_MAX = 64, NAME_MAX = 64, CPUS_MAX = 4096 };
 
 /* The calls on a CPU that have not returned. */
 typedef struct graph_cpu {
-    int64_t tid; /* -1: unknown */
+    int64_t tid; /* -1 if it is unknown */
     char within[DEPTH_MAX][NAME_MAX];
 } graph_cpu;
 
@@ -29,7 +29,7 @@ typedef struct ftrace_reader {
     importer base;
     builder builder;
     graph_cpu *cpus[CPUS_MAX];
-    int64_t last_ns; /* lines without a time have the latest time */
+    int64_t last_ns; /* the latest time, which lines without a time get */
 } ftrace_reader;
 
 typedef struct trace_head {
@@ -190,7 +190,7 @@ static void ftrace_read_graph(ftrace_reader *r, const trace_head *h, nl_string t
     size_t depth = indent < 2 ? 0 : (indent - 2) / 2;
     graph_cpu *cpu = cpu_of(r, h->cpu);
     if (text.size == 0 || text_take(&text, "/*") || cpu == NULL)
-        return; /* a comment: an event between the calls */
+        return; /* the line is a comment, which is an event between the calls */
     bool is_exit = *text.data == '}';
     nl_string name = {NULL, 0};
     char *within = depth < DEPTH_MAX ? cpu->within[depth] : NULL;
@@ -364,7 +364,7 @@ static void ftrace_close_reader(importer *base)
     builder_free(&r->builder);
 }
 
-/* Looks for the tracer's comment, or for a head in the first line that is not a comment. */
+/* Looks for the tracer's comment, or for a line header in the first line that is not a comment. */
 static bool ftrace_detect(const char *data, size_t size)
 {
     trace_head h;

@@ -7,7 +7,10 @@
 #include <string.h>
 #include <strings.h>
 
-/* In the order of detection, the most certain format first. The formats of the library come between the two tables. */
+/*
+ * The tables are in the order of detection, and the format that is detected most reliably is first. The formats of the
+ * library come between the two tables.
+ */
 static const importer_kind *const first_importers[] = {
     &xml_importer, &otlp_importer, &chrome_importer, &journal_importer, &json_importer,
 };

@@ -1,12 +1,12 @@
 /*
  * Reads systemd's journal in the export format of `journalctl -o export`. An entry is a sequence of fields and an empty
- * line. A field is a line NAME=VALUE; a field with control characters is a line NAME, the size of the value in 8 bytes
- * (little endian), the value, and a newline.
+ * line. A field is a NAME=VALUE line. If the value has control characters, the field is a NAME line, the size of the
+ * value in 8 bytes (little endian), the value, and a newline.
  *
- * An entry becomes a record. Its time is _SOURCE_REALTIME_TIMESTAMP (the program sent the entry) or otherwise
- * __REALTIME_TIMESTAMP (the journal received it). HOST is _HOSTNAME, PROG is SYSLOG_IDENTIFIER or _COMM, LVL is from
- * PRIORITY. The event is the meaning of a well-known MESSAGE_ID, or otherwise _TRANSPORT. All other fields become
- * fields.
+ * An entry becomes a record. Its time is _SOURCE_REALTIME_TIMESTAMP, when the program sent the entry, or otherwise
+ * __REALTIME_TIMESTAMP, when the journal received the entry. HOST is _HOSTNAME, PROG is SYSLOG_IDENTIFIER or _COMM, and
+ * LVL is derived from PRIORITY. The event is the meaning of a well-known MESSAGE_ID, or otherwise _TRANSPORT. All other
+ * fields of the entry become fields of the record.
  */
 #include "config.h"
 
@@ -69,7 +69,7 @@ static taken journal_read_field(const char **at, const char *end, journal_field 
     return TAKEN_FIELD;
 }
 
-/* After damage, returns the end of the next empty line; NULL if none is left. */
+/* After damage, returns the end of the next empty line, or NULL if there are no more empty lines. */
 static const char *next_entry(const char *at, const char *end)
 {
     const char *found = at < end ? memmem(at, (size_t)(end - at), "\n\n", 2) : NULL;
@@ -135,7 +135,7 @@ static nl_level level_of(nl_string priority)
                                                                                     : NL_LEVEL_NONE;
 }
 
-/* Messages about the life of units, sessions and hosts (systemd's sd-messages.h). */
+/* IDs of messages about the start and stop of units, sessions and hosts (from systemd's sd-messages.h). */
 static nl_string event_of(const journal_entry *e)
 {
     static const struct {
@@ -193,7 +193,7 @@ static void journal_close_reader(importer *base)
     builder_free(&r->builder);
 }
 
-/* Reads the entry at *at. Returns false with the error set if it is malformed. */
+/* Reads the entry at *at. Returns false and sets the error if it is malformed. */
 static bool journal_read_entry(journal_reader *r, const char **at, const char *end, journal_entry *e, sink *s)
 {
     builder *b = &r->builder;

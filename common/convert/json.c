@@ -1,5 +1,5 @@
 /*
- * JSON lines: a record is an object on one line,
+ * JSON lines. A record is an object on one line,
  *
  *   {"ts":"2000-03-30T11:23:20.957943Z","event":"WriteData","level":"Info","host":"h","prog":"p","SEND.SZ":49332}
  *

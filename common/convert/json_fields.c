@@ -65,7 +65,7 @@ static bool equals(nl_string text, const char *word)
     return text.size == strlen(word) && memcmp(text.data, word, text.size) == 0;
 }
 
-/* Makes OUTER.INNER. */
+/* Makes the name OUTER.INNER. */
 static bool json_fields_join(json_fields *r, nl_string outer, nl_string inner, nl_string *name)
 {
     char *bytes = builder_bytes(r->builder, outer.size + 1 + inner.size);
@@ -183,7 +183,7 @@ static void know(json_known_key *k, const char *at, const char *end, const build
     k->member = key->member;
 }
 
-/* Reads up to the value of the member with index place. Returns false at the end and on an error. */
+/* Reads up to the value of the member whose index is place. Returns false at the end and on an error. */
 static bool json_fields_read_key(json_fields *r, size_t place, builder_key *key)
 {
     json_scan *j = &r->scan;

@@ -1,6 +1,6 @@
 /*
- * Reads the members of a JSON object into fields: flattens nested objects, keeps arrays as text, and skips null. One
- * thread at a time.
+ * Reads the members of a JSON object into fields. Flattens nested objects, keeps arrays as text, and skips null. Only
+ * one thread at a time may use the state.
  */
 #ifndef NETLOGGER_CONVERT_JSON_FIELDS_H
 #define NETLOGGER_CONVERT_JSON_FIELDS_H
@@ -11,7 +11,7 @@
 /* The bytes between two values, and the meaning of the key in them. */
 typedef struct json_known_key {
     char text[48]; /* comma, quoted key, colon and blanks */
-    uint8_t size;  /* 0: unknown */
+    uint8_t size;  /* 0 if it is unknown */
     uint8_t at, key_size, name_size;
     bool is_name;
     member member;
@@ -23,7 +23,7 @@ typedef struct json_fields {
     builder *builder;
     sink *s;
     bool only_fields; /* no member is a standard field */
-    /* By the index of the member, because most records have the same members in the same order. */
+    /* Indexed by the member's index, because most records have the same members in the same order. */
     json_known_key known[64];
 } json_fields;
 

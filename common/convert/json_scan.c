@@ -56,7 +56,7 @@ static char *put_utf8(char *to, unsigned code)
     return to;
 }
 
-/* Decodes the digits after \u, and the second half of a pair. Returns NULL if they are malformed. */
+/* Decodes the digits after \u, and the second half of a surrogate pair. Returns NULL if they are malformed. */
 static char *unescape_code(const char **at, const char *end, char *to)
 {
     int code = hex4(*at, end);
@@ -91,7 +91,8 @@ static char *unescape(const char **at, const char *end, char *to)
     return NULL;
 }
 
-/* Decodes a string whose first escape is at from. Not inlined, because most strings have no escapes. */
+/* Decodes a string whose first escape is at `from`. The function is not inlined, because most strings have no
+ * escapes. */
 static __attribute__((noinline)) bool unescape_string(json_scan *j, const char *start, const char *from,
                                                       nl_string *string)
 {
@@ -122,7 +123,7 @@ static __attribute__((noinline)) bool unescape_string(json_scan *j, const char *
     return true;
 }
 
-/* Returns the first byte that does not stand for itself: '"', '\\', or a control character. */
+/* Returns the first byte that does not represent itself, which is '"', '\\' or a control character. */
 static const char *skip_plain(const char *at, const char *end)
 {
 #ifdef __SSE2__
@@ -290,7 +291,7 @@ bool json_unsigned(nl_string text, uint64_t *value)
     return text.size > 0;
 }
 
-/* Sets an integer. Returns false if it would not be written as the same text. */
+/* Sets an integer. Returns false if the integer would not be written as the same text. */
 static bool integer_value(nl_string text, nl_field *field)
 {
     bool negative = text.size > 0 && text.data[0] == '-';
@@ -308,7 +309,7 @@ static bool integer_value(nl_string text, nl_field *field)
     return true;
 }
 
-/* Like integer_value, for other numbers. Not inlined, to save stack in the common case. */
+/* Like integer_value, for other numbers. The function is not inlined, to save stack in the common case. */
 static __attribute__((noinline)) bool double_value(nl_string text, nl_field *field)
 {
     char scratch[NL_FIELD_TEXT_SIZE + 2];

@@ -1,8 +1,10 @@
 /*
- * Reads JSON (RFC 8259) value by value, without a tree: conversions are a hot path. Reading ends at the first error.
+ * Reads JSON (RFC 8259) value by value, without building a tree, because conversions are a hot path. Reading ends at
+ * the first error.
  *
- * Bytes beyond ASCII are accepted as they are, also invalid UTF-8. A single escaped half of a surrogate pair becomes
- * three bytes, because some writers write invalid UTF-8 in this form. One thread at a time.
+ * All bytes beyond ASCII are accepted, even if they are invalid UTF-8. An escaped half of a surrogate pair without the
+ * other half becomes three bytes, because some writers write invalid UTF-8 in this form. Only one thread at a time may
+ * use a scan.
  */
 #ifndef NETLOGGER_CONVERT_JSON_SCAN_H
 #define NETLOGGER_CONVERT_JSON_SCAN_H
@@ -13,7 +15,7 @@
 
 typedef struct json_scan {
     const char *at, *end;
-    const char *error; /* NULL: none */
+    const char *error; /* the first error, or NULL */
     /* Allocates bytes for a string with escapes; may return NULL. */
     char *(*allocate)(void *user, size_t size);
     void *user;
@@ -30,7 +32,7 @@ static inline void json_blank(json_scan *j)
 /* Sets the error unless one is set. Returns false. */
 bool json_fail(json_scan *j, const char *error);
 
-/* Skips blanks, and then byte. Returns false if the next byte is another. */
+/* Skips blanks and then byte. Returns false if the next byte is not byte. */
 static inline bool json_take(json_scan *j, char byte)
 {
     json_blank(j);
@@ -40,14 +42,14 @@ static inline bool json_take(json_scan *j, char byte)
     return true;
 }
 
-/* Returns the next byte after blanks; '\0' at the end. */
+/* Skips blanks and returns the next byte, or '\0' at the end. */
 static inline char json_peek(json_scan *j)
 {
     json_blank(j);
     return j->at < j->end ? *j->at : '\0';
 }
 
-/* Reads a string: a view of the text, or of allocated bytes if it has escapes. */
+/* Reads a string. The result points into the text or, if the string has escapes, to allocated bytes. */
 bool json_string(json_scan *j, nl_string *string);
 
 /* Reads a number as text. */
@@ -61,17 +63,20 @@ bool json_any(json_scan *j, nl_string *text);
 
 /*
  * Iterates over an object or array after its { or [. Reads the comma before each member or value except the first, or
- * the end. Returns false at the end. *first starts as true.
+ * the closing bracket. Returns false at the end. *first must be true before the first call.
  */
 bool json_next(json_scan *j, char close, bool *first);
 
 /* Reads the name of a member and the colon. */
 bool json_key(json_scan *j, nl_string *key);
 
-/* Converts digits. Returns false for other text and for numbers that do not fit. */
+/* Converts digits. Returns false if the text has other characters or the number does not fit. */
 bool json_unsigned(nl_string text, uint64_t *value);
 
-/* Sets type and value of a field from a number. A number that no type would write as the same text becomes text. */
+/*
+ * Sets the type and value of a field from a number. If no numeric type would be written as the same text, the value
+ * becomes text.
+ */
 void json_number_value(nl_string text, nl_field *field);
 
 #endif

@@ -1,8 +1,8 @@
 /*
  * Writes JSON (RFC 8259) for conversions, which are a hot path.
  *
- * Invalid UTF-8 is written as {"$bytes": "BASE64"}, and a number without a representation in JSON as {"$double":
- * "inf"}. Any thread.
+ * Invalid UTF-8 is written as {"$bytes": "BASE64"}, and a number that JSON cannot represent as {"$double": "inf"}. Any
+ * thread may call these functions.
  */
 #ifndef NETLOGGER_CONVERT_JSON_TEXT_H
 #define NETLOGGER_CONVERT_JSON_TEXT_H
@@ -20,19 +20,22 @@ static inline void json_put(nl_buffer *out, const char *text, size_t size)
 /* Appends text as a string or as {"$bytes"}. */
 void json_put_text(nl_buffer *out, nl_string text);
 
-/* Appends text as a string, with U+FFFD for bytes that are not UTF-8. */
+/* Appends text as a string, with bytes that are not UTF-8 replaced by U+FFFD. */
 void json_put_name(nl_buffer *out, nl_string text);
 
-/* Appends a value. typed: by its type; otherwise text that json_is_number accepts is written as a number. */
+/*
+ * Appends a value. If typed is true, the value is written according to its type. Otherwise, text that json_is_number
+ * accepts is written as a number.
+ */
 void json_put_value(nl_buffer *out, const nl_field *field, bool typed, sink *s);
 
 /* Returns a double as text that JSON distinguishes from an integer; scratch is as in nl_field_text. */
 nl_string json_double_text(const nl_field *field, char scratch[NL_FIELD_TEXT_SIZE + 2]);
 
-/* Returns whether every JSON program writes the number in text as the same text again. */
+/* Returns whether every JSON program would write the number in text as the same text again. */
 bool json_is_number(nl_string text);
 
-/* Writes times in ISO 8601; keeps the text of the latest second. Starts as zeros. */
+/* The state of writing times in ISO 8601, which keeps the text of the latest second. Initialize it with zeros. */
 typedef struct time_text {
     int64_t second;
     char text[24];

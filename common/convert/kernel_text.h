@@ -1,6 +1,6 @@
 /*
- * The text of kernel events, which has the same form in the output of perf script, in ftrace's trace file, and in the
- * output of trace-cmd report. Any thread.
+ * Parses the text of kernel events, which has the same form in the output of perf script, in ftrace's trace file, and
+ * in the output of trace-cmd report. Any thread may call these functions.
  */
 #ifndef NETLOGGER_CONVERT_KERNEL_TEXT_H
 #define NETLOGGER_CONVERT_KERNEL_TEXT_H
@@ -10,7 +10,7 @@
 /* Reads "SECONDS.FRACTION:". Returns false if the text does not begin with such a time. */
 bool kernel_text_time(nl_string *text, int64_t *time_ns);
 
-/* Sets the time of the record, time_ns after --base. The clock starts when the system boots. */
+/* Sets the time of the record to time_ns after --base. The clock of these times starts when the system boots. */
 void kernel_text_date(builder *b, int64_t time_ns, sink *s);
 
 /*

@@ -7,7 +7,7 @@
 enum { LANES_EXAMINED_MAX = 256 };
 
 struct places {
-    GHashTable *by_name; /* place, by "HOST\nPROG" */
+    GHashTable *by_name; /* the places; the keys are "HOST\nPROG" */
     GHashTable *hosts;   /* numbers */
     GString *key;
 };

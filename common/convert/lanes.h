@@ -1,6 +1,6 @@
 /*
- * The tracks of a drawing of spans. A place is a program on a host; its lanes hold spans that nest or follow each
- * other. One thread at a time.
+ * Assigns spans to the tracks of a drawing. A place is a program on a host. Each lane of a place holds spans that nest
+ * or follow each other. Only one thread at a time may use it.
  */
 #ifndef NETLOGGER_CONVERT_LANES_H
 #define NETLOGGER_CONVERT_LANES_H
@@ -11,12 +11,12 @@
 
 typedef struct lane {
     uint64_t track;    /* number in the output; 0: not written yet */
-    int64_t latest_ns; /* the latest begin of a span */
-    GArray *ends;      /* int64_t: of the spans that enclose the latest one, and of it */
+    int64_t latest_ns; /* begin of the span that was added last */
+    GArray *ends;      /* int64_t: the end of the latest span, and of the spans that enclose it */
 } lane;
 
 typedef struct place {
-    char *host, *prog; /* "": the records name none */
+    char *host, *prog; /* "" if the records do not name one */
     uint64_t process;  /* number of the host, from 1 */
     uint64_t track;    /* number in the output; 0: not written yet */
     bool new_host;     /* this is the first place of its host */
@@ -28,14 +28,17 @@ typedef struct places places;
 places *places_new(void);
 void places_free(places *p);
 
-/* Returns the place of a record; it belongs to p. */
+/* Returns the place of a record. p owns the place. */
 place *places_find(places *p, const nl_record *record);
 
-/* Returns a lane for a span; it belongs to p. Call it in the order of stream_request_order for the spans of a request.
+/* Returns a lane for a span. p owns the lane. Call it for the spans of a request in the order of stream_request_order.
  */
 lane *place_find_lane(place *p, int64_t begin_ns, int64_t end_ns);
 
-/* Returns the indices of a request's spans: by begin, and the longer one of two first. The caller frees them. */
+/*
+ * Returns the indexes of a request's spans in the order of their begins. If two spans begin at the same time, the
+ * longer span is first. The caller frees the array.
+ */
 size_t *stream_request_order(const stream_request *request);
 
 #endif

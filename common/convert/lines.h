@@ -1,4 +1,4 @@
-/* Reads a piece of text line by line, and lines word by word. One thread at a time for a piece. */
+/* Reads a piece of text line by line, and lines word by word. Only one thread at a time may read a piece. */
 #ifndef NETLOGGER_CONVERT_LINES_H
 #define NETLOGGER_CONVERT_LINES_H
 
@@ -7,9 +7,9 @@
 #include <string.h>
 
 typedef struct text_lines {
-    const char *start, *end; /* of the piece */
+    const char *start, *end; /* start and end of the piece */
     const char *next;
-    uint64_t number; /* of the latest line, from 1 */
+    uint64_t number; /* number of the latest line; the first line is 1 */
     uint64_t offset; /* of the latest line */
     nl_string line;  /* the latest line without CR and LF */
 } text_lines;

@@ -45,7 +45,7 @@ static void read_records(importer *base, const char *data, size_t size, sink *s)
 
 /* ---- writing ---- */
 
-enum { GATHERED_MAX = 1 << 20 }; /* bytes of records in an encoder */
+enum { GATHERED_MAX = 1 << 20 }; /* maximum number of bytes of records in an encoder */
 
 typedef struct netlogger_exporter {
     exporter base;
@@ -88,7 +88,7 @@ static void netlogger_flush(exporter *base, sink *s)
 
 /* ---- rows, from the table of the library ---- */
 
-/* The row of NL_FORMAT_UNKNOWN is for logs whose format is detected: such a log may mix formats. */
+/* The row of NL_FORMAT_UNKNOWN is for logs whose format is detected. Such a log may mix formats. */
 static importer_kind importer_kinds[NL_FORMAT_COUNT];
 static exporter_kind exporter_kinds[NL_FORMAT_COUNT];
 static pthread_once_t made = PTHREAD_ONCE_INIT;

@@ -1,5 +1,5 @@
 /*
- * Reads OpenTelemetry's logs and spans. See otlp_write.c for the form of NetLogger's own logs, and doc/formats.md for
+ * Reads OpenTelemetry logs and spans. See otlp_write.c for the form of NetLogger's own logs, and doc/formats.md for
  * other logs.
  */
 #include "config.h"
@@ -25,7 +25,7 @@ typedef struct otlp_reader {
     size_t line_size;
 } otlp_reader;
 
-/* A member to find; the data of its value, JSON text, is NULL if the object does not have it. */
+/* A member to find. Its value is JSON text, whose data is NULL if the object does not have the member. */
 typedef struct wanted {
     const char *name;
     nl_string text;
@@ -112,7 +112,8 @@ static bool bytes_of(otlp_reader *r, nl_string text, nl_string *out)
     return size != SIZE_MAX || otlp_read_fail(r, "a bytesValue is not base64");
 }
 
-/* Reads {"values":[{"key":"uint", ...}]}, NetLogger's large unsigned integers. Other lists stay text. */
+/* Reads {"values":[{"key":"uint", ...}]}, which is NetLogger's form for large unsigned integers. Other lists stay
+ * text. */
 static bool list_value(otlp_reader *r, nl_string text, nl_field *field)
 {
     static const char before[] = "{\"values\":[{\"key\":\"uint\",\"value\":{\"stringValue\":\"", after[] = "\"}}]}";
@@ -137,7 +138,7 @@ static bool double_value(otlp_reader *r, nl_string text, nl_field *field)
     return nl_field_double(&as_text, &field->double_value) || otlp_read_fail(r, "a doubleValue is not a number");
 }
 
-/* Sets type and value of a field from an AnyValue. */
+/* Sets the type and value of a field from an AnyValue. */
 static bool any_value(otlp_reader *r, nl_string text, nl_field *field)
 {
     enum { STRING, INT, DOUBLE, BOOL, BYTES, ARRAY, LIST };
@@ -300,7 +301,7 @@ static bool otlp_read_add_text(otlp_reader *r, const char *name, nl_string text)
     return true;
 }
 
-/* The body is the event in NetLogger's own logs. In other logs with an eventName, the body is a field. */
+/* In NetLogger's own logs, the body is the event. In other logs that have an eventName, the body is a field. */
 static bool otlp_read_take_event(otlp_reader *r, nl_string event, nl_string body)
 {
     nl_string name;
@@ -340,7 +341,7 @@ static bool otlp_read_log(otlp_reader *r, nl_string text)
     return otlp_read_severity(r, w[NUMBER].text, w[SEVERITY].text) && finish(r);
 }
 
-/* ---- spans: a record for the start, one for each event, one for the end ---- */
+/* ---- spans: a record for the start, for each event, and for the end ---- */
 
 static bool begin_span_record(otlp_reader *r, nl_string time, nl_string name, const char *suffix)
 {

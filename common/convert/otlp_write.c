@@ -23,7 +23,7 @@ typedef struct otlp_writer {
     keys keys;
     nl_buffer source; /* host and program of the open line */
     nl_buffer next;
-    unsigned count; /* records in the open line; 0: no line is open */
+    unsigned count; /* number of records in the open line; 0 if no line is open */
 } otlp_writer;
 
 static void otlp_write_close_writer(exporter *base)
@@ -104,7 +104,7 @@ void otlp_put_value(nl_buffer *out, const nl_field *field, bool typed, sink *s)
     put_word(out, "{\"intValue\":\"", nl_field_text(field, scratch), "\"}");
 }
 
-/* Begins an attribute, with a comma before all but the first. */
+/* Begins an attribute. Writes a comma before all attributes except the first. */
 static void put_key(nl_buffer *out, bool *first, const char *key)
 {
     put_word(out, *first ? "{\"key\":\"" : ",{\"key\":\"", (nl_string){key, strlen(key)}, "\",\"value\":");
@@ -166,12 +166,12 @@ static void begin_line(otlp_writer *w, const nl_record *record, nl_buffer *out)
     JSON_PUT(out, ",\"scopeLogs\":[{\"scope\":{\"name\":\"" OTLP_SCOPE "\"},\"logRecords\":[");
 }
 
-/* SeverityNumber; each range of four numbers has one name. */
+/* The SeverityNumber of each level. Each range of four numbers has one name. */
 static const unsigned char severities[] = {
     [NL_EMERGENCY] = 24, [NL_ALERT] = 21, [NL_ERROR] = 17,  [NL_WARNING] = 13,   [NL_AUTH] = 10,
     [NL_SECURITY] = 14,  [NL_USAGE] = 9,  [NL_SYSTEM] = 11, [NL_IMPORTANT] = 12, [NL_DEBUG] = 5};
 
-/* Returns whether the level needs an attribute of NetLogger. */
+/* Returns whether the level needs a NetLogger attribute. */
 static bool put_level(nl_buffer *out, const nl_record *record)
 {
     nl_string text = level_as_text(record);

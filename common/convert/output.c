@@ -14,7 +14,7 @@
 
 struct output {
     nl_replacement file;
-    char *path; /* NULL: standard output */
+    char *path; /* NULL means standard output */
 };
 
 static bool output_fail(const char *doing, const char *path)

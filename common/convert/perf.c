@@ -4,12 +4,12 @@
  *   COMM TID [CPU] SECONDS:  PERIOD EVENT: DETAILS
  *           ADDRESS SYMBOL+OFFSET (FILE)
  *
- * A sample becomes a record with the fields of nlkernel's records (doc/kernel-events.md): PROG is the name of the
- * thread, with TID, PID and CPU. The event of a tracepoint is SYSTEM.EVENT; its fields are in capitals. Other fields
- * are PERIOD; SYMBOL, FILE and ADDRESS of the innermost frame; and STACK, "outermost;...;innermost", if there are
- * several frames.
+ * A sample becomes a record with the fields of nlkernel's records (doc/kernel-events.md). PROG is the thread's name;
+ * other fields are TID, PID and CPU. The event name of a tracepoint is SYSTEM.EVENT, and its fields have names in
+ * capitals. Further fields are PERIOD; the SYMBOL, FILE and ADDRESS of the innermost frame; and, if there are several
+ * frames, STACK, which is "outermost;...;innermost".
  *
- * Times count from the system boot: see import_about.
+ * Times count from the system boot (see import_about).
  */
 #include "config.h"
 
@@ -30,7 +30,7 @@ typedef struct perf_reader {
 
 typedef struct perf_head {
     nl_string comm, pid, tid, cpu, period, event;
-    int64_t time_ns; /* on perf's clock */
+    int64_t time_ns; /* time by perf's clock */
     nl_string rest;
 } perf_head;
 
@@ -113,7 +113,7 @@ static bool perf_take_event(perf_head *h)
 
 /* ---- events and fields ---- */
 
-/* Returns whether the event is SYSTEM:EVENT; after the colon of other events are modifiers. */
+/* Returns whether the event has the form SYSTEM:EVENT. In other events, modifiers follow the colon. */
 static bool is_tracepoint(nl_string event)
 {
     const char *colon = memchr(event.data, ':', event.size);
@@ -125,7 +125,7 @@ static bool is_tracepoint(nl_string event)
     return false;
 }
 
-/* Makes SYSTEM.EVENT. */
+/* Makes the name SYSTEM.EVENT. */
 static nl_string event_name(builder *b, nl_string event)
 {
     char *text = is_tracepoint(event) ? builder_bytes(b, event.size) : NULL;
@@ -255,7 +255,7 @@ static void read_samples(importer *base, const char *data, size_t size, sink *s)
     }
 }
 
-/* Returns the size of the samples except the last, whose frames may not have arrived. */
+/* Returns the size of all samples except the last, whose frames may not have arrived yet. */
 static size_t perf_cut_samples(const char *data, size_t size)
 {
     for (const char *end = data + size, *newline; end > data; end = newline) {

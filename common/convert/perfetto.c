@@ -1,9 +1,9 @@
 /*
  * Writes Perfetto's protobuf traces (perfetto/trace/trace.proto).
  *
- * The spans of requests are slices on lanes of their program, so that a span lies below the one that encloses it. A
- * flow leads from a span to a child on another lane. Loadlines are counters; records that neither begin nor end a span
- * are instants. Fields are debug annotations.
+ * The spans of requests are slices on lanes of their program, so that a span is drawn below the span that encloses it.
+ * A flow leads from a span to a child on another lane. Loadlines are counters; records that neither begin nor end a
+ * span are instants. Fields are debug annotations.
  */
 #include "config.h"
 
@@ -112,8 +112,8 @@ typedef struct perfetto_writer {
     request_stream *requests;
     nl_buffer packet, event, part;
     places *places;
-    GHashTable *counters;                /* uint64_t: tracks, by "TRACK NAME" */
-    uint64_t track_count, process_count; /* numbers so far */
+    GHashTable *counters;                /* uint64_t: tracks; the keys are "TRACK NAME" */
+    uint64_t track_count, process_count; /* numbers assigned so far */
     uint64_t flow_count;
     sink *s; /* during put and end */
 } perfetto_writer;
@@ -215,10 +215,10 @@ static uint64_t perfetto_lane_of(perfetto_writer *w, const stream_span *span)
     return l->track;
 }
 
-/* The begin or end of a slice. The slices of a track nest, so the inner ones end first and begin last. */
+/* The begin or end of a slice. The slices of a track nest, so inner slices end first and begin last. */
 typedef struct edge {
     int64_t time_ns;
-    int kind;    /* 0: end, 1: begin, 2: end of a span of no duration */
+    int kind;    /* 0 is an end, 1 a begin, and 2 the end of a span whose duration is 0 */
     size_t rank; /* of the span in stream_request_order */
     size_t span;
 } edge;
@@ -234,7 +234,7 @@ static int compare_edges(const void *a, const void *b)
     return x->kind == 1 ? order : -order;
 }
 
-/* The children of each span to which a flow leads. */
+/* For each span, the children to which a flow leads. */
 typedef struct flow_tree {
     size_t *first_child, *next_child;
 } flow_tree;

@@ -28,12 +28,12 @@ struct request_stream {
     nl_record *records[2];
     const request_graph *graph; /* during a call of user.request */
     GArray *spans;              /* stream_span */
-    size_t *owners;             /* for each event of graph: the span of a point, STREAM_NONE, or USED */
+    size_t *owners;             /* for each event of graph: the span to which a point belongs, STREAM_NONE, or USED */
     size_t *points;
-    size_t capacity; /* of owners and points */
+    size_t capacity; /* capacity of owners and points */
 };
 
-#define USED (SIZE_MAX - 1) /* an event that begins or ends a span */
+#define USED (SIZE_MAX - 1) /* marks an event that begins or ends a span */
 
 /* ---- requests ---- */
 
@@ -64,7 +64,7 @@ static int compare_begins(const void *a, const void *b, void *user)
     return (x->depth > y->depth) - (x->depth < y->depth);
 }
 
-/* Finds for each point with the ID of a span that span. */
+/* Finds, for each point that has the ID of a span, this span. */
 static void find_named_owners(request_stream *s, const request_graph *g)
 {
     GHashTable *by_id = g_hash_table_new(g_int64_hash, g_int64_equal);
@@ -81,8 +81,10 @@ static void find_named_owners(request_stream *s, const request_graph *g)
     g_hash_table_destroy(by_id);
 }
 
-/* Finds the span of each point: the span that its SPAN.ID names or, without a SPAN.ID, the innermost span of its
- * program and host that is open at the time of the point. Returns whether all points have a span. */
+/*
+ * Finds the span of each point. This is the span that the point's SPAN.ID names or, if the point has no SPAN.ID, the
+ * innermost span of its program and host that is open at the time of the point. Returns whether all points have a span.
+ */
 static bool find_owners(request_stream *s, const request_graph *g)
 {
     find_named_owners(s, g);
@@ -127,7 +129,8 @@ static void add_segments(request_stream *s, const request_graph *g, const event_
     }
 }
 
-/* Inserts a span of the whole request before the others, and makes it the parent of those without one. */
+/* Inserts a span of the whole request before the other spans, and makes it the parent of all spans that have no
+ * parent. */
 static void add_root(request_stream *s, const request_graph *g, const char *name)
 {
     const stream_span root = {.begin_ns = g->from_ns,
@@ -231,7 +234,7 @@ static void pack_record(void *user, const nl_record *record, nl_buffer *buffer)
     nl_record_pack(record, buffer);
 }
 
-/* Hands out the events of threads that no span encloses. */
+/* Passes on the events of threads that no span encloses. */
 static void take_rest(void *user, const request_graph *g, const char *name, uint32_t by, bool cut)
 {
     const kind *k = user;
@@ -268,7 +271,7 @@ static void stream_feed(void *user, const nl_record *record)
         s->user.single(s->user.user, record);
 }
 
-/* Makes an assembler for each lifeline; without lifelines, one for threads and traces. */
+/* Makes an assembler for each lifeline or, if there are no lifelines, one assembler for threads and traces. */
 static void stream_begin(request_stream *s, const drawing *d, bool given)
 {
     size_t count = MAX(d->lifelines->len, 1);

@@ -99,7 +99,7 @@ void importer_close(importer *i)
 
 void losses_report(const char *format, const uint64_t losses[LOSS_COUNT])
 {
-    /* singular and plural, after the number */
+    /* the singular and plural texts that follow the number */
     static const char *const messages[LOSS_COUNT][2] = {
         [LOSS_TYPES] = {"numeric or boolean value was written as text",
                         "numeric or boolean values were written as text"},

@@ -1,10 +1,10 @@
 /*
- * Writes OpenTelemetry's spans as JSON lines. A request becomes a trace, with one line for each span.
+ * Writes OpenTelemetry spans as JSON lines. A request becomes a trace, with one line for each span.
  *
  * A span's attributes are the fields of the records that begin and end it; its events are the other records in it. IDs
  * in the log that are valid in OTLP are kept. Other IDs are replaced by numbers, so that each run writes the same IDs.
  * A request that does not have exactly one outermost span gets a span with the request's name. A request without spans
- * gets a span for each segment. Records outside of requests are omitted, because OTLP cannot represent them.
+ * gets a span for each segment. Records outside requests are omitted, because OTLP cannot represent them.
  */
 #include "config.h"
 
@@ -34,7 +34,7 @@ typedef struct span_id {
 /* Identifiers in the fields of a record. */
 typedef enum id_kind { ID_NONE, ID_TRACE, ID_SPAN, ID_PARENT } id_kind;
 
-/* Returns which identifier a field is, by its letters. */
+/* Returns which identifier a field is, according to the letters of its name. */
 static id_kind id_kind_of(nl_string name)
 {
     static const struct {
@@ -56,7 +56,7 @@ static id_kind id_kind_of(nl_string name)
     return ID_NONE;
 }
 
-/* Returns the text of an identifier of a record; empty if the record has none. */
+/* Returns the text of a record's identifier, which is empty if the record does not have it. */
 static nl_string id_of(const nl_record *record, id_kind kind, char scratch[NL_FIELD_TEXT_SIZE])
 {
     for (size_t i = 0; i < record->field_count; i++)

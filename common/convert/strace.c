@@ -1,13 +1,13 @@
 /*
- * Reads the output of `strace -f -tt -T` (or -ttt), also when it is mixed with the output of the program.
+ * Reads the output of `strace -f -tt -T` (or -ttt), even if it is mixed with the output of the program.
  *
  * A call becomes two records, NAME.start and NAME.end, with the same number in CALL and the thread in TID. The start
  * has the arguments in ARGS. The end has RET, RET.PATH (-y), ERRNO, ERROR, INFO (the text in parentheses), DURATION in
- * seconds, and in ARGS the arguments that strace prints when the call returns. A call without a known duration (no -T,
- * or it does not return) is one record, NAME. Signals are records "signal"; the ends of processes are "exit" and
- * "killed". PROG is the last component of the path that the process executed last.
+ * seconds, and in ARGS the arguments that strace prints when the call returns. A call whose duration is unknown
+ * (because -T is missing or the call does not return) is one record, NAME. Signals become "signal" records; the ends of
+ * processes become "exit" and "killed" records. PROG is the last component of the path that the process executed last.
  *
- * -tt prints no day: see import_about. The reader follows a trace past midnight.
+ * strace -tt does not print the day (see import_about). The reader follows a trace past midnight.
  */
 #include "config.h"
 
@@ -81,7 +81,7 @@ static void add_outcome(strace_reader *r, const strace_outcome *o, sink *s)
 typedef struct call {
     const strace_line *line;
     strace_thread *thread;
-    int64_t time_ns; /* of the line */
+    int64_t time_ns; /* time of the line */
     nl_string name, arguments;
 } call;
 
@@ -109,7 +109,7 @@ static void put_end(strace_reader *r, const call *c, const char *suffix, int64_t
     builder_finish(&r->builder, false, s);
 }
 
-/* Sets the name of a process from the path that it executes; its children inherit the name. */
+/* Sets the name of a process from the path that it executes. The children of the process inherit the name. */
 static void follow_names(strace_reader *r, const call *c, bool begins, bool failed)
 {
     strace_threads *all = &r->threads;
@@ -131,7 +131,7 @@ static void follow_names(strace_reader *r, const call *c, bool begins, bool fail
     }
 }
 
-/* Reads NAME(ARGUMENTS) = OUTCOME, or NAME(ARGUMENTS <unfinished ...>. Returns false with the error set. */
+/* Reads NAME(ARGUMENTS) = OUTCOME, or NAME(ARGUMENTS <unfinished ...>. Returns false and sets the error on failure. */
 static bool strace_read_call(strace_reader *r, call *c, nl_string text, sink *s)
 {
     nl_string rest = text;
@@ -175,7 +175,7 @@ static bool strace_read_resumed(strace_reader *r, call *c, nl_string text, sink 
     c->name = (nl_string){text.data, (size_t)(found - text.data)};
     text_skip(&text, c->name.size + sizeof word - 1);
     if (text_drop(&text, "<unfinished ...>"))
-        return true; /* still unfinished */
+        return true; /* the call is still unfinished */
     if (!strace_line_split(text, &c->arguments, &o))
         return nl_error_false(NL_ERROR_INVALID, "incomplete call: no \") = \"");
     if (text_take(&c->arguments, ","))
@@ -257,7 +257,7 @@ static bool strace_read_end(strace_reader *r, const call *c, nl_string text, sin
 
 /* ---- lines ---- */
 
-/* Reads a line after its head. Returns false with the error set if it is malformed. */
+/* Reads a line after its header. Returns false and sets the error if it is malformed. */
 static bool strace_take_line(strace_reader *r, const strace_line *l, sink *s)
 {
     call c = {.line = l, .thread = strace_threads_get(&r->threads, l->tid)};
@@ -279,7 +279,7 @@ static bool is_of_strace(nl_string line)
     nl_string text = line;
     text_blanks(&text);
     return text.size == 0 || text_take(&line, "strace: ") || text_is(text, "<unfinished ...>") ||
-           text_take(&line, " > "); /* a stack of strace -k */
+           text_take(&line, " > "); /* the line belongs to a stack that strace -k prints */
 }
 
 /* Removes "strace: Process N attached" from the end of an unfinished call. */

@@ -176,7 +176,7 @@ bool strace_line_split(nl_string text, nl_string *arguments, strace_outcome *o)
         return false;
     *arguments = (nl_string){text.data, equals};
     text_drop_blanks(arguments);
-    arguments->size--; /* the parenthesis */
+    arguments->size--; /* removes the parenthesis */
     text_skip(&text, equals + 2);
     *o = read_outcome(text);
     return true;

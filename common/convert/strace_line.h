@@ -1,18 +1,18 @@
-/* The parts of a line of strace. Strings are views of the line. Any thread. */
+/* Parses the parts of a line that strace prints. Strings point into the line. Any thread may call these functions. */
 #ifndef NETLOGGER_CONVERT_STRACE_LINE_H
 #define NETLOGGER_CONVERT_STRACE_LINE_H
 
 #include "convert/lines.h"
 
 typedef struct strace_line {
-    uint32_t tid; /* 0: none */
+    uint32_t tid; /* 0 if the line has no thread number */
     nl_string comm;
     nl_string time;
     bool is_clock; /* time is a time of day */
     nl_string rest;
 } strace_line;
 
-/* Reads the head of a line: thread and time. Returns false if the line has no time. */
+/* Reads the beginning of a line, which has the thread and the time. Returns false if the line has no time. */
 bool strace_line_head(nl_string text, strace_line *l);
 
 /* Reads the name of a call and its opening parenthesis. */
@@ -28,7 +28,7 @@ typedef struct strace_outcome {
     bool has_duration;
 } strace_outcome;
 
-/* Splits the text after the opening parenthesis into arguments and outcome. Returns false without an outcome. */
+/* Splits the text after the opening parenthesis into arguments and outcome. Returns false if there is no outcome. */
 bool strace_line_split(nl_string text, nl_string *arguments, strace_outcome *o);
 
 bool strace_outcome_is_failure(const strace_outcome *o);

@@ -38,7 +38,7 @@ static void strace_threads_grow(strace_threads *all)
     free(old.slots);
 }
 
-/* Returns the only thread that is alive. */
+/* Returns the only thread that has not ended. */
 static strace_thread *only(strace_threads *all)
 {
     for (size_t i = 0; i < all->slot_count && all->only == 0; i++) {

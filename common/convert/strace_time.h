@@ -1,4 +1,5 @@
-/* The times of the lines of strace: seconds since 1970, or times of day. One thread at a time for a clock. */
+/* The times in strace's lines, which are seconds since 1970 or times of day. Only one thread at a time may use a
+ * clock. */
 #ifndef NETLOGGER_CONVERT_STRACE_TIME_H
 #define NETLOGGER_CONVERT_STRACE_TIME_H
 
@@ -6,7 +7,7 @@
 
 #include <time.h>
 
-/* Starts as zeros. */
+/* Initialize it with zeros. */
 typedef struct strace_clock {
     bool has_day;
     struct tm day;       /* the current day */
@@ -14,7 +15,7 @@ typedef struct strace_clock {
     int64_t tod_time_ns; /* the time of that second */
 } strace_clock;
 
-/* Reads the time of a line. Returns false with the error set. */
+/* Reads the time of a line. Returns false and sets the error on failure. */
 bool strace_time(strace_clock *c, const strace_line *l, const import_about *about, int64_t *time_ns);
 
 #endif

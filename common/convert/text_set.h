@@ -1,21 +1,24 @@
-/* A set of texts, numbered from 0 in the order of their addition. One thread at a time. */
+/*
+ * A set of texts, which are numbered from 0 in the order in which they are added. Only one thread at a time may use a
+ * set.
+ */
 #ifndef NETLOGGER_CONVERT_TEXT_SET_H
 #define NETLOGGER_CONVERT_TEXT_SET_H
 
 #include <netlogger.h>
 
-/* Starts as zeros. */
+/* Initialize it with zeros. */
 typedef struct text_set {
     nl_string *texts;
     size_t count, capacity;
-    uint32_t *slots; /* number + 1; 0: free */
+    uint32_t *slots; /* number + 1; 0 in free slots */
     size_t slot_count;
 } text_set;
 
 /* Returns the number of a text, or SIZE_MAX. */
 size_t text_set_find(const text_set *set, nl_string text);
 
-/* Returns the number of a text; adds a copy if the set does not have it. */
+/* Returns the number of a text. Adds a copy if the set does not have the text. */
 size_t text_set_add(text_set *set, nl_string text, bool *added);
 
 void text_set_clear(text_set *set);

@@ -1,5 +1,5 @@
 /*
- * Converts sources in foreign formats to blocks while they are read: an importer passes records to the exporter of
+ * Converts sources in foreign formats to blocks while they are read. An importer passes records to the exporter of
  * blocks.
  */
 #include "config.h"
@@ -33,8 +33,8 @@ typedef struct translator {
     bool warned;            /* a warning about times without an origin was printed */
     bool ended;             /* the source has no more bytes before `end` is returned */
     nl_status end;          /* the status of the source at its end */
-    nl_error error;         /* if end is NL_FAILED */
-    uint64_t lines, offset; /* of the input, before the bytes that the cutter holds */
+    nl_error error;         /* the error, if end is NL_FAILED */
+    uint64_t lines, offset; /* position in the input of the bytes that the cutter holds */
     importer *importer;     /* NULL before the first record */
     exporter *exporter;
     sink sink;
@@ -97,7 +97,7 @@ static void translator_read_records(translator *t, size_t size, bool all)
     t->warned = t->warned || t->sink.undated;
 }
 
-/* Converts the whole records that have arrived. all: no more bytes will arrive. */
+/* Converts the whole records that have arrived. If all is true, no more bytes will arrive. */
 static void translator_run(translator *t, bool all)
 {
     size_t size;
@@ -198,7 +198,7 @@ static void translator_close(nl_source_layer *layer)
     free(t);
 }
 
-/* If only the differences of times matter, any origin is suitable. */
+/* Any origin is suitable if only the differences of times matter. */
 static import_about translator_about_now(const program_reading *reading)
 {
     return (import_about){.has_base = reading->has_base || reading->undated,
@@ -207,7 +207,7 @@ static import_about translator_about_now(const program_reading *reading)
 }
 
 /*
- * Returns the known facts about times without a date: a file was written at its modification time, a stream is written
+ * Returns what is known about times that have no date. A file was written at its modification time; a stream is written
  * now.
  */
 static import_about translator_about(const program_reading *reading, const nl_source *source)

@@ -1,7 +1,7 @@
 /*
- * Reads XML with libxml2's push parser; xml_write.c describes the format. The largest record bounds the memory: the
- * handlers build no tree, libxml2's limits apply (no XML_PARSE_HUGE), and the reader rejects a document type before its
- * first declaration, so that no entity can be defined.
+ * Reads XML with libxml2's push parser; xml_write.c describes the format. The memory is proportional to the largest
+ * record, because the handlers build no tree, libxml2's limits apply (XML_PARSE_HUGE is not set), and the reader
+ * rejects a document type before its first declaration, so that no entity can be defined.
  */
 #include "config.h"
 
@@ -19,8 +19,8 @@
 enum {
     RECORD_SIZE_MAX = 64 << 20,
     DEPTH_MAX = 64,
-    TAG_SIZE_MAX = 1 << 20, /* libxml2's time for a tag is quadratic in the number of attributes */
-    FOREIGN_MAX = 1000,     /* libxml2 keeps the names of all elements and attributes */
+    TAG_SIZE_MAX = 1 << 20, /* limited because libxml2's time for a tag is quadratic in the number of attributes */
+    FOREIGN_MAX = 1000,     /* limited because libxml2 keeps the names of all elements and attributes */
     PIECE_SIZE = 64 << 10,
 };
 
@@ -34,9 +34,9 @@ typedef struct xml_reader {
     importer base;
     xmlParserCtxtPtr parser;
     sink *s;
-    uint64_t bytes; /* given to the parser */
+    uint64_t bytes; /* number of bytes given to the parser */
     int depth;      /* of elements */
-    int foreign;    /* unknown elements, attributes and namespaces so far */
+    int foreign;    /* number of unknown elements, attributes and namespaces so far */
     bool in_record, in_field, failed;
     uint64_t line;                      /* of the record in the input */
     nl_buffer text;                     /* the texts of the record */
@@ -302,7 +302,7 @@ static void end_element(void *user, const xmlChar *name, const xmlChar *prefix, 
     }
 }
 
-/* Without a document type there are no entities, which could expand without bound. */
+/* Document types are rejected, because they could define entities, which could expand without bound. */
 static void refuse_document_type(void *user, const xmlChar *name, const xmlChar *external, const xmlChar *system)
 {
     (void)external, (void)system;
@@ -326,9 +326,9 @@ static void xml_read_open_reader(importer *base)
                              .internalSubset = refuse_document_type,
                              .error = ignore,
                              .warning = ignore};
-    xmlSetGenericErrorFunc(NULL, ignore); /* otherwise libxml2 prints some errors */
+    xmlSetGenericErrorFunc(NULL, ignore); /* otherwise, libxml2 would print some errors */
     r->parser = nl_memory_check(xmlCreatePushParserCtxt(&handler, r, NULL, 0, NULL));
-    /* Without NOENT, &amp; in an attribute would stay unexpanded. No other entities can be defined. */
+    /* NOENT is set because &amp; in an attribute would otherwise stay unexpanded. Other entities cannot be defined. */
     xmlCtxtUseOptions(r->parser, XML_PARSE_NOENT | XML_PARSE_NONET | XML_PARSE_BIG_LINES);
 }
 
@@ -358,7 +358,7 @@ static void xml_read_report_error(xml_reader *r)
     r->failed = true;
 }
 
-/* Returns the number of bytes in the parser's buffer; 0 if it is unknown, in encodings other than UTF-8. */
+/* Returns the number of bytes in the parser's buffer, or 0 if it is unknown because the encoding is not UTF-8. */
 static int64_t waiting_size(const xml_reader *r)
 {
     long consumed = xmlByteConsumed(r->parser);
@@ -393,7 +393,7 @@ static void read_end(importer *base, sink *s)
     parse(r, "", 0, true, s);
 }
 
-/* The parser accepts any pieces, but a piece of whole records gives complete output earlier. */
+/* The parser accepts any pieces, but if a piece has whole records, their output is complete earlier. */
 static size_t xml_read_cut_records(const char *data, size_t size)
 {
     static const char close[] = "</record>";
@@ -412,8 +412,8 @@ static size_t xml_read_cut_records(const char *data, size_t size)
 /* ---- the head ---- */
 
 /*
- * libxml2 converts other encodings with iconv, which stops at invalid bytes without an error with a position. US-ASCII
- * is read as UTF-8.
+ * libxml2 converts other encodings with iconv, which stops at invalid bytes and does not report their position.
+ * US-ASCII is read as UTF-8.
  */
 static const char *const encodings[] = {"UTF-8", "US-ASCII", "ASCII", "ISO-8859-1", "UTF-16", "UTF-16LE", "UTF-16BE"};
 enum { DECLARATION_SIZE_MAX = 1024 };
@@ -421,7 +421,7 @@ enum { DECLARATION_SIZE_MAX = 1024 };
 /* The shared state of the importers. */
 static bool document_is_readable = true, document_is_unreadable = false;
 
-/* Returns the encoding that an XML declaration names; data is NULL if it names none. */
+/* Returns the encoding that an XML declaration names. data is NULL if it does not name one. */
 static nl_string xml_declared_encoding(nl_string declaration)
 {
     static const char name[] = "encoding";
@@ -469,7 +469,7 @@ static void xml_read_unshare(void *shared)
     (void)shared;
 }
 
-/* Accepts a declaration, a comment or an element log. Lines of other formats may begin with <, as in <idle>-0. */
+/* Accepts a declaration, a comment or a log element. Lines of other formats may also begin with <, as in <idle>-0. */
 static bool xml_read_detect(const char *data, size_t size)
 {
     static const char mark[] = "\xef\xbb\xbf";

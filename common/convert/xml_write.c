@@ -1,13 +1,13 @@
 /*
- * Writes XML by the schema doc/netlogger.xsd:
+ * Writes XML that conforms to the schema doc/netlogger.xsd:
  *
  *   <log xmlns="urn:netlogger:log:1">
  *   <record time="2000-03-30T11:23:20.957943Z" event="WriteData" level="Info" host="h" prog="p"><f n="SEND.SZ"
  *     t="int">49332</f></record>
  *   </log>
  *
- * Values that XML cannot hold (invalid UTF-8, control characters) are in base64: an f then has e="base64", and a record
- * lists such attributes, as in base64="host prog".
+ * Values that XML cannot hold (invalid UTF-8, control characters) are in base64. An f element then has e="base64", and
+ * a record element lists such attributes, as in base64="host prog".
  */
 #include "config.h"
 

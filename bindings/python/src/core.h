@@ -1,5 +1,5 @@
 /*
- * netlogger._core: the native part of the Python binding, with the limited API of Python 3.9.
+ * netlogger._core, the native part of the Python binding. It uses the limited API of Python 3.9.
  *
  *   values.c   conversion between Python's values and the library's
  *   kinds.c    a cache of kinds of events by the objects of a call
@@ -20,7 +20,7 @@
 
 #include <string.h>
 
-/* Py_NewRef, which the limited API has since 3.10. */
+/* Py_NewRef, which the limited API has only since Python 3.10. */
 static inline PyObject *nlpy_new_ref(PyObject *object)
 {
     Py_INCREF(object);
@@ -44,25 +44,30 @@ PyObject *nlpy_raise(const char *instead);
 
 /* ---- values.c ---- */
 
-/* Converts a Python value to a field. Its bytes are valid as long as value and *keep, a new reference or NULL. Returns
- * 0, or -1 with an exception. */
+/*
+ * Converts a Python value to a field. The field's bytes are valid as long as value and *keep exist; *keep is a new
+ * reference or NULL. Returns 0, or -1 with an exception.
+ */
 int nlpy_take(PyObject *value, nl_field *field, PyObject **keep);
 
 /*
- * Returns the UTF-8 bytes of a str, with surrogate escapes decoded. They are valid as long as *keep, a new reference.
+ * Returns the UTF-8 bytes of a str, with surrogate escapes decoded. They are valid as long as *keep, a new reference,
+ * exists.
  */
 int nlpy_take_text(PyObject *text, nl_string *bytes, PyObject **keep);
 
-/* Returns the value of a field as a new reference. With numbers, text that is a number becomes a number. */
+/* Returns the value of a field as a new reference. If numbers is true, text that is a number becomes a number. */
 PyObject *nlpy_give(const nl_field *field, bool numbers);
 
-/* Returns a str of UTF-8 bytes, with surrogate escapes for other bytes; None if text.data is NULL. */
+/* Returns a str of UTF-8 bytes, with surrogate escapes for other bytes. Returns None if text.data is NULL. */
 PyObject *nlpy_give_text(nl_string text);
 
 /* ---- kinds.c ---- */
 
-/* Returns the kind for a level and the names of an event and its fields, all str. Sets *own if the caller must free it.
- * Returns NULL with an exception. Use it before any Python code runs. */
+/*
+ * Returns the kind for a level and the names of an event and its fields, which must all be str. Sets *own if the caller
+ * must free it. Returns NULL with an exception. Use it before any Python code runs.
+ */
 nl_event_kind *nlpy_kind_find(nl_level level, PyObject *event, PyObject *const *names, Py_ssize_t count, bool *own);
 
 /* ---- log.c and reader.c ---- */

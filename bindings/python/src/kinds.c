@@ -5,11 +5,12 @@
 enum { ENTRIES = 1024, NAMES_MAX = NL_FIELDS_MAX };
 
 /*
- * A cache of kinds by the objects of a call: the names in a program's source are the same objects in every call. An
- * entry holds references, so that no other object can have the same address. Protected by the interpreter lock.
+ * A cache of kinds. The keys are the name objects of a call, because the names in a program's source are the same
+ * objects in every call. An entry holds references, so that no other object can have the same address. The interpreter
+ * lock protects the cache.
  */
 typedef struct entry {
-    nl_event_kind *kind; /* NULL: free */
+    nl_event_kind *kind; /* NULL if the entry is free */
     PyObject *event;
     PyObject *names[NAMES_MAX];
     unsigned char count;

@@ -10,12 +10,12 @@ enum { INLINE_FIELDS = NL_FIELDS_MAX };
 typedef struct py_log {
     PyObject_HEAD nl_log *log;
     bool is_open;
-    unsigned users;      /* threads that use log without the interpreter lock */
-    unsigned generation; /* of the process to which they belong */
+    unsigned users;      /* number of threads that use log without the interpreter lock */
+    unsigned generation; /* generation of the process to which these threads belong */
 } py_log;
 
 unsigned nlpy_waiting;
-static unsigned generation; /* number of forks since the first process: a child has only one thread */
+static unsigned generation; /* number of forks since the first process; a child has only one thread */
 
 static void in_child(void)
 {
@@ -57,14 +57,17 @@ static void wait_for_users(py_log *self)
 
 /* ---- one event ---- */
 
-/* The arguments of a call: names and objects first, then the values of the objects. Owns all references. */
+/*
+ * The arguments of a call, which are first names and objects, and later the values of the objects. The struct owns all
+ * references.
+ */
 typedef struct call {
     Py_ssize_t count;
     PyObject **names;
     PyObject **objects;
     PyObject **kept; /* objects that own the bytes of values, or NULL */
     nl_field *values;
-    size_t size; /* of the event in a ring */
+    size_t size; /* size of the event in a ring */
     void *more;  /* memory for more than INLINE_FIELDS */
     PyObject *some_objects[3 * INLINE_FIELDS];
     nl_field some_values[INLINE_FIELDS];
@@ -144,7 +147,10 @@ static void log_forget(call *c)
     PyMem_Free(c->more);
 }
 
-/* Releases the interpreter lock only if the event may have to wait, because that costs more than the event. */
+/*
+ * Releases the interpreter lock only if the event may have to wait, because releasing the lock costs more than the
+ * event.
+ */
 static nl_status write_event(py_log *self, nl_event_kind *kind, const call *c)
 {
     enum { NAMES = 4096 }; /* space for the names of an event that is written as a whole record */
@@ -161,13 +167,13 @@ static nl_status write_event(py_log *self, nl_event_kind *kind, const call *c)
     return status;
 }
 
-/* Returns True if the event was logged; False if it is off or lost, which the log counts. */
+/* Returns True if the event was logged, and False if it is switched off or was lost. The log counts lost events. */
 static PyObject *write_call(py_log *self, nl_level level, PyObject *event, call *c)
 {
     bool own;
     if (take_values(c) < 0)
         return NULL;
-    if (!self->is_open) /* the conversion of a value closed the log */
+    if (!self->is_open) /* the conversion of a value has closed the log */
         Py_RETURN_FALSE;
     nl_event_kind *kind = nlpy_kind_find(level, event, c->names, c->count, &own);
     if (kind == NULL)
@@ -284,7 +290,7 @@ static PyObject *write_record(py_log *self, const nl_record *record)
     return PyBool_FromLong(status == NL_OK || status == NL_MALFORMED);
 }
 
-/* Adds the fields of a text; a text without fields becomes the field MSG. */
+/* Adds the fields of a text. A text without fields becomes the MSG field. */
 static void log_add_text(nl_record *record, nl_string text, nl_buffer *line)
 {
     static const char date[] = "DATE=20000101000000 ";
@@ -425,7 +431,7 @@ static nl_status log_span(py_log *self, nl_span *span, nl_level level, const cha
     return status;
 }
 
-/* As log_span, with the fields of a dict. Returns 0, or -1 with an exception. */
+/* Like log_span, with the fields of a dict. Returns 0, or -1 with an exception. */
 static int span_call(py_log *self, nl_span *span, nl_level level, PyObject *name, const nl_context *parent,
                      PyObject *fields)
 {
@@ -456,7 +462,10 @@ static int span_call(py_log *self, nl_span *span, nl_level level, PyObject *name
     return result;
 }
 
-/* (level, name, fields, parent): returns the context for children, and the state of the span or None if it is off. */
+/*
+ * The arguments are (level, name, fields, parent). Returns the context for children, and the state of the span or None
+ * if it is off.
+ */
 static PyObject *log_begin_span(PyObject *object, PyObject *args)
 {
     PyObject *level_object, *name, *fields;
@@ -592,7 +601,7 @@ static int log_init(PyObject *object, PyObject *args, PyObject *keywords)
             return -1;
         url = PyBytes_AsString(url_bytes);
     }
-    close_it(self); /* __init__ may be called again */
+    close_it(self); /* because __init__ may be called again */
     nl_log *log;
     nl_error_clear();
     WITHOUT_LOCK(log = nl_open(prog, url));

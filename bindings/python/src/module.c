@@ -87,7 +87,10 @@ static PyObject *context_current(PyObject *module, PyObject *unused)
     return give_context(&current);
 }
 
-/* Returns the context of a header, or of the environment variable TRACEPARENT for None; empty if it is invalid. */
+/*
+ * Returns the context of a header or, for None, of the environment variable TRACEPARENT. The context is empty if the
+ * text is invalid.
+ */
 static PyObject *traceparent_parse(PyObject *module, PyObject *args)
 {
     const char *text;

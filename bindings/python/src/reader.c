@@ -8,14 +8,14 @@ typedef struct py_reader {
     nl_filter *filter;
     PyObject *record_class;
     bool numbers;
-    bool in_use; /* by a thread, without the interpreter lock */
+    bool in_use; /* a thread uses the reader without the interpreter lock */
 } py_reader;
 
 static PyObject *name_time, *name_level, *name_host, *name_prog, *name_event, *name_repeated;
 
 /* ---- conversion of a record to a Record ---- */
 
-/* Sets an attribute to value, a new reference, or NULL with an exception. */
+/* Sets an attribute to value, which is a new reference, or NULL if an exception is set. */
 static bool set(PyObject *object, PyObject *name, PyObject *value)
 {
     if (value == NULL)
@@ -76,7 +76,10 @@ static PyObject *make_record(const py_reader *self, const nl_record *record)
 
 /* ---- reading ---- */
 
-/* Reads the next record that matches the filter, without the interpreter lock. Results are those of nl_reader_next. */
+/*
+ * Reads the next record that matches the filter, without the interpreter lock. Returns the same values as
+ * nl_reader_next.
+ */
 static nl_status next_meant(py_reader *self, const nl_record **record)
 {
     nl_status status;
@@ -94,9 +97,9 @@ static int64_t now_ns(void)
 }
 
 /*
- * As next_meant, but waits until until_ns, or without limit if that is negative, and handles Python's signals. The
- * pauses grow from 0.1 to 10 ms. Returns NL_AGAIN at the end of the time, and NL_FAILED with the exception of a signal
- * handler.
+ * Like next_meant, but waits until until_ns, or without limit if until_ns is negative, and handles Python's signals.
+ * The pauses grow from 0.1 to 10 ms. Returns NL_AGAIN when the time is over, and NL_FAILED if a signal handler raised
+ * an exception.
  */
 static nl_status wait_for_next(py_reader *self, int64_t until_ns, const nl_record **record)
 {
@@ -125,7 +128,7 @@ static bool check_usable(const py_reader *self)
     return self->reader != NULL && !self->in_use;
 }
 
-/* Returns a record, or NULL: with an exception, or without an exception at the end or after the time limit. */
+/* Returns a record, or NULL. NULL without an exception means the end of the input or of the time limit. */
 static PyObject *next_record(py_reader *self, int64_t until_ns)
 {
     const nl_record *record;

@@ -22,7 +22,7 @@ int nlpy_take_text(PyObject *text, nl_string *bytes, PyObject **keep)
     PyObject *encoded = PyUnicode_AsUTF8String(text);
     if (encoded == NULL && PyErr_ExceptionMatches(PyExc_UnicodeEncodeError)) {
         /*
-         * Surrogate escapes stand for bytes that were not UTF-8 when Python read them, as in file names. Other lone
+         * Surrogate escapes represent bytes that were not UTF-8 when Python read them, as in file names. Other lone
          * surrogates are encoded unchanged.
          */
         PyErr_Clear();
@@ -46,7 +46,10 @@ static int take_as_text(PyObject *value, nl_field *field, PyObject **keep)
     return result;
 }
 
-/* Converts an integer of more than 64 bits to text; in hexadecimal if it has too many digits for Python to print. */
+/*
+ * Converts an integer of more than 64 bits to text. Uses hexadecimal digits if the integer has too many digits for
+ * Python to print.
+ */
 static int take_huge(PyObject *value, nl_field *field, PyObject **keep)
 {
     PyObject *plain = PyNumber_Long(value), *text;
