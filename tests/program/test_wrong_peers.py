@@ -225,6 +225,13 @@ class Certificates(Peers):
                          "this program's certificate (cert=) has expired; renew it with netlogctl certificates")
         self.await_said("the client's certificate expired at ")
 
+    def test_certificate_without_key(self):
+        self.authority.certify("client")
+        cert = self.authority.folder / "client.crt"
+        result = self.run_program(support.program("nltools/nlwrite"), "--dest", f"x-netlogs://127.0.0.1?ca={self.authority.ca}&cert={cert}", "Hello")
+        self.assertEqual(result.returncode, 1)
+        self.assertRegex(result.stderr, rf"\Anlwrite: open x-netlogs://[^\n]*: {cert} has no usable private key; give the file of the key with key=\n\Z")
+
     def test_names_with_control_characters(self):
         """What a certificate contains cannot control a terminal."""
         pem = self.authority.certify("a\x1b[31mred", "DNS:x.example")
