@@ -1,7 +1,7 @@
 /*
- * Bounds of the differences between hosts' clocks, from records of the log (doc/clocks.md): the offsets that collectors
- * measure (ClockOffset), and the errors that hosts report (ClockTracking, ClockKernel). A host without such records has
- * an unknown bound. Programs on one host share its clock, and so do hosts of one machine.
+ * Bounds of the differences between hosts' clocks, derived from two kinds of records of the log (doc/clocks.md): the
+ * offsets that collectors measure (ClockOffset), and the errors that hosts report (ClockTracking, ClockKernel). A host
+ * without such records has an unknown bound. Programs on one host share its clock, and so do hosts of one machine.
  *
  * Hosts have the numbers that request_reader gives them. One thread at a time.
  */

@@ -8,15 +8,16 @@
  *
  * The critical path is found backwards from the last event. Where several things had to happen before an event, it
  * follows the event that happened last (CRISP, USENIX ATC 2022). Each nanosecond between the first and the last event
- * belongs to one step of the path: to the self time of one span, or to one edge.
+ * belongs to one step of the path, which is part of the self time of one span, or one edge.
  *
- * If the begin or end of an explicit span is missing, it is estimated: a span contains its children. The problems count
- * such spans. Where hosts' clocks differ, a span may seem to lie outside of the parent that waited for it. It is
- * shifted into its parent, with its children on the same host: times of spans and of the path, but not of events, are
- * then corrected.
+ * If the begin or end of an explicit span is missing, it is estimated from the span's children, because a span contains
+ * its children. The problems count such spans. If hosts' clocks differ, a span may seem to lie outside the parent that
+ * waited for it. Such a span is shifted into its parent, with its children on the same host. This corrects the times of
+ * spans and of the path, but not of events.
  *
- * A graph is built in memory that the next build uses again: O(n log n) time and O(n) memory for n events, for any
- * input. Times may be inconsistent, parents may be missing or form cycles; problems counts that. One thread at a time.
+ * The next build uses the memory of a graph again. For any input, a build takes O(n log n) time and O(n) memory for n
+ * events. If times are inconsistent, or parents are missing or form cycles, problems counts this. Only one thread at a
+ * time may use a graph.
  */
 #ifndef NETLOGGER_REQUESTS_REQUEST_GRAPH_H
 #define NETLOGGER_REQUESTS_REQUEST_GRAPH_H
@@ -31,31 +32,32 @@
 /* The begins and ends of events are at most this far from 1970, so that differences of times do not overflow. */
 #define REQUEST_TIME_MAX (INT64_MAX / 2 - INT64_C(1000000000000000))
 
-/* What a record is. */
+/* The role of a record. */
 typedef enum request_role { REQUEST_POINT, REQUEST_BEGIN, REQUEST_END, REQUEST_WHOLE } request_role;
 
 typedef struct request_event {
-    int64_t time_ns;          /* of a whole span: its end */
-    int64_t duration_ns;      /* of a whole span, and of an end that carries one */
-    uint64_t span_id, parent; /* hashes of explicit identifiers; 0: none */
+    int64_t time_ns;          /* for a record of a whole span, the time of its end */
+    int64_t duration_ns;      /* duration of a whole span, or the duration in an end record */
+    uint64_t span_id, parent; /* hashes of explicit identifiers, or 0 */
     uint32_t name;            /* number of the event's name */
     uint32_t span_name;       /* number of the span's name; the same as name for points */
     uint32_t place;           /* number of the host and program */
     uint32_t program;         /* number of the program, the same on every host */
     uint32_t host;            /* number of the host */
-    uint32_t thread;          /* number of the thread; 0: unknown */
-    uint32_t order;           /* of two events of one time, the lower came first */
+    uint32_t thread;          /* number of the thread; 0 if unknown */
+    uint32_t order;           /* if two events have the same time, the event with the lower order came first */
     uint32_t payload;         /* offset in the request's payloads (assembler.h) */
     uint32_t payload_size;    /* bytes */
-    uint16_t process;         /* number of the process; 0: unknown */
+    uint16_t process;         /* number of the process; 0 if unknown */
     uint8_t role : 2;         /* request_role */
     uint8_t rounding : 5;     /* the duration was rounded to a multiple of 10^rounding ns */
     bool failed : 1;          /* the record reports an error */
-    int8_t zone : 7; /* half hours that request_graph_build added to the time, which was in another time zone */
+    int8_t zone : 7; /* number of half hours that request_graph_build added to the time because it was in another time
+                      * zone */
     bool traced : 1; /* the request is named by a trace ID */
 } request_event;
 
-/* Returns a number that events of one name and program have in common. */
+/* Returns a number that is equal for events with the same name and program. */
 static inline uint64_t request_event_kind(const request_event *e)
 {
     return (uint64_t)e->program << 32 | e->name;
@@ -65,24 +67,24 @@ typedef struct request_span {
     int64_t begin_ns, end_ns;
     int64_t self_ns; /* the time in which no child ran */
     int64_t path_ns; /* the part of its self time on the critical path */
-    uint64_t id;     /* 0: not explicit */
+    uint64_t id;     /* 0 if the span has no explicit identifier */
     uint32_t name, place, program, host, thread;
     uint32_t begin, end; /* indices of events; REQUEST_NONE if the log has no such record */
     uint32_t parent;     /* index of a span, or REQUEST_NONE */
     uint32_t child_count;
-    uint32_t depth;  /* 0: no parent */
-    int64_t zone_ns; /* added to its begin, see request_graph_build; 0: none */
+    uint32_t depth;  /* 0 if the span has no parent */
+    int64_t zone_ns; /* time added to the span's begin (see request_graph_build), or 0 */
     uint16_t process;
     bool inferred_parent;
-    bool outlives_parent; /* ends after its parent, which did not wait for it */
+    bool outlives_parent; /* the span ends after its parent, which did not wait for it */
     bool failed;
 } request_span;
 
-/* What a part of the critical path is. */
+/* The kind of a step of the critical path. */
 typedef enum request_step_kind {
     REQUEST_SELF,    /* a span ran */
     REQUEST_EDGE,    /* between two events: a message, a queue, or program code that no span covers */
-    REQUEST_UNKNOWN, /* before an event that nothing is known to have caused */
+    REQUEST_UNKNOWN, /* the time before an event whose cause is unknown */
 } request_step_kind;
 
 typedef struct request_step {
@@ -91,17 +93,19 @@ typedef struct request_step {
     uint32_t span;     /* REQUEST_SELF: index of the span */
     uint32_t from, to; /* REQUEST_EDGE: indices of the events; from is REQUEST_NONE for REQUEST_UNKNOWN */
     bool inferred;
-    float certainty; /* of an inferred edge: the share of requests with this order (precedence.h); otherwise 1 */
+    float certainty; /* for an inferred edge, the share of requests with this order (precedence.h); otherwise 1 */
 } request_step;
 
 typedef struct request_problems {
-    uint32_t no_begin, no_end; /* spans without one of their records */
-    uint32_t no_parent;        /* parents that are named and missing */
-    uint32_t cycles;           /* parents that are their own descendants */
-    uint32_t violations;       /* effects before their causes, by more than the clocks' bound, on explicit edges */
-    uint32_t one_clock;        /* those of the violations that are between programs with the same clock */
-    uint32_t imprecise;        /* effects before their causes within the bound */
-    uint32_t unknown_clocks;   /* effects before their causes between clocks of which nothing is known */
+    uint32_t no_begin, no_end; /* number of spans without a begin record, and without an end record */
+    uint32_t no_parent;        /* number of parents that records name, but that are missing */
+    uint32_t cycles;           /* number of parents that are their own descendants */
+    uint32_t violations;       /* number of effects that precede their causes by more than the clocks' bound, on
+                                * explicit edges */
+    uint32_t one_clock;        /* number of these violations that are between programs with the same clock */
+    uint32_t imprecise;        /* number of effects that precede their causes by no more than the bound */
+    uint32_t unknown_clocks;   /* number of effects that precede their causes, between clocks whose errors are
+                                * unknown */
 } request_problems;
 
 struct precedence;
@@ -117,7 +121,7 @@ typedef struct request_graph {
     int64_t from_ns, to_ns;
     request_problems problems;
     bool failed;          /* an event or a span failed */
-    const char *payloads; /* see assembler_pack; NULL without */
+    const char *payloads; /* see assembler_pack; NULL if there are no payloads */
 } request_graph;
 
 /*

@@ -15,7 +15,7 @@ struct trace {
     GArray *records; /* trace_record */
     GArray *fields;  /* trace_field */
     GArray *strings; /* string_entry */
-    GHashTable *ids; /* text to number + 1 */
+    GHashTable *ids; /* the keys are texts, and the values are their numbers + 1 */
     GStringChunk *texts;
     GByteArray *scratch;
     bool disordered;

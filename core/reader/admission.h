@@ -26,8 +26,8 @@ enum { NL_STREAM_OWNERS_MAX = 4096, NL_OWNER_GAPS_MAX = 8192 };
 enum { NL_STREAM_GAPS_OWN = 64, NL_STREAM_GAPS_MAX = 1024, NL_SHARED_GAPS_MAX = 65536 };
 
 /*
- * Makes the decoder call admit before each block of a stream. If admit returns false, the decoder skips the block, and
- * nl_decoder_next returns only NL_AGAIN afterwards.
+ * Makes the decoder call the function admit before each block of a stream. If the function returns false, the decoder
+ * skips the block, and nl_decoder_next returns only NL_AGAIN afterwards.
  */
 void nl_decoder_on_admission(nl_decoder *decoder, bool (*admit)(void *user, const nl_block_header *block), void *user);
 

@@ -125,7 +125,7 @@ void nl_probe_pass(nl_probe_object *probe, bool ends, const char *marker, const 
         probe->function(probe->user, marker, fields, count);
 }
 
-/* Returns the time that the given share of the times, in thousandths, does not exceed. */
+/* Returns a quantile of the times. The share is in thousandths. */
 static int64_t percentile(const nl_probe_times *times, uint64_t count, unsigned per_mille)
 {
     uint64_t rank = (count * per_mille + 999) / 1000, seen = 0;

@@ -206,7 +206,7 @@ static const sensor_field tcp_fields[] = {
     {"TcpSegments", "TCP.ESTABLISHED", "connections", "established now"},
     {"TcpSegments", "TCP.LISTEN.OVERFLOWS", "connections",
      "rejected because of a full accept queue since the last record"},
-    {"TcpSegments", "TCP.LISTEN.DROPS", "connections", "dropped by a listener since the last record"},
+    {"TcpSegments", "TCP.LISTEN.DROPS", "connections", "connections that a listener dropped since the last record"},
     {"TcpSegments", "TCP.TIMEOUTS", "timeouts", "of retransmission since the last record"},
     {"TcpRetransmit", "TCP.RETRANS", "segments", "retransmitted since the last record, if any"},
     {0},
