@@ -8,6 +8,7 @@
 #include "config.h"
 
 #include "compare/compare.h"
+#include "diag/follow.h"
 #include "diag/host_clocks.h"
 #include "diag/report.h"
 #include "program/program.h"
@@ -18,6 +19,7 @@ typedef struct arguments {
     subject_options subject;
     const char *html;
     compare_options compare;
+    follow_options follow;
     bool json, explain;
     char **files;
     int file_count;
@@ -43,6 +45,7 @@ static const nl_option options[] = {
 static const options_usage usage = {
     .groups = (const options_group[]){{NULL, options, 0},
                                       {"Comparing", compare_option_rows, offsetof(arguments, compare)},
+                                      {"Watching", follow_option_rows, offsetof(arguments, follow)},
                                       SUBJECT_GROUPS(arguments)},
     .operands = "[SOURCE...]",
     .summary = "Report why a program is slow, from its log: the answer in one sentence, then each cause with the share "
@@ -117,9 +120,18 @@ int main(int argc, char **argv)
     a.files = argv + first;
     a.file_count = argc - first;
     compare_options_check(&a.compare, a.file_count);
-    if (a.compare.compare && a.html != NULL)
-        options_fail("--compare: excludes --html");
-    int status = a.compare.compare ? compare_logs(&a.compare, &a.subject, a.files, a.file_count, a.json) : diagnose(&a);
+    follow_options_check(&a.follow, a.file_count);
+    if ((a.compare.compare || a.follow.follow) && a.html != NULL)
+        options_fail("--html cannot be used with --compare or --follow");
+    if (a.compare.compare && a.follow.follow)
+        options_fail("--follow cannot be used with --compare");
+    int status;
+    if (a.compare.compare)
+        status = compare_logs(&a.compare, &a.subject, a.files, a.file_count, a.json);
+    else if (a.follow.follow)
+        status = follow_source(&a.follow, &a.subject, a.file_count > 0 ? a.files[0] : "-", a.json);
+    else
+        status = diagnose(&a);
     compare_options_finish(&a.compare);
     if (!subject_options_finish(&a.subject))
         status = PROGRAM_PROBLEM;

@@ -630,6 +630,11 @@ bool visits_read(visits_reader *r, const char *source)
     return subject_read(r->subject, source);
 }
 
+void visits_add(visits_reader *r, const nl_record *record)
+{
+    subject_add(r->subject, record);
+}
+
 static int by_visit_time(const void *a, const void *b, void *user)
 {
     const visits *v = user;

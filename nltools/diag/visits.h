@@ -98,6 +98,9 @@ typedef int64_t visits_clock(void *user, const nl_record *record);
 visits_reader *visits_reader_new(subject_options *options, visits_clock *clock, void *user);
 bool visits_read(visits_reader *r, const char *source);
 
+/* Adds a record that the caller has read. */
+void visits_add(visits_reader *r, const nl_record *record);
+
 /* Ends reading and frees the reader. Returns the visits. */
 visits *visits_finish(visits_reader *r);
 void visits_free(visits *v);

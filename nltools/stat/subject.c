@@ -71,7 +71,7 @@ void subject_settle(subject *s)
 
 /* ---- reading ---- */
 
-static void subject_add(subject *s, const nl_record *record)
+void subject_add(subject *s, const nl_record *record)
 {
     s->record_count++;
     if (s->drawing == NULL) {

@@ -48,6 +48,9 @@ typedef struct subject_user {
 subject *subject_new(subject_options *options, subject_user user);
 void subject_free(subject *s);
 
+/* Adds a record that the caller has read. */
+void subject_add(subject *s, const nl_record *record);
+
 /* Reads a source to its end. Returns false after reporting that a part cannot be read. */
 bool subject_read(subject *s, const char *source);
 

@@ -14,7 +14,7 @@ PROGRAMS = {"netlogd": "netlogd/netlogd", "netlogctl": "netlogd/netlogctl", "nls
 
 # Examples that do not run here, by what matches them: how many of each, and why.
 NOT_RUN = {
-    "x-netlog://HOST": (7, "there is no collector of that name"),
+    "x-netlog://HOST": (8, "there is no collector of that name"),
     "^nlv dpss.log$": (1, "it opens a window"),
     "netlogd": (5, "it goes into the background; test_netlogd.py is about it"),
     "netlogctl": (3, "it wants a collector; test_netlogctl.py is about it"),

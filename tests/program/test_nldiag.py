@@ -1,5 +1,6 @@
 """nldiag: names the fault of simulated programs, nothing where there is none, and says so where it cannot tell."""
 import html.parser
+import io
 import json
 import os
 import random
@@ -10,6 +11,7 @@ import support
 
 sys.path.append(str(support.SOURCE / "tests" / "diagnosis"))
 import compare_trials
+import follow_load
 import score
 import simulate
 
@@ -681,6 +683,49 @@ class Nldiag(support.Case):
                 self.assertIn(reason, result.stderr)
                 if path == empty:
                     self.assertEqual(result.stderr, f"nldiag: cannot tell: {empty}: no records\n")
+
+    # ---- watching ----
+
+    def watched(self, *options, **load):
+        """The alerts about a load that comes through a pipe."""
+        text = io.StringIO()
+        follow_load.write(text, **{"seconds": 300, "rate": 250, "seed": 1, **load})
+        result = self.run_program(self.nldiag, "--follow", "--json", *options, input=text.getvalue())
+        self.assertEqual(result.returncode, HEALTHY, result.stderr)
+        return [json.loads(line) for line in result.stdout.splitlines()]
+
+    def test_follow(self):
+        """One alert for a fault, with its begin and its end; none without a fault."""
+        begin, end = self.watched(fault=150, end=220)
+        self.assertEqual([(a["alert"], a["number"], a["place"]) for a in (begin, end)], [("begin", 1, "Query of db"), ("end", 1, "Query of db")])
+        self.assertRegex(begin["since"], "T00:02:(2[5-9]|3[0-5])")
+        self.assertGreater(begin["now_ns"], 2 * begin["usual_ns"])
+        self.assertGreater(begin["share"], 0.3)
+        self.assertEqual(self.watched(), [])
+
+    def test_follow_destinations(self):
+        log, ran = self.scratch / "alerts.log", self.scratch / "ran.txt"
+        self.watched("--dest", log, "--run", f'echo "$NLDIAG_ALERT $NLDIAG_NUMBER $NLDIAG_PLACE" >>{ran}', fault=150, end=220)
+        self.assertEqual([f'NL.EVNT=nldiag.alert.{e} ALERT.ID=1 PLACE="Query of db"' in line for e, line in zip(("start", "end"), log.read_text().splitlines())],
+                         [True, True], log.read_text())
+        support.wait_until(lambda: ran.exists() and ran.read_text().count("\n") == 2)
+        self.assertEqual(sorted(ran.read_text().splitlines()), ["begin 1 Query of db", "end 1 Query of db"])
+
+    def test_follow_a_clock_that_jumps(self):
+        """A jump, also back, and single records with wrong times are no fault."""
+        text = io.StringIO()
+        follow_load.write(text, 300, 250, 1)
+        lines = text.getvalue().splitlines(True)
+        third = len(lines) // 3
+        jumped = [line.replace("DATE=20260101", "DATE=20260109") if i > third else line for i, line in enumerate(lines)]
+        jumped = [line.replace("DATE=202601", "DATE=202512") if i > 2 * third else line for i, line in enumerate(jumped)]
+        jumped[100:100] = [lines[0].replace("DATE=2026", "DATE=2036")]
+        result = self.run_program(self.nldiag, "--follow", input="".join(jumped))
+        self.assertEqual((result.returncode, result.stdout), (HEALTHY, ""), result.stderr)
+
+    def test_follow_wrong_use(self):
+        for arguments in (["--follow", "a", "b"], ["--dest", "x", "a"], ["--run", "x", "a"], ["--follow", "--html", "x"], ["--follow", "--compare", "a", "b"]):
+            self.assertEqual(self.run_program(self.nldiag, *arguments).returncode, USAGE, arguments)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,20 @@
+/* The options --follow, --dest and --run of nldiag, and their work: alerts about a running program. */
+#ifndef NLDIAG_FOLLOW_H
+#define NLDIAG_FOLLOW_H
+
+#include "stat/subject.h"
+
+typedef struct follow_options {
+    bool follow;
+    const char *destination, *command; /* NULL: none */
+} follow_options;
+
+extern const nl_option follow_option_rows[];
+
+/* Ends the program if the options do not fit. */
+void follow_options_check(const follow_options *o, int operand_count);
+
+/* Reads a source until a signal comes, or until the end of standard input. Returns the exit status. */
+int follow_source(const follow_options *o, subject_options *subject, const char *source, bool json);
+
+#endif

@@ -1,0 +1,215 @@
+#include "config.h"
+
+#include "diag/watch.h"
+
+#include "diag/findings.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Equal panes differ at least by this part of the mean: requests change a little with the time of day. */
+#define WATCH_ERROR_MIN 0.02
+
+enum { TOGETHER_PANES = 5, OUTLIER_DEVIATIONS = 4 };
+
+typedef struct watched_place {
+    char *name;
+    double mean, variance; /* nanoseconds for each request; variance of one request */
+    unsigned panes;        /* healthy panes so far */
+    unsigned bad, good;    /* in a row */
+    unsigned since;        /* number of the first bad pane */
+    int64_t since_ns;
+    double now, excess; /* of the latest pane; excess: part of the requests' time */
+    double sum;         /* of the pane in work */
+    unsigned alert;     /* 0: none */
+    bool leads;         /* the alert has its name */
+} watched_place;
+
+struct watch {
+    watch_take *take;
+    void *user;
+    GPtrArray *places; /* watched_place */
+    GHashTable *by_name;
+    unsigned pane, alerts;
+    unsigned latest_begin; /* pane in which the latest alert began */
+};
+
+static void watched_place_free(gpointer data)
+{
+    watched_place *p = data;
+    g_free(p->name);
+    g_free(p);
+}
+
+watch *watch_new(watch_take *take, void *user)
+{
+    watch *w = g_new0(watch, 1);
+    w->take = take;
+    w->user = user;
+    w->places = g_ptr_array_new_with_free_func(watched_place_free);
+    w->by_name = g_hash_table_new(g_str_hash, g_str_equal);
+    return w;
+}
+
+void watch_free(watch *w)
+{
+    g_hash_table_destroy(w->by_name);
+    g_ptr_array_free(w->places, TRUE);
+    g_free(w);
+}
+
+static watched_place *watch_find(watch *w, char *name)
+{
+    watched_place *p = g_hash_table_lookup(w->by_name, name);
+    if (p == NULL && w->places->len < WATCH_PLACES_MAX) {
+        p = g_new0(watched_place, 1);
+        p->name = g_strdup(name);
+        p->panes = MIN(w->pane, (unsigned)WATCH_MEMORY); /* the place did not occur in them */
+        g_ptr_array_add(w->places, p);
+        g_hash_table_insert(w->by_name, p->name, p);
+    }
+    g_free(name);
+    return p;
+}
+
+static watched_place *place_number(const watch *w, guint i)
+{
+    return g_ptr_array_index(w->places, i);
+}
+
+/* Sums the pane's own times by place. Returns the number of requests. */
+static uint32_t sum_pane(watch *w, const visits *v, int64_t from_ns, int64_t to_ns, double *total_ns)
+{
+    watched_place **map = g_new(watched_place *, v->places->len + 1),
+                  *failed = watch_find(w, g_strdup("failed requests"));
+    uint32_t count = 0;
+    for (guint i = 0; i < v->places->len; i++)
+        map[i] = watch_find(w, text_place(v, i, NULL));
+    for (guint i = 0; i < w->places->len; i++)
+        place_number(w, i)->sum = 0;
+    for (guint i = 0; i < v->requests->len; i++) {
+        const request *q = request_at(v, i);
+        if (q->to_ns <= from_ns || q->to_ns > to_ns)
+            continue;
+        count++;
+        *total_ns += (double)(q->to_ns - q->from_ns);
+        if (q->failed && failed != NULL)
+            failed->sum += (double)(q->to_ns - q->from_ns);
+        for (uint32_t n = 0; n < q->count; n++) {
+            const visit *x = visit_at(v, q->first + n);
+            watched_place *p = map[place_of_visit(v, x)];
+            if (p != NULL && x->own_ns > 0)
+                p->sum += (double)x->own_ns;
+        }
+    }
+    g_free(map);
+    return count;
+}
+
+/* Moves a place's mean and variance towards a healthy pane. */
+static void learn_pane(watched_place *p, uint32_t count)
+{
+    double weight = 1.0 / MIN(p->panes + 1, WATCH_MEMORY), off = p->now - p->mean,
+           limit = OUTLIER_DEVIATIONS * sqrt(p->variance / count);
+    if (p->panes >= WATCH_WARM_UP)
+        off = fmin(fmax(off, -limit), limit);
+    p->mean += weight * off;
+    p->variance += weight * ((1 - weight) * off * off * count - p->variance);
+    p->panes++;
+}
+
+static void judge_pane(watch *w, watched_place *p, uint32_t count, double total_ns, int64_t from_ns)
+{
+    p->now = p->sum / count;
+    double error = sqrt(p->variance / count * (1 + 1.0 / MAX(p->panes, 1U)) +
+                        WATCH_ERROR_MIN * WATCH_ERROR_MIN * p->mean * p->mean),
+           off = p->now - p->mean;
+    p->excess = total_ns > 0 ? off * count / total_ns : 0;
+    /* A place that is new in a watched program has the usual time 0. */
+    bool known = p->panes >= WATCH_WARM_UP, bad = known && off > WATCH_DEVIATIONS * error && p->excess >= WATCH_EXCESS;
+    if (bad && p->bad++ == 0) {
+        p->since = w->pane;
+        p->since_ns = from_ns;
+    }
+    if (!bad)
+        p->bad = 0;
+    p->good = bad ? 0 : p->good + 1;
+    if (!bad && p->alert == 0)
+        learn_pane(p, count);
+}
+
+static void begin_alerts(watch *w, const visits *v, int64_t to_ns)
+{
+    watched_place *largest = NULL;
+    bool joins = w->alerts > 0 && w->pane - w->latest_begin <= TOGETHER_PANES;
+    for (guint i = 0; i < w->places->len; i++) {
+        watched_place *p = place_number(w, i);
+        if (p->bad >= 2 && p->alert == 0 && joins)
+            p->alert = w->alerts;
+        else if (p->bad >= 2 && p->alert == 0 && (largest == NULL || p->excess > largest->excess))
+            largest = p;
+    }
+    if (largest == NULL)
+        return;
+    w->alerts++;
+    w->latest_begin = w->pane;
+    largest->leads = true;
+    for (guint i = 0; i < w->places->len; i++) {
+        watched_place *p = place_number(w, i);
+        if (p->bad >= 2 && p->alert == 0)
+            p->alert = w->alerts;
+    }
+    const watch_alert a = {.number = w->alerts,
+                           .place = largest->name,
+                           .from_ns = largest->since_ns,
+                           .to_ns = to_ns,
+                           .usual_ns = largest->mean,
+                           .now_ns = largest->now,
+                           .share = largest->excess};
+    w->take(w->user, &a, v);
+}
+
+static bool is_over(const watch *w, unsigned alert)
+{
+    for (guint i = 0; i < w->places->len; i++)
+        if (place_number(w, i)->alert == alert && place_number(w, i)->good < WATCH_GOOD)
+            return false;
+    return true;
+}
+
+/* Ends the alerts of which no place is bad any more. */
+static void end_alerts(watch *w, int64_t to_ns)
+{
+    for (guint i = 0; i < w->places->len; i++) {
+        watched_place *p = place_number(w, i);
+        if (!p->leads || !is_over(w, p->alert))
+            continue;
+        const watch_alert a = {.number = p->alert,
+                               .ends = true,
+                               .place = p->name,
+                               .from_ns = p->since_ns,
+                               .to_ns = to_ns,
+                               .usual_ns = p->mean,
+                               .now_ns = p->now,
+                               .share = p->excess};
+        for (guint k = 0; k < w->places->len; k++)
+            if (place_number(w, k)->alert == a.number)
+                place_number(w, k)->alert = 0;
+        p->leads = false;
+        w->take(w->user, &a, NULL);
+    }
+}
+
+uint32_t watch_add(watch *w, const visits *v, int64_t from_ns, int64_t to_ns)
+{
+    double total_ns = 0;
+    uint32_t count = sum_pane(w, v, from_ns, to_ns, &total_ns);
+    if (count == 0)
+        return 0;
+    w->pane++;
+    for (guint i = 0; i < w->places->len; i++)
+        judge_pane(w, place_number(w, i), count, total_ns, from_ns);
+    begin_alerts(w, v, to_ns);
+    end_alerts(w, to_ns);
+    return count;
+}
