@@ -43,7 +43,7 @@ client_table *accepting_get_clients(void);
 /* Fails if the settings let other machines' clients connect without a certificate and from any network. */
 nl_status accepting_check_settings(const settings *now);
 
-/* Applies settings that were checked and that listen on the same addresses. */
+/* Applies settings that were checked and that have the same listen addresses as the current settings. */
 void accepting_change_settings(const settings *now);
 
 /*

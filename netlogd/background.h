@@ -14,7 +14,7 @@
 
 #include <event2/event.h>
 
-/* A task. run should return within BACKGROUND_SLICE_NS. If work is left, run adds the task again. */
+/* A task. `run` should return within BACKGROUND_SLICE_NS. If work is left, `run` adds the task again. */
 typedef struct background_task {
     void (*run)(void *user);
     void *user;

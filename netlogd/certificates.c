@@ -40,7 +40,7 @@ static void identity_free(identity *i)
     X509_free(i->certificate);
 }
 
-/* Sets the error to what, followed by OpenSSL's message. Returns false. */
+/* Sets the error to the text `what`, followed by OpenSSL's message. Returns false. */
 static bool certificates_fail(const char *what)
 {
     const char *reason = ERR_reason_error_string(ERR_peek_last_error());

@@ -62,7 +62,7 @@ struct connection {
     uint64_t charged;  /* units of work charged so far */
     uint64_t work_max; /* total units of work at which the current turn ends */
     bool at_once;      /* the client was served without waiting for its turn */
-    bool first;        /* the client has not passed a block in this turn yet */
+    bool first;        /* no block of the client was decoded in this turn yet */
     bool rest;         /* the decoder holds blocks for the client's next turn */
     uint64_t gaps;     /* number of gaps in its streams, including gaps that have since been filled */
     int64_t came_ns;   /* time at which the latest bytes were read, on the real-time clock */
@@ -236,7 +236,7 @@ static void spend(connection *c, uint64_t records)
         allowance_spend(&c->allowance, rate, nl_monotonic_ns(), records);
 }
 
-/* Adds the bytes that the outputs have written since the count `before` to the client's text. */
+/* Adds to c->text the number of bytes that the outputs have encoded since outputs_encoded returned `before`. */
 static void count_text(connection *c, uint64_t before)
 {
     uint64_t text = outputs_encoded() - before;
@@ -274,7 +274,7 @@ static void hold_up(connection *c)
     event_add(c->resume, &interval);
 }
 
-/* Sets the client's name from its first record, to the name of the program. */
+/* Sets the client's name to the program (PROG) of its first record. */
 static void name_by(connection *c, const nl_record *record)
 {
     snprintf(c->prog, sizeof c->prog, "%.*s", (int)record->prog.size, record->prog.data);

@@ -26,13 +26,13 @@
 enum {
     READ_SIZE = 64 << 10,
     AT_ONCE = 64,          /* maximum number of datagrams read in a turn, so that connections get their turns */
-    WAITING_MAX = 1 << 16, /* maximum number of datagrams read at the end */
+    WAITING_MAX = 1 << 16, /* maximum number of datagrams read when netlogd ends */
     KERNEL_BUFFER = 4 << 20,
     SENDERS = 1 << 12,      /* number of senders whose allowances are stored; a power of two */
-    WORK_FREE = 1000000,    /* units of work that every datagram may cause, and */
-    WORK_PER_BYTE = 100,    /* additional units for each byte */
-    FAIR_PER_BYTE = 30,     /* units per byte; work beyond this is subtracted from the sender's allowance */
-    EXCESS_RATE = 50000000, /* growth of this allowance per second, and its maximum */
+    WORK_FREE = 1000000,    /* units of work that every datagram may cause */
+    WORK_PER_BYTE = 100,    /* additional units of work that it may cause for each byte */
+    FAIR_PER_BYTE = 30,     /* units of work per byte; work beyond this is subtracted from the sender's allowance */
+    EXCESS_RATE = 50000000, /* growth per second of this allowance for excess work, and its maximum */
 };
 
 /* A sender of datagrams, identified by its address. */

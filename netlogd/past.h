@@ -11,10 +11,10 @@
 typedef struct past past;
 
 /*
- * Opens the files of an output that has all records (output_holds_all). The output may be closed before the past. Skips
- * files and blocks that have no records at or after since_ns, as far as this can be seen without decoding them. The
- * modification time of a file decides whether the file is skipped, with a margin of an hour for clocks that are ahead.
- * past_next therefore also returns some earlier records. Returns NULL after setting the error.
+ * Opens the files of an output that has all records (output_holds_all). The output may be closed before the result.
+ * Skips files and blocks that have no records at or after since_ns, as far as this can be seen without decoding them.
+ * The modification time of a file decides whether the file is skipped, with a margin of an hour for clocks that are
+ * ahead. past_next therefore also returns some earlier records. Returns NULL after setting the error.
  */
 past *past_open(const output *out, int64_t since_ns);
 void past_close(past *p); /* NULL is allowed */

@@ -53,8 +53,8 @@ typedef struct group {
     bool has_since;
     int64_t since_ns;
     nl_encoder *encoder;
-    span gathered;          /* the records in the encoder, and */
-    uint64_t gathered_from; /* the first of them, by its number in the backlog */
+    span gathered;          /* the records in the encoder */
+    uint64_t gathered_from; /* the backlog's number of the first record in the encoder */
     uint64_t position;      /* number of the next record in the backlog to match */
     uint64_t steps, looked; /* total steps of the expression, and number of records for which it was evaluated */
     subscription *members;
@@ -372,7 +372,7 @@ static uint64_t find_next_join(group *g, uint64_t end)
     return end;
 }
 
-/* Matches some records of the backlog with the group. Returns false if there were none. */
+/* Matches some records of the backlog with the group. Returns false if the group had no records left to match. */
 static bool match_some(group *g)
 {
     uint64_t end = backlog_end(), steps = g->steps;
@@ -494,9 +494,9 @@ static span span_of(uint64_t from, uint64_t before)
 }
 
 /*
- * For each member whose group was not matched up to the record `before`, marks the remaining records before it as
- * missed. Most groups are at the same record, so the span is computed again only if it differs from that of the
- * previous group.
+ * Considers the groups that were not matched with all records before the record `before`. Marks the remaining records
+ * before that record as missed by each member. Most groups are at the same record, so the span is computed again only
+ * if it differs from that of the previous group.
  */
 static void pass_over(uint64_t before)
 {

@@ -70,7 +70,7 @@ struct sink {
     void *drain_user;
 };
 
-/* Passes a record on. typed means that its values have types; if false, text may represent a number. */
+/* Passes a record on. If `typed` is true, its values have types. Otherwise, text may represent a number. */
 void sink_put(sink *s, const nl_record *record, bool typed);
 
 /* Adds a report of malformed input. Copies reason and text. */
@@ -121,7 +121,7 @@ typedef struct exporter_kind {
      */
     const struct exporter_kind *first_pass;
     bool (*learn)(void *shared, nl_string bytes);
-    size_t size;                         /* of the format's exporter, which starts as zeros */
+    size_t size;                         /* size of the format's exporter in bytes; it starts as zeros */
     void (*open)(exporter *e);           /* initializes it; may be NULL */
     void (*close)(exporter *e);          /* frees its members; may be NULL */
     void (*begin)(exporter *e, sink *s); /* writes the beginning of the output; may be NULL */
@@ -153,7 +153,7 @@ typedef struct importer_kind {
     void (*unshare)(void *shared);
     /* Returns the size of the whole records in bytes that begin with a record. If it is NULL, records are lines. */
     size_t (*cut)(const char *data, size_t size);
-    size_t size;                /* of the format's importer, which starts as zeros */
+    size_t size;                /* size of the format's importer in bytes; it starts as zeros */
     void (*open)(importer *i);  /* initializes it; may be NULL */
     void (*close)(importer *i); /* frees its members; may be NULL */
     void (*read)(importer *i, const char *data, size_t size, sink *s); /* whole records */

@@ -75,7 +75,7 @@ static size_t csv_cut_rows(const char *data, size_t size)
 
 typedef struct column {
     nl_string key;    /* the cell of the first row */
-    nl_string name;   /* of the field */
+    nl_string name;   /* name of the field */
     bool is_replaced; /* the key is not a valid name */
 } column;
 
@@ -87,7 +87,7 @@ typedef struct header {
     size_t *members; /* indexes of the columns with names of standard fields */
     size_t member_count;
     size_t order;   /* index of the column "#order"; SIZE_MAX: no such column */
-    nl_buffer text; /* of the names */
+    nl_buffer text; /* bytes of the names */
     bool has_time;
 } header;
 

@@ -169,7 +169,7 @@ typedef struct row_writer {
     nl_buffer key;
     known_names known;
     size_t *places;  /* the columns of the known names; SIZE_MAX if a name has no column */
-    size_t capacity; /* of places */
+    size_t capacity; /* capacity of `places` */
     bool ordered;    /* the known names are in the order of the columns */
     nl_buffer order; /* if they are not, the "#order" cell */
 } row_writer;

@@ -26,14 +26,14 @@ typedef enum cut {
 } cut;
 
 /*
- * Finds the format of the bytes in `in` unless it is known. If now is true, determines the format from the bytes so
+ * Finds the format of the bytes in `in` unless it is known. If `now` is true, determines the format from the bytes so
  * far. Returns false if more bytes are needed. If it returns true and from is NULL, the format is unknown.
  */
 bool cutter_detect(cutter *c, bool now);
 
 /*
- * Finds the next piece, which is the first *size bytes of `in`; the caller removes it. Call cutter_detect first. all
- * means that there are no more bytes; the last piece is then CUT_RECORDS.
+ * Finds the next piece, which is the first *size bytes of `in`; the caller removes it. Call cutter_detect first. `all`
+ * is true if there are no more bytes; the last piece is then CUT_RECORDS.
  */
 cut cutter_next(cutter *c, bool all, sink *s, size_t *size);
 

@@ -30,7 +30,7 @@ typedef struct json_fields {
 /* Begins a record in [at, end). */
 void json_fields_begin(json_fields *r, builder *b, const char *at, const char *end, sink *s);
 
-/* Reads the value of the member key. Returns false on an error. */
+/* Reads the value of the member whose name is `key`. Returns false on an error. */
 bool json_take_value(json_fields *r, nl_string key);
 
 /* Reads an object. Returns false on an error. */

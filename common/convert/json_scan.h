@@ -32,7 +32,7 @@ static inline void json_blank(json_scan *j)
 /* Sets the error unless one is set. Returns false. */
 bool json_fail(json_scan *j, const char *error);
 
-/* Skips blanks and then byte. Returns false if the next byte is not byte. */
+/* Skips blanks. If the next byte equals `byte`, skips it and returns true. Otherwise, returns false. */
 static inline bool json_take(json_scan *j, char byte)
 {
     json_blank(j);

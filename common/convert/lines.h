@@ -74,7 +74,7 @@ static inline bool text_digits(nl_string *text, nl_string *digits)
     return size > 0;
 }
 
-/* Removes word from the end. */
+/* Removes `word` from the end of the text. Returns false if the text does not end with it. */
 static inline bool text_drop(nl_string *text, const char *word)
 {
     size_t size = strlen(word);
@@ -95,7 +95,7 @@ static inline bool text_is(nl_string text, const char *word)
     return text.size == strlen(word) && memcmp(text.data, word, text.size) == 0;
 }
 
-/* Returns the first occurrence of word, or NULL. */
+/* Returns the first occurrence of `word`, or NULL. */
 static inline const char *text_find(nl_string text, const char *word)
 {
     return text.size > 0 ? memmem(text.data, text.size, word, strlen(word)) : NULL;

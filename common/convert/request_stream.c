@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MEMORY_MAX = 256 << 20, OPEN_SPANS_MAX = 64 /* that are examined for an event */ };
+enum { MEMORY_MAX = 256 << 20, OPEN_SPANS_MAX = 64 /* maximum number of open spans that are examined for an event */ };
 
 /* The requests of a lifeline. */
 typedef struct kind {

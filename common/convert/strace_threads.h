@@ -21,7 +21,7 @@ typedef struct strace_thread {
 /* Initialize it with zeros. */
 typedef struct strace_threads {
     strace_thread *slots;
-    size_t count, slot_count; /* a power of two */
+    size_t count, slot_count; /* slot_count is a power of two */
     size_t alive;             /* number of numbered threads that have not ended */
     uint32_t only;            /* number of the only such thread; 0 if it is unknown */
     nl_string *names;

@@ -27,7 +27,7 @@ enum {
 typedef struct field_slot {
     nl_type type;
     bool packed;
-    size_t name, name_size, value, value_size; /* in text */
+    size_t name, name_size, value, value_size; /* offsets and sizes in `text` */
 } field_slot;
 
 typedef struct xml_reader {
@@ -35,10 +35,10 @@ typedef struct xml_reader {
     xmlParserCtxtPtr parser;
     sink *s;
     uint64_t bytes; /* number of bytes given to the parser */
-    int depth;      /* of elements */
+    int depth;      /* nesting depth of elements */
     int foreign;    /* number of unknown elements, attributes and namespaces so far */
     bool in_record, in_field, failed;
-    uint64_t line;                      /* of the record in the input */
+    uint64_t line;                      /* line of the record in the input */
     nl_buffer text;                     /* the texts of the record */
     size_t members[MEMBER_PROG + 1][2]; /* offset in text (SIZE_MAX: no member) and size */
     char packed[64];                    /* names of the attributes in base64 */
@@ -81,7 +81,7 @@ static void refuse_foreign(xml_reader *r, const char *problem)
     r->foreign++;
 }
 
-/* Returns whether the record may have size more bytes. */
+/* Returns whether the record may have `size` more bytes. */
 static bool fits(xml_reader *r, size_t size)
 {
     bool good = size <= RECORD_SIZE_MAX - r->text.size - r->count * sizeof *r->fields;

@@ -21,7 +21,7 @@
 typedef struct xml_writer {
     exporter base;
     time_text time;
-    nl_buffer text; /* of the time */
+    nl_buffer text; /* text of the time */
 } xml_writer;
 
 static void xml_write_close_writer(exporter *base)

@@ -23,11 +23,11 @@ enum {
 
 /* The group that the record of an event names. */
 typedef struct group_mark {
-    uint32_t order; /* of the event */
+    uint32_t order; /* position of the event in the request (request_event.order) */
     uint32_t by;
 } group_mark;
 
-/* A request that is not over, in the order of the latest events. */
+/* A request that is not over. It is in a list that is sorted by the requests' latest events. */
 typedef struct open_request open_request;
 struct open_request {
     uint64_t key;
@@ -59,12 +59,12 @@ struct assembler {
     restarts *restarts;
     GHashTable *open;      /* by key */
     request_list lists[2]; /* of incomplete and of complete requests */
-    GPtrArray *learning;   /* open_request: over, but not yet handed out; NULL after learning */
-    uint32_t round_count;  /* while learning: first events that occurred again */
+    GPtrArray *learning;   /* open_request: requests that are over but not handed out yet; NULL after learning */
+    uint32_t round_count;  /* while learning: number of first events that have occurred again */
     size_t memory;
     uint32_t usual_count; /* number of events of the latest request that ended, within limits */
     int64_t now_ns;       /* the time of the log, see advance */
-    /* Events in a row that are further ahead of it than AHEAD_NS. */
+    /* Consecutive events that are more than AHEAD_NS ahead of now_ns. */
     int64_t ahead_ns; /* the earliest of their times */
     uint32_t ahead_host, ahead_count;
     /* The kind of event with which most requests ended, by majority vote (Boyer and Moore, MJRTY, 1991). */
@@ -72,7 +72,7 @@ struct assembler {
     uint64_t votes;
     bool by_host;
     name_table groups;
-    GArray *visits; /* uint32_t: requests by host */
+    GArray *visits; /* uint32_t, indexed by host: number of visits by requests */
 };
 
 assembler *assembler_new(const assembler_options *options)
@@ -96,7 +96,7 @@ static size_t memory_of(const open_request *r)
 {
     size_t marks = r->marks != NULL ? r->marks->len : 0;
     return sizeof *r + r->capacity * sizeof *r->events + r->payloads.capacity + strlen(r->name) + 1 +
-           2 * marks * sizeof(group_mark) + 64; /* 64: of the table, about */
+           2 * marks * sizeof(group_mark) + 64; /* 64: approximate size of the request's entry in the table */
 }
 
 static void open_request_free(assembler *a, open_request *r)
@@ -162,7 +162,8 @@ static uint32_t *visits_of(const assembler *a, uint32_t host)
 }
 
 /*
- * Counts the request for each of its hosts. Repetitions are harmless: events are few, or adjacent ones are of one host.
+ * Counts a visit each time that the request's next event is on another host. Counting a host more than once per request
+ * is harmless, because most requests visit a host only a few times.
  */
 static void count_hosts(assembler *a, const request_event *events, uint32_t count)
 {
@@ -293,7 +294,7 @@ static int by_order(const void *a, const void *b)
     return (x->order > y->order) - (x->order < y->order);
 }
 
-/* Returns the group of a round: the one that the first of its records names that names any. */
+/* Returns the group of a round: the group that is named first by one of the round's records. */
 static uint32_t group_of_round(const assembler *a, const open_request *r, uint32_t from, uint32_t to)
 {
     if (a->by_host)
@@ -308,7 +309,7 @@ static uint32_t group_of_round(const assembler *a, const open_request *r, uint32
     return first.by;
 }
 
-/* Learns causes from each round of a request. over: so is the last round. */
+/* Learns causes from each round of a request. If `over` is true, the last round is over too. */
 static void learn_rounds(assembler *a, const open_request *r, bool over)
 {
     for (uint32_t from = 0, to; from < r->count; from = to) {
@@ -321,7 +322,7 @@ static void learn_rounds(assembler *a, const open_request *r, bool over)
     }
 }
 
-/* Hands out the rounds of a request. If it is not over, it keeps the last one. */
+/* Hands out the rounds of a request. If the request is not over, it keeps its last round. */
 static void hand_out_rounds(assembler *a, open_request *r, bool over)
 {
     uint32_t from = 0;
@@ -353,7 +354,10 @@ static bool learns_from(const assembler *a, const open_request *r)
     return a->learning != NULL && !r->is_thread && !r->explicit && r->count > 0;
 }
 
-/* Returns the requests that are not over and from which the module learns, the ones that were idle longest first. */
+/*
+ * Returns the requests that are not over and from which the module learns. The request that has been idle longest is
+ * first.
+ */
 static GPtrArray *find_unfinished(const assembler *a)
 {
     GPtrArray *found = g_ptr_array_new();
@@ -366,7 +370,10 @@ static GPtrArray *find_unfinished(const assembler *a)
     return found;
 }
 
-/* Ends the learning. Hands out the requests that were kept for it, and the rounds that are over of the others. */
+/*
+ * Ends the learning. Hands out the requests that were kept for learning. Of all other requests, hands out the rounds
+ * that are over.
+ */
 static void finish_learning(assembler *a)
 {
     if (a->learning == NULL)
@@ -391,7 +398,7 @@ static void finish_learning(assembler *a)
     g_ptr_array_free(unfinished, TRUE);
 }
 
-/* Removes a request from the table; learns from it or hands it out. */
+/* Removes a request from the table. Learns from the request or hands it out. */
 static void end_request(assembler *a, open_request *r, bool cut)
 {
     unlink_request(a, r);
@@ -478,7 +485,7 @@ static void end_idle(assembler *a)
 
 /* ---- records ---- */
 
-/* Returns whether the event's request is named by its thread. */
+/* Returns whether the thread of an event names the event's request. */
 static bool is_thread(const assembler *a, const request_event *event)
 {
     return !event->traced && (a->options.ids == NULL || a->options.ids[0] == NULL);
@@ -506,7 +513,7 @@ static bool may_begin_again(const open_request *r, const request_event *event)
            restarts_repeats(&r->events[0], &r->events[r->count - 1], event);
 }
 
-/* Returns whether an event begins another request, because its request has ended before. */
+/* Returns whether an event begins another request, because its previous request has already ended. */
 static bool begins_again(assembler *a, const open_request *r, const request_event *event)
 {
     const request_event *first = &r->events[0], *last = &r->events[r->count - 1];
@@ -597,8 +604,9 @@ static void append_event(assembler *a, open_request *r, const nl_record *record,
 }
 
 /*
- * Advances the time of the log to that of an event. If it is far ahead, the clock of its host may be wrong: an event in
- * a row with it, of another host, or many of the same host have to agree.
+ * Advances the time of the log to the time of an event. If the event is far ahead, the clock of its host may be wrong.
+ * The time then advances only after AHEAD_COUNT consecutive events far ahead, or as soon as one of them is from another
+ * host than the event before it.
  */
 static void advance(assembler *a, const request_event *event)
 {

@@ -24,8 +24,8 @@ enum {
 typedef struct assembler assembler;
 
 /*
- * Receives a request. All arguments are valid only during the call. by is the number of its group, see assembler_by;
- * cut: memory ran out before the request was over.
+ * Receives a request. All arguments are valid only during the call. `by` is the number of its group (see assembler_by).
+ * If `cut` is true, memory ran out before the request was over.
  */
 typedef void assembler_take(void *user, const request_graph *graph, const char *name, uint32_t by, bool cut);
 

@@ -26,8 +26,10 @@ void clock_bounds_learn(clock_bounds *b, const nl_record *record, uint32_t host)
 /* Sets the bound of a host's clock: its error is at most error_ns. */
 void clock_bounds_set(clock_bounds *b, uint32_t host, int64_t error_ns);
 
-/* Returns the maximum difference between the clocks of two hosts, or CLOCK_BOUND_UNKNOWN. b may be NULL: nothing is
- * known. */
+/*
+ * Returns the maximum difference between the clocks of two hosts, or CLOCK_BOUND_UNKNOWN. `b` may be NULL if nothing is
+ * known.
+ */
 int64_t clock_bounds_between(const clock_bounds *b, uint32_t host, uint32_t other);
 
 #endif

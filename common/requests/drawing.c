@@ -131,7 +131,10 @@ static char **read_list(GKeyFile *file, const char *section, const char *key, gs
                          key, (unsigned)minimum);
 }
 
-/* Reads sets of numbers of events, one for each of count events. Returns NULL without them, or if they are invalid. */
+/*
+ * Reads sets of numbers of events, one for each of count events. Returns NULL if there are none, or if they are
+ * invalid.
+ */
 static uint64_t *read_sets(GKeyFile *file, const char *section, const char *key, guint count)
 {
     gsize found = 0;
@@ -248,7 +251,9 @@ bool drawing_find_id(const nl_record *record, const char *id, nl_field *field)
 
 /* ---- ready-made drawings ---- */
 
-/* Returns the directories of ready-made drawings, the user's own first; for g_strfreev. */
+/*
+ * Returns the directories of ready-made drawings. The user's own directory is first. Free the result with g_strfreev.
+ */
 static char **ready_made_directories(void)
 {
     GPtrArray *directories = g_ptr_array_new();
@@ -292,7 +297,7 @@ char **drawing_names(void)
     return (char **)g_ptr_array_free(names, FALSE);
 }
 
-/* Returns the path of a file or of a ready-made drawing, for g_free. */
+/* Returns the path of a file or of a ready-made drawing. The caller frees it with g_free. */
 static char *find_file(const char *path)
 {
     char *found = NULL;

@@ -41,7 +41,7 @@
 #include <netlogger.h>
 #include <stdbool.h>
 
-enum { DRAWING_ORDERED_MAX = 64 /* events of a lifeline with after= */ };
+enum { DRAWING_ORDERED_MAX = 64 /* maximum number of events of a lifeline with after= */ };
 
 typedef struct drawing_lifeline {
     char *name;
@@ -50,7 +50,7 @@ typedef struct drawing_lifeline {
     char *color;     /* name of a field */
     bool again;      /* each first event begins a new request */
     uint64_t *after; /* for each event, a bit for each event that precedes it; NULL: all events before it in the list */
-    uint64_t *surely; /* for each event, a bit for each event that certainly causes it; NULL if after is */
+    uint64_t *surely; /* for each event, a bit for each event that certainly causes it; NULL if `after` is NULL */
 } drawing_lifeline;
 
 typedef struct drawing_loadline {
@@ -58,7 +58,7 @@ typedef struct drawing_loadline {
     char *event;
     char *field;
     char *unit; /* "": unknown */
-    bool rate;  /* draw the sum per second, of which each record's value is spread over its duration */
+    bool rate;  /* draw the sum of all values per second; the value of a record with a duration is spread over it */
 } drawing_loadline;
 
 typedef struct drawing_point {
@@ -85,22 +85,25 @@ drawing_loadline *drawing_add_loadline(drawing *d, const char *name, const char 
                                        const char *unit);
 void drawing_add_point(drawing *d, const char *name, const char *event);
 
-/* Sets the order of a lifeline's events to copies; NULL: the order of the list. */
+/*
+ * Sets l->after and l->surely to copies of these arrays. NULL means that each event comes after all events before it in
+ * the list.
+ */
 void drawing_set_order(drawing_lifeline *l, const uint64_t *after, const uint64_t *surely);
 
 /* Finds the field of an ID, or the first of several joined by |, in a record. Returns false if none exists. */
 bool drawing_find_id(const nl_record *record, const char *id, nl_field *field);
 
-/* Returns the sorted names of all ready-made drawings, for g_strfreev. */
+/* Returns the sorted names of all ready-made drawings. Free the result with g_strfreev. */
 char **drawing_names(void);
 
 /* Reads a file, or the ready-made drawing of that name. Returns NULL on failure. */
 drawing *drawing_read(const char *path);
 
-/* Returns the text of the file, for g_free. Equal drawings have equal texts. */
+/* Returns the text of the drawing's file. The caller frees it with g_free. Equal drawings have equal texts. */
 char *drawing_text(const drawing *d);
 
-/* Reads the text of a file. Returns NULL on failure. */
+/* Makes a drawing from the text of a file. Returns NULL on failure. */
 drawing *drawing_parse(const char *text);
 
 drawing *drawing_copy(const drawing *d);

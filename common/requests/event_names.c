@@ -9,11 +9,11 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { KEY_SIZE_MAX = 256 }; /* longer names are not sides */
+enum { KEY_SIZE_MAX = 256 }; /* maximum size of a name that can be a side of a span */
 
 /* The properties of a name, besides its text in the table. */
 typedef struct name_kind {
-    uint32_t span; /* the name of the span; this name if it is not a side */
+    uint32_t span; /* number of the span's name, or of this name if it is not a side */
     uint32_t pair; /* index in pairs */
     event_side side;
 } name_kind;

@@ -28,8 +28,8 @@ uint32_t event_names_add(event_names *t, nl_string name);
 const char *event_names_text(const event_names *t, uint32_t name);
 
 /*
- * Returns the side of a span that events of this name are. It is a side only if event_names_add has seen a name of the
- * other side too. Sets *span to the number of the span's name, or to name if it is not a side.
+ * Returns whether events of this name begin or end a span. They do so only if event_names_add has also seen a name of
+ * the other side. Sets *span to the number of the span's name, or to `name` if its events neither begin nor end a span.
  */
 event_side event_names_side(const event_names *t, uint32_t name, uint32_t *span);
 

@@ -9,7 +9,7 @@
 enum {
     LIFELINES_MAX = 3,
     IDS_MAX = 4,
-    EVENTS_MAX = 64, /* of a lifeline */
+    EVENTS_MAX = 64, /* maximum number of events of a lifeline */
     REFINE_FIELDS_MAX = 64,
     LOADLINES_PER_EVENT = 2,
     LOADLINES_MAX = 6,
@@ -21,10 +21,10 @@ enum {
 
 typedef struct inference {
     const trace *t;
-    size_t count; /* the first records, at most INFER_RECORDS */
+    size_t count; /* number of records that are examined, at most INFER_RECORDS */
     size_t strings;
-    bool *used;        /* by the string of an event: whether the drawing has it */
-    bool *excluded;    /* by the string of a field's name: whether it cannot be an ID */
+    bool *used;        /* indexed by an event's string: the drawing contains the event */
+    bool *excluded;    /* indexed by the string of a field's name: the field cannot be an ID */
     uint32_t trace_id; /* the name of the field with trace IDs, or TRACE_NONE */
     uint32_t sensor;   /* the name of the program of sensors, or TRACE_NONE */
     drawing *result;
@@ -32,14 +32,14 @@ typedef struct inference {
 
 typedef struct group {
     uint32_t records;
-    uint32_t events; /* different ones */
+    uint32_t events; /* number of different events */
     uint32_t field;  /* in best_field: the name of the field */
 } group;
 
 /* Records grouped by a key, with the different events of each group. */
 typedef struct grouping {
     GHashTable *numbers; /* key to number + 1 */
-    GHashTable *pairs;   /* (number, event) seen */
+    GHashTable *pairs;   /* the pairs (number, event) that have occurred */
     GArray *groups;      /* group, by number */
 } grouping;
 
@@ -91,7 +91,7 @@ static void add_to_group(grouping *g, guint64 key, uint32_t event, uint32_t fiel
 typedef struct tie {
     uint64_t links;
     uint64_t records;
-    uint64_t requests; /* groups with links */
+    uint64_t requests; /* number of groups with links */
 } tie;
 
 static void tie_add(tie *t, const group *g)
@@ -323,7 +323,8 @@ static unsigned precedence_index(precedence *p, uint32_t event)
 
 static void count_precedence(const inference *in, const candidate *c, const grouping *g, precedence *p)
 {
-    uint64_t *seen = g_new0(uint64_t, g->groups->len + 1); /* of each request, a bit for each event */
+    uint64_t *seen =
+        g_new0(uint64_t, g->groups->len + 1); /* for each request, a bit for each event that has occurred */
     for (size_t i = 0; i < in->count; i++) {
         const trace_record *record = trace_get(in->t, i);
         guint64 key;
@@ -340,7 +341,7 @@ static void count_precedence(const inference *in, const candidate *c, const grou
     g_free(seen);
 }
 
-/* Orders events by how many others follow them minus how many precede them. order receives their indices. */
+/* Orders events by how many others follow them minus how many precede them. Stores their indices in `order`. */
 static void order_events(const precedence *p, unsigned order[EVENTS_MAX])
 {
     int score[EVENTS_MAX] = {0};
@@ -398,7 +399,7 @@ typedef struct series {
     uint32_t records;
     uint32_t numbers;
     double least, most;
-    bool is_rate; /* the bytes of transfers */
+    bool is_rate; /* the values are bytes of transfers */
 } series;
 
 /* Returns whether a record carries the duration of a span. */
@@ -424,7 +425,10 @@ static bool is_bytes(const char *name)
     return has_letters(name, "nbytes") || has_letters(name, "bytes");
 }
 
-/* Returns whether a field of a record may be a loadline. Of spans, only the bytes that they transferred are drawn. */
+/*
+ * Returns whether a field of a record may be a loadline. For spans, only the number of bytes that they transferred is
+ * drawn.
+ */
 static bool is_drawable(const char *name, bool of_span)
 {
     return of_span ? is_bytes(name) : !is_identifier(name);

@@ -9,8 +9,8 @@
  * the same job numbers. The events are ordered by precedence: an event comes before those that it precedes in most
  * requests (Copeland's rule, which also resolves cycles). The remaining events may make further lifelines.
  *
- * Loadlines are numeric fields with changing values of other repeated events. Of records that carry durations, they are
- * the bytes per second that these transferred. The remaining events are points.
+ * Other events that are repeated may have numeric fields with changing values; these fields are loadlines. If the
+ * records carry durations, the loadline is the number of transferred bytes per second. The remaining events are points.
  *
  * Time and memory are linear in the number of records, of which only the first INFER_RECORDS count.
  */

@@ -6,7 +6,11 @@
 
 #include <string.h>
 
-enum { NONE = UINT16_MAX, ALONE_ENOUGH = 1, LEARNED_EVENTS_MAX = 4096 /* of a request */ };
+enum {
+    NONE = UINT16_MAX,
+    ALONE_ENOUGH = 1,
+    LEARNED_EVENTS_MAX = 4096 /* maximum number of events of a request from which the module learns */
+};
 
 /* An order that holds in this share of requests is a rule. Logs have some records with wrong times. */
 static const double rule_share = 0.99;
@@ -14,24 +18,28 @@ static const double rule_share = 0.99;
 /* The share for the first and last events of programs, of which the log may lack more than a few. */
 static const double call_share = 0.9;
 
-/* The order of a program ("this") and another one, over the requests in which both have events. */
+/*
+ * The order of the events of one program ("this") and another program ("the other"), in the requests in which both have
+ * events.
+ */
 typedef struct program_pair {
     uint32_t both;
-    uint32_t before; /* number of requests in which the other has an event before this program's first */
-    uint32_t after;  /* number of requests in which the other has an event after this program's last */
-    double gap_ns; /* sum over the requests of before: time from the other's last earlier event to this program's first
-                      event */
+    uint32_t before; /* number of requests in which the other program has an event before this program's first event */
+    uint32_t after;  /* number of requests in which the other program has an event after this program's last event */
+    double gap_ns;   /* sum of the times from the other program's last earlier event to this program's first event, over
+                        the requests that `before` counts */
 } program_pair;
 
 struct precedence {
     GHashTable *events; /* key to index + 1 */
     uint16_t role_count;
     uint32_t both[PRECEDENCE_EVENTS_MAX][PRECEDENCE_EVENTS_MAX];
-    uint32_t before[PRECEDENCE_EVENTS_MAX][PRECEDENCE_EVENTS_MAX]; /* the first index precedes the second */
+    uint32_t before[PRECEDENCE_EVENTS_MAX]
+                   [PRECEDENCE_EVENTS_MAX]; /* number of requests in which the first index precedes the second */
     program_pair pairs[PRECEDENCE_ROLES_MAX][PRECEDENCE_ROLES_MAX];
     uint16_t role_of[PRECEDENCE_EVENTS_MAX]; /* NONE: unknown */
     bool unused[PRECEDENCE_ROLES_MAX];       /* roles that were joined to others */
-    /* By precedence_settle: */
+    /* Set by precedence_settle: */
     uint16_t caller[PRECEDENCE_ROLES_MAX];
     float certain[PRECEDENCE_EVENTS_MAX]
                  [PRECEDENCE_EVENTS_MAX]; /* certainty that the first index causes the second; 0: it does not */
@@ -54,7 +62,7 @@ void precedence_free(precedence *p)
     g_free(p);
 }
 
-/* Returns the index of an event, or NONE. add: a new event gets the next index, if there is one. */
+/* Returns the index of an event, or NONE. If `add` is true, a new event gets the next index, if one is left. */
 static uint16_t event_index(const precedence *p, const request_event *e, bool add)
 {
     uint64_t key = request_event_kind(e);
@@ -76,7 +84,7 @@ static void pair_add(program_pair *to, const program_pair *more)
     to->gap_ns += more->gap_ns;
 }
 
-/* Makes two roles one. */
+/* Joins two roles to one role. */
 static void join_roles(precedence *p, uint16_t to, uint16_t from)
 {
     for (size_t i = 0; i < PRECEDENCE_EVENTS_MAX; i++)
@@ -92,7 +100,7 @@ static void join_roles(precedence *p, uint16_t to, uint16_t from)
 /* The first and the last event of one place in a request. */
 typedef struct program_visit {
     uint32_t place;
-    uint16_t role; /* NONE: there are too many */
+    uint16_t role; /* NONE: there are too many roles */
     int64_t first_ns, last_ns;
 } program_visit;
 
@@ -109,7 +117,7 @@ static void learn_role(precedence *p, program_visit *visit, uint16_t event)
     visit->role = *role;
 }
 
-/* Sets visit_of for each event to the number of its visit; UINT8_MAX: there are too many. */
+/* Sets visit_of for each event to the number of its visit; UINT8_MAX: there are too many visits. */
 static size_t find_visits(precedence *p, const request_event *events, size_t count,
                           program_visit visits[PRECEDENCE_ROLES_MAX], uint8_t *visit_of)
 {
@@ -178,7 +186,7 @@ void precedence_learn(precedence *p, const request_event *events, size_t count)
     learn_visits(p, events, count);
 }
 
-/* Returns whether program w can call program v. ends: w also has to end after v. */
+/* Returns whether program w can call program v. If `ends` is true, w must also end after v. */
 static bool can_call(const program_pair *pair, bool ends)
 {
     double both = pair->both;

@@ -30,8 +30,8 @@ void precedence_learn(precedence *p, const request_event *events, size_t count);
 void precedence_settle(precedence *p);
 
 /*
- * Returns the certainty, from 0 to 1, that an event like cause precedes one like effect: the share of requests in which
- * it did. Returns 0 if both have one role, or if neither role calls the other.
+ * Returns the certainty, from 0 to 1, that an event like `cause` precedes an event like `effect`: the share of requests
+ * in which it preceded that event. Returns 0 if both have one role, or if neither role calls the other.
  */
 double precedence_holds(const precedence *p, const request_event *cause, const request_event *effect);
 

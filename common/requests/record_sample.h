@@ -1,6 +1,6 @@
 /*
  * The first records of a log, kept until the fields that identify requests are inferred from them. Bounded memory. One
- * thread at a time. Starts as zeros.
+ * thread at a time. Initialize it with zeros.
  */
 #ifndef NETLOGGER_REQUESTS_RECORD_SAMPLE_H
 #define NETLOGGER_REQUESTS_RECORD_SAMPLE_H
@@ -20,7 +20,7 @@ bool record_sample_add(record_sample *s, const nl_record *record);
 /* Returns whether the sample should get no more records. */
 bool record_sample_is_full(const record_sample *s);
 
-/* Calls take for each record. */
+/* Calls `take` for each record. */
 void record_sample_walk(const record_sample *s, void (*take)(void *user, const nl_record *record), void *user);
 
 /* Returns the drawing of the records, see infer_drawing_by; the caller frees it. */

@@ -18,7 +18,7 @@
 #include <string.h>
 
 enum {
-    CAUSE_SCAN_MAX = 256, /* events that are looked at for the cause of one event */
+    CAUSE_SCAN_MAX = 256, /* maximum number of events that are examined to find the cause of an event */
     SMALL_ARRAY_MAX = 32,
     HOST_HOPS_MAX = 32,
     DRIFT_SHARE = 5000, /* 200 ppm */
@@ -69,9 +69,9 @@ typedef struct graph {
     const event_names *names;
     const precedence *edges;
     const clock_bounds *clocks;
-    bool has_shifts;                                         /* of spans, see align_clocks */
-    GHashTable *host_shifts;                                 /* host to int64_t, the latest shift of a span there */
-    bool has_zones;                                          /* begins of spans are in other time zones */
+    bool has_shifts;         /* the times of some spans were shifted, see align_clocks */
+    GHashTable *host_shifts; /* host to int64_t, the latest shift of a span there */
+    bool has_zones;          /* some spans begin in another time zone than they end */
     GArray *spans, *places, *items, *nodes, *strands, *path; /* places: span_nodes */
     GArray *event_strand, *event_node;                       /* uint32_t by event */
     GArray *lanes;                                           /* uint64_t: place and thread, by number */
@@ -144,7 +144,7 @@ static int by_event_time(const void *a, const void *b)
     return x->time_ns != y->time_ns ? compare(x->time_ns, y->time_ns) : compare(x->order, y->order);
 }
 
-/* Each event belongs to one span at most, and so no two are equal. */
+/* Each event belongs to one span at most, so no two are equal. */
 static int by_first_event(const void *a, const void *b)
 {
     const request_span *x = a, *y = b;
@@ -174,7 +174,7 @@ static int by_strand(const void *a, const void *b)
     return x->time_ns != y->time_ns ? compare(x->time_ns, y->time_ns) : compare(x->order, y->order);
 }
 
-/* Sorts an array; most are small, or sorted already. spare has space for one element. */
+/* Sorts an array. Most arrays are small or already sorted. `spare` has space for one element. */
 static void sort_array(GArray *a, int (*order)(const void *, const void *), void *spare)
 {
     size_t size = g_array_get_element_size(a);
@@ -212,9 +212,9 @@ static uint64_t lane_of(uint32_t place, uint32_t thread)
 /* ---- spans ---- */
 
 /*
- * Returns the difference between the time zones of a begin and an end, if the time between them is off by error_ns
- * against the measured duration: whole half hours, and at most ZONE_DELAY_NS in which the end was logged. Times and
- * durations are rounded: the error may be ZONE_EARLY_NS less.
+ * Returns the difference between the time zones of a begin and an end. error_ns is the time between them minus the
+ * measured duration. It consists of the difference, in whole half hours, and of at most ZONE_DELAY_NS until the end was
+ * logged. Because times and durations are rounded, it may be up to ZONE_EARLY_NS less.
  */
 int64_t request_find_zone(int64_t error_ns)
 {
@@ -283,14 +283,16 @@ static void collect_sides(graph *g)
 }
 
 /*
- * Pairs the sides of one key, which are in order of time. The latest begin ends first where a thread is known, because
- * calls nest. Otherwise the first begin ends first: the same span runs several times side by side.
+ * Pairs the sides of one key, which are in order of time. If the thread is known, an end belongs to the latest open
+ * begin, because calls nest. Otherwise, it belongs to the first open begin, because the same span runs several times
+ * side by side.
  */
 static void pair_sides(graph *g, guint from, guint to)
 {
     const request_event *first = EVENT(g, AT(g->items, sort_item, from)->index);
     bool nests = first->thread != 0 || first->span_id != 0;
-    guint open_from = g->event_strand->len, open = open_from; /* event_strand is not in use yet: begins that wait */
+    guint open_from = g->event_strand->len,
+          open = open_from; /* event_strand is not in use yet, so it holds the begins that wait for an end */
     for (guint i = from; i < to; i++) {
         uint32_t index = AT(g->items, sort_item, i)->index;
         if (EVENT(g, index)->role == REQUEST_BEGIN) {
@@ -368,7 +370,7 @@ static void find_spans(graph *g)
         find_spans(g);
         return;
     }
-    /* Pairing went by hashes, which differ between runs. */
+    /* Pairing used the order of hashes, which differ between runs. */
     request_span spare;
     sort_array(g->spans, by_first_event, &spare);
     end_open_spans(g);
@@ -436,8 +438,10 @@ static void find_explicit_parents(graph *g)
     }
 }
 
-/* Returns whether the outer span has not ended at a time. If it ends then, the order of the records decides, as far as
- * both are there: event is an index or REQUEST_NONE. */
+/*
+ * Returns whether the outer span has not ended at a time. If it ends at that time, the order of the two records
+ * decides, if both exist. `event` is the index of the record at that time, or REQUEST_NONE.
+ */
 static bool lasts_until(const request_span *outer, int64_t time_ns, uint32_t event)
 {
     if (outer->end_ns != time_ns || outer->end == REQUEST_NONE || event == REQUEST_NONE)
@@ -460,7 +464,10 @@ static bool encloses_point(const request_span *outer, int64_t time_ns, uint32_t 
 
 typedef enum lane_kind { LANE_THREAD, LANE_PROCESS, LANE_PROGRAM } lane_kind;
 
-/* Sorts begins of spans, and with points those events too, by thread, process or program, and time. */
+/*
+ * Sorts the begins of spans by thread, process or program, and then by time. If `points` is true, sorts the points
+ * together with the begins.
+ */
 static void sort_by_lane(graph *g, lane_kind kind, bool points)
 {
     g_array_set_size(g->items, 0);
@@ -479,7 +486,10 @@ static void sort_by_lane(graph *g, lane_kind kind, bool points)
     sort_items(g);
 }
 
-/* Gives spans without an explicit parent the smallest one of their thread that encloses them, and points their span. */
+/*
+ * Sets the parent of each span without an explicit parent to the smallest span of its thread that encloses it. Sets the
+ * span of each point in the same way.
+ */
 static void find_enclosing(graph *g)
 {
     sort_by_lane(g, LANE_THREAD, true);
@@ -489,7 +499,9 @@ static void find_enclosing(graph *g)
         if (i == 0 || item->major != AT(g->items, sort_item, i - 1)->major)
             latest = REQUEST_NONE;
         if (item->then == INT64_MAX) {
-            /* A span that ended before this point encloses nothing that follows: later points need not climb past it.
+            /*
+             * A span that ended before this point encloses nothing that follows, so later points need not examine it
+             * again.
              */
             while (latest != REQUEST_NONE && !lasts_until(SPAN(g, latest), item->time_ns, item->index))
                 latest = NODES(g, latest)->up;
@@ -511,8 +523,8 @@ static void find_enclosing(graph *g)
 }
 
 /*
- * A span that no other one of its thread encloses may be the child of a span in the main thread of its process or
- * program, the one with the first event of this process or program in this request.
+ * A span that no other span of its thread encloses may be the child of a span in the main thread of its process or
+ * program. The main thread is the thread with the first event of the process or program in this request.
  */
 static void find_enclosing_threads(graph *g, lane_kind kind)
 {
@@ -546,7 +558,9 @@ static void find_enclosing_threads(graph *g, lane_kind kind)
     }
 }
 
-/* Removes one parent from each cycle and sets the depths. depth is 0 while unknown; 1 more than its final value here.
+/*
+ * Removes one parent from each cycle and sets the depths. In this function, a depth is 0 while it is unknown, and
+ * otherwise 1 more than its final value.
  */
 static void break_cycles(graph *g)
 {
@@ -576,7 +590,7 @@ static void break_cycles(graph *g)
 /* Returns by how much rounding may have moved the begin of a span, if it was computed from the duration. */
 static int64_t rounding_of(const graph *g, const request_span *s)
 {
-    int64_t rounding_ns = 1000; /* of the time of the record: most have microseconds */
+    int64_t rounding_ns = 1000; /* rounding of the record's time; most records have microseconds */
     if (s->begin != REQUEST_NONE || s->end == REQUEST_NONE)
         return 0;
     for (unsigned digits = EVENT(g, s->end)->rounding; digits > 0; digits--)
@@ -626,7 +640,7 @@ static void extend_span(request_span *s, const request_span *other)
 
 /*
  * Estimates the times of explicit spans whose begin or end is missing: they contain their children, and an only child
- * without any fills its parent. Otherwise the time stays with the parent.
+ * without children fills its parent. Otherwise, the time counts for the parent.
  */
 static void estimate_sides(graph *g)
 {
@@ -687,10 +701,11 @@ static int64_t margin_of(const host_group *group)
 }
 
 /*
- * Returns whether the clock of a group's host differs from its parent's: the parent waited for the children, and they
- * seem to lie outside. Nothing is known of the clocks, or they may differ that much. Children that begin within their
- * parent and end behind it may also be those for which the parent did not wait. Only a parent with no others, which
- * lasts longer, is a call that waits. Clocks drift, and so the parent may seem to be a little shorter.
+ * Returns whether the clock of a group's host differs from the clock of its parent's host: the parent waited for the
+ * children, but they seem to lie outside of it. The difference must be within the bound of the two clocks, if this
+ * bound is known. If the children begin within their parent and end after it, the parent may also not have waited for
+ * them. They then count as a call that waits only if the parent has no other children and lasts longer than these.
+ * Because clocks drift, the parent may seem to be a little shorter.
  */
 static bool is_skewed(const graph *g, const host_group *group)
 {
@@ -736,11 +751,11 @@ static void set_host_shift(graph *g, uint32_t host, int64_t shift_ns)
     g_hash_table_insert(g->host_shifts, GUINT_TO_POINTER(host), g_memdup2(&shift_ns, sizeof shift_ns));
 }
 
-/* What a parent and its children show of the clocks of two hosts. */
+/* What a parent and its children reveal about the clocks of two hosts. */
 typedef struct host_pair {
     uint32_t host, other;
-    int64_t shift_ns;  /* of other, more than of host */
-    int64_t margin_ns; /* the shift is known to half of this */
+    int64_t shift_ns;  /* shift of `other` minus the shift of `host` */
+    int64_t margin_ns; /* the error of the shift is at most half of this */
 } host_pair;
 
 static int by_hosts(const void *a, const void *b)
@@ -752,8 +767,8 @@ static int by_hosts(const void *a, const void *b)
 }
 
 /*
- * Finds by how much children are to be shifted into their parent, and how precisely that is known. If records are
- * missing, only what is impossible shows a difference. Returns false if nothing is known.
+ * Finds by how much children must be shifted into their parent, and how precisely this shift is known. If records are
+ * missing, only impossible times prove a difference between the clocks. Returns false if nothing is known.
  */
 static bool find_group_shift(const graph *g, const host_group *group, int64_t *shift_ns, int64_t *margin_ns)
 {
@@ -774,7 +789,7 @@ static bool find_group_shift(const graph *g, const host_group *group, int64_t *s
     return early || late;
 }
 
-/* Returns the most precise pair for each two hosts. */
+/* Returns the most precise pair for every two hosts. */
 static GArray *find_host_pairs(graph *g)
 {
     GArray *pairs = g_array_new(FALSE, FALSE, sizeof(host_pair));
@@ -870,7 +885,7 @@ static void align_root(graph *g, uint32_t index)
 }
 
 /*
- * Shifts spans of hosts with other clocks into their parents, so that the network takes as long in both directions.
+ * Shifts spans of hosts with other clocks into their parents, so that the network delays in both directions are equal.
  * Durations, and the order of what happens on one host, stay as they are. The clock of the largest tree's root is
  * right.
  */
@@ -1054,7 +1069,7 @@ static void find_strands(graph *g)
 
 /* ---- the critical path ---- */
 
-/* Returns the node of the parent's strand behind which a span begins, or REQUEST_NONE. */
+/* Returns the node of the parent's strand after which a span begins, or REQUEST_NONE. */
 static uint32_t find_fork(graph *g, uint32_t span)
 {
     const request_span *s = SPAN(g, span);
@@ -1092,8 +1107,9 @@ static uint32_t find_cause(const graph *g, uint32_t event, int64_t since_ns)
     return REQUEST_NONE;
 }
 
-/* Returns the event that a node stands for: its own, the end of the span that it waited for, or that of a span without
- * begin.
+/*
+ * Returns the event that a node represents: its own event, the end of the span for which it waited, or, if a span's
+ * begin is missing, the end of that span.
  */
 static uint32_t event_of(const graph *g, uint32_t node)
 {
@@ -1115,7 +1131,7 @@ static bool is_message(const graph *g, uint32_t parent, uint32_t child, uint32_t
                                                      : SPAN(g, parent)->child_count == 1;
 }
 
-/* Returns what the time from node `from` to node `to` is. certainty: of an inferred edge; otherwise 0. */
+/* Classifies the time from node `from` to node `to`. `certainty` is the certainty of an inferred edge, or 0. */
 static request_step classify_step(graph *g, uint32_t from, uint32_t to, float certainty)
 {
     bool inferred = certainty > 0;
@@ -1139,7 +1155,10 @@ static request_step classify_step(graph *g, uint32_t from, uint32_t to, float ce
     return step;
 }
 
-/* Returns the node that satisfied `node` last, or REQUEST_NONE. Sets *certainty if this is inferred, otherwise to 0. */
+/*
+ * Returns the latest node that had to come before `node`, or REQUEST_NONE. Sets *certainty to the certainty of an
+ * inferred edge, or to 0.
+ */
 static uint32_t find_predecessor(graph *g, uint32_t node, float *certainty)
 {
     const graph_node *n = NODE(g, node);

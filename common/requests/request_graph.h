@@ -126,19 +126,19 @@ typedef struct request_graph {
 
 /*
  * Returns the difference between the time zones of a span's begin and end: whole half hours in nanoseconds, or 0.
- * Before the end, the begin that follows from the measured duration is error_ns after the logged begin.
+ * error_ns is the time from the logged begin to the begin that follows from the end and the measured duration.
  */
 int64_t request_find_zone(int64_t error_ns);
 
-/* names must outlive the graph. */
+/* `names` must outlive the graph. */
 request_graph *request_graph_new(const event_names *names);
 void request_graph_free(request_graph *g); /* NULL is allowed */
 
 /*
- * Builds the graph of one request from events in any order, at least one, within REQUEST_TIME_MAX; sorts them. edges
- * may be NULL: then programs are joined by explicit parents only. A begin event is in another time zone than its end
- * event if the duration that the end event carries says so; its time is corrected by whole half hours. clocks may be
- * NULL: then nothing is known of the hosts' clocks.
+ * Builds the graph of one request from at least one event. The times of the events are within REQUEST_TIME_MAX, in any
+ * order; the function sorts the events. If `edges` is NULL, only explicit parents join programs. A begin event is in
+ * another time zone than its end event if the duration that the end event carries proves this; the time of the begin is
+ * then corrected by whole half hours. If `clocks` is NULL, nothing is known about the hosts' clocks.
  */
 void request_graph_build(request_graph *g, request_event *events, size_t count, const struct precedence *edges,
                          const clock_bounds *clocks);

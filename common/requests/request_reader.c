@@ -68,13 +68,14 @@ typedef struct known_name {
 
 /* The fields of a record that events of requests use. */
 typedef struct found_fields {
-    const nl_field *used[USE_COUNT]; /* the first of each use */
-    double unit_ns;                  /* of the duration */
+    const nl_field *used[USE_COUNT]; /* the first field of each use */
+    double unit_ns;                  /* the duration's unit in nanoseconds */
     const nl_field *ids[IDS_MAX];
 } found_fields;
 
 /*
- * The number of a text that was at an address before: a block has each name only once. A look-up compares the text too.
+ * The number of the text that was last found at an address. A block contains each name only once, so the next record
+ * has the same text there. A look-up also compares the texts.
  */
 typedef struct seen_text {
     const char *text; /* owned by a table */
@@ -92,7 +93,7 @@ struct request_reader {
     uint64_t seed;
     uint32_t order;
     seen_text seen_hosts[SEEN_SIZE], seen_programs[SEEN_SIZE], seen_names[SEEN_SIZE];
-    found_fields found; /* of the latest record */
+    found_fields found; /* fields of the latest record */
     known_name known[NAME_CACHE_SIZE];
     struct {
         uint32_t host, program, place;
@@ -220,7 +221,7 @@ static char phase_of(const found_fields *f)
     return phase != NULL && phase->type == NL_TYPE_STRING && phase->string.size == 1 ? *phase->string.data : '\0';
 }
 
-/* Returns the number of the digits behind the point of a number or time. */
+/* Returns the number of digits after the decimal point of a number or time. */
 static unsigned count_decimals(const nl_field *field)
 {
     char scratch[NL_FIELD_TEXT_SIZE];

@@ -18,14 +18,17 @@ enum { REQUEST_READER_IDS_MAX = 32 };
 
 typedef struct request_reader request_reader;
 
-/* ids are the ID fields (drawing.h), ended by NULL; the caller keeps them. If ids is NULL or empty, threads name
- * requests. */
+/*
+ * `ids` are the ID fields (drawing.h), ended by NULL; the caller keeps them. If ids is NULL or empty, threads name
+ * requests.
+ */
 request_reader *request_reader_new(const char *const *ids, nl_fraction fraction);
 void request_reader_free(request_reader *r); /* NULL is allowed */
 
 /*
- * Makes *event from a record. Returns a hash of the request's name that is
- * not 0, or 0 if the record belongs to no request. The order of events is the order of calls.
+ * Makes *event from a record. Returns a hash of the request's name that is not 0, or 0 if the record belongs to no
+ * request. Numbers the events in the order of the calls (event->order); this number decides between events with the
+ * same time.
  */
 uint64_t request_reader_take(request_reader *r, const nl_record *record, request_event *event);
 
@@ -41,18 +44,21 @@ char *request_reader_name_request(const request_reader *r);
 
 /*
  * Finds the number of bytes (NBYTES or BYTES) that the latest record carries, and the name of a file (FILE; otherwise
- * no data). Returns false if it has none. Call it while the record is valid.
+ * no data). Returns false if the record carries no number of bytes. Call it while the record is valid.
  */
 bool request_reader_find_bytes(const request_reader *r, double *bytes, nl_string *what,
                                char scratch[NL_FIELD_TEXT_SIZE]);
 
 /*
- * Returns whether a record carries the duration of a span, and sets it. The record's time is that of the span's end, or
- * of its begin if this sets *begins.
+ * If a record carries the duration of a span, sets *duration_ns and returns true. If *begins is then true, the record's
+ * time is the span's begin; otherwise, it is the span's end.
  */
 bool request_duration(const nl_record *record, nl_fraction fraction, int64_t *duration_ns, bool *begins);
 
-/* Return the names of events; and the texts of hosts and programs for the numbers in events. */
+/*
+ * request_reader_names returns the names of events. The other two functions return the name of the host or program that
+ * has this number in request_event.
+ */
 const event_names *request_reader_names(const request_reader *r);
 const char *request_reader_host(const request_reader *r, uint32_t host);
 const char *request_reader_program(const request_reader *r, uint32_t program);

@@ -7,11 +7,12 @@
 #include <stdlib.h>
 
 enum {
-    LAST_KINDS_MAX = 16, /* kinds of last events that are told apart, for each kind of first event */
+    LAST_KINDS_MAX =
+        16, /* maximum number of kinds of last events that are distinguished, for each kind of first event */
     SAMPLES_MAX = 1024,
-    RULE_MIN = 10,    /* rounds that make a rule */
-    ROUNDS_MANY = 3,  /* rounds of an ID that show that it is used again */
-    ROUNDS_ALONE = 8, /* the same, if no ID has ended */
+    RULE_MIN = 10,    /* minimum number of rounds for a rule */
+    ROUNDS_MANY = 3,  /* minimum number of rounds of an ID that prove that the ID is reused */
+    ROUNDS_ALONE = 8, /* the same minimum, if no ID has ended */
     USUAL_SHARE = 4,  /* a quarter of all IDs end with a usual last event */
     RULE_PERCENT = 90,
 };
@@ -19,28 +20,28 @@ enum {
 /* An event with which rounds end. */
 typedef struct last_event {
     uint64_t kind;
-    uint32_t restarts; /* rounds that end with it before another round */
-    uint32_t ends;     /* IDs that end with it */
+    uint32_t restarts; /* number of rounds that end with it and precede another round */
+    uint32_t ends;     /* number of IDs that end with it */
     bool is_usual;
 } last_event;
 
 /* A round before another round of its ID. */
 typedef struct round_sample {
-    int64_t pause_ns; /* until the next round */
-    uint32_t last;    /* index in lasts */
+    int64_t pause_ns; /* time until the next round */
+    uint32_t last;    /* index in first_event.lasts */
 } round_sample;
 
 /* What is known of IDs whose first event is of one kind. */
 typedef struct first_event {
     uint64_t kind;
     uint64_t ids, ends, restarts;
-    last_event lasts[LAST_KINDS_MAX + 1]; /* the last one is for all others */
+    last_event lasts[LAST_KINDS_MAX + 1]; /* the last element is for all other kinds */
     uint32_t last_count;
     round_sample samples[SAMPLES_MAX];
-    int64_t durations_ns[SAMPLES_MAX]; /* of rounds */
+    int64_t durations_ns[SAMPLES_MAX]; /* durations of rounds */
     uint32_t sample_count, duration_count;
     int64_t usual_ns;   /* the median of the durations */
-    bool has_many;      /* IDs have many rounds */
+    bool has_many;      /* on average, IDs have many rounds */
     bool always_splits; /* each round is a request */
 } first_event;
 
@@ -77,7 +78,7 @@ static first_event *find_first(restarts *r, const request_event *event)
     return f;
 }
 
-/* Returns the index of a last event. If add is false, unknown ones are others. */
+/* Returns the index of a last event. If `add` is false, an unknown last event gets the index for all other kinds. */
 static uint32_t last_index(first_event *f, const request_event *event, bool add)
 {
     uint64_t kind = request_event_kind(event);

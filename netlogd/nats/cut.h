@@ -18,7 +18,7 @@ typedef struct nats_cut {
     uint64_t first; /* sequence number of the first record */
     uint64_t count;
     const char *subject; /* ".HOST.PROG" */
-    size_t end;          /* after the last cut with this end, all of data[0..end) is in messages */
+    size_t end; /* once `take` has received the last cut with this `end`, messages contain all bytes of data[0..end) */
 } nats_cut;
 
 typedef struct nats_cutter {

@@ -61,7 +61,7 @@ typedef struct asking {
 
 typedef struct shard {
     char stream[NATS_NAME_SIZE];
-    bool begun;       /* its consumer exists */
+    bool begun;       /* the shard's consumer exists */
     int64_t from_ms;  /* the shard is not examined before this time */
     int64_t until_ms; /* end of the wait for messages that other readers have not acknowledged; 0: no wait */
     asking asked[REQUESTS];
@@ -99,7 +99,7 @@ struct nats_intake {
     /* These members are shared: */
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    unsigned changes; /* number of changes */
+    unsigned changes; /* number of calls of wake_thread, which reveals changes made while the mutex was released */
     shard *shards;    /* NULL: not known yet */
     unsigned shard_count;
     message_list waiting, taken, settled;
@@ -491,7 +491,9 @@ static nl_status get_ready(nats_intake *in)
     pthread_mutex_unlock(&in->mutex);
     if (in->link == NULL && intake_connect_to(in) != NL_OK)
         return NL_FAILED;
-    /* Requests that are sent now would accumulate and be answered all at once later. */
+    /*
+     * Requests that are sent without a connection would accumulate, and the server would answer them all at once later.
+     */
     if (natsConnection_Status(in->link->connection) != NATS_CONN_STATUS_CONNECTED)
         return nl_error_set(NL_ERROR_UNREACHABLE, "%s: connection lost; reconnecting", in->place->name);
     if (!in->known && find_shards(in) != NL_OK)

@@ -451,7 +451,7 @@ static void *delivery_run(void *user)
 
 /* ---- the server's side ---- */
 
-/* Returns the number of bytes that are waiting at the start, in all files from the position to `end`. */
+/* When netlogd starts, returns the number of undelivered bytes: those in all files from the position to `end`. */
 static uint64_t count_waiting(const delivery *d, output_place end)
 {
     uint64_t sum = 0;

@@ -32,10 +32,13 @@ delivery *delivery_open(const output_options *options);
  */
 void delivery_start(delivery *d, output_place end, nl_log *log);
 
-/* Adds size to the number of waiting bytes. */
+/* Adds `size` to the number of waiting bytes. */
 void delivery_wrote(delivery *d, size_t size);
 
-/* Returns whether size more bytes may wait without exceeding `maximum`. If no bytes are waiting, any number may. */
+/*
+ * Returns whether `size` more bytes may wait without exceeding `maximum`. If no bytes are waiting, any number of bytes
+ * may wait.
+ */
 bool delivery_has_space(delivery *d, size_t size, uint64_t maximum);
 
 /* Tells the thread that everything before `end` is settled. */

@@ -71,7 +71,7 @@ static bool put_header(file_index *x, uint64_t end)
            put_at_end(x, header, sizeof header);
 }
 
-/* Removes an index that has no header. Keeps it if it is another kind of file with that name. */
+/* Closes an index that has no header, and removes its file. Keeps the file if it is not a regular file. */
 static void remove_empty(file_index *x)
 {
     struct stat status;

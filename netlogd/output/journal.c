@@ -29,7 +29,7 @@ enum {
     AT_FILE_SIZE = 32,
     HEAD = 40,
     NAME = 16,
-    STREAM = NAME + 3 * 8, /* not counting gaps */
+    STREAM = NAME + 3 * 8, /* size of a stream's data in an entry, not counting its gaps */
     GAP = 2 * 8,
     ENDED = 1,
     COMPACT_FROM = 1 << 20,

@@ -26,8 +26,9 @@
 #include <unistd.h>
 
 enum {
-    BATCH = 256 << 10,    /* number of bytes that are written together */
-    BATCH_MIN = 64 << 10, /* minimum number of bytes that are compressed together, even near the end of the file */
+    BATCH = 256 << 10, /* number of bytes that are written together */
+    BATCH_MIN =
+        64 << 10, /* minimum size of a compressed batch in bytes, even if the file then exceeds its maximum size */
     DUE = 4 << 20,
     REPAIRS = 2,
 };
