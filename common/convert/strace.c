@@ -347,7 +347,7 @@ static bool strace_detect(const char *data, size_t size)
 
 const importer_kind strace_importer = {
     .name = "strace",
-    .what = "output of strace -f -tt -T, or with -ttt instead of -tt",
+    .what = "output of strace -f -tt -T or strace -f -ttt -T",
     .in_order = true,
     .detect = strace_detect,
     .size = sizeof(strace_reader),

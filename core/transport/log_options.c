@@ -111,8 +111,8 @@ const nl_option nl_log_rows[] = {
      .minimum = NL_NS_PER_SECOND / 10,
      NL_OPTION_MEMBER(nl_log_options, clock_ns),
      .help = "Interval at which the log records the quality of the host's clock: ClockKernel; ClockTracking if chronyd "
-             "runs; and ClockOffset for collectors unless format= is a text format. In addition, ClockStep reports "
-             "each time that the clock is set"},
+             "runs; and ClockOffset for collectors unless format= is a text format. In addition, the log "
+             "records ClockStep whenever the clock is set"},
     {.name = "idle",
      .type = NL_OPTION_DURATION,
      .places = NL_OPTION_IN_URL,

@@ -3,6 +3,7 @@
 #include "archive/query.h"
 
 #include "archive/pushdown.h"
+#include "base/text.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -99,7 +100,8 @@ bool query_run(store *s, const query *q, output *out)
     if (!q->quiet)
         losses_report(q->to->name, main_pass.s.losses);
     if (main_pass.unreadable > 0)
-        program_error("%" PRIu64 " unreadable records; the archive is damaged", main_pass.unreadable);
+        program_error("%" PRIu64 " unreadable record%s; the database is damaged", main_pass.unreadable,
+                      nl_plural(main_pass.unreadable));
     free(sql);
     return good && main_pass.unreadable == 0;
 }

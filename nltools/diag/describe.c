@@ -98,10 +98,12 @@ void finding_describe(const search *s, finding *f, const candidate *c)
         finding_evidence(f, "%s a visit on average, against %s in the eighth at the other end", slow, other);
     } else if (strcmp(c->cause, "cold") == 0 || strcmp(c->cause, "changed") == 0) {
         char *when = text_ns((double)(c->from_ns - v->from_ns)), *until = text_ns((double)(c->to_ns - v->from_ns));
-        f->answer = c->cause[1] == 'o'
-                        ? g_strdup_printf("%s of the requests' time: %s is slow for the first %s", part, where, until)
-                        : g_strdup_printf("%s of the requests' time: %s is slower from %s to %s after the begin", part,
-                                          where, when, until);
+        f->answer =
+            c->cause[1] == 'o'
+                ? g_strdup_printf("%s of the requests' time: %s is slow until %s after the first request began", part,
+                                  where, until)
+                : g_strdup_printf("%s of the requests' time: %s is slower from %s to %s after the first request began",
+                                  part, where, when, until);
         f->advice = c->cause[1] == 'o' ? "warm caches and connections before taking requests"
                                        : "find out what changed at that time: load, data, deployments";
         finding_evidence(f, "%s a visit, against %s at other times", slow, other);
