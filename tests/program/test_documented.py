@@ -46,7 +46,7 @@ class Documented(support.Case):
         used = [(examples + "records.c", r"nl_level_parse\([^)]*\)", "0 /* nl_level_parse(text) */", "nl_level_parse is used by no example"),
                 (examples + "reading.c", r"nl_reader_seek\([^)]*\)", 'puts("nl_reader_seek(reader)")', "nl_reader_seek is used by no example")]
         words = [(include + "filter.h", r"^/\* Frees a filter[^/]*\*/\n", "", "filter.h: nl_filter_free has no words"),
-                 (include + "marker.h", r"^/\*\s(?:\* )?Defines a marker at[^/]*\*/\n", "", "marker.h: NL_MARKER has no words"),
+                 (include + "marker.h", r"^/\*\s(?: \* )?Defines a marker at[^/]*\*/\n", "", "marker.h: NL_MARKER has no words"),
                  (include + "filter.h", r"^NL_API nl_filter \*nl_filter_parse.*?;\n", "", "nl_filter_parse is in no public header")]
         self.assert_found("functions", *gone, *used, *(words if shutil.which("doxygen") else []))
 
