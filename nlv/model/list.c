@@ -7,8 +7,8 @@
 #include <string.h>
 
 enum {
-    SNAP = 8,        /* in nodes; the ends of ranges with more nodes are rounded to nodes */
-    OF_A_COLUMN = 4, /* in nodes; the ends of columns with more nodes are rounded to nodes */
+    SNAP = 8, /* if a range has at least this many nodes (or blocks), its ends are rounded to nodes (or blocks) */
+    OF_A_COLUMN = 4, /* the same for the ends of columns */
     GROWTH = 8,      /* factor by which a list's first block grows, from LIST_NODE to LIST_BLOCK entries */
 };
 

@@ -20,9 +20,9 @@ enum {
     LINE_SIZE_MAX = 2 << 20,
     PIECE_SIZE = 1 << 20,
     SAMPLE_PIECE_SIZE = 64 << 10,
-    TEXT_RECORD_SIZE = 128,        /* typical size of a line in bytes */
-    SAMPLE_EXPANSION_MAX = 8,      /* maximum bytes of a sample in memory per requested byte */
-    OPEN_BLOCKS = 16,              /* a collector's log has interleaved blocks of many producers */
+    TEXT_RECORD_SIZE = 128,   /* typical size of a line in bytes */
+    SAMPLE_EXPANSION_MAX = 8, /* maximum bytes of a sample in memory per requested byte */
+    OPEN_BLOCKS = 16,         /* maximum number of open blocks; a collector's log interleaves many producers' blocks */
     OPEN_BLOCK_SIZE_MAX = 1 << 20, /* maximum size in bytes of a block that stays open */
 };
 

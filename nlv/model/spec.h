@@ -50,16 +50,17 @@ typedef struct spec_lifeline {
 } spec_lifeline;
 
 /*
- * Loadlines that are not drawn: the durations of records, and the records that give the error of a host's clock. The
- * store keeps their values as loadlines that are not drawn. Each kind of record has two loadlines: the nanoseconds to
- * add to the host's times, and the uncertainty of this number. The kinds are the collector's measurements, values from
- * nlkernel, and values from chronyd or the kernel, which the clock sensor and the library log.
+ * Loadlines that are not drawn: the durations of records, and the errors of hosts' clocks. Each kind of clock record
+ * has two loadlines: the nanoseconds to add to the host's times, and the uncertainty of this number. The kinds are the
+ * collector's measurements, values from nlkernel, and values from chronyd or the kernel, which the clock sensor and the
+ * library log.
  */
 enum {
     SPEC_MEASURED,
     SPEC_CLOCKS = 4,
     SPEC_MACHINE = 2 * SPEC_CLOCKS, /* a hash of the machine that has the clock */
-    SPEC_DURATION, /* nanoseconds, by event instead of host; negative if the record's time is when the span began */
+    SPEC_DURATION, /* durations in ns, indexed by event instead of host; negative if the span begins at the record's
+                      time */
     SPEC_HIDDEN_LOADLINES,
 };
 typedef struct spec_clock {

@@ -311,8 +311,8 @@ static size_t place_that_holds(const list *l, uint32_t record)
 }
 
 /*
- * Returns the state of a clock according to one kind of `record`, and sets *said_at to the record that was used. The
- * lists of offsets and errors have the same records.
+ * Returns the state of a clock according to one kind of clock record, and sets *said_at to the record that was used.
+ * The lists of offsets and errors have the same records.
  */
 static store_clock clock_of_kind(const store *s, unsigned kind, uint16_t host, uint32_t record, uint32_t *said_at)
 {

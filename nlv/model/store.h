@@ -116,7 +116,7 @@ void store_color_objects(store *s);
 /* Returns a store's memory in bytes, including that for inserting late records, but not the mapped parts. */
 size_t store_memory(const store *s);
 
-/* Drops the oldest records until the store needs at most limit bytes. Returns false if it still needs more memory. */
+/* Drops the oldest records until the store needs at most `limit` bytes. Returns false if it still needs more memory. */
 bool store_shrink(store *s, size_t limit);
 
 /* Returns the number of records that were dropped or rejected. */

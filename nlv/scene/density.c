@@ -11,7 +11,7 @@
 
 struct density {
     double left, top, scale;
-    int width, height, pen; /* pen: width of a line in pixels */
+    int width, height, pen; /* `pen` is the width of a line in pixels */
     /* Arrays of pixels, column by column, because most lines are steep: */
     float *totals;  /* sums of weights; negative: a line on top */
     int32_t *votes; /* allocated after the totals; undefined where the total is 0 */

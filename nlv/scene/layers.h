@@ -22,7 +22,7 @@ typedef struct layer_context {
 /* Returns the x coordinate of a record's time. */
 double layer_x(const layer_context *c, uint32_t record);
 
-/* Draws the background: the pane, rows and their labels. */
+/* Draws the background of a pane of lifelines: the rectangle, the rows and their labels. */
 void lifelines_layer_back(const layer_context *c, const pane *p);
 void lifelines_layer_draw(const layer_context *c, const pane *p);
 void lifelines_layer_name_slowest(const layer_context *c);

@@ -209,7 +209,7 @@ static void show_range(void *user)
     gtk_widget_show(w->side);
 }
 
-/* Chooses the lifeline that is chosen in the session when its record has arrived in the model. */
+/* Once the record of the session's chosen lifeline has arrived in the model, chooses that lifeline. */
 static void choose_waiting(window *w)
 {
     const session *s = session_keeper_session(w->keeper);
