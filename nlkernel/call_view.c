@@ -137,7 +137,7 @@ static bool read_symbols(call_view *v)
     return ok;
 }
 
-/* Returns whether file is one of the paths, or is in a directory that is one of the paths. */
+/* Returns whether `file` is one of the paths, or is in a directory that is one of the paths. */
 static bool path_is_below(const char *file, const char *paths)
 {
     for (const char *at = paths; *at != '\0';) {

@@ -55,7 +55,7 @@ static void add_edge(calls *c, uint32_t caller, uint32_t function)
     c->functions[caller].calling++;
 }
 
-/* Adds a call and returns the index of the called function. If the caller is unknown, caller is empty. */
+/* Adds a call and returns the index of the called function. If the caller is unknown, `caller` is empty. */
 static uint32_t add_call(calls *c, nl_string caller, nl_string function)
 {
     uint32_t called = find_or_add_function(c, function);

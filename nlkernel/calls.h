@@ -53,7 +53,10 @@ typedef struct calls {
 /* Adds a record. Ignores records other than calls, losses and the description of the recording. */
 void calls_take(calls *c, const nl_record *record);
 
-/* Adds a loss of `count` calls before a time. After it, callers that were entered before it are unknown. */
+/*
+ * Adds a loss of `count` calls before a time. A function that a thread entered before the loss is not used as the
+ * caller of a call after the loss.
+ */
 void calls_lose(calls *c, int64_t time_ns, uint64_t count);
 
 /* Computes the callers that the graph tracer did not record. Call it once, after the last record. */

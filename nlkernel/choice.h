@@ -23,7 +23,10 @@ typedef struct event_names {
 bool event_names_read(event_names *names, const tracing *t);
 void event_names_free(event_names *names);
 
-/* Chooses the events that match a pattern. If none does, returns false and sets the error with a similar name. */
+/*
+ * Chooses the events that match a pattern. If no event matches, returns false and sets the error, which suggests a
+ * similar name.
+ */
 bool event_names_choose(event_names *names, const char *pattern);
 
 /* Returns whether an event matches a pattern. */

@@ -42,7 +42,7 @@ static bool read_state(const char *word, bool *on)
     return *on || strcasecmp(word, "off") == 0;
 }
 
-/* Applies a command to state. Returns false and sets the error if the command is invalid. */
+/* Applies a command to `state`. Returns false and sets the error if the command is invalid. */
 static bool control_take_line(const control *c, control_state *state, const char *line)
 {
     char copy[COMMAND_SIZE], *rest, *words[4] = {NULL};

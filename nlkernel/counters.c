@@ -253,8 +253,10 @@ static const char *contiguous(counted *c, size_t size)
     return c->copy;
 }
 
-/* Reads a sample, which contains: pid and tid, time, cpu; the number of group members and their slots; the size of
- * raw, and raw. Returns false for other records. */
+/*
+ * Reads a sample, which contains: pid and tid, time, cpu; the number of group members and their slots; the size of the
+ * raw data, and the raw data. Returns false for other records.
+ */
 static bool counted_read_sample(counted *c, const char *at, size_t size, counted_event *event)
 {
     enum { AT_TIME = 8, AT_COUNT = 24, AT_VALUES = 32 };

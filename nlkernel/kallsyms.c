@@ -15,7 +15,10 @@
 /* Most symbols are close together. A table of 128-byte buckets finds them without a search. */
 enum { BUCKET_SHIFT = 7, BUCKETS_MAX = 1 << 20 };
 
-/* A function ends at the start of the next function. This constant limits functions that are followed by a gap. */
+/*
+ * A function ends at the start of the next function. This constant limits the size of a function that is followed by a
+ * gap.
+ */
 enum { FUNCTION_SIZE_MAX = 1 << 20 };
 
 typedef struct symbol {

@@ -28,7 +28,7 @@ kernel_sums *kernel_sums_start(const rules_file *file, const char *tracefs);
 /* Stops summing. */
 void kernel_sums_stop(kernel_sums *k);
 
-/* Passes each sum to take, as a record. */
+/* Passes each sum, as a record, to `take`. */
 void kernel_sums_read(kernel_sums *k, void (*take)(void *user, const nl_record *record), void *user);
 void kernel_sums_free(kernel_sums *k);
 

@@ -1,5 +1,5 @@
 /*
- * The logs that the commands report, calls and graph read, and the options that select records: --where, --since,
+ * The logs that the report, calls and graph commands read, and the options that select records: --where, --since,
  * --until, --fraction and --reject. Not thread-safe.
  */
 #ifndef NLKERNEL_LOG_INPUT_H
@@ -26,7 +26,7 @@ typedef struct log_input {
  */
 bool log_input_selects(const log_input *input, const nl_record *record);
 
-/* Passes the selected records of a SOURCE to take. Returns false after printing a read error. */
+/* Passes the selected records of a SOURCE to `take`. Returns false after printing a read error. */
 bool log_input_read(log_input *input, const char *name, void (*take)(void *user, const nl_record *record), void *user);
 
 /* Prints warnings about malformed input and missing records, and frees input. Returns an exit status. */

@@ -1,4 +1,4 @@
-/* Options of the commands record, live and "rules run": the events, processes and duration to record. */
+/* Options of the "record", "live" and "rules run" commands: the events, processes and duration to record. */
 #ifndef NLKERNEL_OPTIONS_H
 #define NLKERNEL_OPTIONS_H
 

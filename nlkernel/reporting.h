@@ -1,4 +1,4 @@
-/* Options of the commands report, "rules run" and bench, and the output of a report. Not thread-safe. */
+/* Options of the "report", "rules run" and "bench" commands, and the output of a report. Not thread-safe. */
 #ifndef NLKERNEL_REPORTING_H
 #define NLKERNEL_REPORTING_H
 

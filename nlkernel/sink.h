@@ -23,7 +23,7 @@ typedef struct sink {
     nl_writer *writer;
     nl_log *log;
     int zstd_level;
-    nl_synthesis *rules; /* if not NULL, the sink writes the records that these rules derive, instead of the records */
+    nl_synthesis *rules; /* if not NULL, the sink writes the records that these rules derive, not the events */
     uint64_t refused;    /* number of records that did not fit into the log's buffer */
     _Atomic bool failed;
     nl_error error;      /* the first failure */

@@ -14,7 +14,7 @@ enum { TOP_DEFAULT = 20, POINTS_MAX = 50000, ROWS_MAX = 100000 };
 
 /* ---- columns ---- */
 
-/* Returns whether row belongs to a recording. A recording that lacks a field of `by` belongs to every row. */
+/* Returns whether `row` belongs to a recording. A recording that lacks a field of `by` belongs to every row. */
 static bool row_is_of_recording(const summary *s, const summary_row *row, const summary_recording *recording)
 {
     for (unsigned i = 0; i < s->by_count; i++)
@@ -29,7 +29,7 @@ static bool row_is_of_recording(const summary *s, const summary_row *row, const 
     return true;
 }
 
-/* Returns the total length in seconds of the recordings to which row belongs. */
+/* Returns the total length in seconds of the recordings to which `row` belongs. */
 static double row_seconds(const summaries *all, const summary *s, const summary_row *row)
 {
     double seconds = 0;

@@ -129,7 +129,7 @@ static void normalize(char out[PATH_SIZE], const char *directory, const char *pa
     out[size] = '\0';
 }
 
-/* Returns the part of path below directory, or NULL. */
+/* Returns the part of `path` below `directory`, or NULL if `path` is not below it. */
 static const char *path_below(const char *path, const char *directory)
 {
     size_t size = strlen(directory);

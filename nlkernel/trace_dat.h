@@ -15,7 +15,7 @@ bool trace_dat_detect(const char *data, size_t size);
 
 /*
  * Adds the calls in a file whose records match `where`, or all calls if `where` is NULL. Returns false and sets the
- * error if the file is damaged or not supported. c then contains the calls before the error.
+ * error if the file is damaged or not supported. `c` then contains the calls before the error.
  */
 bool trace_dat_read(calls *c, const nl_filter *where, const char *data, size_t size);
 
