@@ -133,7 +133,7 @@ static void write_table(const by_time *what, table *t)
     order_free(&o);
 }
 
-/* Sorts a single file that is nearly in order. Otherwise, returns false without calling put. */
+/* Sorts a single file that is nearly in order. Otherwise, returns false without calling `put`. */
 static bool pass_through(const by_time *what)
 {
     input_settings *settings = what->settings;

@@ -12,11 +12,11 @@ typedef struct by_time {
     const char *directory; /* directory for runs */
     char **files;
     size_t file_count;
-    void (*begin)(void *user); /* called before the first lines, when settings->format is known */
-    gather_sink *put;          /* called in any thread, but never by two threads at the same time */
-    bool with_places;          /* put needs the places of the lines */
-    void (*take_back)(
-        void *user); /* discards everything that was put; begin is then called again; NULL: cannot discard */
+    void (*begin)(void *user);     /* called before the first lines, when settings->format is known */
+    gather_sink *put;              /* called in any thread, but never by two threads at the same time */
+    bool with_places;              /* `put` needs the places of the lines */
+    void (*take_back)(void *user); /* discards the lines that `put` has received; `begin` is then called again; NULL:
+                                      discarding is impossible */
     void *user;
 } by_time;
 
@@ -32,7 +32,7 @@ by_time_result by_time_sort(const by_time *what);
 bool by_time_can_merge(const by_time *what);
 by_time_result by_time_merge(const by_time *what);
 
-/* Returns whether each log is sorted; reports the first record that is out of order. Does not call put. */
+/* Returns whether each log is sorted; reports the first record that is out of order. Does not call `put`. */
 bool by_time_check(const by_time *what);
 
 #endif

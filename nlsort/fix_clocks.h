@@ -26,8 +26,8 @@ typedef struct fix_clocks fix_clocks;
 
 /*
  * Reads all logs, reports the offsets of their clocks, and sets the format of the output. The temporary file is in
- * directory. Ends the program if it cannot write there. Records unreadable logs in settings. Free the result with
- * fix_clocks_free.
+ * `directory`. Ends the program if it cannot write there. Records in `settings` which logs cannot be read. Free the
+ * result with fix_clocks_free.
  */
 fix_clocks *fix_clocks_read(const fix_options *options, input_settings *settings, char **files, size_t count,
                             const char *directory);

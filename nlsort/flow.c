@@ -75,7 +75,8 @@ static size_t read_some(int fd, char *to, size_t size, off_t at)
 }
 
 /*
- * Finds the earliest time among some lines at an offset. Returns false if none exists, or if one needs the decoder.
+ * Finds the earliest time among some lines at an offset. Returns false if there are no lines, or if a line needs the
+ * decoder.
  */
 static bool least_at(const flow_settings *s, off_t at, int64_t *least)
 {

@@ -64,7 +64,7 @@ static unsigned digits_of_range(int64_t least, int64_t most, unsigned *bits)
 
 /*
  * Sorts lines by all digits of their times. The first pass writes to `next`, and the following passes alternate between
- * other and next. Returns the array that contains the result.
+ * `other` and `next`. Returns the array that contains the result.
  */
 static nl_scanned_line *sort_span(span s, int64_t least, int64_t most, nl_scanned_line *next, nl_scanned_line *other)
 {

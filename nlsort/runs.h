@@ -11,7 +11,7 @@
 
 typedef struct runs runs;
 
-/* memory is the number of bytes for merging. The first run creates the file in directory. */
+/* `memory` is the number of bytes for merging. The first run creates the file in `directory`. */
 runs *runs_new(const char *directory, size_t memory);
 void runs_free(runs *r);
 

@@ -11,7 +11,7 @@
 
 typedef struct spill spill;
 
-/* The first run creates the file in directory. */
+/* The first run creates the file in `directory`. */
 spill *spill_new(const char *directory);
 void spill_free(spill *s);
 

@@ -203,7 +203,7 @@ void store_sort(store *s)
     entry *spare = malloc((s->count - middle + 1) * sizeof *spare);
     if (spare == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory; set the limit with -S");
-    /* each half uses half of spare */
+    /* each half uses half of `spare` */
     half first = {s, s->entries, middle, spare};
     half second = {s, s->entries + middle, s->count - middle, spare + middle / 2};
     pthread_t thread;

@@ -10,8 +10,8 @@
 typedef struct unique unique;
 
 /*
- * memory is the maximum memory for a group in bytes. `directory` is for temporary files and is not copied. `sink` gets
- * the remaining lines, without their places.
+ * `memory` is the maximum memory for a group in bytes. `directory` is for temporary files and is not copied. `sink`
+ * gets the remaining lines, without their places.
  */
 unique *unique_new(size_t memory, const char *directory, gather_sink *sink, void *user);
 

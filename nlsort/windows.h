@@ -23,7 +23,7 @@ enum { WINDOWS_LINE_COST = 16, WINDOWS_COST = 4 << 20 };
 void windows_distribute(windows *w, const table *t, const nl_scanned_line *lines, size_t count);
 
 /*
- * Copies the lines of a window, each with its newline, to their destinations in out. Different threads may copy
+ * Copies the lines of a window, each with its newline, to their destinations in `out`. Different threads may copy
  * different windows at the same time.
  */
 void windows_copy(const windows *w, const table *t, size_t window, char *out);
