@@ -176,7 +176,7 @@ static void emit(measurement *m)
     out->good = out->good && output_put(out, m->record);
 }
 
-/* Measures all sensors. Returns the number of sensors that can measure. */
+/* Measures all sensors. Returns the number of sensors whose measurement succeeded. */
 static size_t measure_all(arguments *a, output *out, nl_record *record)
 {
     size_t alive = 0;
@@ -253,7 +253,7 @@ static int catch_signals(void)
 
 /*
  * Measures at multiples of the interval, so that the duration of measurements does not accumulate as a delay. Skips
- * missed measurements. Returns false if no sensor can measure, or if the records cannot be written.
+ * missed measurements. Returns false if no sensor's measurement succeeds, or if the records cannot be written.
  */
 static bool nlsensor_run(arguments *a, output *out)
 {

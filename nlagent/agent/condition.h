@@ -49,7 +49,7 @@ bool condition_selects(condition *c, uint64_t measurement, int64_t start_ns);
 /* Returns whether condition_judge depends on the fields of a record. */
 bool condition_needs_fields(const condition *c);
 
-/* Sets *wanted to whether a record meets all conditions but the interval. Fails if the budget is too small. */
+/* Sets *wanted to whether a record meets all conditions except the interval. Fails if the budget is too small. */
 nl_status condition_judge(condition *c, allowance *budget, const nl_record *record, bool *wanted);
 
 /* Writes the name of the object that a record describes. */

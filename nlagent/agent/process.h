@@ -34,7 +34,7 @@ typedef struct process_watcher {
 sensor_process *process_new(struct event_base *base, const definition *d, const sensor_spec *spec, double interval_s,
                             const process_watcher *watcher);
 
-/* Requests the process to exit, and frees p. If the process does not exit, process_reap kills it. */
+/* Requests the process to exit, and frees `p`. If the process does not exit, process_reap kills it. */
 void process_free(sensor_process *p);
 
 /* Changes the interval between measurements, if the sensor accepts commands. */

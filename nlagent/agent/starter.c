@@ -34,7 +34,7 @@ typedef struct request {
 } request;
 
 typedef struct answer {
-    pid_t pid; /* -1: error is an errno value */
+    pid_t pid; /* -1: `error` is an errno value */
     int error;
 } answer;
 

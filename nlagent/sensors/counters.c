@@ -24,7 +24,10 @@ static const struct {
     {"/proc/self/net/netstat", "TcpExt:"},
 };
 
-/* The number itself; its increase since the last measurement; its increase per second. */
+/*
+ * A counter's value is one of three: the number itself, its increase since the last measurement, or its increase per
+ * second.
+ */
 typedef enum counter_value { AMOUNT, RISE, RATE } counter_value;
 
 enum { FIELDS_MAX = 16, PAGES = 0 /* PAGES is a scale */ };

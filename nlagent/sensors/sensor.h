@@ -87,7 +87,7 @@ bool proc_find(const char *text, const char *name, uint64_t *value);
  */
 bool proc_find_column(const char *text, const char *table, const char *name, uint64_t *value);
 
-/* Reads at most max numbers, separated by blanks, from the line at *at. Advances *at. Returns their count. */
+/* Reads at most `max` numbers, separated by blanks, from the line at *at. Advances *at. Returns their count. */
 size_t proc_numbers(const char **at, uint64_t *values, size_t max);
 
 /* Returns the start of the next line, or NULL after the last line. */

@@ -40,7 +40,7 @@ const char *spec_argument(const sensor_spec *spec, const char *name);
 /* Gets an integer argument from `min` to `max`, or `initial` if it is missing. Returns false if it is invalid. */
 bool spec_number(const sensor_spec *spec, const char *name, long min, long max, long initial, long *value);
 
-/* Returns the first argument that is not in names (each with a blank before and after it), or NULL. */
+/* Returns the first argument that is not in `names`, or NULL. In `names`, each name has a blank before and after it. */
 const char *spec_unknown(const sensor_spec *spec, const char *names);
 
 #endif
