@@ -6,7 +6,8 @@
  * are blocks of consecutive requests (batch means, Law and Kelton, "Simulation Modeling and Analysis"); the correlation
  * of adjacent blocks increases the variance like that of an AR(1) process. Differences are tested with Welch's t-test
  * (Biometrika 1947). The tests of a family share one false discovery rate (Benjamini and Hochberg, J. R. Stat. Soc. B
- * 1995); the intervals of the changes found have its level (Benjamini and Yekutieli, J. Am. Stat. Assoc. 2005).
+ * 1995); the intervals of the changes that were found have the corresponding level (Benjamini and Yekutieli, J. Am.
+ * Stat. Assoc. 2005).
  *
  * The functions have no state.
  */

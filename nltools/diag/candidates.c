@@ -7,7 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Minimum factor by which slow visits take longer. Kinds of requests and hosts always differ a little. */
+/*
+ * Minimum factor by which slow visits take longer than other visits. Kinds of requests and hosts always differ a
+ * little.
+ */
 #define EFFECT_MIN 1.5
 
 /* After a finding, another effect in the same place is often its consequence, so it must explain more. */
@@ -23,7 +26,7 @@ enum {
     FAMILIES = 3,
     OTHER_DIVISIONS = 4, /* peers at both ends, the time, and the load */
     MECHANISMS = 6,
-    EXAMINED_SHARE = 50, /* examines places with at least 1/EXAMINED_SHARE of the time */
+    EXAMINED_SHARE = 50, /* the search examines places with at least 1/EXAMINED_SHARE of the time */
     EXAMINED_COUNT = 20
 };
 
@@ -92,8 +95,8 @@ static bool clocks_are_known(const visits *v, const place *p, double effect_ns)
 
 /*
  * Returns whether a wrong clock may be the reason why the messages to or from a host seem slow. In this case, messages
- * in the other direction seem to arrive before they are sent. They are therefore missing in the log, but only for this
- * host.
+ * in the other direction seem to arrive before they are sent. The log therefore lacks these messages, but only those of
+ * this host.
  */
 static bool may_be_clock(const visits *v, const candidate *c)
 {

@@ -162,9 +162,9 @@ void findings_drop_small(findings *f)
 }
 
 /*
- * Returns how sure a finding is: the part of such findings that was right in 213 findings of development runs,
- * simulated ones (tests/diagnosis/score.py) and real processes. Causes that others resemble are right less often, and
- * so are findings that claim or explain little.
+ * Returns how sure a finding is: the share of such findings that were right, among 213 findings of development runs
+ * with simulated programs (tests/diagnosis/score.py) and with real processes. Causes that other causes resemble are
+ * right less often, as are findings that claim or explain little.
  */
 static double confidence(const finding *f)
 {

@@ -26,7 +26,7 @@ typedef struct finding {
     const char *host;    /* NULL: no single host */
     double share;        /* share of the requests' time; for failures: share of the requests */
     double gain;         /* share of the requests' time that would be saved without the excess */
-    double sure;         /* 0 to 1 */
+    double sure;         /* how sure the finding is, 0 to 1 */
     double explained;    /* part of the place's variation that the cause explains */
     char *answer;        /* a sentence */
     GPtrArray *evidence; /* char * */

@@ -16,7 +16,7 @@ enum { CALLS_MIN = 20 };
 typedef struct wrong_clock {
     const char *host, *reference;
     double ahead_ns, error_ns;
-    uint64_t evidence, all; /* numbers of impossible calls, and of calls; or of measurements */
+    uint64_t evidence, all; /* numbers of impossible calls and of all calls; or numbers of measurements */
     bool measured;
 } wrong_clock;
 
@@ -117,7 +117,7 @@ static bool is_impossible(const visits *v, const clock_bound *b)
            b->low_ns < b->high_ns;
 }
 
-/* Returns the part of a host's pairs that are impossible. */
+/* Returns the part of the pairs of hosts with this host whose calls are impossible. */
 static double impossible_part(const visits *v, const char *host)
 {
     double all = 0, impossible = 0;
@@ -130,7 +130,10 @@ static double impossible_part(const visits *v, const char *host)
     return all > 0 ? impossible / all : 0;
 }
 
-/* Of two hosts, that with more impossible pairs has the wrong clock; if both are equal, the callee. */
+/*
+ * Finds the wrong clocks from impossible calls between two hosts. The wrong clock is that of the host with the larger
+ * part of impossible pairs or, if both parts are equal, that of the callee's host.
+ */
 static void take_calls(host_clocks *c, const visits *v)
 {
     for (guint i = 0; i < v->bounds->len; i++) {

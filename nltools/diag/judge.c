@@ -61,8 +61,10 @@ static uint32_t largest_place(const visits *v)
     return largest;
 }
 
-/* Returns the number of half hours by which all visits of an edge are too long, as if its ends were in different
- * time zones, or 0. */
+/*
+ * Returns the number of half hours by which all visits of an edge are too long, as if its ends were in different time
+ * zones. Returns 0 if there is no such number.
+ */
 static int64_t zone_of_edge(const visits *v, const place *p)
 {
     int64_t shortest_ns = INT64_MAX;

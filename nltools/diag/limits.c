@@ -22,7 +22,7 @@ enum { SENT_MIN = 65536 }; /* minimum number of bytes of a connection that count
 /* Minimum share of its speed, without headers, with which an interface counts as full. */
 #define LINK_FULL 0.9
 
-/* Where a limit is felt: within its host, on the way to the host, or on the way from it. */
+/* Where a limit is felt: within its host, on the way to the host, or on the way from the host. */
 typedef enum scope { FELT_WITHIN = 1, FELT_TO = 2, FELT_FROM = 4 } scope;
 
 /* A limit, with the results of all hosts that have it. */
@@ -31,7 +31,7 @@ typedef struct limit {
     int felt, alone;     /* scopes in which the limit names findings, and in which it is a finding of its own */
     double part, sure;   /* 0 to 1: part of the time where the limit is felt */
     double busy;         /* 0 to 1: share of the time in which TCP has data to send, for the time of sending programs */
-    GPtrArray *hosts;    /* interned */
+    GPtrArray *hosts;    /* names of the hosts, interned */
     GPtrArray *evidence; /* char *: evidence from the first host */
 } limit;
 
@@ -105,7 +105,10 @@ static double share_above(const visits *v, const sensor_series *s, double low)
     return count > 0 ? (double)above / count : 0;
 }
 
-/* Returns the largest mean of the instances (NULL: all), or NAN. Sets *of to its series, unless `of` is NULL. */
+/*
+ * Returns the largest mean of a sensor's field on a host, or NAN. Considers the series of `instance` or, if `instance`
+ * is NULL, of all instances. Sets *of to the series with the largest mean, unless `of` is NULL.
+ */
 static double largest_mean(const visits *v, const char *host, const char *event, const char *field,
                            const char *instance, const sensor_series **of)
 {
@@ -184,7 +187,10 @@ static void measure_connections(const visits *v, const char *host, load *l)
     }
 }
 
-/* RETRANS counts since the previous record, and OUT is a rate. A loss is felt for some round trips. */
+/*
+ * TCP.RETRANS is the number of segments sent again since the previous record, and TCP.OUT is a rate. A loss is felt for
+ * some round trips.
+ */
 static void measure_loss(const visits *v, const char *host, load *l)
 {
     const sensor_series *again = NULL;
@@ -400,7 +406,8 @@ static const char *sender_of(const visits *v, const visit *x, bool *sends)
 
 /*
  * Returns the part of a visit's time in which a limit is felt, 0 to 1. If a visit on a host waits for data from another
- * host, it belongs to the way to the host, because its own work is not what it waits for.
+ * host, a limit of the visit's host counts only if it is felt on the way to that host, because the visit does not wait
+ * for its own work.
  */
 static double felt_part(const visits *v, const limit *l, int scopes, const visit *x)
 {
@@ -434,7 +441,7 @@ static void name_finding(const findings *f, finding *x, const limit *l)
     g_free(where);
 }
 
-/* Returns whether most of what a finding claims is where a limit is felt. */
+/* Returns whether most of the time that a finding claims is where a limit is felt. */
 static bool explains(const findings *f, const limit *l, const finding *x)
 {
     static const char *const others[] = {"clock", "failures", "field", "calls", "memory",
@@ -455,7 +462,9 @@ static bool explains(const findings *f, const limit *l, const finding *x)
     return felt > all / 2;
 }
 
-/* Adds a finding's time to another finding with the same cause, and removes the finding. */
+/*
+ * Adds the time of the finding with index `number` to x, which has the same cause. Removes that finding from the list.
+ */
 static void join(findings *f, finding *x, guint number)
 {
     const finding *y = g_ptr_array_index(f->list, number);

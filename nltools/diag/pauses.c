@@ -26,7 +26,7 @@ enum {
 /* Maximum expected number of gaps in a log that occur by chance. */
 #define GAP_CHANCE 0.01
 
-/* The distribution of how long visits of a place last. */
+/* The distribution of the durations of a place's visits. */
 typedef struct survival {
     double *values;
     uint32_t count;

@@ -152,7 +152,10 @@ static void serve_any(const holding *held, size_t count, int servers, int64_t *s
     }
 }
 
-/* Computes the same if visits are served in the order of arrival: when the first of the k servers is free. */
+/*
+ * Computes the same if visits are served in the order of arrival: a service then begins when the first of the k servers
+ * is free.
+ */
 static void serve_in_order(const holding *held, const uint32_t *arrivals, size_t count, int servers, int64_t *served)
 {
     int64_t free_ns[SERVERS_MAX];
@@ -279,7 +282,10 @@ static void queue_work_clear(queue_work *w)
     g_free(w->arrivals);
 }
 
-/* Chooses the number of servers, using a part of the consecutive visits. 0 tries any number. */
+/*
+ * Chooses the number of servers that predicts the visits best. Returns 0 if no number predicts them significantly
+ * better than independent times.
+ */
 static int choose_servers(const holding *held, size_t count, bool *any_order, double *best_z)
 {
     static const int tried[] = {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, SERVERS_MAX};

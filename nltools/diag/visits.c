@@ -11,7 +11,7 @@
 
 enum { SITES_MAX = 1 << 16, BOUNDS_MAX = 1024, EDGE_NONE = UINT32_MAX };
 
-#define ON_PATH (UINT32_C(1) << 31) /* in event_begin or event_end, bit of a span whose message is on the path */
+#define ON_PATH (UINT32_C(1) << 31) /* bit in event_begin and event_end: the message is on the path */
 
 /* The requests of one lifeline. */
 typedef struct kind {

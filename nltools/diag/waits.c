@@ -123,8 +123,8 @@ static double explained_by(const sample *x, const float *waits)
 }
 
 /*
- * Returns whether an edge shows little of its own program. It is then an inferred message, whose length depends on
- * clocks, or a time in which spans of other hosts were running that may not belong to it.
+ * Returns whether the time of an edge says little about its own program. The edge is then an inferred message, whose
+ * length depends on clocks, or a time in which spans of other hosts were running that may not belong to it.
  */
 static bool is_elsewhere(const visits *v, const sample *x)
 {
