@@ -29,7 +29,9 @@ typedef struct connections_entry {
 void connections_add(connections_entry *entry);
 void connections_remove(connections_entry *entry);
 
-/* Calls `visit` for each connection, the latest connection first. visit may close only the connection that it gets. */
+/*
+ * Calls `visit` for each connection, the latest connection first. `visit` may close only the connection that it gets.
+ */
 void connections_visit(void (*visit)(connection *c, void *user), void *user);
 
 /* Sets the number of bytes of incomplete input that a connection holds. */

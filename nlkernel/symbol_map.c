@@ -263,7 +263,7 @@ bool symbol_map_read(symbol_map *m, const char *path)
     return ok;
 }
 
-/* Finds the places of a function. name need not end after the first `size` bytes, which are the function's name. */
+/* Finds the places of a function. `name` need not end after the first `size` bytes, which are the function's name. */
 static const symbol_place *find_places(const symbol_map *m, const char *name, size_t size, size_t *count)
 {
     char *function = nl_memory_check(strndup(name, size));

@@ -35,7 +35,7 @@ fix_clocks *fix_clocks_read(const fix_options *options, input_settings *settings
 /* Returns the next corrected record, which is valid until the next call, or NULL at the end. */
 const nl_record *fix_clocks_next(fix_clocks *f);
 
-/* f may be NULL. */
+/* `f` may be NULL. */
 void fix_clocks_free(fix_clocks *f);
 
 #endif

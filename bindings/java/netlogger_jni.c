@@ -144,7 +144,7 @@ static void wait_for_users(const java_log *of)
 
 /*
  * Returns a copy with a NUL, which the caller frees. Returns NULL if the Java object is null or an exception is
- * pending. size may be NULL.
+ * pending. `size` may be NULL.
  */
 static char *copy_bytes(JNIEnv *env, jbyteArray bytes, size_t *size)
 {
@@ -363,7 +363,7 @@ static char *take_names(JNIEnv *env, jobjectArray names, nl_field *fields)
     return texts;
 }
 
-/* Begins a span, or ends it if parent is NULL. name ends with a NUL. */
+/* Begins a span, or ends it if `parent` is NULL. `name` ends with a NUL. */
 static void write_span(JNIEnv *env, nl_log *log, nl_span *span, int level, jbyteArray name, const nl_context *parent,
                        jobjectArray names, jlong address)
 {

@@ -91,8 +91,10 @@ static void time_text(time_t at, char text[32])
 
 /* ---- registering ---- */
 
-/* Adds or replaces an entry. pairs lists names and values of attributes, and ends with NULL. LDAP has no empty values.
- * */
+/*
+ * Adds or replaces an entry. `pairs` lists names and values of attributes, and ends with NULL. LDAP has no empty
+ * values.
+ */
 static int put_entry(LDAP *ldap, const char *dn, const char *const *pairs)
 {
     LDAPMod mods[10], *list[11];

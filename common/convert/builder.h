@@ -14,12 +14,14 @@ typedef struct builder {
     size_t count, capacity;
     nl_buffer bytes;
     unsigned seen;     /* a bit for each standard field */
-    int64_t second_ns; /* the second of the previous time, ... */
-    char second[24];   /* ... and its text */
+    int64_t second_ns; /* the second of the previous time */
+    char second[24];   /* the text of that second */
 } builder;
 
-/* Begins a record. Initialize a builder with zeros. capacity is the number of bytes that builder_bytes may return for
- * the record. */
+/*
+ * Begins a record. Initialize a builder with zeros. `capacity` is the number of bytes that builder_bytes may return for
+ * the record.
+ */
 void builder_begin(builder *b, size_t capacity);
 void builder_free(builder *b);
 

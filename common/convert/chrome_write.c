@@ -23,8 +23,8 @@ typedef struct chrome_writer {
     exporter *args;
     bool begun;           /* an event was written */
     uint64_t track_count; /* number of tids so far */
-    uint64_t span_count;  /* so far */
-    sink *s;              /* during put and end */
+    uint64_t span_count;  /* number of spans so far */
+    sink *s;              /* the sink; valid during put and end */
 } chrome_writer;
 
 static void put_text(nl_buffer *out, const char *text)

@@ -59,7 +59,7 @@ struct sink {
     bool strict;               /* stop at malformed input */
     bool stopped;              /* later records are ignored; importers may return early */
     uint64_t seen;             /* records */
-    uint64_t records;          /* records that matched where */
+    uint64_t records;          /* number of records that matched `where` */
     uint64_t unterminated;
     uint64_t losses[LOSS_COUNT];
     uint64_t lines_before; /* number of lines of the input before this piece; only for importers with in_order */
@@ -100,7 +100,7 @@ static inline void sink_lose(sink *s, loss what)
 /* The first member of each format's exporter. */
 struct exporter {
     const struct exporter_kind *kind;
-    void *shared; /* from share */
+    void *shared; /* the result of share */
 };
 
 typedef struct exporter_kind {
@@ -133,7 +133,7 @@ typedef struct exporter_kind {
 /* The first member of each format's importer. */
 struct importer {
     const struct importer_kind *kind;
-    void *shared; /* from head */
+    void *shared; /* the result of head */
 };
 
 typedef struct importer_kind {
@@ -166,7 +166,7 @@ typedef struct importer_kind {
     bool (*detect_path)(const char *path);
 } importer_kind;
 
-/* Opens an exporter or importer. shared must outlive it. */
+/* Opens an exporter or importer. `shared` must outlive it. */
 exporter *exporter_open(const exporter_kind *kind, void *shared);
 void exporter_close(exporter *e);
 importer *importer_open(const importer_kind *kind, void *shared);

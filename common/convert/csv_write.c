@@ -81,7 +81,7 @@ static void unshare_columns(void *shared)
 typedef struct shape_writer {
     exporter base;
     keys keys;
-    text_set shapes; /* of this chunk */
+    text_set shapes; /* shapes of this chunk */
     nl_buffer shape;
     known_names known; /* names of a shape that was already written */
 } shape_writer;

@@ -29,7 +29,7 @@ void json_put_name(nl_buffer *out, nl_string text);
  */
 void json_put_value(nl_buffer *out, const nl_field *field, bool typed, sink *s);
 
-/* Returns a double as text that JSON distinguishes from an integer; scratch is as in nl_field_text. */
+/* Returns a double as text that JSON distinguishes from an integer; `scratch` is as in nl_field_text. */
 nl_string json_double_text(const nl_field *field, char scratch[NL_FIELD_TEXT_SIZE + 2]);
 
 /* Returns whether every JSON program would write the number in text as the same text again. */

@@ -8,7 +8,7 @@ enum { LANES_EXAMINED_MAX = 256 };
 
 struct places {
     GHashTable *by_name; /* the places; the keys are "HOST\nPROG" */
-    GHashTable *hosts;   /* numbers */
+    GHashTable *hosts;   /* maps a host to its number */
     GString *key;
 };
 

@@ -28,10 +28,12 @@ typedef struct places places;
 places *places_new(void);
 void places_free(places *p);
 
-/* Returns the place of a record. p owns the place. */
+/* Returns the place of a record. `p` owns the place. */
 place *places_find(places *p, const nl_record *record);
 
-/* Returns a lane for a span. p owns the lane. Call it for the spans of a request in the order of stream_request_order.
+/*
+ * Returns a lane for a span. `p` owns the lane. Call it for the spans of a request in the order of
+ * stream_request_order.
  */
 lane *place_find_lane(place *p, int64_t begin_ns, int64_t end_ns);
 

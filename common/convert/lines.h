@@ -10,7 +10,7 @@ typedef struct text_lines {
     const char *start, *end; /* start and end of the piece */
     const char *next;
     uint64_t number; /* number of the latest line; the first line is 1 */
-    uint64_t offset; /* of the latest line */
+    uint64_t offset; /* offset of the latest line */
     nl_string line;  /* the latest line without CR and LF */
 } text_lines;
 

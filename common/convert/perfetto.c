@@ -115,7 +115,7 @@ typedef struct perfetto_writer {
     GHashTable *counters;                /* uint64_t: tracks; the keys are "TRACK NAME" */
     uint64_t track_count, process_count; /* numbers assigned so far */
     uint64_t flow_count;
-    sink *s; /* during put and end */
+    sink *s; /* the sink; valid during put and end */
 } perfetto_writer;
 
 static void end_packet(perfetto_writer *w)
@@ -219,7 +219,7 @@ static uint64_t perfetto_lane_of(perfetto_writer *w, const stream_span *span)
 typedef struct edge {
     int64_t time_ns;
     int kind;    /* 0 is an end, 1 a begin, and 2 the end of a span whose duration is 0 */
-    size_t rank; /* of the span in stream_request_order */
+    size_t rank; /* position of the span in stream_request_order */
     size_t span;
 } edge;
 

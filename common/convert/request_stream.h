@@ -44,7 +44,7 @@ typedef struct request_stream_user {
     void *user;
 } request_stream_user;
 
-/* shared is the result of request_stream_share, or NULL. */
+/* `shared` is the result of request_stream_share, or NULL. */
 request_stream *request_stream_new(void *shared, const request_stream_user *user);
 void request_stream_free(request_stream *s);
 

@@ -24,7 +24,7 @@ typedef struct spans_writer {
     request_stream *requests;
     keys keys;
     uint64_t next_id;
-    sink *s; /* during put and end */
+    sink *s; /* the sink; valid during put and end */
 } spans_writer;
 
 typedef struct span_id {

@@ -7,7 +7,7 @@
 
 #include "program/program.h"
 
-/* The setter of --from-format; settings is a program_reading. */
+/* The setter of --from-format; `settings` is a program_reading. */
 bool program_set_from_format(void *settings, const nl_option *row, const char *value);
 
 /* Returns whether a log that begins with these bytes is in a foreign format, or --from-format named one. */

@@ -26,8 +26,8 @@ void json_add_bool(json_object *object, const char *name, bool value);
 
 /*
  * Returns document, which must be an object or an array, as text without a newline at the end. The text has indented
- * lines, or only one line. Characters that must not reach a terminal (record/terminal.h) are escaped. document owns the
- * text.
+ * lines, or only one line. Characters that must not reach a terminal (record/terminal.h) are escaped. `document` owns
+ * the text.
  */
 const char *json_document_text(json_object *document, bool indented);
 

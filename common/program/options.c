@@ -92,7 +92,7 @@ static void options_reject_unknown(options_reading *r, const char *word, size_t 
     options_reject(r, "--%.*s: unknown option; %ssee %s --help", (int)size, word, hint, options_name(r->usage));
 }
 
-/* Reads --name or --name=value. next may be the value. Returns the number of arguments used. */
+/* Reads --name or --name=value. `next` may be the value. Returns the number of arguments used. */
 static int options_read_long(options_reading *r, const char *word, char *next)
 {
     size_t size = strcspn(word, "=");

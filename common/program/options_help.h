@@ -21,8 +21,9 @@ bool options_is_on_command_line(const nl_option *row);
 /* Returns the name of a row's value in help, such as FILE. */
 const char *options_value_name(const nl_option *row);
 
-/* Prints the help in a form, which is "" for text, or one of the choices of --help. settings has the values for
- * JSON. */
+/*
+ * Prints the help in a form, which is "" for text, or one of the choices of --help. `settings` has the values for JSON.
+ */
 void options_print_help(const options_usage *usage, const char *form, void *settings);
 
 #endif

@@ -21,7 +21,7 @@ enum { PROGRAM_DONE = 0, PROGRAM_PROBLEM = 1, PROGRAM_USAGE = 2 };
 
 /* ---- start, messages, end ---- */
 
-/* Call it first in main. name begins the messages. Makes sure that file descriptors 0 to 2 are open. */
+/* Call it first in main. `name` begins the messages. Makes sure that file descriptors 0 to 2 are open. */
 void program_start(const char *name);
 
 /* Returns the name of the program. */
@@ -69,7 +69,7 @@ char *program_format(const char *format, ...) NL_PRINTF(1, 2);
  */
 int program_finish(int status);
 
-/* Shows progress on standard error if it is a terminal, at most ten times a second. total is 0 if it is unknown. */
+/* Shows progress on standard error if it is a terminal, at most ten times a second. `total` is 0 if it is unknown. */
 void program_progress(const char *what, uint64_t done, uint64_t total, uint64_t records);
 
 /* Removes the progress line. */
@@ -123,8 +123,8 @@ extern const nl_option program_reading_options[], program_strict_options[];
  */
 
 /*
- * Returns whether there are records for a result. selected is the number of these records. If it is 0, prints the
- * reason, unless an earlier message has stated it. context begins the message.
+ * Returns whether there are records for a result. `selected` is the number of these records. If it is 0, prints the
+ * reason, unless an earlier message has stated it. `context` begins the message.
  */
 bool program_has_records(program_reading *reading, uint64_t selected, const char *context);
 
@@ -193,8 +193,8 @@ void program_log_close(program_log *log);
 
 /*
  * Opens a source that is not an archive, for a program with its own decoder. The source returns decompressed bytes in a
- * format that the library reads; foreign formats become blocks. reading must outlive the source. Returns NULL and sets
- * the error on failure.
+ * format that the library reads; foreign formats become blocks. `reading` must outlive the source. Returns NULL and
+ * sets the error on failure.
  */
 nl_source *program_source_open(program_reading *reading, const char *name, bool follow, bool nonblocking);
 
@@ -217,7 +217,7 @@ void program_reading_close_decoder(program_reading *reading, nl_decoder *decoder
 /* Adds last lines without a newline, which the program's own decoder found in a source. */
 void program_add_unterminated(program_reading *reading, uint64_t count, const char *source);
 
-/* Callbacks for decoders, which report malformed input and missing records. user is the program_reading. */
+/* Callbacks for decoders, which report malformed input and missing records. `user` is the program_reading. */
 void program_malformed(void *user, const nl_malformed *what);
 void program_lost(void *user, const nl_lost *what);
 

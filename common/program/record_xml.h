@@ -27,7 +27,9 @@ static inline const char *xml_type_name(nl_type type)
     return names[type];
 }
 
-/* Appends a record. time is the record's time, from nl_time_format_iso. space is the namespace to declare, or NULL. */
+/*
+ * Appends a record. `time` is the record's time, from nl_time_format_iso. `space` is the namespace to declare, or NULL.
+ */
 void record_xml_put(const nl_record *record, nl_string time, const char *space, nl_buffer *out);
 
 /* Appends text with replacements. Returns false, and appends nothing, if XML does not allow the text. */

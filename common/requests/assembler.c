@@ -39,11 +39,11 @@ struct open_request {
     uint32_t by;       /* number of the group; 0: unknown */
     GArray *marks;     /* group_mark, while learning; otherwise NULL */
     bool complete;
-    bool explicit;      /* named by a trace ID */
-    bool root_ended;    /* of a trace: its first event began a span without a parent, which has ended */
-    int32_t open_spans; /* of a trace: spans with identifiers that have begun and not ended */
-    bool is_thread;     /* a thread, whose outermost spans are requests */
-    uint32_t split_at;  /* of a thread: the number of events at which completed spans are handed out */
+    bool explicit;      /* a trace ID names the request */
+    bool root_ended;    /* for a trace: its first event began a span without a parent, and this span has ended */
+    int32_t open_spans; /* for a trace: number of spans with identifiers that have begun but not ended */
+    bool is_thread;     /* the events of a thread, whose outermost spans are requests */
+    uint32_t split_at;  /* for a thread: number of events at which completed spans are handed out */
     char *name;
 };
 
@@ -57,8 +57,8 @@ struct assembler {
     request_graph *graph;
     precedence *edges;
     restarts *restarts;
-    GHashTable *open;      /* by key */
-    request_list lists[2]; /* of incomplete and of complete requests */
+    GHashTable *open;      /* maps a key to an open_request */
+    request_list lists[2]; /* one list of incomplete and one of complete requests */
     GPtrArray *learning;   /* open_request: requests that are over but not handed out yet; NULL after learning */
     uint32_t round_count;  /* while learning: number of first events that have occurred again */
     size_t memory;
@@ -442,8 +442,8 @@ static bool is_complete(const assembler *a, const open_request *r)
 }
 
 /*
- * Memory is short before any request has ended. The requests that have been idle longest are probably over: their last
- * events vote, which may complete other requests, and the module learns from them.
+ * Called if memory is short before any request has ended. The requests that have been idle longest are probably over:
+ * their last events vote, which may complete other requests, and the module learns from them.
  */
 static void learn_early(assembler *a)
 {
@@ -558,7 +558,7 @@ static void note_group(assembler *a, open_request *r, uint32_t by)
     a->memory += memory_of(r);
 }
 
-/* Returns whether a record may belong to a request. Sets *first if its event begins one. */
+/* Returns whether a record may belong to a request. Sets *first if its event begins a request. */
 static bool selects_event(const assembler *a, const nl_record *record, bool *first)
 {
     const char *const *events = a->options.events;
@@ -570,7 +570,7 @@ static bool selects_event(const assembler *a, const nl_record *record, bool *fir
     return events == NULL || events[i] != NULL;
 }
 
-/* Counts the open spans of a trace. A child may end after its root, which did not wait for it. */
+/* Counts the open spans of a trace. A child may end after its root, if the root did not wait for it. */
 static void count_open_spans(const assembler *a, open_request *r, const request_event *event)
 {
     uint32_t span;

@@ -30,9 +30,9 @@ typedef struct assembler assembler;
 typedef void assembler_take(void *user, const request_graph *graph, const char *name, uint32_t by, bool cut);
 
 /*
- * Appends what the user needs of a record to buffer. The assembler keeps these bytes with the event, at most
- * ASSEMBLER_PAYLOAD_MAX; a request's graph has them at graph->payloads + event->payload. Calls happen in the order of
- * records.
+ * Appends the data that the user needs from a record to `buffer`. The assembler keeps these bytes with the event, at
+ * most ASSEMBLER_PAYLOAD_MAX; a request's graph has them at graph->payloads + event->payload. Calls happen in the order
+ * of records.
  */
 typedef void assembler_pack(void *user, const nl_record *record, nl_buffer *buffer);
 
@@ -40,10 +40,12 @@ typedef struct assembler_options {
     const char *const *ids; /* see request_reader_new */
     /* The events of requests, ended by NULL, which the caller keeps; NULL: all. */
     const char *const *events;
-    bool again; /* each occurrence of the first of events begins a new request */
+    bool again; /* each occurrence of the first event in `events` begins a new request */
     nl_fraction fraction;
-    /* The field that groups requests, by its first value in the request; HOST: by the host that the fewest requests
-     * visit; NULL: no groups. The caller keeps it. */
+    /*
+     * The field whose first value in a request is the request's group. If it is HOST, the group is the one of the
+     * request's hosts that the fewest requests visit. If it is NULL, there are no groups. The caller keeps it.
+     */
     const char *by;
     size_t memory_max;    /* bytes */
     assembler_pack *pack; /* NULL: events have no payload */
@@ -56,8 +58,8 @@ assembler *assembler_new(const assembler_options *options);
 void assembler_free(assembler *a); /* NULL is allowed. Requests that were not handed out are lost */
 
 /*
- * Adds a record. Returns whether it belongs to a request. Add other records too, such as those of sensors: records
- * about clocks bound the differences between hosts.
+ * Adds a record. Returns whether it belongs to a request. Also add records that belong to no request, such as those of
+ * sensors, because records about clocks bound the differences between hosts' clocks.
  */
 bool assembler_add(assembler *a, const nl_record *record);
 

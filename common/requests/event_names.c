@@ -20,7 +20,7 @@ typedef struct name_kind {
 
 /* The two sides of one span name in one spelling. */
 typedef struct name_pair {
-    bool has[3]; /* by event_side */
+    bool has[3]; /* indexed by event_side: the log has a name of this side */
 } name_pair;
 
 struct event_names {
@@ -32,7 +32,7 @@ struct event_names {
 
 /* A word that makes a name a side; words of one family belong together. */
 typedef struct side_word {
-    const char *word; /* in lower case */
+    const char *word; /* the word in lower case */
     event_side side;
     char family;
 } side_word;

@@ -22,7 +22,7 @@
 
 enum { INFER_RECORDS = 500000 };
 
-/* Returns a drawing of a sorted trace, for drawing_free. It may be empty. */
+/* Returns a drawing of a sorted trace, which may be empty. The caller frees it with drawing_free. */
 drawing *infer_drawing(const trace *t);
 
 /*

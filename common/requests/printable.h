@@ -4,7 +4,10 @@
 
 #include <glib.h>
 
-/* Returns a copy as valid UTF-8 with ? for each character that controls a terminal (record/terminal.h), for g_free. */
+/*
+ * Returns a copy as valid UTF-8 with ? for each character that controls a terminal (record/terminal.h). The caller
+ * frees it with g_free.
+ */
 char *printable(const char *text);
 
 /* Like printf, with ? for control characters except newlines. */

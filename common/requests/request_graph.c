@@ -47,14 +47,14 @@ typedef struct graph_node {
     uint32_t strand;
     uint32_t order;
     uint32_t event; /* REQUEST_NONE for joins and for sides without a record */
-    uint32_t child; /* of a join: the span that ended; otherwise REQUEST_NONE */
+    uint32_t child; /* for a join, the span that ended; otherwise REQUEST_NONE */
     uint8_t rank;
 } graph_node;
 
 /* The nodes of a span. */
 typedef struct span_nodes {
     uint32_t begin, end;
-    uint32_t join;    /* in the parent's strand; REQUEST_NONE if the parent does not wait */
+    uint32_t join;    /* the join in the parent's strand; REQUEST_NONE if the parent does not wait */
     uint32_t up;      /* the smallest span of the same thread that encloses this one */
     int64_t shift_ns; /* was added to the span's times, see align_clocks */
 } span_nodes;

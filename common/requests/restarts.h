@@ -22,7 +22,7 @@ typedef struct restarts restarts;
 restarts *restarts_new(void);
 void restarts_free(restarts *r); /* NULL is allowed */
 
-/* Learns from the events of one ID, in time order. over means that no further events of this ID are expected. */
+/* Learns from the events of one ID, in time order. `over` means that no further events of this ID are expected. */
 void restarts_learn(restarts *r, const request_event *events, size_t count, bool over);
 
 /* Ends the learning. Call it before restarts_splits. */

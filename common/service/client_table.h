@@ -53,7 +53,7 @@ void client_table_free(client_table *t); /* the table must have no clients; free
 void client_table_set_limits(client_table *t, size_t total_max, size_t address_max);
 
 /*
- * Determines whether a client from peer may connect. full means that the daemon has no resources for one more client.
+ * Determines whether a client from peer may connect. `full` means that the daemon has no resources for one more client.
  * If the result is CLIENT_DISPLACES, *displaced is the client to close. Clients of Unix sockets count only towards the
  * total.
  */

@@ -17,7 +17,7 @@ typedef struct config_source {
     bool failed; /* a problem was reported */
 } config_source;
 
-/* The row of --config. config is the name of the settings' member. */
+/* The row of --config. `config` is the name of the settings' member. */
 #define CONFIG_FILE_ROW(settings, config)                                                                              \
     {                                                                                                                  \
         .name = "config", .letter = 'c', .value = "FILE", .set = config_file_set,                                      \

@@ -16,7 +16,7 @@ struct sockaddr;
 
 /*
  * Returns 0 if the request is acceptable, otherwise the HTTP status 400, 403 or 421. host and origin are the headers'
- * values, or NULL if a header is missing; every browser sends Host. names is a list of configured names, separated by
+ * values, or NULL if a header is missing; every browser sends Host. `names` is a list of configured names, separated by
  * commas, or NULL. host_name is the name of this host, tls is the listener's TLS state or NULL, and local is the
  * socket's own address.
  */

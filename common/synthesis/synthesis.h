@@ -26,7 +26,7 @@ typedef struct nl_synthesis nl_synthesis;
 
 /*
  * Creates the rules from a file that nl_sections_read has read. Sections for other modules, such as [report], are
- * ignored. Returns NULL and sets the error, with FILE:LINE, if a rule is invalid. sections may be freed afterwards.
+ * ignored. Returns NULL and sets the error, with FILE:LINE, if a rule is invalid. `sections` may be freed afterwards.
  */
 nl_synthesis *nl_synthesis_new(const nl_sections *sections);
 

@@ -231,8 +231,8 @@ bool rules_read(nl_synthesis *s, const nl_sections *sections);
 void rules_free(nl_synthesis *s);
 
 /*
- * Functions of queue.c. maker is the rule that derived the record; the record then immediately goes to later rules. If
- * maker is NULL, the record waits.
+ * Functions of queue.c. `maker` is the rule that derived the record; the record then immediately goes to later rules.
+ * If `maker` is NULL, the record waits.
  */
 void queue_take(nl_synthesis *s, const nl_record *record, const rule *maker);
 event *event_hold(event *e);

@@ -78,7 +78,7 @@ static bool open_new(nl_replacement *r, const char *directory, mode_t mode)
     return true;
 }
 
-/* Opens the new file. before is the status of the file that will be replaced, or NULL. */
+/* Opens the new file. `before` is the status of the file that will be replaced, or NULL. */
 static bool open_aside(nl_replacement *r, const struct stat *before)
 {
     char *directory = directory_of(r->path);

@@ -196,7 +196,7 @@ bool nl_time_parse_usual(const char *text, size_t size, nl_known_day *known, int
     return true;
 }
 
-/* Parses YYYYMMDDhhmmss with an optional fraction. text must begin with 14 digits, followed by its end or a point. */
+/* Parses YYYYMMDDhhmmss with an optional fraction. `text` must begin with 14 digits, followed by its end or a point. */
 static nl_status parse_date(const char *text, size_t size, nl_fraction fraction, int64_t *time_ns)
 {
     civil t = {
@@ -250,7 +250,7 @@ static bool parse_zone(const char **at, const char *end, int *offset_minutes)
     return *at == end && hours <= 23 && minutes <= 59;
 }
 
-/* Parses an ISO 8601 time. text must begin with four digits and a '-'. */
+/* Parses an ISO 8601 time. `text` must begin with four digits and a '-'. */
 static nl_status parse_iso(const char *text, size_t size, nl_fraction fraction, int64_t *time_ns)
 {
     const char *end = text + size;

@@ -109,7 +109,7 @@ unsigned nl_number_order(const nl_number *a, const nl_number *b);
 unsigned nl_text_order(nl_string a, nl_string b);
 
 /*
- * Converts operand->text to the type with which a test compares member. quoted means that the value was in quotes.
+ * Converts operand->text to the type with which a test compares member. `quoted` means that the value was in quotes.
  * Returns false and sets the error if the value is invalid.
  */
 bool nl_operand_read(nl_operand *operand, nl_member member, nl_operator operator, bool quoted);

@@ -21,10 +21,10 @@ struct nl_pattern {
     bool in_empty; /* matches the empty text */
     bool anchored; /* a match can begin only at the start of the text */
     /*
-     * The first four are sets of positions: first has the positions where the pattern can begin, started those that are
-     * reachable after the start symbol, last those where the pattern matches, and before_end those where it matches at
-     * the end of the text. takes has, for each byte, the positions that accept the byte. follow has, for each group and
-     * each subset of its positions, the followers of the subset.
+     * The first four are sets of positions: `first` has the positions where the pattern can begin, `started` has those
+     * that are reachable after the start symbol, `last` has those where the pattern matches, and `before_end` has those
+     * where it matches at the end of the text. `takes` has, for each byte, the positions that accept the byte. `follow`
+     * has, for each group and each subset of its positions, the followers of the subset.
      */
     const uint64_t *first, *started, *last, *before_end, *takes, *follow;
     uint64_t rows[];

@@ -73,9 +73,9 @@ nl_fragment nl_build_either(const nl_fragment *a, const nl_fragment *b);
 void nl_build_repeat(nl_builder *builder, const nl_fragment *f);
 
 /*
- * Reads a bracket expression from *at, which is after its '[', and moves *at past its ']'. negation lists the
- * characters that negate the set if they are first. escapes means that a backslash makes the next byte literal. Returns
- * false and fails the builder if the expression is invalid.
+ * Reads a bracket expression from *at, which is after its '[', and moves *at past its ']'. `negation` lists the
+ * characters that negate the set if they are first. `escapes` means that a backslash makes the next byte literal.
+ * Returns false and fails the builder if the expression is invalid.
  */
 bool nl_bracket_read(nl_builder *builder, const char **at, const char *end, const char *negation, bool escapes,
                      nl_symbols *set);

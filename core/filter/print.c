@@ -74,8 +74,8 @@ static void put_test(const nl_filter *filter, const nl_filter_test *test, nl_buf
 }
 
 /*
- * Prints the expression below nodes[at]. within is the kind of the enclosing series, or NL_NODE_TEST outside of a
- * series. depth is the number of open parentheses. Returns the maximum depth.
+ * Prints the expression below nodes[at]. `within` is the kind of the enclosing series, or NL_NODE_TEST outside of a
+ * series. `depth` is the number of open parentheses. Returns the maximum depth.
  */
 static int print(const nl_filter *filter, const nl_node *nodes, int at, nl_node_kind within, int depth, nl_buffer *out)
 {

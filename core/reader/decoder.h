@@ -49,7 +49,10 @@ bool nl_streams_get(const nl_streams *streams, const unsigned char stream[16], n
  */
 void nl_streams_set(nl_streams *streams, const nl_stream_state *state);
 
-/* Calls function for each stream, in the order in which they would be forgotten. function must not change the table. */
+/*
+ * Calls `function` for each stream, in the order in which they would be forgotten. `function` must not change the
+ * table.
+ */
 void nl_streams_list(const nl_streams *streams, void (*function)(void *user, const nl_stream_state *state), void *user);
 
 /*
@@ -98,7 +101,7 @@ typedef struct nl_decoder_options {
 
 typedef nl_reader_stats nl_decoder_stats;
 
-/* Creates a decoder, which the caller frees. options may be NULL. */
+/* Creates a decoder, which the caller frees. `options` may be NULL. */
 nl_decoder *nl_decoder_new(const nl_decoder_options *options);
 void nl_decoder_free(nl_decoder *decoder);
 

@@ -347,7 +347,7 @@ static bool may_be_block(const nl_input *in)
     return memcmp(in->at, NL_BLOCK_MAGIC, left < NL_BLOCK_MAGIC_SIZE ? left : NL_BLOCK_MAGIC_SIZE) == 0;
 }
 
-/* Waits for the rest of a block. header is NULL if the header is incomplete too. */
+/* Waits for the rest of a block. `header` is NULL if the header is incomplete too. */
 static nl_status wait_for_more(nl_decoder *d, const nl_block_header *header)
 {
     if (!d->in.finished)

@@ -25,7 +25,7 @@ typedef struct nl_sequences_news {
     nl_buffer *fresh; /* ranges of the indexes of new records, in ascending order; or NULL */
 } nl_sequences_news;
 
-/* Adds the numbers of a stream's block. source is the name of the input, which is copied. */
+/* Adds the numbers of a stream's block. `source` is the name of the input, which is copied. */
 void nl_sequences_add(nl_sequences *sequences, const nl_block_header *block, const char *source,
                       nl_sequences_news *news);
 

@@ -66,7 +66,7 @@ typedef enum nl_time_index_outcome {
 nl_time_index_outcome nl_time_index_read(const char *path, int fd, nl_time_index *index);
 void nl_time_index_free(nl_time_index *index);
 
-/* Returns the offset at which piece i begins; i may be equal to count. */
+/* Returns the offset at which piece i begins; `i` may be equal to count. */
 static inline uint64_t nl_time_index_start(const nl_time_index *index, size_t i)
 {
     return i > 0 ? index->pieces[i - 1].end : 0;

@@ -303,9 +303,9 @@ static bool get_text(nl_block_reader *r, nl_string *string)
 }
 
 /*
- * Reads a field's value according to its type. known has the value from the previous record of the shape, and receives
- * the new value; *field becomes a copy of *known. Both are written from registers, because loading known as a whole
- * just after a part of it was stored stalls the processor.
+ * Reads a field's value according to its type. `known` has the value from the previous record of the shape, and
+ * receives the new value; *field becomes a copy of *known. Both are written from registers, because loading known as a
+ * whole just after a part of it was stored stalls the processor.
  */
 static bool get_value(nl_block_reader *r, nl_field *known, nl_field *field)
 {

@@ -87,7 +87,7 @@ unsigned nl_block_add_source(nl_block_writer *w, nl_string host, nl_string prog)
 
 /*
  * Returns an upper bound of the bytes that a record of the shape adds to the expanded size, not counting its strings.
- * size is the size of the shape's definition, which contains all names except the name of the level.
+ * `size` is the size of the shape's definition, which contains all names except the name of the level.
  */
 static size_t expanded_bound(const nl_block_writer *w, size_t field_count, size_t size)
 {
@@ -224,7 +224,7 @@ static char *put_shape_of(char *at, const nl_record *record, unsigned source)
 }
 
 /*
- * Returns the index of a record's shape; bound is an upper bound of the size of its definition and its source's
+ * Returns the index of a record's shape; `bound` is an upper bound of the size of its definition and its source's
  * definition.
  */
 static unsigned find_shape(nl_block_writer *w, const nl_record *record, size_t bound)
@@ -376,8 +376,9 @@ static size_t put_padding(char *data, size_t size, size_t total)
 }
 
 /*
- * Compresses the bytes of out from start on in place; expanded is an upper bound of the block's expanded size. Returns
- * false if the result would not be smaller or memory runs out; the block then stays uncompressed.
+ * Compresses, in place, the bytes of `out` from the offset `start` on; `expanded` is an upper bound of the block's
+ * expanded size. Returns false if the result would not be smaller or memory runs out; the block then stays
+ * uncompressed.
  */
 static bool compress(nl_block_writer *w, int level, nl_buffer *out, size_t start, uint64_t expanded)
 {

@@ -143,7 +143,7 @@ static inline bool nl_block_is_same(const char *a, const char *b, size_t size)
     return ((a_first ^ b_first) | (a_last ^ b_last)) == 0;
 }
 
-/* Writes a string. records is the start of the block's records. */
+/* Writes a string. `records` is the start of the block's records. */
 static inline __attribute__((always_inline)) char *nl_block_put_text(char *at, const char *records, const char *data,
                                                                      size_t size, uint64_t *before, bool bmi2)
 {
@@ -159,7 +159,7 @@ static inline __attribute__((always_inline)) char *nl_block_put_text(char *at, c
 
 /*
  * Counts records that the caller wrote up to the position `at`, not including the block's first record. Their times
- * rise from first_ns to last_ns. expanded is an upper bound of the bytes that they add to the expanded size.
+ * rise from first_ns to last_ns. `expanded` is an upper bound of the bytes that they add to the expanded size.
  */
 static inline void nl_block_note_run(nl_block_writer *w, const char *at, uint32_t count, int64_t first_ns,
                                      int64_t last_ns, size_t expanded)
@@ -189,7 +189,7 @@ static inline char *nl_block_put_string(char *at, nl_string string)
  */
 bool nl_block_put(nl_block_writer *w, const nl_record *record);
 
-/* Returns whether the block has space for a record; size is an upper bound of its bytes in the payload. */
+/* Returns whether the block has space for a record; `size` is an upper bound of its bytes in the payload. */
 bool nl_block_has_space(const nl_block_writer *w, size_t size);
 
 /* Returns the number of payload bytes so far. */
@@ -227,8 +227,8 @@ bool nl_block_finish(nl_block_writer *w, const nl_block_identity *identity, int 
 
 /*
  * Appends a sound block to out. If the block is not compressed, compresses it with zstd_level if that makes it smaller;
- * level 0 disables compression. expanded is an upper bound of the block's expanded size. Uses only the compressor of w.
- * Returns false if memory runs out.
+ * level 0 disables compression. `expanded` is an upper bound of the block's expanded size. Uses only the compressor of
+ * w. Returns false if memory runs out.
  */
 bool nl_block_repack(nl_block_writer *w, nl_string block, uint64_t expanded, int zstd_level, nl_buffer *out);
 

@@ -135,8 +135,8 @@ static inline uint64_t nl_find_stops(const char *at)
 }
 
 /*
- * Returns whether the bytes at `at` begin with the first size bytes of text; size is at most 16. The function may read
- * 16 bytes of text, and memory up to limit.
+ * Returns whether the bytes at `at` begin with the first size bytes of text; `size` is at most 16. The function may
+ * read 16 bytes of text, and memory up to limit.
  */
 static inline bool nl_begins_as(const char *at, const char *text, size_t size, const char *limit)
 {

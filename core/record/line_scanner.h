@@ -25,7 +25,7 @@ typedef struct nl_scanned_line {
     uint64_t place;
 } nl_scanned_line;
 
-/* offset must be below 2^40. size is at most NL_LINE_LONGEST, which also represents larger sizes. */
+/* `offset` must be below 2^40. `size` is at most NL_LINE_LONGEST, which also represents larger sizes. */
 static inline uint64_t nl_line_place(uint64_t offset, uint64_t size, bool plain)
 {
     return offset << 24 | size << 1 | plain;

@@ -120,7 +120,7 @@ static inline bool nl_text_begins_with_field(const nl_text_format *format, nl_st
 nl_string nl_text_unescape_name(const nl_text_format *format, nl_string name);
 
 /*
- * Decodes the record at the start of [line, end), which has no newline. record must be clear; its strings point into
+ * Decodes the record at the start of [line, end), which has no newline. `record` must be clear; its strings point into
  * the line or the record's memory. Memory up to limit, which is at least end, may be read. Sets *used to the size of
  * the record, which is the whole line unless another record begins in the line. In that case, *used is the offset of
  * the other record, and this record is malformed. Returns NL_OK or NL_MALFORMED.
@@ -154,8 +154,8 @@ nl_text_shape *nl_text_shape_make(const nl_text_format *format, const nl_record 
 void nl_text_shape_free(nl_text_shape *shape); /* shape may be NULL */
 
 /*
- * Appends a record as a line with its newline. shape is the record's shape, or NULL. known, which may be NULL, speeds
- * up the writing of consecutive records in one format. Returns false and changes nothing if memory runs out.
+ * Appends a record as a line with its newline. `shape` is the record's shape, or NULL. `known`, which may be NULL,
+ * speeds up the writing of consecutive records in one format. Returns false and changes nothing if memory runs out.
  */
 bool nl_text_encode(const nl_text_format *format, const nl_record *record, const nl_text_shape *shape,
                     nl_known_second *known, nl_buffer *out);

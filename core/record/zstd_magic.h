@@ -8,7 +8,7 @@
 
 enum { NL_ZSTD_MAGIC_SIZE = 4 };
 
-/* Returns whether a frame may begin with these bytes. size may be less than NL_ZSTD_MAGIC_SIZE. */
+/* Returns whether a frame may begin with these bytes. `size` may be less than NL_ZSTD_MAGIC_SIZE. */
 static inline bool nl_zstd_may_begin(const char *bytes, size_t size)
 {
     static const char frame[] = "\x28\xb5\x2f\xfd", skippable[] = "\x50\x2a\x4d\x18";

@@ -72,8 +72,8 @@ bool nl_channel_name_certificate(const nl_channel *channel, char name[NL_CERTIFI
 bool nl_channel_peer_is_named(const nl_channel *channel, const char *name, size_t size);
 
 /*
- * Adds TLS to a connected channel. name is the host for which the server's certificate must be valid; it is NULL for a
- * server. nl_channel_handshake or the first read performs the handshake. Returns false if memory runs out.
+ * Adds TLS to a connected channel. `name` is the host for which the server's certificate must be valid; it is NULL for
+ * a server. nl_channel_handshake or the first read performs the handshake. Returns false if memory runs out.
  */
 bool nl_channel_secure(nl_channel *channel, nl_tls *tls, const char *name);
 

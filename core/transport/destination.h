@@ -36,8 +36,8 @@ nl_destination *nl_destination_open(const nl_url *url, const nl_destination_opti
 
 /*
  * Writes data[0..size), which must be whole lines or whole blocks. Sets *written to the size of the records that need
- * not be written again, which is size if the call returns NL_OK. level is the most urgent level of the records; syslog
- * needs it.
+ * not be written again, which is size if the call returns NL_OK. `level` is the most urgent level of the records;
+ * syslog needs it.
  */
 nl_status nl_destination_write(nl_destination *destination, nl_level level, const char *data, size_t size,
                                size_t *written);

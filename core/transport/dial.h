@@ -14,7 +14,7 @@
 typedef struct nl_dialer nl_dialer;
 
 /*
- * Makes a dialer for a URL and its TLS options, without connecting. program is the name of the server program, for
+ * Makes a dialer for a URL and its TLS options, without connecting. `program` is the name of the server program, for
  * messages; it must be in static storage. Returns NULL if a certificate cannot be used. The caller frees the dialer.
  */
 nl_dialer *nl_dialer_new(const nl_url *url, const char *program);
@@ -37,7 +37,7 @@ nl_status nl_dialer_connect(const nl_dialer *dialer, int timeout_ms, nl_channel 
 nl_status nl_dialer_prepend(const nl_dialer *dialer);
 
 /*
- * Sets the error for an errno that an operation on one of this dialer's channels returned. what is the failed action,
+ * Sets the error for an errno that an operation on one of this dialer's channels returned. `what` is the failed action,
  * such as "send", or NULL. Returns NL_FAILED.
  */
 nl_status nl_dialer_cannot(const nl_dialer *dialer, const char *what, const nl_channel *channel, int error);

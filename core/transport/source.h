@@ -10,7 +10,7 @@
 typedef struct nl_source nl_source;
 
 /*
- * Opens a URL. follow has the same meaning as in nl_reader_options; if it is true, a file need not exist yet. If
+ * Opens a URL. `follow` has the same meaning as in nl_reader_options; if it is true, a file need not exist yet. If
  * nonblocking is true, reading never waits for pipes and collectors. Returns NULL on failure. The caller closes the
  * source; closing NULL has no effect.
  */

@@ -18,8 +18,8 @@ typedef struct nl_spool nl_spool;
 
 /*
  * Opens the spool of a destination in a directory. Creates the directory and the spool if they do not exist. Other
- * users must neither own these directories nor be able to write to them. size is the maximum for this process's records
- * in bytes. If oldest is true, a full spool drops its oldest records. Returns NULL on failure.
+ * users must neither own these directories nor be able to write to them. `size` is the maximum for this process's
+ * records in bytes. If oldest is true, a full spool drops its oldest records. Returns NULL on failure.
  */
 nl_spool *nl_spool_open(const char *folder, const nl_url *destination, size_t size, bool oldest);
 

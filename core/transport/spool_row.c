@@ -323,7 +323,7 @@ static put_status read_put(const nl_spool_row *row, const nl_spool_segment *s, u
     return status;
 }
 
-/* Removes the first segment. lost is the number of its records that count as lost. */
+/* Removes the first segment. `lost` is the number of its records that count as lost. */
 static nl_status leave_first(nl_spool_row *row, uint64_t lost, uint64_t losses_file, const char *new_suffix)
 {
     char file[FILE_NAME_SIZE], new_file[FILE_NAME_SIZE];

@@ -28,7 +28,7 @@ typedef struct nl_writer_options {
 } nl_writer_options;
 
 /*
- * Opens a URL; options may be NULL. Returns NULL on failure. The caller closes the writer with nl_writer_close or
+ * Opens a URL; `options` may be NULL. Returns NULL on failure. The caller closes the writer with nl_writer_close or
  * nl_writer_discard.
  */
 nl_writer *nl_writer_open(const char *url, const nl_writer_options *options);
@@ -37,7 +37,7 @@ nl_writer *nl_writer_open(const char *url, const nl_writer_options *options);
 nl_status nl_writer_put(nl_writer *writer, const nl_record *record);
 
 /*
- * Writes size bytes of lines, which must be whole records in the writer's text format. level is their level, for
+ * Writes size bytes of lines, which must be whole records in the writer's text format. `level` is their level, for
  * syslog. Returns the same values as nl_writer_put.
  */
 nl_status nl_writer_put_text(nl_writer *writer, nl_level level, const char *lines, size_t size);
@@ -63,7 +63,7 @@ void nl_writer_discard(nl_writer *writer);
 
 /* ---- options, for logs and nlwrite ---- */
 
-/* Like nl_writer_open, for a parsed URL. ident is the program's name for syslog, or NULL. */
+/* Like nl_writer_open, for a parsed URL. `ident` is the program's name for syslog, or NULL. */
 nl_writer *nl_writer_open_url(const nl_url *url, const nl_writer_options *options, const char *ident);
 
 /* Rows for nl_writer_options. */

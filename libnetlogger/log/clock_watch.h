@@ -25,7 +25,7 @@ void nl_clock_watch_look(nl_log *log);
 /* Writes the remaining records when the log is closed. Only the writer thread calls it. */
 void nl_clock_watch_finish(nl_log *log);
 
-/* Call it in the child after fork. watch may be NULL. */
+/* Call it in the child after fork. `watch` may be NULL. */
 void nl_clock_watch_after_fork(nl_clock_watch *watch);
 
 void nl_clock_watch_free(nl_clock_watch *watch);

@@ -184,8 +184,8 @@ static char *put_span_ids(char *at, const char *records, const nl_span_ids *ids,
 }
 
 /*
- * Adds a typed event to the block. ids is NULL outside spans. Returns false, with the block unchanged, if the event is
- * damaged or memory runs out.
+ * Adds a typed event to the block. `ids` is NULL outside spans. Returns false, with the block unchanged, if the event
+ * is damaged or memory runs out.
  */
 static bool put_typed(nl_drain *drain, nl_ring *ring, const nl_event_header *header, const char *event,
                       const nl_span_ids *ids)

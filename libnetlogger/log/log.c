@@ -568,9 +568,9 @@ static void leave_for_recovery(nl_log *log)
 }
 
 /*
- * Prepends to the thread's error the number of undelivered events and where they are. waiting is the number of events
- * that could not be sent, and lost the number of events that never entered a ring. kept means that the waiting events
- * stay in shared memory.
+ * Prepends to the thread's error the number of undelivered events and where they are. `waiting` is the number of events
+ * that could not be sent, and `lost` is the number of events that never entered a ring. `kept` means that the waiting
+ * events stay in shared memory.
  */
 static nl_status fail_undelivered(nl_status status, uint64_t waiting, uint64_t lost, bool kept)
 {

@@ -123,8 +123,8 @@ void nl_producer_carry_context(void);
 
 /*
  * Like nl_vwrite, for an event with the level, time, host, program and fields of head. The fields LVL, HOST and PROG in
- * the format set the record's members. event ends with a NUL. Returns NL_AGAIN and writes nothing if the format is not
- * a sequence of fields.
+ * the format set the record's members. `event` ends with a NUL. Returns NL_AGAIN and writes nothing if the format is
+ * not a sequence of fields.
  */
 nl_status nl_vwrite_after(nl_log *log, const nl_record *head, const char *event, const char *format, va_list arguments);
 

@@ -48,8 +48,8 @@ void nl_remains_save_log(const nl_remains *remains, const nl_remains_log *log);
 /*
  * Removes from the batch the records that are in the destination's file. They may be anywhere in the file, because
  * other programs may have appended to it. A truncated record at the end of the file is completed by the next write or,
- * if cut_off is true, removed. fd is the file, open for writing. Returns NL_FAILED, with the batch unchanged, if memory
- * runs out or the file cannot be read.
+ * if cut_off is true, removed. `fd` is the file, open for writing. Returns NL_FAILED, with the batch unchanged, if
+ * memory runs out or the file cannot be read.
  */
 nl_status nl_remains_settle_batch(nl_shared_log *shared, const char *batch, int fd, bool cut_off);
 

@@ -14,7 +14,7 @@
 /* Stores the identity of standard error. Call it when a log is opened. */
 void nl_report_begin(void);
 
-/* Reports a message about url, whose options it omits. url is NULL if the message itself names its object. */
+/* Reports a message about url, whose options it omits. `url` is NULL if the message itself names its object. */
 void nl_report(nl_message_kind kind, const nl_url *url, const char *format, ...) NL_PRINTF(3, 4);
 
 #endif

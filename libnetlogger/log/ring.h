@@ -83,7 +83,7 @@ static inline void nl_ring_refuse(nl_ring *ring)
 }
 
 /*
- * Counts lost events. full is the number of events that had no space, and refused the number of events of signal
+ * Counts lost events. `full` is the number of events that had no space, and `refused` is the number of events of signal
  * handlers.
  */
 void nl_ring_count_lost(nl_ring *ring, uint64_t full, uint64_t refused);

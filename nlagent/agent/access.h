@@ -30,7 +30,7 @@ enum { ACCESS_NAME_SIZE = 80 };
 
 typedef struct access access_list;
 
-/* Reads an access file; path may be NULL. Returns NULL on failure. */
+/* Reads an access file; `path` may be NULL. Returns NULL on failure. */
 access_list *access_read(const char *path);
 void access_free(access_list *a); /* a may be NULL */
 

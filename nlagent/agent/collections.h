@@ -20,7 +20,7 @@ typedef struct collection_options {
     const char *destination; /* a collector's URL */
 } collection_options;
 
-/* directory is the URL that is passed to "nlagent collect --directory", or NULL. Copies the URL. */
+/* `directory` is the URL that is passed to "nlagent collect --directory", or NULL. Copies the URL. */
 collections *collections_new(agent *a, const char *directory);
 void collections_free(collections *c);
 

@@ -42,7 +42,7 @@ typedef struct ping_state {
     long count;
     uint32_t sent[2]; /* number of requests in this round and the previous round, indexed by the round modulo 2 */
     uint32_t replied[2];
-    double sum_us, min_us, max_us; /* of the replies that the current measurement reads */
+    double sum_us, min_us, max_us; /* round-trip times of the replies that the current measurement reads */
     uint32_t found;
 } ping_state;
 

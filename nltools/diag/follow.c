@@ -15,8 +15,9 @@
 #include <string.h>
 
 /*
- * Records go to two readers, which overlap by half: a request that began in the first half of a reader is complete in
- * it when it ends in the second half, which is a pane. Panes become longer until they contain enough requests.
+ * Each record goes to two readers, whose time ranges overlap by half. The second half of a reader's range is a pane. A
+ * request that ends in this half is complete in the reader if it began in the first half. Panes become longer until
+ * they contain enough requests.
  */
 
 #define SECOND INT64_C(1000000000)
@@ -60,11 +61,11 @@ typedef struct following {
     subject_options *subject;
     bool json;
     watch *watch;
-    nl_log *log;               /* of --dest; NULL: none */
-    visits_reader *readers[2]; /* NULL before the first record; the second one began later */
-    int64_t bounds[4];         /* the first reader: 0 to 2; the second reader: 1 to 3 */
+    nl_log *log;               /* the log of --dest; NULL: no log */
+    visits_reader *readers[2]; /* NULL before the first record; the second reader began later */
+    int64_t bounds[4]; /* the first reader covers bounds[0] to bounds[2], the second reader bounds[1] to bounds[3] */
     int64_t latest_ns, pane_ns;
-    unsigned far; /* records in a row whose time is far from the others */
+    unsigned far; /* number of consecutive records whose times are far from the other records */
     bool failed;
 } following;
 
@@ -82,7 +83,10 @@ static bool finding_is_at(const finding *x, const visits *v, const char *place)
     return found;
 }
 
-/* Finds the cause of an alert in the requests of its panes. Returns the answer, or NULL, for g_free. */
+/*
+ * Finds the cause of an alert in the requests of its panes. Returns the answer, which the caller frees with g_free, or
+ * NULL.
+ */
 static char *find_cause(const visits *v, const watch_alert *a, const char **cause)
 {
     findings *f = findings_find(v);
@@ -91,7 +95,7 @@ static char *find_cause(const visits *v, const watch_alert *a, const char **caus
     double largest = 0;
     for (guint i = 0; i < f->list->len; i++) {
         const finding *x = g_ptr_array_index(f->list, i);
-        /* That it changed is known. */
+        /* The alert already tells that the place has changed. */
         if (strcmp(x->cause, "changed") != 0 && x->share > largest && finding_is_at(x, v, a->place)) {
             largest = x->share;
             *cause = x->cause;
@@ -221,7 +225,7 @@ static void start_panes(following *w, int64_t time_ns)
     w->latest_ns = time_ns;
 }
 
-/* All panes use the ID fields of the first one with requests. */
+/* All panes use the ID fields of the first pane that has requests. */
 static void keep_ids(following *w, const visits *v)
 {
     if (w->subject->ids != NULL || w->subject->config != NULL || v->lifelines != 1 || v->ids->len == 0)
@@ -254,7 +258,7 @@ static void follow_take(following *w, const nl_record *record)
     bool is_far = w->readers[0] == NULL || time_ns > w->latest_ns + JUMP_NS || time_ns < w->latest_ns - JUMP_NS;
     w->far = is_far ? w->far + 1 : 0;
     if (w->readers[0] == NULL || w->far >= FAR_RECORDS) {
-        start_panes(w, time_ns); /* the clock jumped, or nothing was logged for long */
+        start_panes(w, time_ns); /* the clock has jumped, or nothing was logged for a long time */
         w->far = 0;
     } else if (is_far) {
         return;
@@ -294,7 +298,7 @@ static void wait_ns(int64_t duration_ns)
         program_pause();
 }
 
-/* A collector that is away is tried again. */
+/* Reads a source. If the source is a collector that is unreachable, tries again. */
 static void read_source(following *w, const char *source)
 {
     int64_t pause_ns = REOPEN_NS;
@@ -315,7 +319,7 @@ static void read_source(following *w, const char *source)
 int follow_source(const follow_options *o, subject_options *subject, const char *source, bool json)
 {
     following w = {.options = o, .subject = subject, .json = json, .pane_ns = PANE_MIN_NS};
-    subject->memory_max /= 2; /* two readers */
+    subject->memory_max /= 2; /* each of the two readers gets half of the memory */
     if (o->destination != NULL && (w.log = program_open_log("nldiag", o->destination, true)) == NULL)
         program_fail_with_error(PROGRAM_PROBLEM);
     program_catch_signals();

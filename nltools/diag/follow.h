@@ -11,10 +11,10 @@ typedef struct follow_options {
 
 extern const nl_option follow_option_rows[];
 
-/* Ends the program if the options do not fit. */
+/* Ends the program if the options cannot be combined, or do not match the operands. */
 void follow_options_check(const follow_options *o, int operand_count);
 
-/* Reads a source until a signal comes, or until the end of standard input. Returns the exit status. */
+/* Reads a source until a signal arrives, or until the end of standard input. Returns the exit status. */
 int follow_source(const follow_options *o, subject_options *subject, const char *source, bool json);
 
 #endif

@@ -94,7 +94,7 @@ typedef struct visits_reader visits_reader;
 /* Returns the time to use for a record, in nanoseconds since 1970. */
 typedef int64_t visits_clock(void *user, const nl_record *record);
 
-/* Returns a new reader. clock may be NULL. options must outlive the reader. */
+/* Returns a new reader. `clock` may be NULL. `options` must outlive the reader. */
 visits_reader *visits_reader_new(subject_options *options, visits_clock *clock, void *user);
 bool visits_read(visits_reader *r, const char *source);
 

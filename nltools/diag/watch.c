@@ -7,22 +7,22 @@
 #include <math.h>
 #include <string.h>
 
-/* Equal panes differ at least by this part of the mean: requests change a little with the time of day. */
+/* Minimum standard error, as a part of the mean, because requests always change a little with the time of day. */
 #define WATCH_ERROR_MIN 0.02
 
 enum { TOGETHER_PANES = 5, OUTLIER_DEVIATIONS = 4 };
 
 typedef struct watched_place {
     char *name;
-    double mean, variance; /* nanoseconds for each request; variance of one request */
-    unsigned panes;        /* healthy panes so far */
-    unsigned bad, good;    /* in a row */
+    double mean, variance; /* nanoseconds per request; `variance` is that of a single request */
+    unsigned panes;        /* number of healthy panes so far */
+    unsigned bad, good;    /* numbers of consecutive bad panes and of consecutive good panes */
     unsigned since;        /* number of the first bad pane */
     int64_t since_ns;
-    double now, excess; /* of the latest pane; excess: part of the requests' time */
-    double sum;         /* of the pane in work */
-    unsigned alert;     /* 0: none */
-    bool leads;         /* the alert has its name */
+    double now, excess; /* time in the latest pane; `excess` is a part of the requests' time */
+    double sum;         /* sum over the pane that is being added */
+    unsigned alert;     /* number of its alert; 0: no alert */
+    bool leads;         /* the alert is named after this place */
 } watched_place;
 
 struct watch {
@@ -64,7 +64,7 @@ static watched_place *watch_find(watch *w, char *name)
     if (p == NULL && w->places->len < WATCH_PLACES_MAX) {
         p = g_new0(watched_place, 1);
         p->name = g_strdup(name);
-        p->panes = MIN(w->pane, (unsigned)WATCH_MEMORY); /* the place did not occur in them */
+        p->panes = MIN(w->pane, (unsigned)WATCH_MEMORY); /* the place did not occur in the earlier panes */
         g_ptr_array_add(w->places, p);
         g_hash_table_insert(w->by_name, p->name, p);
     }
@@ -106,7 +106,7 @@ static uint32_t sum_pane(watch *w, const visits *v, int64_t from_ns, int64_t to_
     return count;
 }
 
-/* Moves a place's mean and variance towards a healthy pane. */
+/* Moves a place's mean and variance towards those of a healthy pane. */
 static void learn_pane(watched_place *p, uint32_t count)
 {
     double weight = 1.0 / MIN(p->panes + 1, WATCH_MEMORY), off = p->now - p->mean,
@@ -177,7 +177,7 @@ static bool is_over(const watch *w, unsigned alert)
     return true;
 }
 
-/* Ends the alerts of which no place is bad any more. */
+/* Ends the alerts whose places are all good again. */
 static void end_alerts(watch *w, int64_t to_ns)
 {
     for (guint i = 0; i < w->places->len; i++) {

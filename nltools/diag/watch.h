@@ -1,12 +1,13 @@
 /*
- * Alarms: which places became slower than they were, pane by pane.
+ * Alerts: finds the places that have become slower, pane by pane.
  *
- * A pane is the requests of a few seconds. Each place has a mean and a variance of its own time for each request, which
- * follow the healthy panes with a memory of WATCH_MEMORY panes (control chart with moving mean and variance, Roberts,
- * Technometrics 1959). A pane is bad for a place if its time is WATCH_DEVIATIONS standard errors above the mean, and
- * the excess is at least WATCH_EXCESS of the requests' time. Two bad panes in a row begin an alert; WATCH_GOOD panes
- * that are not bad end it. Bad panes do not change the mean. Places that become bad together are one alert, which is
- * named after the one with the largest excess. Memory is bounded by the number of places. One thread at a time.
+ * A pane consists of the requests of a few seconds. For each place, the module keeps the mean and variance of the
+ * place's own time per request. These follow the healthy panes with a memory of WATCH_MEMORY panes (control chart with
+ * moving mean and variance, Roberts, Technometrics 1959). A pane is bad for a place if its time is WATCH_DEVIATIONS
+ * standard errors above the mean, and the excess is at least WATCH_EXCESS of the requests' time. Two bad panes in a row
+ * begin an alert; WATCH_GOOD panes that are not bad end it. Bad panes do not change the mean. Places that become bad
+ * together are one alert, which is named after the place with the largest excess. Memory is bounded by the number of
+ * places. One thread at a time.
  */
 #ifndef NLDIAG_WATCH_H
 #define NLDIAG_WATCH_H
@@ -20,24 +21,24 @@ enum { WATCH_MEMORY = 100, WATCH_WARM_UP = 8, WATCH_GOOD = 3, WATCH_PLACES_MAX =
 
 typedef struct watch_alert {
     unsigned number;
-    bool ends; /* otherwise begins */
+    bool ends; /* true: the alert ends; false: it begins */
     char *place;
     int64_t from_ns, to_ns;
     double usual_ns, now_ns; /* the place's own time for each request */
-    double share;            /* of the requests' time: the excess */
+    double share;            /* the excess as a share of the requests' time */
 } watch_alert;
 
 typedef struct watch watch;
 
-/* Receives an alert, valid during the call. v: the pane's requests; NULL for an end. */
+/* Receives an alert, which is valid during the call. `v` contains the pane's requests, or is NULL if the alert ends. */
 typedef void watch_take(void *user, const watch_alert *alert, const visits *v);
 
 watch *watch_new(watch_take *take, void *user);
 void watch_free(watch *w);
 
 /*
- * Adds a pane: the requests of v that ended from from_ns to to_ns. Returns their number. Failed requests count as a
- * place whose time is that of the failed requests.
+ * Adds a pane: the requests of `v` that ended between from_ns and to_ns. Returns their number. Failed requests count as
+ * a separate place, whose own time is the time of these requests.
  */
 uint32_t watch_add(watch *w, const visits *v, int64_t from_ns, int64_t to_ns);
 

@@ -44,7 +44,7 @@ typedef struct subject_user {
     void *user;
 } subject_user;
 
-/* Returns a new subject; options must outlive it. Ends the program if it cannot read the file with the lifelines. */
+/* Returns a new subject; `options` must outlive it. Ends the program if it cannot read the file with the lifelines. */
 subject *subject_new(subject_options *options, subject_user user);
 void subject_free(subject *s);
 

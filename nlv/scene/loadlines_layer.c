@@ -154,7 +154,7 @@ typedef struct curves {
     const curve *shared;
     const loadline_lists *lists;
     size_t stroked_max;
-    column_values **columns; /* of each host; NULL: few or no values */
+    column_values **columns; /* columns of each host; NULL: few or no values */
     unsigned *counts;
     atomic_size_t next; /* the next host */
 } curves;

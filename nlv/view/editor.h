@@ -17,8 +17,9 @@ typedef struct editor_callbacks {
     void *user;
 } editor_callbacks;
 
-/* path is the file that contains the drawing, or NULL. The function copies `path`. The model must outlive the
- * editor. */
+/*
+ * `path` is the file that contains the drawing, or NULL. The function copies `path`. The model must outlive the editor.
+ */
 editor *editor_new(GtkWindow *parent, model *m, const char *path, editor_callbacks callbacks);
 void editor_free(editor *e);
 

@@ -402,7 +402,7 @@ static PyObject *log_write_record(PyObject *object, PyObject *args)
 
 /* ---- spans ---- */
 
-/* Converts the names and the values of a call. names owns the texts of the names. */
+/* Converts the names and the values of a call. `names` owns the texts of the names. */
 static int take_fields(call *c, PyObject **names)
 {
     if (take_values(c) < 0)
