@@ -14,6 +14,8 @@
 
 #include "diag/findings.h"
 
+#include "base/hash_bytes.h"
+
 enum { SENT_MIN = 65536 }; /* minimum number of bytes of a connection that counts */
 
 /* Minimum share of unread bytes with which a program counts as too slow for its input. */
@@ -25,14 +27,21 @@ enum { SENT_MIN = 65536 }; /* minimum number of bytes of a connection that count
 /* Where a limit is felt: within its host, on the way to the host, or on the way from the host. */
 typedef enum scope { FELT_WITHIN = 1, FELT_TO = 2, FELT_FROM = 4 } scope;
 
+/* The host that sends the data for which a visit waits, or NULL, and whether the visit is part of its sending. */
+typedef struct sender {
+    const char *host;
+    bool sends;
+} sender;
+
 /* A limit, with the results of all hosts that have it. */
 typedef struct limit {
     const char *cause, *what, *advice;
     int felt, alone;     /* scopes in which the limit names findings, and in which it is a finding of its own */
     double part, sure;   /* 0 to 1: part of the time where the limit is felt */
     double busy;         /* 0 to 1: share of the time in which TCP has data to send, for the time of sending programs */
-    GPtrArray *hosts;    /* names of the hosts, interned */
+    GHashTable *hosts;   /* a set: names of the hosts, interned */
     GPtrArray *evidence; /* char *: evidence from the first host */
+    const sender *senders;
 } limit;
 
 /* The connections of a host that have sent many bytes: sums of increases, and means weighted by bytes. */
@@ -53,9 +62,9 @@ typedef struct load {
 
 /* ---- series ---- */
 
-static bool is_of(const sensor_series *s, const char *host, const char *event, const char *field, const char *instance)
+static bool is_of(const sensor_series *s, const char *event, const char *field, const char *instance)
 {
-    return strcmp(s->field, field) == 0 && strcmp(s->event, event) == 0 && strcmp(s->host, host) == 0 &&
+    return strcmp(s->field, field) == 0 && strcmp(s->event, event) == 0 &&
            (instance == NULL || strcmp(s->instance, instance) == 0);
 }
 
@@ -106,17 +115,16 @@ static double share_above(const visits *v, const sensor_series *s, double low)
 }
 
 /*
- * Returns the largest mean of a sensor's field on a host, or NAN. Considers the series of `instance` or, if `instance`
- * is NULL, of all instances. Sets *of to the series with the largest mean, unless `of` is NULL.
+ * Returns the largest mean of a sensor's field in a host's series, or NAN. Considers the series of `instance` or, if
+ * `instance` is NULL, of all instances. Sets *of to the series with the largest mean, unless `of` is NULL.
  */
-static double largest_mean(const visits *v, const char *host, const char *event, const char *field,
+static double largest_mean(const visits *v, const GPtrArray *all, const char *event, const char *field,
                            const char *instance, const sensor_series **of)
 {
-    const GPtrArray *all = series_all(v->series);
     double largest = NAN;
     for (guint i = 0; i < all->len; i++) {
         const sensor_series *s = g_ptr_array_index(all, i);
-        double mean = is_of(s, host, event, field, instance) ? mean_of(v, s) : NAN;
+        double mean = is_of(s, event, field, instance) ? mean_of(v, s) : NAN;
         if (isnan(mean) || mean <= largest)
             continue;
         largest = mean;
@@ -128,16 +136,16 @@ static double largest_mean(const visits *v, const char *host, const char *event,
 
 static double rise_beside(const visits *v, const sensor_series *s, const char *field)
 {
-    const GPtrArray *all = series_all(v->series);
+    const GPtrArray *all = series_of_host(v->series, s->host);
     for (guint i = 0; i < all->len; i++)
-        if (is_of(g_ptr_array_index(all, i), s->host, s->event, field, s->instance))
+        if (is_of(g_ptr_array_index(all, i), s->event, field, s->instance))
             return rise_of(v, g_ptr_array_index(all, i));
     return 0;
 }
 
 static double mean_beside(const visits *v, const sensor_series *s, const char *field)
 {
-    return largest_mean(v, s->host, s->event, field, s->instance, NULL);
+    return largest_mean(v, series_of_host(v->series, s->host), s->event, field, s->instance, NULL);
 }
 
 /* ---- measuring ---- */
@@ -161,16 +169,15 @@ static void measure_sender(const visits *v, const sensor_series *s, tcp *t)
     t->wall_us += (double)(v->to_ns - v->from_ns) / 1e3;
 }
 
-static void measure_connections(const visits *v, const char *host, load *l)
+static void measure_connections(const visits *v, const GPtrArray *all, load *l)
 {
-    const GPtrArray *all = series_all(v->series);
     double waits = 0, capacity = 0;
     l->tcp.rtt_min_us = INFINITY;
     for (guint i = 0; i < all->len; i++) {
         const sensor_series *s = g_ptr_array_index(all, i);
-        if (is_of(s, host, "TcpConnection", "TCP.BYTES.SENT", NULL))
+        if (is_of(s, "TcpConnection", "TCP.BYTES.SENT", NULL))
             measure_sender(v, s, &l->tcp);
-        if (!is_of(s, host, "TcpConnection", "TCP.BYTES.RECEIVED", NULL) || rise_of(v, s) < SENT_MIN)
+        if (!is_of(s, "TcpConnection", "TCP.BYTES.RECEIVED", NULL) || rise_of(v, s) < SENT_MIN)
             continue;
         double queue = mean_beside(v, s, "TCP.QUEUE.IN"), window = mean_beside(v, s, "TCP.WINDOW.RECEIVE");
         if (!isnan(queue) && !isnan(window)) {
@@ -188,14 +195,14 @@ static void measure_connections(const visits *v, const char *host, load *l)
 }
 
 /*
- * TCP.RETRANS is the number of segments sent again since the previous record, and TCP.OUT is a rate. A loss is felt for
- * some round trips.
+ * TCP.RETRANS is the number of segments sent again since the previous record. TCP.OUT is a rate, and excludes segments
+ * that only retransmit (RFC 2012, tcpOutSegs). A loss is felt for some round trips.
  */
-static void measure_loss(const visits *v, const char *host, load *l)
+static void measure_loss(const visits *v, const GPtrArray *all, load *l)
 {
     const sensor_series *again = NULL;
-    double count = largest_mean(v, host, "TcpSegments", "TCP.RETRANS", NULL, &again),
-           out = largest_mean(v, host, "TcpSegments", "TCP.OUT", NULL, NULL);
+    double count = largest_mean(v, all, "TcpSegments", "TCP.RETRANS", NULL, &again),
+           out = largest_mean(v, all, "TcpSegments", "TCP.OUT", NULL, NULL);
     l->retransmits = l->tcp.sent > 0 ? l->tcp.again / l->tcp.sent : 0;
     l->felt = 1;
     if (again == NULL || again->samples->len < 2)
@@ -203,18 +210,18 @@ static void measure_loss(const visits *v, const char *host, load *l)
     const series_sample *first = &g_array_index(again->samples, series_sample, 0),
                         *last = first + again->samples->len - 1;
     double seconds = (double)(last->time_ns - first->time_ns) / 1e9 / (again->samples->len - 1) / again->joined;
-    if (seconds > 0 && out > 0)
-        l->retransmits = fmax(l->retransmits, count / (out * seconds));
+    if (seconds > 0 && out >= 0 && count > 0)
+        l->retransmits = fmax(l->retransmits, count / (count + out * seconds));
     l->felt = fmin(1, 3 * share_above(v, again, 0.01));
 }
 
 /* Returns the mean rate of an interface as a share of its speed, if the rate is nearly always near a usual speed. A
  * rate that varies shows the demand. */
-static double full_link(const visits *v, const char *host, const char *field)
+static double full_link(const visits *v, const GPtrArray *all, const char *field)
 {
     static const double speeds[] = {100, 1000, 2500, 5000, 10000, 25000, 40000, 50000, 100000, 200000, 400000};
     const sensor_series *s = NULL;
-    double mean = largest_mean(v, host, "NetworkInterface", field, NULL, &s);
+    double mean = largest_mean(v, all, "NetworkInterface", field, NULL, &s);
     for (size_t i = 0; s != NULL && s->samples->len >= 5 && i < G_N_ELEMENTS(speeds); i++) {
         double bytes = speeds[i] * 1e6 / 8;
         if (share_above(v, s, 1.02 * bytes) <= 0.05)
@@ -223,27 +230,28 @@ static double full_link(const visits *v, const char *host, const char *field)
     return 0;
 }
 
-static load *measure(const visits *v, const char *host)
+/* Measures a host by its series. */
+static load *measure(const visits *v, const GPtrArray *all)
 {
     load *l = g_new0(load, 1);
     const sensor_series *processor = NULL;
-    l->cpu_busy = largest_mean(v, host, "CpuLoad", "CPU.BUSY", NULL, NULL);
-    l->cpu_waited = largest_mean(v, host, "Pressure", "PSI.SOME", "cpu", NULL);
-    l->io_waited = largest_mean(v, host, "Pressure", "PSI.SOME", "io", NULL);
-    l->memory_waited = largest_mean(v, host, "Pressure", "PSI.SOME", "memory", NULL);
-    l->disk_busy = fmax(largest_mean(v, host, "DiskDevice", "DISK.BUSY", NULL, NULL),
-                        largest_mean(v, host, "DiskIo", "DISK.BUSY", NULL, NULL));
-    l->disk_ms = fmax(largest_mean(v, host, "DiskDevice", "DISK.READ.MS", NULL, NULL),
-                      largest_mean(v, host, "DiskDevice", "DISK.WRITE.MS", NULL, NULL));
-    l->swapped = fmax(largest_mean(v, host, "SwapUse", "SWAP.IN", NULL, NULL),
-                      largest_mean(v, host, "SwapUse", "SWAP.OUT", NULL, NULL));
-    l->major_faults = largest_mean(v, host, "VmActivity", "VM.FAULTS.MAJOR", NULL, NULL);
-    l->softirq = largest_mean(v, host, "CpuOne", "CPU.SOFTIRQ", NULL, &processor);
+    l->cpu_busy = largest_mean(v, all, "CpuLoad", "CPU.BUSY", NULL, NULL);
+    l->cpu_waited = largest_mean(v, all, "Pressure", "PSI.SOME", "cpu", NULL);
+    l->io_waited = largest_mean(v, all, "Pressure", "PSI.SOME", "io", NULL);
+    l->memory_waited = largest_mean(v, all, "Pressure", "PSI.SOME", "memory", NULL);
+    l->disk_busy = fmax(largest_mean(v, all, "DiskDevice", "DISK.BUSY", NULL, NULL),
+                        largest_mean(v, all, "DiskIo", "DISK.BUSY", NULL, NULL));
+    l->disk_ms = fmax(largest_mean(v, all, "DiskDevice", "DISK.READ.MS", NULL, NULL),
+                      largest_mean(v, all, "DiskDevice", "DISK.WRITE.MS", NULL, NULL));
+    l->swapped = fmax(largest_mean(v, all, "SwapUse", "SWAP.IN", NULL, NULL),
+                      largest_mean(v, all, "SwapUse", "SWAP.OUT", NULL, NULL));
+    l->major_faults = largest_mean(v, all, "VmActivity", "VM.FAULTS.MAJOR", NULL, NULL);
+    l->softirq = largest_mean(v, all, "CpuOne", "CPU.SOFTIRQ", NULL, &processor);
     l->softirq_busy = processor != NULL ? mean_beside(v, processor, "CPU.BUSY") : NAN;
     l->softirq_user = processor != NULL ? mean_beside(v, processor, "CPU.USER") : NAN;
-    measure_connections(v, host, l);
-    measure_loss(v, host, l);
-    l->link = fmax(full_link(v, host, "NET.IN"), full_link(v, host, "NET.OUT"));
+    measure_connections(v, all, l);
+    measure_loss(v, all, l);
+    l->link = fmax(full_link(v, all, "NET.IN"), full_link(v, all, "NET.OUT"));
     return l;
 }
 
@@ -254,36 +262,36 @@ enum { MEMORY, DISK, SOFTIRQ, CPU, LINK, WINDOW, LOSS, STREAMS, LIMITS };
 
 static const limit kinds[LIMITS] = {
     [MEMORY] = {"memory", "too little memory on", "add memory, or find what uses it with the sensor processes",
-                FELT_WITHIN | FELT_TO, FELT_WITHIN, 1, 0.8, 0, NULL, NULL},
+                FELT_WITHIN | FELT_TO, FELT_WITHIN, 1, 0.8, 0, NULL, NULL, NULL},
     [DISK] = {"disk", "a disk at its limit on",
               "read less, use larger requests, spread the data over more disks, or find other users of the disk",
-              FELT_WITHIN | FELT_TO, FELT_WITHIN, 1, 0.8, 0, NULL, NULL},
+              FELT_WITHIN | FELT_TO, FELT_WITHIN, 1, 0.8, 0, NULL, NULL, NULL},
     [SOFTIRQ] = {"softirq", "a processor that only receives packets on",
                  "distribute the receiving: RSS or RPS, larger segments (GRO), interrupts on other processors",
-                 FELT_WITHIN | FELT_TO | FELT_FROM, FELT_TO | FELT_FROM, 1, 0.8, 0, NULL, NULL},
+                 FELT_WITHIN | FELT_TO | FELT_FROM, FELT_TO | FELT_FROM, 1, 0.8, 0, NULL, NULL, NULL},
     [CPU] = {"cpu", "too few processors on", "find what runs there with the sensor processes, or with nlkernel record",
-             FELT_WITHIN | FELT_TO, FELT_WITHIN, 1, 0.8, 0, NULL, NULL},
+             FELT_WITHIN | FELT_TO, FELT_WITHIN, 1, 0.8, 0, NULL, NULL, NULL},
     [LINK] = {"link", "a full network interface on",
               "send less (compression, caches, fewer copies), or use faster or more interfaces", FELT_TO | FELT_FROM,
-              FELT_TO | FELT_FROM, 1, 0.85, 0, NULL, NULL},
+              FELT_TO | FELT_FROM, 1, 0.85, 0, NULL, NULL, NULL},
     [WINDOW] = {"window", "TCP windows or buffers too small for the path from",
                 "let buffers grow to rate times round trip: remove SO_RCVBUF and SO_SNDBUF from the program, and raise "
                 "net.ipv4.tcp_rmem and tcp_wmem",
-                FELT_FROM, FELT_FROM, 1, 0.9, 0, NULL, NULL},
+                FELT_FROM, FELT_FROM, 1, 0.9, 0, NULL, NULL, NULL},
     [LOSS] = {"loss", "packets are lost on the way from",
               "look for errors and drops along that path: ip -s link, the counters of switches; if the path is only "
               "full, drops are normal",
-              FELT_FROM, FELT_FROM, 1, 0.8, 0, NULL, NULL},
+              FELT_FROM, FELT_FROM, 1, 0.8, 0, NULL, NULL, NULL},
     [STREAMS] = {"streams", "too few requests are under way at a time on the path from",
                  "request more at a time: more streams, or more requests in advance on each", 0, FELT_TO | FELT_FROM, 1,
-                 0.8, 0, NULL, NULL},
+                 0.8, 0, NULL, NULL, NULL},
 };
 
 /* Adds a host to a limit. Returns whether it is the first host, whose evidence is used. */
 static bool add_host(limit *l, const char *host)
 {
-    g_ptr_array_add(l->hosts, (gpointer)host);
-    return l->hosts->len == 1;
+    g_hash_table_add(l->hosts, (gpointer)host);
+    return g_hash_table_size(l->hosts) == 1;
 }
 
 static void G_GNUC_PRINTF(3, 4) tell(limit *l, bool holds, const char *format, ...)
@@ -376,32 +384,89 @@ static void limit_tcp(limit *all, const char *host, const load *l, bool is_read)
 
 /* ---- where limits are felt ---- */
 
+/* What identifies crossing edges of a request: the host and the time of their begin, or the host and event of their
+ * end. */
+typedef struct crossing_key {
+    const char *host, *to; /* `to` is NULL for a begin */
+    int64_t from_ns;
+} crossing_key;
+
+typedef struct crossing {
+    crossing_key key;
+    uint32_t index;
+    const char *host; /* host of the edge's begin */
+} crossing;
+
+static guint crossing_hash(gconstpointer key)
+{
+    return (guint)hash_bytes(0, key, sizeof(crossing_key));
+}
+
+static gboolean crossing_equal(gconstpointer a, gconstpointer b)
+{
+    return memcmp(a, b, sizeof(crossing_key)) == 0;
+}
+
+static bool is_crossing(const visits *v, const visit *x)
+{
+    const site *at = site_at(v, x->site);
+    return place_at(v, at->place)->kind == PLACE_EDGE && at->from_host != at->host;
+}
+
+/* Maps each key of a request's crossing edges to the first of them. Returns the map's elements. */
+static crossing *index_crossings(const visits *v, const request *q, GHashTable *map)
+{
+    uint32_t count = 0;
+    for (uint32_t i = q->first; i < q->first + q->count; i++)
+        count += is_crossing(v, visit_at(v, i));
+    crossing *all = g_new(crossing, 2 * (size_t)count + 1), *next = all;
+    for (uint32_t i = q->first; i < q->first + q->count; i++) {
+        const visit *x = visit_at(v, i);
+        const site *at = site_at(v, x->site);
+        if (!is_crossing(v, x))
+            continue;
+        *next++ = (crossing){{at->from_host, NULL, x->from_ns}, i, at->from_host};
+        *next++ = (crossing){{at->host, place_at(v, at->place)->to, 0}, i, at->from_host};
+    }
+    for (crossing *c = all; c < next; c++)
+        if (!g_hash_table_contains(map, &c->key))
+            g_hash_table_insert(map, &c->key, c);
+    return all;
+}
+
 /*
- * Returns the host that sends the data for which a visit waits, or NULL. A visit on one host is part of a transfer if
- * it ends where the transfer begins, because the program may send until then, or if it is between repeated events after
- * that.
+ * Returns the sender of a visit. A visit on one host is part of a transfer if it ends where the transfer begins,
+ * because the program may send until then, or if it is between repeated events after that. The first edge decides.
  */
-static const char *sender_of(const visits *v, const visit *x, bool *sends)
+static sender sender_of(const visits *v, const visit *x, GHashTable *crossings)
 {
     const site *at = site_at(v, x->site);
     const place *p = place_at(v, at->place);
-    *sends = false;
-    if (p->kind == PLACE_UNKNOWN || (p->kind == PLACE_EDGE && at->from_host != at->host))
-        return p->kind == PLACE_EDGE ? at->from_host : NULL;
-    const request *q = request_at(v, x->request);
-    for (uint32_t i = 0; i < q->count; i++) {
-        const visit *y = visit_at(v, q->first + i);
-        const site *other = site_at(v, y->site);
-        const place *o = place_at(v, other->place);
-        if (o->kind != PLACE_EDGE || other->host == other->from_host)
-            continue;
-        *sends = other->from_host == at->host && y->from_ns == x->to_ns;
-        if (*sends)
-            return at->host;
-        if (p->kind == PLACE_EDGE && other->host == at->host && p->from == p->to && o->to == p->from)
-            return other->from_host;
+    if (p->kind == PLACE_UNKNOWN || is_crossing(v, x))
+        return (sender){p->kind == PLACE_EDGE ? at->from_host : NULL, false};
+    const crossing_key begin = {at->host, NULL, x->to_ns}, end = {at->host, p->from, 0};
+    const crossing *sent = g_hash_table_lookup(crossings, &begin),
+                   *received = p->kind == PLACE_EDGE && p->from == p->to ? g_hash_table_lookup(crossings, &end) : NULL;
+    if (sent != NULL && (received == NULL || sent->index <= received->index))
+        return (sender){at->host, true};
+    return (sender){received != NULL ? received->host : NULL, false};
+}
+
+/* Returns the senders of all visits, indexed like visits. */
+static sender *find_senders(const visits *v)
+{
+    sender *senders = g_new0(sender, v->all->len + 1);
+    GHashTable *map = g_hash_table_new(crossing_hash, crossing_equal);
+    for (guint i = 0; i < v->requests->len; i++) {
+        const request *q = request_at(v, i);
+        crossing *crossings = index_crossings(v, q, map);
+        for (uint32_t n = q->first; n < q->first + q->count; n++)
+            senders[n] = sender_of(v, visit_at(v, n), map);
+        g_hash_table_remove_all(map);
+        g_free(crossings);
     }
-    return NULL;
+    g_hash_table_destroy(map);
+    return senders;
 }
 
 /*
@@ -409,29 +474,38 @@ static const char *sender_of(const visits *v, const visit *x, bool *sends)
  * host, a limit of the visit's host counts only if it is felt on the way to that host, because the visit does not wait
  * for its own work.
  */
-static double felt_part(const visits *v, const limit *l, int scopes, const visit *x)
+static double felt_part(const visits *v, const limit *l, int scopes, uint32_t index)
 {
+    const visit *x = visit_at(v, index);
     const site *at = site_at(v, x->site);
-    bool crosses = place_at(v, at->place)->kind == PLACE_EDGE && at->from_host != at->host, sends;
-    bool here = g_ptr_array_find(l->hosts, at->host, NULL);
-    const char *sender = sender_of(v, x, &sends);
-    bool waits = crosses || (sender != NULL && sender != at->host);
+    bool here = g_hash_table_contains(l->hosts, at->host);
+    const char *sender = l->senders[index].host;
+    bool waits = is_crossing(v, x) || (sender != NULL && sender != at->host);
     if (here && (scopes & (waits ? FELT_TO : FELT_WITHIN)) != 0)
         return 1;
-    if ((scopes & FELT_FROM) == 0 || sender == NULL || !g_ptr_array_find(l->hosts, sender, NULL))
+    if ((scopes & FELT_FROM) == 0 || sender == NULL || !g_hash_table_contains(l->hosts, sender))
         return 0;
-    return sends ? l->busy : 1;
+    return l->senders[index].sends ? l->busy : 1;
+}
+
+/* Returns the host that has a limit, or NULL if several hosts have it. */
+static const char *only_host_of(const limit *l)
+{
+    GHashTableIter i;
+    gpointer host = NULL;
+    g_hash_table_iter_init(&i, l->hosts);
+    return g_hash_table_size(l->hosts) == 1 && g_hash_table_iter_next(&i, &host, NULL) ? host : NULL;
 }
 
 static void name_finding(const findings *f, finding *x, const limit *l)
 {
-    char *hosts =
-        l->hosts->len == 1 ? g_strdup(g_ptr_array_index(l->hosts, 0)) : g_strdup_printf("%u hosts", l->hosts->len);
+    const char *host = only_host_of(l);
+    char *hosts = host != NULL ? g_strdup(host) : g_strdup_printf("%u hosts", g_hash_table_size(l->hosts));
     char *part = text_share(x->share), *where = text_place(f->visits, x->place, NULL);
     g_free(x->answer);
     x->cause = l->cause;
     x->confirmed = true;
-    x->host = l->hosts->len == 1 ? g_ptr_array_index(l->hosts, 0) : NULL;
+    x->host = host;
     x->answer = g_strdup_printf("%s of the requests' time: %s %s (%s)", part, l->what, hosts, where);
     x->advice = l->advice;
     for (guint i = l->evidence->len; i-- > 0;)
@@ -451,13 +525,13 @@ static bool explains(const findings *f, const limit *l, const finding *x)
     for (size_t i = 0; i < G_N_ELEMENTS(others); i++)
         if (strcmp(x->cause, others[i]) == 0)
             return false;
-    if (x->cut == NULL || (x->host != NULL && (l->felt & FELT_FROM) == 0 && !g_ptr_array_find(l->hosts, x->host, NULL)))
+    if (x->cut == NULL || (x->host != NULL && (l->felt & FELT_FROM) == 0 && !g_hash_table_contains(l->hosts, x->host)))
         return false;
     for (guint i = 0; i < v->all->len; i++) {
         const visit *y = visit_at(v, i);
         double claim = (double)x->cut[i] * path_weight(y);
         all += claim;
-        felt += claim > 0 ? claim * felt_part(v, l, l->felt, y) : 0;
+        felt += claim > 0 ? claim * felt_part(v, l, l->felt, i) : 0;
     }
     return felt > all / 2;
 }
@@ -508,7 +582,7 @@ static bool find_limit(findings *f, const limit *l)
     for (guint i = 0; i < v->all->len; i++) {
         const visit *x = visit_at(v, i);
         double rest = (double)(x->own_ns - f->claimed[i]);
-        double part = rest > 0 && x->path_ns > 0 ? felt_part(v, l, l->alone, x) * l->part : 0;
+        double part = rest > 0 && x->path_ns > 0 ? felt_part(v, l, l->alone, i) * l->part : 0;
         if (part <= 0)
             continue;
         uint32_t at = place_of_visit(v, x);
@@ -572,15 +646,16 @@ void find_limits(findings *f)
     bool is_read = true, most = false;
     for (size_t i = 0; i < LIMITS; i++) {
         all[i] = kinds[i];
-        all[i].hosts = g_ptr_array_new();
+        all[i].hosts = g_hash_table_new(NULL, NULL);
         all[i].evidence = g_ptr_array_new_with_free_func(g_free);
     }
     GHashTable *seen = g_hash_table_new(NULL, NULL);
     for (guint i = 0; i < v->sites->len; i++) {
         const char *host = site_at(v, i)->host;
-        if (!g_hash_table_add(seen, (gpointer)host))
+        const GPtrArray *of = g_hash_table_add(seen, (gpointer)host) ? series_of_host(v->series, host) : NULL;
+        if (of == NULL)
             continue;
-        load *l = measure(v, host);
+        load *l = measure(v, of);
         is_read = is_read && l->unread < UNREAD;
         g_ptr_array_add(hosts, (gpointer)host);
         g_ptr_array_add(loads, l);
@@ -590,16 +665,23 @@ void find_limits(findings *f)
         limit_host(all, g_ptr_array_index(hosts, i), g_ptr_array_index(loads, i));
         limit_tcp(all, g_ptr_array_index(hosts, i), g_ptr_array_index(loads, i), is_read);
     }
+    guint limited = 0;
+    for (size_t i = 0; i < LIMITS; i++)
+        limited += g_hash_table_size(all[i].hosts);
+    sender *senders = limited > 0 ? find_senders(v) : NULL;
+    for (size_t i = 0; i < LIMITS; i++)
+        all[i].senders = senders;
     for (size_t k = 0; k < STREAMS && !most; k++)
-        if (all[k].hosts->len > 0)
+        if (g_hash_table_size(all[k].hosts) > 0)
             most = find_limit(f, &all[k]);
     findings_drop_small(f);
-    if (f->list->len == 0 && all[STREAMS].hosts->len > 0 && is_path_constant(v))
+    if (f->list->len == 0 && g_hash_table_size(all[STREAMS].hosts) > 0 && is_path_constant(v))
         find_limit(f, &all[STREAMS]);
     for (size_t i = 0; i < LIMITS; i++) {
-        g_ptr_array_free(all[i].hosts, TRUE);
+        g_hash_table_destroy(all[i].hosts);
         g_ptr_array_free(all[i].evidence, TRUE);
     }
+    g_free(senders);
     g_ptr_array_free(hosts, TRUE);
     g_ptr_array_free(loads, TRUE);
 }

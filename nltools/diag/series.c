@@ -10,7 +10,7 @@
 #include <string.h>
 
 struct series_set {
-    GHashTable *by_key;
+    GHashTable *by_key, *by_host; /* by_host maps a host to its series (GPtrArray) */
     GPtrArray *all;
     GString *key, *instance;
 };
@@ -30,6 +30,7 @@ series_set *series_new(void)
 {
     series_set *s = g_new0(series_set, 1);
     s->by_key = g_hash_table_new_full(text_key_hash, text_key_equal, g_free, NULL);
+    s->by_host = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, (GDestroyNotify)g_ptr_array_unref);
     s->all = g_ptr_array_new_with_free_func(series_free_one);
     s->key = g_string_new("");
     s->instance = g_string_new("");
@@ -39,6 +40,7 @@ series_set *series_new(void)
 void series_free(series_set *s)
 {
     g_hash_table_destroy(s->by_key);
+    g_hash_table_destroy(s->by_host);
     g_ptr_array_free(s->all, TRUE);
     g_string_free(s->key, TRUE);
     g_string_free(s->instance, TRUE);
@@ -98,6 +100,16 @@ static void make_instance(const nl_record *record, GString *out)
     }
 }
 
+static void series_add_to_host(series_set *s, sensor_series *of)
+{
+    GPtrArray *known = g_hash_table_lookup(s->by_host, of->host);
+    if (known == NULL) {
+        known = g_ptr_array_new();
+        g_hash_table_insert(s->by_host, of->host, known);
+    }
+    g_ptr_array_add(known, of);
+}
+
 void series_set_add(series_set *s, const nl_record *record)
 {
     if (record->event.size == 0)
@@ -129,6 +141,7 @@ void series_set_add(series_set *s, const nl_record *record)
             of->samples = g_array_new(FALSE, FALSE, sizeof(series_sample));
             of->joined = 1;
             g_ptr_array_add(s->all, of);
+            series_add_to_host(s, of);
             g_hash_table_insert(s->by_key, text_key_new(key), of);
         }
         series_append(of, record->time_ns, value);
@@ -152,6 +165,11 @@ void series_finish(series_set *s)
 const GPtrArray *series_all(const series_set *s)
 {
     return s->all;
+}
+
+const GPtrArray *series_of_host(const series_set *s, const char *host)
+{
+    return g_hash_table_lookup(s->by_host, host);
 }
 
 double series_at(const sensor_series *s, int64_t time_ns)

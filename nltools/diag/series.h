@@ -31,6 +31,9 @@ void series_set_add(series_set *s, const nl_record *record);
 void series_finish(series_set *s);
 const GPtrArray *series_all(const series_set *s); /* elements are sensor_series */
 
+/* Returns the series of a host, whose elements are sensor_series, or NULL if the host has none. */
+const GPtrArray *series_of_host(const series_set *s, const char *host);
+
 /* Returns the value of the latest sample at a time, or of the next sample within one interval, or NAN. */
 double series_at(const sensor_series *s, int64_t time_ns);
 

@@ -312,6 +312,17 @@ class Nldiag(support.Case):
         self.assertEqual(self.far_away("disk", 5, lambda server: 0.06 if server == 3 else 0.001, lambda server, i: [
             f"NL.EVNT=DiskDevice DISK.NAME=sda DISK.BUSY={95 if server == 3 else 3} DISK.READ.MS={60 if server == 3 else 1}"]), ("disk", "server3"))
 
+    def test_share_of_lost_segments(self):
+        """TCP.OUT excludes retransmissions: 2,000 in half a second beside 2,000 segments per second are two thirds."""
+        chance, records = random.Random(5), [(0.5 * i, "HOST=b PROG=nlsensor LVL=System NL.EVNT=TcpSegments TCP.RETRANS=2000 TCP.OUT=2000") for i in range(13)]
+        for i in range(300):
+            for who, event, after in ("a PROG=get", "Ask", 0), ("b PROG=put", "Sent", 0.001), ("a PROG=get", "Got", 0.001 + 0.05 * chance.lognormvariate(0, 0.3)):
+                records.append((0.02 * i + after, f"HOST={who} LVL=Usage NL.EVNT={event} ID={i}"))
+        path = self.scratch / "loss.log"
+        simulate.write_lines(path, sorted(records))
+        first = self.diagnosed("--id", "ID", path, status=FINDING)["causes"][0]
+        self.assertEqual((first["cause"], first["host"], first["evidence"][0]), ("loss", "b", "TCP retransmitted 66.67 %"))
+
     def test_a_round_trip_for_each_request(self):
         """The way to the servers takes as long as the way back."""
         self.assertEqual(self.far_away("streams", 1, lambda server: 0.0001, lambda server, i: [
