@@ -530,7 +530,7 @@ static bool begins_again(assembler *a, const open_request *r, const request_even
 /* Returns the number of the record's group; 0 if it has none. */
 static uint32_t group_of_record(assembler *a, const nl_record *record)
 {
-    static const nl_string other = {"(other)", sizeof "(other)" - 1};
+    static const nl_string other = {NAME_OTHER, sizeof NAME_OTHER - 1};
     nl_field field;
     char scratch[NL_FIELD_TEXT_SIZE];
     if (!nl_record_find(record, a->options.by, &field))

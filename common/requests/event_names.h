@@ -14,6 +14,9 @@
 
 enum { EVENT_NAMES_MAX = 1 << 16 };
 
+/* The text of all names beyond a maximum. */
+#define NAME_OTHER "(other)"
+
 typedef enum event_side { EVENT_SIDE_NONE, EVENT_SIDE_BEGIN, EVENT_SIDE_END } event_side;
 
 typedef struct event_names event_names;

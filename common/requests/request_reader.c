@@ -307,7 +307,7 @@ static bool is_failure(const nl_record *record, const nl_field *status)
 /* Returns the number of a name, from 1; 0 if name has no data. Names beyond the limit share the last number. */
 static uint32_t number_of(name_table *t, nl_string name)
 {
-    static const nl_string other = {"(other)", sizeof "(other)" - 1};
+    static const nl_string other = {NAME_OTHER, sizeof NAME_OTHER - 1};
     if (name.size == 0 || *name.data == '\0')
         return 0;
     size_t number = name_table_find(t, name);

@@ -28,10 +28,10 @@ static int by_worth(gconstpointer a, gconstpointer b)
 
 static bool has_connections(const visits *v, const char *host)
 {
-    const GPtrArray *all = series_all(v->series);
-    for (guint i = 0; i < all->len; i++) {
+    const GPtrArray *all = series_of_host(v->series, host);
+    for (guint i = 0; all != NULL && i < all->len; i++) {
         const sensor_series *s = g_ptr_array_index(all, i);
-        if (strcmp(s->event, "TcpConnection") == 0 && strcmp(s->host, host) == 0)
+        if (strcmp(s->event, "TcpConnection") == 0)
             return true;
     }
     return false;
@@ -73,6 +73,32 @@ static int64_t zone_of_edge(const visits *v, const place *p)
         shortest_ns = MIN(shortest_ns, x->to_ns - x->from_ns);
     }
     return p->kind == PLACE_EDGE && p->count >= ZONE_COUNT_MIN ? request_find_zone(shortest_ns) : 0;
+}
+
+/* Returns whether a place is a mixture of places whose names are beyond a maximum. */
+static bool is_mixture(const place *p)
+{
+    const char *const names[] = {p->span, p->from, p->to, p->program, p->from_program};
+    for (size_t i = 0; i < G_N_ELEMENTS(names); i++)
+        if (strcmp(names[i], NAME_OTHER) == 0)
+            return true;
+    return false;
+}
+
+/* Returns the reason why most of the time has no names, or NULL. */
+static char *reason_mixture(const visits *v)
+{
+    double sum = 0;
+    for (guint i = 0; i < v->places->len; i++)
+        sum += is_mixture(place_at(v, i)) ? place_at(v, i)->path_ns : 0;
+    if (sum <= UNEXPLAINED_MAX * v->total_ns)
+        return NULL;
+    char *part = text_share(sum / v->total_ns),
+         *reason = g_strdup_printf("the log has too many names of events, and %s of the requests' time is in names "
+                                   "beyond the maximum; log what varies as fields, or select events with --where",
+                                   part);
+    g_free(part);
+    return reason;
 }
 
 /* Returns the reason why the log may hide a cause, or NULL. */
@@ -138,7 +164,9 @@ void findings_judge(findings *f, const char *no_requests)
         reason = "the log has too few requests; log more of them";
     else if (v->total_ns <= 0)
         reason = "all events of a request have the same time; log times with more digits";
-    f->cannot_tell = reason != NULL ? g_strdup(reason) : reason_unobserved(v);
+    f->cannot_tell = reason != NULL ? g_strdup(reason) : reason_mixture(v);
+    if (f->cannot_tell == NULL)
+        f->cannot_tell = reason_unobserved(v);
     if (f->cannot_tell == NULL)
         f->cannot_tell = reason_no_power(f);
     f->healthy = f->cannot_tell == NULL;

@@ -271,6 +271,23 @@ class Nldiag(support.Case):
         self.assertEqual((found["requests"], found["verdict"]), (65536 + 30_000, "healthy"))
         self.assertEqual(found["incomplete"], "4464 requests at further places were not examined; the maximum is 65536 places on hosts")
 
+    def spans(self, name, count, spans_of, fields=""):
+        """Requests, 200 us apart, of spans of 50 to 100 us: spans_of(i) has their names."""
+        path, chance, at = self.scratch / name, random.Random(10), 0
+        with open(path, "w", encoding="utf-8") as out:
+            for i in range(count):
+                for span in spans_of(i):
+                    begin, at = at, at + 200
+                    for event, us in (f"{span}.start", begin), (f"{span}.end", begin + chance.randint(50, 100)):
+                        out.write(f"DATE=20260101{us // 3_600_000_000:02d}{us // 60_000_000 % 60:02d}{us // 1_000_000 % 60:02d}.{us % 1_000_000:06d} "
+                                  f"HOST=h PROG=p LVL=Usage NL.EVNT={event} ID={i}{fields}\n")
+        return path
+
+    def test_too_many_names(self):
+        """Most of the time is in names beyond the maximum, which are one place."""
+        found = self.diagnosed("--id", "ID", self.spans("names.log", 80_000, lambda i: [f"S{i}"]), status=CANNOT_TELL)
+        self.assertRegex(found["answer"], r"^cannot tell: the log has too many names of events, and \d+ % of the requests' time is in names beyond the maximum")
+
     # ---- sensors ----
 
     def test_limits(self):
