@@ -9,7 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SITES_MAX = 1 << 16, BOUNDS_MAX = 1024, EDGE_NONE = UINT32_MAX };
+enum {
+    SITES_MAX = 1 << 16,
+    BOUNDS_MAX = 1024,
+    EDGE_NONE = UINT32_MAX,
+    VISITS_UNCHECKED = 4096 /* maximum number of new visits, except for one request, until the next check of memory */
+};
 
 #define ON_PATH (UINT32_C(1) << 31) /* bit in event_begin and event_end: the message is on the path */
 
@@ -37,6 +42,7 @@ struct visits_reader {
     bool has_ids;       /* options name the ID fields or the lifelines */
     uint32_t keep_mask; /* requests are kept if their number has these bits */
     uint32_t number;
+    uint32_t checked;                             /* number of visits at the last check of memory */
     GArray *span_visit, *event_begin, *event_end; /* uint32_t: of the current request */
     GHashTable *place_index;                      /* maps a text to its index + 1 */
 };
@@ -503,6 +509,16 @@ static void halve(visits *v)
     }
 }
 
+static void limit_memory(visits_reader *r)
+{
+    visits *v = r->result;
+    while (v->requests->len > 1 && memory_used(v) > r->memory_max) {
+        halve(v);
+        r->keep_mask = r->keep_mask * 2 + 1;
+    }
+    r->checked = v->all->len;
+}
+
 static void take_graph(void *user, const request_graph *g, const char *name, uint32_t by, bool cut)
 {
     (void)name;
@@ -533,10 +549,8 @@ static void take_graph(void *user, const request_graph *g, const char *name, uin
         find_visits_around(v, first);
         const request q = {g->from_ns, g->to_ns, first, v->all->len - first, g->failed};
         g_array_append_val(v->requests, q);
-        if (number % 1024 == 1023 && memory_used(v) > r->memory_max) {
-            halve(v);
-            r->keep_mask = r->keep_mask * 2 + 1;
-        }
+        if (v->all->len - r->checked >= VISITS_UNCHECKED)
+            limit_memory(r);
     }
     v->dropped += !keep && has_sites;
 }

@@ -288,6 +288,11 @@ class Nldiag(support.Case):
         found = self.diagnosed("--id", "ID", self.spans("names.log", 80_000, lambda i: [f"S{i}"]), status=CANNOT_TELL)
         self.assertRegex(found["answer"], r"^cannot tell: the log has too many names of events, and \d+ % of the requests' time is in names beyond the maximum")
 
+    def test_memory_of_large_requests(self):
+        found = self.diagnosed("--id", "ID", "--memory=1m", self.spans("large.log", 100, lambda i: [f"W{k}" for k in range(1000)]))
+        self.assertLess(found["requests"], 20)
+        self.assertRegex(found["incomplete"], rf"a sample, {found['requests']} of \d+ requests, because of --memory")
+
     # ---- sensors ----
 
     def test_limits(self):
