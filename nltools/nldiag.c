@@ -53,7 +53,8 @@ static const options_usage usage = {
     .notes = PROGRAM_SOURCES
     ". The more the log holds about hosts and kernel (nlsensor, nlkernel), the more causes nldiag can find.\n\n"
     "Exit status: 0 healthy; 1 a source could not be read or has no records; 2 wrong use; 3 a cause was found, "
-    "or, with --compare, requests are slower or more of them fail; 4 cannot tell.",
+    "or, with --compare, requests are slower or more of them fail; 4 cannot tell, such as --compare with too few "
+    "logs or requests to find a change of 25 %.",
 };
 
 static visits *read_log(arguments *a, char *const *names, int count, host_clocks *clocks, bool *ok)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { VISITS_MIN = 20, SENSORS_SHOWN = 3, STRATUM_REQUESTS_MIN = 30 };
+enum { REQUESTS_EACH_MIN = 20, VISITS_MIN = 20, SENSORS_SHOWN = 3, STRATUM_REQUESTS_MIN = 30 };
 
 /* The values of a field are compared separately if this reduces the standard error at least to this part. */
 #define STRATA_ERROR_MAX 0.9
@@ -435,20 +435,93 @@ static void find_sensors(comparison *c)
 
 /* ---- the result ---- */
 
-static comparison_verdict judge(const comparison *c)
+/*
+ * Adds the time that a place adds to a request. The half widths are added as well, because places may vary together: if
+ * all places change in the same direction, the sum is significant because each change is.
+ */
+static void add_change(comparison *c, const place_change *x)
 {
-    double net = 0;
-    for (guint i = 0; i < c->changes->len; i++) {
-        const place_change *x = &g_array_index(c->changes, place_change, i);
-        net += x->own.after * x->calls.after - x->own.before * x->calls.before;
+    double own = x->own.after - x->own.before, calls = x->calls.after - x->calls.before,
+           own_half = contrast_half_width(&x->own, c->level), calls_half = contrast_half_width(&x->calls, c->level);
+    if (x->calls.before <= 0 || x->calls.after <= 0) {
+        double mean = x->calls.after > 0 ? x->own.after : x->own.before;
+        c->changes_ns += calls * mean;
+        c->changes_half_ns += fabs(calls) * own_half + mean * calls_half;
+        return;
     }
-    if (c->total_changed)
-        net = c->total.after - c->total.before;
-    if (net > 0)
-        return COMPARISON_SLOWER;
-    if (c->failed_changed && c->failed.after > c->failed.before)
-        return COMPARISON_FAILING;
-    return net < 0 ? COMPARISON_FASTER : COMPARISON_EQUAL;
+    double mean_calls = (x->calls.before + x->calls.after) / 2, mean_own = (x->own.before + x->own.after) / 2;
+    if (x->own_changed) {
+        c->changes_ns += own * mean_calls;
+        c->changes_half_ns += own_half * mean_calls;
+    }
+    if (x->calls_changed) {
+        c->changes_ns += calls * mean_own;
+        c->changes_half_ns += calls_half * mean_own;
+    }
+}
+
+/*
+ * Sets the verdict. If the requests' time varies too much for a verdict, the time that the changes add decides, unless
+ * the requests' time shows that it was saved elsewhere, or is on no critical path.
+ */
+static void judge(comparison *c)
+{
+    double total = c->total.after - c->total.before, half = contrast_half_width(&c->total, COMPARISON_RATE);
+    for (guint i = 0; i < c->changes->len; i++)
+        add_change(c, &g_array_index(c->changes, place_change, i));
+    c->of_changes = !c->total_changed && fabs(c->changes_ns) > c->changes_half_ns &&
+                    fabs(c->changes_ns - total) <= c->changes_half_ns + half;
+    double change = c->total_changed ? total : c->of_changes ? c->changes_ns : 0;
+    bool failing = c->failed_changed && c->failed.after > c->failed.before;
+    if (change > 0)
+        c->verdict = COMPARISON_SLOWER;
+    else if (failing)
+        c->verdict = COMPARISON_FAILING;
+    else if (change < 0)
+        c->verdict = COMPARISON_FASTER;
+    else if (comparison_detectable(c) > COMPARISON_DETECTABLE_MAX)
+        c->verdict = COMPARISON_CANNOT_TELL;
+    else
+        c->verdict = c->changes->len > 0 ? COMPARISON_PLACES : COMPARISON_EQUAL;
+}
+
+/* Returns why the requests' times cannot be compared, or NULL. */
+static char *reason_no_data(const comparison *c)
+{
+    static const char *const sides[] = {"before", "after"};
+    if (c->requests[0] < REQUESTS_EACH_MIN || c->requests[1] < REQUESTS_EACH_MIN)
+        return g_strdup_printf("a comparison needs at least %d requests on each side; there are %.0f and %.0f",
+                               REQUESTS_EACH_MIN, c->requests[0], c->requests[1]);
+    if (c->unadjusted.before <= 0 || c->unadjusted.after <= 0)
+        return g_strdup_printf("the requests %s the change take no time; log the begin and the end of each request",
+                               sides[c->unadjusted.before > 0]);
+    if (!c->unadjusted.tested)
+        return g_strdup("there are too few requests to measure how much their times vary; compare longer logs");
+    return NULL;
+}
+
+/* Returns why no change could have been found. */
+static char *reason_weak(const comparison *c)
+{
+    const profile *p = c->profile;
+    double detectable = comparison_detectable(c), largest = COMPARISON_DETECTABLE_MAX;
+    char *what = g_strdup_printf("times vary so much that only a change of %.0f %% or more would be found",
+                                 100 * detectable),
+         *remedy;
+    if (p->kinds[0].are_logs || p->kinds[1].are_logs) {
+        const unsigned logs[SIDES] = {MIN(p->logs[0], UNITS_MAX), MIN(p->logs[1], UNITS_MAX)};
+        unsigned needed = contrast_logs_needed(&c->total, logs, COMPARISON_RATE, largest * c->total.before);
+        remedy = needed > 0 ? g_strdup_printf("compare about %u logs on each side", needed)
+                            : g_strdup("compare longer logs of the same load");
+    } else {
+        double more = detectable * detectable / (largest * largest);
+        remedy = g_strdup_printf("compare about %.0f requests on each side",
+                                 ceil(more * fmin(c->requests[0], c->requests[1])));
+    }
+    char *reason = g_strdup_printf("%s; %s", what, remedy);
+    g_free(what);
+    g_free(remedy);
+    return reason;
 }
 
 comparison *comparison_make(const profile *p)
@@ -465,17 +538,28 @@ comparison *comparison_make(const profile *p)
     }
     c->unadjusted = contrast_sums(p, &total);
     c->failed = contrast_sums(p, &failed);
+    c->verdict = COMPARISON_CANNOT_TELL;
+    c->reason = reason_no_data(c);
+    if (c->reason != NULL)
+        return c;
     find_mix(c);
     c->strata = c->mix != NULL ? c->mix : find_strata(c);
     const profile_bin *bins = strata_bins(c, all);
     if (bins != NULL)
         remove_mix(p, &(binned){bins, bins, false}, &total);
     c->total = contrast_sums(p, &total);
+    if (!c->total.tested || c->total.after <= 0) {
+        c->reason = g_strdup("the requests of the two sides differ too much; select similar requests with --where");
+        return c;
+    }
+    c->has_data = true;
     c->total_changed = is_change(&c->total, COMPARISON_RATE);
     find_changes(c);
     if (c->total_changed || c->changes->len > 0)
         find_sensors(c);
-    c->verdict = judge(c);
+    judge(c);
+    if (c->verdict == COMPARISON_CANNOT_TELL)
+        c->reason = reason_weak(c);
     return c;
 }
 
@@ -485,5 +569,6 @@ void comparison_free(comparison *c)
         g_free(g_array_index(c->changes, place_change, i).goes_with);
     g_array_free(c->changes, TRUE);
     g_array_free(c->sensors, TRUE);
+    g_free(c->reason);
     g_free(c);
 }

@@ -22,11 +22,17 @@
 /* Smaller changes of a place or of the requests' time are not reported, even if there are many data. */
 #define COMPARISON_CHANGE_MIN 0.005
 
+/* If a comparison finds no change and would not find one of this size, as a part of the requests' time, it cannot tell.
+ */
+#define COMPARISON_DETECTABLE_MAX 0.25
+
 typedef enum comparison_verdict {
     COMPARISON_EQUAL,
     COMPARISON_SLOWER,
     COMPARISON_FASTER,
     COMPARISON_FAILING,
+    COMPARISON_PLACES, /* places changed, such as the name of a span, but the requests' time did not */
+    COMPARISON_CANNOT_TELL,
 } comparison_verdict;
 
 /* A place that has changed. Its time on the critical paths, and its own time, are in nanoseconds per request. */
@@ -59,7 +65,12 @@ typedef struct comparison {
     GArray *changes; /* elements are place_change; the largest change of time comes first */
     GArray *sensors; /* elements are sensor_change; empty if nothing has changed */
     double level;    /* level of the intervals of changes */
+    /* The time that all changes add to a request, in nanoseconds, and half the width of its interval at `level`. */
+    double changes_ns, changes_half_ns;
     comparison_verdict verdict;
+    bool of_changes; /* the verdict is that of changes_ns, because the requests' time varies too much */
+    char *reason;    /* why the comparison cannot tell, and what to do; otherwise NULL */
+    bool has_data;   /* false: only the profile, `requests`, `verdict` and `reason` are valid */
 } comparison;
 
 /* The profile must outlive the comparison. */
@@ -68,5 +79,10 @@ void comparison_free(comparison *c);
 
 void comparison_print(const comparison *c);
 void comparison_print_json(const comparison *c);
+
+static inline double comparison_detectable(const comparison *c)
+{
+    return contrast_detectable(&c->total, COMPARISON_RATE) / c->total.before;
+}
 
 #endif

@@ -11,7 +11,8 @@
 
 enum { CHANGES_SHOWN = 10 };
 
-static const char *const verdicts[] = {"no change found", "slower", "faster", "more failures"};
+static const char *const verdicts[] = {"no change found",     "slower",     "faster", "more failures",
+                                       "only places changed", "cannot tell"};
 
 /* Formats a change as in "+12.3 % (+10.1 to +14.5 %)". */
 static char *text_change(const contrast *c, double level)
@@ -25,6 +26,43 @@ static char *text_change(const contrast *c, double level)
                            (difference + half) / base);
 }
 
+/* Formats the requests' time as in "a request takes 12.0 ms, before 10.0 ms: +20.0 % (+19.0 to +21.0 %)". */
+static char *text_total(const comparison *c)
+{
+    char *old = text_ns(c->total.before), *new = text_ns(c->total.after),
+         *change = text_change(&c->total, COMPARISON_RATE);
+    char *text = g_strdup_printf("a request%s takes %s, before %s: %s", c->mix != NULL ? " of the same mix" : "", new,
+                                 old, change);
+    g_free(old);
+    g_free(new);
+    g_free(change);
+    return text;
+}
+
+/* Formats the time of all changes as in "the changed places add 2.00 ms to a request (1.00 ms to 3.00 ms)". */
+static char *text_changes(const comparison *c)
+{
+    bool less = c->changes_ns < 0;
+    double added = fabs(c->changes_ns);
+    char *mean = text_ns(added), *low = text_ns(added - c->changes_half_ns),
+         *high = text_ns(added + c->changes_half_ns);
+    char *text = g_strdup_printf("the changed places %s %s %s a request (%s to %s)", less ? "save" : "add", mean,
+                                 less ? "of" : "to", low, high);
+    g_free(mean);
+    g_free(low);
+    g_free(high);
+    return text;
+}
+
+/* Returns the first line of the report. The caller frees it with g_free. */
+static char *text_answer(const comparison *c)
+{
+    char *because = c->reason != NULL ? g_strdup(c->reason) : c->of_changes ? text_changes(c) : text_total(c);
+    char *answer = g_strdup_printf("%s: %s", verdicts[c->verdict], because);
+    g_free(because);
+    return answer;
+}
+
 static char *text_logs(const comparison *c, int side)
 {
     unsigned logs = c->profile->logs[side];
@@ -33,25 +71,27 @@ static char *text_logs(const comparison *c, int side)
 
 static void print_answer(const comparison *c)
 {
-    const contrast *t = &c->total;
-    char *old = text_ns(t->before), *new = text_ns(t->after), *change = text_change(t, COMPARISON_RATE),
-         *before = text_logs(c, SIDE_BEFORE), *after = text_logs(c, SIDE_AFTER);
-    printable_print("%s: a request%s takes %s, before %s: %s\n", verdicts[c->verdict],
-                    c->mix != NULL ? " of the same mix" : "", new, old, change);
-    printable_print("%s before, %s after; a change of %.1f %% would be found with a probability of 95 %%\n", before,
-                    after, 100 * contrast_detectable(t, COMPARISON_RATE) / t->before);
+    char *answer = text_answer(c), *total = c->has_data ? text_total(c) : NULL, *before = text_logs(c, SIDE_BEFORE),
+         *after = text_logs(c, SIDE_AFTER);
+    printable_print("%s\n", answer);
+    if (total != NULL && (c->reason != NULL || c->of_changes))
+        printable_print("%s\n", total);
+    printable_print("%s before, %s after", before, after);
+    if (c->has_data)
+        printable_print("; a change of %.1f %% would be found with a probability of 95 %%",
+                        100 * comparison_detectable(c));
+    printable_print("\n");
     if (c->strata != NULL)
         printable_print("requests with the same %s are compared\n", c->strata->name);
-    if (c->profile->logs[0] == 1 && c->profile->logs[1] == 1)
+    if (c->has_data && c->profile->logs[0] == 1 && c->profile->logs[1] == 1)
         printable_print("one log on each side: a difference between runs looks like a change; give several logs\n");
     if (c->profile->dropped[0] + c->profile->dropped[1] > 0)
         printable_print("incomplete: %" G_GUINT64_FORMAT " requests were left out; see --memory\n",
                         c->profile->dropped[0] + c->profile->dropped[1]);
     if (c->profile->left_out)
         printable_print("incomplete: there are more places or fields than the limits allow\n");
-    g_free(old);
-    g_free(new);
-    g_free(change);
+    g_free(answer);
+    g_free(total);
     g_free(before);
     g_free(after);
 }
@@ -156,20 +196,22 @@ static json_object *mix_object(const comparison *c)
     return mix;
 }
 
-void comparison_print_json(const comparison *c)
+static json_object *changes_ns_object(const comparison *c)
 {
-    static const char *const sides[] = {"before", "after"};
-    json_object *document = json_object_new_object(), *changes = json_object_new_array(),
-                *sensors = json_object_new_array(), *request = contrast_object(&c->total, COMPARISON_RATE);
-    json_add_text(document, "verdict", verdicts[c->verdict]);
-    for (int side = 0; side < SIDES; side++) {
-        json_object *object = json_object_new_object();
-        json_add_int(object, "logs", c->profile->logs[side]);
-        json_add_double(object, "requests", c->requests[side]);
-        json_add_int(object, "left_out", (int64_t)c->profile->dropped[side]);
-        json_object_object_add(document, sides[side], object);
-    }
-    json_add_double(request, "detectable", contrast_detectable(&c->total, COMPARISON_RATE) / c->total.before);
+    if (c->changes->len == 0)
+        return NULL;
+    json_object *object = json_object_new_object();
+    json_add_double(object, "change", c->changes_ns);
+    json_add_double(object, "low", c->changes_ns - c->changes_half_ns);
+    json_add_double(object, "high", c->changes_ns + c->changes_half_ns);
+    return object;
+}
+
+static void add_results(json_object *document, const comparison *c)
+{
+    json_object *changes = json_object_new_array(), *sensors = json_object_new_array(),
+                *request = contrast_object(&c->total, COMPARISON_RATE);
+    json_add_double(request, "detectable", comparison_detectable(c));
     json_add_bool(request, "changed", c->total_changed);
     json_object_object_add(document, "request_ns", request);
     json_object_object_add(document, "request_ns_with_mix", contrast_object(&c->unadjusted, COMPARISON_RATE));
@@ -179,6 +221,7 @@ void comparison_print_json(const comparison *c)
     for (guint i = 0; i < c->changes->len; i++)
         json_object_array_add(changes, change_object(c, &g_array_index(c->changes, place_change, i)));
     json_object_object_add(document, "changes", changes);
+    json_object_object_add(document, "changes_ns", changes_ns_object(c));
     for (guint i = 0; i < c->sensors->len; i++) {
         const sensor_change *s = &g_array_index(c->sensors, sensor_change, i);
         json_object *object = contrast_object(&s->value, COMPARISON_RATE);
@@ -186,6 +229,25 @@ void comparison_print_json(const comparison *c)
         json_object_array_add(sensors, object);
     }
     json_object_object_add(document, "sensors", sensors);
+}
+
+void comparison_print_json(const comparison *c)
+{
+    static const char *const sides[] = {"before", "after"};
+    json_object *document = json_object_new_object();
+    char *answer = text_answer(c);
+    json_add_text(document, "verdict", verdicts[c->verdict]);
+    json_add_text(document, "answer", answer);
+    g_free(answer);
+    for (int side = 0; side < SIDES; side++) {
+        json_object *object = json_object_new_object();
+        json_add_int(object, "logs", c->profile->logs[side]);
+        json_add_double(object, "requests", c->requests[side]);
+        json_add_int(object, "left_out", (int64_t)c->profile->dropped[side]);
+        json_object_object_add(document, sides[side], object);
+    }
+    if (c->has_data)
+        add_results(document, c);
     json_add_bool(document, "incomplete", c->profile->left_out);
     json_document_write(document, stdout);
 }

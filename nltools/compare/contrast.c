@@ -178,6 +178,17 @@ double contrast_detectable(const contrast *c, double level)
     return c->error > 0 ? c->error * (student_quantile(level, c->freedom) + student_quantile(0.1, c->freedom)) : 0;
 }
 
+unsigned contrast_logs_needed(const contrast *c, const unsigned logs[2], double level, double difference)
+{
+    double variance = c->error * c->error / (1.0 / logs[0] + 1.0 / logs[1]);
+    for (unsigned n = 2; n <= UNITS_MAX; n++) {
+        const contrast larger = {.error = sqrt(2 * variance / n), .freedom = n - 1};
+        if (contrast_detectable(&larger, level) <= difference)
+            return n;
+    }
+    return 0;
+}
+
 static int by_p(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;

@@ -52,6 +52,13 @@ double contrast_half_width(const contrast *c, double level);
 double contrast_detectable(const contrast *c, double level);
 
 /*
+ * Returns the number of logs on each side with which a test at `level` finds this difference with a probability of 95 %
+ * if logs vary as much as those of `c`, or 0 if UNITS_MAX logs are not enough. `logs` contains the number of logs of
+ * each side of `c`. The number is larger than the smaller of the two if `c` cannot find the difference.
+ */
+unsigned contrast_logs_needed(const contrast *c, const unsigned logs[2], double level, double difference);
+
+/*
  * Returns the largest p at which the false discovery rate of `count` tests is at most `rate`, or 0 if no p is small
  * enough. Sorts `p`.
  */

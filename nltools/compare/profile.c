@@ -124,12 +124,15 @@ static void choose_edges(profile_field *f, const GArray *values)
     g_free(sorted);
 }
 
+/* First character of the key of a pseudo field. No field of a log has such a name. */
+#define PSEUDO '\n'
+
 static profile_field *profile_find_field(profile *p, const char *name, bool is_text, const GArray *values)
 {
     profile_field *f = g_hash_table_lookup(p->field_index, name);
     if (f == NULL && p->fields->len < PROFILE_FIELDS_MAX) {
         f = g_new0(profile_field, 1);
-        f->name = *name == '@' ? g_strdup_printf("host of %s", name + 1) : g_strdup(name);
+        f->name = *name == '@' ? g_strdup_printf("host of %s", name + 1) : g_strdup(name + (*name == PSEUDO));
         if (is_text)
             f->texts = g_ptr_array_new_with_free_func(g_free);
         else
@@ -349,8 +352,8 @@ void profile_add(profile *p, int side, const visits *v)
     adding a = {.p = p, .v = v, .side = side};
     a.rows = g_new0(profile_row *, v->places->len + 1);
     a.host_bins = g_new0(uint8_t, v->sites->len + 1);
-    a.kinds = map_pseudo_field(p, "kind", true);
-    a.hosts = map_pseudo_field(p, "host", false);
+    a.kinds = map_pseudo_field(p, "\nkind", true);
+    a.hosts = map_pseudo_field(p, "\nhost", false);
     a.map_count = map_columns(p, v, a.maps);
     for (guint i = 0; i < v->places->len; i++)
         a.rows[i] = profile_find_row(p, text_place(v, i, NULL), place_at(v, i)->kind == PLACE_SPAN);

@@ -664,12 +664,93 @@ class Nldiag(support.Case):
         self.assertIn("500 requests in 5 logs before, 500 requests in 5 logs after", result.stdout)
         self.assertNotIn("one log on each side", result.stdout)
         self.compared(before, after[:1], status=FINDING)
-        self.compared(before[:2], before[2:], status=HEALTHY)
+        self.compared(before[:2], before[2:], status=CANNOT_TELL)
         empty = self.scratch / "empty.log"
         empty.write_text("")
         for sides in (before + [empty], after), (before, [*after[:2], empty, *after[2:]]):
             result = self.run_program(self.nldiag, "--compare", *sides[0], "--with", *sides[1])
             self.assertEqual((result.returncode, result.stdout, result.stderr), (UNREADABLE, "", f"nldiag: cannot tell: {empty}: no records\n"))
+
+    def single_spans(self, name, *, span="Work", sigma=0.4, requests=200, slower=1.0, fields=lambda chance: {}):
+        """A log whose requests are one span with log-normal times."""
+        chance, lines, path = random.Random(name), [], self.scratch / f"{name}.log"
+        for i in range(requests):
+            more = fields(chance)
+            took = 0.005 * slower * more.pop("scale", 1) * chance.lognormvariate(0, sigma)
+            text = "".join(f" {field}={value}" for field, value in more.items())
+            lines += [(i * 0.5, f"HOST=h PROG=p LVL=Usage NL.EVNT={span}.start ID=r{i}{text}"),
+                      (i * 0.5 + took, f"HOST=h PROG=p LVL=Usage NL.EVNT={span}.end ID=r{i}")]
+        simulate.write_lines(path, sorted(lines))
+        return path
+
+    def test_compare_renamed_span(self):
+        """A new name is no slower program, whatever the chance differences between the two logs are."""
+        for seed in range(3):
+            pair = [self.single_spans(f"{name}{seed}", span=name, requests=1000) for name in ("Zeta", "Alpha")]
+            for before, after in (pair, pair[::-1]):
+                found = self.compared([before], [after], status=HEALTHY)
+                self.assertEqual((found["verdict"], len(found["changes"]), found["request_ns"]["changed"]), ("only places changed", 2, False))
+                self.assertLess(found["changes_ns"]["low"], 0)
+                self.assertGreater(found["changes_ns"]["high"], 0)
+        slower = self.single_spans("Slower", span="Alpha", requests=1000, slower=1.3)
+        self.assertEqual(self.compared(pair[:1], [slower], status=FINDING)["verdict"], "slower")
+
+    def test_compare_by_places(self):
+        """If only a place's time is exact enough, the answer states the interval that decides."""
+        paths = []
+        for name, check in ("before", 0.001), ("after", 0.0012):
+            chance, lines = random.Random(name), []
+            for i in range(1000):
+                at, took, checked = i * 10.0, 0.1 * chance.lognormvariate(0, 1.5), check * chance.uniform(0.9, 1.1)
+                for span, begin, end in ("Work", at, at + took), ("Check", at + took + 1e-5, at + took + 1e-5 + checked):
+                    lines += [(begin, f"HOST=h PROG=p LVL=Usage NL.EVNT={span}.start ID=r{i}"), (end, f"HOST=h PROG=p LVL=Usage NL.EVNT={span}.end ID=r{i}")]
+            paths.append(self.scratch / f"{name}.log")
+            simulate.write_lines(paths[-1], sorted(lines))
+        for sides, status, verdict, does in (paths, FINDING, "slower", "add"), (paths[::-1], HEALTHY, "faster", "save"):
+            found = self.compared(sides[:1], sides[1:], status=status)
+            self.assertEqual((found["verdict"], found["request_ns"]["changed"], found["changes"][0]["place"]), (verdict, False, "Check of p"))
+            self.assertRegex(found["answer"], rf"^{verdict}: the changed places {does} \d+ us (to|of) a request \(\d+ us to \d+ us\)$")
+            low, high = sorted(abs(found["changes_ns"][end]) for end in ("low", "high"))
+            self.assertTrue(150_000 < low < 200_000 < high < 250_000, found["changes_ns"])
+
+    def test_compare_cannot_tell(self):
+        """Two logs on a side hide even large changes, and so do few requests. Six logs on each side suffice."""
+        before, after = ([self.single_spans(f"{side}{i}", slower=slower) for i in range(6)] for side, slower in (("before", 1), ("after", 1.1)))
+        for sides in ((before[:2], before[2:4]), (before[:2], after[:2]), (before[:1], before[1:3])):
+            found = self.compared(*sides, status=CANNOT_TELL)
+            self.assertEqual((found["verdict"], found["changes"]), ("cannot tell", []))
+            self.assertGreater(found["request_ns"]["detectable"], 0.25)
+            self.assertRegex(found["answer"], r"^cannot tell: times vary so much that only a change of \d+ % or more would be found; compare about [3-9] logs on each side$")
+        self.assertEqual(self.compared(before, [self.single_spans(f"same{i}") for i in range(6)], status=HEALTHY)["verdict"], "no change found")
+        few = self.compared([self.single_spans("a", requests=30)], [self.single_spans("b", requests=30)], status=CANNOT_TELL)
+        self.assertRegex(few["answer"], r"; compare about \d\d+ requests on each side$")
+        self.assertEqual(self.compared(before[:1], [self.single_spans("much", slower=4)], status=FINDING)["verdict"], "slower")
+
+    def test_compare_reasons(self):
+        """The reason is the true one, as text and as JSON."""
+        log, few, zero = self.single_spans("log"), self.single_spans("few", requests=15), self.scratch / "zero.log"
+        zero.write_text("".join(f"DATE=202601010{i // 60:03d}{i % 60:02d}.000000 HOST=h PROG=p LVL=Usage NL.EVNT=Work.{at} ID=r{i}\n"
+                                for i in range(500) for at in ("start", "end")))
+        for before, after, reason in ((log, few, "a comparison needs at least 20 requests on each side; there are 200 and 15"),
+                                      (zero, zero, "the requests before the change take no time; log the begin and the end of each request"),
+                                      (log, zero, "the requests after the change take no time; log the begin and the end of each request")):
+            found = self.compared([before], [after], status=CANNOT_TELL)
+            self.assertEqual((found["verdict"], found["answer"]), ("cannot tell", f"cannot tell: {reason}"))
+            result = self.run_program(self.nldiag, "--compare", before, after)
+            self.assertEqual((result.returncode, result.stdout.splitlines()[0]), (CANNOT_TELL, found["answer"]))
+
+    def test_compare_fields_named_like_pseudo_fields(self):
+        """A field named "kind" or "host" is one of the log's, not the kind of requests or the host of visits."""
+        def fields(share):
+            def of(chance):
+                kind = "x" if chance.random() < share else "y"
+                return {name: kind, "scale": 0.8 if kind == "x" else 1}
+            return of
+        for name in "kind", "host", "sort":
+            found = self.compared([self.single_spans("b", sigma=0.2, requests=3000, fields=fields(0.6))],
+                                  [self.single_spans("a", sigma=0.2, requests=3000, fields=fields(0.4))], status=HEALTHY)
+            self.assertEqual((found["verdict"], found["mix"]["field"]), ("no change found", name))
+            self.assertAlmostEqual(max(found["mix"][f"share_{side}"] for side in ("before", "after")), 0.6, delta=0.04)
 
     def test_compare_other_spans(self):
         before, after = self.pages("before", 1), self.pages("after", 2, spans=("Query", "Check"))
