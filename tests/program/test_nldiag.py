@@ -4,8 +4,11 @@ import io
 import json
 import os
 import random
+import signal
 import sys
+import time
 
+import collector
 import slow_logs
 import support
 
@@ -840,6 +843,31 @@ class Nldiag(support.Case):
     def test_follow_wrong_use(self):
         for arguments in (["--follow", "a", "b"], ["--dest", "x", "a"], ["--run", "x", "a"], ["--follow", "--html", "x"], ["--follow", "--compare", "a", "b"]):
             self.assertEqual(self.run_program(self.nldiag, *arguments).returncode, USAGE, arguments)
+
+
+class NldiagOfCollector(collector.Case):
+    def test_follow_a_collector(self):
+        """One alert begins while the fault lasts, and ends after it."""
+        self.serve()
+        alerts, text = self.scratch / "alerts.json", io.StringIO()
+        follow_load.write(text, 300, 250, 1, 150, 220)
+        lines = text.getvalue().splitlines(True)
+        times = [follow_load.START + offset for offset in (0, 100, 190, 300)]
+        stamps = [time.strftime("DATE=%Y%m%d%H%M%S", time.gmtime(at)) for at in times]
+        parts = ["".join(line for line in lines if begin <= line[:len(begin)] < end) for begin, end in zip(stamps, [*stamps[1:-1], "DATE=3"])]
+        self.send(parts[0].encode())
+        with open(alerts, "wb") as out:
+            nldiag = self.start(support.program("nltools/nldiag"), "--follow", "--json", f"x-netlog://127.0.0.1:{self.port}?since=0", stdout=out)
+        printed = lambda: [json.loads(line) for line in alerts.read_text().splitlines(True) if line.endswith("\n")]
+        self.send(parts[1].encode())
+        (begin,) = support.wait_until(printed, what="the alert begins")
+        self.assertEqual((begin["alert"], begin["place"]), ("begin", "Query of db"))
+        self.assertRegex(begin["since"], "T00:02:(2[5-9]|3[0-5])")
+        self.send(parts[2].encode())
+        support.wait_until(lambda: len(printed()) > 1, what="the alert ends")
+        nldiag.send_signal(signal.SIGINT)
+        self.assertEqual(nldiag.wait(30), HEALTHY)
+        self.assertEqual([(a["alert"], a["number"], a["place"]) for a in printed()], [("begin", 1, "Query of db"), ("end", 1, "Query of db")])
 
 
 if __name__ == "__main__":
