@@ -9,6 +9,9 @@
 #include <ctype.h>
 #include <string.h>
 
+/* Floats hold all integers up to this number. */
+#define EXACT_MAX 16777216.0f
+
 enum { NO_COLUMN = COLUMNS_MAX + 1, NAMES_MAX = 4096, LETTERS_MAX = 40 };
 
 columns *columns_new(void)
@@ -25,6 +28,7 @@ void columns_free(columns *c)
         g_free(of->name);
         g_hash_table_destroy(of->numbers);
         g_ptr_array_free(of->texts, TRUE);
+        g_array_free(of->large, TRUE);
         g_array_free(of->of_requests, TRUE);
         g_array_free(of->of_visits, TRUE);
         g_array_free(of->since, TRUE);
@@ -66,6 +70,7 @@ static column *add_column(columns *c, nl_string name)
     of->name = g_strndup(name.data, name.size);
     of->numbers = g_hash_table_new_full(text_key_hash, text_key_equal, g_free, NULL);
     of->texts = g_ptr_array_new_with_free_func(g_free);
+    of->large = g_array_new(FALSE, FALSE, sizeof(float));
     of->of_requests = g_array_new(FALSE, FALSE, sizeof(float));
     of->of_visits = g_array_new(FALSE, FALSE, sizeof(float));
     of->since = g_array_new(FALSE, FALSE, sizeof(float));
@@ -92,6 +97,34 @@ float column_number(column *c, nl_string text)
     return (float)(number - 1);
 }
 
+/* Returns the index of a large number that a value stands for, or -1. */
+static int find_large(const column *c, float value)
+{
+    for (guint i = 0; i < c->large->len; i++)
+        if (g_array_index(c->large, float, i) == value)
+            return (int)i;
+    return -1;
+}
+
+/* Returns the value that stands for a number: the number itself if a float can hold all such numbers. */
+static float value_of_number(column *c, double number, nl_string text)
+{
+    float value = (float)number;
+    if (fabs(number) < EXACT_MAX || !isfinite(value))
+        return value;
+    guint known = GPOINTER_TO_UINT(g_hash_table_lookup(c->numbers, &text));
+    if (known != 0)
+        return g_array_index(c->large, float, known - 1);
+    if (c->large->len == COLUMN_TEXTS_MAX)
+        return value;
+    while (find_large(c, value) >= 0)
+        value = nextafterf(value, INFINITY);
+    g_ptr_array_add(c->texts, g_strndup(text.data, text.size));
+    g_array_append_val(c->large, value);
+    g_hash_table_insert(c->numbers, text_key_new(text), GUINT_TO_POINTER(c->texts->len));
+    return value;
+}
+
 bool columns_read(columns *c, const nl_field *field, column_value *value)
 {
     guint found = GPOINTER_TO_UINT(g_hash_table_lookup(c->by_name, &field->name));
@@ -111,7 +144,7 @@ bool columns_read(columns *c, const nl_field *field, column_value *value)
     value->column = found - 1;
     if (!of->has_text && nl_field_double(field, &number)) {
         of->has_number = true;
-        value->value = (float)number;
+        value->value = value_of_number(of, number, nl_field_text(field, scratch));
         return true;
     }
     if (of->has_number) {
@@ -137,5 +170,10 @@ char *column_text(const column *c, float value)
 {
     if (c->has_text && value >= 0 && value < (float)c->texts->len)
         return g_strdup(g_ptr_array_index(c->texts, (guint)value));
+    int large = find_large(c, value);
+    if (large >= 0)
+        return g_strdup(g_ptr_array_index(c->texts, (guint)large));
+    if (value == truncf(value) && fabsf(value) < EXACT_MAX)
+        return g_strdup_printf("%.0f", (double)value);
     return g_strdup_printf("%.6g", (double)value);
 }

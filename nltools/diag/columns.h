@@ -3,8 +3,9 @@
  * that there is no value.
  *
  * The values of a column are numbers, or the numbers of texts. A field with too many different texts contains names and
- * explains nothing, so its column is closed. IDs, results (durations, status) and threads have no columns. Not
- * thread-safe.
+ * explains nothing, so its column is closed. A float cannot hold every large number. Up to COLUMN_TEXTS_MAX different
+ * large numbers therefore each have their own float, which is near the number. IDs, results (durations, status) and
+ * threads have no columns. Not thread-safe.
  */
 #ifndef NLDIAG_COLUMNS_H
 #define NLDIAG_COLUMNS_H
@@ -18,11 +19,12 @@ enum { COLUMNS_MAX = 48, COLUMN_TEXTS_MAX = 256 };
 
 typedef struct column {
     char *name;
-    bool closed;         /* the column is ignored */
-    bool has_text;       /* values are indices in texts */
-    bool has_number;     /* values are numbers; a column with both kinds is closed */
-    GHashTable *numbers; /* maps an nl_string to its index + 1 */
-    GPtrArray *texts;
+    bool closed;                     /* the column is ignored */
+    bool has_text;                   /* values are indices in texts */
+    bool has_number;                 /* values are numbers; a column with both kinds is closed */
+    GHashTable *numbers;             /* maps an nl_string to its index + 1 */
+    GPtrArray *texts;                /* char *: the values, or the texts of large numbers */
+    GArray *large;                   /* float: for each large number in texts, the value that stands for it */
     uint32_t at_begin;               /* the number of requests whose first event or first span has the field */
     GArray *of_requests, *of_visits; /* elements are float; may be shorter than the tables of requests and visits: the
                                         remaining values are NAN */
