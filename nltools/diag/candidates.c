@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "diag/host_clocks.h"
 #include "diag/search.h"
 
 #include <stdlib.h>
@@ -93,6 +94,16 @@ static bool clocks_are_known(const visits *v, const place *p, double effect_ns)
     return true;
 }
 
+static bool place_has_doubtful_host(const visits *v, const place *p)
+{
+    for (guint n = 0; n < p->sites->len; n++) {
+        const site *at = site_at(v, g_array_index(p->sites, uint32_t, n));
+        if (host_clock_is_doubtful(v, at->host) || host_clock_is_doubtful(v, at->from_host))
+            return true;
+    }
+    return false;
+}
+
 /*
  * Returns whether a wrong clock may be the reason why the messages to or from a host seem slow. In this case, messages
  * in the other direction seem to arrive before they are sent. The log therefore lacks these messages, but only those of
@@ -104,6 +115,8 @@ static bool may_be_clock(const visits *v, const candidate *c)
     bool ends = c->host != NULL && place_has_host(v, p, c->host, false),
          begins = c->host != NULL && place_has_host(v, p, c->host, true);
     double there[2] = {0}, back[2] = {0}; /* numbers of messages of the host's peers, and of the host */
+    if (strcmp(c->cause, "peer") == 0 && place_has_doubtful_host(v, p))
+        return true;
     if (p->kind != PLACE_EDGE || begins == ends || clocks_are_known(v, p, c->slow_ns - c->other_ns))
         return false;
     for (guint i = 0; i < v->sites->len; i++) {

@@ -95,17 +95,24 @@ static void take_measurements(host_clocks *c)
 
 /*
  * Returns whether calls from one host to another would be impossible if the clocks were equal. This is the case if
- * effects come before their causes, except for a few calls, which may be errors of the log. If a callee ends after its
- * caller, the caller may just not wait for it. This is evidence only if all calls do so, and if the same program on
- * other hosts never does. If the difference of the clocks was measured, calls prove nothing.
+ * callees begin before their callers, except for a few calls, which may be errors of the log. A callee that ends after
+ * its caller is no evidence, because the caller may not wait for it. If the difference of the clocks was measured,
+ * calls prove nothing.
  */
-static bool is_impossible(const visits *v, const clock_bound *b)
+static bool is_impossible(const clock_bound *b)
 {
-    if (b->forward < CALLS_MIN || b->measured)
-        return false;
-    if (b->high_ns < -WRONG_MIN_NS)
-        return true;
+    return b->forward >= CALLS_MIN && !b->measured && b->high_ns < -WRONG_MIN_NS;
+}
+
+/*
+ * Returns whether a callee's clock may be fast: nearly all of its calls end after their callers, and the same program
+ * on other hosts does not do so. But the callers may just not wait for this host.
+ */
+static bool is_doubtful(const visits *v, const clock_bound *b)
+{
     uint64_t others = 0, late = 0;
+    if (b->forward < CALLS_MIN || b->measured || is_impossible(b))
+        return false;
     for (guint i = 0; i < v->bounds->len; i++) {
         const clock_bound *o = &g_array_index(v->bounds, clock_bound, i);
         if (o->program == b->program && o->b != b->b) {
@@ -113,8 +120,17 @@ static bool is_impossible(const visits *v, const clock_bound *b)
             late += o->late;
         }
     }
-    return b->late * 20 > b->forward * 19 && others >= CALLS_MIN && late * 20 < others && b->low_ns > WRONG_MIN_NS &&
-           b->low_ns < b->high_ns;
+    return b->late * 20 > b->forward * 19 && others >= CALLS_MIN && late * 20 < others && b->low_ns > WRONG_MIN_NS;
+}
+
+bool host_clock_is_doubtful(const visits *v, const char *host)
+{
+    for (guint i = 0; i < v->bounds->len; i++) {
+        const clock_bound *b = &g_array_index(v->bounds, clock_bound, i);
+        if (b->b == host && is_doubtful(v, b))
+            return true;
+    }
+    return false;
 }
 
 /* Returns the part of the pairs of hosts with this host whose calls are impossible. */
@@ -125,7 +141,7 @@ static double impossible_part(const visits *v, const char *host)
         const clock_bound *b = &g_array_index(v->bounds, clock_bound, i);
         bool its = b->forward >= CALLS_MIN && (b->a == host || b->b == host);
         all += its;
-        impossible += its && is_impossible(v, b);
+        impossible += its && is_impossible(b);
     }
     return all > 0 ? impossible / all : 0;
 }
@@ -138,7 +154,7 @@ static void take_calls(host_clocks *c, const visits *v)
 {
     for (guint i = 0; i < v->bounds->len; i++) {
         const clock_bound *b = &g_array_index(v->bounds, clock_bound, i);
-        if (!is_impossible(v, b))
+        if (!is_impossible(b))
             continue;
         bool callee = impossible_part(v, b->b) >= impossible_part(v, b->a);
         double middle = b->low_ns < b->high_ns ? (b->low_ns + b->high_ns) / 2 : b->high_ns;
@@ -146,7 +162,7 @@ static void take_calls(host_clocks *c, const visits *v)
                                callee ? b->a : b->b,
                                callee ? middle : -middle,
                                fabs(b->high_ns - b->low_ns) / 2,
-                               MAX(b->early, b->late),
+                               b->early,
                                b->forward,
                                false};
         if (!is_known(c, w.host))
@@ -167,8 +183,24 @@ bool host_clocks_are_wrong(const host_clocks *c)
     return c->wrong->len > 0;
 }
 
+/* If a clock may be wrong, the log is not healthy. */
+static void report_doubt(const host_clocks *c, findings *f)
+{
+    for (guint i = 0; i < f->visits->bounds->len; i++) {
+        const clock_bound *b = &g_array_index(f->visits->bounds, clock_bound, i);
+        if (!is_doubtful(f->visits, b) || is_known(c, b->b))
+            continue;
+        g_free(f->cannot_tell);
+        f->cannot_tell = g_strdup_printf("the clock of %s may be fast, or its callers do not wait for it; log "
+                                         "ClockOffset records",
+                                         b->b);
+        return;
+    }
+}
+
 void host_clocks_report(const host_clocks *c, findings *f, bool corrected)
 {
+    report_doubt(c, f);
     for (guint i = 0; i < c->wrong->len; i++) {
         const wrong_clock *w = &g_array_index(c->wrong, wrong_clock, i);
         finding *x = findings_add(f, "clock");
@@ -187,7 +219,7 @@ void host_clocks_report(const host_clocks *c, findings *f, bool corrected)
             x->answer = g_strdup_printf("the clock of %s is %s to %s %s", w->host, low, high, direction);
             finding_evidence(x,
                              "with equal clocks, %" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT
-                             " calls between %s and %s would begin before their caller or end after it",
+                             " calls between %s and %s would begin before their caller",
                              w->evidence, w->all, w->host, w->reference);
         }
         finding_evidence(x, corrected ? "all other results use corrected times"

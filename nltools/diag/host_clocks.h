@@ -22,6 +22,10 @@ bool host_clocks_decide(host_clocks *c, const visits *v);
 /* Adds a finding for each wrong clock. `corrected` is true if the log was read again. */
 void host_clocks_report(const host_clocks *c, findings *f, bool corrected);
 
+/* Returns whether a host's clock may be fast, or the host's callers may not wait for it. Its times then cannot be
+ * compared with those of other hosts. */
+bool host_clock_is_doubtful(const visits *v, const char *host);
+
 bool host_clocks_are_wrong(const host_clocks *c);
 
 #endif
