@@ -211,7 +211,7 @@ findings *findings_find(const visits *v)
     f->list = g_ptr_array_new_with_free_func(finding_free);
     f->tried = g_ptr_array_new_with_free_func(g_free);
     f->claimed = g_new0(float, v->all->len + 1);
-    if (v->requests->len == 0 || v->total_ns <= 0)
+    if (v->requests->len == 0 || v->total_ns <= 0 || visits_overlap(v))
         return f;
     search_places(f);
     for (guint i = 0; i < f->list->len; i++) {

@@ -156,6 +156,10 @@ void findings_judge(findings *f, const char *no_requests)
         return;
     if (reason != NULL)
         ;
+    else if (visits_overlap(v))
+        reason =
+            "requests overlap and have no ID, so it is unknown which events belong to which; log TRACE.ID, or TID if "
+            "each thread serves one request at a time";
     else if (v->requests->len == 0)
         reason = no_requests;
     else if (v->sites_dropped > v->requests->len)

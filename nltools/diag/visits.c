@@ -23,6 +23,7 @@ typedef struct kind {
     visits_reader *reader;
     assembler *assembler;
     GHashTable *sites; /* maps a site_key to its index */
+    bool is_thread;    /* without ID fields: the outermost spans of threads are requests */
 } kind;
 
 typedef struct site_key {
@@ -519,6 +520,31 @@ static void limit_memory(visits_reader *r)
     r->checked = v->all->len;
 }
 
+/*
+ * Returns whether a request that no ID names consists of several requests. The assembler ends such a request when no
+ * span of the thread or program is open. If one span does not contain the others, or does not name them as its
+ * children, several requests were in progress at the same time. It is then unknown which events belong to which.
+ */
+static bool is_overlap(const request_graph *g)
+{
+    const request_span *first = NULL;
+    for (uint32_t i = 0; i < g->span_count; i++) {
+        const request_span *s = &g->spans[i];
+        if (s->begin != REQUEST_NONE && s->end != REQUEST_NONE &&
+            (first == NULL || s->begin_ns < first->begin_ns ||
+             (s->begin_ns == first->begin_ns && s->end_ns > first->end_ns)))
+            first = s;
+    }
+    for (uint32_t i = 0; first != NULL && i < g->span_count; i++) {
+        const request_span *s = &g->spans[i];
+        bool is_child = s->id != 0 && s->parent != REQUEST_NONE && !s->inferred_parent;
+        if (s->begin != REQUEST_NONE && s->end != REQUEST_NONE && !is_child && s->begin_ns < first->end_ns &&
+            s->end_ns > first->end_ns)
+            return true;
+    }
+    return false;
+}
+
 static void take_graph(void *user, const request_graph *g, const char *name, uint32_t by, bool cut)
 {
     (void)name;
@@ -532,6 +558,10 @@ static void take_graph(void *user, const request_graph *g, const char *name, uin
     v->problems.no_parent += g->problems.no_parent;
     v->problems.cycles += g->problems.cycles;
     v->problems.violations += g->problems.violations;
+    bool overlap = k->is_thread && is_overlap(g);
+    *(overlap ? &v->overlapping_ns : &v->separate_ns) += (double)(g->to_ns - g->from_ns);
+    if (overlap)
+        return;
     learn_bounds(k, g);
     bool has_sites = v->sites->len < SITES_MAX || sites_are_known(k, g),
          keep = (r->number++ & r->keep_mask) == 0 && has_sites;
@@ -588,7 +618,8 @@ static void begin_kinds(void *user, const drawing *d)
             .take = take_graph,
             .user = k,
         };
-        *k = (kind){r, assembler_new(&options), g_hash_table_new_full(site_key_hash, site_key_equal, g_free, g_free)};
+        *k = (kind){r, assembler_new(&options), g_hash_table_new_full(site_key_hash, site_key_equal, g_free, g_free),
+                    threads};
         columns_exclude(r->result->columns, (const char *const *)lifeline->ids);
         for (size_t n = 0; lifeline->ids[n] != NULL; n++)
             g_ptr_array_add(r->result->ids, g_strdup(lifeline->ids[n]));

@@ -83,6 +83,8 @@ typedef struct visits {
     uint32_t dropped;       /* number of requests that were dropped because of memory */
     uint32_t sites_dropped; /* number of requests that were dropped because there were too many sites */
     double total_ns;
+    double overlapping_ns; /* time of groups of requests that overlap and cannot be separated; see is_overlap */
+    double separate_ns;    /* time of all other requests */
     int64_t from_ns, to_ns;
     GPtrArray *ids;     /* names of the ID fields, for reports */
     GArray *bounds;     /* elements are clock_bound */
@@ -118,6 +120,12 @@ static inline site *site_at(const visits *v, size_t i)
 static inline place *place_at(const visits *v, size_t i)
 {
     return &g_array_index(v->places, place, i);
+}
+
+/* Returns whether so many requests overlap, and cannot be separated, that the others do not represent the log. */
+static inline bool visits_overlap(const visits *v)
+{
+    return v->overlapping_ns > 0.05 * (v->overlapping_ns + v->separate_ns);
 }
 
 static inline uint32_t place_of_visit(const visits *v, const visit *x)
