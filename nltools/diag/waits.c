@@ -7,7 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CALLS_MANY = 8 }; /* number of calls of one caller, one after another */
+/* Callers with more than this times the usual number of visits may be a separate group. */
+#define USUAL_FACTOR 1.5
+
+enum {
+    CALLS_MANY = 8, /* number of calls of one caller, one after another */
+    CALLERS_MIN = 20,
+    GROUP_MIN = 8,
+    FAILED_MIN = 6
+};
 
 static int by_float(const void *a, const void *b)
 {
@@ -22,69 +30,203 @@ static uint32_t caller_of(const visits *v, uint32_t index)
     return x->parent != VISIT_NONE ? x->parent : v->all->len + x->request;
 }
 
-/* Tries requests that make many more visits to the place than other requests, or many visits one after another. */
+/* The visits of a place, by caller. */
+typedef struct calls {
+    float *counts;  /* number of visits of each caller */
+    uint32_t *last; /* for each caller, the number of its last visit in the place */
+    float *sorted;  /* the counts, from the smallest; callers without visits are left out */
+    uint32_t count; /* number of callers with visits */
+    uint32_t extra; /* index in sorted of the first caller with more visits than usual */
+    double usual;
+} calls;
+
+static calls count_calls(const visits *v, const place *p)
+{
+    size_t callers = v->all->len + v->requests->len;
+    calls c = {.counts = g_new0(float, callers + 1),
+               .last = g_new0(uint32_t, callers + 1),
+               .sorted = g_new(float, p->count + 1)};
+    for (uint32_t i = 0; i < p->count; i++) {
+        uint32_t caller = caller_of(v, v->by_place[p->first + i]);
+        c.counts[caller]++;
+        c.last[caller] = i;
+    }
+    for (size_t i = 0; i < callers; i++)
+        if (c.counts[i] > 0)
+            c.sorted[c.count++] = c.counts[i];
+    qsort(c.sorted, c.count, sizeof *c.sorted, by_float);
+    c.usual = c.count > 0 ? (double)c.sorted[c.count * 2 / 5] : 0;
+    if (c.usual >= CALLS_MANY)
+        return c;
+    while (c.extra < c.count && (double)c.sorted[c.extra] <= USUAL_FACTOR * c.usual)
+        c.extra++;
+    return c;
+}
+
+static void calls_free(calls *c)
+{
+    g_free(c->counts);
+    g_free(c->last);
+    g_free(c->sorted);
+}
+
+/* Returns the number of callers with less than `limit` visits. */
+static uint32_t callers_below(const calls *c, double limit)
+{
+    uint32_t from = 0, to = c->count;
+    while (from < to) {
+        uint32_t middle = from + (to - from) / 2;
+        if ((double)c->sorted[middle] < limit)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return from;
+}
+
+/* Returns the probability that of n tosses of a coin at most k are heads, if k < n / 2. */
+static double coin_tail(uint32_t k, uint32_t n)
+{
+    double term = exp(lgamma(n + 1.0) - lgamma(k + 1.0) - lgamma(n - k + 1.0) - n * M_LN2), sum = 0;
+    for (; term > 1e-6 * sum; k--) {
+        sum += term;
+        if (k == 0)
+            break;
+        term *= k / (n - k + 1.0);
+    }
+    return sum;
+}
+
+/*
+ * Returns the probability that the callers with many visits are a separate group by chance, and sets *limit to the
+ * smallest number of visits in this group. If one process decides how often callers call, such as a loop that ends with
+ * a constant probability, larger numbers are rarer. There are then at least as many callers in any range of numbers
+ * below the middle half of the group, above the usual number, as in an equally long range in it. All such pairs of
+ * ranges are tried, so the probability is multiplied by their number.
+ */
+static double chance_of_group(const calls *c, double *limit)
+{
+    uint32_t size = c->count - c->extra;
+    if (size < GROUP_MIN)
+        return 1;
+    double low = (double)c->sorted[c->extra + size / 4], high = (double)c->sorted[c->count - 1 - size / 4],
+           floor = c->usual >= CALLS_MANY ? 0 : c->usual, width = fmin(high - low + 1, low - floor - 1), best = 1;
+    if (width < 1)
+        return 1;
+    /* If the group's range is longer than the space below it, only its most frequent part is compared. */
+    uint32_t inside = 0, tried = 0, tried_inside = 0;
+    for (double at = low; at + width <= high + 1; at++, tried_inside++)
+        inside = MAX(inside, callers_below(c, at + width) - callers_below(c, at));
+    for (double at = floor + 1; at + width <= low; at++, tried++) {
+        uint32_t between = callers_below(c, at + width) - callers_below(c, at);
+        double p = between < inside ? coin_tail(between, between + inside) : 1;
+        if (p < best) {
+            best = p;
+            *limit = at + width;
+        }
+    }
+    return fmin(1, best * tried * tried_inside);
+}
+
+/*
+ * Returns the probability that failed visits are followed by further visits of their caller by chance, given how many
+ * fail and how many are followed.
+ */
+static double chance_of_retries(const visits *v, const place *p, const calls *c, uint32_t *failed)
+{
+    double both = 0, followed = 0, n = p->count;
+    *failed = 0;
+    for (uint32_t i = 0; i < p->count; i++) {
+        uint32_t index = v->by_place[p->first + i];
+        bool is_followed = c->last[caller_of(v, index)] != i;
+        followed += is_followed;
+        *failed += visit_at(v, index)->failed;
+        both += is_followed && visit_at(v, index)->failed;
+    }
+    double expected = *failed * followed / n, variance = expected * (n - *failed) / n * (n - followed) / fmax(n - 1, 1);
+    return variance > 0 ? normal_tail((both - expected) / sqrt(variance)) : 1;
+}
+
+/* Claims the visits that failed before their caller tried again. */
+static void offer_retries(search *s, uint32_t number, const calls *of)
+{
+    const visits *v = s->v;
+    const place *p = place_at(v, number);
+    uint32_t failed, repeated = 0;
+    candidate c = {.cause = "timeout", .place = number, .scale = 1, .from_ns = v->from_ns, .to_ns = v->to_ns};
+    c.p = chance_of_retries(v, p, of, &failed);
+    if (failed < FAILED_MIN)
+        return;
+    c.cut = g_new0(float, v->all->len + 1);
+    double sum = 0;
+    for (uint32_t i = 0; i < p->count; i++) {
+        uint32_t index = v->by_place[p->first + i];
+        const visit *x = visit_at(v, index);
+        if (!x->failed || of->last[caller_of(v, index)] == i)
+            continue;
+        repeated++;
+        c.cut[index] = MAX(0, x->own_ns - s->f->claimed[index]);
+        c.claim_ns += (double)c.cut[index] * path_weight(x);
+        sum += (double)c.cut[index];
+    }
+    c.m.count = c.slow_count = repeated;
+    c.count = p->count;
+    c.m.period_ns = sum / MAX(repeated, 1);
+    c.m.share = (double)repeated / p->count;
+    c.explained = c.score = 0.9;
+    s->f->tests++;
+    candidate_offer(s, &c);
+}
+
+static bool has_calls(const findings *f, uint32_t place)
+{
+    for (guint i = 0; i < f->list->len; i++) {
+        const finding *x = g_ptr_array_index(f->list, i);
+        if (strcmp(x->cause, "calls") == 0 && x->place == place)
+            return true;
+    }
+    return false;
+}
+
+/*
+ * Tries callers that make many more visits to the place than others, and visits that are repeated because they fail. If
+ * most callers make many visits, one after another, all of them count. A place has at most one such finding.
+ */
 void try_calls(search *s, uint32_t number)
 {
     const visits *v = s->v;
     const place *p = place_at(v, number);
     if (p->kind != PLACE_SPAN || p->has_children)
         return;
-    float *counts = g_new0(float, v->all->len + v->requests->len + 1), *sorted = g_new(float, p->count + 1);
-    for (uint32_t i = 0; i < p->count; i++)
-        counts[caller_of(v, v->by_place[p->first + i])]++;
-    uint32_t n = 0;
-    for (guint i = 0; i < v->all->len + v->requests->len; i++)
-        if (counts[i] > 0)
-            sorted[n++] = counts[i];
-    if (n < 20) {
-        g_free(counts);
-        g_free(sorted);
+    calls of = count_calls(v, p);
+    double limit = 1, callers = 0;
+    bool all = of.usual >= CALLS_MANY;
+    candidate c = {.cause = "calls", .place = number, .scale = 1, .from_ns = v->from_ns, .to_ns = v->to_ns};
+    offer_retries(s, number, &of);
+    c.p = of.count >= CALLERS_MIN && !has_calls(s->f, number) ? chance_of_group(&of, &limit) : 1;
+    if (c.p >= 1) {
+        calls_free(&of);
         return;
     }
-    qsort(sorted, n, sizeof *sorted, by_float);
-    double usual = (double)sorted[n * 2 / 5], most = (double)sorted[n - 1 - n / 50];
-    bool all = usual >= CALLS_MANY;
-    candidate c = {.cause = "calls", .place = number, .scale = 1, .from_ns = v->from_ns, .to_ns = v->to_ns};
-    uint32_t extra = 0, failed = 0;
     c.cut = g_new0(float, v->all->len + 1);
-    for (uint32_t i = 0; i < p->count && (all || most > 1.5 * usual); i++) {
-        uint32_t index = v->by_place[p->first + i];
+    for (uint32_t i = 0; i < p->count; i++) {
+        uint32_t index = v->by_place[p->first + i], caller = caller_of(v, index);
         const visit *x = visit_at(v, index);
-        double here = (double)counts[caller_of(v, index)], keep = all ? 1 / here : here > usual ? usual / here : 1;
-        double own = (double)x->own_ns - (double)s->f->claimed[index];
-        if (here <= usual && !all)
+        double here = (double)of.counts[caller], keep = all ? 1 / here : of.usual / here;
+        if (here < limit && !all)
             continue;
-        extra++;
-        failed += x->failed;
-        c.m.peak += here;
-        c.cut[index] = (float)MAX(0, own * (1 - keep));
+        c.slow_count++;
+        callers += of.last[caller] == i;
+        c.cut[index] = (float)(MAX(0, (double)x->own_ns - (double)s->f->claimed[index]) * (1 - keep));
         c.claim_ns += (double)c.cut[index] * path_weight(x);
     }
-    c.slow_count = extra;
     c.count = p->count;
-    c.m.length_ns = usual;
-    c.m.peak /= MAX(extra, 1); /* mean number of calls, weighted by calls */
+    c.m.length_ns = of.usual;
+    c.m.peak = c.slow_count / fmax(callers, 1);
     c.explained = c.score = 0.9;
-    if (failed * 4 > extra && failed > 5) {
-        /* If calls are repeated because calls fail, the failed calls are the excess. */
-        c.cause = "timeout";
-        c.claim_ns = 0;
-        c.m.count = failed;
-        double sum = 0;
-        for (uint32_t i = 0; i < p->count; i++) {
-            uint32_t index = v->by_place[p->first + i];
-            const visit *x = visit_at(v, index);
-            c.cut[index] = x->failed ? MAX(0, x->own_ns - s->f->claimed[index]) : 0;
-            c.claim_ns += (double)c.cut[index] * path_weight(x);
-            sum += (double)c.cut[index];
-        }
-        c.m.period_ns = sum / failed;
-        c.m.share = (double)failed / p->count;
-    }
     s->f->tests++;
     candidate_offer(s, &c);
-    g_free(counts);
-    g_free(sorted);
+    calls_free(&of);
 }
 
 /* ---- mechanisms ---- */

@@ -80,7 +80,7 @@ class Nldiag(support.Case):
                  "head-of-line": (1, 2),
                  "resource": (1, 3),
                  "failures": (1, 2),
-                 "clock": (2, 5)}
+                 "clock": (5, 8)}
         self.assertEqual(set(seeds), set(simulate.KINDS))
         for kind, numbers in seeds.items():
             for seed in numbers:
@@ -383,7 +383,7 @@ class Nldiag(support.Case):
 
     def test_what_is_corrected(self):
         """Times are corrected before anything is judged; standard input cannot be read twice."""
-        path, truth = self.run_of("clock", 2)
+        path, truth = self.run_of("clock", 5)
         found = self.diagnosed(path)
         self.assertEqual([(c["cause"], c["host"]) for c in found["causes"]], [("clock", truth["host"])])
         self.assertIn("all other results use corrected times", found["causes"][0]["evidence"])
@@ -402,6 +402,89 @@ class Nldiag(support.Case):
         path = self.scratch / "branches.log"
         simulate.write_lines(path, sorted(lines))
         self.assertNotIn("clock", [c["cause"] for c in self.diagnosed(path)["causes"]])
+
+    def test_callers_that_do_not_wait(self):
+        """They end before their callee, as they would if its clock were fast. Nothing is then known of its times."""
+        lines, chance = [], random.Random(1)
+        for i in range(800):
+            at, whole, host = i * 0.03, 0.01 + 0.002 * chance.random(), "db1" if i % 2 else "db2"
+            end = whole * 0.95 if host == "db1" else whole + 0.002 + 0.001 * chance.random()
+            for where, event, when, ids in ("web PROG=app", "Handle.start", 0, "SPAN.ID=1"), (f"{host} PROG=db", "Write.start", whole * 0.8, "SPAN.ID=2 PARENT.ID=1"), \
+                                           ("web PROG=app", "Handle.end", whole, "SPAN.ID=1"), (f"{host} PROG=db", "Write.end", end, "SPAN.ID=2"):
+                lines.append((at + when, f"HOST={where} LVL=Usage NL.EVNT={event} TRACE.ID=t{i} {ids}"))
+        path = self.scratch / "replica.log"
+        simulate.write_lines(path, sorted(lines))
+        for log, host in (path, "db2"), (self.run_of("clock", 2)[0], "price3-1"):
+            found = self.diagnosed(log, status=CANNOT_TELL)
+            self.assertEqual(found["answer"], f"cannot tell: the clock of {host} may be fast, or its callers do not wait for it; log ClockOffset records")
+
+    # ---- requests without IDs ----
+
+    def spans_of(self, load, inner=False, thread=""):
+        """Spans of one program, which has `load` requests in progress on average."""
+        chance, at, lines = random.Random(50), 0.0, []
+        for i in range(1500):
+            at += chance.expovariate(load / 0.012)
+            first, second = (0.006 * chance.lognormvariate(0, 0.3) for _ in range(2))
+            steps = [("Request.start", 0), ("Request.end", first + second)]
+            if inner:
+                steps[1:1] = [("Read.start", 1e-5), ("Read.end", first - 1e-5), ("Work.start", first), ("Work.end", first + second - 1e-5)]
+            lines += [(at + when, f"HOST=h PROG=p LVL=Usage NL.EVNT={event} {thread.format(i)}") for event, when in steps]
+        path = self.scratch / "spans.log"
+        simulate.write_lines(path, sorted(lines, key=lambda line: line[0]))
+        return self.diagnosed(path)
+
+    def test_requests_that_overlap_without_ids(self):
+        for load in 0.2, 0.6, 1.2:
+            for inner in False, True:
+                with self.subTest(load=load, inner=inner):
+                    found = self.spans_of(load, inner)
+                    self.assertEqual((found["verdict"], found["causes"]), ("cannot tell", []))
+                    self.assertIn("requests overlap and have no ID", found["answer"])
+        for load, thread in (0.005, ""), (1.2, "TID={}"):
+            with self.subTest(load=load, thread=thread):
+                found = self.spans_of(load, thread=thread)
+                self.assertEqual(found["verdict"], "healthy", found["answer"])
+                self.assertGreater(found["requests"], 1400)
+
+    # ---- numbers of calls ----
+
+    def calls_of(self, draw):
+        """Requests that call Query one time after another; draw: how often, by kind of request."""
+        chance, at, lines = random.Random(7), 0.0, []
+        for i in range(600):
+            at += chance.expovariate(50)
+            now, kind = at, chance.randrange(4)
+            lines.append((now, f"Request.start TRACE.ID=t{i} SPAN.ID=1 KIND=k{kind}"))
+            for k in range(draw(chance, kind)):
+                end = now + 0.0002 + 0.002 * chance.lognormvariate(0, 0.3)
+                lines += [(now + 0.0002, f"Query.start TRACE.ID=t{i} SPAN.ID={k + 2} PARENT.ID=1"), (end, f"Query.end TRACE.ID=t{i} SPAN.ID={k + 2}")]
+                now = end
+            lines.append((now + 0.0002, f"Request.end TRACE.ID=t{i} SPAN.ID=1"))
+        path = self.scratch / "calls.log"
+        simulate.write_lines(path, sorted((when, f"HOST=h PROG=p LVL=Usage NL.EVNT={text}") for when, text in lines))
+        return self.diagnosed(path)
+
+    def test_numbers_of_calls_by_chance(self):
+        """Numbers of calls that vary, without a separate group of requests with many, are no cause."""
+        def geometric(mean):
+            return lambda chance, kind: 1 + int(chance.expovariate(1) * mean)
+
+        for name, draw in {"few": geometric(1), "some": geometric(4), "many": geometric(20), "uniform": lambda chance, kind: chance.randint(1, 6),
+                           "heavy tail": lambda chance, kind: min(200, int(chance.paretovariate(1.2))),
+                           "bell": lambda chance, kind: 1 + sum(chance.random() < 0.3 for _ in range(10))}.items():
+            with self.subTest(name):
+                self.assertEqual([c["title"] for c in self.calls_of(draw)["causes"]], [])
+
+    def test_many_calls(self):
+        for name, draw, text in (("same number", lambda chance, kind: 12 if kind == 0 else 1, "some requests call Query of p 12 times, others 1"),
+                                 ("list", lambda chance, kind: chance.randint(20, 40) if kind == 0 else 1, r"some requests call Query of p 3\d times, others 1"),
+                                 ("all", lambda chance, kind: 15, "each request calls Query of p 15 times"),
+                                 ("all, varying", lambda chance, kind: 10 + sum(chance.random() < 0.5 for _ in range(10)), r"each request calls Query of p 1\d times")):
+            with self.subTest(name):
+                causes = self.calls_of(draw)["causes"]
+                self.assertRegex(causes[0]["title"], text)
+                self.assertEqual([c["cause"] for c in causes].count("calls"), 1)
 
     # ---- programs without spans: requests from front to back end, with a noise of their own ----
 
@@ -451,6 +534,14 @@ class Nldiag(support.Case):
         # One of a host's is no kind of request.
         first = self.first_of(self.requests(lambda c, at, n, h: 0.1 * (h == "b2") * c.random(), fields=lambda n: f"TYPE={kinds[n % 4]}"))
         self.assertEqual((first["cause"], first["host"]), ("peer", "b2"))
+
+    def test_large_numbers(self):
+        """Numbers that a float cannot hold are different values, and are printed as they were logged."""
+        for first in 3000000, 20000000, 9007199254740992, 1234567890123456789:
+            with self.subTest(first=first):
+                cause = self.first_of(self.requests(lambda c, at, n, h: 0.1 * (n % 7 % 3 == 1), fields=lambda n: f"ACCOUNT={first + n % 7 % 3}"))
+                self.assertEqual((cause["cause"], cause["field"]), ("field", "ACCOUNT"))
+                self.assertRegex(cause["title"], rf"slow for ACCOUNT={first + 1}$")
 
     def test_rare_value(self):
         """A value of few requests has visits in both halves of the log that an explanation is derived from and judged on."""
