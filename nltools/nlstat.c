@@ -132,17 +132,21 @@ static void nlstat_begin(void *user, const drawing *d)
     const arguments *a = w->arguments;
     /* Without ID fields, the outermost spans of threads are requests. */
     bool threads = d->lifelines->len == 0 && a->subject.ids == NULL && a->subject.config == NULL;
-    int count = threads ? 1 : (int)d->lifelines->len;
+    GPtrArray *lifelines = threads ? g_ptr_array_new() : drawing_find_requests(d, a->subject.config != NULL);
+    if (threads)
+        g_ptr_array_add(lifelines, (void *)&thread_lifeline);
+    int count = (int)lifelines->len;
     w->drawing = d;
     w->kinds = g_new0(report_subject, count + 1);
     w->kind_count = count;
     w->throughput.field = a->throughput;
     for (int k = 0; k < count; k++) {
-        const drawing_lifeline *lifeline = threads ? &thread_lifeline : g_ptr_array_index(d->lifelines, k);
+        const drawing_lifeline *lifeline = g_ptr_array_index(lifelines, k);
         const assembler_options options = {
             .ids = threads ? NULL : (const char *const *)lifeline->ids,
             .events = a->subject.config != NULL ? (const char *const *)lifeline->events : NULL,
             .again = lifeline->again,
+            .untraced = !lifeline->traced && ((drawing_lifeline *)g_ptr_array_index(lifelines, 0))->traced,
             .fraction = a->subject.reading.fraction,
             .by = a->by,
             .memory_max = a->subject.memory_max / (size_t)count,
@@ -152,6 +156,7 @@ static void nlstat_begin(void *user, const drawing *d)
         };
         w->kinds[k] = (report_subject){lifeline->ids, a->by, assembler_new(&options), tally_new(a->slowest)};
     }
+    g_ptr_array_free(lifelines, TRUE);
 }
 
 static void nlstat_take(void *user, const nl_record *record)

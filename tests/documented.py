@@ -276,7 +276,7 @@ class Tree:
         for path in sorted(path for folder in FOLDERS for path in (self.source / folder).rglob("*.c")):
             code, file = stripped(path.read_text(), strings=True), str(path.relative_to(self.source))
             read = self.found(r'(?:getenv|nl_environment_value)\("(\w+)"\)', code)
-            known |= read
+            known |= read | self.found(r'g_environ_setenv\(\w+, "(\w+)"', code)
             pages = next((pages for start, pages in VARIABLES.items() if file.startswith(start)), [])
             self.say("variable", read if not pages else (), f"is read in {file}, for which VARIABLES has no page")
             for page in pages:

@@ -632,7 +632,7 @@ bool assembler_add(assembler *a, const nl_record *record)
     if (!selects_event(a, record, &first))
         return false;
     uint64_t key = request_reader_take(a->reader, record, &event);
-    if (key == 0)
+    if (key == 0 || (event.traced && a->options.untraced))
         return false;
     advance(a, &event);
     /* Without threads, it is unknown which spans of a program are parts of others. */

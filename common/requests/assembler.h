@@ -40,7 +40,8 @@ typedef struct assembler_options {
     const char *const *ids; /* see request_reader_new */
     /* The events of requests, ended by NULL, which the caller keeps; NULL: all. */
     const char *const *events;
-    bool again; /* each occurrence of the first event in `events` begins a new request */
+    bool again;    /* each occurrence of the first event in `events` begins a new request */
+    bool untraced; /* ignore records that have a trace ID, because another assembler builds their requests */
     nl_fraction fraction;
     /*
      * The field whose first value in a request is the request's group. If it is HOST, the group is the one of the

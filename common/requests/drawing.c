@@ -46,6 +46,21 @@ drawing *drawing_new(void)
     return d;
 }
 
+GPtrArray *drawing_find_requests(const drawing *d, bool by_events)
+{
+    GPtrArray *found = g_ptr_array_new();
+    for (guint i = 0; i < d->lifelines->len; i++) {
+        drawing_lifeline *l = g_ptr_array_index(d->lifelines, i);
+        bool repeated = false;
+        for (guint j = 0; j < found->len && !by_events && !repeated; j++)
+            repeated = g_strv_equal((const char *const *)((drawing_lifeline *)g_ptr_array_index(found, j))->ids,
+                                    (const char *const *)l->ids);
+        if (!repeated)
+            g_ptr_array_add(found, l);
+    }
+    return found;
+}
+
 void drawing_free(drawing *d)
 {
     if (d == NULL)

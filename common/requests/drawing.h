@@ -45,10 +45,11 @@ enum { DRAWING_ORDERED_MAX = 64 /* maximum number of events of a lifeline with a
 
 typedef struct drawing_lifeline {
     char *name;
-    char **events;   /* in order, ended by NULL */
-    char **ids;      /* ended by NULL */
-    char *color;     /* name of a field */
-    bool again;      /* each first event begins a new request */
+    char **events; /* in order, ended by NULL */
+    char **ids;    /* ended by NULL */
+    char *color;   /* name of a field */
+    bool again;    /* each first event begins a new request */
+    bool traced;   /* infer_drawing found that its requests have trace IDs; other lifelines then show other requests */
     uint64_t *after; /* for each event, a bit for each event that precedes it; NULL: all events before it in the list */
     uint64_t *surely; /* for each event, a bit for each event that certainly causes it; NULL if `after` is NULL */
 } drawing_lifeline;
@@ -76,6 +77,13 @@ typedef struct drawing {
 
 drawing *drawing_new(void);
 void drawing_free(drawing *d);
+
+/*
+ * Returns the lifelines (drawing_lifeline) that describe different requests; the caller frees the array, and the
+ * drawing owns its elements. Lifelines with the same IDs show different events of the same requests: unless by_events,
+ * only the first of them is returned.
+ */
+GPtrArray *drawing_find_requests(const drawing *d, bool by_events);
 
 /* Add copies to a drawing. events and ids end with NULL. Return the lifeline or loadline, which belongs to the drawing.
  */

@@ -525,8 +525,8 @@ drawing *infer_drawing_by(const trace *t, const char *const *ids)
     find_excluded(&in);
     if (ids != NULL)
         add_given_lifeline(&in, ids);
-    else if (in.trace_id != TRACE_NONE)
-        add_lifeline_of(&in, (candidate){.ids = {in.trace_id}, .id_count = 1});
+    else if (in.trace_id != TRACE_NONE && add_lifeline_of(&in, (candidate){.ids = {in.trace_id}, .id_count = 1}))
+        ((drawing_lifeline *)g_ptr_array_index(in.result->lifelines, 0))->traced = true;
     if (ids == NULL)
         while (in.result->lifelines->len < LIFELINES_MAX && add_lifeline(&in)) {
         }

@@ -803,7 +803,7 @@ static GArray *find_host_pairs(graph *g)
         g_array_append_val(pairs, ((host_pair){host, group.host, shift_ns, margin_ns}));
         g_array_append_val(pairs, ((host_pair){group.host, host, -shift_ns, margin_ns}));
     }
-    qsort(pairs->data, pairs->len, sizeof(host_pair), by_hosts);
+    g_array_sort(pairs, by_hosts);
     guint kept = 0;
     for (guint i = 0; i < pairs->len; i++) {
         const host_pair *pair = AT(pairs, host_pair, i), *last = kept > 0 ? AT(pairs, host_pair, kept - 1) : NULL;

@@ -212,8 +212,8 @@ static void gather_station(station *s, const uint32_t *indices, uint32_t count)
             g_array_append_val(s->active, a);
         }
     }
-    qsort(s->times->data, s->times->len, sizeof(int64_t), by_time_ns);
-    qsort(s->active->data, s->active->len, sizeof(active), by_begin);
+    g_array_sort(s->times, by_time_ns);
+    g_array_sort(s->active, by_begin);
 }
 
 /* Adds up the time that visits have waited in the gaps. */

@@ -603,15 +603,19 @@ static void begin_kinds(void *user, const drawing *d)
     static char *no_ids[] = {NULL};
     static const drawing_lifeline of_threads = {.ids = no_ids};
     bool threads = d->lifelines->len == 0 && !r->has_ids;
-    r->kind_count = threads ? 1 : d->lifelines->len;
+    GPtrArray *lifelines = threads ? g_ptr_array_new() : drawing_find_requests(d, r->configured);
+    if (threads)
+        g_ptr_array_add(lifelines, (void *)&of_threads);
+    r->kind_count = lifelines->len;
     r->kinds = g_new0(kind, r->kind_count + 1);
     for (uint32_t i = 0; i < r->kind_count; i++) {
-        const drawing_lifeline *lifeline = threads ? &of_threads : g_ptr_array_index(d->lifelines, i);
+        const drawing_lifeline *lifeline = g_ptr_array_index(lifelines, i);
         kind *k = &r->kinds[i];
         const assembler_options options = {
             .ids = threads ? NULL : (const char *const *)lifeline->ids,
             .events = r->configured ? (const char *const *)lifeline->events : NULL,
             .again = lifeline->again,
+            .untraced = !lifeline->traced && ((drawing_lifeline *)g_ptr_array_index(lifelines, 0))->traced,
             .fraction = r->fraction,
             .memory_max = r->memory_max / r->kind_count,
             .pack = pack_fields,
@@ -624,6 +628,7 @@ static void begin_kinds(void *user, const drawing *d)
         for (size_t n = 0; lifeline->ids[n] != NULL; n++)
             g_ptr_array_add(r->result->ids, g_strdup(lifeline->ids[n]));
     }
+    g_ptr_array_free(lifelines, TRUE);
     r->result->lifelines = r->kind_count;
 }
 

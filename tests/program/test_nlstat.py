@@ -190,6 +190,18 @@ class Nlstat(support.Case):
         self.assertEqual({n: r["count"] for n, r in self.rows(found, "span").items()}, {"READ": 300, "NET": 300})
         self.assertEqual((found["without_first"], found["without_last"], found["spans_without_end"]), (0, 0, 0))
 
+    def test_each_request_counts_once(self):
+        """Many names of events, and two kinds of request."""
+        many = "".join(line(i * 200 + us, f"S{i % 100}.{end}", f"r{i}") for i in range(1000) for end, us in (("start", 0), ("end", 90)))
+        traced = "".join(line(i * 200 + us, f"Job.{end}", "", **{"TRACE.ID": f"{i + 1:032x}", "SPAN.ID": f"{i + 1:016x}"}).replace(" REQ.ID=", "", 1)
+                         for i in range(60) for end, us in (("start", 0), ("end", 90)))
+        for name, log, expected in (("names", many, [1000]), ("kinds", traced + requests(100), [60, 100])):
+            with self.subTest(name):
+                path = self.log(log)
+                self.assertEqual([kind["requests"] for kind in self.found(path)], expected)
+                diagnosis = json.loads(self.run_program("nltools/nldiag", "--json", path).stdout)
+                self.assertEqual(diagnosis["requests"], sum(expected))
+
     def rounds(self, steps, requests=100, ids=100, apart=20000):
         """A log of requests that each have these steps (event, microseconds); ids repeat after that many requests."""
         records = []
