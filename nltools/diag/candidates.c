@@ -177,8 +177,106 @@ void candidate_offer(search *s, candidate *c)
     *best = *c;
 }
 
-/* Applies the excess of a sample's visits to all visits of the log. */
-static float *spread_excess(const sample *s, const float *excess)
+/* ---- the time that a candidate claims ---- */
+
+/* The parts of a place's visits, by site: cut and left time of visits in the sample. */
+typedef struct site_sums {
+    double cut, left;
+} site_sums;
+
+static double left_of(const visits *v, uint32_t index, const float *claimed)
+{
+    return MAX(0.0, (double)visit_at(v, index)->own_ns - (double)claimed[index]);
+}
+
+/*
+ * Limits each cut to the visit's left time, because other findings may have claimed a part of a queue's or a pause's
+ * waits. Returns whether only visits in the sample have a cut.
+ */
+static bool limit_cut(candidate *c, const visits *v, const place *p, const float *claimed)
+{
+    uint32_t next = 0, outside = 0;
+    for (uint32_t i = p->first; i < p->first + p->count; i++) {
+        uint32_t index = v->by_place[i];
+        bool sampled = next < sample_size(p) && i == sample_position(p, next);
+        next += sampled;
+        double more = (double)c->cut[index] - left_of(v, index, claimed);
+        if (more > 0) {
+            c->cut[index] -= (float)more;
+            c->claim_ns -= more * path_weight(visit_at(v, index));
+        }
+        outside += !sampled && c->cut[index] > 0;
+    }
+    return p->count > sample_size(p) && outside == 0;
+}
+
+/* Cuts visits outside of the sample by the same part of their left time as visits of the same site in the sample. */
+static void extend_cut(const visits *v, const place *p, const float *claimed, float *cut)
+{
+    GHashTable *of_sites = g_hash_table_new_full(NULL, NULL, NULL, g_free); /* maps a site's number to its sums */
+    site_sums all = {0};
+    uint32_t next = 0;
+    for (uint32_t i = 0; i < sample_size(p); i++) {
+        uint32_t index = v->by_place[sample_position(p, i)];
+        gpointer key = GUINT_TO_POINTER(visit_at(v, index)->site);
+        site_sums *of = g_hash_table_lookup(of_sites, key);
+        if (of == NULL) {
+            of = g_new0(site_sums, 1);
+            g_hash_table_insert(of_sites, key, of);
+        }
+        of->cut += (double)cut[index];
+        of->left += left_of(v, index, claimed);
+        all.cut += (double)cut[index];
+        all.left += left_of(v, index, claimed);
+    }
+    for (uint32_t i = p->first; i < p->first + p->count; i++) {
+        uint32_t index = v->by_place[i];
+        const site_sums *of = g_hash_table_lookup(of_sites, GUINT_TO_POINTER(visit_at(v, index)->site));
+        if (next < sample_size(p) && i == sample_position(p, next)) {
+            next++;
+            continue;
+        }
+        of = of != NULL ? of : &all;
+        cut[index] = of->left > 0 ? (float)(left_of(v, index, claimed) * of->cut / of->left) : 0;
+    }
+    g_hash_table_destroy(of_sites);
+}
+
+/* Returns the sum of the cuts on critical paths. Sets *rest to the time of the same visits that remains. */
+static double sum_cut(const visits *v, const place *p, const float *claimed, const float *cut, double *rest)
+{
+    double sum = 0;
+    *rest = 0;
+    for (uint32_t i = p->first; i < p->first + p->count; i++) {
+        uint32_t index = v->by_place[i];
+        double weight = path_weight(visit_at(v, index));
+        sum += (double)cut[index] * weight;
+        *rest += cut[index] > 0 ? (left_of(v, index, claimed) - (double)cut[index]) * weight : 0;
+    }
+    return sum;
+}
+
+double candidate_settle(candidate *c, const visits *v, const float *claimed)
+{
+    const place *p = place_at(v, c->place);
+    bool sampled = limit_cut(c, v, p, claimed);
+    double gain = replay_gain(v, c->cut, sampled ? (double)p->count / sample_size(p) : 1), rest;
+    if (sampled)
+        extend_cut(v, p, claimed, c->cut);
+    double sum = sum_cut(v, p, claimed, c->cut, &rest);
+    /* A mean excess is longer than some of the visits. The others then have the time that is missing. */
+    double more = sum < c->claim_ns && rest > 0 ? MIN(1, (c->claim_ns - sum) / rest) : 0;
+    for (uint32_t i = p->first; more > 0 && i < p->first + p->count; i++) {
+        uint32_t index = v->by_place[i];
+        if (c->cut[index] > 0)
+            c->cut[index] += (float)(more * (left_of(v, index, claimed) - (double)c->cut[index]));
+    }
+    c->claim_ns = sum + more * rest;
+    return gain;
+}
+
+/* Returns the excess of a sample's visits, by the index of the visit. */
+static float *excess_by_visit(const sample *s, const float *excess)
 {
     float *cut = g_new0(float, s->visits->all->len + 1);
     for (uint32_t i = 0; i < s->count; i++)
@@ -201,7 +299,7 @@ candidate candidate_of(const sample *s, const char *cause, explanation *e, doubl
                    .count = s->count,
                    .from_ns = s->visits->from_ns,
                    .to_ns = s->visits->to_ns,
-                   .cut = spread_excess(s, e->excess)};
+                   .cut = excess_by_visit(s, e->excess)};
     g_free(e->excess);
     return c;
 }

@@ -17,6 +17,15 @@ static bool is_measured(const candidate *c)
     return true;
 }
 
+static void describe_slow_visits(finding *f, const candidate *c, const place *p)
+{
+    if (c->count == p->count)
+        finding_evidence(f, "%u of %u visits", c->slow_count, c->count);
+    else
+        finding_evidence(f, "%.0f %% of %u visits, by a sample of %u", 100.0 * c->slow_count / c->count, p->count,
+                         c->count);
+}
+
 void finding_describe(const search *s, finding *f, const candidate *c)
 {
     const visits *v = s->v;
@@ -35,13 +44,13 @@ void finding_describe(const search *s, finding *f, const candidate *c)
         f->advice = link ? "compare the paths and their load: nlsensor tcp on both ends, the rate and loss of the link"
                          : "compare the hosts: their load (nlsensor), hardware, versions and configuration";
         finding_evidence(f, "%s a visit, against %s for the others", slow, other);
-        finding_evidence(f, "%u of %u visits", c->slow_count, c->count);
+        describe_slow_visits(f, c, p);
     } else if (strcmp(c->cause, "field") == 0) {
         f->answer = g_strdup_printf("%s of the requests' time: %s is slow for %s=%s", part, where, c->column->name,
                                     value != NULL ? value : "?");
         f->advice = "look at what the program does differently for this value";
         finding_evidence(f, "%s a visit, against %s for the other values", slow, other);
-        finding_evidence(f, "%u of %u visits", c->slow_count, c->count);
+        describe_slow_visits(f, c, p);
     } else if (strcmp(c->cause, "size") == 0) {
         f->answer =
             g_strdup_printf("%s of the requests' time: %s takes longer the larger %s is", part, where, c->column->name);

@@ -73,12 +73,12 @@ static void claim(search *s, finding *f, candidate *c)
 {
     if (f->cut == NULL)
         f->cut = g_new0(float, s->v->all->len + 1);
+    f->gain = MIN(1, f->gain + candidate_settle(c, s->v, s->f->claimed));
     for (guint i = 0; i < s->v->all->len; i++) {
         f->cut[i] += c->cut[i];
         s->f->claimed[i] += c->cut[i];
     }
-    f->gain += replay_gain(s->v, c->cut, c->scale);
-    f->share += c->claim_ns / s->v->total_ns;
+    f->share = MIN(1, f->share + c->claim_ns / s->v->total_ns);
 }
 
 /* Returns the host of all sites of a place, or NULL if there are several hosts. */

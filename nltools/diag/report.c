@@ -88,14 +88,12 @@ static double claimed_share(const findings *f, uint32_t place)
 {
     const visits *v = f->visits;
     const struct place *p = place_at(v, place);
-    double sum = 0, seen = 0;
+    double sum = 0;
     for (uint32_t i = 0; i < p->count; i++) {
         uint32_t index = v->by_place[p->first + i];
         sum += (double)f->claimed[index] * path_weight(visit_at(v, index));
-        seen++;
     }
-    double sampled = MIN(seen, SAMPLE_MAX);
-    return seen > 0 ? MIN(sum * seen / sampled, p->path_ns) / v->total_ns : 0;
+    return MIN(sum, p->path_ns) / v->total_ns;
 }
 
 static void print_places(const findings *f, uint32_t shown)

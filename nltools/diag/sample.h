@@ -35,6 +35,18 @@ typedef struct explanation {
     float *excess; /* for each visit of the sample; freed with g_free */
 } explanation;
 
+/* Returns the number of visits in the sample of a place. */
+static inline uint32_t sample_size(const place *p)
+{
+    return MIN(p->count, SAMPLE_MAX);
+}
+
+/* Returns the position in by_place of the i-th visit in the sample of a place. */
+static inline uint32_t sample_position(const place *p, uint32_t i)
+{
+    return p->first + (uint32_t)((uint64_t)i * p->count / sample_size(p));
+}
+
 /* Returns a sample of a place's visits. `claimed` is the time of each visit that findings have claimed. */
 sample *sample_new(const visits *v, uint32_t place, const float *claimed);
 void sample_free(sample *s);

@@ -59,6 +59,13 @@ void candidate_clear(candidate *c);
 /* Makes a candidate from an explanation, and frees the explanation. `preference` is a factor of the score. */
 candidate candidate_of(const sample *s, const char *cause, explanation *e, double preference);
 
+/*
+ * Gives a candidate the time of the visits that it claims: extends the cut from the sample to all visits of the place,
+ * and limits the cut of each visit to the time that is not in `claimed`. Sets claim_ns to the sum. Returns the gain as
+ * a share of all time.
+ */
+double candidate_settle(candidate *c, const visits *v, const float *claimed);
+
 /* Keeps a candidate if it is significant and better than the best candidate so far; otherwise frees it. */
 void candidate_offer(search *s, candidate *c);
 

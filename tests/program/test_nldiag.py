@@ -116,6 +116,35 @@ class Nldiag(support.Case):
                     self.assertLessEqual(place["claimed"], place["share"] + 1e-6)
                 self.assertLessEqual(sum(c["share"] for c in found["causes"] if c["cause"] != "failures"), 1)
 
+    def test_shares_of_many_visits(self):
+        """A finding claims the time of all visits, although a sample of them is examined."""
+        records, chance, at = [], random.Random(7), 0.0
+        for i in range(1200):
+            begin, host = at, f"s{i % 3}"
+            records.append((begin, host, "Root.start", f"TRACE.ID=t{i} SPAN.ID={i + 1:016x}"))
+            for k in range(12):
+                ids, took = f"TRACE.ID=t{i} SPAN.ID={2000 + 12 * i + k:016x} PARENT.ID={i + 1:016x}", chance.uniform(1e-4, 1.05e-4) * (3 if i % 3 == 0 else 1)
+                records += [(at + 1e-6, host, "W.start", ids), (at + 1e-6 + took, host, "W.end", ids)]
+                at += took + 2e-6
+            records.append((at, host, "Root.end", f"TRACE.ID=t{i} SPAN.ID={i + 1:016x}"))
+            at += 1e-3
+        found = self.diagnosed_of(records, options=[])
+        evidence, = (c["evidence"] for c in found["causes"] if c["cause"] == "peer")
+        self.assertRegex(evidence[1], "^3[34] % of 14400 visits, by a sample of 4096$")
+        for part in "share", "gain":
+            self.assertLessEqual(sum(c[part] for c in found["causes"]), 1)
+        for place in found["places"]:
+            self.assertLessEqual(place["claimed"], place["share"] + 1e-6)
+
+    def test_gain_of_many_visits(self):
+        """As large as the share: each request has one visit, and the sample has a part of them."""
+        records = [(i * 0.01 + at, "h", event, f"ID={i}") for i in range(12000)
+                   for event, at in (("Work.start", 0), ("Work.end", random.Random(i).uniform(1e-3, 1.1e-3) + 0.02 * (i % 25 == 3)))]
+        first = self.first_of(records)
+        self.assertEqual(first["cause"], "timeout")
+        self.assertAlmostEqual(first["share"], 0.8 / 1.85, delta=0.03)
+        self.assertAlmostEqual(first["gain"], first["share"], delta=0.03)
+
     def test_gain_is_that_of_the_fixed_run(self):
         """The same seed without the fault is the run in which it is fixed."""
         for kind, seed in ("slow-host", 3), ("value", 3), ("slow-link", 5), ("changed", 3), ("timeout", 2), ("calls", 3):
@@ -488,12 +517,12 @@ class Nldiag(support.Case):
 
     # ---- programs without spans: requests from front to back end, with a noise of their own ----
 
-    def diagnosed_of(self, records, name="other.log"):
+    def diagnosed_of(self, records, name="other.log", options=("--id", "ID")):
         """records: seconds, host, event, fields."""
         path = self.scratch / name
         simulate.write_lines(path, ((at, f"HOST={host} PROG=p LVL=Usage NL.EVNT={event} {fields}")
                                     for at, host, event, fields in sorted(records, key=lambda record: record[0])))
-        return self.diagnosed("--id", "ID", path)
+        return self.diagnosed(*options, path)
 
     def requests(self, cost=lambda chance, at, number, host: 0.0, count=3000, rate=100.0, fields=lambda number: "", hosts=("b1", "b2", "b3"), seed=1,
                  host_of=None):
