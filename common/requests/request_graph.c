@@ -70,7 +70,9 @@ typedef struct graph {
     const precedence *edges;
     const clock_bounds *clocks;
     bool has_shifts;         /* the times of some spans were shifted, see align_clocks */
-    GHashTable *host_shifts; /* host to int64_t, the latest shift of a span there */
+    GHashTable *host_shifts; /* host to host_shift */
+    GHashTable *evidence;    /* host to clock_evidence */
+    int64_t error_ns;        /* maximum time by which a child begins before its parent */
     bool has_zones;          /* some spans begin in another time zone than they end */
     GArray *spans, *places, *items, *nodes, *strands, *path; /* places: span_nodes */
     GArray *event_strand, *event_node;                       /* uint32_t by event */
@@ -98,6 +100,7 @@ request_graph *request_graph_new(const event_names *names)
     g->event_node = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     g->lanes = g_array_new(FALSE, FALSE, sizeof(uint64_t));
     g->host_shifts = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+    g->evidence = g_hash_table_new_full(NULL, NULL, NULL, g_free);
     return &g->public;
 }
 
@@ -111,6 +114,7 @@ void request_graph_free(request_graph *public)
     for (size_t i = 0; i < G_N_ELEMENTS(arrays); i++)
         g_array_free(arrays[i], TRUE);
     g_hash_table_destroy(g->host_shifts);
+    g_hash_table_destroy(g->evidence);
     g_free(g);
 }
 
@@ -622,6 +626,8 @@ static void check_parent(graph *g, uint32_t index)
     g->public.problems.one_clock += early_ns > 0 && bound_ns == 0;
     g->public.problems.imprecise += early_ns > 0 && early_ns <= bound_ns && bound_ns != CLOCK_BOUND_UNKNOWN;
     g->public.problems.unknown_clocks += early_ns > 0 && bound_ns == CLOCK_BOUND_UNKNOWN;
+    bool was_late = s->begin_ns - shift_ns > parent->end_ns && s->begin_ns <= parent->end_ns;
+    g->public.problems.unknown_clocks += was_late && shift_ns != 0 && bound_ns == CLOCK_BOUND_UNKNOWN;
     int64_t late_ns = s->end_ns - parent->end_ns - shift_ns;
     if ((parent->end == REQUEST_NONE || s->end == REQUEST_NONE) && estimates)
         return;
@@ -701,23 +707,33 @@ static int64_t margin_of(const host_group *group)
 }
 
 /*
+ * Returns whether the children could lie within their parent, and all records exist. Because clocks drift, the parent
+ * may seem to be a little shorter.
+ */
+static bool fits_parent(const graph *g, const host_group *group)
+{
+    const request_span *parent = group->parent;
+    return group->host != parent->host && group->is_whole && parent->end != REQUEST_NONE && !is_incomplete(g, parent) &&
+           margin_of(group) >= -(parent->end_ns - parent->begin_ns) / DRIFT_SHARE;
+}
+
+/*
  * Returns whether the clock of a group's host differs from the clock of its parent's host: the parent waited for the
- * children, but they seem to lie outside of it. The difference must be within the bound of the two clocks, if this
- * bound is known. If the children begin within their parent and end after it, the parent may also not have waited for
- * them. They then count as a call that waits only if the parent has no other children and lasts longer than these.
- * Because clocks drift, the parent may seem to be a little shorter.
+ * children, but they seem to begin before it or to end after it. The difference must be within the bound of the two
+ * clocks, if this bound is known. If the children begin within their parent and end after it, the parent may also not
+ * have waited for them. They then count as a call that waits only if the parent has no other children and lasts longer
+ * than these. See is_skewed_late for children that begin after it.
  */
 static bool is_skewed(const graph *g, const host_group *group)
 {
     const request_span *parent = group->parent;
     int64_t margin_ns = margin_of(group), bound_ns = clock_bounds_between(g->clocks, group->host, parent->host);
-    if (group->host == parent->host || bound_ns == 0 ||
-        margin_ns < -(parent->end_ns - parent->begin_ns) / DRIFT_SHARE || !group->is_whole ||
-        parent->end == REQUEST_NONE || is_incomplete(g, parent) ||
+    if (bound_ns == 0 || !fits_parent(g, group) ||
         (group->begin_ns >= parent->begin_ns && group->end_ns <= parent->end_ns))
         return false;
-    bool impossible = group->begin_ns < parent->begin_ns || group->begin_ns > parent->end_ns;
-    if (!impossible && parent->child_count != group->to - group->from)
+    if (group->begin_ns > parent->end_ns)
+        return false;
+    if (group->begin_ns >= parent->begin_ns && parent->child_count != group->to - group->from)
         return false;
     return bound_ns == CLOCK_BOUND_UNKNOWN ||
            llabs(parent->begin_ns + margin_ns / 2 - group->begin_ns) <= bound_ns + llabs(margin_ns) / 2;
@@ -739,21 +755,92 @@ static void shift_group(graph *g, host_group *group, int64_t shift_ns)
     group->end_ns += shift_ns;
 }
 
+/* The latest shift of a span of a host, and how precisely it is known. */
+typedef struct host_shift {
+    int64_t shift_ns, error_ns;
+} host_shift;
+
 static int64_t shift_of_host(const graph *g, uint32_t host)
 {
-    const int64_t *shift_ns = g->has_shifts ? g_hash_table_lookup(g->host_shifts, GUINT_TO_POINTER(host)) : NULL;
-    return shift_ns != NULL ? *shift_ns : 0;
+    const host_shift *known = g->has_shifts ? g_hash_table_lookup(g->host_shifts, GUINT_TO_POINTER(host)) : NULL;
+    return known != NULL ? known->shift_ns : 0;
 }
 
-static void set_host_shift(graph *g, uint32_t host, int64_t shift_ns)
+static int64_t error_of_shift(const graph *g, uint32_t host)
 {
+    const host_shift *known = g_hash_table_lookup(g->host_shifts, GUINT_TO_POINTER(host));
+    return known != NULL ? known->error_ns : 0;
+}
+
+static void set_host_shift(graph *g, uint32_t host, int64_t shift_ns, int64_t error_ns)
+{
+    const host_shift found = {shift_ns, error_ns};
     g->has_shifts = g->has_shifts || shift_ns != 0;
-    g_hash_table_insert(g->host_shifts, GUINT_TO_POINTER(host), g_memdup2(&shift_ns, sizeof shift_ns));
+    g_hash_table_insert(g->host_shifts, GUINT_TO_POINTER(host), g_memdup2(&found, sizeof found));
+}
+
+/* What the calls between a host and others reveal about its clock. */
+typedef struct clock_evidence {
+    uint32_t impossible, correct; /* numbers of groups that begin before their parent, and that lie within it */
+} clock_evidence;
+
+static void add_evidence(graph *g, uint32_t host, int64_t early_ns)
+{
+    clock_evidence *e = g_hash_table_lookup(g->evidence, GUINT_TO_POINTER(host));
+    if (e == NULL) {
+        e = g_new0(clock_evidence, 1);
+        g_hash_table_insert(g->evidence, GUINT_TO_POINTER(host), e);
+    }
+    e->impossible += early_ns > 0;
+    e->correct += early_ns <= 0;
+}
+
+/* Finds what the groups prove about clocks whose bounds are unknown. */
+static void find_evidence(graph *g)
+{
+    g_hash_table_remove_all(g->evidence);
+    g->error_ns = 0;
+    for (guint i = 0; i < g->items->len;) {
+        host_group group = find_group(g, i);
+        const request_span *parent = group.parent;
+        i = group.to;
+        if (group.host == parent->host ||
+            clock_bounds_between(g->clocks, group.host, parent->host) != CLOCK_BOUND_UNKNOWN ||
+            (parent->begin == REQUEST_NONE && is_incomplete(g, parent)))
+            continue;
+        int64_t early_ns = parent->begin_ns - group.begin_ns;
+        if (early_ns <= 0 && (group.end_ns > parent->end_ns || parent->end == REQUEST_NONE || !group.is_whole))
+            continue;
+        g->error_ns = MAX(g->error_ns, early_ns);
+        add_evidence(g, parent->host, early_ns);
+        add_evidence(g, group.host, early_ns);
+    }
+}
+
+/* Returns whether most calls between a host and others prove that their clocks agree. */
+static bool is_trusted(const graph *g, uint32_t host)
+{
+    const clock_evidence *e = g_hash_table_lookup(g->evidence, GUINT_TO_POINTER(host));
+    return e != NULL && e->correct > 0 && e->correct >= e->impossible;
+}
+
+/*
+ * Returns whether children that begin after their parent has ended count as a call between two wrong clocks. Usually,
+ * such children are asynchronous, like the consumer of a message queue. They count as a call only if impossible times
+ * of the same request prove that its clocks are wrong by this much, and nothing proves that one of the two is right.
+ * The clocks of two hosts differ by at most twice their maximum error.
+ */
+static bool is_skewed_late(const graph *g, const host_group *group)
+{
+    return clock_bounds_between(g->clocks, group->host, group->parent->host) == CLOCK_BOUND_UNKNOWN &&
+           !is_trusted(g, group->host) && !is_trusted(g, group->parent->host) &&
+           (group->begin_ns - group->parent->end_ns) / 2 < g->error_ns;
 }
 
 /* What a parent and its children reveal about the clocks of two hosts. */
 typedef struct host_pair {
     uint32_t host, other;
+    bool is_late;      /* the children begin after the parent has ended */
     int64_t shift_ns;  /* shift of `other` minus the shift of `host` */
     int64_t margin_ns; /* the error of the shift is at most half of this */
 } host_pair;
@@ -763,7 +850,9 @@ static int by_hosts(const void *a, const void *b)
     const host_pair *x = a, *y = b;
     if (x->host != y->host)
         return compare(x->host, y->host);
-    return x->other != y->other ? compare(x->other, y->other) : compare(x->margin_ns, y->margin_ns);
+    if (x->other != y->other)
+        return compare(x->other, y->other);
+    return x->is_late != y->is_late ? x->is_late - y->is_late : compare(x->margin_ns, y->margin_ns);
 }
 
 /*
@@ -777,22 +866,26 @@ static bool find_group_shift(const graph *g, const host_group *group, int64_t *s
          within = group->begin_ns >= parent->begin_ns && group->end_ns <= parent->end_ns;
     *shift_ns = within ? 0 : parent->begin_ns + margin_of(group) / 2 - group->begin_ns;
     *margin_ns = llabs(margin_of(group));
+    bool is_late = has_end && group->begin_ns > parent->end_ns;
+    if (is_late && !is_skewed_late(g, group))
+        return false;
     if (group->is_whole && has_begin && has_end)
-        return within || is_skewed(g, group);
+        return within || is_skewed(g, group) || (is_late && fits_parent(g, group));
     if (clock_bounds_between(g->clocks, group->host, parent->host) != CLOCK_BOUND_UNKNOWN)
         return false;
     *margin_ns = IMPRECISE_NS + *margin_ns / 2;
     if (has_begin && has_end)
-        return within || group->begin_ns > parent->end_ns || group->end_ns < parent->begin_ns;
-    bool early = has_begin && group->begin_ns < parent->begin_ns, late = has_end && group->begin_ns > parent->end_ns;
+        return within || is_late || group->end_ns < parent->begin_ns;
+    bool early = has_begin && group->begin_ns < parent->begin_ns;
     *shift_ns = early ? parent->begin_ns - group->begin_ns : parent->end_ns - group->end_ns;
-    return early || late;
+    return early || is_late;
 }
 
 /* Returns the most precise pair for every two hosts. */
 static GArray *find_host_pairs(graph *g)
 {
     GArray *pairs = g_array_new(FALSE, FALSE, sizeof(host_pair));
+    find_evidence(g);
     for (guint i = 0; i < g->items->len;) {
         host_group group = find_group(g, i);
         uint32_t host = group.parent->host;
@@ -800,8 +893,9 @@ static GArray *find_host_pairs(graph *g)
         i = group.to;
         if (host == group.host || !find_group_shift(g, &group, &shift_ns, &margin_ns))
             continue;
-        g_array_append_val(pairs, ((host_pair){host, group.host, shift_ns, margin_ns}));
-        g_array_append_val(pairs, ((host_pair){group.host, host, -shift_ns, margin_ns}));
+        bool is_late = group.begin_ns > group.parent->end_ns;
+        g_array_append_val(pairs, ((host_pair){host, group.host, is_late, shift_ns, margin_ns}));
+        g_array_append_val(pairs, ((host_pair){group.host, host, is_late, -shift_ns, margin_ns}));
     }
     g_array_sort(pairs, by_hosts);
     guint kept = 0;
@@ -814,24 +908,32 @@ static GArray *find_host_pairs(graph *g)
     return pairs;
 }
 
-/* Finds the shifts of hosts relative to one, over up to HOST_HOPS_MAX pairs. */
+/* Shifts hosts relative to those whose shifts are known. Returns whether it found any. */
+static bool follow_pairs(graph *g, const GArray *pairs, bool late)
+{
+    bool found = false;
+    for (guint i = 0; i < pairs->len; i++) {
+        const host_pair *pair = AT(pairs, host_pair, i);
+        const host_shift *known = g_hash_table_lookup(g->host_shifts, GUINT_TO_POINTER(pair->host));
+        if (pair->is_late != late || known == NULL ||
+            g_hash_table_contains(g->host_shifts, GUINT_TO_POINTER(pair->other)))
+            continue;
+        set_host_shift(g, pair->other, known->shift_ns + pair->shift_ns,
+                       MIN(IMPRECISE_NS, known->error_ns + MIN(pair->margin_ns, IMPRECISE_NS)));
+        found = true;
+    }
+    return found;
+}
+
+/* Finds the shifts of hosts relative to one, over up to HOST_HOPS_MAX pairs. Late children are the last resort. */
 static void find_host_shifts(graph *g, uint32_t reference)
 {
     GArray *pairs = find_host_pairs(g);
-    bool found = true;
     g_hash_table_remove_all(g->host_shifts);
-    set_host_shift(g, reference, 0);
-    for (int hops = 0; found && hops < HOST_HOPS_MAX; hops++) {
-        found = false;
-        for (guint i = 0; i < pairs->len; i++) {
-            const host_pair *pair = AT(pairs, host_pair, i);
-            const int64_t *known_ns = g_hash_table_lookup(g->host_shifts, GUINT_TO_POINTER(pair->host));
-            if (known_ns == NULL || g_hash_table_contains(g->host_shifts, GUINT_TO_POINTER(pair->other)))
-                continue;
-            set_host_shift(g, pair->other, *known_ns + pair->shift_ns);
-            found = true;
-        }
-    }
+    set_host_shift(g, reference, 0, 0);
+    for (int hops = 0; hops < HOST_HOPS_MAX; hops++)
+        if (!follow_pairs(g, pairs, false) && !follow_pairs(g, pairs, true))
+            break;
     g_array_free(pairs, TRUE);
 }
 
@@ -841,11 +943,14 @@ static void align_group(graph *g, host_group *group)
     uint32_t parent = SPAN(g, AT(g->items, sort_item, group->from)->index)->parent;
     int64_t shift_ns = group->host == group->parent->host ? NODES(g, parent)->shift_ns : shift_of_host(g, group->host);
     shift_group(g, group, shift_ns);
-    if (!is_skewed(g, group))
+    int64_t late_ns = group->begin_ns - group->parent->end_ns;
+    bool is_late = late_ns > 0 && fits_parent(g, group) && is_skewed_late(g, group) &&
+                   late_ns - error_of_shift(g, group->parent->host) <= error_of_shift(g, group->host);
+    if (!is_late && !is_skewed(g, group))
         return;
     int64_t more_ns = group->parent->begin_ns + margin_of(group) / 2 - group->begin_ns;
     shift_group(g, group, more_ns);
-    set_host_shift(g, group->host, shift_ns + more_ns);
+    set_host_shift(g, group->host, shift_ns + more_ns, margin_of(group) < 0 ? 0 : margin_of(group));
 }
 
 /* Sorts the spans with parents by depth, parent and host. Returns the span that is the root of the most others. */

@@ -13,7 +13,9 @@
  * If the begin or end of an explicit span is missing, it is estimated from the span's children, because a span contains
  * its children. The problems count such spans. If hosts' clocks differ, a span may seem to lie outside the parent that
  * waited for it. Such a span is shifted into its parent, with its children on the same host. This corrects the times of
- * spans and of the path, but not of events.
+ * spans and of the path, but not of events. A span that begins after its parent has ended is asynchronous, like the
+ * consumer of a message queue, and its wait is part of the request. It is shifted only if other spans of the request
+ * prove that the clocks are wrong by this much.
  *
  * The next build uses the memory of a graph again. For any input, a build takes O(n log n) time and O(n) memory for n
  * events. If times are inconsistent, or parents are missing or form cycles, problems counts this. Only one thread at a
@@ -104,8 +106,8 @@ typedef struct request_problems {
                                 * explicit edges */
     uint32_t one_clock;        /* number of these violations that are between programs with the same clock */
     uint32_t imprecise;        /* number of effects that precede their causes by no more than the bound */
-    uint32_t unknown_clocks;   /* number of effects that precede their causes, between clocks whose errors are
-                                * unknown */
+    uint32_t unknown_clocks;   /* number of effects that precede their causes, or of late spans that were shifted,
+                                * between clocks whose errors are unknown */
 } request_problems;
 
 struct precedence;

@@ -254,6 +254,54 @@ static void a_child_that_outlives_its_parent(void **state)
     (void)state;
 }
 
+/* The consumer of a queue begins after the producer has ended: the wait is part of the request, and no clock is wrong.
+ */
+static void a_queue_between_hosts(void **state)
+{
+    script *s = script_new();
+    clock_bounds *known = s->clocks;
+    for (int is_known = 0; is_known < 2; is_known++) {
+        s->clocks = is_known ? known : NULL;
+        add_side(s, 0, "Publish.start", 1, 1, 0);
+        add_side(s, 10000, "Publish.end", 1, 1, 0);
+        add_side(s, 500000, "Consume.start", 2, 2, 1);
+        add_side(s, 503000, "Consume.end", 2, 2, 1);
+        build(s, NULL);
+        assert_path(s, "Publish 10000, Publish.end>Consume.start 490000, Consume 3000");
+        assert_int_equal(s->graph->problems.unknown_clocks, 0);
+    }
+    /* A call proves that another clock is wrong, by less than the wait in the queue. */
+    s->clocks = NULL;
+    add_side(s, 0, "Publish.start", 1, 1, 0);
+    add_side(s, 1000, "Call.start", 1, 3, 1);
+    add_side(s, 500, "Work.start", 3, 4, 3);
+    add_side(s, 4500, "Work.end", 3, 4, 3);
+    add_side(s, 6000, "Call.end", 1, 3, 1);
+    add_side(s, 10000, "Publish.end", 1, 1, 0);
+    add_side(s, 500000, "Consume.start", 2, 2, 1);
+    add_side(s, 503000, "Consume.end", 2, 2, 1);
+    build(s, NULL);
+    assert_int_equal(s->graph->to_ns - s->graph->from_ns, 503000);
+    assert_int_equal(s->graph->problems.unknown_clocks, 1);
+    /* The consumer's clock is wrong by a second, as a call to its host proves: it is corrected, and the wait stays. */
+    add_side(s, 0, "Publish.start", 1, 1, 0);
+    add_side(s, 1000, "Call.start", 1, 3, 1);
+    add_side(s, 2000 - 1000000000, "Work.start", 2, 4, 3);
+    add_side(s, 5000 - 1000000000, "Work.end", 2, 4, 3);
+    add_side(s, 6000, "Call.end", 1, 3, 1);
+    add_side(s, 10000, "Publish.end", 1, 1, 0);
+    add_side(s, 500000 - 1000000000, "Consume.start", 2, 2, 6);
+    add_side(s, 503000 - 1000000000, "Consume.end", 2, 2, 6);
+    add_side(s, 9000, "Send.start", 1, 6, 1);
+    add_side(s, 9900, "Send.end", 1, 6, 1);
+    build(s, NULL);
+    assert_in_range(s->graph->to_ns - s->graph->from_ns, 500000, 506000);
+    assert_true(s->graph->problems.unknown_clocks > 0);
+    s->clocks = known;
+    script_free(s);
+    (void)state;
+}
+
 static void threads_of_one_program(void **state)
 {
     script *s = script_new();
@@ -1321,6 +1369,7 @@ int main(void)
         cmocka_unit_test(two_parallel_children),
         cmocka_unit_test(whole_spans),
         cmocka_unit_test(a_child_that_outlives_its_parent),
+        cmocka_unit_test(a_queue_between_hosts),
         cmocka_unit_test(threads_of_one_program),
         cmocka_unit_test(records_that_are_missing),
         cmocka_unit_test(cycles_of_parents),
