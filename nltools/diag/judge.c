@@ -9,6 +9,7 @@
 #define UNEXPLAINED_MAX 0.5
 
 enum { ZONE_COUNT_MIN = 10 };
+_Static_assert(REQUESTS_MIN == 60, "a reason names this number");
 
 /* Returns the expected gain from removing a cause. */
 static double worth_of(const finding *x)
@@ -165,7 +166,7 @@ void findings_judge(findings *f, const char *no_requests)
     else if (v->sites_dropped > v->requests->len)
         reason = "the log has too many programs, spans and hosts; select some with --where";
     else if (v->requests->len < REQUESTS_MIN)
-        reason = "the log has too few requests; log more of them";
+        reason = "the log has too few requests; log at least 60 of them";
     else if (v->total_ns <= 0)
         reason = "all events of a request have the same time; log times with more digits";
     f->cannot_tell = reason != NULL ? g_strdup(reason) : reason_mixture(v);
