@@ -76,9 +76,9 @@ static bool may_take_block(void *user)
 /* ---- limits for senders ---- */
 
 /*
- * Returns the entry of an address, which a secret hash selects. If another address uses the entry, the new address
- * replaces it only if the allowances of the old address are full; otherwise, both addresses share the entry. The number
- * of addresses therefore does not affect the memory needed.
+ * Returns the entry of an address, which a secret hash selects. An entry may belong to another address. If that
+ * address has used none of its allowances recently, the new address replaces it. Otherwise, both addresses share the
+ * entry. The number of addresses therefore does not affect the memory needed.
  */
 static sender *find_sender(const datagrams *d, const struct in6_addr *address)
 {

@@ -82,9 +82,10 @@ static void report_error_empty(const rules_run *run)
     for (size_t i = 0; i < run->file.pattern_count && size < sizeof patterns; i++)
         if (*run->file.patterns[i] != '?')
             size += (size_t)snprintf(patterns + size, sizeof patterns - size, " -e %s", run->file.patterns[i]);
-    program_error("no records for the rules %s; record their events with nlkernel record%s, and check which fields they "
-                  "need with nlkernel rules show %s",
-                  run->file.name, patterns, run->file.name);
+    program_error(
+        "no records for the rules %s; record their events with nlkernel record%s, and check which fields they "
+        "need with nlkernel rules show %s",
+        run->file.name, patterns, run->file.name);
 }
 
 int reporting_print(rules_run *run, const reporting_options *o)

@@ -113,7 +113,7 @@ static unsigned largest_shift(const profile *p, const binned *b, double shares[S
             all[side] += bin_count(p, b, bin, side);
     for (int pass = 0; pass < 2; pass++)
         for (unsigned bin = 0; bin < PROFILE_BINS; bin++) {
-            double share[SIDES];
+            double share[SIDES] = {0};
             for (int side = 0; side < SIDES; side++)
                 share[side] = all[side] > 0 ? bin_count(p, b, bin, side) / all[side] : 0;
             double its = bin_mean(p, b, bin), effect = fabs((share[1] - share[0]) * (its - mean));
@@ -307,7 +307,7 @@ static char *find_reason(const comparison *c, const profile_row *row, bool of_ca
 /* Returns the ratio of visits to requests. */
 static sums calls_of(const profile *p, const profile_row *row)
 {
-    sums s;
+    sums s = {0};
     for (int side = 0; side < SIDES; side++) {
         memcpy(s.sides[side].count, profile_row_at(p, 0)->own[side].count, sizeof s.sides[side].count);
         memcpy(s.sides[side].sum, row->own[side].count, sizeof s.sides[side].sum);

@@ -258,8 +258,10 @@ bool schema_bench(const schema *s, const schema_bench_options *how, GString *out
 {
     GError *error = NULL;
     char *directory = g_dir_make_tmp("nlschema-XXXXXX", &error);
-    if (directory == NULL)
-        return glib_error_take(error);
+    if (directory == NULL) {
+        glib_error_take(error);
+        return nl_error_prepend("%s", g_get_tmp_dir()) == NL_OK;
+    }
     char *files[] = {g_build_filename(directory, "events.h", NULL), g_build_filename(directory, "bench.c", NULL),
                      g_build_filename(directory, "bench", NULL)};
     char *printed = schema_bench_measure(s, how, files);

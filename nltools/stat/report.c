@@ -270,8 +270,8 @@ void report_requests(const report_subject *r)
                 "effects are before their causes, within the errors of the hosts' clocks");
     print_zones(r);
     print_zones_of_edges(r);
-    print_count(t->cut, "request was measured before it ended; allow more with --memory",
-                "requests were measured before they ended; allow more with --memory");
+    print_count(t->cut, "request was measured before it ended; allow more memory with --memory",
+                "requests were measured before they ended; allow more memory with --memory");
     print_count(t->left_out, "time was left out: too many spans and groups",
                 "times were left out: too many spans and groups");
     print_rows(r);

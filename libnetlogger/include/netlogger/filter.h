@@ -55,10 +55,9 @@ NL_BEGIN_DECLS
 #define NL_FILTER_SIZE_MAX 4096 /* maximum size of an expression in bytes */
 #define NL_FILTER_DEPTH_MAX 32  /* maximum nesting depth of parentheses */
 #define NL_FILTER_TESTS_MAX 256 /* maximum number of tests in an expression */
-#define NL_FILTER_PATTERN_MAX                                                                                          \
-    128                            /* maximum number of bytes or sets of bytes in one pattern, after repetitions are   \
-                                    * expanded */
-#define NL_FILTER_PATTERNS_MAX 256 /* the same for all patterns of an expression together */
+/* Maximum number of bytes or sets of bytes, after repetitions are expanded, in one pattern and in all patterns. */
+#define NL_FILTER_PATTERN_MAX 128
+#define NL_FILTER_PATTERNS_MAX 256
 
 typedef struct nl_filter nl_filter;
 
