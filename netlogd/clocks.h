@@ -4,8 +4,8 @@
  * it is right again. There is at most one message per minute for each host.
  *
  * Clients may invent host names. The table has space for 1,024 hosts. When it is full, a new host replaces a host that
- * has been silent for 15 minutes. If there is no such host, it replaces a host of the address with the most hosts: the
- * one that has been silent longest. netlogd logs at most 1,024 warnings per minute.
+ * has been silent for 15 minutes. If no host has been silent for so long, it replaces the longest-silent host of the
+ * address with the most hosts. netlogd logs at most 1,024 warnings per minute.
  *
  * The module owns the table. Only the server's thread may call it.
  */

@@ -752,8 +752,8 @@ static bool is_limited(const subscription *s)
 
 /*
  * If the number of subscriptions is at its maximum, returns the subscription to end in favour of a new subscription of
- * r, or NULL. The subscription belongs to the address with the most subscriptions, if that address has at least two
- * more than the address of r. Among its subscriptions, it is the one that has received nothing for the longest time.
+ * r, or NULL. The function considers the address with the most subscriptions, if that address has at least two more
+ * than the address of r. It returns the subscription of that address that has received nothing for the longest time.
  */
 static subscription *find_displaced(const request *r)
 {

@@ -628,7 +628,7 @@ contains
         call conclude(status == STATUS_FAILED, stat, errmsg)
     end function
 
-    !> A field as the library found it; found is .false. when there is none, or no record.
+    !> A field as the library found it; found is .false. if there is no such field, or no record.
     function field_of(self, name, found) result(field)
         class(nl_reader), intent(in) :: self
         character(*), intent(in) :: name

@@ -24,7 +24,7 @@ typedef struct event_kind {
     uint64_t pair; /* equal for both events of a message */
 } event_kind;
 
-/* A message, or half of a message. The host of a missing half is NONE. */
+/* The sending and the receiving of a message. The log may lack one of them; its host is then NONE. */
 typedef struct half {
     uint64_t key; /* 0: unused */
     uint32_t from, to;

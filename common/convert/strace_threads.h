@@ -14,7 +14,7 @@ typedef struct strace_thread {
     bool is_known, has_ended;
     uint16_t prog, next_prog; /* name numbers of the program that the thread runs, and of the program that it is about
                                * to run; 0 if unknown */
-    uint64_t call;            /* number of the call that the thread has begun; 0 if there is none */
+    uint64_t call;            /* number of the call that the thread has begun; 0 if it is in no call */
     int64_t start_ns;         /* time at which this call began */
 } strace_thread;
 

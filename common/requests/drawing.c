@@ -147,8 +147,7 @@ static char **read_list(GKeyFile *file, const char *section, const char *key, gs
 }
 
 /*
- * Reads sets of numbers of events, one for each of count events. Returns NULL if there are none, or if they are
- * invalid.
+ * Reads one set of event numbers for each of count events. Returns NULL if the key is absent or a set is invalid.
  */
 static uint64_t *read_sets(GKeyFile *file, const char *section, const char *key, guint count)
 {

@@ -195,7 +195,7 @@ char *nl_private_span_begin(nl_span *span, nl_log *log, nl_span_place *place, co
  */
 struct nl_span_end_sites {
     nl_event_site sites[2];
-    const nl_span_place *begun;     /* a place where such spans begin; NULL if there is none, or if it was unloaded */
+    const nl_span_place *begun;     /* a place where such spans begin; NULL if unknown or unloaded */
     const nl_span_end_place *place; /* NULL: it was unloaded */
     struct nl_span_end_sites *next; /* in the same bucket */
     size_t name_size;

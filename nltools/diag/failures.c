@@ -20,7 +20,7 @@ static bool has_failed(const visits *v, const request *q)
     return root != NULL ? root->failed : q->failed;
 }
 
-/* Returns the span in which a failure began: of the failed spans, the one that ended first. */
+/* Returns the span in which a failure began: the failed span that ended first. */
 static const visit *origin_of(const visits *v, const request *q)
 {
     const visit *origin = NULL;

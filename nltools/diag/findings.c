@@ -110,7 +110,7 @@ static candidate *first_of_host(const search *s, candidate *largest)
     return first;
 }
 
-/* Takes the candidate with the largest claim. Returns false if there is none. */
+/* Takes the candidate with the largest claim. Returns false if no candidate is left. */
 static bool take_best(search *s)
 {
     candidate *best = NULL;

@@ -8,7 +8,7 @@
 typedef struct report_sources {
     char *const *names;
     int count;
-    const char *config; /* NULL if there is none */
+    const char *config; /* NULL without --config */
     bool clocks_wrong;
 } report_sources;
 

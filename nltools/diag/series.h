@@ -17,7 +17,7 @@ typedef struct series_sample {
 } series_sample;
 
 typedef struct sensor_series {
-    char *event, *field, *host, *instance; /* instance is "" if there is none */
+    char *event, *field, *host, *instance; /* instance is "" if the sensor has only one */
     GArray *samples;                       /* elements are series_sample; sorted by time after series_finish */
     guint joined, waiting;
     double sum;

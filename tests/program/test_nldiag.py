@@ -1,4 +1,4 @@
-"""nldiag: names the fault of simulated programs, nothing where there is none, and says so where it cannot tell."""
+"""nldiag names the fault of simulated programs, reports no fault on healthy programs, and prints "cannot tell" without evidence."""
 import html.parser
 import io
 import json

@@ -53,8 +53,8 @@ typedef struct nl_lost {
     uint64_t dropped;         /* number of missing records that the producer dropped; the others were lost later */
     int64_t from_ns;          /* no record before from_ns is missing */
     int64_t to_ns;            /* no record after to_ns is missing */
-    nl_number_range numbers;  /* numbers of the records that were lost later or, if there are none, of the dropped
-                                 records; empty if unknown */
+    nl_number_range numbers;  /* numbers of the records that were lost later; numbers of the dropped records if
+                                 none were lost later; empty if unknown */
 } nl_lost;
 
 typedef struct nl_reader_options {

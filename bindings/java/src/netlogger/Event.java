@@ -78,7 +78,7 @@ public final class Event {
     private static final class Own {
         final Kind[] cache = new Kind[CACHE_SIZE];
         final Event[] events = new Event[EVENTS];
-        int at; // the one that was begun last
+        int at; // index of the event that was begun last
 
         Own() {
             events[0] = new Event(this);

@@ -72,7 +72,7 @@ public final class LogRecord {
     /**
      * Returns a level that is not a level of ULM.
      *
-     * @return the original spelling; null if {@link #level} returns the level, or there is none
+     * @return the original spelling; null if {@link #level} returns the level, or the record has no level
      */
     public String levelText() {
         return levelText;
