@@ -117,6 +117,8 @@ noinst_LTLIBRARIES += %D%/libcommon.la
 	%D%/requests/drawing.h \
 	%D%/requests/clock_bounds.c \
 	%D%/requests/clock_bounds.h \
+	%D%/requests/clock_alignment.c \
+	%D%/requests/clock_alignment.h \
 	%D%/requests/assembler.c \
 	%D%/requests/assembler.h \
 	%D%/requests/request_reader.c \

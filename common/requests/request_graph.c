@@ -11,6 +11,7 @@
 
 #include "requests/request_graph.h"
 
+#include "requests/clock_alignment.h"
 #include "requests/precedence.h"
 
 #include <glib.h>
@@ -20,8 +21,6 @@
 enum {
     CAUSE_SCAN_MAX = 256, /* maximum number of events that are examined to find the cause of an event */
     SMALL_ARRAY_MAX = 32,
-    HOST_HOPS_MAX = 32,
-    DRIFT_SHARE = 5000, /* 200 ppm */
     RANK_BEGIN = 0,
     RANK_MIDDLE = 1,
     RANK_END = 2,
@@ -29,8 +28,6 @@ enum {
 
 #define ZONE_NS (INT64_C(1800) * 1000000000)
 #define ZONE_DELAY_NS (INT64_C(600) * 1000000000)
-#define SHIFT_MAX_NS (REQUEST_TIME_MAX / 4)
-#define IMPRECISE_NS (REQUEST_TIME_MAX / 2)
 #define ZONE_EARLY_NS (INT64_C(60) * 1000000000)
 #define ZONE_MAX_NS (26 * 2 * ZONE_NS)
 
@@ -54,9 +51,8 @@ typedef struct graph_node {
 /* The nodes of a span. */
 typedef struct span_nodes {
     uint32_t begin, end;
-    uint32_t join;    /* the join in the parent's strand; REQUEST_NONE if the parent does not wait */
-    uint32_t up;      /* the smallest span of the same thread that encloses this one */
-    int64_t shift_ns; /* was added to the span's times, see align_clocks */
+    uint32_t join; /* the join in the parent's strand; REQUEST_NONE if the parent does not wait */
+    uint32_t up;   /* the smallest span of the same thread that encloses this one */
 } span_nodes;
 
 /* A range of nodes. */
@@ -69,11 +65,8 @@ typedef struct graph {
     const event_names *names;
     const precedence *edges;
     const clock_bounds *clocks;
-    bool has_shifts;         /* the times of some spans were shifted, see align_clocks */
-    GHashTable *host_shifts; /* host to host_shift */
-    GHashTable *evidence;    /* host to clock_evidence */
-    int64_t error_ns;        /* maximum time by which a child begins before its parent */
-    bool has_zones;          /* some spans begin in another time zone than they end */
+    clock_alignment *alignment;
+    bool has_zones;                                          /* some spans begin in another time zone than they end */
     GArray *spans, *places, *items, *nodes, *strands, *path; /* places: span_nodes */
     GArray *event_strand, *event_node;                       /* uint32_t by event */
     GArray *lanes;                                           /* uint64_t: place and thread, by number */
@@ -99,8 +92,7 @@ request_graph *request_graph_new(const event_names *names)
     g->event_strand = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     g->event_node = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     g->lanes = g_array_new(FALSE, FALSE, sizeof(uint64_t));
-    g->host_shifts = g_hash_table_new_full(NULL, NULL, NULL, g_free);
-    g->evidence = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+    g->alignment = clock_alignment_new();
     return &g->public;
 }
 
@@ -113,8 +105,7 @@ void request_graph_free(request_graph *public)
                         g->path,  g->event_strand, g->event_node, g->lanes};
     for (size_t i = 0; i < G_N_ELEMENTS(arrays); i++)
         g_array_free(arrays[i], TRUE);
-    g_hash_table_destroy(g->host_shifts);
-    g_hash_table_destroy(g->evidence);
+    clock_alignment_free(g->alignment);
     g_free(g);
 }
 
@@ -245,6 +236,8 @@ static uint32_t add_span(graph *g, uint32_t begin, uint32_t end)
         .begin = begin,
         .end = end,
         .parent = REQUEST_NONE,
+        .incomplete =
+            first->span_id != 0 && (end == REQUEST_NONE || (begin == REQUEST_NONE && last->role == REQUEST_END)),
         .failed = first->failed || last->failed,
     };
     if (begin != REQUEST_NONE && end != REQUEST_NONE && last->duration_ns > 0) {
@@ -380,7 +373,7 @@ static void find_spans(graph *g)
     end_open_spans(g);
     g_array_set_size(g->places, g->spans->len);
     for (guint i = 0; i < g->spans->len; i++)
-        *NODES(g, i) = (span_nodes){REQUEST_NONE, REQUEST_NONE, REQUEST_NONE, REQUEST_NONE, 0};
+        *NODES(g, i) = (span_nodes){REQUEST_NONE, REQUEST_NONE, REQUEST_NONE, REQUEST_NONE};
 }
 
 /* ---- parents ---- */
@@ -425,6 +418,7 @@ static void find_explicit_parents(graph *g)
     for (guint i = 0; i < g->spans->len; i++) {
         request_span *s = SPAN(g, i);
         uint64_t id = parent_id_of(g, s);
+        s->names_parent = id != 0;
         if (id == 0)
             continue;
         s->parent = find_major(g->items, id);
@@ -591,50 +585,6 @@ static void break_cycles(graph *g)
         SPAN(g, i)->depth--;
 }
 
-/* Returns by how much rounding may have moved the begin of a span, if it was computed from the duration. */
-static int64_t rounding_of(const graph *g, const request_span *s)
-{
-    int64_t rounding_ns = 1000; /* rounding of the record's time; most records have microseconds */
-    if (s->begin != REQUEST_NONE || s->end == REQUEST_NONE)
-        return 0;
-    for (unsigned digits = EVENT(g, s->end)->rounding; digits > 0; digits--)
-        rounding_ns *= digits > 3 ? 10 : 1;
-    return rounding_ns;
-}
-
-/* Returns whether an explicit span lacks its begin or its end. */
-static bool is_incomplete(const graph *g, const request_span *s)
-{
-    return s->id != 0 &&
-           (s->end == REQUEST_NONE || (s->begin == REQUEST_NONE && EVENT(g, s->end)->role == REQUEST_END));
-}
-
-/* Compares the times of a span with those of its parent, as they were logged. Sides that were estimated prove nothing.
- */
-static void check_parent(graph *g, uint32_t index)
-{
-    const request_span *s = SPAN(g, index), *parent = SPAN(g, s->parent);
-    int64_t shift_ns = NODES(g, index)->shift_ns - NODES(g, s->parent)->shift_ns,
-            bound_ns = clock_bounds_between(g->clocks, s->host, parent->host),
-            early_ns = parent->begin_ns - s->begin_ns + shift_ns;
-    bool estimates = is_incomplete(g, s) || is_incomplete(g, parent);
-    if ((parent->begin == REQUEST_NONE || s->begin == REQUEST_NONE) && estimates)
-        early_ns = 0;
-    if (early_ns > 0)
-        early_ns -= rounding_of(g, s) + rounding_of(g, parent);
-    g->public.problems.violations += early_ns > 0 && early_ns > bound_ns;
-    g->public.problems.one_clock += early_ns > 0 && bound_ns == 0;
-    g->public.problems.imprecise += early_ns > 0 && early_ns <= bound_ns && bound_ns != CLOCK_BOUND_UNKNOWN;
-    g->public.problems.unknown_clocks += early_ns > 0 && bound_ns == CLOCK_BOUND_UNKNOWN;
-    bool was_late = s->begin_ns - shift_ns > parent->end_ns && s->begin_ns <= parent->end_ns;
-    g->public.problems.unknown_clocks += was_late && shift_ns != 0 && bound_ns == CLOCK_BOUND_UNKNOWN;
-    int64_t late_ns = s->end_ns - parent->end_ns - shift_ns;
-    if ((parent->end == REQUEST_NONE || s->end == REQUEST_NONE) && estimates)
-        return;
-    if (late_ns > 0 && bound_ns != CLOCK_BOUND_UNKNOWN && late_ns <= bound_ns && early_ns <= 0)
-        g->public.problems.imprecise++;
-}
-
 /* Sets a side of a span to that of a parent or child, if the record of this side is missing. */
 static void extend_span(request_span *s, const request_span *other)
 {
@@ -660,359 +610,14 @@ static void estimate_sides(graph *g)
     for (guint i = 0; i < g->items->len; i++) {
         const request_span *s = SPAN(g, AT(g->items, sort_item, i)->index);
         request_span *parent = s->parent != REQUEST_NONE ? SPAN(g, s->parent) : NULL;
-        if (parent != NULL && is_incomplete(g, parent))
+        if (parent != NULL && parent->incomplete)
             extend_span(parent, s);
     }
     for (guint i = g->items->len; i-- > 0;) {
         request_span *s = SPAN(g, AT(g->items, sort_item, i)->index);
         const request_span *parent = s->parent != REQUEST_NONE ? SPAN(g, s->parent) : NULL;
-        if (parent != NULL && is_incomplete(g, s) && s->child_count == 0 && parent->child_count == 1)
+        if (parent != NULL && s->incomplete && s->child_count == 0 && parent->child_count == 1)
             extend_span(s, parent);
-    }
-}
-
-/* ---- clocks ---- */
-
-/* The children of one span on one host: items from `from` to `to`. */
-typedef struct host_group {
-    guint from, to;
-    const request_span *parent;
-    uint32_t host;
-    int64_t begin_ns, end_ns;
-    bool is_whole; /* all have begin and end */
-} host_group;
-
-/* Finds the group that begins with an item, which are sorted by parent and host. */
-static host_group find_group(graph *g, guint from)
-{
-    const sort_item *first = AT(g->items, sort_item, from);
-    const request_span *s = SPAN(g, first->index);
-    host_group group = {from, from, SPAN(g, s->parent), s->host, s->begin_ns, s->end_ns, true};
-    for (; group.to < g->items->len; group.to++) {
-        const sort_item *item = AT(g->items, sort_item, group.to);
-        if (item->major != first->major || item->minor != first->minor)
-            break;
-        s = SPAN(g, item->index);
-        group.begin_ns = MIN(group.begin_ns, s->begin_ns);
-        group.end_ns = MAX(group.end_ns, s->end_ns);
-        group.is_whole = group.is_whole && !is_incomplete(g, s) && s->end != REQUEST_NONE;
-    }
-    return group;
-}
-
-/* Returns by how much the parent lasts longer than the children. */
-static int64_t margin_of(const host_group *group)
-{
-    return (group->parent->end_ns - group->parent->begin_ns) - (group->end_ns - group->begin_ns);
-}
-
-/*
- * Returns whether the children could lie within their parent, and all records exist. Because clocks drift, the parent
- * may seem to be a little shorter.
- */
-static bool fits_parent(const graph *g, const host_group *group)
-{
-    const request_span *parent = group->parent;
-    return group->host != parent->host && group->is_whole && parent->end != REQUEST_NONE && !is_incomplete(g, parent) &&
-           margin_of(group) >= -(parent->end_ns - parent->begin_ns) / DRIFT_SHARE;
-}
-
-/*
- * Returns whether the clock of a group's host differs from the clock of its parent's host: the parent waited for the
- * children, but they seem to begin before it or to end after it. The difference must be within the bound of the two
- * clocks, if this bound is known. If the children begin within their parent and end after it, the parent may also not
- * have waited for them. They then count as a call that waits only if the parent has no other children and lasts longer
- * than these. See is_skewed_late for children that begin after it.
- */
-static bool is_skewed(const graph *g, const host_group *group)
-{
-    const request_span *parent = group->parent;
-    int64_t margin_ns = margin_of(group), bound_ns = clock_bounds_between(g->clocks, group->host, parent->host);
-    if (bound_ns == 0 || !fits_parent(g, group) ||
-        (group->begin_ns >= parent->begin_ns && group->end_ns <= parent->end_ns))
-        return false;
-    if (group->begin_ns > parent->end_ns)
-        return false;
-    if (group->begin_ns >= parent->begin_ns && parent->child_count != group->to - group->from)
-        return false;
-    return bound_ns == CLOCK_BOUND_UNKNOWN ||
-           llabs(parent->begin_ns + margin_ns / 2 - group->begin_ns) <= bound_ns + llabs(margin_ns) / 2;
-}
-
-static void shift_group(graph *g, host_group *group, int64_t shift_ns)
-{
-    if (llabs(shift_ns) > SHIFT_MAX_NS || llabs(group->begin_ns) > REQUEST_TIME_MAX ||
-        llabs(group->end_ns) > REQUEST_TIME_MAX)
-        return;
-    for (guint i = group->from; i < group->to; i++) {
-        uint32_t index = AT(g->items, sort_item, i)->index;
-        request_span *s = SPAN(g, index);
-        NODES(g, index)->shift_ns += shift_ns;
-        s->begin_ns += shift_ns;
-        s->end_ns += shift_ns;
-    }
-    group->begin_ns += shift_ns;
-    group->end_ns += shift_ns;
-}
-
-/* The latest shift of a span of a host, and how precisely it is known. */
-typedef struct host_shift {
-    int64_t shift_ns, error_ns;
-} host_shift;
-
-static int64_t shift_of_host(const graph *g, uint32_t host)
-{
-    const host_shift *known = g->has_shifts ? g_hash_table_lookup(g->host_shifts, GUINT_TO_POINTER(host)) : NULL;
-    return known != NULL ? known->shift_ns : 0;
-}
-
-static int64_t error_of_shift(const graph *g, uint32_t host)
-{
-    const host_shift *known = g_hash_table_lookup(g->host_shifts, GUINT_TO_POINTER(host));
-    return known != NULL ? known->error_ns : 0;
-}
-
-static void set_host_shift(graph *g, uint32_t host, int64_t shift_ns, int64_t error_ns)
-{
-    const host_shift found = {shift_ns, error_ns};
-    g->has_shifts = g->has_shifts || shift_ns != 0;
-    g_hash_table_insert(g->host_shifts, GUINT_TO_POINTER(host), g_memdup2(&found, sizeof found));
-}
-
-/* What the calls between a host and others reveal about its clock. */
-typedef struct clock_evidence {
-    uint32_t impossible, correct; /* numbers of groups that begin before their parent, and that lie within it */
-} clock_evidence;
-
-static void add_evidence(graph *g, uint32_t host, int64_t early_ns)
-{
-    clock_evidence *e = g_hash_table_lookup(g->evidence, GUINT_TO_POINTER(host));
-    if (e == NULL) {
-        e = g_new0(clock_evidence, 1);
-        g_hash_table_insert(g->evidence, GUINT_TO_POINTER(host), e);
-    }
-    e->impossible += early_ns > 0;
-    e->correct += early_ns <= 0;
-}
-
-/* Finds what the groups prove about clocks whose bounds are unknown. */
-static void find_evidence(graph *g)
-{
-    g_hash_table_remove_all(g->evidence);
-    g->error_ns = 0;
-    for (guint i = 0; i < g->items->len;) {
-        host_group group = find_group(g, i);
-        const request_span *parent = group.parent;
-        i = group.to;
-        if (group.host == parent->host ||
-            clock_bounds_between(g->clocks, group.host, parent->host) != CLOCK_BOUND_UNKNOWN ||
-            (parent->begin == REQUEST_NONE && is_incomplete(g, parent)))
-            continue;
-        int64_t early_ns = parent->begin_ns - group.begin_ns;
-        if (early_ns <= 0 && (group.end_ns > parent->end_ns || parent->end == REQUEST_NONE || !group.is_whole))
-            continue;
-        g->error_ns = MAX(g->error_ns, early_ns);
-        add_evidence(g, parent->host, early_ns);
-        add_evidence(g, group.host, early_ns);
-    }
-}
-
-/* Returns whether most calls between a host and others prove that their clocks agree. */
-static bool is_trusted(const graph *g, uint32_t host)
-{
-    const clock_evidence *e = g_hash_table_lookup(g->evidence, GUINT_TO_POINTER(host));
-    return e != NULL && e->correct > 0 && e->correct >= e->impossible;
-}
-
-/*
- * Returns whether children that begin after their parent has ended count as a call between two wrong clocks. Usually,
- * such children are asynchronous, like the consumer of a message queue. They count as a call only if impossible times
- * of the same request prove that its clocks are wrong by this much, and nothing proves that one of the two is right.
- * The clocks of two hosts differ by at most twice their maximum error.
- */
-static bool is_skewed_late(const graph *g, const host_group *group)
-{
-    return clock_bounds_between(g->clocks, group->host, group->parent->host) == CLOCK_BOUND_UNKNOWN &&
-           !is_trusted(g, group->host) && !is_trusted(g, group->parent->host) &&
-           (group->begin_ns - group->parent->end_ns) / 2 < g->error_ns;
-}
-
-/* What a parent and its children reveal about the clocks of two hosts. */
-typedef struct host_pair {
-    uint32_t host, other;
-    bool is_late;      /* the children begin after the parent has ended */
-    int64_t shift_ns;  /* shift of `other` minus the shift of `host` */
-    int64_t margin_ns; /* the error of the shift is at most half of this */
-} host_pair;
-
-static int by_hosts(const void *a, const void *b)
-{
-    const host_pair *x = a, *y = b;
-    if (x->host != y->host)
-        return compare(x->host, y->host);
-    if (x->other != y->other)
-        return compare(x->other, y->other);
-    return x->is_late != y->is_late ? x->is_late - y->is_late : compare(x->margin_ns, y->margin_ns);
-}
-
-/*
- * Finds by how much children must be shifted into their parent, and how precisely this shift is known. If records are
- * missing, only impossible times prove a difference between the clocks. Returns false if nothing is known.
- */
-static bool find_group_shift(const graph *g, const host_group *group, int64_t *shift_ns, int64_t *margin_ns)
-{
-    const request_span *parent = group->parent;
-    bool has_begin = parent->begin != REQUEST_NONE || !is_incomplete(g, parent), has_end = parent->end != REQUEST_NONE,
-         within = group->begin_ns >= parent->begin_ns && group->end_ns <= parent->end_ns;
-    *shift_ns = within ? 0 : parent->begin_ns + margin_of(group) / 2 - group->begin_ns;
-    *margin_ns = llabs(margin_of(group));
-    bool is_late = has_end && group->begin_ns > parent->end_ns;
-    if (is_late && !is_skewed_late(g, group))
-        return false;
-    if (group->is_whole && has_begin && has_end)
-        return within || is_skewed(g, group) || (is_late && fits_parent(g, group));
-    if (clock_bounds_between(g->clocks, group->host, parent->host) != CLOCK_BOUND_UNKNOWN)
-        return false;
-    *margin_ns = IMPRECISE_NS + *margin_ns / 2;
-    if (has_begin && has_end)
-        return within || is_late || group->end_ns < parent->begin_ns;
-    bool early = has_begin && group->begin_ns < parent->begin_ns;
-    *shift_ns = early ? parent->begin_ns - group->begin_ns : parent->end_ns - group->end_ns;
-    return early || is_late;
-}
-
-/* Returns the most precise pair for every two hosts. */
-static GArray *find_host_pairs(graph *g)
-{
-    GArray *pairs = g_array_new(FALSE, FALSE, sizeof(host_pair));
-    find_evidence(g);
-    for (guint i = 0; i < g->items->len;) {
-        host_group group = find_group(g, i);
-        uint32_t host = group.parent->host;
-        int64_t shift_ns, margin_ns;
-        i = group.to;
-        if (host == group.host || !find_group_shift(g, &group, &shift_ns, &margin_ns))
-            continue;
-        bool is_late = group.begin_ns > group.parent->end_ns;
-        g_array_append_val(pairs, ((host_pair){host, group.host, is_late, shift_ns, margin_ns}));
-        g_array_append_val(pairs, ((host_pair){group.host, host, is_late, -shift_ns, margin_ns}));
-    }
-    g_array_sort(pairs, by_hosts);
-    guint kept = 0;
-    for (guint i = 0; i < pairs->len; i++) {
-        const host_pair *pair = AT(pairs, host_pair, i), *last = kept > 0 ? AT(pairs, host_pair, kept - 1) : NULL;
-        if (last == NULL || last->host != pair->host || last->other != pair->other)
-            *AT(pairs, host_pair, kept++) = *pair;
-    }
-    g_array_set_size(pairs, kept);
-    return pairs;
-}
-
-/* Shifts hosts relative to those whose shifts are known. Returns whether it found any. */
-static bool follow_pairs(graph *g, const GArray *pairs, bool late)
-{
-    bool found = false;
-    for (guint i = 0; i < pairs->len; i++) {
-        const host_pair *pair = AT(pairs, host_pair, i);
-        const host_shift *known = g_hash_table_lookup(g->host_shifts, GUINT_TO_POINTER(pair->host));
-        if (pair->is_late != late || known == NULL ||
-            g_hash_table_contains(g->host_shifts, GUINT_TO_POINTER(pair->other)))
-            continue;
-        set_host_shift(g, pair->other, known->shift_ns + pair->shift_ns,
-                       MIN(IMPRECISE_NS, known->error_ns + MIN(pair->margin_ns, IMPRECISE_NS)));
-        found = true;
-    }
-    return found;
-}
-
-/* Finds the shifts of hosts relative to one, over up to HOST_HOPS_MAX pairs. Late children are the last resort. */
-static void find_host_shifts(graph *g, uint32_t reference)
-{
-    GArray *pairs = find_host_pairs(g);
-    g_hash_table_remove_all(g->host_shifts);
-    set_host_shift(g, reference, 0, 0);
-    for (int hops = 0; hops < HOST_HOPS_MAX; hops++)
-        if (!follow_pairs(g, pairs, false) && !follow_pairs(g, pairs, true))
-            break;
-    g_array_free(pairs, TRUE);
-}
-
-/* Aligns the spans of a group with their parent, and notes the shift of their host. */
-static void align_group(graph *g, host_group *group)
-{
-    uint32_t parent = SPAN(g, AT(g->items, sort_item, group->from)->index)->parent;
-    int64_t shift_ns = group->host == group->parent->host ? NODES(g, parent)->shift_ns : shift_of_host(g, group->host);
-    shift_group(g, group, shift_ns);
-    int64_t late_ns = group->begin_ns - group->parent->end_ns;
-    bool is_late = late_ns > 0 && fits_parent(g, group) && is_skewed_late(g, group) &&
-                   late_ns - error_of_shift(g, group->parent->host) <= error_of_shift(g, group->host);
-    if (!is_late && !is_skewed(g, group))
-        return;
-    int64_t more_ns = group->parent->begin_ns + margin_of(group) / 2 - group->begin_ns;
-    shift_group(g, group, more_ns);
-    set_host_shift(g, group->host, shift_ns + more_ns, margin_of(group) < 0 ? 0 : margin_of(group));
-}
-
-/* Sorts the spans with parents by depth, parent and host. Returns the span that is the root of the most others. */
-static uint32_t find_largest_tree(graph *g)
-{
-    uint32_t best = 0, *counts = g_new0(uint32_t, g->spans->len), *roots = g_new(uint32_t, g->spans->len);
-    g_array_set_size(g->items, 0);
-    for (guint i = 0; i < g->spans->len; i++) {
-        const request_span *s = SPAN(g, i);
-        uint64_t parent = (uint64_t)s->depth << 32 | s->parent; /* parents first */
-        roots[i] = i;
-        if (s->parent != REQUEST_NONE)
-            add_item(g, (sort_item){.major = parent, .minor = s->host, .time_ns = s->begin_ns, .index = i});
-    }
-    sort_items(g);
-    for (guint i = 0; i < g->items->len; i++) {
-        uint32_t index = AT(g->items, sort_item, i)->index, root = roots[SPAN(g, index)->parent];
-        roots[index] = root;
-        best = ++counts[root] > counts[best] ? root : best;
-    }
-    g_free(counts);
-    g_free(roots);
-    return best;
-}
-
-/* Shifts a root whose parent is missing, if others on its host were shifted. */
-static void align_root(graph *g, uint32_t index)
-{
-    request_span *s = SPAN(g, index);
-    int64_t shift_ns = shift_of_host(g, s->host);
-    if (shift_ns == 0 || parent_id_of(g, s) == 0 || llabs(s->begin_ns) > REQUEST_TIME_MAX / 2 ||
-        llabs(s->end_ns) > REQUEST_TIME_MAX / 2)
-        return;
-    NODES(g, index)->shift_ns = shift_ns;
-    s->begin_ns += shift_ns;
-    s->end_ns += shift_ns;
-}
-
-/*
- * Shifts spans of hosts with other clocks into their parents, so that the network delays in both directions are equal.
- * Durations, and the order of what happens on one host, stay as they are. The clock of the largest tree's root is
- * right.
- */
-static void align_clocks(graph *g)
-{
-    bool found = false;
-    for (guint i = 0; i < g->spans->len && !found; i++) {
-        const request_span *s = SPAN(g, i), *parent = s->parent != REQUEST_NONE ? SPAN(g, s->parent) : s;
-        found = s->host != parent->host && (s->begin_ns < parent->begin_ns || s->end_ns > parent->end_ns);
-    }
-    if (!found)
-        return;
-    g_hash_table_remove_all(g->host_shifts);
-    uint32_t largest = find_largest_tree(g);
-    find_host_shifts(g, SPAN(g, largest)->host);
-    for (guint i = 0; i < g->spans->len; i++)
-        if (SPAN(g, i)->parent == REQUEST_NONE && i != largest)
-            align_root(g, i);
-    for (guint i = 0; i < g->items->len;) {
-        host_group group = find_group(g, i);
-        i = group.to;
-        align_group(g, &group);
     }
 }
 
@@ -1031,11 +636,11 @@ static void find_parents(graph *g)
             continue;
         SPAN(g, s->parent)->child_count++;
     }
-    align_clocks(g);
+    g->public.spans = (request_span *)g->spans->data;
+    g->public.span_count = g->spans->len;
+    clock_alignment_shift_spans(g->alignment, &g->public, g->clocks);
     estimate_sides(g);
-    for (guint i = 0; i < g->spans->len; i++)
-        if (SPAN(g, i)->parent != REQUEST_NONE)
-            check_parent(g, i);
+    clock_alignment_check_parents(&g->public, g->clocks);
     for (guint i = 0; i < g->spans->len; i++) {
         request_span *s = SPAN(g, i);
         if (s->parent == REQUEST_NONE)
@@ -1146,7 +751,8 @@ static void find_strands(graph *g)
     for (uint32_t i = 0; i < g->public.event_count; i++) {
         const request_event *e = EVENT(g, i);
         uint32_t span = g_array_index(g->event_strand, uint32_t, i);
-        int64_t shift_ns = span != REQUEST_NONE ? NODES(g, span)->shift_ns : shift_of_host(g, e->host);
+        int64_t shift_ns =
+            span != REQUEST_NONE ? SPAN(g, span)->shift_ns : clock_alignment_shift(g->alignment, e->host);
         if (e->role == REQUEST_POINT)
             add_node(g, e->time_ns + shift_ns, span != REQUEST_NONE ? span : strand_of_lane(g, e->place, e->thread),
                      e->order, i, REQUEST_NONE, RANK_MIDDLE);
@@ -1309,7 +915,7 @@ static void reverse_path(graph *g)
 static uint32_t find_last_node(graph *g)
 {
     uint32_t last = g_array_index(g->event_node, uint32_t, g->public.event_count - 1);
-    if (!g->has_shifts)
+    if (!clock_alignment_has_shifts(g->alignment))
         return last;
     g->public.from_ns = INT64_MAX;
     for (guint i = 0; i < g->nodes->len; i++) {
@@ -1356,7 +962,6 @@ void request_graph_build(request_graph *public, request_event *events, size_t co
     graph *g = (graph *)public;
     g->edges = edges;
     g->clocks = clocks;
-    g->has_shifts = false;
     *public = (request_graph){.events = events, .event_count = count};
     for (size_t i = 1; i < count; i++)
         if (by_event_time(&events[i - 1], &events[i]) > 0) {
@@ -1375,8 +980,6 @@ void request_graph_build(request_graph *public, request_event *events, size_t co
     find_self_times(g);
     find_strands(g);
     find_path(g);
-    public->spans = (request_span *)g->spans->data;
-    public->span_count = g->spans->len;
     public->path = (request_step *)g->path->data;
     public->path_count = g->path->len;
 }

@@ -11,11 +11,8 @@
  * belongs to one step of the path, which is part of the self time of one span, or one edge.
  *
  * If the begin or end of an explicit span is missing, it is estimated from the span's children, because a span contains
- * its children. The problems count such spans. If hosts' clocks differ, a span may seem to lie outside the parent that
- * waited for it. Such a span is shifted into its parent, with its children on the same host. This corrects the times of
- * spans and of the path, but not of events. A span that begins after its parent has ended is asynchronous, like the
- * consumer of a message queue, and its wait is part of the request. It is shifted only if other spans of the request
- * prove that the clocks are wrong by this much.
+ * its children. The problems count such spans. clock_alignment.h corrects the times of spans and of the path, but not
+ * of events, if hosts' clocks differ.
  *
  * The next build uses the memory of a graph again. For any input, a build takes O(n log n) time and O(n) memory for n
  * events. If times are inconsistent, or parents are missing or form cycles, problems counts this. Only one thread at a
@@ -74,11 +71,14 @@ typedef struct request_span {
     uint32_t begin, end; /* indices of events; REQUEST_NONE if the log has no such record */
     uint32_t parent;     /* index of a span, or REQUEST_NONE */
     uint32_t child_count;
-    uint32_t depth;  /* 0 if the span has no parent */
-    int64_t zone_ns; /* time added to the span's begin (see request_graph_build), or 0 */
+    uint32_t depth;   /* 0 if the span has no parent */
+    int64_t zone_ns;  /* time added to the span's begin (see request_graph_build), or 0 */
+    int64_t shift_ns; /* time added to the span's begin and end because of its host's clock (clock_alignment.h), or 0 */
     uint16_t process;
+    bool names_parent; /* a record names the span's parent, which may be missing */
     bool inferred_parent;
     bool outlives_parent; /* the span ends after its parent, which did not wait for it */
+    bool incomplete;      /* the span is explicit, and its begin or end is missing */
     bool failed;
 } request_span;
 

@@ -1,0 +1,460 @@
+#include "config.h"
+
+#include "requests/clock_alignment.h"
+
+#include <glib.h>
+#include <stdlib.h>
+
+enum {
+    HOST_HOPS_MAX = 32,
+    DRIFT_SHARE = 5000, /* 200 ppm */
+};
+
+#define SHIFT_MAX_NS (REQUEST_TIME_MAX / 4)
+#define IMPRECISE_NS (REQUEST_TIME_MAX / 2)
+
+/* A span with a parent, and its sort key. */
+typedef struct tree_item {
+    uint64_t parent; /* depth and index of the parent: parents come first */
+    uint32_t host;
+    uint32_t index;
+    int64_t begin_ns;
+} tree_item;
+
+struct clock_alignment {
+    request_graph *graph; /* the latest request, and what is known about its clocks */
+    const clock_bounds *clocks;
+    bool has_shifts;
+    GHashTable *host_shifts; /* host to host_shift */
+    GHashTable *evidence;    /* host to clock_evidence */
+    int64_t error_ns;        /* maximum time by which a child begins before its parent */
+    GArray *items;           /* tree_item */
+};
+
+#define ITEM(a, i) (&g_array_index((a)->items, tree_item, (i)))
+#define SPAN(a, i) (&(a)->graph->spans[i])
+
+clock_alignment *clock_alignment_new(void)
+{
+    clock_alignment *a = g_new0(clock_alignment, 1);
+    a->items = g_array_new(FALSE, FALSE, sizeof(tree_item));
+    a->host_shifts = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+    a->evidence = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+    return a;
+}
+
+void clock_alignment_free(clock_alignment *a)
+{
+    if (a == NULL)
+        return;
+    g_array_free(a->items, TRUE);
+    g_hash_table_destroy(a->host_shifts);
+    g_hash_table_destroy(a->evidence);
+    g_free(a);
+}
+
+static int compare_numbers(int64_t a, int64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+static int by_tree(const void *a, const void *b)
+{
+    const tree_item *x = a, *y = b;
+    if (x->parent != y->parent)
+        return x->parent < y->parent ? -1 : 1;
+    if (x->host != y->host)
+        return x->host < y->host ? -1 : 1;
+    return x->begin_ns != y->begin_ns ? compare_numbers(x->begin_ns, y->begin_ns) : compare_numbers(x->index, y->index);
+}
+
+/* The children of one span on one host: items from `from` to `to`. */
+typedef struct host_group {
+    guint from, to;
+    const request_span *parent;
+    uint32_t host;
+    int64_t begin_ns, end_ns;
+    bool is_whole; /* all have begin and end */
+} host_group;
+
+/* Finds the group that begins with an item, which are sorted by parent and host. */
+static host_group find_group(clock_alignment *a, guint from)
+{
+    const tree_item *first = ITEM(a, from);
+    const request_span *s = SPAN(a, first->index);
+    host_group group = {from, from, SPAN(a, s->parent), s->host, s->begin_ns, s->end_ns, true};
+    for (; group.to < a->items->len; group.to++) {
+        const tree_item *item = ITEM(a, group.to);
+        if (item->parent != first->parent || item->host != first->host)
+            break;
+        s = SPAN(a, item->index);
+        group.begin_ns = MIN(group.begin_ns, s->begin_ns);
+        group.end_ns = MAX(group.end_ns, s->end_ns);
+        group.is_whole = group.is_whole && !s->incomplete && s->end != REQUEST_NONE;
+    }
+    return group;
+}
+
+/* Returns by how much the parent lasts longer than the children. */
+static int64_t margin_of(const host_group *group)
+{
+    return (group->parent->end_ns - group->parent->begin_ns) - (group->end_ns - group->begin_ns);
+}
+
+/*
+ * Returns whether the children could lie within their parent, and all records exist. Because clocks drift, the parent
+ * may seem to be a little shorter.
+ */
+static bool fits_parent(const host_group *group)
+{
+    const request_span *parent = group->parent;
+    return group->host != parent->host && group->is_whole && parent->end != REQUEST_NONE && !parent->incomplete &&
+           margin_of(group) >= -(parent->end_ns - parent->begin_ns) / DRIFT_SHARE;
+}
+
+/*
+ * Returns whether the clock of a group's host differs from the clock of its parent's host: the parent waited for the
+ * children, but they seem to begin before it or to end after it. The difference must be within the bound of the two
+ * clocks, if this bound is known. If the children begin within their parent and end after it, the parent may also not
+ * have waited for them. They then count as a call that waits only if the parent has no other children and lasts longer
+ * than these. See is_skewed_late for children that begin after it.
+ */
+static bool is_skewed(const clock_alignment *a, const host_group *group)
+{
+    const request_span *parent = group->parent;
+    int64_t margin_ns = margin_of(group), bound_ns = clock_bounds_between(a->clocks, group->host, parent->host);
+    if (bound_ns == 0 || !fits_parent(group) ||
+        (group->begin_ns >= parent->begin_ns && group->end_ns <= parent->end_ns))
+        return false;
+    if (group->begin_ns > parent->end_ns)
+        return false;
+    if (group->begin_ns >= parent->begin_ns && parent->child_count != group->to - group->from)
+        return false;
+    return bound_ns == CLOCK_BOUND_UNKNOWN ||
+           llabs(parent->begin_ns + margin_ns / 2 - group->begin_ns) <= bound_ns + llabs(margin_ns) / 2;
+}
+
+static void shift_group(clock_alignment *a, host_group *group, int64_t shift_ns)
+{
+    if (llabs(shift_ns) > SHIFT_MAX_NS || llabs(group->begin_ns) > REQUEST_TIME_MAX ||
+        llabs(group->end_ns) > REQUEST_TIME_MAX)
+        return;
+    for (guint i = group->from; i < group->to; i++) {
+        uint32_t index = ITEM(a, i)->index;
+        request_span *s = SPAN(a, index);
+        s->shift_ns += shift_ns;
+        s->begin_ns += shift_ns;
+        s->end_ns += shift_ns;
+    }
+    group->begin_ns += shift_ns;
+    group->end_ns += shift_ns;
+}
+
+/* The latest shift of a span of a host, and how precisely it is known. */
+typedef struct host_shift {
+    int64_t shift_ns, error_ns;
+} host_shift;
+
+int64_t clock_alignment_shift(const clock_alignment *a, uint32_t host)
+{
+    const host_shift *known = a->has_shifts ? g_hash_table_lookup(a->host_shifts, GUINT_TO_POINTER(host)) : NULL;
+    return known != NULL ? known->shift_ns : 0;
+}
+
+static int64_t error_of_shift(const clock_alignment *a, uint32_t host)
+{
+    const host_shift *known = g_hash_table_lookup(a->host_shifts, GUINT_TO_POINTER(host));
+    return known != NULL ? known->error_ns : 0;
+}
+
+static void set_host_shift(clock_alignment *a, uint32_t host, int64_t shift_ns, int64_t error_ns)
+{
+    const host_shift found = {shift_ns, error_ns};
+    a->has_shifts = a->has_shifts || shift_ns != 0;
+    g_hash_table_insert(a->host_shifts, GUINT_TO_POINTER(host), g_memdup2(&found, sizeof found));
+}
+
+/* What the calls between a host and others reveal about its clock. */
+typedef struct clock_evidence {
+    uint32_t impossible, correct; /* numbers of groups that begin before their parent, and that lie within it */
+} clock_evidence;
+
+static void add_evidence(clock_alignment *a, uint32_t host, int64_t early_ns)
+{
+    clock_evidence *e = g_hash_table_lookup(a->evidence, GUINT_TO_POINTER(host));
+    if (e == NULL) {
+        e = g_new0(clock_evidence, 1);
+        g_hash_table_insert(a->evidence, GUINT_TO_POINTER(host), e);
+    }
+    e->impossible += early_ns > 0;
+    e->correct += early_ns <= 0;
+}
+
+/* Finds what the groups prove about clocks whose bounds are unknown. */
+static void find_evidence(clock_alignment *a)
+{
+    g_hash_table_remove_all(a->evidence);
+    a->error_ns = 0;
+    for (guint i = 0; i < a->items->len;) {
+        host_group group = find_group(a, i);
+        const request_span *parent = group.parent;
+        i = group.to;
+        if (group.host == parent->host ||
+            clock_bounds_between(a->clocks, group.host, parent->host) != CLOCK_BOUND_UNKNOWN ||
+            (parent->begin == REQUEST_NONE && parent->incomplete))
+            continue;
+        int64_t early_ns = parent->begin_ns - group.begin_ns;
+        if (early_ns <= 0 && (group.end_ns > parent->end_ns || parent->end == REQUEST_NONE || !group.is_whole))
+            continue;
+        a->error_ns = MAX(a->error_ns, early_ns);
+        add_evidence(a, parent->host, early_ns);
+        add_evidence(a, group.host, early_ns);
+    }
+}
+
+/* Returns whether most calls between a host and others prove that their clocks agree. */
+static bool is_trusted(const clock_alignment *a, uint32_t host)
+{
+    const clock_evidence *e = g_hash_table_lookup(a->evidence, GUINT_TO_POINTER(host));
+    return e != NULL && e->correct > 0 && e->correct >= e->impossible;
+}
+
+/*
+ * Returns whether children that begin after their parent has ended count as a call between two wrong clocks. Usually,
+ * such children are asynchronous, like the consumer of a message queue. They count as a call only if impossible times
+ * of the same request prove that its clocks are wrong by this much, and nothing proves that one of the two is right.
+ * The clocks of two hosts differ by at most twice their maximum error.
+ */
+static bool is_skewed_late(const clock_alignment *a, const host_group *group)
+{
+    return clock_bounds_between(a->clocks, group->host, group->parent->host) == CLOCK_BOUND_UNKNOWN &&
+           !is_trusted(a, group->host) && !is_trusted(a, group->parent->host) &&
+           (group->begin_ns - group->parent->end_ns) / 2 < a->error_ns;
+}
+
+/* What a parent and its children reveal about the clocks of two hosts. */
+typedef struct host_pair {
+    uint32_t host, other;
+    bool is_late;      /* the children begin after the parent has ended */
+    int64_t shift_ns;  /* shift of `other` minus the shift of `host` */
+    int64_t margin_ns; /* the error of the shift is at most half of this */
+} host_pair;
+
+static int by_hosts(const void *a, const void *b)
+{
+    const host_pair *x = a, *y = b;
+    if (x->host != y->host)
+        return compare_numbers(x->host, y->host);
+    if (x->other != y->other)
+        return compare_numbers(x->other, y->other);
+    return x->is_late != y->is_late ? x->is_late - y->is_late : compare_numbers(x->margin_ns, y->margin_ns);
+}
+
+/*
+ * Finds by how much children must be shifted into their parent, and how precisely this shift is known. If records are
+ * missing, only impossible times prove a difference between the clocks. Returns false if nothing is known.
+ */
+static bool find_group_shift(const clock_alignment *a, const host_group *group, int64_t *shift_ns, int64_t *margin_ns)
+{
+    const request_span *parent = group->parent;
+    bool has_begin = parent->begin != REQUEST_NONE || !parent->incomplete, has_end = parent->end != REQUEST_NONE,
+         within = group->begin_ns >= parent->begin_ns && group->end_ns <= parent->end_ns;
+    *shift_ns = within ? 0 : parent->begin_ns + margin_of(group) / 2 - group->begin_ns;
+    *margin_ns = llabs(margin_of(group));
+    bool is_late = has_end && group->begin_ns > parent->end_ns;
+    if (is_late && !is_skewed_late(a, group))
+        return false;
+    if (group->is_whole && has_begin && has_end)
+        return within || is_skewed(a, group) || (is_late && fits_parent(group));
+    if (clock_bounds_between(a->clocks, group->host, parent->host) != CLOCK_BOUND_UNKNOWN)
+        return false;
+    *margin_ns = IMPRECISE_NS + *margin_ns / 2;
+    if (has_begin && has_end)
+        return within || is_late || group->end_ns < parent->begin_ns;
+    bool early = has_begin && group->begin_ns < parent->begin_ns;
+    *shift_ns = early ? parent->begin_ns - group->begin_ns : parent->end_ns - group->end_ns;
+    return early || is_late;
+}
+
+/* Returns the most precise pair for every two hosts. */
+static GArray *find_host_pairs(clock_alignment *a)
+{
+    GArray *pairs = g_array_new(FALSE, FALSE, sizeof(host_pair));
+    find_evidence(a);
+    for (guint i = 0; i < a->items->len;) {
+        host_group group = find_group(a, i);
+        uint32_t host = group.parent->host;
+        int64_t shift_ns, margin_ns;
+        i = group.to;
+        if (host == group.host || !find_group_shift(a, &group, &shift_ns, &margin_ns))
+            continue;
+        bool is_late = group.begin_ns > group.parent->end_ns;
+        g_array_append_val(pairs, ((host_pair){host, group.host, is_late, shift_ns, margin_ns}));
+        g_array_append_val(pairs, ((host_pair){group.host, host, is_late, -shift_ns, margin_ns}));
+    }
+    g_array_sort(pairs, by_hosts);
+    guint kept = 0;
+    for (guint i = 0; i < pairs->len; i++) {
+        const host_pair *pair = &g_array_index(pairs, host_pair, i),
+                        *last = kept > 0 ? &g_array_index(pairs, host_pair, kept - 1) : NULL;
+        if (last == NULL || last->host != pair->host || last->other != pair->other)
+            g_array_index(pairs, host_pair, kept++) = *pair;
+    }
+    g_array_set_size(pairs, kept);
+    return pairs;
+}
+
+/* Shifts hosts relative to those whose shifts are known. Returns whether it found any. */
+static bool follow_pairs(clock_alignment *a, const GArray *pairs, bool late)
+{
+    bool found = false;
+    for (guint i = 0; i < pairs->len; i++) {
+        const host_pair *pair = &g_array_index(pairs, host_pair, i);
+        const host_shift *known = g_hash_table_lookup(a->host_shifts, GUINT_TO_POINTER(pair->host));
+        if (pair->is_late != late || known == NULL ||
+            g_hash_table_contains(a->host_shifts, GUINT_TO_POINTER(pair->other)))
+            continue;
+        set_host_shift(a, pair->other, known->shift_ns + pair->shift_ns,
+                       MIN(IMPRECISE_NS, known->error_ns + MIN(pair->margin_ns, IMPRECISE_NS)));
+        found = true;
+    }
+    return found;
+}
+
+/* Finds the shifts of hosts relative to one, over up to HOST_HOPS_MAX pairs. Late children are the last resort. */
+static void find_host_shifts(clock_alignment *a, uint32_t reference)
+{
+    GArray *pairs = find_host_pairs(a);
+    g_hash_table_remove_all(a->host_shifts);
+    set_host_shift(a, reference, 0, 0);
+    for (int hops = 0; hops < HOST_HOPS_MAX; hops++)
+        if (!follow_pairs(a, pairs, false) && !follow_pairs(a, pairs, true))
+            break;
+    g_array_free(pairs, TRUE);
+}
+
+/* Aligns the spans of a group with their parent, and notes the shift of their host. */
+static void align_group(clock_alignment *a, host_group *group)
+{
+    uint32_t parent = SPAN(a, ITEM(a, group->from)->index)->parent;
+    int64_t shift_ns =
+        group->host == group->parent->host ? SPAN(a, parent)->shift_ns : clock_alignment_shift(a, group->host);
+    shift_group(a, group, shift_ns);
+    int64_t late_ns = group->begin_ns - group->parent->end_ns;
+    bool is_late = late_ns > 0 && fits_parent(group) && is_skewed_late(a, group) &&
+                   late_ns - error_of_shift(a, group->parent->host) <= error_of_shift(a, group->host);
+    if (!is_late && !is_skewed(a, group))
+        return;
+    int64_t more_ns = group->parent->begin_ns + margin_of(group) / 2 - group->begin_ns;
+    shift_group(a, group, more_ns);
+    set_host_shift(a, group->host, shift_ns + more_ns, margin_of(group) < 0 ? 0 : margin_of(group));
+}
+
+/* Sorts the spans with parents by depth, parent and host. Returns the span that is the root of the most others. */
+static uint32_t find_largest_tree(clock_alignment *a)
+{
+    uint32_t best = 0, *counts = g_new0(uint32_t, a->graph->span_count), *roots = g_new(uint32_t, a->graph->span_count);
+    g_array_set_size(a->items, 0);
+    for (guint i = 0; i < a->graph->span_count; i++) {
+        const request_span *s = SPAN(a, i);
+        uint64_t parent = (uint64_t)s->depth << 32 | s->parent; /* parents first */
+        roots[i] = i;
+        if (s->parent != REQUEST_NONE)
+            g_array_append_val(a->items, ((tree_item){parent, s->host, i, s->begin_ns}));
+    }
+    g_array_sort(a->items, by_tree);
+    for (guint i = 0; i < a->items->len; i++) {
+        uint32_t index = ITEM(a, i)->index, root = roots[SPAN(a, index)->parent];
+        roots[index] = root;
+        best = ++counts[root] > counts[best] ? root : best;
+    }
+    g_free(counts);
+    g_free(roots);
+    return best;
+}
+
+/* Shifts a root whose parent is missing, if others on its host were shifted. */
+static void align_root(clock_alignment *a, uint32_t index)
+{
+    request_span *s = SPAN(a, index);
+    int64_t shift_ns = clock_alignment_shift(a, s->host);
+    if (shift_ns == 0 || !s->names_parent || llabs(s->begin_ns) > REQUEST_TIME_MAX / 2 ||
+        llabs(s->end_ns) > REQUEST_TIME_MAX / 2)
+        return;
+    s->shift_ns = shift_ns;
+    s->begin_ns += shift_ns;
+    s->end_ns += shift_ns;
+}
+
+bool clock_alignment_has_shifts(const clock_alignment *a)
+{
+    return a->has_shifts;
+}
+
+void clock_alignment_shift_spans(clock_alignment *a, request_graph *g, const clock_bounds *clocks)
+{
+    bool found = false;
+    a->graph = g;
+    a->clocks = clocks;
+    a->has_shifts = false;
+    for (guint i = 0; i < a->graph->span_count && !found; i++) {
+        const request_span *s = SPAN(a, i), *parent = s->parent != REQUEST_NONE ? SPAN(a, s->parent) : s;
+        found = s->host != parent->host && (s->begin_ns < parent->begin_ns || s->end_ns > parent->end_ns);
+    }
+    if (!found)
+        return;
+    g_hash_table_remove_all(a->host_shifts);
+    uint32_t largest = find_largest_tree(a);
+    find_host_shifts(a, SPAN(a, largest)->host);
+    for (guint i = 0; i < a->graph->span_count; i++)
+        if (SPAN(a, i)->parent == REQUEST_NONE && i != largest)
+            align_root(a, i);
+    for (guint i = 0; i < a->items->len;) {
+        host_group group = find_group(a, i);
+        i = group.to;
+        align_group(a, &group);
+    }
+}
+
+/* Returns by how much rounding may have moved the begin of a span, if it was computed from the duration. */
+static int64_t rounding_of(const request_graph *g, const request_span *s)
+{
+    int64_t rounding_ns = 1000; /* rounding of the record's time; most records have microseconds */
+    if (s->begin != REQUEST_NONE || s->end == REQUEST_NONE)
+        return 0;
+    for (unsigned digits = g->events[s->end].rounding; digits > 0; digits--)
+        rounding_ns *= digits > 3 ? 10 : 1;
+    return rounding_ns;
+}
+
+/* Compares the times of a span with those of its parent, as they were logged. Sides that were estimated prove nothing.
+ */
+static void check_parent(request_graph *g, const clock_bounds *clocks, const request_span *s)
+{
+    const request_span *parent = &g->spans[s->parent];
+    int64_t shift_ns = s->shift_ns - parent->shift_ns, bound_ns = clock_bounds_between(clocks, s->host, parent->host),
+            early_ns = parent->begin_ns - s->begin_ns + shift_ns;
+    bool estimates = s->incomplete || parent->incomplete;
+    if ((parent->begin == REQUEST_NONE || s->begin == REQUEST_NONE) && estimates)
+        early_ns = 0;
+    if (early_ns > 0)
+        early_ns -= rounding_of(g, s) + rounding_of(g, parent);
+    g->problems.violations += early_ns > 0 && early_ns > bound_ns;
+    g->problems.one_clock += early_ns > 0 && bound_ns == 0;
+    g->problems.imprecise += early_ns > 0 && early_ns <= bound_ns && bound_ns != CLOCK_BOUND_UNKNOWN;
+    g->problems.unknown_clocks += early_ns > 0 && bound_ns == CLOCK_BOUND_UNKNOWN;
+    bool was_late = s->begin_ns - shift_ns > parent->end_ns && s->begin_ns <= parent->end_ns;
+    g->problems.unknown_clocks += was_late && shift_ns != 0 && bound_ns == CLOCK_BOUND_UNKNOWN;
+    int64_t late_ns = s->end_ns - parent->end_ns - shift_ns;
+    if ((parent->end == REQUEST_NONE || s->end == REQUEST_NONE) && estimates)
+        return;
+    if (late_ns > 0 && bound_ns != CLOCK_BOUND_UNKNOWN && late_ns <= bound_ns && early_ns <= 0)
+        g->problems.imprecise++;
+}
+
+void clock_alignment_check_parents(request_graph *g, const clock_bounds *clocks)
+{
+    for (size_t i = 0; i < g->span_count; i++)
+        if (g->spans[i].parent != REQUEST_NONE)
+            check_parent(g, clocks, &g->spans[i]);
+}
