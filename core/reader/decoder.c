@@ -270,6 +270,13 @@ static bool is_too_long(const nl_decoder *decoder, const nl_line *l)
     return size - (size > 0 && l->end[-1] == '\r') > decoder->options.max_record_size;
 }
 
+/* Reports a malformed line. A last line without a newline, after valid records, is a record that was cut off. */
+static void report_line(nl_decoder *decoder, const nl_line *l, size_t size, const char *reason)
+{
+    const bool is_cut = !l->terminated && l->text + size == l->end && decoder->stats.records > 0;
+    nl_decoder_report(decoder, l->text, size, l->offset, is_cut ? "the last line is incomplete; ignored" : reason);
+}
+
 /* Decodes a line. Returns NL_AGAIN if it has no record, after reporting malformed text. */
 static nl_status decode_line(nl_decoder *decoder, nl_line l, const nl_record **record)
 {
@@ -289,7 +296,7 @@ static nl_status decode_line(nl_decoder *decoder, nl_line l, const nl_record **r
     size_t size = (size_t)(l.end - l.text), used = size;
     const nl_text_format *format = format_of_line(decoder, &l);
     if (format == NULL) {
-        nl_decoder_report(decoder, l.text, size, l.offset, "no DATE=, ts= or time= field");
+        report_line(decoder, &l, size, "no DATE=, ts= or time= field");
         return NL_AGAIN;
     }
     nl_status status =
@@ -297,7 +304,7 @@ static nl_status decode_line(nl_decoder *decoder, nl_line l, const nl_record **r
     if (status != NL_OK) {
         if (used < size)
             keep_rest(decoder, &l, l.text + used);
-        nl_decoder_report(decoder, l.text, used, l.offset, nl_error_message());
+        report_line(decoder, &l, used, nl_error_message());
         return NL_AGAIN;
     }
     decoder->stats.records++;

@@ -45,26 +45,57 @@ char *report_limits(const visits *v)
     return g_string_free(out, out->len == 0);
 }
 
-char *report_view(const finding *x, const report_sources *sources)
+/* Returns whether a finding's time range covers less than 90 % of the requests' time range. */
+static bool is_part(const finding *x, const visits *v)
 {
-    char from[NL_TIME_TEXT_SIZE], to[NL_TIME_TEXT_SIZE];
-    GString *out = g_string_new("nlv");
+    return (double)x->to_ns - (double)x->from_ns < 0.9 * ((double)v->to_ns - (double)v->from_ns);
+}
+
+/* Adds an option whose value is a time, which is rounded down to milliseconds. */
+static void add_time(GPtrArray *command, const char *option, int64_t time_ns)
+{
+    char text[NL_TIME_TEXT_SIZE];
+    nl_time_format_iso(time_ns, text);
+    char *dot = strchr(text, '.');
+    g_ptr_array_add(command, g_strdup(option));
+    g_ptr_array_add(command, dot != NULL ? g_strdup_printf("%.*sZ", (int)(dot - text) + 4, text) : g_strdup(text));
+}
+
+GPtrArray *report_command(const finding *x, const visits *v, const report_sources *sources)
+{
+    enum { MILLISECOND = 1000000 };
+    GPtrArray *command = g_ptr_array_new_with_free_func(g_free);
+    g_ptr_array_add(command, g_strdup("nlv"));
     if (sources->config != NULL) {
-        char *quoted = g_shell_quote(sources->config);
-        g_string_append_printf(out, " --config %s", quoted);
-        g_free(quoted);
+        g_ptr_array_add(command, g_strdup("--config"));
+        g_ptr_array_add(command, g_strdup(sources->config));
     }
     if (sources->clocks_wrong)
-        g_string_append(out, " --fix-clocks");
-    nl_time_format_iso(x->from_ns, from);
-    nl_time_format_iso(x->to_ns, to);
-    g_string_append_printf(out, " --since %s --until %s", from, to);
-    for (int i = 0; i < sources->count; i++) {
-        char *quoted = g_shell_quote(sources->names[i]);
-        g_string_append_printf(out, " %s", quoted);
-        g_free(quoted);
+        g_ptr_array_add(command, g_strdup("--fix-clocks"));
+    if (is_part(x, v)) {
+        add_time(command, "--since", x->from_ns);
+        add_time(command, "--until", x->to_ns + MILLISECOND);
     }
-    return g_string_free(out, FALSE);
+    for (int i = 0; i < sources->count; i++)
+        g_ptr_array_add(command, g_strdup(sources->names[i]));
+    return command;
+}
+
+char *report_view(const finding *x, const visits *v, const report_sources *sources)
+{
+    static const char plain[] = G_CSET_A_2_Z G_CSET_a_2_z G_CSET_DIGITS "-_./:@%+,=";
+    GPtrArray *command = report_command(x, v, sources);
+    for (guint i = 0; i < command->len; i++) {
+        char *argument = g_ptr_array_index(command, i);
+        if (argument[0] != '\0' && argument[strspn(argument, plain)] == '\0')
+            continue;
+        command->pdata[i] = g_shell_quote(argument);
+        g_free(argument);
+    }
+    g_ptr_array_add(command, NULL);
+    char *line = g_strjoinv(" ", (char **)command->pdata);
+    g_ptr_array_free(command, TRUE);
+    return line;
 }
 
 static int by_path(const void *a, const void *b, void *user)
@@ -133,7 +164,7 @@ static void print_places(const findings *f, uint32_t shown)
 static void print_finding(const findings *f, guint i, const report_sources *sources)
 {
     const finding *x = g_ptr_array_index(f->list, i);
-    char *view = report_view(x, sources), *gain = text_share(x->gain), *sure = text_share(x->sure);
+    char *view = report_view(x, f->visits, sources), *gain = text_share(x->gain), *sure = text_share(x->sure);
     printable_print("\n%u. %s [%s]\n", i + 1, x->answer, x->cause);
     for (guint n = 0; n < x->evidence->len; n++)
         printable_print("   - %s\n", (const char *)g_ptr_array_index(x->evidence, n));
@@ -197,7 +228,7 @@ static void add_place(json_object *object, const visits *v, uint32_t number)
 static json_object *finding_object(const findings *f, const finding *x, const report_sources *sources)
 {
     json_object *object = json_object_new_object(), *evidence = json_object_new_array();
-    char *view = report_view(x, sources);
+    char *view = report_view(x, f->visits, sources);
     json_add_text(object, "cause", x->cause);
     json_add_text(object, "title", x->answer);
     json_add_double(object, "share", x->share);

@@ -24,8 +24,12 @@ void report_json(const findings *f, const report_sources *sources);
 /* Writes a self-contained page, which contains pictures if nlv is installed. Returns false on failure. */
 bool report_html(const findings *f, const report_sources *sources, const char *path);
 
-/* Returns the command that shows a finding in nlv. The caller frees it with g_free. */
-char *report_view(const finding *x, const report_sources *sources);
+/*
+ * Return the command that shows a finding in nlv: its arguments, and a line for a shell. The command has no time range
+ * if the finding covers almost all requests. The caller frees the results with g_ptr_array_free and g_free.
+ */
+GPtrArray *report_command(const finding *x, const visits *v, const report_sources *sources);
+char *report_view(const finding *x, const visits *v, const report_sources *sources);
 
 /* Returns the indices of the places, the largest share of the time first. The caller frees the array with g_free. */
 uint32_t *report_places(const visits *v);

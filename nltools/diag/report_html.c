@@ -30,27 +30,19 @@ static char *find_nlv(void)
 }
 
 /* Appends a picture, drawn by nlv, of the time of a cause. Appends nothing if nlv fails. */
-static void append_picture(GString *out, const finding *cause, const report_sources *sources)
+static void append_picture(GString *out, const finding *cause, const visits *v, const report_sources *sources)
 {
-    char from[NL_TIME_TEXT_SIZE], to[NL_TIME_TEXT_SIZE], *picture = NULL, *nlv = find_nlv(), *bytes = NULL;
+    char *picture = NULL, *nlv = find_nlv(), *bytes = NULL;
     gsize size = 0;
     int fd = nlv != NULL ? g_file_open_tmp("nldiag-XXXXXX.png", &picture, NULL) : -1;
     if (fd >= 0) {
         close(fd);
-        nl_time_format_iso(cause->from_ns, from);
-        nl_time_format_iso(cause->to_ns, to);
-        GPtrArray *command = g_ptr_array_new();
-        const char *const fixed[] = {nlv, "--render", picture, "--no-index", "--since", from, "--until", to};
-        for (guint i = 0; i < G_N_ELEMENTS(fixed); i++)
-            g_ptr_array_add(command, (gpointer)fixed[i]);
-        if (sources->clocks_wrong)
-            g_ptr_array_add(command, (gpointer) "--fix-clocks");
-        if (sources->config != NULL) {
-            g_ptr_array_add(command, (gpointer) "--config");
-            g_ptr_array_add(command, (gpointer)sources->config);
-        }
-        for (int i = 0; i < sources->count; i++)
-            g_ptr_array_add(command, sources->names[i]);
+        GPtrArray *command = report_command(cause, v, sources);
+        g_free(command->pdata[0]);
+        command->pdata[0] = g_strdup(nlv);
+        g_ptr_array_insert(command, 1, g_strdup("--no-index"));
+        g_ptr_array_insert(command, 1, g_strdup(picture));
+        g_ptr_array_insert(command, 1, g_strdup("--render"));
         g_ptr_array_add(command, NULL);
         int status = 0;
         bool ran =
@@ -68,9 +60,9 @@ static void append_picture(GString *out, const finding *cause, const report_sour
     g_free(nlv);
 }
 
-static void append_cause(GString *out, const finding *cause, const report_sources *sources)
+static void append_cause(GString *out, const finding *cause, const visits *v, const report_sources *sources)
 {
-    char *gain = text_share(cause->gain), *sure = text_share(cause->sure), *view = report_view(cause, sources);
+    char *gain = text_share(cause->gain), *sure = text_share(cause->sure), *view = report_view(cause, v, sources);
     g_string_append(out, "<li><h2>");
     append_escaped(out, cause->answer);
     g_string_append_printf(out, "</h2>\n<p>Expected gain: %s of the requests' time; confidence %s.</p>\n<ul>\n", gain,
@@ -83,7 +75,7 @@ static void append_cause(GString *out, const finding *cause, const report_source
     g_string_append(out, "</ul>\n<p>Try: ");
     append_escaped(out, cause->advice);
     g_string_append(out, "</p>\n");
-    append_picture(out, cause, sources);
+    append_picture(out, cause, v, sources);
     g_string_append(out, "<pre>");
     append_escaped(out, view);
     g_string_append(out, "</pre></li>\n");
@@ -132,7 +124,7 @@ bool report_html(const findings *f, const report_sources *sources, const char *p
     }
     g_string_append(out, "<ol>\n");
     for (guint i = 0; i < f->list->len; i++)
-        append_cause(out, g_ptr_array_index(f->list, i), sources);
+        append_cause(out, g_ptr_array_index(f->list, i), v, sources);
     g_string_append(out, "</ol>\n");
     if (v->total_ns > 0)
         append_places(out, v);

@@ -1,9 +1,11 @@
 """nldiag names the fault of simulated programs, reports no fault on healthy programs, and prints "cannot tell" without evidence."""
+import datetime
 import html.parser
 import io
 import json
 import os
 import random
+import re
 import signal
 import sys
 import time
@@ -90,6 +92,19 @@ class Nldiag(support.Case):
                     self.assertTrue(score.is_right(found["causes"][0], truth), (truth, found["causes"][0]))
                     first = found["causes"][0]
                     self.assertTrue(first["evidence"] and first["advice"] and first["view"].startswith("nlv "))
+
+    def test_command_for_nlv(self):
+        """The command has a time range only if the finding concerns a part of the log, and quotes only where a shell requires them."""
+        path, _ = self.run_of("calls", 1)
+        self.assertEqual(self.diagnosed(path)["causes"][0]["view"], f"nlv {path}")
+        named = path.rename(self.scratch / "two words.log")
+        self.assertEqual(self.diagnosed(named)["causes"][0]["view"], f"nlv '{named}'")
+        path, _ = self.run_of("changed", 1)
+        cause = self.diagnosed(path)["causes"][0]
+        time = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
+        self.assertRegex(cause["view"], rf"^nlv --since {time} --until {time} {path}$")
+        since, until = (datetime.datetime.fromisoformat(found.replace("Z", "+00:00")).timestamp() * 1e9 for found in re.findall(time, cause["view"]))
+        self.assertTrue(since <= cause["from_ns"] < since + 1e6 and until - 1e6 <= cause["to_ns"] <= until, cause)
 
     def test_healthy_runs(self):
         for seed in range(1, 9):
