@@ -100,7 +100,7 @@ void accepting_change_settings(const settings *now)
 
 /*
  * Pauses the listeners after ACCEPTED_AT_ONCE connections, until waiting clients have had a turn. Otherwise, libevent
- * would accept connections as long as the kernel has any, and would not read from clients.
+ * would accept connections as long as any are waiting in the kernel, and would not read from clients.
  */
 static void give_way(struct evconnlistener *from)
 {

@@ -160,7 +160,10 @@ static void take_state(host_clock *h, const nl_record *record, bool of_kernel)
     h->synchronized = clocks_is(nl_field_text(&field, scratch), "true");
 }
 
-/* Reads the error of a clock. It is unknown without synchronization, when the kernel reports its default of 16 s. */
+/*
+ * Reads the error of a clock. The error is unknown while the clock is not synchronized, because the kernel then reports
+ * its default of 16 s.
+ */
 static void take_error(host_clock *h, const nl_record *record)
 {
     h->has_error = h->synchronized && get_double(record, "CLOCK.ERROR", &h->error_us);

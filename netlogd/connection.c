@@ -64,7 +64,7 @@ struct connection {
     bool at_once;      /* the client was served without waiting for its turn */
     bool first;        /* no block of the client was decoded in this turn yet */
     bool rest;         /* the decoder holds blocks for the client's next turn */
-    uint64_t gaps;     /* number of gaps in its streams, including gaps that have since been filled */
+    uint64_t gaps;     /* number of gaps in the client's streams, including gaps that have since been filled */
     int64_t came_ns;   /* time at which the latest bytes were read, on the real-time clock */
     int64_t opened_ns;
     int64_t waits_ns;     /* time at which the client began to wait for its turn */
@@ -86,7 +86,7 @@ struct connection {
     bool numbered;            /* the latest block belongs to a stream */
     unsigned char stream[16]; /* name of the stream of the latest numbered block */
     used_streams used;        /* the streams of all blocks */
-    int64_t touched_ns;       /* time at which its streams were last marked as in use */
+    int64_t touched_ns;       /* time at which the client's streams were last marked as in use */
     int64_t connected_ns;
     int64_t rate_since_ns; /* start of the period in which rate_records are counted */
     uint64_t rate_records; /* records in the current period */
@@ -104,7 +104,10 @@ static void on_malformed(void *user, const nl_malformed *what)
     records_reject(what, c->peer, "", nl_decoder_get_stats(c->decoder)->malformed);
 }
 
-/* Adds work that the decoder does not count. Charges the client for it (modulo 2^64), and shortens its turn. */
+/*
+ * Adds work that the decoder does not count. Charges the client for this work (modulo 2^64), and shortens the client's
+ * turn.
+ */
 static void add_work(connection *c, uint64_t work)
 {
     c->charged -= work;
@@ -120,8 +123,8 @@ static void on_lost(void *user, const nl_lost *what)
 }
 
 /*
- * If the client has sent blocks that are not acknowledged yet, adds it to the connections that wait for an
- * acknowledgement. Returns whether there are such blocks.
+ * Returns whether the client has sent blocks that are not acknowledged yet. If so, adds the connection to the list of
+ * connections that wait for an acknowledgement.
  */
 static bool want_acknowledgement(connection *c)
 {
@@ -337,8 +340,8 @@ static bool was_cut(const connection *c, const nl_record *record)
 }
 
 /*
- * Returns whether the decoder may process another block in this turn. If the client has waited for this turn, it may
- * process at least one block.
+ * Returns whether the decoder may process another block in this turn. If the client has waited for this turn, the
+ * decoder may process at least one block.
  */
 static bool may_take_more(void *user)
 {
@@ -353,8 +356,8 @@ static bool may_take_more(void *user)
 }
 
 /*
- * Returns whether the client may send records of the record's HOST. If the listener requires it, HOST must be a name in
- * the client's certificate. A record that is not allowed counts as malformed.
+ * Returns whether the client may send records of the record's HOST. If the listener certifies hosts, HOST must be a
+ * name in the client's certificate. A record that is not allowed counts as malformed.
  */
 static bool may_send_host(connection *c, const nl_record *record)
 {

@@ -30,8 +30,8 @@ enum {
     KERNEL_BUFFER = 4 << 20,
     SENDERS = 1 << 12,      /* number of senders whose allowances are stored; a power of two */
     WORK_FREE = 1000000,    /* units of work that every datagram may cause */
-    WORK_PER_BYTE = 100,    /* additional units of work that it may cause for each byte */
-    FAIR_PER_BYTE = 30,     /* units of work per byte; work beyond this is subtracted from the sender's allowance */
+    WORK_PER_BYTE = 100,    /* additional units of work that a datagram may cause for each of its bytes */
+    FAIR_PER_BYTE = 30,     /* units of work per byte; further work is subtracted from the sender's allowance */
     EXCESS_RATE = 50000000, /* growth per second of this allowance for excess work, and its maximum */
 };
 

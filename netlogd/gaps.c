@@ -16,7 +16,7 @@ typedef struct gap {
     nl_lost what;
     const char *peer, *message; /* copies */
     uint64_t number;            /* number of this gap among the gaps of its sender */
-    int64_t due_ns;             /* time at which it will be reported; 0: already reported */
+    int64_t due_ns;             /* time at which the gap will be reported; 0: already reported */
     uint64_t reported;          /* number of the gap's records that count as lost */
 } gap;
 

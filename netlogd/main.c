@@ -119,7 +119,10 @@ static bool write_pid_file(const char *path)
     return good;
 }
 
-/* Opens the control socket, whose file only this user can open. Returns NULL on failure, or if none is configured. */
+/*
+ * Opens the control socket, whose file only this user can open. Returns NULL on failure, or if no control socket is
+ * configured.
+ */
 static listener *open_control(const settings *s, bool *good)
 {
     listener *control = NULL;
@@ -159,7 +162,7 @@ static bool writes_to_terminal(const settings *s)
     return false;
 }
 
-/* Opens netlogd's own log, or returns NULL. It must not use standard error, which is closed in the background. */
+/* Opens netlogd's own log, or returns NULL. The log must not use standard error, which is closed in the background. */
 static nl_log *open_log(const settings *s)
 {
     if (daemon_has_no_streams() && settings_logs_to_stderr(s))

@@ -22,8 +22,10 @@ void past_close(past *p); /* NULL is allowed */
 /* Returns whether the output will also write its new records to these files. */
 bool past_is_of(const past *p, const output *out);
 
-/* Like nl_reader_next for a followed, nonblocking reader: returns NL_AGAIN if all written records were read. If it
- * returns NL_OK and *record is NULL, it is still searching for the start; call it again. */
+/*
+ * Like nl_reader_next for a followed, nonblocking reader: returns NL_AGAIN if all written records were read. NL_OK with
+ * *record NULL means that past_next is still searching for the start; call it again.
+ */
 nl_status past_next(past *p, const nl_record **record);
 
 #endif

@@ -11,7 +11,7 @@
 
 #include "reader/admission.h"
 
-/* Opens the file for malformed input. `path` is NULL if none exists. */
+/* Opens the file for malformed input. If `path` is NULL, malformed input is not stored. */
 nl_status records_open_reject(const char *path);
 void records_close_reject(void);
 

@@ -27,7 +27,7 @@ enum {
 };
 
 static request *requests;
-static size_t all_queued; /* in bytes */
+static size_t all_queued; /* size of all queues together in bytes */
 
 request_guess request_recognise(const char *data, size_t size)
 {

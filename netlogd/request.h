@@ -21,7 +21,7 @@ typedef struct request request;
 typedef struct subscription subscription;
 
 struct request {
-    request *next, **link; /* in the list */
+    request *next, **link; /* links in the list of requests */
     nl_channel channel;
     client_entry entry; /* requests on the control socket are in no table */
     const listener *at; /* the listener that accepted the client; NULL: the control socket */

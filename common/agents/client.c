@@ -22,7 +22,7 @@ enum {
 
 struct client {
     nl_dialer *dialer;
-    char *host; /* with the port */
+    char *host; /* host name and port */
     char *token;
 };
 

@@ -4,7 +4,8 @@
  * A message may come from any client. soap_read rejects a message that is not SOAP 1.1, or that has a document type
  * (and so could declare entities), a processing instruction, elements nested deeper than 16, more than 20,000 elements,
  * or an element with more than 64 attributes or with an attribute of more than 8 KiB. Its memory is bounded by a small
- * multiple of the message's size, which the caller limits. libxml2 loads no files or URLs. Any thread.
+ * multiple of the message's size, which the caller limits. libxml2 loads no files or URLs. Any thread may call these
+ * functions.
  */
 #ifndef NLAGENT_SOAP_H
 #define NLAGENT_SOAP_H
@@ -41,7 +42,10 @@ const char *soap_value(const soap_call *call, const char *name);
 /* Returns the next argument with the name after *place, which is 0 at first, or NULL. */
 const char *soap_next_value(const soap_call *call, const char *name, size_t *place);
 
-/* Appends the records of a reply that were requested as lines of ULM. Returns false if they are malformed. */
+/*
+ * Appends the records of a reply to lines, as ULM. The request must have asked for lines of ULM. Returns false if the
+ * records are malformed.
+ */
 bool soap_lines(const soap_call *call, nl_buffer *lines);
 
 /* ---- writing ---- */
@@ -54,7 +58,7 @@ void soap_end(nl_buffer *out, const char *name);
 void soap_put(nl_buffer *out, const char *name, const char *value);
 void soap_put_number(nl_buffer *out, const char *name, double value);
 
-/* Begin and end an element that contains others. */
+/* Begin and end an element that contains other elements. */
 void soap_open(nl_buffer *out, const char *name);
 void soap_close(nl_buffer *out, const char *name);
 

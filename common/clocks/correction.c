@@ -44,10 +44,10 @@ typedef struct host {
     fit correction;
     fit_step *steps;
     size_t step_count;
-    int64_t first_ns, last_ns; /* of its records */
+    int64_t first_ns, last_ns; /* times of the host's first and last record */
     uint64_t measurements, messages, contradictions;
     bool solved, is_known;
-    size_t first; /* index of its relations in by_host */
+    size_t first; /* index in by_host of the host's first relation */
     size_t count;
     uint64_t measured, there,
         back; /* number of relations with solved hosts: measurements, messages to these hosts, and messages from them */
@@ -168,7 +168,10 @@ static void learn_step(correction *c, const nl_record *record, uint32_t number)
     h->steps[h->step_count++] = (fit_step){record->time_ns, step_ns};
 }
 
-/* Hosts of one machine share its clock, so this counts as an exact measurement. */
+/*
+ * Hosts of one machine share its clock. Therefore, the record of a host with the same machine ID as another host counts
+ * as an exact measurement between the two hosts.
+ */
 static void learn_machine(correction *c, const nl_record *record, uint32_t number)
 {
     nl_field machine;

@@ -56,7 +56,7 @@ static const struct {
 } verbs[] = {{"received", RECEIVED}, {"receive", RECEIVED}, {"recvd", RECEIVED}, {"recv", RECEIVED}, {"rcvd", RECEIVED},
              {"rcv", RECEIVED},      {"sending", SENT},     {"send", SENT},      {"sent", SENT},     {"snd", SENT}};
 
-/* Finds the first of these words in a name. Returns false if the name has none. */
+/* Finds the first of these words in a name. Returns false if the name does not contain any of the words. */
 static bool find_word(const char *name, size_t *at, size_t *size, side *what)
 {
     for (*at = 0; name[*at] != '\0'; ++*at)
@@ -147,7 +147,7 @@ static bool is_id(const correction_options *options, nl_string name)
     return options->id_count == 0 && is_id_by_name(name);
 }
 
-/* Hashes the IDs of a record; their order does not matter. Returns false if the record has none. */
+/* Hashes the IDs of a record; their order does not matter. Returns false if the record has no ID. */
 static bool hash_ids(const correction_options *options, const nl_record *record, uint64_t *hash)
 {
     char scratch[NL_FIELD_TEXT_SIZE];

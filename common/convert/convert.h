@@ -116,8 +116,9 @@ typedef struct exporter_kind {
     void *(*share)(const char *drawing_path);
     void (*unshare)(void *shared);
     /*
-     * If it is not NULL, a first pass over the input uses this kind. The kind's learn function receives the bytes of
-     * its exporters in order, and the shared state. It returns false after reporting that the output cannot be made.
+     * If first_pass is not NULL, a first pass over the input uses that kind. The kind's learn function receives the
+     * bytes of its exporters in order, and the shared state. It returns false after reporting that the output cannot be
+     * made.
      */
     const struct exporter_kind *first_pass;
     bool (*learn)(void *shared, nl_string bytes);
@@ -151,7 +152,7 @@ typedef struct importer_kind {
      */
     size_t (*head)(const char *data, size_t size, bool all, void **shared, sink *s);
     void (*unshare)(void *shared);
-    /* Returns the size of the whole records in bytes that begin with a record. If it is NULL, records are lines. */
+    /* Returns the size of the whole records in bytes that begin with a record. If cut is NULL, records are lines. */
     size_t (*cut)(const char *data, size_t size);
     size_t size;                /* size of the format's importer in bytes; it starts as zeros */
     void (*open)(importer *i);  /* initializes it; may be NULL */
@@ -172,7 +173,7 @@ void exporter_close(exporter *e);
 importer *importer_open(const importer_kind *kind, void *shared);
 void importer_close(importer *i);
 
-/* Return the row at an index of the table of formats, or NULL after the last. */
+/* Return the row at an index of the table of formats, or NULL after the last row. */
 const exporter_kind *exporter_kind_at(size_t index);
 const importer_kind *importer_kind_at(size_t index);
 

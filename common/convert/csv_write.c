@@ -171,7 +171,7 @@ typedef struct row_writer {
     size_t *places;  /* the columns of the known names; SIZE_MAX if a name has no column */
     size_t capacity; /* capacity of `places` */
     bool ordered;    /* the known names are in the order of the columns */
-    nl_buffer order; /* if they are not, the "#order" cell */
+    nl_buffer order; /* if ordered is false: the "#order" cell */
 } row_writer;
 
 static void open_rows(exporter *base)

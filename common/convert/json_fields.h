@@ -11,7 +11,7 @@
 /* The bytes between two values, and the meaning of the key in them. */
 typedef struct json_known_key {
     char text[48]; /* comma, quoted key, colon and blanks */
-    uint8_t size;  /* 0 if it is unknown */
+    uint8_t size;  /* size of text; 0 if no key is known */
     uint8_t at, key_size, name_size;
     bool is_name;
     member member;
@@ -22,7 +22,7 @@ typedef struct json_fields {
     json_scan scan;
     builder *builder;
     sink *s;
-    bool only_fields; /* no member is a standard field */
+    bool only_fields; /* names of standard fields have no special meaning */
     /* Indexed by the member's index, because most records have the same members in the same order. */
     json_known_key known[64];
 } json_fields;

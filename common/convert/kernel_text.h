@@ -10,7 +10,7 @@
 /* Reads "SECONDS.FRACTION:". Returns false if the text does not begin with such a time. */
 bool kernel_text_time(nl_string *text, int64_t *time_ns);
 
-/* Sets the time of the record to time_ns after --base. The clock of these times starts when the system boots. */
+/* Sets the time of the record to --base plus time_ns. The clock of these times starts when the system boots. */
 void kernel_text_date(builder *b, int64_t time_ns, sink *s);
 
 /*

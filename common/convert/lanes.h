@@ -1,6 +1,6 @@
 /*
  * Assigns spans to the tracks of a drawing. A place is a program on a host. Each lane of a place holds spans that nest
- * or follow each other. Only one thread at a time may use it.
+ * or follow each other. Only one thread at a time may use the places.
  */
 #ifndef NETLOGGER_CONVERT_LANES_H
 #define NETLOGGER_CONVERT_LANES_H

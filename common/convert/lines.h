@@ -40,8 +40,10 @@ static inline void lines_malformed(const text_lines *l, const char *reason, sink
     sink_malformed(s, l->number, l->offset, reason, l->line.data, l->line.size);
 }
 
-/* The functions text_* remove a part from the beginning of a text. They return false if the text does not begin with
- * it. */
+/*
+ * The functions text_* remove a part from the beginning of a text. They return false if the text does not begin with
+ * that part.
+ */
 static inline bool text_take(nl_string *text, const char *word)
 {
     size_t size = strlen(word);

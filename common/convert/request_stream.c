@@ -64,7 +64,7 @@ static int compare_begins(const void *a, const void *b, void *user)
     return (x->depth > y->depth) - (x->depth < y->depth);
 }
 
-/* Finds, for each point that has the ID of a span, this span. */
+/* Finds the span of each point that has the ID of a span. */
 static void find_named_owners(request_stream *s, const request_graph *g)
 {
     GHashTable *by_id = g_hash_table_new(g_int64_hash, g_int64_equal);
@@ -113,7 +113,7 @@ static bool find_owners(request_stream *s, const request_graph *g)
     return all;
 }
 
-/* If there are no spans, makes a span of each segment between two events. The last event is a point. */
+/* If there are no spans, makes a span from each segment between two events. The last event is a point. */
 static void add_segments(request_stream *s, const request_graph *g, const event_names *names)
 {
     for (size_t i = 0; i + 1 < g->event_count; i++) {

@@ -64,12 +64,15 @@ bool request_stream_is_typed(const request_stream *s);
 const nl_record *request_stream_record(request_stream *s, size_t number, int slot, bool *whole);
 
 /*
- * The same for the record of a span's begin. If that is missing, uses the record of the span's end or, if that is
- * missing, too, of the request's first event.
+ * Like request_stream_record, for the record of a span's begin. If that record is missing, uses the record of the
+ * span's end. If both are missing, uses the record of the request's first event.
  */
 const nl_record *request_stream_span_record(request_stream *s, const stream_span *span, int slot, bool *whole);
 
-/* share and unshare of these exporters: reads the nlv configuration file, if there is one. */
+/*
+ * The share and unshare functions of these exporters. request_stream_share reads the nlv configuration file, unless
+ * drawing_path is NULL.
+ */
 void *request_stream_share(const char *drawing_path);
 void request_stream_unshare(void *shared);
 

@@ -13,9 +13,9 @@ static void find_day(strace_clock *c, const import_about *about, unsigned tod)
     localtime_r(&written, &c->day);
     unsigned last = (unsigned)(c->day.tm_hour * 3600 + c->day.tm_min * 60 + c->day.tm_sec);
     if (about != NULL && !about->has_base && about->written_ns != 0 && tod > last)
-        c->day.tm_mday--; /* because the trace cannot begin after its end */
+        c->day.tm_mday--; /* the trace cannot begin after its last write */
     c->has_day = true;
-    c->tod = tod + 1; /* any other value */
+    c->tod = tod + 1; /* differs from tod, so that read_clock computes the time */
 }
 
 /* Reads HH:MM:SS. */
@@ -38,7 +38,7 @@ static bool read_clock(strace_clock *c, nl_string text, const import_about *abou
     if (tod != c->tod) {
         if (tod + HALF_DAY_S < c->tod)
             c->day.tm_mday++;
-        else if (c->tod + HALF_DAY_S < tod) /* the line is late, and from before midnight */
+        else if (c->tod + HALF_DAY_S < tod) /* a late line from before midnight */
             c->day.tm_mday--;
         struct tm when = c->day;
         when.tm_hour = (int)h;
@@ -54,7 +54,7 @@ static bool read_clock(strace_clock *c, nl_string text, const import_about *abou
 
 bool strace_time(strace_clock *c, const strace_line *l, const import_about *about, int64_t *time_ns)
 {
-    static const uint64_t minimum = 100000000, maximum = INT64_MAX / NL_NS_PER_SECOND; /* 1973, 2262 */
+    static const uint64_t minimum = 100000000, maximum = INT64_MAX / NL_NS_PER_SECOND; /* in the years 1973 and 2262 */
     nl_string text = l->time, digits;
     uint64_t seconds;
     if (l->is_clock) {

@@ -137,7 +137,7 @@ static void translator_detect(translator *t, nl_status status)
     const nl_buffer *in = &t->cut.in;
     bool has_line = in->size > 0 && memchr(in->data, '\n', in->size) != NULL;
     const importer_kind *kind = t->cut.from == NULL && in->size > 0 ? importer_kind_detect(in->data, in->size) : NULL;
-    /* a decoder of the library waits for the rest itself; a text begins with a whole line */
+    /* the library's decoder can wait for more bytes, except for the first line of a text */
     bool is_own = kind != NULL && kind->blocks && (has_line || nl_format_detect(in->data, in->size) == NL_FORMAT_NLB);
     bool is_last = status == NL_END || status == NL_FAILED;
     t->detected = cutter_detect(&t->cut, is_own || is_last || (status == NL_AGAIN && has_line));
@@ -233,7 +233,7 @@ void program_translate(nl_source *source, program_reading *reading, const char *
     nl_source_add_layer(source, &t->base);
 }
 
-/* ---- folders ---- */
+/* ---- directories ---- */
 
 typedef struct spill {
     program_reading *reading;

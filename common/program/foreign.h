@@ -10,7 +10,10 @@
 /* The setter of --from-format; `settings` is a program_reading. */
 bool program_set_from_format(void *settings, const nl_option *row, const char *value);
 
-/* Returns whether a log that begins with these bytes is in a foreign format, or --from-format named one. */
+/*
+ * Returns whether a log that begins with these bytes is in a foreign format, or whether --from-format names a foreign
+ * format.
+ */
 bool program_is_foreign(const program_reading *reading, const char *head, size_t size);
 
 /* Returns whether a directory is a log in a foreign format. */
@@ -18,7 +21,8 @@ bool program_is_foreign_folder(const char *path);
 
 /*
  * Adds a step to a source. The step detects a foreign format and converts it to blocks (nlb); it passes other content
- * on unchanged. It reports malformed input, with the name, to reading, which must outlive the source.
+ * on unchanged. It reports malformed input to reading, which must outlive the source; `name` is the source's name in
+ * the reports.
  */
 void program_translate(nl_source *source, program_reading *reading, const char *name);
 

@@ -17,7 +17,7 @@ struct program_log {
     char *name;        /* name of the current or latest file; NULL before the first file */
     nl_reader *reader; /* NULL between files */
     bool follow, nonblocking;
-    bool polled;    /* this module waits, and not the reader, so that it notices signals and new files */
+    bool polled; /* this module waits for records instead of the reader, so that signals and new files end the wait */
     bool overtaken; /* a followed archive has a newer file, so this file will not grow */
     bool failed;
 };

@@ -19,7 +19,7 @@ typedef struct options_reading {
     void (*report)(void *user, const char *message);
     void *user;
     bool failed;
-    const nl_option *collector; /* gets the operands; NULL: they remain */
+    const nl_option *collector; /* the option that gets the operands; NULL: the operands stay in argv */
     char *collector_base;
     const nl_option *given[OPTIONS_MAX]; /* the rows on the command line, without repetitions */
     size_t given_count;

@@ -98,7 +98,7 @@ typedef struct program_reading {
     bool failed;               /* a source could not be read, or not to its end; this was reported */
     bool checked;              /* program_has_records has reported that there are no records */
     uint64_t records;          /* number of records so far, of all sources, before filtering */
-    uint64_t malformed;        /* the same for malformed input */
+    uint64_t malformed;        /* number of pieces of malformed input so far */
     uint64_t gaps;             /* places where records are missing */
     uint64_t lost;             /* missing records */
     uint64_t unterminated;     /* last lines without a newline */
@@ -238,7 +238,7 @@ void program_await_signal(const char *name);
 /* After this call, SIGINT and SIGTERM end the reading; a second signal ends the program. */
 void program_catch_signals(void);
 
-/* Returns whether such a signal has arrived. */
+/* Returns whether SIGINT or SIGTERM has arrived since program_catch_signals was called. */
 bool program_was_stopped(void);
 
 /* Waits 5 ms. */

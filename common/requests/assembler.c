@@ -43,7 +43,7 @@ struct open_request {
     bool root_ended;    /* for a trace: its first event began a span without a parent, and this span has ended */
     int32_t open_spans; /* for a trace: number of spans with identifiers that have begun but not ended */
     bool is_thread;     /* the events of a thread, whose outermost spans are requests */
-    uint32_t split_at;  /* for a thread: number of events at which completed spans are handed out */
+    uint32_t split_at;  /* for a thread: when the request has this number of events, completed spans are handed out */
     char *name;
 };
 
@@ -294,7 +294,7 @@ static int by_order(const void *a, const void *b)
     return (x->order > y->order) - (x->order < y->order);
 }
 
-/* Returns the group of a round: the group that is named first by one of the round's records. */
+/* Returns the group of a round, which is the first group that a record of the round names. */
 static uint32_t group_of_round(const assembler *a, const open_request *r, uint32_t from, uint32_t to)
 {
     if (a->by_host)
@@ -527,7 +527,7 @@ static bool begins_again(assembler *a, const open_request *r, const request_even
     return true;
 }
 
-/* Returns the number of the record's group; 0 if it has none. */
+/* Returns the number of the record's group; 0 if the record names no group. */
 static uint32_t group_of_record(assembler *a, const nl_record *record)
 {
     static const nl_string other = {NAME_OTHER, sizeof NAME_OTHER - 1};
@@ -544,7 +544,7 @@ static uint32_t group_of_record(assembler *a, const nl_record *record)
     return (uint32_t)number + 1;
 }
 
-/* Notes the group that the record of the latest event names; 0: none. */
+/* Notes the group that the record of the latest event names; 0 means that the record names no group. */
 static void note_group(assembler *a, open_request *r, uint32_t by)
 {
     r->by = r->by == 0 ? by : r->by;

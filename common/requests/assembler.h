@@ -1,12 +1,13 @@
 /*
- * Gathers the events of a stream of records into requests, and hands each one out as a graph when it is over.
+ * Gathers the events of a stream of records into requests, and hands out each request as a graph when the request is
+ * over.
  *
- * A request is complete when its last event is the one with which most requests end. A complete request is over
+ * A request is complete when its last event is of the kind with which most requests end. A complete request is over
  * ASSEMBLER_IDLE_S seconds of the log's time later, or when its ID begins again (restarts.h). Other requests are over
  * after ASSEMBLER_PAUSE_MAX_S seconds without an event. Records may be out of order within these times. The module
  * keeps the first ASSEMBLER_LEARNED requests, to learn which events cause which (precedence.h), and which first events
  * are repeated steps. Without IDs, each outermost span of a thread is a request. Memory is bounded: beyond memory_max,
- * the requests that have been idle longest are handed out early. One thread at a time.
+ * the requests that have been idle longest are handed out early. Only one thread at a time may use an assembler.
  */
 #ifndef NETLOGGER_REQUESTS_ASSEMBLER_H
 #define NETLOGGER_REQUESTS_ASSEMBLER_H
@@ -37,15 +38,18 @@ typedef void assembler_take(void *user, const request_graph *graph, const char *
 typedef void assembler_pack(void *user, const nl_record *record, nl_buffer *buffer);
 
 typedef struct assembler_options {
-    const char *const *ids; /* see request_reader_new */
-    /* The events of requests, ended by NULL, which the caller keeps; NULL: all. */
+    const char *const *ids; /* ID fields, see request_reader_new */
+    /*
+     * The names of the events that belong to requests, ended by NULL. NULL means all events. The caller keeps the
+     * names.
+     */
     const char *const *events;
     bool again;    /* each occurrence of the first event in `events` begins a new request */
     bool untraced; /* ignore records that have a trace ID, because another assembler builds their requests */
     nl_fraction fraction;
     /*
-     * The field whose first value in a request is the request's group. If it is HOST, the group is the one of the
-     * request's hosts that the fewest requests visit. If it is NULL, there are no groups. The caller keeps it.
+     * The field whose first value in a request is the request's group. If `by` is "HOST", the group is the request's
+     * host that the fewest requests visit. If `by` is NULL, requests have no group. The caller keeps the string.
      */
     const char *by;
     size_t memory_max;    /* bytes */

@@ -12,7 +12,7 @@
 /* The known state of a host's clock: the largest errors in nanoseconds, or -1. */
 typedef struct clock_state {
     int64_t measured_ns, reported_ns;
-    uint64_t machine; /* hash of its identity; 0: unknown */
+    uint64_t machine; /* hash of the machine's ID; 0: unknown */
 } clock_state;
 
 struct clock_bounds {
@@ -56,7 +56,7 @@ static bool is_event(const nl_record *record, const char *name)
     return record->event.size == strlen(name) && memcmp(record->event.data, name, record->event.size) == 0;
 }
 
-/* Sets *ns to the absolute value of a field in microseconds. Returns false if the record lacks it. */
+/* Sets *ns to the absolute value of a field in microseconds. Returns false if the record lacks the field. */
 static bool find_ns(const nl_record *record, const char *name, int64_t *ns)
 {
     nl_field field;

@@ -3,7 +3,7 @@
  * offsets that collectors measure (ClockOffset), and the errors that hosts report (ClockTracking, ClockKernel). A host
  * without such records has an unknown bound. Programs on one host share its clock, and so do hosts of one machine.
  *
- * Hosts have the numbers that request_reader gives them. One thread at a time.
+ * Hosts have the numbers that request_reader gives them. Only one thread at a time may use the bounds.
  */
 #ifndef NETLOGGER_REQUESTS_CLOCK_BOUNDS_H
 #define NETLOGGER_REQUESTS_CLOCK_BOUNDS_H

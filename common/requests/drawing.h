@@ -1,6 +1,6 @@
 /*
- * A drawing tells programs what to draw and to measure in a log: which events are the steps of lifelines, which fields
- * are loadlines, which events are points. It is inferred from a log (infer.h) or read from a file:
+ * A drawing defines what programs draw and measure in a log: which events are the steps of lifelines, which fields are
+ * loadlines, and which events are points. It is inferred from a log (infer.h) or read from a file:
  *
  *   [view]
  *   title=Blocks from four servers
@@ -21,10 +21,11 @@
  *
  * events= lists the events in order. id= lists the fields that identify a request. color= is the field whose values get
  * different colours, or HOST for the host that the fewest requests visit. If events have the same ID in different
- * fields, id joins their names with |, and the first of them in a record counts: EV.PID|NEXT.PID. With again=true, each
- * first event begins a new request, even if its ID is not new.
+ * fields, id joins the names of these fields with |, as in EV.PID|NEXT.PID. The first of these fields in a record
+ * counts. With again=true, each first event begins a new request, even if its ID is not new.
  *
- * rate=true draws the sum of a field per second. The value of a record that carries a duration is spread over it.
+ * rate=true draws the sum of a field per second. If a record carries a duration, its value is spread over that
+ * duration.
  *
  * A request may branch. after= lists, for each event, the events that come before it in a request. surely= lists the
  * events that certainly cause it: those that records name as its parents. Events are numbered from 0, and the numbers
@@ -32,7 +33,7 @@
  * from the log (nlv/model/event_order.h).
  *
  * drawing_read("http") reads the ready-made drawing netlogger/drawings/http.nlv from XDG_DATA_HOME, XDG_DATA_DIRS, or
- * the directory where NetLogger is installed. One thread at a time for a drawing.
+ * the directory where NetLogger is installed. Only one thread at a time may use a drawing.
  */
 #ifndef NETLOGGER_ANALYSIS_DRAWING_H
 #define NETLOGGER_ANALYSIS_DRAWING_H
@@ -58,7 +59,7 @@ typedef struct drawing_loadline {
     char *name;
     char *event;
     char *field;
-    char *unit; /* "": unknown */
+    char *unit; /* "" means unknown */
     bool rate;  /* draw the sum of all values per second; the value of a record with a duration is spread over it */
 } drawing_loadline;
 
@@ -68,7 +69,7 @@ typedef struct drawing_point {
 } drawing_point;
 
 typedef struct drawing {
-    char *title;          /* NULL: none */
+    char *title;          /* NULL: no title */
     GPtrArray *lifelines; /* drawing_lifeline */
     GPtrArray *loadlines; /* drawing_loadline */
     GPtrArray *points;    /* drawing_point */
@@ -80,8 +81,8 @@ void drawing_free(drawing *d);
 
 /*
  * Returns the lifelines (drawing_lifeline) that describe different requests; the caller frees the array, and the
- * drawing owns its elements. Lifelines with the same IDs show different events of the same requests: unless by_events,
- * only the first of them is returned.
+ * drawing owns its elements. Lifelines with the same IDs show different events of the same requests. Of these, the
+ * function returns only the first, unless by_events is true.
  */
 GPtrArray *drawing_find_requests(const drawing *d, bool by_events);
 
@@ -99,7 +100,10 @@ void drawing_add_point(drawing *d, const char *name, const char *event);
  */
 void drawing_set_order(drawing_lifeline *l, const uint64_t *after, const uint64_t *surely);
 
-/* Finds the field of an ID, or the first of several joined by |, in a record. Returns false if none exists. */
+/*
+ * Finds the field of an ID, or the first of several joined by |, in a record. Returns false if the record has none of
+ * these fields.
+ */
 bool drawing_find_id(const nl_record *record, const char *id, nl_field *field);
 
 /* Returns the sorted names of all ready-made drawings. Free the result with g_strfreev. */

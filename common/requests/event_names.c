@@ -92,7 +92,10 @@ static bool is_whole_word(const char *name, size_t size, size_t offset, size_t w
     return begins && ends && (at_begin || at_end);
 }
 
-/* Finds the longest side word at the end of a name, or else at its beginning. Returns NULL if the name has none. */
+/*
+ * Finds the longest side word at the end of a name, or else at its beginning. Returns NULL if the name has no side
+ * word.
+ */
 static const side_word *find_side_word(const char *name, size_t size, size_t *offset, char *how)
 {
     const side_word *found = NULL;

@@ -5,7 +5,8 @@
  * ends it. The words may stand before or after the name, in lower case, upper case or capitalized: Query.start and
  * Query.end, QUERY_START and QUERY_END, START_x and STOP_x, QueryBegin and QueryEnd, DnsRequest and DnsReply.
  *
- * The table holds up to EVENT_NAMES_MAX names; all others share one number. One thread at a time.
+ * The table holds up to EVENT_NAMES_MAX names; all other names share one number. Only one thread at a time may use a
+ * table.
  */
 #ifndef NETLOGGER_REQUESTS_EVENT_NAMES_H
 #define NETLOGGER_REQUESTS_EVENT_NAMES_H

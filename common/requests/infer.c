@@ -17,7 +17,7 @@ enum {
     LOADLINE_RECORDS = 3,
 };
 
-#define LINKS_MIN 0.05 /* links per record of an ID */
+#define LINKS_MIN 0.05 /* minimum number of links per record of an ID */
 
 typedef struct inference {
     const trace *t;
@@ -275,7 +275,10 @@ static const trace_record *example_of(const inference *in, const candidate *c)
     return NULL;
 }
 
-/* Adds the ID field that makes the most further links, until no field increases the links by a twentieth. */
+/*
+ * Repeatedly adds the ID field that makes the most further links. Ends when no field would increase the number of links
+ * by a twentieth.
+ */
 static void refine(const inference *in, candidate *c, tie links)
 {
     while (c->id_count < IDS_MAX) {
@@ -381,7 +384,7 @@ static bool add_lifeline_of(inference *in, candidate c)
     return found;
 }
 
-/* Adds a lifeline of events that have none yet. Returns false if none exists. */
+/* Adds a lifeline of events that have no lifeline yet. Returns false if no further lifeline exists. */
 static bool add_lifeline(inference *in)
 {
     tie links;
@@ -485,7 +488,7 @@ static void add_loadlines(inference *in)
         const char *field = trace_string(in->t, s->field);
         drawing_add_loadline(in->result, field, trace_string(in->t, s->event), field, s->is_rate ? "bytes/s" : "")
             ->rate = s->is_rate;
-        drawn[s->event] = !s->is_rate; /* transfers are drawn as bars too */
+        drawn[s->event] = !s->is_rate; /* transfers are also drawn as bars */
     }
     for (size_t i = 0; i < in->strings; i++)
         in->used[i] |= drawn[i];

@@ -38,8 +38,8 @@ struct precedence {
                    [PRECEDENCE_EVENTS_MAX]; /* number of requests in which the first index precedes the second */
     program_pair pairs[PRECEDENCE_ROLES_MAX][PRECEDENCE_ROLES_MAX];
     uint16_t role_of[PRECEDENCE_EVENTS_MAX]; /* NONE: unknown */
-    bool unused[PRECEDENCE_ROLES_MAX];       /* roles that were joined to others */
-    /* Set by precedence_settle: */
+    bool unused[PRECEDENCE_ROLES_MAX];       /* roles that were joined to other roles */
+    /* precedence_settle sets the following members. */
     uint16_t caller[PRECEDENCE_ROLES_MAX];
     float certain[PRECEDENCE_EVENTS_MAX]
                  [PRECEDENCE_EVENTS_MAX]; /* certainty that the first index causes the second; 0: it does not */

@@ -8,8 +8,8 @@
  * closest before the role's first. Only roles that call each other have edges, because events of two concurrent
  * programs may have a constant order without a cause.
  *
- * Memory is bounded: PRECEDENCE_EVENTS_MAX event names and PRECEDENCE_ROLES_MAX roles; others have no edges. One thread
- * at a time.
+ * Memory is bounded: PRECEDENCE_EVENTS_MAX event names and PRECEDENCE_ROLES_MAX roles; further names and roles have no
+ * edges. Only one thread at a time may use a precedence.
  */
 #ifndef NETLOGGER_REQUESTS_PRECEDENCE_H
 #define NETLOGGER_REQUESTS_PRECEDENCE_H

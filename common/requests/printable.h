@@ -1,4 +1,4 @@
-/* Prepares text of logs, which may have any content, for terminals and windows. Any thread. */
+/* Prepares text of logs, which may have any content, for terminals and windows. Any thread may call these functions. */
 #ifndef NL_ANALYSIS_PRINTABLE_H
 #define NL_ANALYSIS_PRINTABLE_H
 

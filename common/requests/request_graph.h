@@ -11,12 +11,12 @@
  * belongs to one step of the path, which is part of the self time of one span, or one edge.
  *
  * If the begin or end of an explicit span is missing, it is estimated from the span's children, because a span contains
- * its children. The problems count such spans. clock_alignment.h corrects the times of spans and of the path, but not
- * of events, if hosts' clocks differ.
+ * its children. The member `problems` counts such spans. clock_alignment.h corrects the times of spans and of the path,
+ * but not of events, if hosts' clocks differ.
  *
  * The next build uses the memory of a graph again. For any input, a build takes O(n log n) time and O(n) memory for n
- * events. If times are inconsistent, or parents are missing or form cycles, problems counts this. Only one thread at a
- * time may use a graph.
+ * events. If times are inconsistent, or parents are missing or form cycles, `problems` counts these cases. Only one
+ * thread at a time may use a graph.
  */
 #ifndef NETLOGGER_REQUESTS_REQUEST_GRAPH_H
 #define NETLOGGER_REQUESTS_REQUEST_GRAPH_H

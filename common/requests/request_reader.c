@@ -61,8 +61,8 @@ static const struct {
 typedef struct known_name {
     char name[24];
     uint8_t size;
-    uint8_t use;  /* index in uses + 1; 0: none */
-    uint8_t id;   /* index of the ID + 1; 0: none */
+    uint8_t use;  /* index in uses + 1; 0: the name has no use */
+    uint8_t id;   /* index of the ID + 1; 0: the name belongs to no ID */
     uint8_t rank; /* its position among the fields of the ID */
 } known_name;
 
@@ -243,7 +243,10 @@ static unsigned rounding_of(const nl_field *field, double unit_ns)
     return digits > decimals ? digits - decimals : 0;
 }
 
-/* Returns the duration of a record in nanoseconds, or -1 if the record has none. Sets *rounding, see request_event. */
+/*
+ * Returns the duration of a record in nanoseconds, or -1 if the record has no duration. Sets *rounding, see
+ * request_event.
+ */
 static int64_t duration_of(nl_fraction fraction, const nl_record *record, const found_fields *f, unsigned *rounding)
 {
     double value;
@@ -391,7 +394,10 @@ static uint64_t request_of(const request_reader *r, const found_fields *f, bool 
     return hash;
 }
 
-/* Returns the thread's number, or 0 if the record has none. A thread's identifier may be unique only in its process. */
+/*
+ * Returns the thread's number, or 0 if the record names no thread. A thread's identifier may be unique only in its
+ * process.
+ */
 static uint32_t thread_of(const request_reader *r, const found_fields *f, uint16_t process)
 {
     if (f->used[USE_THREAD] == NULL)
@@ -399,7 +405,9 @@ static uint32_t thread_of(const request_reader *r, const found_fields *f, uint16
     return (uint32_t)hash_mix(hash_value(r, f->used[USE_THREAD], 0) ^ process, UINT64_C(0x9e3779b97f4a7c15)) | 1;
 }
 
-/* Returns the process's number, or 0 if the record has none. Processes beyond the limit share the last number. */
+/*
+ * Returns the process's number, or 0 if the record names no process. Processes beyond the limit share the last number.
+ */
 static uint16_t process_of(request_reader *r, const found_fields *f)
 {
     char scratch[NL_FIELD_TEXT_SIZE];

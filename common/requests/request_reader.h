@@ -7,7 +7,7 @@
  * PARENT.ID (also PARENT.SPAN.ID), the duration DUR or DURATION in seconds (DUR.MS, DURATION.NS and so on in these
  * units; with a field ph, of Chrome's traces, in microseconds), START, the begin of a span whose record has the time of
  * its end, the thread TID, THREAD or THREAD.ID, with the process PID, and STATUS. Records of sensors belong to no
- * request. Times far from 1970 count as REQUEST_TIME_MAX. One thread at a time.
+ * request. Times far from 1970 count as REQUEST_TIME_MAX. Only one thread at a time may use a reader.
  */
 #ifndef NETLOGGER_REQUESTS_REQUEST_READER_H
 #define NETLOGGER_REQUESTS_REQUEST_READER_H
@@ -37,8 +37,8 @@ void request_reader_learn(request_reader *r, const nl_record *record);
 const clock_bounds *request_reader_clocks(const request_reader *r);
 
 /*
- * Returns the name of the request to which the latest record belongs: the values of the ID fields, or the trace ID. For
- * g_free. Call it after request_reader_take, while the record is valid.
+ * Returns the name of the request to which the latest record belongs: the values of the ID fields, or the trace ID. The
+ * caller frees the name with g_free. Call the function after request_reader_take, while the record is valid.
  */
 char *request_reader_name_request(const request_reader *r);
 

@@ -1,14 +1,15 @@
 /*
  * Learns whether a request begins again when its first event occurs again with the same ID.
  *
- * The ID may name something that handles one request after another, such as a stream. Or the first event is a step that
- * one request repeats, such as a call that is tried again. A round is a first event and all events of the same ID
- * before the next first event. A round has ended if its last event is one with which IDs of its kind end for good. It
- * was a request of its own if it has ended and if, besides, the next round begins long after it (later than a round
- * usually lasts), or IDs have many rounds. Where nearly all rounds were requests, those that lost their last event are
- * requests too.
+ * There are two reasons for such a repetition. The ID may name something that handles one request after another, such
+ * as a stream. Otherwise, the first event is a step that one request repeats, such as a call that is tried again. A
+ * round is a first event and all events of the same ID before the next first event. A round has ended if its last event
+ * is an event with which IDs of its kind usually end. A round that has ended was a separate request in two cases: the
+ * next round begins much later (after a longer time than rounds usually last), or IDs of its kind have many rounds. If
+ * nearly all rounds were requests, rounds without their last event also count as requests.
  *
- * Memory is bounded: RESTARTS_KINDS_MAX kinds of first events; for others, nothing is known. One thread at a time.
+ * Memory is bounded: RESTARTS_KINDS_MAX kinds of first events; nothing is known about further kinds. Only one thread at
+ * a time may use the object.
  */
 #ifndef NETLOGGER_REQUESTS_RESTARTS_H
 #define NETLOGGER_REQUESTS_RESTARTS_H

@@ -1,6 +1,6 @@
 /*
- * A log in memory: records in the order of time, each string stored once and known by its number. TRACE_NONE is no
- * string. One thread at a time.
+ * A log in memory: records in the order of time, each string stored once and identified by its number. The number
+ * TRACE_NONE means no string. Only one thread at a time may use a trace.
  */
 #ifndef NETLOGGER_ANALYSIS_TRACE_H
 #define NETLOGGER_ANALYSIS_TRACE_H
@@ -26,7 +26,7 @@ typedef struct trace_record {
 trace *trace_new(void);
 void trace_free(trace *t);
 
-/* Adds a copy of a record. Call trace_sort after the last one. */
+/* Adds a copy of a record. Call trace_sort after the last record. */
 void trace_add(trace *t, const nl_record *record);
 
 /* Sorts the records by time. Records of one time keep their order. */
@@ -35,7 +35,7 @@ void trace_sort(trace *t);
 size_t trace_count(const trace *t);
 const trace_record *trace_get(const trace *t, size_t i);
 
-/* Returns the fields of a record, field_count of them. */
+/* Returns the array of a record's fields, which has field_count elements. */
 const trace_field *trace_fields(const trace *t, const trace_record *record);
 
 /* Returns the value of the field with that name (a string) in a record, or TRACE_NONE. */

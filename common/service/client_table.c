@@ -155,7 +155,8 @@ static bool reserve_counts(client_table *t, size_t count)
     address_list *larger = realloc(t->by_count, size * sizeof *larger);
     if (larger == NULL)
         return false;
-    for (size_t i = 0; i < t->by_count_size; i++) /* because the last pointers of lists point into the array */
+    for (size_t i = 0; i < t->by_count_size;
+         i++) /* the first entry of each list points back to the list head, which has moved */
         if (TAILQ_EMPTY(&larger[i]))
             TAILQ_INIT(&larger[i]);
         else

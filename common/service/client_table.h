@@ -42,7 +42,8 @@ typedef enum client_verdict {
     CLIENT_ADMITTED,
     CLIENT_DISPLACES,      /* close another client first */
     CLIENT_TOO_MANY,       /* reject the client, because no other client has been silent long enough */
-    CLIENT_TOO_MANY_OF_ONE /* the same, for the client's address */
+    CLIENT_TOO_MANY_OF_ONE /* reject the client, because its address has too many clients, and none of them has been
+                              silent long enough */
 } client_verdict;
 
 /* Returns NULL if memory runs out. */

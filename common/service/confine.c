@@ -118,7 +118,10 @@ bool confine_keep_directory(const char *path, confine_right right)
     return true;
 }
 
-/* Keeps access to the directory of a path. If the path is a device or pipe, keeps access only to itself. */
+/*
+ * Keeps access to the directory of a path. If the path is a device or pipe, keeps access only to the device or pipe
+ * itself.
+ */
 static void add_place(const char *path, confine_right right)
 {
     struct stat status;

@@ -20,7 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef enum confine_right { CONFINE_READ, CONFINE_WRITE /* and read */ } confine_right;
+typedef enum confine_right { CONFINE_READ, CONFINE_WRITE /* to write and to read */ } confine_right;
 
 /* Keeps access to everything below a directory, which must exist when confine() is called. */
 bool confine_keep_directory(const char *path, confine_right right);
@@ -48,8 +48,8 @@ bool confine_keep_files_of(const nl_url *url);
 bool confine_keep_url(const nl_url *url);
 
 /*
- * Confines the process. Returns false and sets the error if the kernel or this build lacks seccomp or Landlock. If it
- * lacks only one of them, the other still applies.
+ * Confines the process. Returns false and sets the error if the kernel or this build lacks seccomp or Landlock. If only
+ * one of the two is missing, the other is still applied.
  */
 bool confine(void);
 

@@ -14,7 +14,7 @@
 /* A carrier of a request. */
 typedef struct carried {
     entry entry;
-    event *begin; /* of the request */
+    event *begin; /* the event that began the request */
     value id;
 } carried;
 

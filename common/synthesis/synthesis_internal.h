@@ -165,7 +165,7 @@ typedef struct rule {
     bool segments;            /* for states: derive a record for each segment */
     bool changes;             /* for states: derive a record for each state */
     bool overlay;             /* for states: marks override the state */
-    char *labels[LABELS_MAX]; /* of states */
+    char *labels[LABELS_MAX]; /* for states: the names of the states */
     unsigned label_count;
 
     GHashTable *entries;
@@ -251,7 +251,7 @@ void make_put(nl_synthesis *s, const rule *r, nl_record *record); /* takes owner
 void add_time(nl_record *record, const char *name, int64_t time_ns);
 void learn_programs(nl_synthesis *s, const event *e);
 
-/* The kinds of rules. */
+/* The functions of each kind of rule. */
 void make_take(nl_synthesis *s, const clause *c, event *e);
 void span_take(nl_synthesis *s, const clause *c, event *e);
 void span_free(void *e);

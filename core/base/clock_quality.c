@@ -26,7 +26,7 @@ enum {
     HEAD = 28,
     REQUEST = 104,
     REPLY = 104,
-    NOT_SYNCHRONIZED = 3, /* of LEAP */
+    NOT_SYNCHRONIZED = 3, /* value of LEAP */
     SOURCE_SIZE = INET6_ADDRSTRLEN,
 };
 
@@ -37,7 +37,7 @@ enum {
 enum {
     REFERENCE = 0,
     ADDRESS = 4,
-    FAMILY = 20, /* 1 is IPv4, and 2 is IPv6; otherwise REFERENCE is the name of a clock */
+    FAMILY = 20, /* 1: IPv4; 2: IPv6; other values: REFERENCE is the name of a reference clock */
     STRATUM = 24,
     LEAP = 26,
     CORRECTION = 40,
@@ -87,7 +87,8 @@ bool nl_quality_add_kernel(nl_record *record, bool *synchronized)
     int64_t kernel_ns = t.time.tv_sec * NL_NS_PER_SECOND + t.time.tv_usec * (t.status & STA_NANO ? 1 : 1000);
     *synchronized = state != TIME_ERROR && (t.status & STA_UNSYNC) == 0;
     nl_record_add_bool(record, "CLOCK.SYNCHRONIZED", *synchronized);
-    if (kernel_ns >= before_ns - 1000 && kernel_ns <= after_ns) /* otherwise the process has its own clock */
+    if (kernel_ns >= before_ns - 1000 &&
+        kernel_ns <= after_ns) /* other times come from a clock that only the process has, as with libfaketime */
         add_machine(record);
     nl_quality_add(record, "CLOCK.OFFSET", (double)t.offset * (t.status & STA_NANO ? 1e-3 : 1));
     if (*synchronized) { /* otherwise the kernel reports its default of 16 s */
@@ -174,8 +175,7 @@ void nl_chrony_close(int fd)
 }
 
 /*
- * Writes to name the server's address, the name of a reference clock (such as GPS or PPS), or the number of the
- * source.
+ * Sets name to the server's address, the name of a reference clock (such as GPS or PPS), or the number of the source.
  */
 static void name_source(const unsigned char *at, char *name)
 {

@@ -40,7 +40,7 @@ typedef enum nl_chrony_answer {
     NL_CHRONY_ANSWERED,
 } nl_chrony_answer;
 
-/* Reads the reply from fd without waiting. If it has arrived, adds the fields of ClockTracking. */
+/* Reads the reply from fd without waiting. If the reply has arrived, adds the fields of ClockTracking. */
 nl_chrony_answer nl_chrony_take(int fd, uint32_t number, nl_record *record, bool *synchronized);
 
 /* Closes the descriptor that nl_chrony_ask returned. */

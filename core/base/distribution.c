@@ -97,7 +97,7 @@ static uint64_t rank_of(const nl_distribution *d, double share)
 {
     double exact = share * (double)d->count;
     uint64_t rank = exact > 0 ? (uint64_t)exact : 0;
-    if ((double)rank < exact * (1 - 1e-12)) /* 0.07 * 100 is a little more than 7 */
+    if ((double)rank < exact * (1 - 1e-12)) /* in floating point, 0.07 * 100 is slightly more than 7 */
         rank++;
     return rank < 1 ? 1 : rank > d->count ? d->count : rank;
 }
@@ -123,7 +123,7 @@ double nl_distribution_mean(const nl_distribution *d)
     return d->count > 0 ? d->total / (double)d->count : 0;
 }
 
-/* Returns the number of values that are at most the limit. */
+/* Returns the number of values that do not exceed the limit. */
 static uint64_t up_to(nl_distribution *d, int64_t limit)
 {
     if (d->buckets != NULL) {

@@ -9,7 +9,10 @@
 #include <stdlib.h>
 #include <sys/auxv.h>
 
-/* Returns the variable's value; NULL if it is not set or empty, and always in a process with raised privileges. */
+/*
+ * Returns the variable's value. Returns NULL if the variable is unset or empty, or if the process has raised
+ * privileges.
+ */
 static inline const char *nl_environment_value(const char *name)
 {
     bool privileged = getauxval(AT_SECURE) != 0; /* set-user-ID, set-group-ID or file capabilities */

@@ -26,7 +26,7 @@ typedef enum nl_error_code {
     NL_ERROR_PROTOCOL,    /* the peer does not follow the protocol */
     NL_ERROR_LIMIT,       /* a limit is reached */
     NL_ERROR_FULL,        /* a disk or spool is full */
-    NL_ERROR_BUSY,        /* in use by others, or not ready */
+    NL_ERROR_BUSY,        /* the object is in use by another process, or is not ready */
     NL_ERROR_UNSUPPORTED, /* not supported by this build, kernel or destination */
 } nl_error_code;
 

@@ -59,7 +59,7 @@ typedef const char *nl_option_getter(const void *settings, size_t index, char sc
 
 struct nl_option {
     const char *name;
-    char letter; /* 0: none */
+    char letter; /* 0: no one-letter form */
     bool repeatable;
     bool optional_value;               /* --name without a value is allowed; the setter then gets "" */
     bool empty_value;                  /* "" is valid */
@@ -77,11 +77,11 @@ struct nl_option {
     const char *(*list_choices)(void); /* returns choices; if the choice at index 0 is empty, it means "not set" */
     const char *environment;           /* environment variable, or NULL */
     const char *commands;              /* valid subcommands or URL schemes, separated by blanks; NULL means all */
-    size_t offset, size;               /* position of the member that stores the value; size 0 means that there is
-                                        * none */
-    nl_option_setter *set;             /* NULL: by type */
-    nl_option_getter *get;             /* NULL: by type */
-    const char *help;                  /* one sentence without a full stop */
+    size_t offset,
+        size; /* position of the member that stores the value; size 0 means that no member stores the value */
+    nl_option_setter *set; /* NULL selects the function for the type */
+    nl_option_getter *get; /* NULL selects the function for the type */
+    const char *help;      /* one sentence without a full stop */
 };
 
 /* Initializes .offset and .size of a row. */
@@ -152,8 +152,8 @@ void nl_options_free(const nl_option *rows, void *settings);
 const nl_option *nl_options_fixed_difference(const nl_option *rows, const void *a, const void *b);
 
 /*
- * Sets the options that have an environment variable. Ignores invalid values. If there are any, sets an error that
- * names the first such variable, and returns its row. Otherwise returns NULL.
+ * Sets the options that have an environment variable, and ignores invalid values. Returns NULL if all values are valid.
+ * Otherwise sets an error that names the first invalid variable, and returns the row of that variable.
  */
 const nl_option *nl_options_read_environment(const nl_option *rows, void *settings);
 

@@ -1,5 +1,5 @@
 /*
- * A file that appears under its path only when it is complete, and then replaces an older file with this path. If the
+ * A new file that is not visible at its path until it is complete. An older file at the path is then replaced. If the
  * file system supports it, the incomplete file has no name, so that nothing remains if the process is killed. Functions
  * that fail set errno. Only one thread at a time may use a replacement.
  */

@@ -98,8 +98,8 @@ static unsigned fraction_ns(const char *digits, size_t count, nl_fraction fracti
 
 static nl_status seconds_to_ns(int64_t seconds, int64_t ns, int64_t *time_ns)
 {
-    if (seconds < 0 && ns > 0) { /* gives both numbers the same sign, so that the product overflows only if the sum
-                                  * does */
+    if (seconds < 0 &&
+        ns > 0) { /* both numbers now get the same sign, so that the product overflows only if the sum does */
         seconds++;
         ns -= NL_NS_PER_SECOND;
     }
@@ -217,7 +217,7 @@ static nl_status parse_date(const char *text, size_t size, nl_fraction fraction,
     return civil_to_ns(&t, time_ns);
 }
 
-/* Parses two digits after a separator, unless it is '\0'. */
+/* Parses a separator, unless `separator` is '\0', and two digits after it. */
 static bool parse_two(const char **at, const char *end, char separator, unsigned *value)
 {
     const char *text = *at;

@@ -329,8 +329,8 @@ static void keep_latest(nl_decoder *decoder, const char *text, size_t size)
 }
 
 /*
- * Appends to the carry. Reports the line and returns false if the line is certainly too long. That is the case if it is
- * too long even without a '\r' and all but the last byte of a block's mark at its end.
+ * Appends text to the carry. Returns false, and reports the line, if the line is certainly too long. The end of the
+ * carry may be a '\r' or the first bytes of a block's mark, which do not count.
  */
 static bool carry_more(nl_decoder *decoder, const char *text, size_t size)
 {
@@ -463,8 +463,8 @@ static nl_status next_in_text(nl_decoder *decoder, const nl_record **record, boo
 }
 
 /*
- * Tells the set of sequence numbers whether this decoder has more records to return. While any decoder has more, the
- * set cannot determine which numbers are missing.
+ * Records in the set of sequence numbers whether this decoder has more records to return. While any decoder has more
+ * records, the set cannot determine which numbers are missing.
  */
 static void note_midway(nl_decoder *decoder, bool midway)
 {
@@ -473,7 +473,10 @@ static void note_midway(nl_decoder *decoder, bool midway)
         nl_sequences_await(decoder->options.sequences, midway);
 }
 
-/* After malformed input, asks whether to continue. If not, copies the rest of the fed piece. */
+/*
+ * After malformed input, asks the caller's function may whether to continue. If may returns false, copies the rest of
+ * the fed piece.
+ */
 static bool pause_after_malformed(nl_decoder *decoder)
 {
     decoder->ask = false;

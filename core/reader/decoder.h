@@ -94,8 +94,8 @@ typedef struct nl_decoder_options {
     nl_streams *streams; /* shared, or NULL. If set, the decoder skips records with known numbers. It calls on_lost at
                             once for numbers that have not arrived, although other decoders may still receive them */
     nl_sequences
-        *sequences;     /* shared: the decoder adds all numbers that it reads. If both this and streams are NULL, the
-                           decoder has its own set, and calls on_lost for missing numbers at the end of the input */
+        *sequences; /* shared: the decoder adds all numbers that it reads. If both sequences and streams are NULL, the
+                       decoder has its own set, and calls on_lost for missing numbers at the end of the input */
     nl_sequences *once; /* shared, or NULL. If set, the decoder skips records whose numbers are in the set */
 } nl_decoder_options;
 
@@ -145,8 +145,8 @@ void nl_decoder_ask(nl_decoder *decoder, bool (*may)(void *user), void *user);
 bool nl_decoder_is_paused(const nl_decoder *decoder);
 
 /*
- * Gives the decoder more bytes, which must stay valid until nl_decoder_next returns NL_AGAIN. A call before that only
- * sets an error.
+ * Gives the decoder more bytes, which must stay valid until nl_decoder_next returns NL_AGAIN. An earlier call only sets
+ * an error.
  */
 void nl_decoder_feed(nl_decoder *decoder, const char *data, size_t size);
 

@@ -379,7 +379,7 @@ static bool is_sound(nl_decoder *d, const nl_block_header *header)
     return false;
 }
 
-/* Sets the records of the block that are already known. */
+/* Sets the members of view that describe which records of the block are already known. */
 static void note_repeated(const nl_decoder *d, nl_block_view *view)
 {
     view->first_new = view->first_sequence;
@@ -410,7 +410,7 @@ static nl_block_view make_view(const nl_decoder *d, const nl_block_header *heade
     return view;
 }
 
-/* Passes the open block to on_block. Closes it if its records are not decoded. */
+/* Passes the open block to on_block. Closes the block if its records are not decoded. */
 static void show_block(nl_decoder *d, const nl_block_header *header)
 {
     nl_block_view view = make_view(d, header);
@@ -573,7 +573,9 @@ uint64_t nl_decoder_sequence(const nl_decoder *d)
     return d->first_sequence + d->place - 1;
 }
 
-/* Asks whether to decode the next block. If not, copies the rest of the piece. */
+/*
+ * Asks the caller's function may whether to decode the next block. If may returns false, copies the rest of the piece.
+ */
 static bool pause_before_block(nl_decoder *d)
 {
     d->ask = false;

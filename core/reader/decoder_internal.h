@@ -24,9 +24,9 @@ typedef struct nl_line {
 /* Input that is skipped because it is damaged. The decoder reports the damage when it ends or is long enough. */
 typedef struct nl_damage {
     bool reported;
-    bool at_end;      /* the input ends within a block, which is the last block if no other follows */
+    bool at_end;      /* a block began here, but the input ends before the block does */
     size_t missing;   /* if at_end is set, the number of bytes that the block lacks; 0 means unknown */
-    uint32_t records; /* of that block */
+    uint32_t records; /* number of records in the incomplete block */
     char reason[120];
     uint64_t offset;
     nl_buffer text; /* the damaged bytes, until they are reported */
@@ -67,12 +67,12 @@ struct nl_decoder {
     bool in_blocks; /* a block comes next */
     bool damaged;   /* damage is being skipped */
     nl_damage damage;
-    bool open;               /* a block is open: */
-    bool all_fresh;          /* all its records are new; otherwise see fresh */
-    uint64_t place;          /* index of its next record */
-    uint64_t first_sequence; /* sequence number of its first record */
+    bool open;               /* a block is open; the following members describe it */
+    bool all_fresh;          /* all records of the block are new; otherwise, `fresh` lists the new records */
+    uint64_t place;          /* index of the block's next record */
+    uint64_t first_sequence; /* sequence number of the block's first record */
     nl_buffer fresh;         /* nl_number_range: indexes of new records */
-    size_t fresh_at;         /* index in fresh of the next range */
+    size_t fresh_at;         /* index in `fresh` of the next range */
     nl_block_reader block;
     nl_string block_bytes; /* the whole block, for reports */
     uint64_t block_offset;

@@ -28,7 +28,7 @@ typedef struct nl_stream {
     bool known;           /* false in a new stream; the caller sets the following members */
     uint64_t next;        /* next expected sequence number */
     int64_t latest_ns;    /* latest time of a record */
-    nl_stream_gaps *gaps; /* NULL: none */
+    nl_stream_gaps *gaps; /* NULL: no gaps */
 } nl_stream;
 
 /*

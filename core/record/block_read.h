@@ -85,8 +85,8 @@ nl_status nl_block_open(nl_block_reader *reader, const nl_block_header *header, 
 nl_status nl_block_next(nl_block_reader *reader, nl_record *record);
 
 /*
- * Returns whether nl_block_next would read all records of the block that was just opened, without reading them. Sets
- * *expanded to an upper bound of the expanded size. Returns false for some valid blocks near the maximum expanded size.
+ * Returns whether all records of the block that was just opened are valid, without decoding the records. Sets *expanded
+ * to an upper bound of the block's expanded size. Returns false for some valid blocks near the maximum expanded size.
  */
 bool nl_block_check(const nl_block_reader *reader, uint64_t *expanded);
 

@@ -31,7 +31,7 @@ typedef struct nl_block_index {
 /* A shape of the block. */
 typedef struct nl_block_known_shape {
     uint32_t first_before; /* index of the first field in `before` */
-    uint32_t expanded;     /* expanded size of each of its records, without strings */
+    uint32_t expanded;     /* expanded size of each record of the shape, without strings */
 } nl_block_known_shape;
 
 typedef struct nl_block_writer {
@@ -71,8 +71,8 @@ typedef struct nl_block_shape {
 } nl_block_shape;
 
 typedef struct nl_block_identity {
-    unsigned char stream[NL_BLOCK_STREAM_SIZE]; /* zeros: none */
-    uint64_t first_sequence;                    /* of the first record */
+    unsigned char stream[NL_BLOCK_STREAM_SIZE]; /* all zeros: the block has no stream */
+    uint64_t first_sequence;                    /* sequence number of the first record */
     uint64_t lost;                              /* number of records that were dropped before the first record */
     int64_t lost_from_ns, lost_to_ns;
 } nl_block_identity;
@@ -199,8 +199,8 @@ static inline size_t nl_block_size(const nl_block_writer *w)
 }
 
 /*
- * Sizes at which a block counts as full. Larger blocks would compress better, but the loss of one would lose more
- * records.
+ * Sizes at which a block counts as full. Larger blocks would compress better, but each damaged block would then lose
+ * more records.
  */
 enum { NL_BLOCK_FULL_SIZE = 64 << 10, NL_BLOCK_FULL_EXPANDED = NL_BLOCK_EXPANDED_MAX / 2 };
 

@@ -83,7 +83,7 @@ static inline const char *nl_find_any(const char *at, const char *end, const cha
 static inline __m128i nl_name_bytes(__m128i bytes)
 {
     __m128i letter = _mm_sub_epi8(_mm_or_si128(bytes, _mm_set1_epi8(0x20)), _mm_set1_epi8('a'));
-    __m128i digit = _mm_sub_epi8(bytes, _mm_set1_epi8('-')); /* also '-', '.' and '/'; '/' is removed below */
+    __m128i digit = _mm_sub_epi8(bytes, _mm_set1_epi8('-')); /* digits, '-', '.' and '/'; '/' is removed below */
     __m128i in_name = _mm_or_si128(_mm_cmpeq_epi8(_mm_min_epu8(letter, _mm_set1_epi8(25)), letter),
                                    _mm_cmpeq_epi8(_mm_min_epu8(digit, _mm_set1_epi8('9' - '-')), digit));
     in_name = _mm_andnot_si128(_mm_cmpeq_epi8(bytes, _mm_set1_epi8('/')), in_name);

@@ -106,7 +106,7 @@ bool nl_text_has_time(const nl_text_format *format, const char *line, const char
     return false;
 }
 
-/* Returns the position after the closing quote of the quote at *at, or end. */
+/* Returns the position after the quote that closes the quote at `at`; `end` if the quote is not closed. */
 static const char *skip_quoted(const char *at, const char *end)
 {
     for (at++; at < end && *at != '"'; at++)

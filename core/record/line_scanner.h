@@ -19,7 +19,7 @@ typedef struct nl_line_scanner nl_line_scanner;
 
 enum { NL_LINE_LONGEST = (1 << 23) - 1 };
 
-/* A line. place is packed by nl_line_place and unpacked by the functions after it. */
+/* A line. nl_line_place packs the line's offset and size into `place`; the functions after it unpack them. */
 typedef struct nl_scanned_line {
     int64_t time_ns; /* 0 if the line is not plain */
     uint64_t place;
@@ -49,7 +49,7 @@ static inline bool nl_line_is_plain(nl_scanned_line line)
 }
 
 /*
- * Makes a scanner for lines in a text format; lines in other formats are not plain. See nl_fraction for fraction.
+ * Makes a scanner for lines in a text format; lines in other formats are not plain. For `fraction`, see nl_fraction.
  * Returns NULL if the format is not text or memory runs out. The caller frees the scanner; freeing NULL has no effect.
  */
 nl_line_scanner *nl_line_scanner_new(nl_format format, nl_fraction fraction);

@@ -265,7 +265,7 @@ size_t nl_lines_scan(nl_line_scanner *s, const char *data, size_t size, uint64_t
     const char *end = data + size, *line = data;
     size_t count = 0, reach = BLOCK + s->time.size;
     bool odd = false;   /* the line is not plain */
-    uint64_t start = 1; /* whether the block begins a line */
+    uint64_t start = 1; /* 1 if a line begins at the start of the block, otherwise 0 */
     for (const char *block = data; block < end && count < capacity; block += BLOCK) {
         size_t left = (size_t)(end - block);
         marks m = left >= reach ? mark_block(block, s->time.data[0], s->time.size) : mark_rest(s, block, left);

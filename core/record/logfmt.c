@@ -70,7 +70,7 @@ static pair read_pair(const char **at, const char *end, const char *limit)
         return p;
     }
     const char *value = stop + 1, *close;
-    if (stop == start) { /* "=word" is a key alone, which is not a valid name */
+    if (stop == start) { /* "=word" counts as a key without a value, although it is not a valid name */
         *at = nl_find_any(value, end, limit, ' ', '\t', ' ');
         p.key.size = (size_t)(*at - start);
         return p;

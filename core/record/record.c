@@ -275,7 +275,7 @@ nl_member nl_member_of_name(nl_string name)
     return member != NL_MEMBER_NONE ? member : nl_text_member(&nl_bp, name.data, name.size);
 }
 
-/* Returns the text of a standard field; data is NULL if the record has none. */
+/* Returns the text of a standard field; data is NULL if the record does not have the field. */
 static nl_string member_text(const nl_record *record, nl_member member)
 {
     switch (member) {

@@ -38,7 +38,7 @@ typedef struct nl_known_name {
 
 typedef struct nl_known_names {
     const struct nl_text_format *format;     /* format of the previous line */
-    nl_known_name names[NL_KNOWN_NAMES + 1]; /* the last one stays empty */
+    nl_known_name names[NL_KNOWN_NAMES + 1]; /* the last entry stays empty */
     nl_known_day day;
 } nl_known_names;
 

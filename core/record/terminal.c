@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* Decodes a character. Returns its size. For invalid UTF-8, returns 1 and sets the code to UINT32_MAX. */
+/* Decodes a character. Returns its size. For invalid UTF-8, returns 1 and sets *code to UINT32_MAX. */
 static size_t read_character(const unsigned char *at, const unsigned char *end, uint32_t *code)
 {
     static const uint32_t minimum[] = {0, 0, 0x80, 0x800, 0x10000};

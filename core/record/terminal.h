@@ -21,7 +21,7 @@
 #endif
 
 /*
- * Returns the size in bytes of the character at a position before end, which is 1 to 4, and 1 for invalid UTF-8. Sets
+ * Returns the size in bytes, 1 to 4, of the character at a position before end. Invalid UTF-8 has size 1. Sets
  * *controls to whether the character must not reach a terminal.
  */
 size_t nl_terminal_character(const char *at, const char *end, bool *controls);
@@ -36,7 +36,8 @@ bool nl_terminal_controls_anywhere(const char *text, size_t size);
 static inline bool nl_terminal_controls(const char *text, size_t size)
 {
 #ifdef __SSE2__
-    if (size >= 16) { /* minus ' ', bytes from ' ' to '~' are at most '~' - ' ', and other bytes are greater */
+    if (size >=
+        16) { /* after ' ' is subtracted, bytes from ' ' to '~' are at most '~' - ' ', and other bytes are greater */
         const __m128i space = _mm_set1_epi8(' ');
         __m128i maximum = _mm_sub_epi8(_mm_loadu_si128((const __m128i *)(const void *)(text + size - 16)), space);
         for (size_t at = 0; at + 16 <= size; at += 16)

@@ -206,7 +206,10 @@ static bool ends_as_time(const scan *s, const char *start, const char *equals, b
            s->format->starts_record(equals + 1, s->end, within);
 }
 
-/* Reads a word of an unquoted value, or a word outside of all fields. Sets s->cut if the next record begins in it. */
+/*
+ * Reads a word of an unquoted value, or a word outside of all fields. Sets s->cut if the next record begins within the
+ * word.
+ */
 static void text_read_word(scan *s)
 {
     const char *start = s->at;

@@ -58,9 +58,9 @@ typedef struct nl_text_format {
      * form counts.
      */
     bool (*starts_record)(const char *value, const char *end, bool within);
-    /* Returns whether a line that begins like no format is in this format. */
+    /* Returns whether a line is in this format. Called only for lines whose first bytes match no format. */
     bool (*detect)(const struct nl_text_format *format, const char *line, const char *end, nl_text_place where);
-    /* As nl_text_decode. */
+    /* Decodes a record, as nl_text_decode does. */
     nl_status (*decode)(const struct nl_text_format *format, nl_record *record, nl_fraction fraction, const char *line,
                         const char *end, const char *limit, size_t *used);
 } nl_text_format;
@@ -173,8 +173,8 @@ extern const nl_text_format nl_ulm, nl_bp, nl_logfmt;
 extern const nl_format_info nl_ulm_info, nl_bp_info, nl_logfmt_info;
 
 /*
- * Returns whether a line with ts= is logfmt and not BP. That is the case if it has msg= or caller= and lacks event=,
- * which BP requires.
+ * Returns whether a line with ts= is logfmt and not BP. A line of logfmt has msg= or caller=, and lacks event=, which
+ * BP requires.
  */
 bool nl_logfmt_claims_ts(const char *line, const char *end);
 

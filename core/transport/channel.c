@@ -51,7 +51,7 @@ typedef struct nl_tls_session {
     const char *name;       /* client: the required name */
     char first[FIRST_SIZE]; /* the peer's first bytes */
     size_t first_size;
-    const char *what; /* message for EPROTO: static, or rejection */
+    const char *what; /* message for EPROTO: a static text, or `rejection` */
     char *rejection;  /* why the peer's certificate was rejected, or NULL */
 } nl_tls_session;
 
@@ -159,8 +159,8 @@ static void free_peers(void *parent, void *peers, CRYPTO_EX_DATA *data, int inde
 }
 
 /*
- * Initializes OpenSSL without its clean-up at exit, because logs are flushed after it would run. OPENSSL_atexit reports
- * when the program itself cleans up OpenSSL.
+ * Initializes OpenSSL and disables its clean-up at exit, which would run before logs are flushed. OPENSSL_atexit
+ * reports when the program itself cleans up OpenSSL.
  */
 static void prepare(void)
 {
@@ -194,7 +194,7 @@ static const char *message_of(unsigned long error)
 
 static bool cannot_use(const char *what, const char *file)
 {
-    /* The first error is the cause; later errors only tell where it occurred. */
+    /* The first error is the cause; later errors only report where the first one occurred. */
     unsigned long error, first = 0;
     while ((error = ERR_get_error()) != 0)
         first = is_mark(error) ? 0 : first != 0 ? first : error;
@@ -495,7 +495,7 @@ bool nl_channel_secure(nl_channel *channel, nl_tls *tls, const char *name)
     return true;
 }
 
-/* Returns the message for EPROTO. As a server, also sends an alert to a client that does not use TLS. */
+/* Returns the message for EPROTO. On a server, also sends an alert to a client that does not use TLS. */
 static const char *describe_failure(const nl_tls_session *session, unsigned long error)
 {
     static const char alert[] = {0x15, 0x03, 0x01, 0x00, 0x02, 0x02, 0x46}; /* fatal, protocol_version */
@@ -527,7 +527,8 @@ static int result_of_failure(nl_tls_session *session)
     if (session->failed == 0 && !complained && (SSL_get_shutdown(session->ssl) & SSL_RECEIVED_SHUTDOWN))
         return 0;
     if (session->failed == 0 && session->ended)
-        session->failed = ECONNRESET; /* an end without notice may be an attack */
+        session->failed =
+            ECONNRESET; /* the peer closed the connection without a TLS close alert, which may be an attack */
     if (session->failed == 0 && !complained && SSL_want(session->ssl) != SSL_NOTHING) {
         errno = EAGAIN;
         return -1;

@@ -50,7 +50,7 @@ struct ssl_st *nl_tls_new_ssl(nl_tls *tls);
 
 typedef struct nl_channel {
     int fd;                     /* -1: not connected */
-    struct nl_tls_session *tls; /* NULL: plain */
+    struct nl_tls_session *tls; /* NULL: the channel does not use TLS */
 } nl_channel;
 
 /*
@@ -84,9 +84,10 @@ int nl_channel_handshake(nl_channel *channel);
 bool nl_channel_is_ready(const nl_channel *channel);
 
 /*
- * Tells a client after the handshake whether the server has accepted its certificate, which a TLS 1.3 server checks
- * after the handshake. Returns 0 if the server has accepted the certificate or did not request one. Otherwise returns
- * -1 with errno, which is EAGAIN if the result is not known yet. A server need not reveal the result.
+ * For a client whose handshake is complete: checks whether the server has accepted the client's certificate. A TLS 1.3
+ * server verifies the certificate only after the handshake. Returns 0 if the server has accepted the certificate or did
+ * not request one. Otherwise returns -1 with errno, which is EAGAIN if the result is not known yet. A server need not
+ * reveal the result.
  */
 int nl_channel_confirm(nl_channel *channel);
 

@@ -16,7 +16,7 @@
 typedef struct nl_destination nl_destination;
 
 typedef struct nl_destination_options {
-    bool truncate;      /* files: truncate */
+    bool truncate;      /* for files: truncate instead of appending */
     bool atomic;        /* for files: write to a temporary file, which closing renames to the final name */
     int timeout_ms;     /* maximum time of connecting, of a blocked send, and of waiting for a pipe's reader; 0 means 10
                          * s */
@@ -58,9 +58,9 @@ typedef struct nl_exchange {
 } nl_exchange;
 
 /*
- * Exchanges timestamps with a collector that acknowledges, and waits at most half a second. Returns NL_OK, NL_FAILED,
- * or NL_OFF if the destination does not support this (files, text, no connection, an old collector). If a time question
- * gets no reply, the function asks again only after the collector has acknowledged everything that was sent before.
+ * Exchanges timestamps with a collector that acknowledges, and waits at most 0.5 s. Returns NL_OK, NL_FAILED, or NL_OFF
+ * if the destination cannot exchange timestamps (files, text, no connection, an old collector). If a time question gets
+ * no reply, the function asks again only after the collector has acknowledged everything that was sent before.
  */
 nl_status nl_destination_exchange(nl_destination *destination, nl_exchange *exchange);
 

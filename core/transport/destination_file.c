@@ -31,14 +31,14 @@ enum { DEFAULT_TIMEOUT_MS = 10000, LOOK_EVERY_MS = 10 };
 typedef struct file_destination {
     nl_destination base;
     int fd;
-    nl_identity identity;       /* of fd */
+    nl_identity identity;       /* identity of the file that fd refers to */
     bool plain;                 /* the file is a regular file, which can be truncated */
     bool patient;               /* wait without limit */
     int timeout_ms;             /* maximum wait, unless patient */
     size_t partial;             /* bytes of an incomplete record that were written */
     uint32_t partial_crc;       /* checksum of these bytes */
     char *path;                 /* or NULL */
-    nl_replacement replacement; /* of an atomic file */
+    nl_replacement replacement; /* used only if the file is atomic */
 } file_destination;
 
 static const char *destination_file_name_of(const file_destination *file)

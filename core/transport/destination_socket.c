@@ -9,9 +9,9 @@
  * text was sent over it, the text may be lost, and closing the destination fails.
  *
  * A connection begins with a time question, which netlogd answers at once. A peer that is not netlogd is thus detected
- * before it gets records. Before text is sent, netlogd must also have acknowledged the question, because it then sends
- * nothing more. If a killed program's socket had unread bytes, the kernel would reset the connection, and netlogd would
- * lose text.
+ * before it gets records. Before text is sent, netlogd must also have acknowledged the question, because netlogd then
+ * sends nothing more. If a killed program's socket had unread bytes, the kernel would reset the connection, and netlogd
+ * would lose text.
  */
 #include "config.h"
 
@@ -46,21 +46,21 @@ enum {
 typedef struct socket_destination {
     nl_destination base;
     nl_channel channel;
-    nl_identity identity; /* of the descriptor */
+    nl_identity identity; /* identity of the descriptor's file */
     nl_dialer *dialer;
     int timeout_ms, patience_ms;  /* maximum time for a write, and for the first answer */
     bool acknowledged;            /* the format is blocks, which count as written only when they are acknowledged */
-    uint64_t blocks_sent;         /* on this connection */
+    uint64_t blocks_sent;         /* number of blocks sent on this connection */
     uint64_t blocks_acknowledged; /* number of these blocks that are acknowledged */
     uint64_t question;            /* index of the latest time question among blocks_sent */
     int64_t question_ns;          /* time of sending; 0 if no question is unanswered */
-    bool replied;                 /* the reply has arrived: */
+    bool replied;                 /* the reply to the question has arrived; `reply` and `collector` contain it */
     int64_t reply[2];             /* times of receipt and reply by the collector's clock */
     char collector[256];          /* the name in the reply */
     bool has_no_time;             /* the collector acknowledged a question without a reply */
     nl_buffer received;           /* bytes of an incomplete frame */
     bool greeted;                 /* the peer has answered the first question, so it is a collector */
-    bool sent_text;               /* on this connection */
+    bool sent_text;               /* text was sent on this connection */
     bool text_lost;               /* a connection was reset after text was sent over it */
     void (*on_control)(void *user, const char *commands, size_t size);
     void *user;
@@ -143,7 +143,7 @@ static int handle_received(socket_destination *s, const char *bytes, size_t size
     return understood && s->blocks_acknowledged <= s->blocks_sent ? 0 : EBADMSG;
 }
 
-/* Records that text may be lost if an errno of a read or write shows this. */
+/* Records that text may be lost, if the errno of a read or write means that the connection was reset. */
 static void socket_note_reset(socket_destination *s, int error)
 {
     s->text_lost |= s->sent_text && (error == ECONNRESET || error == EPIPE);
@@ -240,8 +240,8 @@ static nl_status wait_for_acknowledgement(socket_destination *s, int64_t deadlin
 }
 
 /*
- * Sends blocks and waits for acknowledgements. If some are missing, disconnects, and *taken excludes the unacknowledged
- * blocks.
+ * Sends blocks and waits for acknowledgements. If acknowledgements are missing, disconnects, and *taken excludes the
+ * unacknowledged blocks.
  */
 static nl_status send_acknowledged(socket_destination *s, const char *data, size_t size, int64_t deadline_ns,
                                    size_t *taken)

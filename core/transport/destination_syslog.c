@@ -20,7 +20,7 @@ typedef struct syslog_destination {
     int facility;
 } syslog_destination;
 
-/* openlog keeps the pointer, so the name must outlive every log. Like openlog, this is not locked. */
+/* openlog keeps the pointer, so the name must outlive every log. As in openlog, no lock protects the pointer. */
 static char *ident;
 
 static int priority_of(nl_level level)

@@ -19,7 +19,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { CONFIRM_MS = 1000 /* for servers that do not reveal whether they accepted the certificate */ };
+enum { CONFIRM_MS = 1000 /* maximum wait for a server that does not reveal whether it accepted the certificate */ };
 
 struct nl_dialer {
     char *name;          /* the URL without its options */
@@ -27,7 +27,7 @@ struct nl_dialer {
     char *host;          /* TCP */
     char port[8];
     char *path;     /* Unix socket */
-    nl_tls *tls;    /* NULL: plain */
+    nl_tls *tls;    /* NULL: no TLS */
     char *tls_name; /* required name in the certificate */
 };
 

@@ -421,7 +421,7 @@ static nl_status read_unpacked(nl_source *source, const char **data, size_t *siz
         if (source->used == source->input.size && !source->more_to_come) {
             nl_status status = read_more(source);
             if (status == NL_END && source->frame_open && !source->replaced) {
-                source->frame_open = false; /* so that it is reported only once */
+                source->frame_open = false; /* so that the truncation is reported only once */
                 return nl_error_set(NL_ERROR_INVALID, "%s: the zstd data is truncated", source_name_of(source));
             }
             if (status != NL_OK)

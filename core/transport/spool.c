@@ -25,7 +25,7 @@ enum {
 struct nl_spool {
     char *folder;
     int folder_fd;
-    nl_identity identity; /* of folder_fd */
+    nl_identity identity; /* identity of the spool's directory */
     size_t limit;
     bool oldest;
     nl_spool_row *own;     /* or NULL */

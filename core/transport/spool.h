@@ -46,9 +46,9 @@ int64_t nl_spool_unsafe_since_ns(const nl_spool *spool);
 bool nl_spool_is_empty(const nl_spool *spool);
 
 /*
- * Sets out to the oldest undelivered bytes, which are whole puts. Returns NL_END if the spool is empty. Returns
- * NL_FAILED if the bytes cannot be read; the next call tries again. If it returns NL_OK and out is empty, only a loss
- * must be reported (nl_spool_lost) before the call of nl_spool_delivered.
+ * Sets out to the oldest undelivered bytes, which are the data of whole calls of nl_spool_put. Returns NL_END if the
+ * spool is empty. Returns NL_FAILED if the bytes cannot be read; the next call tries again. If it returns NL_OK and out
+ * is empty, only a loss must be reported (nl_spool_lost) before the call of nl_spool_delivered.
  */
 nl_status nl_spool_peek(nl_spool *spool, nl_buffer *out);
 
@@ -58,9 +58,9 @@ void nl_spool_delivered(nl_spool *spool, size_t size);
 /*
  * nl_spool_lost returns the number of records that the full spool dropped just before the bytes of nl_spool_peek.
  * nl_spool_read_losses appends blocks without records that announce their sequence numbers. nl_spool_loss_reported
- * records that the destination has received both; if the process is killed before this call, they are reported again.
- * If a process is killed after a put, but before it has removed the records from its shared memory, the records exist
- * twice. Recovered records can then be among the dropped records.
+ * records that the destination has received the number and the blocks; if the process is killed before this call, they
+ * are reported again. If a process is killed after a put, but before it has removed the records from its shared memory,
+ * the records exist twice. Recovered records can then be among the dropped records.
  */
 uint64_t nl_spool_lost(const nl_spool *spool);
 nl_status nl_spool_read_losses(nl_spool *spool, nl_buffer *out);

@@ -29,14 +29,14 @@ typedef struct nl_spool_row_state {
     uint64_t first, last; /* numbers of the first and last segment; first > last if there are no segments */
     uint64_t delivered;   /* number of delivered bytes of the first segment */
     uint64_t lost;        /* number of dropped records that are not reported yet */
-    uint64_t losses_file; /* 1 is NAME-a.lost, 2 is NAME-b.lost, and 0 means none */
+    uint64_t losses_file; /* 1 is NAME-a.lost, 2 is NAME-b.lost, and 0 means that no records were dropped */
 } nl_spool_row_state;
 
 typedef struct nl_spool_segment {
     struct nl_spool_segment *next;
     uint64_t number;
     int fd;
-    nl_identity identity; /* of fd */
+    nl_identity identity; /* identity of the file that fd refers to */
     uint64_t size;        /* bytes */
     uint64_t records;     /* number of undelivered records, if this process wrote the segment */
     bool unsafe;          /* written since the latest sync */
@@ -44,7 +44,7 @@ typedef struct nl_spool_segment {
 
 typedef struct nl_spool_row {
     const char *folder; /* path of the spool's directory, for messages */
-    int folder_fd;      /* the spool's */
+    int folder_fd;      /* descriptor of the spool's directory */
     char name[NL_SPOOL_NAME_SIZE];
     int fd;
     nl_identity identity;

@@ -27,8 +27,8 @@ typedef struct nl_url {
     char *text; /* for messages */
     char *host; /* name or address of a collector without brackets, list of NATS servers, or NULL */
     uint16_t port;
-    char *path; /* path of a file or socket; name of a memory, an inherited socket, a stream or a syslog facility; or
-                 * NULL */
+    char *path; /* path of a file or socket; name of a memory destination, inherited socket, stream or syslog facility;
+                   or NULL */
     nl_url_option *options;
     size_t option_count;
 } nl_url;

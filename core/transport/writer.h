@@ -24,7 +24,7 @@ typedef struct nl_writer_options {
                          * stays */
     int zstd_level;     /* for nlb: 1 to 19; a negative value disables compression; 0 means level 1 for files, and no
                          * compression otherwise */
-    int timeout_ms;     /* for collectors: maximum time of connecting and of a blocked send; 0 means 10,000 */
+    int timeout_ms;     /* for collectors: maximum time of connecting and of a blocked send; 0 means 10 s */
 } nl_writer_options;
 
 /*

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 static pthread_rwlock_t tags_lock = PTHREAD_RWLOCK_INITIALIZER;
-static char *global_tag; /* NULL: none */
+static char *global_tag; /* NULL: no global tag */
 static int tags_in_use;  /* atomic; while it is 0, writers take no lock */
 
 static void append(nl_buffer *out, const char *text)

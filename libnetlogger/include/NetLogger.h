@@ -12,7 +12,7 @@
  * a child continues to use it after fork().
  *
  * Events. keyword is the name of the event (NL.EVNT). const_fmt, despite its name, is text of the form NAME=value ...
- * that is used as it is; NULL or "" means none. variable_fmt is a printf(3) format for more fields; its arguments
+ * that is used as it is; NULL or "" adds nothing. variable_fmt is a printf(3) format for more fields; its arguments
  * follow. If variable_fmt has the form "A=%d B=%s", each argument stays within its field, whatever bytes it contains.
  * The result of any other format ("%s") is searched for fields: a value ends at the next NAME=. Words outside fields
  * become the field MSG. Fields named LVL, HOST and PROG set the level, host and program of the record. The default
@@ -139,7 +139,7 @@ NETLOGGER_CLASSIC_API int NetLoggerGTWriteStringLvl(NL_Handle *handle, int lvl, 
 
 #endif
 
-/* NetLoggerWrite with the arguments that it has under OLD_API. It is always available. */
+/* The function that OLD_API names NetLoggerWrite. NetLoggerFastWrite is available with and without OLD_API. */
 NETLOGGER_CLASSIC_API int NetLoggerFastWrite(NL_Handle *handle, const char *keyword, const char *fmt,
                                              ...) __asm__("NetLoggerOldWrite");
 

@@ -16,7 +16,7 @@
 enum {
     LOOK_EVERY_NS = 250 * 1000000,
     FRESH_NS = 50 * 1000000, /* a file can change twice within this time without a new modification time */
-    FILE_MAX = 1 << 20,      /* in bytes */
+    FILE_MAX = 1 << 20,      /* maximum size of the file in bytes */
 };
 
 /* ---- lists of commands, each with a NUL ---- */

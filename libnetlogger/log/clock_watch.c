@@ -35,7 +35,7 @@ struct nl_clock_watch {
     int64_t report_ns; /* time of the next report, on the monotonic clock */
 
     /* A request to chronyd that has no reply yet. */
-    int fd; /* -1: none */
+    int fd; /* -1: no request waits for a reply */
     nl_identity identity;
     bool to_ask, own_socket;
     uint32_t number;

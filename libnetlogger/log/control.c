@@ -30,7 +30,7 @@ struct nl_control_probe {
     uint64_t reported;
 };
 
-/* The words of a line, in a copy of it. */
+/* The words of a line, in a copy of the line. */
 typedef struct command {
     char *arguments[WORDS_MAX];
     size_t count;

@@ -17,7 +17,7 @@ typedef struct nl_control_probe nl_control_probe;
 
 /* An open destination that replaces the log's destination as soon as possible. */
 typedef struct nl_next_destination {
-    nl_url *url; /* NULL: none */
+    nl_url *url; /* NULL: no new destination */
     nl_destination *destination;
     nl_writer_options writer;
 } nl_next_destination;
@@ -35,9 +35,9 @@ typedef enum nl_control_origin {
  */
 typedef struct nl_activation {
     nl_control_origin origin;
-    char *path;     /* NULL: none */
+    char *path;     /* NULL: no activation file */
     char *text;     /* NULL: the file did not exist */
-    nl_buffer done; /* its valid lines as normalized commands, each with a NUL */
+    nl_buffer done; /* the valid lines of `text`, as normalized commands, each with a NUL */
     struct stat seen;
     int64_t look_ns; /* time of the next check on the monotonic clock */
     int level_before;

@@ -17,7 +17,7 @@
 enum {
     RING_SIZE = 64 << 10,
     EVENT_MAX = 1 << 10, /* more than NL_FIELDS_MAX typical values */
-    EVENTS = 1000,       /* per round */
+    EVENTS = 1000,       /* number of events per round */
     ROUNDS = 7,
 };
 

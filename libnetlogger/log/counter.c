@@ -36,7 +36,7 @@ static bool is_trusted(void)
 
 bool nl_clock_has_counter(void)
 {
-    static int known; /* 1: no; 2: yes */
+    static int known; /* 0: not determined yet; 1: no; 2: yes */
     int answer = __atomic_load_n(&known, __ATOMIC_RELAXED);
     if (answer == 0) {
         int saved = errno;

@@ -15,8 +15,7 @@
 
 enum {
     ID_SIZE_MAX = 2 * sizeof((nl_span_ids){0}.trace_id) + 1, /* the digits and their count */
-    SPAN_FIELDS = 2,                                         /* number of fields that an event in a span has in
-                                                              * addition */
+    SPAN_FIELDS = 2,                                         /* number of additional fields of an event in a span */
     FIELDS_MAX = NL_SITE_FIELDS_MAX + SPAN_FIELDS,
     NUMBERS_SIZE = FIELDS_MAX * ID_SIZE_MAX, /* maximum size of the numbers and IDs of an event */
     BLOCK_SIZE = 60 << 10,                   /* maximum size of a block of consecutive typed events */
@@ -404,8 +403,8 @@ static void note_lost(nl_drain *drain, const char *event, nl_block_identity *ide
 
 /*
  * Returns the number of bytes that a block may take from a ring. This is only a part of the ring, so that the thread
- * has space again while the rest is encoded. From a very large ring, it is at most a quarter of the maximum expanded
- * size.
+ * has space again while the rest is encoded. For a very large ring, the number is at most a quarter of the maximum
+ * expanded size.
  */
 static uint64_t most_of(const nl_ring *ring)
 {

@@ -189,7 +189,7 @@ static nl_event_variant *find_or_make_variant(nl_event_kind *kind, const nl_fiel
     nl_registry_lock();
     nl_event_variant *variant = find_variant(kind, types, &count);
     if (variant == NULL && count < VARIANTS_MAX) {
-        variant = make_variant(kind, values, types); /* if it is NULL, the event is written as a whole record */
+        variant = make_variant(kind, values, types); /* if variant is NULL, the event is written as a whole record */
         if (variant != NULL) {
             variant->next = kind->variants;
             __atomic_store_n(&kind->variants, variant, __ATOMIC_RELEASE);

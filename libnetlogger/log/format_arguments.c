@@ -141,8 +141,8 @@ static nl_status add_byte(nl_plan *plan, const nl_plan_field *field, const char 
 }
 
 /*
- * Parses a value from *at, after the '='. It ends before the spaces in front of the next NAME=, or at its closing
- * quote.
+ * Parses a value from *at, after the '='. The value ends before the spaces in front of the next NAME=, or at its
+ * closing quote.
  */
 static nl_status read_value(nl_plan *plan, const nl_plan_field *field, const char **at)
 {
@@ -312,7 +312,7 @@ static nl_status add_number(conversion *c, va_list *arguments)
 {
     char number[16];
     int size = snprintf(number, sizeof number, "%d", va_arg(*arguments, int));
-    /* printf ignores a negative precision, but rejects ".-1", so it is omitted. */
+    /* printf ignores a negative precision, but rejects ".-1", so a negative precision is omitted. */
     if (number[0] == '-' && c->text[c->size - 1] == '.') {
         c->text[--c->size] = '\0';
         return NL_OK;
@@ -477,7 +477,10 @@ static void plan_read_value(nl_field *field, taken_as kind, va_list *arguments)
     field->string = (nl_string){text, strlen(text)};
 }
 
-/* Sets the strings of printed values, after all were printed, because the memory of scratch could move before. */
+/*
+ * Sets the strings of printed values, after all values were printed, because scratch can move in memory while values
+ * are printed.
+ */
 static void find_printed(const nl_plan *plan, nl_field *fields, const nl_buffer *scratch)
 {
     size_t at = 0;

@@ -20,7 +20,7 @@ typedef struct nl_format_site {
     char *event, *format; /* copies; format may be NULL */
     size_t event_size;
     nl_plan plan;
-    struct nl_format_site *next; /* with the same hash */
+    struct nl_format_site *next; /* the next site with the same hash */
 } nl_format_site;
 
 /* A thread's cache of sites. The keys are the pointers that the calls pass. Initialize it with zeros. */

@@ -19,7 +19,7 @@ static stripe stripes[NL_GRACE_STRIPES] __attribute__((aligned(64)));
 static uint32_t phase;
 static uint32_t threads_seen;
 static pthread_mutex_t waiting = PTHREAD_MUTEX_INITIALIZER;
-static __thread unsigned own_stripe;           /* plus 1 */
+static __thread unsigned own_stripe;           /* index of the thread's stripe, plus 1; 0: not assigned yet */
 static __thread unsigned own_phase_plus_1 = 0; /* 0: not entered */
 
 unsigned nl_grace_stripe(void)

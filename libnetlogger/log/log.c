@@ -247,8 +247,8 @@ static void append_whole_url(nl_buffer *out, const char *directory, const nl_url
 }
 
 /*
- * Makes all paths absolute, because the program may change its directory before it opens files. Takes url, which may be
- * NULL, and returns the URL to use; NULL if memory runs out.
+ * Makes all paths absolute, because the program may change its directory before it opens files. Takes ownership of url,
+ * which may be NULL, and returns the URL to use; NULL if memory runs out.
  */
 static nl_url *make_whole(nl_url *url)
 {
@@ -404,7 +404,7 @@ static nl_log *open_url(const char *prog, nl_url *url, const nl_environment *env
     if (status == NL_OK)
         status = open_destination(log);
     else
-        nl_url_free(url); /* if it succeeded, the outbox owns the URL */
+        nl_url_free(url); /* after success, the outbox owns the URL */
     if (status != NL_OK) {
         nl_outbox_close(&log->outbox);
         log_free(log);
@@ -684,7 +684,8 @@ __attribute__((destructor)) static void at_exit(void)
         nl_control_finish(log);
         nl_producer_report_lost(log);
         pthread_mutex_lock(&log->mutex);
-        nl_writer_thread_ask(log); /* first requests this of all logs, so that they wait at the same time */
+        nl_writer_thread_ask(
+            log); /* requests a flush of all logs before it waits for the first, so that the waits overlap */
         pthread_mutex_unlock(&log->mutex);
     }
     for (nl_log *log = logs; log != NULL; log = log->next) {

@@ -50,7 +50,7 @@ struct nl_log {
     uint64_t flush_wanted, flush_done; /* counts of nl_flush */
     pthread_cond_t flushed;
     nl_status status;       /* result of the writer thread's latest cycle */
-    nl_error error;         /* of status */
+    nl_error error;         /* the reason, if status is NL_FAILED */
     nl_status flush_status; /* result of the latest finished flush; later cycles do not change it */
     nl_error flush_error;
 

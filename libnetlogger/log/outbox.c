@@ -254,7 +254,7 @@ static nl_status write_backup(nl_outbox *outbox, nl_level level, bool now)
 static void close_backup(nl_outbox *outbox)
 {
     nl_destination *backup = outbox->backup;
-    outbox->backup = NULL; /* set before closing, because of fork */
+    outbox->backup = NULL; /* set before the backup is closed, so that a child of fork() does not use it */
     if (backup != NULL)
         nl_destination_close(backup, true);
 }
@@ -367,7 +367,7 @@ void nl_outbox_change(nl_outbox *outbox, nl_url *url, nl_destination *destinatio
     outbox->away = false;
     outbox->pace = (nl_pace){0};
     outbox->reported = 0;       /* no failure of the new destination was reported yet */
-    if (outbox->shared != NULL) /* records where the batch began in the file */
+    if (outbox->shared != NULL) /* forgets the position of the batch in the old file */
         __atomic_store_n(&outbox->shared->file_offset, UINT64_MAX, __ATOMIC_RELEASE);
 }
 

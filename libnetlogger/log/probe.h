@@ -7,7 +7,7 @@
 #include "log/grace.h"
 
 enum {
-    NL_TIME_PROBES_MAX = 4096, /* maximum number at the same time */
+    NL_TIME_PROBES_MAX = 4096, /* maximum number of NL_PROBE_TIME probes at the same time */
     NL_TIME_CLASSES = 512,
 };
 
@@ -35,8 +35,8 @@ struct nl_probe_object {
     nl_probe_function function;
     void *user;
     unsigned slot;         /* for NL_PROBE_TIME: slot in which threads store the time of the first marker */
-    nl_probe_times *times; /* as counters */
-    bool detached;         /* ignored while it is still in a chain */
+    nl_probe_times *times; /* for NL_PROBE_TIME: measured times, indexed as counters */
+    bool detached;         /* the probe has no effect, although it is still in a chain */
     nl_probe_counter counters[NL_GRACE_STRIPES];
 };
 

@@ -28,7 +28,7 @@ typedef struct nl_thread {
     struct nl_thread *next;
     nl_ring_producer **entries; /* its nl_private_rings */
     nl_ring *by_slot[SLOTS];
-    nl_ring *rings; /* by next_of_thread */
+    nl_ring *rings; /* the thread's rings, linked by next_of_thread */
 } nl_thread;
 
 static nl_thread *threads;
@@ -138,7 +138,7 @@ static nl_ring *reuse_ring(nl_log *log)
     for (nl_ring *ring = log->rings; ring != NULL; ring = ring->next) {
         const nl_shared_ring *shared = ring->shared;
         if (__atomic_load_n(&ring->in_use, __ATOMIC_ACQUIRE) || nl_ring_has_lost(ring) ||
-            __atomic_load_n(&shared->tail, __ATOMIC_ACQUIRE) != shared->published) /* or pinned */
+            __atomic_load_n(&shared->tail, __ATOMIC_ACQUIRE) != shared->published) /* not empty, or pinned */
             continue;
         nl_ring_begin_stream(ring);
         return ring;
@@ -180,7 +180,7 @@ static nl_ring *known_ring(const nl_log *log)
     return thread != NULL && slot < SLOTS ? __atomic_load_n(&thread->by_slot[slot], __ATOMIC_RELAXED) : NULL;
 }
 
-/* `ring` may be NULL. */
+/* Sets the thread's ring in the log; `ring` may be NULL. */
 static void set_known_ring(nl_thread *thread, const nl_log *log, nl_ring *ring)
 {
     unsigned slot = log->gate.slot;

@@ -1,5 +1,5 @@
 /*
- * The open directory of a dead process.
+ * The open directory, in shared memory, of a process that has ended.
  */
 #ifndef NETLOGGER_LOG_REMAINS_H
 #define NETLOGGER_LOG_REMAINS_H

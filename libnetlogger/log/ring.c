@@ -34,7 +34,7 @@ void nl_ring_begin_stream(nl_ring *ring)
         memcpy(shared->stream, &(int64_t){nl_time_now_ns()}, sizeof(int64_t));
     shared->thread = (uint32_t)syscall(SYS_gettid);
     shared->thread_gone = 0;
-    /* The writer thread reads it in every ring, even in an empty ring. */
+    /* Atomic, because the writer thread reads the sequence number in every ring, even in an empty ring. */
     __atomic_store_n(&shared->sequence, 0, __ATOMIC_RELAXED);
     ring->last_time_ns = 0;
     ring->stuck_since_ns = 0;

@@ -23,7 +23,7 @@ struct nl_ring {
      * The alignment is that of pairs of cache lines.
      */
     nl_shared_ring *shared __attribute__((aligned(128)));
-    const char *data; /* as the producer's */
+    const char *data; /* the same pointer as producer.data */
     uint64_t mask;
     nl_mapping mapping;
     const nl_ring_policy *policy;

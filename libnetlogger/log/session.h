@@ -9,12 +9,12 @@
 #include "log/shared.h"
 
 typedef struct nl_mapping {
-    char *memory; /* NULL: none */
+    char *memory; /* NULL: nothing is mapped */
     size_t size;
     int fd;        /* descriptor of another process's file, or -1 */
     bool named;    /* the memory is a file in the process's directory, which outlives the process */
     int error;     /* errno if the memory is not named */
-    char name[32]; /* in the directory */
+    char name[32]; /* file name in the directory */
 } nl_mapping;
 
 /*

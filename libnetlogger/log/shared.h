@@ -32,7 +32,7 @@
 enum {
     NL_SHARED_HEADER = 4096,         /* offset of a ring's data, of the batch and of the sites */
     NL_SHARED_SITES_SIZE = 64 << 20, /* size of address space; memory is allocated when needed */
-    NL_SHARED_BATCH_SIZE = 4 << 20,  /* of address space */
+    NL_SHARED_BATCH_SIZE = 4 << 20,  /* size of address space */
     NL_STREAM_ID_SIZE = 16,
 };
 
@@ -126,11 +126,11 @@ typedef struct nl_shared_ring {
     nl_shared_head head;
     uint64_t size; /* bytes of data, a power of two */
     unsigned char stream[NL_STREAM_ID_SIZE];
-    uint32_t log; /* its number */
+    uint32_t log; /* number of the log */
     uint32_t thread;
-    _Alignas(NL_CACHE_LINE) uint64_t published; /* by the producer */
+    _Alignas(NL_CACHE_LINE) uint64_t published; /* written by the producer */
     uint32_t thread_gone;
-    nl_lost_event lost;                    /* not in the ring yet */
+    nl_lost_event lost;                    /* lost events whose report is not in the ring yet */
     _Alignas(NL_CACHE_LINE) uint64_t tail; /* written by the reader and, if the policy is "oldest", by the producer */
     uint64_t sequence;                     /* sequence number of the event at tail; a report of losses advances it by
                                             * their number */

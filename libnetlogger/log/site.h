@@ -22,7 +22,7 @@ typedef struct nl_site {
 /* The sites that one thread has read from shared memory. */
 typedef struct nl_site_table {
     const nl_shared_sites *shared;
-    size_t size;   /* of the shared memory */
+    size_t size;   /* size of the shared memory in bytes */
     uint64_t read; /* bytes after its header */
     nl_site *sites;
     size_t count, capacity;

@@ -2,10 +2,10 @@
  * Implements spans (netlogger/span.h): the IDs, the thread's current context, and the events that mark the start and
  * end of a span.
  *
- * The module owns the state of each thread, which is nl_private_current, which NL_SPAN reads inline, and the generator
- * of IDs. Events that carry the context take the slow path of producer.c, which puts the IDs before the event in the
- * ring. Spans do not slow down events outside spans. Nothing points to a span or a scope, so that a span that is
- * forgotten, or belongs to a thread that has ended, leaves nothing behind.
+ * The module owns each thread's nl_private_current, which NL_SPAN reads inline, and each thread's generator of IDs.
+ * Events that carry the context take the slow path of producer.c, which puts the IDs before the event in the ring.
+ * Spans do not slow down events outside spans. Nothing points to a span or a scope, so that a span that is forgotten,
+ * or belongs to a thread that has ended, leaves nothing behind.
  */
 #include "config.h"
 
@@ -196,8 +196,8 @@ char *nl_private_span_begin(nl_span *span, nl_log *log, nl_span_place *place, co
 struct nl_span_end_sites {
     nl_event_site sites[2];
     const nl_span_place *begun;     /* a place where such spans begin; NULL if unknown or unloaded */
-    const nl_span_end_place *place; /* NULL: it was unloaded */
-    struct nl_span_end_sites *next; /* in the same bucket */
+    const nl_span_end_place *place; /* NULL: the place was unloaded */
+    struct nl_span_end_sites *next; /* next element of the bucket */
     size_t name_size;
     char event[];
 };

@@ -85,7 +85,9 @@ static nl_ring *rings_of(nl_log *log)
     return rings;
 }
 
-/* Returns whether to take events now. With blocks, a few events wait for more, to justify a block's header. */
+/*
+ * Returns whether to take events now. With blocks, a few events wait for more events, because each block has a header.
+ */
 static bool is_time(nl_log *log, nl_ring *rings, bool everything)
 {
     uint64_t most = 0;

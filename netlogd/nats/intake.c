@@ -546,7 +546,7 @@ static void choose_request(telling *what, unsigned at, shard *s, asking *slot, i
 
 static void intake_ask(nats_intake *in, wish w)
 {
-    const shard *s = &in->shards[w.shard]; /* its name never changes */
+    const shard *s = &in->shards[w.shard]; /* the shard's name never changes */
     char subject[2 * NATS_NAME_SIZE], reply[NATS_NAME_SIZE], request[128];
     snprintf(subject, sizeof subject, "$JS.API.CONSUMER.MSG.NEXT.%s.%s", s->stream, in->place->durable);
     snprintf(reply, sizeof reply, "%s.%u.%u", in->inbox, w.shard, w.number);

@@ -165,7 +165,7 @@ void nats_link_close(nats_link *link)
 
 /* ---- streams ---- */
 
-/* Writes the description of a stream. It identifies the shard. */
+/* Writes the description of a stream, which identifies the shard. */
 static void describe(char text[NATS_NAME_SIZE], unsigned shard, unsigned shards)
 {
     snprintf(text, NATS_NAME_SIZE, "netlogger shard %u of %u", shard + 1, shards);

@@ -190,7 +190,7 @@ static size_t stored_bytes(const publisher *p, size_t all)
 
 /* ---- replies ---- */
 
-/* Stores the "description" of a JetStream error, or the whole text if it has none. */
+/* Stores the "description" of a JetStream error, or the whole text if the error has no description. */
 static void keep_refusal(publisher *p, const char *text, size_t size)
 {
     static const char name[] = "\"description\":\"";

@@ -25,8 +25,9 @@
 
 enum {
     /*
-     * Bytes passed to the kind at a time. They are few at first and over slow links, so that the position advances.
-     * They are more over fast links, to wait less often. They include at least one record.
+     * Number of bytes passed to the kind at a time. The number is small at first and over slow links, so that the
+     * position advances. It is larger over fast links, so that the thread waits less often. The bytes include at least
+     * one record.
      */
     PIECE = 256 << 10,
     PIECE_MIN = 64 << 10,
@@ -40,7 +41,7 @@ enum {
 };
 
 struct delivery {
-    delivery *next;  /* in the list of closed deliveries */
+    delivery *next;  /* next delivery in the list of closed deliveries */
     char *spool;     /* directory of the spool */
     int fd;          /* descriptor of the file with the position; this file is also the lock */
     output_place at; /* the position; only the thread uses it while the thread runs */
@@ -175,7 +176,10 @@ static void delivery_join(delivery *d)
     d->started = d->stop = d->leaving = d->ended = false;
 }
 
-/* Removes the closed delivery of a spool from the list, so that it can continue. Returns NULL if none exists. */
+/*
+ * Removes the closed delivery of a spool from the list, so that the delivery can continue. Returns NULL if the spool
+ * has no closed delivery.
+ */
 static delivery *take_back(const output_options *options)
 {
     delivery **at = &closed;
@@ -238,7 +242,7 @@ delivery *delivery_open(const output_options *options)
 
 /* ---- the thread ---- */
 
-/* Opens the file at the position. If it does not exist, opens the next file. Returns NL_END if none exists. */
+/* Opens the file at the position. If it does not exist, opens the next file. Returns NL_END if no next file exists. */
 static nl_status open_file(delivery *d, output_place end)
 {
     while (d->file < 0 && d->at.number <= end.number) {

@@ -64,7 +64,7 @@ static char *directory_of(const char *path)
     return slash == NULL ? program_copy(".") : program_format("%.*s", slash == path ? 1 : (int)(slash - path), path);
 }
 
-/* Returns the number in a file name that matches the pattern, or 0 if it does not match. */
+/* Returns the number in a file name that matches the pattern, or 0 if the name does not match. */
 static uint64_t file_number_of(const char *name, const char *before, size_t before_size, const char *behind)
 {
     if (strncmp(name, before, before_size) != 0 || name[before_size] < '0' || name[before_size] > '9')

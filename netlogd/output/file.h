@@ -54,8 +54,10 @@ nl_status output_file_claim(const output_options *options, int *claim);
  * writes to it; the error names that process. */
 nl_status output_file_lock(int fd, const char *name);
 
-/* Opens the file with this number for appending, and locks it. If `fresh` is true, the file must not exist yet.
- * Closes the file that *file had open ({.fd = -1} means none). On NL_FAILED, *file is unchanged. */
+/*
+ * Opens the file with this number for appending, and locks it. If `fresh` is true, the file must not exist yet. Closes
+ * the file that *file had open ({.fd = -1} means no file). On NL_FAILED, *file is unchanged.
+ */
 nl_status output_file_open(output_file *file, const output_options *options, uint64_t number, bool fresh);
 
 /* Appends data. On NL_FAILED, *written bytes remain in the file; it is 0 if the file was truncated. */

@@ -28,7 +28,7 @@ typedef struct output_kind {
     const char *name; /* name for netlogctl status */
     nl_format format; /* default format of the collected records; NL_FORMAT_UNKNOWN: the same default as for files */
     bool numbered;    /* every record must have a stream and a number, so the format must be nlb */
-    const nl_url_rows *tables; /* option rows of the URL that the kind itself reads; NULL: none */
+    const nl_url_rows *tables; /* option rows of the URL that the kind itself reads; NULL: no rows */
 
     /*
      * Checks the URL's own options and the other options. Returns NL_FAILED after setting the error. NULL means that
@@ -38,15 +38,18 @@ typedef struct output_kind {
 
     /* Only the delivery's thread calls the following functions. `deliver` is NULL for files. */
 
-    /* Connects, or prepares to connect. Returns NULL after setting the error. The thread then calls it again later. */
+    /*
+     * Connects, or prepares to connect. Returns NULL after setting the error. After a failure, the thread calls `open`
+     * again later.
+     */
     void *(*open)(const output_options *options);
 
     /*
      * Delivers data[0..size), which begins with a record; the last record may be incomplete. Sets *taken, which is 0 at
      * the call, to the number of bytes of whole records that need not be delivered again, even on NL_FAILED. If it
      * returns NL_OK and *taken is 0, the first record is incomplete, and `deliver` is called again with more bytes. It
-     * waits for a few seconds at most; if this is too short, it gets fewer bytes the next time. After NL_FAILED, the
-     * thread closes the peer and later opens it again.
+     * waits for a few seconds at most; if that time is too short, it gets fewer bytes in the next call. After
+     * NL_FAILED, the thread closes the peer and later opens it again.
      */
     nl_status (*deliver)(void *peer, const char *data, size_t size, output_place place, size_t *taken);
 

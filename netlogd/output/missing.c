@@ -35,7 +35,7 @@ typedef struct look {
     bool missing;
 } look;
 
-/* Returns the number in the name of a file that begins with the stem, or 0 if none exists. */
+/* Returns the number in the name of a file that begins with the stem, or 0 if the name has no number. */
 static uint64_t missing_number_of(const char *path, const char *stem)
 {
     const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;

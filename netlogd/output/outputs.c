@@ -75,7 +75,7 @@ static nl_stream_state intersect(const nl_stream_state *a, const nl_stream_state
     return both;
 }
 
-/* Handles a stream of an output that was killed. If such an output does not know a stream, it has no records of it. */
+/* Handles a stream of an output that was killed. An output that does not know a stream has no records of the stream. */
 static void meet_killed(void *user, const nl_stream_state *state)
 {
     const meeting *m = user;
@@ -109,8 +109,8 @@ static void meet_ended(void *user, const nl_stream_state *state)
 }
 
 /*
- * Handles a stream that all outputs have in common. If an output is not behind, it continues at the same position. If
- * it is behind and does not know the stream, it has no records of it.
+ * Handles a stream that all outputs have in common. An output that is not behind continues at the same position. An
+ * output that is behind and does not know the stream has no records of the stream.
  */
 static void adopt_stream(void *user, const nl_stream_state *state)
 {
@@ -486,7 +486,10 @@ static void compare_stream(void *user, const nl_stream_state *state)
             (state->gap_count == 0 || memcmp(other.gaps, state->gaps, state->gap_count * sizeof *state->gaps) == 0);
 }
 
-/* Returns whether all outputs have the same numbers. After a kill, this is so when clients have resent blocks. */
+/*
+ * Returns whether all outputs have the same numbers. After netlogd was killed, the numbers become the same when clients
+ * have sent their blocks again.
+ */
 static bool are_level(void)
 {
     bool level = true;

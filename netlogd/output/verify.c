@@ -211,7 +211,7 @@ static bool repair_file(const check *c, const char *path)
     return repaired;
 }
 
-/* Returns whether a file without an index should have an index. The files of a spool have none. */
+/* Returns whether a file without an index should have an index. The files of a spool have no index. */
 static bool wants_index(const char *path)
 {
     const char *slash = strrchr(path, '/');

@@ -35,11 +35,11 @@ enum {
     NL_RAW_SPAN_ID,  /* 8 bytes, printed as hexadecimal digits */
 };
 
-/* One NL_EVENT in the program. */
+/* A place in the program with an NL_EVENT. */
 typedef struct nl_event_site {
     const char *event;
-    const char *const *names;   /* an array of field_count */
-    const unsigned char *types; /* an array of field_count: NL_RAW_... */
+    const char *const *names;   /* an array of field_count names */
+    const unsigned char *types; /* an array of field_count types: NL_RAW_...... */
     unsigned short field_count;
     unsigned char level;
     unsigned char off; /* nonzero: switched off by name */

@@ -121,7 +121,8 @@ typedef enum nl_policy {
     NL_POLICY_NEWEST, /* the event is dropped; default for collectors */
     NL_POLICY_OLDEST, /* the event replaces the oldest events in the ring (a flight recorder), or is dropped while the
                          writer thread reads the ring */
-    NL_POLICY_LEVEL,  /* an event less urgent than keep_level is dropped if the ring is half full; others wait */
+    NL_POLICY_LEVEL,  /* if the ring is half full, an event less urgent than keep_level is dropped; other events wait as
+                         with NL_POLICY_BLOCK */
 } nl_policy;
 
 /* Replaces the policy in the URL. block_ns is the maximum wait in nanoseconds. keep_level is used only with

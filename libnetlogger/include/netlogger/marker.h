@@ -21,7 +21,7 @@
  * addresses of strings. Building the program requires no additional package.
  *
  * While a thread runs a probe, the markers that it passes have no effect. Markers are safe in signal handlers, unless a
- * probe from nl_marker_attach_call calls a function that is not.
+ * probe from nl_marker_attach_call calls a function that is not safe there.
  *
  * All functions below are thread-safe. None is safe in signal handlers.
  */

@@ -33,7 +33,7 @@ typedef struct nl_reader nl_reader;
 /* A part of the input that is not a record. The strings are valid during the callback only. */
 typedef struct nl_malformed {
     const char *source; /* the URL given to nl_reader_open */
-    uint64_t line;      /* from 1; 0 for blocks */
+    uint64_t line;      /* line number, from 1; 0 for blocks */
     uint64_t offset;    /* offset of the text, in bytes from the start of the input */
     const char *reason;
     nl_string text; /* the bytes, at most max_record_size */

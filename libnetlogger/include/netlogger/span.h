@@ -150,7 +150,8 @@ enum { NL_TRACEPARENT_SIZE = 56, NL_TRACESTATE_SIZE = 1024 };
  * variable TRACEPARENT, which is ignored in a program with more privileges than its user. Blanks and tabs around the
  * value are ignored. Returns NL_OK. Returns NL_OFF and sets an empty context if the variable is missing. Returns
  * NL_FAILED and sets an empty context if the value is invalid; nl_error_message() then has the reason, and the program
- * begins a new trace. Flags that level 2 does not define are cleared. A request with two such headers is invalid too.
+ * begins a new trace. Flags that level 2 does not define are cleared. A request with two traceparent headers is also
+ * invalid.
  */
 NL_API nl_status nl_traceparent_parse(const char *text, size_t size, nl_context *context);
 
@@ -166,8 +167,9 @@ NL_API size_t nl_traceparent_format(const nl_context *context, char text[NL_TRAC
  * it once for each such header, in the order of the headers, and only if the traceparent is valid. Pass the result on
  * with every traceparent of the trace. The function removes blanks around members, empty members, and repeated keys.
  * Returns NL_OK, or NL_FAILED with an empty state if a member is invalid or there are more than 32 members. In this
- * case, discard the whole tracestate. The 32 include members of the text that the function removes, except empty ones.
- * Members that do not fit are removed, beginning with members of more than 128 bytes, and then with the last members.
+ * case, discard the whole tracestate. This maximum also counts members that the function removes from the text, except
+ * empty members. Members that do not fit are removed, beginning with members of more than 128 bytes, and then with the
+ * last members.
  */
 NL_API nl_status nl_tracestate_append(char state[NL_TRACESTATE_SIZE], const char *text, size_t size);
 

@@ -10,13 +10,13 @@
 
 NL_BEGIN_DECLS
 
-/* An nl_span_begin in the program. The second site of each pair is for root spans. */
+/* A place in the program with an nl_span_begin. The second site of each pair is for root spans. */
 typedef struct nl_span_place {
     nl_event_site start[2];
     nl_event_site end[2]; /* without the program's fields */
 } nl_span_place;
 
-/* An nl_span_end in the program. */
+/* A place in the program with an nl_span_end. */
 typedef struct nl_span_end_place {
     const char *const *names;   /* names of its fields */
     const unsigned char *types; /* NL_RAW_... */
