@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""Says what is not documented, or documented and gone: documented.py SOURCE BUILD; exit 1 when there is anything.
+"""Reports missing and obsolete documentation: documented.py SOURCE BUILD. The exit status is 1 if there is a problem.
 
-    functions    of libnetlogger/abi, and macros that look like functions: each has words in its header, by Doxygen, and a use in
-                 doc/api-examples; none is named in doc/ or a header that is not there
-    options      of each program, and of each command that has options of its own: what --help lists is what its manual page lists,
-                 in the sections whose titles name that command; no page names another
-                 Options of URLs, and variables of the environment that belong to no option, are listed in a manual page
-    words        commands, directives, keys of files: the table WORDS
-    variables    of the environment: no page names one that no program has; what is read apart from rows is in the pages of VARIABLES
-    sensors      events and fields: nlsensor --table is doc/sensors.md
-    events       that programs log of their own accord, as they stand in the source: each is in doc/events.md or doc/sensors.md, with its
-                 fields, and no other is
+    functions    of libnetlogger/abi, and macros with arguments: each has a Doxygen comment in its header and a use in
+                 doc/api-examples; doc/ and the headers name no other function
+    options      of each program and command: the manual page lists the options that --help lists, in the sections whose titles name the
+                 command; no page names another option
+                 A manual page lists the options of URLs, and the environment variables that belong to no option.
+    words        commands, directives and keys of files: the table WORDS
+    variables    environment variables: no page names an unknown one. VARIABLES gives the pages for variables that have no option row
+    sensors      events and fields: nlsensor --table equals doc/sensors.md
+    events       of the programs themselves, as in the source: doc/events.md or doc/sensors.md lists each of them with its fields, and
+                 no other
 
-What is not built is passed over, and said.
+Programs that are not built are skipped and reported.
 """
 import collections
 import pathlib
@@ -36,8 +36,8 @@ HEADERS = "libnetlogger/include/netlogger/"
 ITEM = r"^\.(?:It )?Cm (\w+)(?: Ar \w+)?$"
 SYNOPSIS = r"(?:^\.Cm|\|) (\w+)", ".Sh SYNOPSIS", ".Sh"
 QUOTED = r'"(\w+)"'
-# The kind of word; the places that define it; the places that document it. A place is a file, a pattern, and perhaps the text before and
-# after the part that counts; or what a program prints with --help=json, and which part of that.
+# The kind of word; the places that define it; the places that document it. A place is a file and a pattern, and optionally the text
+# before and after the relevant part; or the relevant part of a program's --help=json.
 WORDS = [
     ("command of nlkernel", [("nlkernel --help=json", "commands")], [("doc/man/nlkernel.1", r"^\.B nlkernel (\w+)", ".SH SYNOPSIS", ".SH")]),
     ("command of nlkernel rules", [("nlkernel rules --help=json", "commands")],
@@ -68,8 +68,8 @@ WORDS = [
     ("order of a report", [("nlkernel/summary.c", QUOTED, "orders[] =", ";")], [("doc/synthesis.md", r"`(\w+)`", "`order =`", "\n")]),
     ("plot of a report", [("nlkernel/summary.c", r'"(\w+)"', "plots[] =", ";")], [("doc/synthesis.md", r"`(\w+)`", "`plot =`", "\n")]),
 ]
-# Variables of the system, and of programs that read them apart from their rows, and where the pages are for the files that read them;
-# the first that fits counts.
+# Environment variables that have no option row, and the pages that must document them, by source file. The first
+# matching row counts.
 VARIABLES = {
     "common/service/inherited.c": ["doc/man/netlogd.8", "doc/man/nlagentd.8"],
     "common/agents": ["doc/man/nlagent.1"], "common/convert": ["doc/formats.md"],
@@ -82,7 +82,7 @@ EVENT = r"[A-Z]\w*(?:\.[A-Z]\w*)*"
 FIELD = r"[A-Z][A-Z0-9]*(?:\.[A-Z0-9]+)*"
 
 def stripped(code, strings=False):
-    """C without its comments, and without what is in its strings unless that is wanted."""
+    """Returns C without comments, and without the content of strings unless strings is true."""
     def kept(found):
         return "" if found[0].startswith("/") else found[0] if strings else '""'
 
@@ -90,7 +90,7 @@ def stripped(code, strings=False):
 
 
 def arguments(code, at):
-    """Those of the call whose parenthesis was opened just before code[at]."""
+    """Returns the arguments of the call whose parenthesis opens just before code[at]."""
     parts, depth = [""], 1
     for found in re.finditer(r'"(?:\\.|[^"\\])*"|.', code[at:], re.S):
         depth += (found[0] in "([{") - (found[0] in ")]}")
@@ -104,7 +104,7 @@ def arguments(code, at):
 
 
 class Tree:
-    """A source tree and what was built of it; problems gathers what is wrong."""
+    """A source tree and its build directory. problems collects the problems."""
 
     def __init__(self, source, build):
         self.source, self.build = pathlib.Path(source), pathlib.Path(build)
@@ -114,7 +114,7 @@ class Tree:
         self.problems += [f"{kind}: {thing} {what}" for thing in sorted(things)]
 
     def text(self, path):
-        """The content of a file, or of all C files of a directory."""
+        """Returns the content of a file, or of all C files of a directory."""
         path = self.source / path
         return "\n".join(file.read_text() for file in sorted(path.rglob("*.c"))) if path.is_dir() else path.read_text()
 
@@ -122,7 +122,7 @@ class Tree:
         return subprocess.run([str(self.build / PROGRAMS[program]), *options], capture_output=True, text=True).stdout
 
     def pages(self):
-        """Every page of words, but for HACKING.md, which is about the inside."""
+        """Yields every page except HACKING.md, which is about the source."""
         return [self.source / "README.md", *(self.source / "doc").rglob("*.md"), *(self.source / "doc" / "man").iterdir()]
 
     # ---- functions ----
@@ -183,7 +183,7 @@ class Tree:
         self.check_named_options(options)
 
     def check_url_options(self):
-        """Each group of options of URLs, and the variables of no option, are listed in a manual page."""
+        """Checks that a manual page lists each group of URL options, and each environment variable that belongs to no option."""
         text = "\n".join(path.read_text() for path in (self.source / "doc" / "man").iterdir())
         for program in PROGRAMS:
             about = man_options.describe(self.build, program)
@@ -195,7 +195,7 @@ class Tree:
             self.say(program, ["variables"] if about["variables"] and f'.\\" variables {program}\n' not in text else (), "are listed in no manual page")
 
     def check_listed(self, call, page, options):
-        """Of a program, or a command of one, that says itself what its options are. Commands may have options of their own."""
+        """Checks a program, or a command with its own options, against its --help=json."""
         about = man_options.describe(self.build, *call)
         listed = {option["name"] for option in about["options"] if option.get("command_line")}
         options[" ".join(call)] = listed | {word[2:] for word in call if word.startswith("--")}
@@ -210,11 +210,11 @@ class Tree:
 
     @staticmethod
     def commands_in(title):
-        """Of "report, schema run and bench" each."""
+        """Returns each command of a list such as "report, schema run and bench"."""
         return set(re.split(", | and |\n", title)) - {""}
 
     def items(self, page, command):
-        """The heads of a manual page's items, as text: "-o, --output=FILE". Of a command: below titles that name it."""
+        """Returns the headings of a manual page's items as text, such as "-o, --output=FILE". For a command: only in sections whose titles name it."""
         if command:
             parts = re.split(r"^\.S[SH] (.*)\n", page, flags=re.M)
             page = "\n".join(part for title, part in zip(parts[1::2], parts[2::2]) if command in self.commands_in(title))
@@ -223,7 +223,7 @@ class Tree:
         return [re.sub(r"\\f.", "", found) for found in re.findall(r"^\.TP\n(?:\.PD.*\n)?(.*)$", page, re.M) if "--" in found]
 
     def check_named_options(self, options):
-        """Commands that pages show, in code: PROGRAM ... --option, up to what ends the command."""
+        """Yields the commands in the pages' code blocks: PROGRAM ... --option, up to the end of the command."""
         for path in self.pages():
             text = path.read_text().replace("\\-", "-").replace("\\\n", " ")
             commands = re.findall(r"`([^`\n]+)`", text) + re.findall(r"^\s*((?:nl[a-z]+|netlogd|netlogctl) .*)$", text, re.M)
@@ -236,11 +236,11 @@ class Tree:
 
     @staticmethod
     def found(pattern, text):
-        """What any of the pattern's groups has found."""
+        """Returns the matches of all groups of the pattern."""
         return {name for found in re.finditer(pattern, text, re.M) for name in found.groups() if name}
 
     def names(self, path, pattern, begin="", end=""):
-        """The words at a place of WORDS; None if the place is a program that is not built."""
+        """Returns the words at a place of WORDS; None if the place is a program that is not built."""
         if path.endswith(" --help=json"):
             about = man_options.describe(self.build, *path.split()[:-1])
             if about is None:
@@ -299,11 +299,11 @@ class Tree:
         self.say("sensor", (repr(line) for line in told - true), "is in doc/sensors.md, and gone")
 
     def events(self):
-        """Those that programs log of their own accord: name -> [fields that stand beside it, all code that it is in]."""
+        """Returns the events that programs log on their own: name -> [fields near the name, all code that contains it]."""
         code = {path: stripped(path.read_text(), strings=True) for folder in FOLDERS for path in sorted((self.source / folder).rglob("*.[ch]"))}
         macros = dict(re.findall(r'^#define (NL_\w+) ("[^"]*") *$', "\n".join(code.values()), re.M))
         code = {path: re.sub(r"\bNL_\w+", lambda word: macros.get(word[0], word[0]), text) for path, text in code.items()}
-        # Who logs an event has a parameter of that name, or is NL_EVENT: (the file that it is known in, its name, which parameter).
+        # The functions that log an event: (the file that defines it, its name, the index of the event's parameter). Or NL_EVENT.
         loggers = [("", "NL_EVENT", 2)]
         for path, text in code.items():
             for static, name, parameters in re.findall(r"^(static )?[\w *]*?(\w+)\(([^()]*\bconst char \*event\b[^()]*)\)", text, re.M):
@@ -336,7 +336,7 @@ class Tree:
         self.say("event", told.keys() - made.keys(), "is in doc/events.md, and gone")
         for event in made.keys() & told.keys():
             (beside, code), (fields, all_of_them) = made[event], told[event]
-            # FIELD.0 stands for those that are numbered.
+            # FIELD.0 stands for numbered fields.
             there = {name for name in fields if re.search(rf'"{name.removesuffix(".0")}(?:\.%\w+)?"|\b{name}=', code)}
             self.say(f"field of {event}", beside - fields if all_of_them else (), "is not in doc/events.md")
             self.say(f"field of {event}", fields - there, "is in doc/events.md, and gone")

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""A log for nldiag --follow: a service with two programs, whose load follows the time of day, and one fault or none.
+"""Writes a log for nldiag --follow: a service of two programs, whose load follows the time of day, with at most one fault.
 
     tests/diagnosis/follow_load.py --days 7 --rate 2 --seed 1 | nldiag --follow
     tests/diagnosis/follow_load.py --seconds 60 --rate 12500 --fault 30 --seed 1 | nldiag --follow    # 100,000 records/s
 
-Requests have eight records. Each takes as long as a log-normal variable says (sigma 0.4), longer under load (up to 30 %), and
-one of 1,000 takes ten times as long. From --fault seconds on, until --end, Query takes four times as long.
+Each request has eight records. The durations are log-normal (sigma 0.4) and up to 30 % longer under load. One request of
+1,000 takes ten times as long. Between --fault and --end (seconds), Query takes four times as long.
 """
 import argparse
 import heapq
@@ -18,7 +18,7 @@ START = 1_767_225_600  # 2026-01-01
 
 
 def day_load(at):
-    """The load at a time of day: 0.2 to 1."""
+    """Returns the load at a time of day: 0.2 to 1."""
     return 0.6 - 0.4 * math.cos(2 * math.pi * (at % 86400) / 86400)
 
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Sends requests to the shop of examples/http: load.py SERVER --seconds S --rate R --items pen:3,ink:1.
 
-Requests begin at random times, whether earlier ones have ended or not, but at most --clients are under way. Each logs a
-span Get, whose context goes with the request.
+Requests begin at random times and do not wait for earlier requests, but at most --clients run at the same time. Each
+request logs a span Get and sends the span's context to the server.
 """
 import argparse
 import http.client

@@ -2,8 +2,8 @@
 """A pipeline: a source sends items to workers, and the workers send them to a store, which writes them in batches.
 
     pipeline.py source WORKER...      sends items to the workers in turn
-    pipeline.py worker STORE          parses each item in one of --threads threads, and looks up a name
-    pipeline.py store FILE            writes batches of --batch items, or of what came within --wait seconds
+    pipeline.py worker STORE          parses items in --threads threads, and looks up a name for each item
+    pipeline.py store FILE            writes a batch after --batch items or after --wait seconds
 
 Servers are named ADDRESS:PORT. Each event has the field ITEM.ID, and goes to $NETLOGGER_DEST.
 """
@@ -52,7 +52,7 @@ class Peer:
 
 
 def received(connection):
-    """Yields the items that come on a connection."""
+    """Yields the items that a connection receives."""
     stream = connection.makefile("rb")
     while head := stream.read(4):
         yield json.loads(stream.read(struct.unpack(">I", head)[0]))

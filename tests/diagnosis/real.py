@@ -4,7 +4,8 @@
     tests/diagnosis/real.py --build build/dev --seeds dev --runs 20
 
 Three of four runs have a fault; kinds and programs change from run to run. Only root may make network namespaces and
-control groups. Ends with status 1 if a run failed or the score is below the target. $NLDIAG is the program that is measured (default: that of the build directory).
+control groups. The exit status is 1 if a run failed or the score is below the target. $NLDIAG names the nldiag to measure
+(default: nldiag of the build directory).
 """
 import argparse
 import collections
@@ -26,7 +27,7 @@ SEEDS = {"dev": 1, "test": 1_000_001}  # the first seeds
 
 
 def plan_runs(options):
-    """Yields program, kind and seed of each run. A kind comes again only after all others."""
+    """Yields program, kind and seed of each run. A kind occurs again only after all other kinds."""
     first = SEEDS[options.seeds]
     pairs = [(program, kind) for program in options.programs for kind in real_faults.FAULTS[program] if not options.faults or kind in options.faults]
     order, healthy = random.Random(f"order {first}"), 0

@@ -1,7 +1,7 @@
-"""The faults of real programs. Each has a random place, intensity and time from a seed.
+"""The faults of real programs. The seed gives each fault a random place, intensity and time.
 
-A run is healthy if no host, link or span is slower than its peers or than at another time, and nothing queues; the rate,
-the mix and the sizes of requests are random, and a third of the healthy runs share the processors with programs of nice 19.
+In a healthy run, no host, link or span is slower than its peers or than at another time, and nothing queues. The rate, the
+mix and the sizes of requests are random. In a third of the healthy runs, programs of nice 19 share the processors.
 """
 import dataclasses
 import os
@@ -39,7 +39,7 @@ class Case(Plan):
 
 
 def after(seconds, action):
-    """Does something at a time of the run."""
+    """An action at a time of the run."""
 
     def during(world, programs):
         yield seconds
@@ -86,9 +86,9 @@ def healthy(case):
         case.beside = lambda world: [world.spawn(["nice", "-n", "19", "sh", "-c", HOG], None) for _ in range(2)]
 
 
-# ---- faults of any services ----
+# ---- faults of all services ----
 
-# Where a program is: its host, its name in the log, and the spans in which it works.
+# A program's host, its name in the log, and the spans in which it works.
 SPANS = {"database": ("database", "Query"), "prices": ("prices", "Prices"), "stock": ("stock", "Stock"), "frontend": ("frontend", "Order"),
          "store": ("store", "Write"), **{worker: ("worker", "Parse") for worker in WORKERS}}
 
@@ -161,7 +161,7 @@ def busy(case):
 
 
 def working(case):
-    """A server that works alone, or all workers."""
+    """Sets cpu.max to less than the program needs in bursts."""
     names = [case.chance.choice(["database", "prices"])] if case.program == "shop" else WORKERS
     case.is_at((None, *SPANS[names[0]]))
     return names

@@ -45,7 +45,7 @@ class ServiceWorld(worlds.World):
 
 
 class Services:
-    """Servers that are started in order, and a last program that makes the load and ends."""
+    """Servers that start in this order, and a program that makes the load and then ends."""
 
     def __init__(self, build, seconds):
         self.build, self.seconds = build, seconds

@@ -5,7 +5,7 @@
     tests/diagnosis/score.py --nldiag PROGRAM --test                     # test seeds: once, with everything frozen
 
 Prints Top-1 and Top-3 (place and mechanism both right), false alarms on healthy runs, findings on logs without structure,
-a table by kind of fault, and how often findings of each confidence are right; every figure with its sample size.
+a table by kind of fault, and how often findings of each confidence are right. Each figure has its sample size.
 """
 import argparse
 import collections
@@ -23,7 +23,7 @@ DEVELOPMENT, TEST = 1, 1_000_001  # the first seeds
 
 
 def is_right(cause, truth, mechanism=True):
-    """Whether a finding names the place, and the mechanism."""
+    """Returns whether a finding names the right place, and whether it names the right mechanism."""
     if mechanism and cause["cause"] not in truth["causes"]:
         return False
     events = " ".join(str(cause.get(k) or "") for k in ("span", "from_event", "to_event", "title"))
@@ -84,7 +84,7 @@ def share(part, whole):
 
 
 def report(results, kinds=tuple(simulate.KINDS), others=(simulate.HEALTHY, *simulate.DISTRIBUTIONS)):
-    """kinds: of faults; others: kinds of runs without a fault."""
+    """kinds: kinds of faults; others: kinds of runs without a fault."""
     faults = [r for r in results if r["kind"] in kinds]
     healthy = [r for r in results if r["kind"] == simulate.HEALTHY]
     loose = [r for r in results if r["kind"] in simulate.DISTRIBUTIONS]

@@ -39,7 +39,7 @@ COST_MIN = 0.12  # of the requests' time; below, a fault is not worth a finding
 
 
 class Resource:
-    """A number of places, first come, first served."""
+    """A resource with a number of places. Processes get a place in the order of their requests."""
 
     def __init__(self, world, places=1):
         self.world, self.places, self.used, self.queue = world, places, 0, []
@@ -59,7 +59,7 @@ class Resource:
 
 
 class Join:
-    """Processes that run side by side; the waiting one continues after the last."""
+    """Runs processes at the same time. The waiting process continues after the last of them."""
 
     def __init__(self, children):
         self.children = children
@@ -112,7 +112,7 @@ class Run:
         self.explicit = shape.random() < 0.6
         self.one_host = shape.random() < 0.3
         self.client_spans = self.explicit and shape.random() < 0.4
-        self.spread = shape.choice([0.1, 0.25, 0.4, 0.7])  # sigma of the log of times
+        self.spread = shape.choice([0.1, 0.25, 0.4, 0.7])  # standard deviation of the logarithm of times
         self.requests = shape.choice([400, 800, 1500, 2500])
         self.types = ["page", "report", "item", "list"][: shape.randint(1, 4)]
         self.type_factor = {t: shape.uniform(0.85, 1.2) for t in self.types}
@@ -156,7 +156,7 @@ class Run:
         return total
 
     def visits(self, service):
-        """How often a request calls a service."""
+        """Returns how often a request calls a service."""
         if service is self.services[0]:
             return 1
         return sum(self.visits(s) * times for s in self.services for what, of, _, times in s.steps if what == "call" and service in of)
@@ -178,13 +178,13 @@ class Run:
         self.step = chance.choice([x for x in self.service.steps if x[0] == "work"])
         self.host = chance.choice(self.service.hosts)
         many = len(self.service.hosts) > 1
-        # On which hosts: all of the service's, or one.
+        # The hosts of the fault: all hosts of the service, or one host.
         self.only = self.host if kind in ("slow-host", "slow-link", "imbalance", "clock") or (
             many and chance.random() < 0.3 and kind in ("timeout", "poll", "failures", "resource", "pause-periodic", "pause-random")) else None
         visits = self.visits(self.service)
         share = 1 / len(self.service.hosts) if self.only else 1
-        cost = self.mean * chance.uniform(0.35, 1.5)  # what a request pays on average
-        self.cost = cost / share / visits  # what one visit pays
+        cost = self.mean * chance.uniform(0.35, 1.5)  # cost per request on average
+        self.cost = cost / share / visits  # cost per visit
         self.truth.update(program=self.service.name, span=self.step[1], host=self.only)
         self.rate_here = self.rate * visits / len(self.service.hosts)
         at, end = chance.uniform(0.3, 0.6) * self.seconds, self.seconds
@@ -219,7 +219,7 @@ class Run:
             self.slow_value, self.value_share = chance.choice(self.values), chance.uniform(0.08, 0.3)
             self.cost = cost / self.value_share / visits
         elif kind == "size":
-            self.cost /= 4  # for the mean of the sizes, which is 4
+            self.cost /= 4  # relative to the mean size, which is 4
         elif kind in ("timeout", "retry"):
             self.part = chance.uniform(0.04, 0.25)
             self.wait = cost / visits / self.part
@@ -249,7 +249,7 @@ class Run:
         return self.kind != HEALTHY and service is self.service and step is self.step and self.only in (None, host)
 
     def awake(self, service, host, seconds):
-        """The time until so much work is done, with the program's pauses."""
+        """Returns the time at which an amount of work is done, including the program's pauses."""
         end = self.world.now + seconds
         if service is not self.paused or self.only not in (None, host):
             return seconds
@@ -266,7 +266,7 @@ class Run:
         self.lines.append((self.world.now, at, f"HOST={host} PROG={service.name} LVL=Usage NL.EVNT={event}{named}"))
 
     def span(self, service, host, name, request, parent, **fields):
-        """Logs the begin; returns how to log the end."""
+        """Logs the begin of a span. Returns a function that logs its end."""
         self.spans_logged += 1
         span_id = f"{self.spans_logged:x}"
         ids = {"TRACE_ID": f"t{request['number']}", "SPAN_ID": span_id} if self.explicit else {"REQ_ID": request["number"]}
@@ -287,7 +287,7 @@ class Run:
         return service.hosts[self.turn[service] % len(service.hosts)]
 
     def extra(self, request, host):
-        """What the fault adds to this visit of its step."""
+        """Returns the time that the fault adds to this visit of its step."""
         kind, chance, now = self.kind, self.chance, self.world.now
         if kind == "slow-host" or (kind == "value" and request["value"] == self.slow_value):
             yield self.about(self.cost)
@@ -362,7 +362,7 @@ class Run:
                 yield Join([self.visit(s, request, span_id, (service, host)) for s in step[1]])
                 yield self.awake(service, host, 0)
         end(STATUS="error" if caller is None and request["failed"] else None)
-        if caller is None:  # what is before and after is not in the log
+        if caller is None:  # the log lacks what comes before and after
             self.durations.append(self.world.now - began)
         yield from self.travel(service, host)
         if done is not None:
@@ -388,7 +388,7 @@ class Run:
             yield self.noise.expovariate(1 / think)
 
     def sense(self):
-        """CpuLoad of each host; busy in the episodes of a resource fault."""
+        """CpuLoad of each host. The host of a resource fault is busy during the fault's episodes."""
         step, at = self.seconds / 200, 0.0
         noise = random.Random(1)
         for host in sorted(self.offset):
@@ -437,7 +437,7 @@ def make_run(kind, seed, path):
     if kind != HEALTHY:
         healthy = Run(HEALTHY, seed).simulate()
         truth["cost"] = 1 - healthy.truth["mean"] / truth["mean"] if truth["mean"] > 0 else 0
-        if hasattr(run, "places"):  # the service itself is no fault, but to wait for it is
+        if hasattr(run, "places"):  # The service itself has no fault; the waiting for it has.
             truth["cost"] = run.waited / max(sum(run.durations), 1e-9)
         if len(run.durations) < 0.9 * run.requests or (truth["cost"] < COST_MIN and kind not in ("failures", "clock")):
             return None

@@ -1,12 +1,12 @@
 /*
- * A log in the binary format, in pieces: as the target decoder, but with the checksum of every block put right first.
- * Otherwise hardly any invented block would be looked into.
+ * A log in the binary format, in pieces. Like the target decoder, but corrects the checksum of every block first.
+ * Otherwise, decoders would reject nearly all mutated blocks at once.
  */
 #include "decoding.h"
 
 #include "record/block_read.h"
 
-/* Of a block's header: where things are in it. All integers are little-endian. */
+/* Offsets in a block's header. All integers are little-endian. */
 enum { HEADER_SIZE_AT = 4, CRC_AT = 8, STORED_SIZE_AT = 12, HEADER_MIN = 96 };
 
 static size_t get(const uint8_t *at, size_t bytes)
@@ -17,7 +17,7 @@ static size_t get(const uint8_t *at, size_t bytes)
     return value;
 }
 
-/* CRC-32C, bit by bit: written apart from the library's, so that it checks that too. */
+/* CRC-32C, bit by bit. Independent of the library's function, so that the target also checks that function. */
 static uint32_t crc32c(const uint8_t *data, size_t size)
 {
     uint32_t crc = 0xffffffff;
@@ -29,7 +29,7 @@ static uint32_t crc32c(const uint8_t *data, size_t size)
     return ~crc;
 }
 
-/* Puts the checksum of the block at the start of log right; its size, or 0 when no whole block is there. */
+/* Corrects the checksum of the block at the start of log. Returns the block's size, or 0 if the block is incomplete. */
 static size_t mend_block(uint8_t *log, size_t size)
 {
     if (size < HEADER_MIN || memcmp(log, "NLB1", 4) != 0)
@@ -44,7 +44,7 @@ static size_t mend_block(uint8_t *log, size_t size)
     return block;
 }
 
-/* A block that is only looked through is found as sound, or not, as one whose records are read. */
+/* A check of a block without decoding gives the same result as a check with decoding. */
 static void check_block(const uint8_t *block, size_t size)
 {
     nl_block_header header;

@@ -1,4 +1,4 @@
-/* One line of BP: what can be read of it can be written, and read again. */
+/* One line of BP: each record that is read can be written and read again. */
 #include "text_round_trip.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

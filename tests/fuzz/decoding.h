@@ -5,9 +5,9 @@
 #include "fuzz.h"
 #include "reader/decoder.h"
 
-/* How an input begins: what it chooses. The log follows. */
+/* The first bytes of an input select the options. The log follows. */
 enum {
-    FUZZ_CHOICES = 4, /* bytes: the options, then the sizes of three pieces that take turns */
+    FUZZ_CHOICES = 4, /* bytes: the options, then three sizes of pieces, which are used in turn */
 };
 
 static inline nl_decoder_options fuzz_chosen_options(uint8_t choice)
@@ -47,7 +47,7 @@ static inline void fuzz_note_question(void *user, int64_t sent_ns)
     fuzz_put_number(user, sent_ns);
 }
 
-/* Takes all the records that there are for now. */
+/* Reads all records that are available now. */
 static inline void fuzz_drain(nl_decoder *decoder, nl_status last, nl_buffer *out)
 {
     const nl_record *record;
@@ -73,7 +73,7 @@ static inline void fuzz_feed(nl_decoder *decoder, const uint8_t *data, size_t si
     free(piece);
 }
 
-/* What the decoder makes of a log in such pieces (NULL: whole): records, reports and counts as comparable bytes. */
+/* Returns the decoder's records, reports and counts for a log in such pieces (NULL: whole) as comparable bytes. */
 static inline nl_buffer fuzz_decode(nl_decoder_options options, const uint8_t *pieces, const uint8_t *data, size_t size)
 {
     nl_buffer out = {0};
@@ -104,7 +104,7 @@ static inline nl_buffer fuzz_decode(nl_decoder_options options, const uint8_t *p
     return out;
 }
 
-/* The records, and the reports, are the same however the log is cut. choices: FUZZ_CHOICES bytes. */
+/* Any division of the log into pieces gives the same records and reports. choices: FUZZ_CHOICES bytes. */
 static inline void fuzz_check_decoding(const uint8_t *choices, const uint8_t *data, size_t size)
 {
     nl_decoder_options options = fuzz_chosen_options(choices[0]);

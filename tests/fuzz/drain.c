@@ -1,6 +1,6 @@
 /*
- * Events out of rings in shared memory: a process that was killed, or ran wild, may have left anything there. An input
- * begins with what it chooses (struct choices, all integers little-endian); then come the sites, then the rings' bytes.
+ * Events in rings in shared memory. A killed or faulty process may leave any bytes there. An input begins with struct
+ * choices (integers are little-endian); the sites and then the bytes of the rings follow.
  */
 #include "fuzz.h"
 
@@ -11,13 +11,13 @@
 
 typedef struct choices {
     uint8_t how;          /* HOW_... */
-    uint8_t ring_size;    /* the lower three bits: 64 << that */
-    uint16_t sites_size;  /* bytes of the sites behind their header */
-    uint64_t published;   /* what the sites say that there is */
-    uint64_t tail, end;   /* of the rings */
+    uint8_t ring_size;    /* the size is 64 << the lower three bits */
+    uint16_t sites_size;  /* size of the sites after their header, in bytes */
+    uint64_t published;   /* number of sites according to the header */
+    uint64_t tail, end;   /* number of rings */
     uint64_t sequence;    /* likewise */
-    uint64_t until_ticks; /* up to when events are taken */
-    uint64_t ticks[2];    /* the clock that is gone on with */
+    uint64_t until_ticks; /* the time up to which events are taken */
+    uint64_t ticks[2];    /* a later clock calibration */
     int64_t time_ns[2];
 } choices;
 
@@ -52,7 +52,7 @@ static const uint8_t *take_choices(const uint8_t *data, choices *c)
     return data + CHOICES_SIZE;
 }
 
-/* Memory of exactly the size that it claims, so that a sanitizer sees a read beyond it. */
+/* Returns memory of exactly the size, so that a sanitizer detects a read beyond it. */
 static nl_shared_sites *make_sites(const choices *c, const uint8_t *data, size_t size)
 {
     void *memory;
@@ -64,7 +64,7 @@ static nl_shared_sites *make_sites(const choices *c, const uint8_t *data, size_t
     return sites;
 }
 
-/* A ring that holds data again and again, mapped twice in a row as real ones are. */
+/* A ring that repeats the data, mapped twice in a row as real rings are. */
 static void make_ring(nl_ring *ring, const choices *c, const uint8_t *data, size_t size)
 {
     size_t ring_size = (size_t)64 << (c->ring_size & 7);
@@ -98,7 +98,7 @@ static void drain_refuse(void *user, const nl_malformed *what)
     fuzz_expect(false, "what comes out of damaged memory is a log");
 }
 
-/* The batch is a whole log by itself, of that many records. */
+/* The batch is a complete log with that number of records. */
 static void check_batch(const nl_buffer *batch, uint64_t records)
 {
     nl_decoder *decoder = nl_decoder_new(&(nl_decoder_options){.on_malformed = drain_refuse});
@@ -122,7 +122,7 @@ static void drain_all(nl_drain *drain, nl_ring *rings, const choices *c)
     nl_buffer batch = {0};
     size_t most = 0;
     for (nl_ring *ring = rings; ring != NULL; ring = ring->next)
-        most += (ring->mask + 1) / sizeof(nl_event_header) + 1; /* and one for what is passed over */
+        most += (ring->mask + 1) / sizeof(nl_event_header) + 1; /* and one record for the skipped bytes */
     for (uint64_t records = 1; records > 0; most -= records) {
         batch.size = 0;
         size_t limit = c->how & HOW_SMALL_BATCH ? 100 : 100000;

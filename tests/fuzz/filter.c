@@ -1,13 +1,13 @@
 /*
- * A filter, from the first line of the input, over the records of the others: its canonical form means the same, and
- * its negation, twice and thrice, what it should.
+ * The first line of the input is a filter, and the other lines are records. The filter's canonical form has the same
+ * result; a double negation gives the filter's result, and a triple negation the opposite.
  */
 #include "fuzz.h"
 
 #include "base/error.h"
 #include "filter/filter.h"
 
-/* The expression with that before and behind it; NULL when it is no longer within the bounds. */
+/* Returns the expression with a prefix and a suffix; NULL if it exceeds the limits. */
 static nl_filter *compile_within(const char *before, const char *text, const char *behind)
 {
     nl_buffer whole = {0};
@@ -61,7 +61,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     nl_error_clear();
     forms f = {.plain = nl_filter_parse(text)};
     if (f.plain == NULL) {
-        /* A limit of the whole expression has no place. */
+        /* A limit of the whole expression has no position. */
         fuzz_expect(strstr(nl_error_message(), "column ") != NULL || nl_error_get_code() == NL_ERROR_LIMIT,
                     "what is wrong has a place");
         free(text);

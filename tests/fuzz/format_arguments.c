@@ -1,9 +1,9 @@
 /*
- * A format as nl_write takes it, with arguments that are all int: what is read as a row of fields is a record that can
- * be written and read again.
+ * A format of nl_write with int arguments. If the format is read as a row of fields, its record can be written and read
+ * again.
  *
- * A format comes from the program, not from strangers, so a %s without its string cannot be held against the library:
- * only conversions that take an int, and those that are refused, get through.
+ * A format comes from the program, not from strangers, so the library need not survive a %s without its string. The
+ * target therefore uses only conversions that need an int and conversions that the library rejects.
  */
 #include "text_round_trip.h"
 
@@ -11,7 +11,7 @@
 
 enum { ARGUMENT_COUNT = 12, DIGITS_MAX = 4 };
 
-/* Whether the conversion behind a '%' takes int arguments only, or nothing. */
+/* Returns whether the conversion after a '%' needs only int arguments, or no argument. */
 static bool takes_int(const char *at)
 {
     at += strcspn(at, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ%");
@@ -20,7 +20,7 @@ static bool takes_int(const char *at)
     return *at == '\0' || strchr("spaAeEfFgGlLjzt", *at) == NULL;
 }
 
-/* Whether the format can be tried: few arguments, all int, and no width that would only fill the memory. */
+/* Returns whether the target can use the format: few arguments, all int, and no width that would only fill memory. */
 static bool is_harmless(const char *format)
 {
     size_t arguments = 0;
@@ -67,7 +67,7 @@ static nl_status format_arguments_take(nl_record *record, const nl_plan *plan, .
     return status;
 }
 
-/* Twice by the same plan: nothing of the first call's may be left in it. */
+/* Twice with the same plan: the second call must not depend on the first. */
 static nl_status add_fields(nl_record *record, const char *format)
 {
     nl_plan plan;

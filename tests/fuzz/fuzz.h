@@ -1,9 +1,9 @@
 /*
- * What the fuzz targets share.
+ * Common functions of the fuzz targets.
  *
- * A target is one file with LLVMFuzzerTestOneInput, which does with the input what a stranger could make the library
- * do, and aborts when a property that must hold does not. tests/fuzz/run links it to libFuzzer and lets that invent
- * inputs; replay.c links it to a plain main that goes through its corpus, in every `make check`.
+ * A target is one file with LLVMFuzzerTestOneInput. It processes the input as the library processes data from
+ * strangers, and aborts if a required property does not hold. tests/fuzz/run links the target to libFuzzer, which
+ * invents inputs. replay.c links it to a main function that processes the target's corpus in every `make check`.
  */
 #ifndef NETLOGGER_TESTS_FUZZ_H
 #define NETLOGGER_TESTS_FUZZ_H
@@ -14,10 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Always 0; the name and the type are libFuzzer's. */
+/* Always returns 0. libFuzzer requires the name and the type. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* A property of the library: without it the process aborts, which is what the fuzzer and the replay look for. */
+/* Checks a property of the library. Aborts if it does not hold; the fuzzer and the replay detect the abort. */
 static inline void fuzz_expect(bool holds, const char *property)
 {
     if (holds)
@@ -26,7 +26,8 @@ static inline void fuzz_expect(bool holds, const char *property)
     abort();
 }
 
-/* The bytes in memory of exactly that size, so that a sanitizer sees a read beyond them. Freed by the caller. */
+/* Returns the bytes in memory of exactly that size, so that a sanitizer detects a read beyond it. The caller frees it.
+ */
 static inline char *fuzz_copy(const void *data, size_t size)
 {
     char *copy = calloc(1, size > 0 ? size : 1);
@@ -46,7 +47,7 @@ static inline void fuzz_put_number(nl_buffer *out, int64_t number)
     nl_buffer_append(out, &number, sizeof number);
 }
 
-/* Its size before it, so that no two rows of strings look alike; -1 for one that is absent. */
+/* Writes the size before the string, so that different lists of strings differ; -1 for an absent string. */
 static inline void fuzz_put_string(nl_buffer *out, nl_string string)
 {
     fuzz_put_number(out, string.data == NULL ? -1 : (int64_t)string.size);
@@ -55,8 +56,8 @@ static inline void fuzz_put_string(nl_buffer *out, nl_string string)
 }
 
 /*
- * Appends all that a record means: equal for equal records, whatever text they came from. How a known level was spelt
- * is left out, for a format writes its own name for it.
+ * Appends the whole meaning of a record: equal records give equal bytes, whatever text they came from. The spelling of
+ * a known level is omitted, because a format writes its own name for the level.
  */
 static inline void fuzz_put_record(nl_buffer *out, const nl_record *record)
 {

@@ -1,4 +1,4 @@
-/* nlconv's importer of chrome: see importing.h. */
+/* nlconv's importer for the chrome format: see importing.h. */
 #include "importing.h"
 
 FUZZ_IMPORTER(chrome_importer)

@@ -1,4 +1,4 @@
-/* nlconv's importer of csv: see importing.h. */
+/* nlconv's importer for the csv format: see importing.h. */
 #include "importing.h"
 
 FUZZ_IMPORTER(csv_importer)

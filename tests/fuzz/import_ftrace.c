@@ -1,4 +1,4 @@
-/* nlconv's importer of ftrace: see importing.h. */
+/* nlconv's importer for the ftrace format: see importing.h. */
 #include "importing.h"
 
 FUZZ_IMPORTER(ftrace_importer)

@@ -1,4 +1,4 @@
-/* nlconv's importer of journal: see importing.h. */
+/* nlconv's importer for the journal format: see importing.h. */
 #include "importing.h"
 
 FUZZ_IMPORTER(journal_importer)

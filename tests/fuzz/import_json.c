@@ -1,4 +1,4 @@
-/* nlconv's importer of json: see importing.h. */
+/* nlconv's importer for the json format: see importing.h. */
 #include "importing.h"
 
 FUZZ_IMPORTER(json_importer)

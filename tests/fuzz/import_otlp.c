@@ -1,4 +1,4 @@
-/* nlconv's importer of otlp: see importing.h. */
+/* nlconv's importer for the otlp format: see importing.h. */
 #include "importing.h"
 
 FUZZ_IMPORTER(otlp_importer)

@@ -1,4 +1,4 @@
-/* nlconv's importer of perf: see importing.h. */
+/* nlconv's importer for the perf format: see importing.h. */
 #include "importing.h"
 
 FUZZ_IMPORTER(perf_importer)

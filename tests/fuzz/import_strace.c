@@ -1,4 +1,4 @@
-/* nlconv's importer of strace: see importing.h. */
+/* nlconv's importer for the strace format: see importing.h. */
 #include "importing.h"
 
 FUZZ_IMPORTER(strace_importer)

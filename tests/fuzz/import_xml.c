@@ -1,4 +1,4 @@
-/* nlconv's importer of xml: see importing.h. */
+/* nlconv's importer for the xml format: see importing.h. */
 #include "importing.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

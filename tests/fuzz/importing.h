@@ -1,7 +1,7 @@
 /*
- * The properties of nlconv's importers: an input gives the same records whether it comes in one chunk or is cut, where
- * the importer says that it may be cut; what was read can be written in ULM and read again; places of what is malformed
- * are in the input.
+ * The properties of nlconv's importers. An input gives the same records as one chunk and in several chunks, if the
+ * importer allows the division. Each record that is read can be written in ULM and read again. The positions of errors
+ * are within the input.
  */
 #ifndef NETLOGGER_TESTS_FUZZ_IMPORTING_H
 #define NETLOGGER_TESTS_FUZZ_IMPORTING_H
@@ -10,7 +10,7 @@
 
 #include "convert/convert.h"
 
-/* ---- an exporter that describes what it gets, and tries whether it can be written ---- */
+/* ---- an exporter that describes each record and tries to write it ---- */
 
 typedef struct fuzz_describer {
     exporter base;
@@ -55,7 +55,7 @@ static inline void fuzz_read_chunk(importer *i, const char *data, size_t size, s
     free(copy);
 }
 
-/* Reads as the pipeline does, cutting at the first place before cut_before where that can be; 0: not at all. */
+/* Reads as the pipeline does. Divides the input at the first allowed place before cut_before; 0: no division. */
 static inline void fuzz_import(const importer_kind *kind, const char *data, size_t size, size_t cut_before, sink *s)
 {
     void *shared = NULL;
@@ -70,7 +70,7 @@ static inline void fuzz_import(const importer_kind *kind, const char *data, size
         fuzz_expect(whole <= cut_before - at, "whole records are within what was given");
         fuzz_read_chunk(in, data + at, whole, s);
         at += whole;
-        if (!kind->in_order) { /* another thread's turn */
+        if (!kind->in_order) { /* lets another thread run */
             importer_close(in);
             in = importer_open(kind, shared);
         }
@@ -83,7 +83,7 @@ static inline void fuzz_import(const importer_kind *kind, const char *data, size
         kind->unshare(shared);
 }
 
-/* Somewhere in the input, the same for the same input. */
+/* Returns a position in the input, always the same for the same input. */
 static inline size_t fuzz_some_place(const uint8_t *data, size_t size)
 {
     uint64_t hash = UINT64_C(14695981039346656037);

@@ -1,9 +1,9 @@
-/* A whole record as it lies in a ring: what a killed process left there may be anything. */
+/* A whole record as in a ring. A killed process may leave any bytes there. */
 #include "text_round_trip.h"
 
 #include "log/payload.h"
 
-/* Whether it was written like that, and nothing behind it. Bytes that mean true may be of any value. */
+/* Returns whether the payload was encoded like that, without further bytes. True may be any non-zero byte. */
 static void check_put(const nl_record *record, size_t size)
 {
     fuzz_expect(nl_payload_size(record) == size, "a record takes as many bytes as it was read from");
@@ -27,7 +27,7 @@ static void check_put(const nl_record *record, size_t size)
     free(payload);
 }
 
-/* It is written as a line that can be read, whatever its values are. */
+/* The record is written as a line that can be read, whatever its values are. */
 static void check_line(const nl_record *record, nl_format format)
 {
     nl_buffer line = fuzz_encode(record, format);

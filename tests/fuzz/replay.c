@@ -1,8 +1,9 @@
 /*
- * Runs a fuzz target over its corpus, without a fuzzer: what it found once stays mended, under any compiler.
+ * Runs a fuzz target over its corpus without a fuzzer, so that fixed defects stay fixed with every compiler.
  *
- * Linked to one target each (FUZZ_TARGET is its name). Speaks TAP, one test a target; before each file it says which,
- * so that the last one named is the one that a crash is about. Paths of files may be given instead.
+ * It is linked to one target (FUZZ_TARGET is the target's name). It prints TAP, with one test per target. It prints the
+ * name of each file before it processes the file, so that a crash belongs to the last name. Arguments replace the
+ * corpus.
  */
 #include "fuzz.h"
 
@@ -37,7 +38,7 @@ static int is_visible(const struct dirent *entry)
     return entry->d_name[0] != '.';
 }
 
-/* How many files there were in the target's corpus. */
+/* Number of files in the target's corpus. */
 static int replay_corpus(void)
 {
     char folder[4096], path[4096 + 256];

@@ -1,8 +1,7 @@
-/* The line of a request to netlogd: what it says is read, and what is wrong with it is said in words that can be sent.
- */
+/* The line of a request to netlogd: valid requests are read, and errors give a message that can be sent. */
 #include "fuzz.h"
 
-#include "request_line.c" /* NOLINT: all of what is tried */
+#include "request_line.c" /* NOLINT: the fuzz target includes the module */
 
 static const request_verb verbs[] = {
     {"subscribe", " WHERE FORMAT SINCE ", false, NULL},
@@ -10,7 +9,7 @@ static const request_verb verbs[] = {
     {"tell", " COMMAND PROG ", true, NULL},
 };
 
-/* What subscribe does with its values. */
+/* Calls the functions that subscribe calls with the values. */
 static void use_values(const nl_record *asked)
 {
     nl_field field;

@@ -1,9 +1,10 @@
-/* Messages to nlagentd: read, or refused with words; what is in one that is read can be written and read again. */
+/* Messages to nlagentd: each is read, or rejected with a message. The content of a message that is read can be written
+ * and read again. */
 #include "config.h"
 
 #include "fuzz.h"
 
-#include "agents/soap.c" /* NOLINT: all of what is tried */
+#include "agents/soap.c" /* NOLINT: the fuzz target includes the module */
 
 static void check_call(const soap_call *call)
 {

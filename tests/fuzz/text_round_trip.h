@@ -7,7 +7,7 @@
 #include "record/text.h"
 #include "record/format.h"
 
-/* The record as one line of that format: with its newline, and no other in it. */
+/* Returns the record as one line of that format, which ends with its only newline. */
 static inline nl_buffer fuzz_encode(const nl_record *record, nl_format format)
 {
     nl_buffer line = {0};
@@ -18,7 +18,7 @@ static inline nl_buffer fuzz_encode(const nl_record *record, nl_format format)
     return line;
 }
 
-/* By its shape, and with the second known, a record is written as without. */
+/* Writing with the known shape and second gives the same text as writing without them. */
 static inline void fuzz_check_shape(const nl_record *record, nl_format format, const nl_buffer *line)
 {
     const nl_text_format *text = nl_text_format_of(format);
@@ -34,7 +34,7 @@ static inline void fuzz_check_shape(const nl_record *record, nl_format format, c
     nl_text_shape_free(shape);
 }
 
-/* What was written in a format reads back as an equal record, and that is written as the same bytes. */
+/* A written record reads back as an equal record, and is then written as the same bytes. */
 static inline void fuzz_check_written(const nl_record *record, nl_format format)
 {
     nl_buffer line = fuzz_encode(record, format), meant = {0}, read = {0};
@@ -48,7 +48,7 @@ static inline void fuzz_check_written(const nl_record *record, nl_format format)
     fuzz_expect(fuzz_same_bytes(&meant, &read), "a record comes back as it was");
     nl_buffer again = fuzz_encode(back, format);
     fuzz_expect(fuzz_same_bytes(&line, &again), "equal records are written alike");
-    /* BP without its event= but with a msg= is taken for logfmt, which reads the same record from it. */
+    /* A line of BP without event= but with msg= is recognized as logfmt, which reads the same record from it. */
     nl_format told = nl_format_detect(copy, line.size);
     bool is_ambiguous = format == NL_FORMAT_BP && told == NL_FORMAT_LOGFMT && record->event.data == NULL;
     fuzz_expect(told == format || is_ambiguous, "what a format's writer wrote is taken for that format");
@@ -67,7 +67,7 @@ static inline void fuzz_check_written(const nl_record *record, nl_format format)
     nl_buffer_free(&read);
 }
 
-/* A copy is an equal record that needs neither the line nor the record it was made of. */
+/* A copy is an equal record that depends neither on the line nor on the original record. */
 static inline nl_record *fuzz_check_copy(nl_record *record, char *line)
 {
     nl_buffer meant = {0}, copied = {0};
@@ -83,7 +83,7 @@ static inline nl_record *fuzz_check_copy(nl_record *record, char *line)
     return copy;
 }
 
-/* What comes of decoding a line, in bytes. */
+/* Returns the result of decoding a line, as bytes. */
 static inline nl_buffer fuzz_decoded(nl_status status, const nl_record *record, size_t used)
 {
     nl_buffer out = {0};
@@ -100,8 +100,8 @@ static inline nl_buffer fuzz_decoded(nl_status status, const nl_record *record, 
 }
 
 /*
- * The decoder's short way gives what the long one gives: when it meets the line for the first time and when it knows
- * its names, at the end of what may be read and before other bytes.
+ * The decoder's fast path gives the same result as the slow path: for a new line and for a line with known names, at
+ * the end of the readable memory and before other bytes.
  */
 static inline void fuzz_check_short_way(nl_format format, nl_fraction fraction, const char *line, size_t size)
 {
@@ -127,7 +127,7 @@ static inline void fuzz_check_short_way(nl_format format, nl_fraction fraction, 
     nl_record_free(closely);
 }
 
-/* Reads the line; whatever record that gives must survive all text formats. */
+/* Reads the line. If it gives a record, the record must survive all text formats. */
 static inline void fuzz_check_line(nl_format format, const uint8_t *data, size_t size)
 {
     char *line = fuzz_copy(data, size);

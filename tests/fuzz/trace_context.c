@@ -24,7 +24,7 @@ static void check_traceparent(const char *text, size_t size)
         fuzz_expect(memcmp(context.span_id, again.span_id, sizeof context.span_id) == 0, "it has the same span");
 }
 
-/* Returns the number of members; -1 if the state is no list of them. */
+/* Returns the number of members; -1 if the state is invalid. */
 static int count_members(const char *state)
 {
     int count = 0;

@@ -1,5 +1,4 @@
-/* nlkernel's reading of trace.dat, which trace-cmd wrote somewhere: what calls there are adds up, whatever the bytes.
- */
+/* A trace.dat file from trace-cmd: the numbers of calls add up for any bytes. */
 #include "fuzz.h"
 
 #include "trace_dat.h"

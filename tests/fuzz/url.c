@@ -1,4 +1,4 @@
-/* A URL: what parses holds together, and its options are found. */
+/* A URL: the parts of a valid URL agree, and its options are found. */
 #include "fuzz.h"
 #include "transport/url.h"
 

@@ -1,14 +1,12 @@
 /*
- * Work out of proportion to bytes: no input may cost more units of work for each of its bytes than these bounds.
+ * Bounds of work per byte of input: no input may cost more units of work for each of its bytes.
  *
- * The first byte says what the rest is:
- *   'b'  the payload of a block: two bytes for the number of records, then the payload. The block is read as it is, and
- *        compressed.
- *   't'  text, or blocks as they are, for a decoder.
- *   'f'  an expression, a newline, and lines of records that it is matched with.
+ * The first byte gives the kind of the rest:
+ *   'b'  the payload of a block: two bytes for the number of records, then the payload. The block is read both plain
+ * and compressed. 't'  text or blocks for a decoder. 'f'  an expression, a newline, and lines of records to match.
  *
- * libFuzzer is told how high the ratio is by a counter for each power of two, so that it looks for higher ones. The
- * environment variable NL_FUZZ_WORK has the process print the highest ratios at its end.
+ * A counter for each power of two shows libFuzzer how high the ratio is, so that it searches for higher ratios. With
+ * the environment variable NL_FUZZ_WORK, the process prints the highest ratios at its end.
  */
 #include "fuzz.h"
 
@@ -21,10 +19,10 @@
 #include <zstd.h>
 
 enum {
-    FREE_WORK = 1000000,       /* units that any input may cost */
-    UNITS_PER_BYTE_MAX = 6000, /* and for each byte of its own */
+    FREE_WORK = 1000000,       /* units that every input may cost */
+    UNITS_PER_BYTE_MAX = 6000, /* further units for each byte */
     KINDS = 3,
-    LEVELS = 24, /* of the ratio, by its binary logarithm */
+    LEVELS = 24, /* by the binary logarithm of the ratio */
 };
 
 __attribute__((section("__libfuzzer_extra_counters"), used)) static uint8_t counters[KINDS * LEVELS];
@@ -37,7 +35,7 @@ static void print_worst(void)
             worst[2]);
 }
 
-/* Notes what an input of that kind and size cost. */
+/* Records the cost of an input of that kind and size. */
 static void note_work(int kind, uint64_t work, size_t size)
 {
     uint64_t ratio = work / (size + 1);

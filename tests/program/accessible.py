@@ -1,8 +1,8 @@
-"""What a screen reader finds of a window, and does there: accessible.py PROGRAM COMMAND... by AT-SPI, on the session bus.
+"""Shows a window as a screen reader sees it, and operates it: accessible.py PROGRAM COMMAND..., through AT-SPI on the session bus.
 
-tree: every widget that is shown, a line of JSON each: role, name, focusable, actions, text.
-press ROLE NAME: does the first action of that widget. type NAME TEXT: puts a text into a field.
-choose ROLE NAME: chooses a row of a list, a page. value NAME NUMBER: moves a slider. combo NAME PLACE: chooses what is at a place of a combo box.
+tree: prints every visible widget as a line of JSON: role, name, focusable, actions, text.
+press ROLE NAME: does the widget's first action. type NAME TEXT: enters text in a field.
+choose ROLE NAME: chooses a row of a list, or a page. value NAME NUMBER: moves a slider. combo NAME INDEX: chooses an entry of a combo box.
 """
 import json
 import sys

@@ -1,6 +1,6 @@
-"""Attacks on netlogd: each is a function that runs in a process of its own until it is killed.
+"""Attacks on netlogd. Each is a function that runs in its own process until it is killed.
 
-bench/attack/run measures how long honest clients wait meanwhile; test_attack.py checks what becomes of their events.
+bench/attack/run measures the delay of honest clients during the attacks; test_attack.py checks that their events arrive.
 """
 import functools
 import os
@@ -20,7 +20,7 @@ def connect(port, source="127.0.0.1"):
 
 
 def by_connections(port, count, make_data, source="127.0.0.1"):
-    """Sends the same data again and again over count connections, as fast as netlogd reads it."""
+    """Sends the same data repeatedly over count connections, as fast as netlogd reads."""
     selector, data = selectors.DefaultSelector(), make_data()
     piece = data * max(1, 65536 // len(data))
 
@@ -78,7 +78,7 @@ def by_filters(port, source="127.0.0.1"):
 
 
 def by_subscribers(port, source="127.0.0.1"):
-    """Subscribers that request the past, and again when netlogd tells them to wait or closes them."""
+    """Subscribers that request past records, and request again after netlogd makes them wait or closes them."""
     while True:
         subscribers = subscribe(port, SUBSCRIBERS, "SINCE=-1d", source)
         end = time.monotonic() + 1
@@ -93,7 +93,7 @@ def by_subscribers(port, source="127.0.0.1"):
 
 
 def by_idle_connections(port, count, begin=b"", source="127.0.0.1"):
-    """Opens connections, sends the begin of something, and then sends nothing; opens others for those that are closed."""
+    """Opens connections, sends the begin of a message on each, and then sends nothing; replaces closed connections."""
     selector = selectors.DefaultSelector()
     while True:
         while len(selector.get_map()) < count:
@@ -114,7 +114,7 @@ def by_idle_connections(port, count, begin=b"", source="127.0.0.1"):
 
 
 def by_new_streams(port, source="127.0.0.1"):
-    """Sends blocks of streams that never occurred before, and reconnects when netlogd closes the connection."""
+    """Sends blocks of new streams, and reconnects when netlogd closes the connection."""
     rng = random.Random(os.getpid())
     while True:
         try:
@@ -126,7 +126,7 @@ def by_new_streams(port, source="127.0.0.1"):
 
 
 def new_hosts():
-    """Lines of the clocks of hosts that do not exist."""
+    """Sends clock lines of hosts that do not exist."""
     return b"".join(b"DATE=20260101000000 HOST=x%d PROG=attack LVL=Usage NL.EVNT=ClockKernel CLOCK.SYNCHRONIZED=true "
                     b"CLOCK.ERROR=5\n" % n for n in range(5000))
 
@@ -143,7 +143,7 @@ POST = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 70\r\n\r\nDATE=2026010100
 
 
 def named(tcp, udp):
-    """All attacks: {name: [(function, arguments...)]}. tcp and udp are netlogd's ports."""
+    """Returns all attacks: {name: [(function, arguments...)]}. tcp and udp are netlogd's ports."""
     return {
         "nothing else": [],
         "wide shapes, 1 client": [(by_connections, tcp, 1, blocks.wide)],
@@ -175,7 +175,7 @@ def small_block():
 
 
 def by_single_bytes(port, count):
-    """Sends lines over count connections, a byte at a time."""
+    """Sends lines over count connections, one byte at a time."""
     data = valid_lines()
     sockets = [connect(port) for _ in range(count)]
     for s in sockets:
@@ -187,7 +187,7 @@ def by_single_bytes(port, count):
 
 
 def loads(tcp):
-    """More valid records than netlogd can take, as `named`: bench/attack/run alone sends them, because netlogd writes them all."""
+    """Sends more valid records than netlogd can process, as `named`. Only bench/attack/run uses it, because netlogd writes all these records."""
     return {
         "valid lines, 1000 clients": [(by_connections, tcp, MANY, valid_lines)],
         "small blocks, 1000 clients": [(by_connections, tcp, MANY, small_block)],
@@ -196,7 +196,7 @@ def loads(tcp):
 
 
 def start(attack):
-    """Starts an attack in a process of its own, with low priority. Returns the process ID."""
+    """Starts an attack in its own process, with low priority. Returns the process ID."""
     child = os.fork()
     if child == 0:
         try:
@@ -216,7 +216,7 @@ def stop(children):
 
 
 class Client:
-    """An honest client: sends numbered records in blocks of its own stream, and counts what netlogd acknowledged."""
+    """An honest client: sends numbered records in blocks of its own stream, and counts the acknowledged records."""
 
     def __init__(self, port, number, source="127.0.0.1", timeout=30):
         self.port, self.number, self.source, self.timeout = port, number, source, timeout
@@ -237,7 +237,7 @@ class Client:
         return blocks.numbers(b"honest%d" % self.number, [number], self.stream, number)
 
     def send(self):
-        """Sends the next record. OSError if netlogd is away."""
+        """Sends the next record. Raises OSError if netlogd cannot be reached."""
         self.sent += 1
         if self.socket is None:
             self.connect()
@@ -245,7 +245,7 @@ class Client:
             self.socket.sendall(self.block(self.sent - 1))
 
     def wait(self):
-        """Waits until netlogd has acknowledged everything. OSError if it closes the connection instead."""
+        """Waits until netlogd has acknowledged everything. Raises OSError if netlogd closes the connection."""
         while self.acknowledged < self.sent:
             if self.socket is None:
                 self.connect()

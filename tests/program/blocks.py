@@ -1,4 +1,4 @@
-"""Blocks of the binary format (doc/binary-format.md), made by hand: valid ones, and ones that attack their readers."""
+"""Blocks of the binary format (doc/binary-format.md), made without the library: valid blocks and blocks that attack readers."""
 import functools
 import random
 import struct
@@ -31,7 +31,7 @@ def string(text):
 
 
 def block(payload, count, raw_size=None, stream=bytes(16), first=0, lost=0):
-    """A block with count records. raw_size is the size of a compressed payload before its compression."""
+    """Returns a block with count records. raw_size is the uncompressed size of a compressed payload."""
     def header(crc):
         return struct.pack("<4sHBBIIII16sQqqQqqQ", b"NLB1", 96, 1, raw_size is not None, crc, len(payload),
                            len(payload) if raw_size is None else raw_size, count, stream, first, 0, 0, lost, 0, 0, 0)
@@ -39,7 +39,7 @@ def block(payload, count, raw_size=None, stream=bytes(16), first=0, lost=0):
 
 
 def compressed(payload, count, stored_min=0):
-    """A compressed block; a frame that decoders skip makes it at least stored_min bytes long."""
+    """Returns a compressed block of at least stored_min bytes; a frame that decoders skip fills it."""
     stored = subprocess.run(["zstd", "-q", "-c", "-3"], input=payload, capture_output=True, check=True).stdout
     if len(stored) < stored_min:
         stored += struct.pack("<II", 0x184d2a50, stored_min - len(stored)) + bytes(stored_min - len(stored))
@@ -47,7 +47,7 @@ def compressed(payload, count, stored_min=0):
 
 
 def numbers(program, values, stream, first):
-    """A block of records of one program with the field N."""
+    """Returns a block of records of one program with the field N."""
     payload = varint(1) + string(b"h") + string(program) + varint(1) + b"\0\7\1E" + varint(1) + b"\3\1N"
     return block(payload + b"".join(b"\0\0" + varint(2 * value) for value in values), len(values), stream=stream, first=first)
 
@@ -57,19 +57,19 @@ SOURCE = varint(1) + string(b"h") + string(b"attack")
 
 @functools.cache
 def wide():
-    """No records, and one shape of 2^20 fields: some hundred bytes."""
+    """Returns a block of some hundred bytes with no records and one shape of 2^20 fields."""
     return compressed(SOURCE + varint(1) + b"\0\7\1E" + varint(1 << 20) + b"\3\1N" * (1 << 20), 0)
 
 
 @functools.cache
 def dense():
-    """As many records as a valid block may have, which are nearly nothing before netlogd writes them as text."""
+    """Returns a block with the maximum number of records, which are tiny until netlogd writes them as text."""
     count = (2 << 20) // 80
     return compressed(SOURCE + varint(1) + b"\0\7\1E" + varint(0) + b"\0\0" * count, count, (2 << 20) // 1024)
 
 
 def _requests(between):
-    """As many records as a valid block may have, of two events. between is the difference from one ID to the next."""
+    """Returns a block with the maximum number of records, of two events. between is the difference between consecutive IDs."""
     def make(first):
         count = (2 << 20) // 200
         shapes = b"".join(b"\0\7" + string(event) + varint(1) + b"\3" + string(b"NL.ID") for event in (b"E", b"F"))
@@ -80,17 +80,17 @@ def _requests(between):
 
 
 def dense_requests(first):
-    """Requests of two steps, with IDs from first on."""
+    """Returns requests of two steps, with IDs that begin with first."""
     return _requests(1)(first)
 
 
 def one_request(first):
-    """One request of many steps."""
+    """Returns one request of many steps."""
     return _requests(0)(first)
 
 
 def many_hosts(number):
-    """Requests of 64 IDs whose steps are on hosts of a million."""
+    """Returns requests with 64 IDs, with steps on a million hosts."""
     rng, count = random.Random(number), 1000
     sources = varint(count) + b"".join(string(b"h%d" % rng.randrange(1 << 20)) + string(b"p") for _ in range(count))
     shapes = b"".join(varint(i) + b"\7" + string(event) + varint(1) + b"\3" + string(b"NL.ID") for i in range(count) for event in (b"E", b"F"))
@@ -99,7 +99,7 @@ def many_hosts(number):
 
 
 def many_numbers(number):
-    """Records of 4,000 numeric fields."""
+    """Returns records with 4,000 numeric fields."""
     count = 4000
     shape = b"\0\7" + string(b"R%d" % number) + varint(count) + b"".join(b"\3" + string(b"f%d" % i) for i in range(count))
     return compressed(SOURCE + varint(1) + shape + (b"\0\0" + b"\2" * count) * 10, 10, 2000)
@@ -107,7 +107,7 @@ def many_numbers(number):
 
 @functools.cache
 def dense_strings():
-    """As many records with the same string of 1,000 bytes as a valid block may have."""
+    """Returns a block with the maximum number of records, all with the same string of 1,000 bytes."""
     size = 1000
     count = (2 << 20) // (size + 100)
     first = b"\0\2" + varint(size + 1) + b"a" * size
@@ -116,7 +116,7 @@ def dense_strings():
 
 @functools.cache
 def beyond_limits():
-    """As many records as fit into a payload of 16 MB, of which the block has 2 KB."""
+    """Returns a block of 2 KB with the maximum number of records that fit in a payload of 16 MB."""
     begin = SOURCE + varint(1) + b"\0\7\1E" + varint(0)
     count = ((16 << 20) - len(begin)) // 2
     return compressed(begin + b"\0\0" * count, count, 2000)
@@ -124,13 +124,13 @@ def beyond_limits():
 
 @functools.cache
 def tables():
-    """Tables as large as those of a valid block may be, and one record."""
+    """Returns a block with tables of the maximum size, and one record."""
     shape = b"\0\7\1E" + varint(1 << 14) + b"\3\1N" * (1 << 14)
     return compressed(SOURCE + varint(4) + shape * 4 + b"\0\0" + b"\2" * (1 << 14), 1, 2000)
 
 
 def matching():
-    """A record whose string makes the filter EXPENSIVE work."""
+    """Returns a record whose string makes the filter EXPENSIVE slow."""
     text = b"ab" * 30
     return block(SOURCE + varint(1) + b"\0\7\1E" + varint(1) + b"\1\1S" + b"\0\0" + varint(len(text) + 1) + text, 1)
 

@@ -1,4 +1,4 @@
-"""A netlogd for a test: started on a free port, its messages kept, ended with the test; and certificates for it."""
+"""A netlogd for a test: runs on a free port, keeps its messages, and ends with the test. Also makes certificates for it."""
 import re
 import signal
 import socket
@@ -14,7 +14,7 @@ def record(client, number, padding=""):
 
 
 QUESTION_END = b"\r\n\r\n"  # of the time question with which the library opens a connection
-ACKNOWLEDGEMENT = b"NLA1\x08" + bytes(3) + b"\x01" + bytes(7)  # of that question
+ACKNOWLEDGEMENT = b"NLA1\x08" + bytes(3) + b"\x01" + bytes(7)  # of this question
 
 
 def keep_silent(connection):
@@ -50,7 +50,7 @@ class Authority:
             raise AssertionError(result.stderr)
 
     def certify(self, name, alternative="DNS:localhost,IP:127.0.0.1", days=2):
-        """A certificate and its key in one file."""
+        """Returns a file with a certificate and its key."""
         files = {kind: self.folder / f"{name}.{kind}" for kind in ("key", "csr", "ext", "crt", "pem")}
         files["ext"].write_text(f"subjectAltName={alternative}\n")
         self.openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", f"/CN={name}",
@@ -62,7 +62,7 @@ class Authority:
 
 
     def revoke(self, *names, name="crl", times=("-crldays", "2")):
-        """A list of those certificates as revoked, and of those revoked before."""
+        """Returns a revocation list of these certificates and of those revoked before."""
         database, config = self.folder / "index", self.folder / "ca.conf"
         if not config.exists():
             database.write_text("")
@@ -84,7 +84,7 @@ class Case(support.Case):
         self.messages = self.scratch / "messages"
 
     def serve(self, *arguments, output=None, listen="x-netlog://127.0.0.1:0", **options):
-        """Starts netlogd; self.port is set to that of the first place where it listens on 127.0.0.1."""
+        """Starts netlogd. Sets self.port to the port of its first listener on 127.0.0.1."""
         self.check_refused_calls()
         self.messages.write_bytes(b"")
         with open(self.messages, "ab") as messages:
@@ -103,7 +103,7 @@ class Case(support.Case):
         return self.output.read_bytes() if self.output.exists() else b""
 
     def send(self, data):
-        """Sends all of data, and waits until netlogd has closed, having read it. Only blocks are acknowledged meanwhile."""
+        """Sends all data, and waits until netlogd has read it and closed. netlogd acknowledges only blocks."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=30) as s:
             s.sendall(data)
             s.shutdown(socket.SHUT_WR)
@@ -123,7 +123,7 @@ class Case(support.Case):
         return result.stderr
 
     def peer(self, serve):
-        """Starts a server that calls serve for each connection; returns its port."""
+        """Starts a server that calls serve for each connection. Returns the port."""
         listener = socket.create_server(("127.0.0.1", 0))
 
         def one(connection):

@@ -1,6 +1,6 @@
 /*
- * A library for LD_PRELOAD. On SIGUSR2, the program does what an intruder would want it to do, and writes how each
- * attempt ended to the file $FORBIDDEN_RESULTS: a line "NAME ERRNO" each, 0 where it succeeded.
+ * A library for LD_PRELOAD. On SIGUSR2, the program attempts actions of an intruder, and writes the result of each
+ * attempt to the file $FORBIDDEN_RESULTS, as a line "NAME ERRNO"; ERRNO is 0 if the attempt succeeded.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -72,5 +72,5 @@ __attribute__((constructor)) static void begin(void)
     results = path != NULL ? open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600) : -1;
     if (results >= 0)
         signal(SIGUSR2, try_all);
-    unsetenv("FORBIDDEN_RESULTS"); /* programs that this one starts are not meant */
+    unsetenv("FORBIDDEN_RESULTS"); /* ignores programs that this program starts */
 }

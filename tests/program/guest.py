@@ -1,10 +1,10 @@
 """Another kernel to record on: Debian's (package linux-image-amd64) in qemu, emulated, with an initramfs of our own.
 
-    guest = Guest(self)                      # skips the test, by name, where something is missing
-    guest.add(program)                       # with the libraries that it needs; it is /bin/NAME there
+    guest = Guest(self)                      # skips the test, with a reason, if a component is missing
+    guest.add(program)                       # adds /bin/NAME and its libraries to the guest
     files = guest.run([["/bin/nlkernel", ...], ...], ["/k.nlb"])
 
-What is run there has /proc, /sys, tracefs at /sys/kernel/tracing, and lo. Files come out through virtio-serial.
+Programs in the guest have /proc, /sys, tracefs at /sys/kernel/tracing, and lo. Files leave the guest through virtio-serial.
 """
 import os
 import pathlib
@@ -223,7 +223,7 @@ def kernel():
 
 
 def cpio(entries):
-    """An archive in the format that the kernel unpacks: (path, mode, bytes) each."""
+    """Returns an initramfs (newc format) of (path, mode, bytes) entries."""
     out = bytearray()
 
     def put(path, mode, data):
@@ -244,7 +244,7 @@ def cpio(entries):
 
 
 class Guest:
-    """name: of several guests of one test; modules: of the kernel, besides those that every guest has."""
+    """name: distinguishes several guests of one test; modules: additional modules of the kernel."""
 
     def __init__(self, case, name="guest", modules=()):
         self.case = case
@@ -285,7 +285,7 @@ class Guest:
                 order.append(path)
 
         for name in self.wanted:
-            if name in by_name:  # else it is within the kernel
+            if name in by_name:  # otherwise, the driver is built into the kernel
                 want(by_name[name])
         for path in order:
             if not path.endswith(".ko"):
@@ -294,7 +294,7 @@ class Guest:
         self.files["modules/list"] = "".join(f"/modules/{pathlib.Path(path).name}\n" for path in order).encode()
 
     def add(self, program, name=None):
-        """A program with the libraries that it needs, without what is for debuggers only."""
+        """Adds a program and its libraries, without debugging information."""
         program = pathlib.Path(program)
         copy = self.folder / "stripped"
         shutil.copy(program, copy)
@@ -312,8 +312,8 @@ class Guest:
         return cpio(entries + [(path, 0o100755, data) for path, data in self.files.items()])
 
     def run(self, commands, files, cpus=1, seconds=300, prefix=(), options=()):
-        """Boots, runs the commands one after the other, returns {path: bytes} of the files that there are. prefix: what
-        runs qemu; options: more of qemu's."""
+        """Boots and runs the commands in order. Returns {path: bytes} of the existing files. prefix: a command that runs
+        qemu; options: further options of qemu."""
         self.files["commands"] = "".join("".join(f"{word}\n" for word in command) + "\n" for command in commands).encode()
         self.files["files"] = "".join(f"{path}\n" for path in files).encode()
         initrd, port = self.folder / "initrd", self.folder / "port"

@@ -1,4 +1,5 @@
-/* In a guest: guest_clock NAME ADDRESS SECONDS PPM gives it a name, its network card an address, and a wrong clock. */
+/* In a guest: guest_clock NAME ADDRESS SECONDS PPM sets the host name, the address of the network card, and a wrong
+ * clock. */
 #include <arpa/inet.h>
 #include <net/if.h>
 #include <netinet/in.h>

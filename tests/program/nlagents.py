@@ -1,4 +1,4 @@
-"""What tests of nlagentd share: an agent that runs, and ways to ask it."""
+"""Common functions of nlagentd's tests: a running agent, and queries to it."""
 import http.client
 import subprocess
 
@@ -9,7 +9,7 @@ ENVELOPE = ('<?xml version="1.0"?><s:Envelope xmlns:s="http://schemas.xmlsoap.or
 
 
 class Agent(support.Case):
-    """A running agent, and ways to ask it."""
+    """A running agent, and queries to it."""
 
     def setUp(self):
         super().setUp()
@@ -31,7 +31,7 @@ class Agent(support.Case):
         return self.run_program(self.nlagent, "--agent", agent.url, *arguments, **options)
 
     def post(self, agent, body, headers=(), content_type="text/xml; charset=utf-8", timeout=30):
-        """Status and text of the answer to bytes sent to /soap."""
+        """Returns the status and text of the response to bytes sent to /soap."""
         connection = http.client.HTTPConnection("127.0.0.1", agent.port, timeout=timeout)
         self.addCleanup(connection.close)
         connection.request("POST", "/soap", body, {"Content-Type": content_type, "SOAPAction": '""', **dict(headers)})
@@ -43,7 +43,7 @@ class Agent(support.Case):
         return self.post(agent, ENVELOPE % (operation, inside, operation), headers)
 
     def children(self, agent):
-        """The sensors' processes, by their command lines: children of the process that nlagentd has for starting them."""
+        """Returns the command lines of the sensors, which are children of nlagentd's process that starts sensors."""
         return support.children(*support.children(agent.pid))
 
     def log_text(self, agent):

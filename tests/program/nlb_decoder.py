@@ -1,6 +1,6 @@
-"""The binary format, decoded from what doc/binary-format.md says alone. Slow, strict and independent of the library.
+"""A decoder of the binary format, written only from doc/binary-format.md. It is slow, strict and independent of the library.
 
-Times in nanoseconds; records as Record; anything that the page does not allow is an AssertionError.
+Times are in nanoseconds; records are Record; anything that the page does not allow raises AssertionError.
 """
 import dataclasses
 import struct
@@ -36,10 +36,10 @@ class Record:
     prog: bytes
     level: str
     event: bytes
-    fields: list  # of (name, value): bytes, int, float or bool
+    fields: list  # pairs (name, value); a value is bytes, int, float or bool
 
     def ulm(self):
-        """As one line of ULM: six digits, or nine when six do not say it."""
+        """Returns the record as a line of ULM. The time has six digits, or nine if six are not exact."""
         seconds, ns = divmod(self.time_ns, 10**9)
         import datetime
 
@@ -56,7 +56,7 @@ class Record:
 
 
 def _controls(c):
-    """Whether a character of text that was read with surrogateescape is one that the text formats escape."""
+    """Returns whether the text formats escape a character. The text was read with surrogateescape."""
     code = ord(c)
     return (code < 32 or 0x7f <= code < 0xa0 or code in (0x61c, 0x200e, 0x200f) or 0x202a <= code <= 0x202e or
             0x2066 <= code <= 0x2069 or 0xdc80 <= code < 0xdca0)
@@ -155,7 +155,7 @@ def _records(data, count, min_time, max_time):
 
 
 def blocks(data):
-    """All blocks of a whole and sound log."""
+    """Returns all blocks of a complete and valid log."""
     at = 0
     while at < len(data):
         (magic, header_size, kind, flags, crc, stored, raw, count, stream, first, min_time, max_time, lost, lost_from,
@@ -179,7 +179,7 @@ def records(data):
 
 
 def encode(rows, stream=bytes(16), first_sequence=0, lost=0, lost_from=0, lost_to=0):
-    """One block of (time_ns, event, [(name, value)]) rows, each with a shape of its own; for tests that send some."""
+    """Returns a block of (time_ns, event, [(name, value)]) rows, each with its own shape; for tests that send blocks."""
 
     def varint(value):
         out = bytearray()

@@ -1,4 +1,4 @@
-"""nlv's window under a virtual display, moved by real input events; and as a screen reader finds it."""
+"""nlv's window on a virtual display, operated by real input events, and seen as by a screen reader."""
 import json
 import os
 import pathlib
@@ -12,7 +12,7 @@ import support
 
 
 def requests(count=50):
-    """A log of requests over two hosts, with a load of the host beside them."""
+    """Writes a log of requests on two hosts, with the load of one host."""
     lines = []
     for i in range(count):
         t = i * 10000
@@ -32,7 +32,7 @@ class WindowCase(support.Case):
             if shutil.which(tool) is None:
                 self.skipTest(f"no {tool} here")
         read_end, write_end = os.pipe()
-        # It would start anew whenever its last client, xdotool too, has left, and turn away who comes meanwhile.
+        # Without this option, Xvfb would restart when its last client (also xdotool) leaves, and reject clients meanwhile.
         self.start("Xvfb", "-noreset", "-displayfd", str(write_end), "-screen", "0", "1280x900x24", "-nolisten", "tcp",
                    pass_fds=[write_end], stderr=subprocess.DEVNULL)
         os.close(write_end)
@@ -45,7 +45,7 @@ class WindowCase(support.Case):
         self.log.write_text(requests())
 
     def start_bus(self):
-        """A bus on which the window can be looked at as a screen reader does: accessible()."""
+        """A bus for accessible(), which shows the window as a screen reader sees it."""
         for tool in ["/usr/bin/python3", "dbus-daemon"]:
             if shutil.which(tool) is None:
                 self.skipTest(f"no {tool} here")
