@@ -61,7 +61,7 @@ class WindowCase(support.Case):
         del self.environment["NO_AT_BRIDGE"]
 
     def accessible(self, *words):
-        """accessible.py's answer; it waits a few seconds for what is not there yet."""
+        """Returns the output of accessible.py. It waits a few seconds for an object that does not exist yet."""
         script = pathlib.Path(__file__).with_name("accessible.py")
         result = self.run_program("/usr/bin/python3", "-W", "ignore", script, "nlv", *words, env=self.environment)
         self.assertEqual(result.returncode, 0, (words, result.stderr))
@@ -71,13 +71,13 @@ class WindowCase(support.Case):
         return [widget["text"] for widget in self.accessible("tree") if widget["text"]]
 
     def focus(self, name):
-        """The keyboard to a window of that title, which a window manager would see to."""
+        """Gives the keyboard focus to a window with this title, as a window manager would."""
         support.wait_until(lambda: self.xdotool("search", "--onlyvisible", "--name", name), what=f"a window {name}")
         self.xdotool("search", "--onlyvisible", "--name", name, "windowfocus", "--sync")
         time.sleep(0.5)
 
     def quit(self, viewer):
-        """Its exit status. A key that comes while another window has the focus yet is lost."""
+        """Returns the exit status. A key is lost if another window still has the focus."""
         for _ in range(10):
             self.focus("^nlv")
             self.xdotool("key", "ctrl+q")
@@ -98,7 +98,7 @@ class WindowCase(support.Case):
         return found.groups()[:2] if found and found.group(1).startswith("2") else None
 
     def settled(self, before, what):
-        """The visible range once it is another than before and no longer changes: several events may be under way."""
+        """Returns the visible range after it has changed and is stable, because several events may be under way."""
 
         def steady():
             first = self.range()
@@ -116,12 +116,12 @@ class WindowCase(support.Case):
         return process
 
     def save_drawing(self, path):
-        """Saves what is drawn by the editor, which is open; what is in the file then."""
+        """Saves the drawing from the editor, which is open. Returns the content of the file."""
         self.accessible("press", "push button", "Save…")
         return self.save_as("Save the drawing", path)
 
     def save_as(self, title, path):
-        """Gives the name to the dialog of that title, which is there; what is in the file then."""
+        """Enters the name in the open dialog with this title. Returns the content of the file."""
         self.focus(title)
         self.xdotool("key", "ctrl+a")
         self.xdotool("type", str(path))
@@ -130,7 +130,7 @@ class WindowCase(support.Case):
         return path.read_text()
 
     def picture(self):
-        """What is on the display, as rows of (red, green, blue)."""
+        """Returns the pixels of the display as rows of (red, green, blue)."""
         dump = subprocess.run(["xwd", "-root", "-silent"], env=self.environment, capture_output=True, timeout=60).stdout
         header = struct.unpack(">25I", dump[:100])
         size, width, height, order, line, colors = header[0], header[4], header[5], header[7], header[12], header[19]

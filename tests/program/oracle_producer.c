@@ -1,12 +1,12 @@
 /*
- * A producer of the oracle test (test_netlogd_oracle.py): logs numbered events until SIGTERM, and says in a file that
- * outlives it how far it is, so that whoever kills it knows what must be in the collector's output.
+ * A producer of the oracle test (test_netlogd_oracle.py). It logs numbered events until SIGTERM, and records its
+ * progress in a file that survives it, so that the killer knows which events the collector's output must contain.
  *
  *   producer blocks NAME RUN URL FILE THREADS PAUSE_US FLUSH_EVERY    through libnetlogger
- *   producer lines NAME RUN HOST:PORT FILE PAUSE_US                   plain text over TCP, lost when the link is
- *   producer datagrams NAME RUN HOST:PORT FILE PAUSE_US               a line a datagram
+ *   producer lines NAME RUN HOST:PORT FILE PAUSE_US                   plain text over TCP; a broken link loses lines
+ *   producer datagrams NAME RUN HOST:PORT FILE PAUSE_US               one line per datagram
  *
- * FILE holds a counts for each thread. The event I of thread T has a value that follows from I alone.
+ * FILE contains a struct counts for each thread. The value of event I of thread T depends only on I.
  */
 #include <netlogger.h>
 
@@ -26,10 +26,10 @@
 #include <unistd.h>
 
 typedef struct counts {
-    _Atomic uint64_t tried;    /* calls that have begun */
+    _Atomic uint64_t tried;    /* calls that began */
     _Atomic uint64_t returned; /* and returned */
-    _Atomic uint64_t refused;  /* of these: with a failure */
-    _Atomic uint64_t flushed;  /* returned before an nl_flush that was NL_OK */
+    _Atomic uint64_t refused;  /* number of these calls that failed */
+    _Atomic uint64_t flushed;  /* calls that returned before an nl_flush that returned NL_OK */
 } counts;
 
 enum { THREADS = 8, SHORT = 64, LONG = 16000, LONG_EVERY = 199 };
@@ -54,14 +54,13 @@ static void fill_pattern(void)
         pattern[i] = base[i % (sizeof base - 1)];
 }
 
-/* The value of event i is pattern[i % SHORT..) of that size. */
+/* The value of event i consists of `size` bytes from pattern[i % SHORT] on. */
 static size_t value_size(uint64_t i)
 {
     return i % LONG_EVERY == LONG_EVERY - 1 ? i * 7919 % LONG : i * 31 % SHORT;
 }
 
-/* Between events, now few and now many, there are pauses, longer as time goes by: a slow test must not have more to do.
- */
+/* Pauses between groups of events of different sizes. They grow with time, so that a slow test has no more work. */
 static void pause_between(uint64_t i, unsigned *seed, unsigned *left)
 {
     if ((*left)-- > 0)
@@ -101,7 +100,7 @@ static int produce_blocks(const char *url, int threads)
 {
     pthread_t ids[THREADS];
     while ((logged = nl_open(name, url)) == NULL && !ending)
-        usleep(10000); /* without a spool the collector must be there */
+        usleep(10000); /* without a spool, the collector must be reachable */
     if (logged == NULL)
         return 0;
     for (int i = 0; i < threads; i++)
@@ -111,10 +110,10 @@ static int produce_blocks(const char *url, int threads)
     if (nl_close(logged) == NL_OK)
         return 0;
     fprintf(stderr, "%s: %s\n", name, nl_error_message());
-    return 3; /* kept for nlrecover */
+    return 3; /* for nlrecover */
 }
 
-/* A line without quotes: V is the pattern's place and size, and as many letters. */
+/* A line without quotes. V is a position in the pattern, a size, and as many letters. */
 static size_t print_line(uint64_t i, char *line, size_t capacity)
 {
     size_t size = value_size(i);
@@ -126,7 +125,7 @@ static size_t print_line(uint64_t i, char *line, size_t capacity)
     return (size_t)head + size + (size_t)sprintf(line + (size_t)head + size, ".END\n");
 }
 
-/* Over TCP it begins with a line, so that a collector knows one that is cut by the lines before it. */
+/* A connection over TCP begins with a newline, so that a collector detects a line that was cut off before. */
 static int oracle_producer_connect_to(const char *where, int type)
 {
     static const char hello[] = "DATE=20260101000000 HOST=h PROG=p LVL=Usage NL.EVNT=Hello\n";
@@ -145,7 +144,7 @@ static int oracle_producer_connect_to(const char *where, int type)
     return -1;
 }
 
-/* In pieces of any size, so that lines lie across them. False when the connection is broken. */
+/* Sends pieces of random sizes, so that lines cross them. Returns false if the connection is broken. */
 static bool send_line(int fd, const char *line, size_t size, unsigned *seed)
 {
     size_t done = 0;

@@ -1,7 +1,7 @@
 /*
- * Two ends of a ping-pong that log what they send and receive: pingpong URL listen PORT COUNT, and pingpong URL ADDRESS
- * PORT COUNT. TRUE is what the kernel's clock says, asked past whatever stands between, and TSC the processor's
- * counter: by them a test knows the truth.
+ * Two ends of a ping-pong that log the messages that they send and receive: pingpong URL listen PORT COUNT, and
+ * pingpong URL ADDRESS PORT COUNT. The field TRUE is the kernel's clock, read without libraries that change it. TSC is
+ * the processor's counter. The test gets the true times from these fields.
  */
 #include <netlogger.h>
 
@@ -33,7 +33,7 @@ static long long true_ns(void)
     return result == 0 ? now.tv_sec * 1000000000LL + now.tv_nsec : 0;
 }
 
-/* The event's own time lies between these two readings of the truth. */
+/* The event's own time is between these two readings of the true time. */
 static void pingpong_say(nl_log *log, const char *event, int id)
 {
     long long before = true_ns(), tsc = (long long)__builtin_ia32_rdtsc();

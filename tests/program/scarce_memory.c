@@ -1,19 +1,19 @@
 /*
- * Uses every way to log while memory is scarce, and says what the library promised. For test_scarce_memory.py.
+ * Uses every way to log while memory is scarce, and prints which events the library accepted. For
+ * test_scarce_memory.py.
  *
  *   scarce_memory FIRST COUNT DESTINATION [SECOND-DESTINATION]
- *
  *   scarce_memory limit BYTES DESTINATION [SECOND-DESTINATION]
  *   scarce_memory read FIRST COUNT SOURCE
  *   scarce_memory recover FIRST COUNT
  *   scarce_memory kill DESTINATION
  *
- * read prints "allocations N", "records N" (that the filter matches) and how the reading ended: "complete", or "failed:
- * WHY". recover prints how nl_recover ended. kill logs some events and is killed.
+ * The allocations numbered FIRST to FIRST + COUNT - 1 fail (0 0: no allocation fails). With limit, the address space
+ * may grow by at most BYTES. Prints "allocations N", then "logged N" (events for which the library returned success)
+ * and "failed N". The exit status is always 0.
  *
- * The allocations numbered FIRST to FIRST + COUNT - 1 fail (0 0: none); or the address space may grow by so many bytes
- * only. Prints "allocations N", then "logged N" (events for which the library returned success) and "failed N". Exits
- * with 0, whatever fails.
+ * read prints "allocations N", "records N" (records that match the filter) and the result: "complete" or "failed:
+ * REASON". recover prints the result of nl_recover. kill logs some events and is killed.
  */
 #define _GNU_SOURCE
 #include <NetLogger.h>
@@ -33,7 +33,7 @@ extern void *__libc_malloc(size_t size), *__libc_calloc(size_t count, size_t siz
     *__libc_realloc(void *old, size_t size);
 
 static long first, count, allocations;
-static int armed; /* only what is between begin and end is counted: not the program's own start and end */
+static int armed; /* counts only allocations between begin and end, not those of the program's start and exit */
 
 static int fails(void)
 {
@@ -201,7 +201,7 @@ static void log_all(const char *url)
             scarce_memory_note(nl_write(log, NL_USAGE, "Write", format, i, text, 1.5));
     }
     for (int i = 0; i < 5; i++)
-        NL_EVENT(log, NL_USAGE, "Typed", "I", i, "TEXT", "text"); /* says nothing: not counted */
+        NL_EVENT(log, NL_USAGE, "Typed", "I", i, "TEXT", "text"); /* returns no status: not counted */
     log_records(log);
     log_kinds(log);
     log_spans(log);
@@ -226,7 +226,7 @@ static void log_all(const char *url)
         printf("close: %s\n", nl_error_message());
 }
 
-/* Reads all records of a source that an expression matches. */
+/* Reads all records of a source that match an expression. */
 static void scarce_memory_read_all(const char *source)
 {
     const char *end = "complete";

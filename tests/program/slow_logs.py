@@ -1,8 +1,8 @@
-"""Logs of a modelled program that is slow for a reason that is known: a client fetches blocks from four servers.
+"""Logs of a simulated program that is slow for a known reason: a client fetches blocks from four servers.
 
-A small simulation of discrete events: every stream asks its server for a block at a time; the server's threads share a
-disk (first come, first served) and processors, all share one path. Sensors report what the model's resources were under,
-as nlsensor does. fault says what is wrong; "" is a healthy run.
+A small discrete-event simulation. Each stream requests one block at a time from its server. The threads of a server share a
+disk (first come, first served) and processors, and all servers share one path. Sensors report the load of these resources as
+nlsensor does. fault names the fault; "" is a healthy run.
 """
 import heapq
 import random
@@ -14,7 +14,7 @@ CLIENT = "client"
 
 
 class Resource:
-    """So many at a time, first come, first served; knows how long it was busy."""
+    """A resource with a number of places, first come, first served. It measures how long it was busy."""
 
     def __init__(self, model, places=1):
         self.model, self.places, self.used, self.queue, self.busy, self.since = model, places, 0, [], 0.0, 0.0
@@ -40,7 +40,7 @@ class Resource:
 
 
 class Model:
-    """Processes are generators: they yield a time to wait, or a resource to have."""
+    """Runs processes, which are generators: they yield a time to wait, or a resource to get."""
 
     def __init__(self):
         self.now, self.heap, self.count = 0.0, [], 0
@@ -62,7 +62,7 @@ class Model:
 class Run:
     def __init__(self, fault="", seconds=20.0, seed=1, rtt=0.06, rate=60e6, block=256 << 10, servers=4, streams=12, clocks=None, drift=0.0,
                  measured_within=None):
-        """clocks: what hosts' clocks are ahead, in seconds, growing by drift; measured_within: they are measured so well, in seconds."""
+        """clocks: how many seconds the hosts' clocks are ahead; drift: how fast this grows; measured_within: the error of the clock measurements in seconds."""
         self.random = random.Random(seed)
         self.fault, self.seconds, self.rtt, self.block = fault, seconds, rtt, block
         self.model = Model()
@@ -88,7 +88,7 @@ class Run:
         return self.clock[host] + self.drift * self.model.now if host in self.clock else 0.0
 
     def measure_clock(self, host):
-        """Against the client's, as every log of the binary protocol does; and nothing keeps any of them right."""
+        """Logs measurements against the client's clock, as the binary protocol does. No host has a synchronized clock."""
         while True:
             within = self.measured_within
             self.log(host, "ClockKernel", CLOCK_SYNCHRONIZED="false", CLOCK_OFFSET=0, CLOCK_ERROR=16e6)
@@ -100,7 +100,7 @@ class Run:
         return self.random.lognormvariate(0, 0.25) * mean
 
     def paused(self):
-        """The client does nothing in the first 0.4 of every 2.5 seconds."""
+        """The client does nothing in the first 0.4 s of every 2.5 s."""
         at = self.model.now % 2.5
         return 0.4 - at if self.fault == "pause" and at < 0.4 else 0.0
 
@@ -116,7 +116,7 @@ class Run:
         self.cpu[host].give()
 
     def serve(self, host, number):
-        """What the server does from the request on; ends with the block on its way."""
+        """The server's work from the request to the sending of the block."""
         self.log(host, "BlockRequestRecv", BLOCK_ID=number)
         yield from self.compute(host, 0.003)
         if self.fault == "lock":
@@ -133,7 +133,7 @@ class Run:
         self.log(host, "BlockSendStart", BLOCK_ID=number)
 
     def travel(self, host, number):
-        """The block's way: the path's bottleneck, then half a round trip; windows and losses make it more of them."""
+        """The transfer of a block: the path's bottleneck, then half a round trip. Windows and losses add round trips."""
         if self.fault == "window":
             yield self.about(self.rtt) * (self.block / 65536 - 1)
         if self.fault == "loss":
@@ -168,7 +168,7 @@ class Run:
             self.log(CLIENT, "BlockDone", BLOCK_ID=number)
 
     def sense(self, host):
-        """Every half second, what nlsensor would say."""
+        """Logs every half second what nlsensor would log."""
         step, seen, before = 0.5, {}, 0
         connections = {}
         while True:
@@ -182,10 +182,10 @@ class Run:
             self.log(host, "CpuLoad", CPU_BUSY=f"{busy:.1f}", CPU_SOFTIRQ="3.0")
             self.log(host, "Pressure", PSI_RESOURCE="cpu", PSI_SOME=f"{self.random.uniform(60, 90) if hogged else 2:.1f}")
             soft = 93 if self.fault == "softirq" and host == CLIENT else self.random.uniform(1, 6)
-            if self.fault == "softirq-half" and host == CLIENT:  # the other half is the kernel's, on behalf of the same packets
+            if self.fault == "softirq-half" and host == CLIENT:  # the kernel uses the other half for the same packets
                 soft = self.random.uniform(42, 53)
                 self.log(host, "CpuOne", CPU_ID=0, CPU_BUSY="99.6", CPU_USER="1.1", CPU_NICE="0.3", CPU_SYS=f"{98 - soft:.1f}", CPU_SOFTIRQ=f"{soft:.1f}")
-            elif hogged:  # others' code, while packets come
+            elif hogged:  # other programs' code, while packets arrive
                 self.log(host, "CpuOne", CPU_ID=0, CPU_BUSY="100", CPU_USER="52", CPU_NICE="4", CPU_SYS="2", CPU_SOFTIRQ="42")
             else:
                 self.log(host, "CpuOne", CPU_ID=0, CPU_SOFTIRQ=f"{soft:.1f}")
@@ -204,7 +204,7 @@ class Run:
                 before = self.sent[host]
 
     def log_received(self):
-        """What came to the client; where it does not get to run, much of it waits to be read."""
+        """Logs the arrival at the client. If the client gets no processor, many received bytes wait to be read."""
         for server in self.servers:
             self.log(CLIENT, "TcpConnection", TCP_LOCAL="client:40000", TCP_PEER=f"{server}:14900", TCP_STATE="established",
                      TCP_BYTES_RECEIVED=self.sent[server], TCP_QUEUE_IN=self.random.randint(500, 900) * 1000 if self.fault == "unread" else 2000,

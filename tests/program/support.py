@@ -1,9 +1,9 @@
-"""What whole-program tests share: where the built programs are, scratch folders, processes that always end.
+"""Common functions of the whole-program tests: paths of the built programs, scratch directories, and processes that always end.
 
-A test is a unittest file that ends with `support.main()`; it prints TAP. It runs from `make check`, which sets
-NL_BUILD_DIR and NL_SOURCE_DIR, or by hand with both in the environment. With NL_QUICK=1 tests marked `@support.long` are left
-out, which ./check without --full does. NL_TEST_TIMES=FILE has a line added to FILE for each test: its seconds, those of a
-processor that it and its processes took, its file, its name.
+A test is a unittest file that ends with `support.main()`. It prints TAP. It runs from `make check`, which sets
+NL_BUILD_DIR and NL_SOURCE_DIR, or by hand with both variables in the environment. ./check without --full sets NL_QUICK=1, which skips
+tests marked `@support.long`. NL_TEST_TIMES=FILE adds a line to FILE for each test: its wall time and the processor time of
+the test and its processes in seconds, its file, and its name.
 """
 import atexit
 import os
@@ -25,14 +25,14 @@ SOURCE = pathlib.Path(os.environ["NL_SOURCE_DIR"])
 SHM = tempfile.mkdtemp(prefix="netlogger-test-", dir="/dev/shm") if os.path.isdir("/dev/shm") else None
 if SHM is not None:
     atexit.register(shutil.rmtree, SHM, ignore_errors=True)
-# What programs say of their clocks is not in the way of tests that are about something else.
+# Clock records of programs would disturb tests of other features.
 os.environ.setdefault("NETLOGGER_CLOCK", "no")
 os.environ.setdefault("LSAN_OPTIONS", f"suppressions={SOURCE}/tests/program/leaks.supp:print_suppressions=0")
 CC = os.environ.get("NL_CC", "cc")
 
 
 def program(path):
-    """The built program at this path below the build folder; the test is skipped when that part was not built."""
+    """Returns the built program at this path below the build directory. Skips the test if this part was not built."""
     full = BUILD / path
     if not full.exists():
         raise unittest.SkipTest(f"{path} is not built here")
@@ -40,7 +40,7 @@ def program(path):
 
 
 def pkg_config_folder(folder):
-    """The folder itself, with a netlogger.pc in it that says where the library as built is."""
+    """Returns the directory, with a netlogger.pc for the library in the build directory."""
     (folder / "netlogger.pc").write_text(f"Name: netlogger\nDescription: d\nVersion: 1.0.0\nCflags: -I{SOURCE}/libnetlogger/include\n"
                                          f"Libs: -L{BUILD}/libnetlogger/.libs -lnetlogger\n")
     return str(folder)
@@ -50,8 +50,8 @@ _given_ports = []
 
 
 def free_port():
-    """A port, TCP and UDP, that nobody has and that only this test is given while it runs. It lies below those that
-    connections get from the kernel: one of them would else take it before a program listens there."""
+    """Returns a free port, TCP and UDP, which no other test gets meanwhile. It is below the kernel's range for outgoing
+    connections; otherwise, a connection could take the port before a program listens there."""
     connections = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     while True:
         port = random.SystemRandom().randrange(min(10000, connections // 2), connections)
@@ -64,12 +64,12 @@ def free_port():
         except OSError:
             given.close()
             continue
-        _given_ports.append(given)  # as long as this process lives
+        _given_ports.append(given)  # reserved until this process ends
         return port
 
 
 def wait_until(condition, seconds=60.0, what="condition"):
-    """Calls condition until it is true; a test failure after that many seconds."""
+    """Calls condition until its result is true, and returns the result. Fails the test after that many seconds."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         result = condition()
@@ -80,12 +80,12 @@ def wait_until(condition, seconds=60.0, what="condition"):
 
 
 def is_sanitized(process):
-    """Whether a running process was built with the address sanitizer, which takes memory of its own."""
+    """Returns whether a running process was built with the address sanitizer, which uses additional memory."""
     return "asan" in pathlib.Path(f"/proc/{process.pid}/maps").read_text()
 
 
 def can_connect(port, host="127.0.0.1"):
-    """Whether something accepts TCP connections there."""
+    """Returns whether a server accepts TCP connections there."""
     try:
         socket.create_connection((host, port), timeout=1).close()
         return True
@@ -94,7 +94,7 @@ def can_connect(port, host="127.0.0.1"):
 
 
 def children(*pids):
-    """What processes have started and is not gone yet: command lines by number."""
+    """Returns the command lines of the existing processes that these processes have started, by process ID."""
     found = {}
     for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -107,28 +107,28 @@ def children(*pids):
 
 
 def skip_where_others_may_not_enter(case):
-    """What another user is to run must be where he may go, which is not so of a tree below /root."""
+    """Skips the test if other users cannot reach the programs, for example in a tree below /root."""
     closed = [folder for folder in (BUILD, *BUILD.parents) if not folder.stat().st_mode & 0o001]
     if closed:
         case.skipTest(f"no other user may enter {closed[0]}")
 
 
 def skip_where_processes_are_not_known(case, errors=None):
-    """In a container nlkernel can't record certain processes, and says so: in errors, or will when it is asked to."""
+    """Skips the test in a container, in which nlkernel cannot record certain processes (or if errors is given, reports so)."""
     words = "in a container, which has numbers of processes of its own"
     if os.readlink("/proc/self/ns/pid") != "pid:[4026531836]" and (errors is None or words in errors):
         case.skipTest("nlkernel knows no processes in a container, which has numbers of its own")
 
 
 def processor_seconds():
-    """What this process took of a processor, and those of its children that have ended."""
+    """Returns the processor time of this process and of its children that have ended, in seconds."""
     return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
 
 
 class Case(unittest.TestCase):
-    """A test case with a scratch folder (self.scratch) and processes that are ended with it."""
+    """A test case with a scratch directory (self.scratch) and processes that end with the test."""
 
-    refuses_calls = False  # a daemon is made to do what its confinement forbids
+    refuses_calls = False  # lets a test make a daemon do what its confinement forbids
 
     def run(self, result=None):
         begun, processor = time.monotonic(), processor_seconds()
@@ -144,16 +144,16 @@ class Case(unittest.TestCase):
         self.scratch = pathlib.Path(tempfile.mkdtemp(prefix="netlogger-test-"))
         self.addCleanup(shutil.rmtree, self.scratch, ignore_errors=True)
         self.addCleanup(self.check_refused_calls)
-        if SHM is not None:  # what a test leaves there is not for others, nor for their netlogds
+        if SHM is not None:  # other programs and netlogds must not see the shared memory that a test leaves
             os.environ["NETLOGGER_SHM"] = tempfile.mkdtemp(dir=SHM)
 
     def check_refused_calls(self):
-        """No test needs a system call that a daemon's own filter refuses. Their messages are in files of this name."""
+        """Checks that the daemons' system call filters refused no call. Their messages are in files with this name."""
         for messages in self.scratch.rglob("messages") if not self.refuses_calls else ():
             self.assertNotRegex(messages.read_text(errors="replace"), "system call .* was denied by the confinement")
 
     def run_program(self, *command, **options):
-        """Runs to the end, at most 60 s; returns the CompletedProcess with text output."""
+        """Runs a program to its end, at most 60 s. Returns the CompletedProcess with text output."""
         options.setdefault("timeout", 60)
         options.setdefault("text", True)
         options.setdefault("stdin", subprocess.DEVNULL if "input" not in options else None)
@@ -162,11 +162,11 @@ class Case(unittest.TestCase):
         return subprocess.run([str(c) for c in command], capture_output=True, **options)
 
     def run_compiler(self, *command, **options):
-        """The same for a compiler, which takes its time on a machine that does other things too: at most 10 minutes."""
+        """The same for a compiler, which may be slow on a busy machine: at most 10 minutes."""
         return self.run_program(*command, **{"timeout": 600, **options})
 
     def compile_client(self, source, *options):
-        """A program of the user's, over the library that was built; skips the test where that is not shared."""
+        """Compiles a user's program with the library of the build directory. Skips the test if the library is not shared."""
         libraries = BUILD / "libnetlogger" / ".libs"
         if not (libraries / "libnetlogger.so").exists():
             self.skipTest("no shared library in this build")
@@ -179,13 +179,13 @@ class Case(unittest.TestCase):
         return program
 
     def start(self, *command, **options):
-        """Starts a process that is killed at the end of the test if it has not ended by then."""
+        """Starts a process that is killed at the end of the test if it is still running."""
         process = subprocess.Popen([str(c) for c in command], **options)
         self.addCleanup(self._end, process)
         return process
 
     def own_address(self):
-        """An address of this machine that is none of loopback: a client that connects from it counts as remote."""
+        """Returns an address of this machine that is not a loopback address: a client that connects from it counts as remote."""
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
             try:
                 s.connect(("192.0.2.99", 9))  # sends nothing
@@ -197,7 +197,7 @@ class Case(unittest.TestCase):
         return address
 
     def mount_tracefs(self):
-        """A folder of the test's own in which the kernel's tracefs is until its end; skips the test where there is none."""
+        """Returns a directory with the kernel's tracefs, until the end of the test. Skips the test if the kernel has no tracefs."""
         folder = self.scratch / "tracing"
         folder.mkdir()
         mounted = self.run_program("mount", "-t", "tracefs", "tracefs", folder)
@@ -207,8 +207,8 @@ class Case(unittest.TestCase):
         return folder
 
     def told_by_chronyd(self, command):
-        """Runs a shell command beside a chronyd that serves a clock of its own; what chronyc says of that, as its CSV has
-        it, and what the command prints. Skips the test where there can be none."""
+        """Runs a shell command beside a chronyd with its own clock. Returns the output of chronyc as its CSV fields, and the
+        output of the command. Skips the test if chronyd cannot run."""
         if os.geteuid() != 0 or not shutil.which("chronyd") or not shutil.which("chronyc"):
             self.skipTest("chronyd is not here, or may not be started")
         configuration = self.scratch / "chrony.conf"
@@ -238,13 +238,13 @@ class Case(unittest.TestCase):
 
 
 def long(test):
-    """Marks a test, or a class of them, that takes long and that ./check therefore runs with --full only."""
+    """Marks a slow test or class. ./check runs it only with --full."""
     test.is_long = True
     return test
 
 
 class QuickLoader(unittest.TestLoader):
-    """Loads what is not marked as long."""
+    """Loads tests that are not marked as long."""
 
     def getTestCaseNames(self, case):
         if getattr(case, "is_long", False):
@@ -253,7 +253,7 @@ class QuickLoader(unittest.TestLoader):
 
 
 def numbered_ids(lines):
-    """The lines with the IDs of traces and spans replaced by T1, S1 and so on, in the order in which they appear."""
+    """Returns the lines with the IDs of traces and spans replaced by T1, S1 and so on, in the order of appearance."""
     numbers = {}
 
     def number(match):

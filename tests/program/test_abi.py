@@ -1,8 +1,8 @@
-"""What programs that were compiled against the library rely on does not change unannounced.
+"""The binary interface does not change by mistake.
 
-libnetlogger/abi lists it, a line each: the shared library's soname, every exported symbol with its version and
-prototype, every public struct's size and its members' offsets and sizes, every public constant. What the built library
-and the headers give must be that list. `test_abi.py --print` prints what they give, in the list's form.
+libnetlogger/abi lists it, one item per line: the shared library's soname, every exported symbol with its version and
+prototype, every public struct's size and its members' offsets and sizes, and every public constant. The built library
+and the headers must agree with the list. `test_abi.py --print` prints the list that they give.
 """
 import pathlib
 import re
@@ -25,7 +25,7 @@ GROWN = f"{BROKEN}. Only a struct that programs never make themselves, as nl_rec
 
 
 def headers():
-    """The public headers' text without comments and preprocessor lines, and their #define constants."""
+    """Returns the text of the public headers without comments and preprocessor lines, and their #define constants."""
     text = "".join(path.read_text() for path in sorted((INCLUDE / "netlogger").glob("*.h")))
     text = re.sub(r"/\*.*?\*/", " ", text, flags=re.S)
     constants = re.findall(r"^#define (NL_\w+) +(?:-?\d+u?|INT64_C\(\d+\))\s*$", text, flags=re.M)
@@ -34,7 +34,7 @@ def headers():
 
 
 def classic():
-    """The functions of <NetLogger.h>, declared as those of the other headers are, by the names that are exported."""
+    """Returns the functions of <NetLogger.h>, declared in the form of the other headers, by their exported names."""
     text = re.sub(r"/\*.*?\*/", " ", (INCLUDE / "NetLogger.h").read_text(), flags=re.S)
     for declaration in re.findall(r"NETLOGGER_CLASSIC_API [^;]*;", text):
         exported_as = re.search(r'(?:__asm__|NETLOGGER_CLASSIC_OLD)\("(\w+)"\)', declaration)
@@ -44,17 +44,17 @@ def classic():
 
 
 def split_list(text):
-    """Splits at the commas that are within no parentheses."""
+    """Splits at the commas outside parentheses."""
     return [part.strip() for part in re.split(r",(?![^()]*\))", text) if part.strip()]
 
 
 def without_name(parameter):
-    """A parameter's type: "const char *text" is "const char *". One that is a function pointer stays as it is."""
+    """Returns a parameter's type: "const char *" for "const char *text". A function pointer stays unchanged."""
     return parameter if "(" in parameter else re.sub(r"(?<=[\s*])\w+(?=(\[[^]]*\])?$)", "", parameter).strip()
 
 
 def prototypes():
-    """The public functions: {name: prototype without the parameters' names}."""
+    """Returns the public functions: {name: prototype without parameter names}."""
     text = headers()[0] + " ".join(classic())
     found = {}
     for result, name, parameters in re.findall(r"NL_API\s+([^;()]*?)(\w+)\s*\(((?:[^()]|\([^()]*\))*)\)[^;]*;", text):
@@ -66,7 +66,7 @@ def prototypes():
 
 
 def members(body):
-    """The names in a struct's body; those of a union without a name are the struct's own."""
+    """Returns the member names of a struct's body. The members of an anonymous union belong to the struct."""
     body = re.sub(r"\bunion\s*\{|\}", "", body)
     for declaration in filter(None, (d.strip() for d in body.split(";"))):
         if len(split_list(declaration)) != 1:
@@ -75,7 +75,7 @@ def members(body):
 
 
 def structs():
-    """The structs whose insides are public: {name: [member]}."""
+    """Returns the structs with public members: {name: [member]}."""
     text, _ = headers()
     found = re.findall(r"typedef (?:struct|union) \w+ \{(.*?)\}\s*(nl_\w+);", text, flags=re.S)
     return {name: [a or b for a, b in members(body)] for body, name in found}
@@ -88,7 +88,7 @@ def constants():
 
 
 def layout(scratch):
-    """The lines for structs and constants, printed by a program that is compiled against the headers."""
+    """Returns the lines for structs and constants. A program that is compiled with the headers prints them."""
     lines = []
     for name, names in structs().items():
         lines.append(f'printf("struct {name} size %zu\\n", sizeof({name}));')
@@ -105,7 +105,7 @@ def layout(scratch):
 
 
 def exported():
-    """What the shared library exports: {name: version}; the versions' own names left out."""
+    """Returns the exported symbols of the shared library: {name: version}, without the names of the versions themselves."""
     command = ["nm", "-D", "--defined-only", "--with-symbol-versions", str(LIBRARY)]
     output = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
     symbols = [line.split()[-1] for line in output.splitlines() if line.split()[-2] != "A"]
@@ -113,7 +113,7 @@ def exported():
 
 
 def symbols():
-    """The lines for the soname and the exported symbols."""
+    """Returns the lines for the soname and the exported symbols."""
     known = prototypes()
     dynamic = subprocess.run(["readelf", "-d", str(LIBRARY)], check=True, capture_output=True, text=True, timeout=60).stdout
     lines = ["soname " + re.search(r"SONAME.*\[(.*)\]", dynamic).group(1)]
@@ -122,14 +122,14 @@ def symbols():
 
 
 def listed(*kinds):
-    """The list's lines of those kinds."""
+    """Returns the list's lines of these kinds."""
     lines = LIST.read_text().splitlines()
     return [line for line in lines if line.split(" ")[0] in kinds]
 
 
 def differences(then, now):
-    """What must be said of two lists: a sentence for each thing that is new, gone or otherwise."""
-    # An entry is its kind and name; what follows is what must not change.
+    """Returns a sentence for each difference of two lists: new, removed or changed."""
+    # The key of an entry is its kind and name; the rest must not change.
     old, new = ({tuple(re.split(r"[ @]", line, maxsplit=2)[:2]): line for line in lines} for lines in (then, now))
     for key in sorted(old.keys() | new.keys()):
         name = " ".join(key)
@@ -170,7 +170,7 @@ class Abi(support.Case):
         self.assertEqual(sorted(exported()), sorted(prototypes()))
 
     def test_every_function_has_an_example_and_a_user(self):
-        """A function that no binding and no example program calls is not part of what users need."""
+        """Users do not need a function that no binding and no example program calls."""
         def words(*folders):
             files = [path for folder in folders for path in (support.SOURCE / folder).rglob("*") if path.is_file()]
             return set(re.findall(r"\w+", " ".join(path.read_text(errors="replace") for path in files)))

@@ -1,4 +1,4 @@
-"""The program that adapts: it sends less while segments are lost, and more again afterwards."""
+"""The adaptive program sends less while segments are lost, and more again afterwards."""
 import itertools
 import os
 import re
@@ -75,7 +75,7 @@ class Adaptive(support.Case):
         sender.wait(30)
 
     def sent(self, event):
-        """Runs the sender on records of this event, made by the shipped rules' report of a log; returns its rates."""
+        """Runs the sender with records of this event, which the shipped rules make from a log. Returns its rates."""
         port = str(support.free_port())
         self.start(self.send, "--receive", port)
         support.wait_until(lambda: f":{int(port):04X} " in open("/proc/net/tcp").read(), what="it listens")

@@ -1,4 +1,4 @@
-"""The examples of the C interface, doc/api-examples: each compiles without a warning, runs, and finds itself right."""
+"""The examples of the C interface in doc/api-examples: each compiles without a warning, runs, and checks its own results."""
 import support
 
 EXAMPLES = support.SOURCE / "doc" / "api-examples"

@@ -1,8 +1,8 @@
-"""Attacks on netlogd, one after another and several at once, while honest clients send.
+"""Attacks on netlogd, one after another and several together, while honest clients send.
 
-Each honest client sends numbered events and notes what netlogd acknowledged. At the end, each acknowledged event must be in
-the output once, and each other one at most once. netlogd's memory must stay within --max-memory plus 64 MB. No turn of a
-client may cost much more work than its budget: netlogd counts work in units, so that the test does not depend on time.
+Each honest client sends numbered events and records the acknowledgements. At the end, the output must contain each acknowledged event
+once, and each other event at most once. netlogd's memory must stay within --max-memory plus 64 MB. A client's turn must not
+cost much more work than its budget. netlogd counts work in units, so the test does not depend on time.
 
   NL_ATTACK_SEED  repeats the mixtures of an earlier run; each test prints the seed that it uses
 """
@@ -22,11 +22,11 @@ import support
 
 SEED = int(os.environ.get("NL_ATTACK_SEED", int.from_bytes(os.urandom(4), "little")))
 HONEST, MEMORY_MB = 5, 64
-TURN_WORK_MAX = 10000000  # netlogd/turns.h: a budget of 1,000,000, and one block, which is the last piece of a turn
+TURN_WORK_MAX = 10000000  # netlogd/turns.h: a budget of 1,000,000, and one block, because a turn ends with a whole block
 
 
 class Honest(threading.Thread):
-    """Runs an honest client until it is told to end. It reconnects, as the library does, when netlogd is away."""
+    """Runs an honest client until the parent ends it. Like the library, it reconnects if netlogd is away."""
 
     def __init__(self, port, number):
         super().__init__(daemon=True)
@@ -90,7 +90,7 @@ class Attack(collector.Case):
             self.assertLessEqual(self.memory_mb(), MEMORY_MB + 64)
 
     def play(self, names, seconds, kills=0):
-        """Attacks for some seconds, and then until each honest client has been acknowledged twice more."""
+        """Attacks for some seconds, and then until netlogd has acknowledged each honest client twice more."""
         before = [honest.client.acknowledged for honest in self.honest]
         children = [attacks.start(attack) for name in names for attack in self.known[name]]
         try:

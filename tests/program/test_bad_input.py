@@ -8,7 +8,7 @@ import support
 
 SCHEMA = ("[schema]\nname=s\ndescription=d\n[Work.start]\nlevel=Usage\ndescription=d\nREQ.ID=int64; ; d\n"
           "[Work.end]\nlevel=Usage\ndescription=d\nREQ.ID=int64; ; d\n")
-# program, arguments before the source; OUT is a file that must not exist afterwards
+# program, arguments before the source; OUT is a file that must not exist after the run
 PROGRAMS = [
     ("nltools/nldiag",), ("nltools/nldiag", "--json"), ("nltools/nldiag", "--html", "OUT.html"),
     ("nltools/nlstat",), ("nltools/nlstat", "--json"), ("nltools/nlstat", "--plot", "OUT.png"),
@@ -50,14 +50,14 @@ class BadInput(support.Case):
         return {"log": data, "gz": gzip.compress(data), "zst": subprocess.run(["zstd", "-c"], input=data, capture_output=True, check=True).stdout}
 
     def blocks(self):
-        """A file of one block."""
+        """Returns a file of one block."""
         path = self.scratch / "whole.nlb"
         result = self.run_program(support.program("nltools/nlconv"), "--format", "nlb", "-o", path, self.put("whole.log", text()))
         self.assertEqual(result.returncode, 0, result.stderr)
         return path.read_bytes()
 
     def run_one(self, program, source, environment=(), **options):
-        """What a program does with a source, and the files that it leaves."""
+        """Returns a program's result for a source, and the files that it leaves."""
         self.out.mkdir()
         names = {"SCHEMA": self.schema}
         command = [support.BUILD / program[0], *(names.get(a, self.out / a if a.startswith("OUT") else a) for a in program[1:]), source]
@@ -191,7 +191,7 @@ class BadInput(support.Case):
                 subprocess.run(["rm", "-r", self.out], check=True)
 
     def test_one_bad_input_of_several(self):
-        """The others count. An empty one, as archives have, is no problem."""
+        """Other inputs count. An empty input, which archives have, is no problem."""
         good, empty = self.put("good.log", text(10)), self.put("empty.log", "")
         nlsort = support.program("nlsort/nlsort")
         result = self.run_program(nlsort, good, empty)
@@ -201,7 +201,7 @@ class BadInput(support.Case):
                          (1, text(10), f"nlsort: {self.scratch}/none.log: No such file or directory\n"))
 
     def test_each_bad_input_has_one_message(self):
-        """None of several inputs can be read."""
+        """Several inputs that all cannot be read."""
         missing, bad = self.scratch / "none.log", self.put("bad.log", "hello\nworld\n")
         result = self.run_program(support.program("nlsort/nlsort"), "-o", self.scratch / "out.log", missing, bad)
         self.assertEqual((result.returncode, result.stdout), (1, ""))
@@ -209,7 +209,7 @@ class BadInput(support.Case):
         self.assertFalse((self.scratch / "out.log").exists())
 
     def test_unwritable_output(self):
-        """One message, which names the file that the user gave."""
+        """One message with the name of the file that the user gave."""
         environment = ()
         if os.geteuid() == 0:
             support.skip_where_others_may_not_enter(self)

@@ -1,4 +1,4 @@
-"""The binary format from outside: what the programs write, by a decoder made from its page alone, and what they read."""
+"""The binary format from outside: a decoder written from the format's page reads the programs' output, and the programs read its input."""
 import random
 import re
 import resource
@@ -33,7 +33,7 @@ class Binary(support.Case):
         return result
 
     def log(self, count, seed=3):
-        """A sorted text log; the bytes."""
+        """Writes a sorted text log. Returns its bytes."""
         rng = random.Random(seed)
         path = self.scratch / "some.log"
         path.write_bytes(b"".join(random_line(rng, i) for i in range(count)))
@@ -162,7 +162,7 @@ class Collector(support.Case):
         with socket.create_connection(("127.0.0.1", self.port), timeout=30) as s:
             s.sendall(data)
             s.shutdown(socket.SHUT_WR)
-            while s.recv(4096):  # what it acknowledges
+            while s.recv(4096):  # the acknowledged part
                 pass
 
     def stop(self, process):
@@ -187,7 +187,7 @@ class Collector(support.Case):
         self.assertIn("COUNT=100 DROPPED=0", self.messages.read_text())
 
     def test_records_out_of_order_are_not_lost(self):
-        """A gap that is filled within the grace is no loss; one that is filled later is withdrawn."""
+        """A gap that is filled within the grace period is no loss. If it is filled later, the loss is withdrawn."""
         output = self.scratch / "all.log"
         process = self.serve(output)
         parts = {first: nlb_decoder.encode(self.rows(first, 10), b"x" * 16, first) for first in (0, 10, 20, 30, 40)}
@@ -206,7 +206,7 @@ class Collector(support.Case):
         self.assertEqual(len(output.read_bytes().splitlines()), 50)
 
     def test_numbers_that_the_program_dropped_close_their_gap(self):
-        """A program's announcement closes the gap, and the records count as lost once, before and after the report."""
+        """A program's announcement closes the gap. The records count as lost once, before and after the report."""
         for late in False, True:
             with self.subTest(late=late):
                 process = self.serve(self.scratch / f"{late}.log")

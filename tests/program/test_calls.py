@@ -1,4 +1,4 @@
-"""What a call costs the program that makes it beside time: nothing of the heap in a signal handler, no privilege."""
+"""Side effects of a logging call: no heap use in a signal handler, no privileges."""
 import os
 import stat
 import subprocess
@@ -6,8 +6,8 @@ import unittest
 
 import support
 
-# Every call of malloc and its like in which `inside` is set ends the program; while `armed` is set, each raises a
-# signal, whose handler logs: in the middle of another event's call, and of the heap's own work.
+# Every call of malloc and similar functions ends the program while `inside` is set. While `armed` is set, each raises a
+# signal whose handler logs: in the middle of another event's call, and of the heap's own work.
 IN_HANDLERS = r"""
 #define _GNU_SOURCE
 #include <netlogger.h>
@@ -72,7 +72,7 @@ int main(int argc, char **argv)
 }
 """
 
-# All threads seem to run on processor 0, although there is another one.
+# Makes all threads appear to run on processor 0, although another processor exists.
 AFFINITY = r"""
 #define _GNU_SOURCE
 #include <netlogger.h>

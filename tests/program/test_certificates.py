@@ -39,7 +39,7 @@ class Certificates(support.Case):
         return self.run_with(0, "openssl", *arguments)
 
     def issue(self, host, days):
-        """A certificate of the authority, with the host's own key, that is valid for so many days."""
+        """Makes a certificate of the authority, with the host's own key, that is valid for that number of days."""
         request = self.scratch / "request"
         self.openssl("req", "-new", "-key", self.directory / f"{host}.key", "-subj", f"/CN={host}", "-out", request)
         self.openssl("x509", "-req", "-in", request, "-CA", self.directory / "ca.crt", "-CAkey", self.directory / "ca.key", "-days", str(days),
@@ -78,13 +78,13 @@ class Certificates(support.Case):
         dest = re.search(r"--dest '([^']*)'", printed)[1].replace("127.0.0.1?", f"127.0.0.1:{port}?")
         self.run_with(0, support.program("nltools/nlwrite"), "--dest", dest, "Test.Event")
         support.wait_until(lambda: output.exists() and "Test.Event" in output.read_text(), what="the event")
-        # A program that logs to it at once says nothing, and needs no second destination.
+        # A program that logs to it prints nothing, and needs no second destination.
         client = self.compile_client(CLIENT)
         result = self.run_program(client, f"{dest}&backup={self.scratch}/backup.log", env=dict(os.environ, NETLOGGER_SHM=str(self.scratch)))
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         support.wait_until(lambda: "Client.Event" in output.read_text(), what="the program's event")
         self.assertFalse((self.scratch / "backup.log").exists())
-        # The same without a certificate is refused.
+        # Without a certificate, the program is rejected.
         refused = self.run_program(support.program("nltools/nlwrite"), "--dest", re.sub(r"cert=[^&]*&key=[^&]*&", "", dest), "Other.Event")
         self.assertNotEqual(refused.returncode, 0)
         self.assertNotIn("Other.Event", output.read_text())

@@ -1,10 +1,10 @@
-"""The classic interface: programs as they were written for the toolkit of 1998 to 2004, compiled as they are."""
+"""The classic interface: programs written for the toolkit of 1998 to 2004, compiled without changes."""
 import os
 
 import collector
 import support
 
-# In the manner of transfer programs of that time: the URL from the environment, constant text, levels, tags.
+# In the style of transfer programs of that time: URL from the environment, constant text, levels, tags.
 THREE = r"""
 #include <string.h>
 #include <unistd.h>
@@ -75,7 +75,7 @@ int main(int argc, char **argv)
 }
 """
 
-# As the papers and manuals of that time show it, in the C of that time; FORMAT( is what the call has before its format.
+# From the papers and manuals of that time, in the C of that time. FORMAT( stands for the arguments before the format.
 PAPER = r"""
 #include "NetLogger.h"
 #include <stdlib.h>
@@ -182,7 +182,7 @@ class Classic(support.Case):
         return found
 
     def compile_old(self, source, *options):
-        """As those who kept such programs compile them: an older C, warnings for errors."""
+        """Compiles as maintainers of such programs do: older C, warnings as errors."""
         return self.compile_client(source, "-std=gnu89", "-Wall", "-Werror", "-Wno-format-security", "-fno-common",
                                    "-Wno-declaration-after-statement", *options)
 
@@ -234,7 +234,7 @@ class Classic(support.Case):
             self.assertEqual({event: fields for event, (_, fields) in events.items()},
                              {"EVENT_NAME": "F1=1 F2=2 F3=three F4=4.00", "WriteIt": "SEND.SZ=49332", "Then": ""})
             self.assertRegex(events["Then"][0], r"^DATE=20000322002306\.957943 HOST=\S+ PROG=testprog LVL=Error$")
-            self.assertEqual(self.run_program(program).returncode, 0)  # without a log all calls do nothing
+            self.assertEqual(self.run_program(program).returncode, 0)  # without a log, no call has an effect
             self.run_program(program, f"file://{self.log}", env={**os.environ, "NETLOGGER_LEVEL": "Error"})
             self.assertEqual(list(self.events()), ["Then"])
 

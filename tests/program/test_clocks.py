@@ -1,4 +1,4 @@
-"""What programs say of their clocks: to the log, to the collector, and what the collector makes of it."""
+"""Clock records of programs: in the log, at the collector, and the collector's results from them."""
 import os
 import pathlib
 import re
@@ -98,7 +98,7 @@ class Chrony(support.Case):
         told, _ = self.told_by_chronyd(f"{client} 'file:{self.scratch}/a.log?clock=10' 300")
         said, = records((self.scratch / "a.log").read_text(), "ClockTracking")
         self.assertEqual(said["CLOCK.STRATUM"], told[2])
-        self.assertEqual(said["CLOCK.SOURCE"], told[0])  # a local reference: it has a number and no name
+        self.assertEqual(said["CLOCK.SOURCE"], told[0])  # a local reference has a number and no name
         self.assertEqual(said["CLOCK.SYNCHRONIZED"], "true")
         self.assertAlmostEqual(float(said["CLOCK.FREQUENCY"]), float(told[7]), delta=0.01)
         self.assertAlmostEqual(float(said["CLOCK.SKEW"]), float(told[9]), delta=0.01)
@@ -113,7 +113,7 @@ class Measured(support.Case):
         self.client = self.compile_client(CLIENT)
 
     def serve(self, answer, ahead_ns=0, collector=b"far.example"):
-        """A collector of the binary protocol; answer(time block's T1) gives the frame to send, or None."""
+        """A collector of the binary protocol. answer(T1 of the time block) returns the frame to send, or None."""
         server = socket.create_server(("127.0.0.1", 0))
         self.addCleanup(server.close)
         self.blocks, self.questions = [], []
@@ -173,7 +173,7 @@ class Measured(support.Case):
     def test_a_collector_that_knows_no_time(self):
         text = self.talk(self.serve(lambda *_: None))
         self.assertEqual(records(text, "ClockOffset"), [])
-        self.assertEqual(len(self.questions), 1)  # it is not asked again and again
+        self.assertEqual(len(self.questions), 1)  # the library does not ask it repeatedly
 
     def test_answers_that_are_none(self):
         for frame in (lambda t1, t2, t3, n: b"NLT1" + struct.pack("<I", 3) + b"abc",
@@ -207,7 +207,7 @@ class AtTheCollector(collector.Case):
         self.stop(server)
         text = self.written().decode()
         said = records(text, "ClockOffset")
-        self.assertEqual([r["HOST"] for r in said], ["one"])  # text is not acknowledged, and not measured
+        self.assertEqual([r["HOST"] for r in said], ["one"])  # no acknowledgement and no measurement for text
         self.assertLessEqual(abs(float(said[0]["CLOCK.OFFSET"])), float(said[0]["CLOCK.ERROR"]) + 1)
         kernel = records(text, "ClockKernel")
         self.assertEqual({r["HOST"] for r in kernel}, {"one", "two"})
@@ -250,7 +250,7 @@ class AtTheCollector(collector.Case):
         self.assertEqual((warned[0]["LVL"], warned[0]["HOST"], warned[0]["CLOCK.SYNCHRONIZED"]), ("Warning", "a", "false"))
 
     def test_blocks_that_are_not_decoded_are_looked_at(self):
-        """A binary output takes blocks whole; what is said of clocks in them is heard all the same."""
+        """A binary output stores blocks whole. netlogd still reads the clock records in them."""
         client = self.compile_client(CLIENT)
         control, own = self.scratch / "control", self.scratch / "own.log"
         self.output = self.scratch / "all.nlb"

@@ -1,7 +1,7 @@
-"""Clocks that really differ: two guests, networked through this host, that play ping-pong and log it to a netlogd here.
+"""Clocks that really differ: two guests exchange messages through this host and log them to a netlogd here.
 
-What is true is known by the processor's counter: an emulated one counts as this machine's does, from the moment on at which
-the guest began to run, which qemu says. Takes a minute, for the guests are emulated.
+The processor's counter gives the true time: an emulated counter runs as this machine's counter, from the start of the
+guest, which qemu reports. The test takes a minute, because the guests are emulated.
 """
 import json
 import os
@@ -83,7 +83,7 @@ class Guests(collector.Case):
         return server
 
     def begin(self, number, path):
-        """Lets a guest run, and notes the microsecond in which it begins to."""
+        """Starts a guest, and records the microsecond of its start."""
         support.wait_until(path.exists, what="qemu")
         with socket.socket(socket.AF_UNIX) as control:
             support.wait_until(lambda: control.connect_ex(str(path)) == 0, what="qemu's control")
@@ -96,12 +96,12 @@ class Guests(collector.Case):
                 said = json.loads(line)
                 if said.get("event") == "RESUME":
                     self.began[number] = said["timestamp"]["seconds"] * 10**9 + said["timestamp"]["microseconds"] * 1000
-                    for _ in stream:  # until it ends
+                    for _ in stream:  # until the guest ends
                         pass
                     return
 
     def boot(self, commands, seconds=400):
-        """Both at once, each with its commands."""
+        """Runs both guests together, each with its commands."""
         failures = []
 
         def run(number):
@@ -112,7 +112,7 @@ class Guests(collector.Case):
                     commands[number], [], seconds=seconds, prefix=self.inside,
                     options=["-S", "-qmp", f"unix:{control},server,nowait", "-netdev", f"tap,id=n,ifname=tap{number},script=no,downscript=no",
                              "-device", f"virtio-net-pci,netdev=n,romfile=,mac=52:54:00:77:00:0{number + 2}"])
-            except Exception as error:  # a thread's own would be lost
+            except Exception as error:  # an exception of a thread would be lost
                 failures.append(error)
 
         threads = [threading.Thread(target=run, args=(number,)) for number in range(2)]
@@ -127,7 +127,7 @@ class Guests(collector.Case):
         return [int(n) for n in self.run_program(self.scratch / "counter").stdout.split()]
 
     def test_ping_pong(self):
-        """Clocks 5 s fast and 3 s slow that drift by 100 ppm apart from the true one each, to either side."""
+        """Clocks 5 s fast and 3 s slow, which drift by 100 ppm in opposite directions."""
         self.compile("counter", COUNTER)
         before, server = self.counter(), self.listen()
         url = f"x-netlog://{HOST}:14830?clock=1"
@@ -162,13 +162,13 @@ class Guests(collector.Case):
             values.sort()
             print(f"# {host}: off by {values[0] / 1e3:.0f} to {values[-1] / 1e3:.0f} us, median {values[len(values) // 2] / 1e3:.0f}; "
                   f"error told {errors[host]} us")
-            # An event's own time is a little later than the reading of the counter before it, more where it is interrupted.
+            # An event's own time is a little later than the preceding reading of the counter, and more if the program is interrupted.
             self.assertLess(abs(values[len(values) // 2]), max(200e3, float(errors[host]) * 1e3), fixed.stderr)
             near = sum(abs(value) < max(200e3, float(errors[host]) * 1e3) for value in values)
             self.assertGreater(near, 0.95 * len(values), fixed.stderr)
 
     def test_chronyd_in_the_guests(self):
-        """What is logged there is what chronyc says there, of a chronyd here that all go by."""
+        """ClockTracking in the guest agrees with chronyc there. The guest's chronyd uses a chronyd on this host."""
         if not shutil.which("chronyd") or not shutil.which("chronyc"):
             self.skipTest("chronyd is not installed (package chrony)")
         server, here = self.listen(), self.scratch / "chrony.conf"
@@ -204,9 +204,9 @@ class Guests(collector.Case):
             self.assertEqual((told[1], told[2]), (HOST, "6"))
             self.assertEqual((said["CLOCK.SYNCHRONIZED"], kernel["CLOCK.SYNCHRONIZED"]), ("true", "true"))
             self.assertEqual(said["CLOCK.LEAP"], "0")
-            skew = float(told[9]) + float(said["CLOCK.SKEW"])  # a second or so lies between the two
+            skew = float(told[9]) + float(said["CLOCK.SKEW"])  # about a second between the two readings
             self.assertAlmostEqual(float(said["CLOCK.FREQUENCY"]), float(told[7]), delta=max(1, skew))
-            # The same sum as chronyc's numbers make, which are of some measurements later.
+            # The same sum from chronyc's numbers, which include some later measurements.
             bound = 1e6 * (abs(float(told[4])) + float(told[11]) + float(told[10]) / 2)
             self.assertLess(float(said["CLOCK.ERROR"]), 4 * bound + 1000)
             self.assertGreater(float(said["CLOCK.ERROR"]), bound / 4 - 1000)

@@ -1,4 +1,4 @@
-"""netlogd and nlagentd confine themselves, started by hand, with every feature on; and what that forbids fails."""
+"""netlogd and nlagentd confine themselves when started by hand with every feature on; forbidden actions fail."""
 import ctypes
 import errno
 import os
@@ -29,10 +29,10 @@ def landlock_version():
 
 
 class Confined(support.Case):
-    """What both daemons' tests share."""
+    """Common functions of both daemons' tests."""
 
     def assert_confined(self, pid):
-        """Returns the number of threads. They are confined before they read anything, but after a socket is open."""
+        """Returns the number of threads. Threads are confined before they read anything, but after they open a socket."""
         support.wait_until(lambda: "Seccomp:\t2\n" in pathlib.Path(f"/proc/{pid}/status").read_text(), what="confinement")
         tasks = list(pathlib.Path(f"/proc/{pid}/task").iterdir())
         for task in tasks:
@@ -42,7 +42,7 @@ class Confined(support.Case):
         return len(tasks)
 
     def intruder(self, program):
-        """The environment with which a program does what is forbidden when it gets SIGUSR2."""
+        """The environment that makes a program attempt forbidden actions on SIGUSR2."""
         library = self.scratch / "forbidden.so"
         sanitized = ["-DWITH_SANITIZER"] if has_sanitizer(program) else []
         result = self.run_program(*support.CC.split(), *sanitized, "-shared", "-fPIC", "-o", library, SOURCE)
@@ -127,7 +127,7 @@ output x-syslog://local0?spool={folders['spool2']}
         self.assert_confined(second.pid)
         for pid in support.children(process.pid):
             self.assert_confined(pid)
-        # What the running process has no right to is refused, with the remedy.
+        # The running process refuses a reload that needs rights that it gave up, and names the remedy.
         for line in (f"output /var/tmp/{self.scratch.name}/x.log", f"listen x-netlogs://127.0.0.1:{tls}?cert=/var/tmp/x.pem&key=/var/tmp/x.pem"):
             before = self.said().count("restart it (see confine)")
             text = config.read_text()
@@ -153,7 +153,7 @@ class Nlagentd(nlagents.Agent, Confined):
             self.assert_confined(pid)
         self.try_forbidden(agent)
         support.wait_until(lambda: "Nlagentd.CallRefused CALL=execve" in self.log_text(agent), what="the report")
-        # Its sensors can run, and are ended, as before.
+        # The sensors can run and stop as before.
         self.assertEqual(len(self.children(agent)), 1)
         watcher.terminate()
         support.wait_until(lambda: self.children(agent) == {}, what="the sensor's end")

@@ -1,4 +1,4 @@
-"""The C++ binding: events, spans, reading, errors, with gcc and clang, and what it refuses to compile."""
+"""The C++ binding: events, spans, reading and errors with gcc and clang, and code that must not compile."""
 import os
 import shutil
 
@@ -211,7 +211,7 @@ int main(int, char **argv)
 }
 """
 
-# An argument throws: the scope has no span then.
+# An argument throws an exception: the scope then has no span.
 THROWS = r"""
 #include <netlogger.h>
 
@@ -303,7 +303,7 @@ extern "C" void plugin_begin(nl_log *log, nl_span *span)
 }
 """
 
-# Loads and unloads plugins, most likely at one address, and switches events when none is loaded.
+# Loads and unloads plugins, probably at the same address, and switches events while no plugin is loaded.
 HOST = r"""
 #include <netlogger.h>
 
@@ -328,7 +328,7 @@ int main(int argc, char **argv)
 }
 """
 
-# A use, and what the compiler says of it.
+# A use, and the compiler's message.
 WRONG = [
     ('log.event(""_e);', "an event needs a name"),
     ('log.event("E"_e, "a b"_f = 1);', "a field name may contain only letters"),

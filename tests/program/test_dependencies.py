@@ -1,7 +1,7 @@
-"""The dependency rule of HACKING.md, read off the include lines of every C file; and names that are too common.
+"""The dependency rule of HACKING.md, checked on the include lines of every C file; and names that are too common.
 
 A directory includes its own headers, core/, the public headers, and, if it builds a program, common/. A program never includes
-another program's files. No directories depend on one another in a circle. There are no exceptions."""
+another program's files. Directories have no dependency cycle. There are no exceptions."""
 import collections
 import pathlib
 import re
@@ -22,7 +22,7 @@ INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+["<]([^">]+)[">]', re.M)
 
 
 def owner(path):
-    """The part of the tree that a file or directory belongs to."""
+    """Returns the part of the tree that a file or directory belongs to."""
     return PUBLIC if path.startswith(PUBLIC) else path.split("/")[0]
 
 
@@ -41,7 +41,7 @@ class Tree:
                     self.edges[ends].append(f"{path}: #include {name}")
 
     def resolve(self, path, name):
-        """The file of the tree that an include line means; None for a header of the system."""
+        """Returns the file of the tree that an include line names; None for a system header."""
         folder = str(pathlib.PurePosixPath(path).parent)
         program = path.split("/")[0]
         for root in (folder, program, PUBLIC, "core", "common", "libnetlogger", *sorted(PROGRAMS)):
@@ -54,7 +54,7 @@ class Tree:
         return [line for (user, used), lines in self.edges.items() if owner(used) not in MAY_INCLUDE[user.split("/")[0]] for line in lines]
 
     def cycles(self):
-        """The include lines between directories that depend on one another (Tarjan's strongly connected components)."""
+        """Returns the include lines of cycles between directories (Tarjan's strongly connected components)."""
         graph = collections.defaultdict(set)
         for user, used in self.edges:
             graph[user].add(used)
@@ -89,7 +89,7 @@ def sources():
 
 
 def shared_names(files, limit=6):
-    """Names of static functions that more than limit files define: neither grep nor a debugger can tell them apart."""
+    """Returns names of static functions that more than limit files define: grep and debuggers cannot tell them apart."""
     users = collections.defaultdict(set)
     for path, text in files.items():
         text = re.sub(r"/\*.*?\*/|//[^\n]*", "", text, flags=re.S)

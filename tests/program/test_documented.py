@@ -1,4 +1,4 @@
-"""Everything public is documented, and nothing that is gone: tests/documented.py, which must be able to fail."""
+"""Everything public is documented, and nothing that does not exist: tests/documented.py, which must be able to fail."""
 import re
 import shutil
 import sys
@@ -18,13 +18,13 @@ class Documented(support.Case):
     # ---- it can fail ----
 
     def assert_found(self, check, *changes):
-        """What each of (file, old, new, what is said ...) leads to, in a copy of the tree in which all were made."""
+        """Makes each change (file, old, new, expected messages ...) in one copy of the tree, and returns the messages."""
         copy = self.scratch / "tree"
         for name in *documented.FOLDERS, "doc", "packaging":
             shutil.copytree(support.SOURCE / name, copy / name, ignore=shutil.ignore_patterns("*.png"))
         shutil.copy(support.SOURCE / "README.md", copy)
         for path in copy.rglob("*"):
-            path.chmod(0o755)  # a release is tested read-only
+            path.chmod(0o755)  # a release is tested in a read-only tree
         for file, old, new, *_ in changes:
             text = (copy / file).read_text()
             changed = re.sub(old, new, text, count=1, flags=re.M | re.S)
@@ -42,7 +42,7 @@ class Documented(support.Case):
         gone = [(file, old, f"Call {name}(log).\n", f"{name} is no name of a public header")
                 for file, old, name in (("doc/concepts.md", r"\Z", "nl_gone"), ("doc/concepts.md", r"\Z", "NL_GONE"),
                                         ("doc/concepts.md", r"\Z", "NetLoggerGone"), (include + "reader.h", r"(?<=Opens a source )", "nl_gone_too"))]
-        # Neither what a comment names is used, nor what stands in a string.
+        # Neither a name in a comment nor a name in a string is a use.
         used = [(examples + "records.c", r"nl_level_parse\([^)]*\)", "0 /* nl_level_parse(text) */", "nl_level_parse is used by no example"),
                 (examples + "reading.c", r"nl_reader_seek\([^)]*\)", 'puts("nl_reader_seek(reader)")', "nl_reader_seek is used by no example")]
         words = [(include + "filter.h", r"^/\* Frees a filter[^/]*\*/\n", "", "filter.h: nl_filter_free has no words"),
@@ -62,7 +62,7 @@ class Documented(support.Case):
             ("doc/man/netlogger.7", r'^\.\\" url options nlwrite: Options of a log\'s URL\n', "",
              'nlwrite: "Options of a log\'s URL" is a group of options of URLs that no manual page lists'),
             ("doc/man/netlogger.7", r'^\.\\" variables nlwrite\n', "", "nlwrite: variables are listed in no manual page"),
-            # One of the pages in the older macros.
+            # A page in the older macros.
             ("doc/man/nlsort.1", r"^[^\n]*unique[^\n]*\n", "", "nlsort: --unique is not in its manual page"))
 
     def test_options_of_commands(self):
@@ -124,7 +124,7 @@ class Documented(support.Case):
         page = "doc/events.md"
         self.assert_found(
             "events",
-            # Logged by nl_write, by a function that makes a record, by nl_record_set_event, by a name that is defined, by a structure.
+            # Logged by nl_write, by a function that makes a record, by nl_record_set_event, by a constant, and by a structure.
             *((page, rf"^\| `{event}`[^\n]*\n", "", f"event: {event} is not in doc/events.md")
               for event in ("Netlogd.Tls", "Noise.Begin", "Summary", "ClockStep", "Netlogd.OverRate")),
             ("netlogd/server.c", r"\Z", 'void f(nl_log *log) { NL_EVENT(log, NL_USAGE, "Fresh", "A", 1); }\n', "event: Fresh is not in doc/events.md"),

@@ -1,4 +1,4 @@
-"""The worked example: what is fetched is what was there, and each block's events are all in the log, in order."""
+"""The worked example: the fetched data equals the served data, and all events of each block are in the log, in order."""
 import collections
 import os
 import socket
@@ -57,7 +57,7 @@ class Dpss(support.Case):
             self.assertGreaterEqual(names.count("BlockRead"), 1)
 
     def test_nobody_else_says_where_the_data_go(self):
-        """A link that lies where a name could be guessed is not written through."""
+        """Programs do not write through a symbolic link at a guessable name."""
         other = self.scratch / "other"
         other.write_text("mine")
         for name in "copy.part", "copy.tmp", "copy.XXXXXX":

@@ -1,4 +1,4 @@
-"""What the compiler says of wrong uses of NL_EVENT and NL_MARKER: an error, in words, and little else."""
+"""The compiler's messages for wrong uses of NL_EVENT and NL_MARKER: one clear error, and little else."""
 import re
 import shutil
 
@@ -12,7 +12,7 @@ PROGRAM = r"""
 struct group { int a; };
 """
 
-# Its lines, and those of what it says wrong, have the number of its place in the list.
+# Statement number N and its messages have the line number FIRST + N.
 FIRST = 10000
 FUNCTION = r"""
 void f%(place)d(nl_log *log, struct group group, int *pointer, int number);
@@ -68,7 +68,7 @@ class EventErrors(support.Case):
     statement's place in the list: the compiler says them again in what it complains of."""
 
     def compile(self, compiler, head, statements, suffix, *flags):
-        """What the compiler says, with the statement that it says it of: [(place or None, line)]; and its status."""
+        """Returns the compiler's messages with the index of their statement: [(index or None, line)]; and the exit status."""
         path = self.scratch / f"all{suffix}"
         path.write_text(PROGRAM % head + "".join(FUNCTION % {"place": FIRST + place, "statement": statement}
                                                  for place, statement in enumerate(statements)))
@@ -81,14 +81,14 @@ class EventErrors(support.Case):
         return result.returncode, said
 
     def compilers(self):
-        """(compiler, suffix, flags) of those that are here."""
+        """Yields (compiler, suffix, flags) of the installed compilers."""
         yield support.CC, ".c", ["-std=gnu11"]
         for name, suffix, standard in [("clang", ".c", "gnu11"), ("g++", ".cc", "c++11"), ("clang++", ".cc", "c++11")]:
             if shutil.which(name):
                 yield name, suffix, [f"-std={standard}", *(["-ferror-limit=0"] if "clang" in name else [])]
 
     def check_wrong(self, compiler, head, wrong, suffix, flags):
-        """wrong: [(statement, what is said of it)]."""
+        """wrong: [(statement, expected message)]."""
         status, said = self.compile(compiler, head, [statement for statement, _ in wrong], suffix, *flags)
         self.assertNotEqual(status, 0)
         for place, (statement, words) in enumerate(wrong):

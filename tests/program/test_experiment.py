@@ -17,8 +17,8 @@ import experiment_world  # noqa: E402
 
 CAN = os.geteuid() == 0 and os.path.exists("/dev/net/tun")
 
-# Sends COUNT packets of SIZE bytes each, the next one when the last one's answer has come (or WAIT seconds have gone), or
-# all at once; says how many were answered, the least time that took, and the time from the first one to the last answer.
+# Sends COUNT packets of SIZE bytes, each after the previous response (or after WAIT seconds), or all together. Prints the
+# number of responses, the minimum response time, and the time from the first packet to the last response.
 CLIENT = """
 import socket, sys, time
 count, size, at_once = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3] == "yes"
@@ -41,7 +41,7 @@ for i in range(count):
     if not at_once and take():
         least = min(least, last - began)
 s.settimeout(2)
-while answered < count and take():  # all at once, or late
+while answered < count and take():  # all together, or late
     pass
 print(answered, least, last - first, sum(a > b for a, b in zip(order, order[1:])))
 """
@@ -68,7 +68,7 @@ class Emulator(support.Case):
         for space in self.spaces:
             self.ip("netns", "add", space)
             self.addCleanup(subprocess.run, ["ip", "netns", "delete", space], check=False)
-            # Only what is sent here is to be counted: no looking for routers.
+            # Disables router discovery, so that only the test's packets count.
             self.ip("netns", "exec", space, "sh", "-c", "echo 1 >/proc/sys/net/ipv6/conf/default/disable_ipv6 || true")
 
     def ip(self, *arguments):
@@ -76,7 +76,7 @@ class Emulator(support.Case):
         self.assertEqual(result.returncode, 0, result.stderr)
 
     def through(self, options, count, size, at_once=False, wait=2):
-        """What the client says, and the emulator's counts, by direction."""
+        """Returns the client's output, and the emulator's counts by direction."""
         a, b = self.spaces
         emulator = self.start(self.emulator, *options, f"{a}:wan0", f"{b}:wan0", stdout=subprocess.PIPE, text=True)
         self.assertEqual(emulator.stdout.readline(), "ready\n")
@@ -109,7 +109,7 @@ class Emulator(support.Case):
         self.assertLess(answered, 50)
 
     def test_rate_and_buffer(self):
-        # 200 packets of 1028 bytes with their headers are 1.6 Mbit: 0.16 s at 10 Mbit/s. All fit into the buffer.
+        # 200 packets of 1028 bytes including headers are 1.6 Mbit: 0.16 s at 10 Mbit/s. All fit in the buffer.
         (answered, _, took, out_of_order), _ = self.through(["--rate", "10mbit", "--buffer", "1m"], 200, 1000, at_once=True)
         self.assertEqual((answered, out_of_order), (200, 0))
         self.assertGreaterEqual(took, 200 * 1028 * 8 / 10e6)
@@ -134,7 +134,7 @@ class Emulator(support.Case):
         self.assertIn("nlt-no-such-namespace", result.stderr)
 
 
-# As CLIENT and ECHO, for where there is no Python: path_probe SPACE SPACE COUNT SIZE yes|no.
+# Like CLIENT and ECHO, for systems without Python: path_probe NAMESPACE NAMESPACE COUNT SIZE yes|no.
 PROBE = r"""
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -227,7 +227,7 @@ class Netem(support.Case):
     """The path as it is made where the kernel has netem: in a guest, whose kernel has."""
 
     def path(self, number, **settings):
-        """Commands that make a path between spaces of its own."""
+        """Returns commands that make a path between the test's own namespaces."""
         spaces = [f"{side}{number}" for side in "ab"]
         commands = [["/bin/ip", "netns", "add", space] for space in spaces]
         commands += [["/bin/" + command[0], *command[1:]] for command in experiment_world.path_commands(spaces, **settings)]
@@ -264,7 +264,7 @@ class Netem(support.Case):
 
 
 def left(pid):
-    """What an experiment of that number has left on the machine."""
+    """Returns what an experiment with that number has left on the machine."""
     name = f"nlx{pid}"
     found = [line for line in subprocess.run(["ip", "netns", "list"], capture_output=True, text=True).stdout.splitlines() if line.startswith(name)]
     found += [line for line in subprocess.run(["losetup", "--list"], capture_output=True, text=True).stdout.splitlines() if name in line]
@@ -277,7 +277,7 @@ def left(pid):
 
 @unittest.skipUnless(CAN, "only root with /dev/net/tun may make network namespaces and TUN devices")
 class Experiment(support.Case):
-    """That it runs, collects what it should, and leaves nothing. How well nldiag does on it is for --score (tests/full)."""
+    """The experiment runs, collects its logs, and leaves nothing. --score (tests/full) measures nldiag on it."""
 
     def setUp(self):
         super().setUp()
@@ -290,7 +290,7 @@ class Experiment(support.Case):
         return [sys.executable, str(self.experiment), "--build", str(support.BUILD), "--keep", str(self.scratch / "out"), *options]
 
     def begin(self, *options):
-        """Starts one, and waits until its programs run."""
+        """Starts an experiment, and waits until its programs run."""
         process = self.start(*self.arguments(*options), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         support.wait_until(lambda: process.poll() is not None or any("kernel" in entry or "view" in entry for folder in glob.glob(f"/dev/shm/nlx{process.pid}.*")
                                                                      for entry in os.listdir(folder)), seconds=180, what="the experiment begins")
@@ -316,7 +316,7 @@ class Experiment(support.Case):
 
     @support.long
     def test_leaves_nothing(self):
-        """Interrupted it cleans up; killed, its programs end with it, and the next one, beside another, cleans up."""
+        """An interrupted experiment cleans up. The programs of a killed one end, and the next experiment cleans up, also beside another one."""
         interrupted = self.begin("--seconds", "10")
         interrupted.send_signal(signal.SIGINT)
         self.assertEqual(interrupted.wait(60), 130)

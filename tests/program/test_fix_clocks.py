@@ -1,4 +1,4 @@
-"""nlsort --fix-clocks: logs whose truth is known, and programs whose clocks are wrong."""
+"""nlsort --fix-clocks: logs with known truth, and programs with wrong clocks."""
 import datetime
 import os
 import pathlib
@@ -30,12 +30,12 @@ def fields(line):
 
 
 def violations(rounds):
-    """How many of the lists of events are not in the order in which they happened."""
+    """Returns how many lists of events are not in the order in which they happened."""
     return sum(events != EVENTS for events in rounds)
 
 
 def worst_disorder_ns(lines):
-    """By how much a record of a round is before one that happened earlier, at the most."""
+    """Returns the maximum time by which a record of a round is before a record that happened earlier."""
     times = {}
     for record in map(fields, lines):
         times.setdefault(record["MSG.ID"], {})[record["NL.EVNT"]] = to_ns(record["DATE"])
@@ -52,7 +52,7 @@ def rounds_of(lines):
 
 
 class Synthetic(support.Case):
-    """A ping-pong of hosts a and b; a's clock is 5 s fast, b's 2 s slow, and they drift by 100 ppm each."""
+    """Writes a ping-pong of hosts a and b. The clock of a is 5 s fast and that of b 2 s slow; each drifts by 100 ppm."""
 
     CLOCKS = {"a": (5 * 10**9, 100e-6), "b": (-2 * 10**9, -100e-6)}
 
@@ -109,7 +109,7 @@ class Synthetic(support.Case):
         self.assertEqual(times, sorted(times))
 
     def test_hosts_of_one_machine_share_a_clock(self):
-        """x and y are two host names of one machine, whose clocks were never compared otherwise."""
+        """x and y are two host names of one machine, whose clocks were never compared with each other."""
         line = "DATE=2026010100000{} HOST={} PROG=p LVL=Usage NL.EVNT=ClockKernel CLOCK.SYNCHRONIZED=false CLOCK.MACHINE={}\n"
         for machine, told in (("00000000000000aa", r"clock of y: \+0.000000 s added .*error at most 2\.0 us"),
                               ("00000000000000bb", "clock of y: unknown offset")):
@@ -124,7 +124,7 @@ class Synthetic(support.Case):
             self.assertEqual(first["DATE.ORIGINAL"], second["DATE.ORIGINAL"])
 
     def test_ways_that_differ_are_mended_by_messages(self):
-        """Exchanges that take 20 ms there and 1 ms back are off by 9.5 ms; messages to the reference bound that."""
+        """Exchanges that take 20 ms forth and 1 ms back give an error of 9.5 ms; messages to the reference bound the error."""
         lines = self.ping_pong(500, measured="ab", there=20_000_000, back=1_000_000)
         wrong = self.worst_ns(self.fix([line for line in lines if "ClockOffset" in line or "HOST=a" in line]))
         self.assertGreater(wrong, 9_000_000)
@@ -181,7 +181,7 @@ class Synthetic(support.Case):
         self.assertNotIn("\x1b", self.told)
 
     def test_the_last_record_is_long(self):
-        """It takes more than a mebibyte to keep, which is what is read back at once, and a little of it was read before."""
+        """The log is larger than a mebibyte, which nlsort reads back in one piece. A small part was read before."""
         many = "A=1 " * 20000
         lines = [self.line("a", BEGIN, "Long", "T=" + "x" * ((1 << 20) - 10000)),
                  self.line("a", BEGIN, "Longer", many + "T=" + "x" * ((1 << 20) - len(many) - 200))]
@@ -198,7 +198,7 @@ class Synthetic(support.Case):
 
 
 class Faked(collector.Case):
-    """Two programs whose clocks libfaketime makes wrong, and a netlogd whose is right."""
+    """Two programs with clocks that libfaketime makes wrong, and a netlogd with a correct clock."""
 
     def test_ping_pong(self):
         if not FAKETIME.exists():
@@ -219,9 +219,9 @@ class Faked(collector.Case):
         before = self.run_program(support.program("nlsort/nlsort"), self.output).stdout.splitlines()
         self.assertEqual(violations(rounds_of(before)), 150)
         errors = dict(re.findall(r"clock of (\S+): .* error at most ([\d.]+) us", result.stderr))
-        # Where others take the processors, stamps wander: no further than it is told.
+        # On a busy machine, timestamps vary, but within the given bound.
         self.assertLess(worst_disorder_ns(lines), sum(map(float, errors.values())) * 1000 + 2000, result.stderr)
-        for host in "ab":  # TRUE was read a moment before the event's own time; where it was interrupted, longer before
+        for host in "ab":  # TRUE was read a moment before the event's own time; longer before if the program was interrupted
             off = sorted(abs(to_ns(r["DATE"]) - int(r["TRUE"])) for r in map(fields, lines) if r["HOST"] == host)
             self.assertLess(off[len(off) // 2], float(errors[host]) * 1000 + 100_000, result.stderr)
 

@@ -1,4 +1,4 @@
-"""Every program that reads logs reads every format: one table of formats, one of programs, and every combination of them."""
+"""Every program that reads logs reads every format: a table of formats, a table of programs, and all combinations."""
 import gzip
 import os
 import pathlib
@@ -13,7 +13,7 @@ import test_nlconv_import as others
 
 
 def requests(count=60):
-    """Requests of four steps between two hosts, in ULM as the library writes it; values that need quotes among them."""
+    """Returns requests of four steps between two hosts, in ULM as the library writes it; some values need quotes."""
     lines = []
     for i in range(count):
         for step, (event, host, prog) in enumerate([("Client.Send", "a.lbl.gov", "client"), ("Server.Begin", "b.lbl.gov", "server"),
@@ -26,7 +26,7 @@ def requests(count=60):
     return "".join(sorted(lines))
 
 
-# The library's formats, and the options of the URL to which nlsort writes each.
+# The library's formats, and the URL options with which nlsort writes each.
 OWN = {
     "ulm": "format=ulm&zstd=0", "bp": "format=bp&zstd=0", "logfmt": "format=logfmt&zstd=0", "nlb": "format=nlb&zstd=0",
     "nlb, zstd": "format=nlb&zstd=3",
@@ -36,7 +36,7 @@ OWN = {
 # The foreign formats that nlconv writes and reads.
 FOREIGN = ["json", "csv", "xml", "otlp", "chrome"]
 
-# What other programs write, in formats that are only read.
+# Formats that are only read, as other programs write them.
 OF_OTHERS = {
     "journal": b"".join(others.entry(time=1700000000000000 + i, _HOSTNAME="h", SYSLOG_IDENTIFIER="p", N=i, MESSAGE=b"two\nlines")
                         for i in range(50)),
@@ -97,7 +97,7 @@ class Formats(collector.Case):
         return path
 
     def pack(self, path, how):
-        """A file compressed as two members or frames, cut within a record."""
+        """Returns a file compressed as two members or frames, divided within a record."""
         data, packed = path.read_bytes(), path.with_name(f"{path.name}.{how}")
         pieces = [data[: len(data) // 3], data[len(data) // 3:]]
         pack = gzip.compress if how == "gzip" else lambda piece: subprocess.run(["zstd", "-c"], input=piece, capture_output=True, check=True).stdout
@@ -105,7 +105,7 @@ class Formats(collector.Case):
         return packed
 
     def inputs(self):
-        """The log in every format, as it is and compressed, by the format's name."""
+        """Returns the log in every format, plain and compressed, by the format's name."""
         found = {format: self.make(format) for format in OWN}
         found.update({format: self.convert(format, self.original, format) for format in FOREIGN})
         for how in ["gzip"] + ["zstd"] * (shutil.which("zstd") is not None):
@@ -115,13 +115,13 @@ class Formats(collector.Case):
         return found
 
     def says(self, *command):
-        """What a program prints, without the name of its input."""
+        """Returns a program's output without the name of its input."""
         result = self.run_program(*command)
         errors = [line for line in result.stderr.splitlines() if "numeric or boolean value" not in line]
         self.assertEqual((result.returncode, errors), (0, []), command)
         return result.stdout.replace(str(command[-1]), "INPUT")
 
-    # ---- the programs: each gives for an input what must be the same for all formats ----
+    # ---- the programs: each returns a result that must be the same for all formats ----
 
     def nlsort_says(self, path):
         return self.says(self.nlsort, "--format", "ulm", path)
@@ -187,7 +187,7 @@ class Formats(collector.Case):
                     self.assertEqual(program(self, path), expected)
 
     def test_every_program_reads_what_other_programs_write(self):
-        """As it reads the same records in blocks; a CTF trace, which is a folder, too."""
+        """The result is that of the same records in blocks. A CTF trace is a directory."""
         paths = {}
         for format, data in OF_OTHERS.items():
             paths[format] = self.scratch / format
@@ -214,7 +214,7 @@ class Formats(collector.Case):
             self.assertGreaterEqual(len(self.says(self.nlsort, "--format", "ulm", path)[1].splitlines()), 50)
 
     def test_every_program_can_be_told_the_format(self):
-        """A strace whose first line looks like ULM, and whose times have no date."""
+        """A strace output whose first line looks like ULM, and whose times have no date."""
         log, blocks = self.scratch / "text" / "calls", self.scratch / "blocks" / "calls"
         log.parent.mkdir()
         blocks.parent.mkdir()
@@ -277,7 +277,7 @@ class Formats(collector.Case):
                 self.assertIn(name, result.stderr)
 
     def test_a_foreign_log_that_grows(self):
-        """nlsort follows it, and nlarchive loads what is new."""
+        """nlsort follows the file, and nlarchive loads the new records."""
         path, database, nlarchive = self.scratch / "a.json", self.scratch / "a.db", support.program("nltools/nlarchive")
         path.write_text("".join(f'{{"ts":{i},"event":"e"}}\n' for i in range(10)))
         follow = subprocess.Popen([self.nlsort, "--follow", "--window", "0.1", "--format", "ulm", path], stdout=subprocess.PIPE, text=True)
@@ -294,7 +294,7 @@ class Formats(collector.Case):
             self.assertEqual(self.says(nlarchive, "query", "--format", "ulm", database).count("\n"), count)
 
     def test_a_followed_gzip_file_that_is_replaced(self):
-        """The new file may be compressed or not, and in another format; a member that was cut short is reported."""
+        """The new file may be plain or compressed, and in another format. A member that was cut off is reported."""
         path, new = self.scratch / "a.log", self.scratch / "new"
         ulm = ["".join(f"DATE=2026112301{n:02}{i:02}.000000 HOST=h PROG=p NL.EVNT=e{n}\n" for i in range(20)) for n in range(5)]
         json = "".join(f'{{"ts":"2026-11-23T01:04:{i:02}Z","host":"h","prog":"p","event":"e4"}}\n' for i in range(20))
@@ -336,7 +336,7 @@ class Formats(collector.Case):
         self.assertEqual(out.read_text(), lines)
 
     def test_netlogd_receives_and_writes_every_format(self):
-        """Over TCP, what a file holds; into files of each format, whose names have its suffix."""
+        """Over TCP, the content of a file; files of each format, whose names have the format's suffix."""
         suffixes = {"ulm": ".log", "bp": ".bp", "logfmt": ".logfmt", "nlb": ".nlb"}
         for sent in OWN:
             data = self.make(sent).read_bytes()
@@ -375,7 +375,7 @@ PROMETHEUS = 'level=info ts=2026-11-23T01:02:04.000Z caller=main.go:123 componen
 
 
 class Logfmt(collector.Case):
-    """logfmt of other programs: order and fields are kept, and lines without a time are no logfmt."""
+    """logfmt of other programs: order and fields stay, and lines without a time are rejected."""
 
     def test_netlogd_keeps_the_lines_of_others(self):
         out = self.scratch / "out.logfmt"

@@ -1,4 +1,4 @@
-"""The Fortran binding: events of every kind of value, reading, errors, threads."""
+"""The Fortran binding: events with values of every kind, reading, errors, threads."""
 import os
 import shutil
 

@@ -1,4 +1,4 @@
-"""The HTTP example: its servers on loopback, the trees of their spans, what nlstat says, and the headers they pass on."""
+"""The HTTP example: its servers on loopback, their span trees, nlstat's report, and the headers that they forward."""
 import os
 import re
 import shutil
@@ -13,7 +13,7 @@ TRACE, PARENT = "00112233445566778899aabbccddeeff", "0123456789abcdef"
 
 
 def records(path):
-    """The records of a log, each as a dict of its fields."""
+    """Returns the records of a log, each as a dict of its fields."""
     return [dict(re.findall(r'([\w.]+)=("(?:[^"\\]|\\.)*"|\S*)', line)) for line in path.read_text().splitlines()]
 
 
@@ -63,7 +63,7 @@ class Http(support.Case):
     # ---- headers ----
 
     def serve(self, name, *arguments):
-        """Starts a server; returns its port."""
+        """Starts a server. Returns the port."""
         process = subprocess.Popen([self.shop, name, *map(str, arguments)], stdout=subprocess.PIPE, text=True,
                                    env={**os.environ, "NETLOGGER_DEST": f"file:{self.scratch / name}.log"})
         self.addCleanup(process.stdout.close)
@@ -73,7 +73,7 @@ class Http(support.Case):
         return int(process.stdout.readline())
 
     def fake_backend(self):
-        """A server that keeps the headers of its requests; returns its port."""
+        """Starts a server that keeps the headers of its requests. Returns the port."""
         listener = socket.create_server(("127.0.0.1", 0))
         self.addCleanup(listener.close)
         self.received = []
@@ -92,7 +92,7 @@ class Http(support.Case):
         return listener.getsockname()[1]
 
     def ask(self, port, *headers):
-        """Sends a request; returns the headers traceparent and tracestate that the backend received."""
+        """Sends a request. Returns the headers traceparent and tracestate that the backend received."""
         with socket.create_connection(("127.0.0.1", port)) as connection:
             connection.sendall("".join(f"{line}\r\n" for line in ["GET /order?pen HTTP/1.1", *headers, ""]).encode())
             answer = b""

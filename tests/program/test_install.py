@@ -1,4 +1,4 @@
-"""What README.md promises: the ten-line program compiles against the installed library, logs, and is seen in nlv."""
+"""README.md's promises: the ten-line program compiles with the installed library, logs, and nlv draws its events."""
 import os
 import pathlib
 import re
@@ -41,7 +41,7 @@ class Install(support.Case):
         return {**os.environ, "LD_LIBRARY_PATH": str(self.lib)}
 
     def compile(self, compiler, source, *flags):
-        """Compiles source against what was installed, by the flags that pkg-config gives."""
+        """Compiles source with the installed library, with the flags of pkg-config."""
         pkg_config = {
             **os.environ,
             "PKG_CONFIG_PATH": str(self.lib / "pkgconfig"),
@@ -89,7 +89,7 @@ class Install(support.Case):
         for line in lines:
             self.assertRegex(line, r"^DATE=\d{14}\.\d{6} HOST=\S+ PROG=hello LVL=Usage NL\.EVNT=Request\.\w+ REQ\.ID=\d+")
 
-        # The IDs of a second run are those of the first, and remain requests of their own.
+        # A second run uses the same IDs; its requests remain separate.
         self.assertEqual(self.run_program(program, env=self.environment()).returncode, 0)
         result = self.run_program(self.bin / "nlstat", self.scratch / "hello.log", env=self.environment())
         self.assertIn("Requests by REQ.ID: 40, ", result.stdout)
@@ -110,7 +110,7 @@ class Install(support.Case):
         self.compile("g++", source, "-std=c++17")
 
     def installed(self, name):
-        """The folder of an installed file; the test is skipped when it is not built here."""
+        """Returns the directory of an installed file. Skips the test if the file is not built here."""
         found = list(self.root.rglob(name))
         if not found:
             self.skipTest(f"{name} is not built here")
@@ -118,7 +118,7 @@ class Install(support.Case):
         return found[0].parent
 
     def check_library(self, module):
-        """A module that is installed finds the library where that is installed, or where all libraries are, and not here."""
+        """An installed module finds the library in the installation or in the system's directories, and not here."""
         if shutil.which("readelf") is None:
             return
         said = self.run_program("readelf", "-d", module).stdout
@@ -129,7 +129,7 @@ class Install(support.Case):
         self.assertNotIn(str(support.BUILD), said)
 
     def say(self, *command, **environment):
-        """Runs a program that logs to scratch/a.log; the rest of that line."""
+        """Runs a program that logs to scratch/a.log. Returns the rest of that line."""
         result = self.run_compiler(*command, env={**self.environment(), **environment}, cwd=self.scratch)
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         line = (self.scratch / "a.log").read_text()
@@ -182,7 +182,7 @@ class Install(support.Case):
         root = self.scratch / "root"
         make(self, "install", root)
         make(self, "uninstall", root)
-        # Folders of all programs' may stay, but none of ours.
+        # Directories shared with other programs may stay, but not ours.
         left = [str(p) for p in root.rglob("*") if not p.is_dir() or "netlogger" in p.name.lower()]
         self.assertEqual(left, [])
 

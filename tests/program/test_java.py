@@ -8,7 +8,7 @@ import support
 
 JAR = support.BUILD / "bindings" / "java" / "netlogger.jar"
 
-# As in the paper.
+# From the paper.
 PAPER = r"""
 import netlogger.*;
 

@@ -1,4 +1,4 @@
-"""What the bindings' documentation, each in its language's own form, lacks: whatever that language's own tool reports."""
+"""Gaps in the bindings' documentation, found by each language's own tool."""
 import os
 import re
 import shutil

@@ -1,4 +1,4 @@
-"""The same from every language that is built: the ten events of examples/languages/README.md, and the paper's example."""
+"""All languages that are built give the same result: the ten events of examples/languages/README.md, and the paper's example."""
 import os
 import re
 import shutil
@@ -13,12 +13,12 @@ EXAMPLES = support.SOURCE / "examples" / "languages"
 
 
 def compiled_c(case, name):
-    """The command that runs examples/languages/NAME.c."""
+    """Returns the command that runs examples/languages/NAME.c."""
     return [case.compile_client((EXAMPLES / f"{name}.c").read_text(), "-lm")]
 
 
 def interpreted(binding, suffix, interpreter, variable, *folders):
-    """The command, and the environment, of an example in a language whose binding was built below bindings/BINDING."""
+    """Returns the command and the environment of an example whose binding is below bindings/BINDING."""
 
     def command(case, name):
         support.program(f"bindings/{binding}/built")
@@ -29,7 +29,7 @@ def interpreted(binding, suffix, interpreter, variable, *folders):
 
 
 def compiled(compiler, suffix, folder, needed, *options):
-    """The command of an example that is compiled over the headers or modules in folder; needed must have been built."""
+    """Returns the command of an example that is compiled with the headers or modules in folder. Skips if needed was not built."""
 
     def command(case, name):
         libraries = support.BUILD / "libnetlogger" / ".libs"
@@ -54,8 +54,8 @@ def java(case, name):
 
 FORTRAN = support.BUILD / "bindings" / "fortran"
 
-# A language: its name, and what makes the command for its program of a name ("ten", "dolly"), which skips the test by
-# SkipTest where it is not built. C is what the others are compared with.
+# A language's name, and a function that returns the command of its program of a name ("ten", "dolly"). The function skips the
+# test with SkipTest if the binding is not built. Other languages are compared with C.
 LANGUAGES = {
     "Python": interpreted("python", "py", sys.executable, "PYTHONPATH", "lib"),
     "Perl": interpreted("perl", "pl", "perl", "PERL5LIB", "work/blib/lib", "work/blib/arch"),
@@ -67,22 +67,22 @@ LANGUAGES = {
 
 class Languages(collector.Case):
     def ten(self, command, suffix):
-        """The log of one language."""
+        """Returns the log of one language."""
         path = self.scratch / f"{len(list(self.scratch.iterdir()))}.{suffix}"
         result = self.run_compiler(*command, f"file://{path}")
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         return path
 
     def lines(self, command):
-        """Every line without its time, sorted."""
+        """Returns every line without its time, sorted."""
         return sorted(line.split(b" ", 1)[1] for line in self.ten(command, "log").read_bytes().splitlines())
 
     def records(self, command):
-        """Every record without its time: host, program, level, event, fields with their types; sorted."""
+        """Returns every record without its time, sorted: host, program, level, event, fields with their types."""
         records = nlb_decoder.records(self.ten(command, "nlb").read_bytes())
         return sorted((r.level, r.event, repr((r.host, r.prog, r.fields))) for r in records)
 
-    reference = None  # the lines and the records of ten.c, which all others are compared with
+    reference = None  # the lines and the records of ten.c, for comparison
 
     def expected(self):
         if Languages.reference is None:
@@ -197,7 +197,7 @@ class Unreachable(collector.Case):
                          2 * ["Usage NL.EVNT=WriteData SEND.SZ=49332"])
 
     def check_wrong_peers(self, command):
-        """One message at once and one at the end, and the events are kept, in both formats."""
+        """One message at the begin and one at the end, and no event is lost, in both formats."""
         memory = self.scratch / "shm"
         memory.mkdir()
         environment = {**os.environ, "NETLOGGER_SHM": str(memory)}

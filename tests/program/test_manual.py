@@ -1,4 +1,4 @@
-"""The manual pages of the programs: what they show as examples runs. That they are complete says test_documented.py."""
+"""The programs' manual pages: their examples run. test_documented.py checks that they are complete."""
 import os
 import re
 import shutil
@@ -12,7 +12,7 @@ PROGRAMS = {"netlogd": "netlogd/netlogd", "netlogctl": "netlogd/netlogctl", "nls
             "nlkernel": "nlkernel/nlkernel", "nlarchive": "nltools/nlarchive",
             "nlagent": "nlagent/nlagent", "nlagentd": "nlagent/nlagentd"}
 
-# Examples that do not run here, by what matches them: how many of each, and why.
+# Examples that cannot run here, by a pattern: how many examples match, and the reason.
 NOT_RUN = {
     "x-netlog://HOST": (8, "there is no collector of that name"),
     "^nlv dpss.log$": (1, "it opens a window"),
@@ -32,7 +32,7 @@ NOT_RUN = {
 
 
 def examples(page):
-    """The commands of a page's EXAMPLES."""
+    """Returns the commands of a page's EXAMPLES."""
     text = page.read_text()
     found = re.search(r"^\.S[Hh] EXAMPLES?\n(.*?)(?=^\.S[Hh] |\Z)", text, re.M | re.S)
     blocks = re.findall(r"^\.(?:EX|nf|Bd [^\n]*)\n(.*?)^\.(?:EE|fi|Ed)$", found.group(1), re.M | re.S) if found else []
@@ -49,7 +49,7 @@ class Manual(support.Case):
         return f"DATE=20260101000000.{number:06d} HOST=h{number % 2} PROG=dpss LVL=Usage NL.EVNT={event}{rest}\n"
 
     def set_up_files(self):
-        """What the examples are about."""
+        """Makes the files that the examples use."""
         life = "".join(self.event(i * 1000 + k * 10, name, **{"BLOCK.ID": i, "SEND.SZ": 100})
                        for i in range(50) for k, name in enumerate(("Begin", "WriteData", "End")))
         for name in "dpss.log", "before.log", "after.log", "all.log", "program.log", "host1.log", "host2.log", "a.log", "journal.log", "perf.log", "gridftp.log":

@@ -1,4 +1,4 @@
-"""Markers from outside: the activation file of a running program, libraries that come and go, tracers."""
+"""Markers from outside: the activation file of a running program, loaded and unloaded libraries, tracers."""
 import os
 import re
 import shutil
@@ -9,8 +9,8 @@ import support
 INCLUDE = support.SOURCE / "libnetlogger" / "include"
 LIBRARY = support.BUILD / "libnetlogger" / ".libs"
 
-# Passes two markers and logs an event, all the time, until it is told to end by the end of its input. A second argument
-# says how often.
+# Passes two markers and logs an event in a loop, until its input ends. A second argument
+# limits the number of repetitions.
 PROGRAM = r"""
 #include <netlogger.h>
 #include <poll.h>
@@ -106,7 +106,7 @@ int main(int argc, char **argv)
 }
 """
 
-# Where headers put markers in C++: inline functions, templates, lambdas, namespaces, several units.
+# Places of markers in C++ headers: inline functions, templates, lambdas, namespaces, several units.
 CPP = r"""
 #include <netlogger.h>
 #include <cstdio>
@@ -181,12 +181,12 @@ class Marker(support.Case):
         aside.rename(self.file)
 
     def write_over(self, text):
-        """In place, by one write: what is half written is obeyed, too."""
+        """Overwrites the file with one write. The library applies even a half-written file."""
         with open(self.file, "r+") as file:
             file.write(text.ljust(self.file.stat().st_size, "\n"))
 
     def wait_for(self, text, after=0, absent=False):
-        """Waits until the log has it (or, absent, gets on without it) behind the first so many bytes; its size then."""
+        """Waits until the log has the text after its first bytes (or, with absent, goes on without the text). Returns the log's size."""
         def there():
             log = self.log.read_text()[after:] if self.log.exists() else ""
             if absent:
@@ -203,10 +203,10 @@ class Marker(support.Case):
         # It appears.
         self.replace("marker disk_read log System\nmarker disk_* count\n")
         at = self.wait_for(" LVL=System NL.EVNT=disk_read BLOCK.ID=", at)
-        # It is replaced: probes that both versions have stay.
+        # The file is replaced: probes in both versions stay.
         self.replace("marker disk_* count\nlevel Usage\nevent Step off\nmarker disk_read time disk_write\n")
         at = self.wait_for("DONE=4 UNDONE=1", at)
-        # It is written over, and says nothing about them any more.
+        # The file is overwritten, and no longer contains the probes.
         self.write_over("marker disk_* count\nmarker disk_write log\n")
         at = self.wait_for("NL.EVNT=disk_write", at)
         self.wait_for("NL.EVNT=Step", at)
