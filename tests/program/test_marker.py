@@ -211,11 +211,11 @@ class Marker(support.Case):
         at = self.wait_for("NL.EVNT=disk_write", at)
         self.wait_for("NL.EVNT=Step", at)
         at = self.wait_for("NL.EVNT=Detail", at)
-        # It is truncated.
+        # The file is truncated.
         self.file.write_text("")
         at = self.wait_for("DONE=0 UNDONE=2", at)
         self.wait_for("disk_", at, absent=True)
-        # Wrong lines are said; the right ones count.
+        # Invalid lines are reported; the valid lines count.
         self.write_over("marker disk_write count\nfly\nlevel Loud\n")
         at = self.wait_for("NL.EVNT=NetLogger.Activation.Error", at)
         # It goes.
@@ -349,7 +349,7 @@ class Marker(support.Case):
         self.assertIn(f"@name[{str(program)[:63]}]: 1000\n", done.stdout)
 
     def attach_anything(self):
-        """Whether bpftrace can attach to a program of its own choice at all."""
+        """Returns whether bpftrace can attach to a program of its own."""
         source = "__attribute__((noinline)) void here(void);\nvoid here(void) { __asm__ volatile(\"\"); }\nint main(void) { here(); return 0; }\n"
         program = self.compile("plain", source)
         try:

@@ -1,4 +1,4 @@
-"""netlogctl and what it asks of netlogd, and netlogd's metrics, with real sockets and programs."""
+"""netlogctl, netlogd's answers to it, and netlogd's metrics, with real sockets and programs."""
 import json
 import os
 import re
@@ -189,7 +189,7 @@ class Netlogctl(support.Case):
                          [(True, 0, 32)] * 2)
         self.assertEqual(self.ask("--prog", "one*", "tell", "level Debug"), {"CLIENTS": 2})
         support.wait_until(lambda: hears(one, "one"), what="it logs more")
-        later = talker("one")  # one that comes later is told too
+        later = talker("one")  # a later client receives the command, too
         say(later)
         support.wait_until(lambda: hears(later, "one"), what="so does one that came later")
         self.assertFalse(hears(other, "other"))

@@ -43,7 +43,7 @@ class Netlogd(collector.Case):
                                  b"DATE=20260101000000.000000 LVL=Usage NL.EVNT=B x=1\n", record(3, 3), record(4, 4)])
 
     def test_a_line_that_is_cut_is_none(self):
-        """A program that is killed while it sends leaves part of a line, which can look like a record."""
+        """A program that is killed while it sends leaves a part of a line, which can look like a record."""
         reject = self.scratch / "reject"
         process = self.serve("--reject", reject)
         self.send(record(1, 1) + record(1, 234567)[:-3])
@@ -78,10 +78,10 @@ class Netlogd(collector.Case):
             self.assertEqual(b"".join(l for l in lines if f"HOST=h{c} ".encode() in l), d)
 
     def test_sigterm_while_clients_have_just_gone(self):
-        process = self.serve("--recover", "0")  # which would have them served as ever, for a moment
+        process = self.serve("--recover", "0")  # they would receive the normal service for a moment
         clients = [socket.create_connection(("127.0.0.1", self.port)) for _ in range(3)]
         process.send_signal(signal.SIGSTOP)
-        for s, data in zip(clients, (b"NETLOG", record(1, 1), b"rubbish")):  # the first looks like a request until its end
+        for s, data in zip(clients, (b"NETLOG", record(1, 1), b"rubbish")):  # the first part looks like a request until its end
             s.sendall(data)
             s.shutdown(socket.SHUT_WR)
         process.send_signal(signal.SIGTERM)
@@ -95,7 +95,7 @@ class Netlogd(collector.Case):
         process = self.serve()
         process.send_signal(signal.SIGSTOP)
         sent = [record(1, n) for n in range(200)]
-        for line in sent:  # each connects, says what it has to say and is gone, and only the kernel knows
+        for line in sent:  # each client connects, sends its record and leaves; only the kernel still has the record
             with socket.create_connection(("127.0.0.1", self.port)) as s:
                 s.sendall(line)
         process.send_signal(signal.SIGTERM)
@@ -136,7 +136,7 @@ class Netlogd(collector.Case):
         sender = threading.Thread(target=self.send, args=(data,))
         sender.start()
         support.wait_until(lambda: "No space left on device" in self.said(), what="the message")
-        # When it tries again, what fitted of a line is there for a moment.
+        # When netlogd retries, the output has a part of a line for a moment.
         kept = support.wait_until(lambda: (text := (small / "all.log").read_bytes()).endswith(b"\n") and text, what="whole lines")
         self.assertTrue(data.startswith(kept))
         ballast.unlink()
@@ -197,14 +197,14 @@ class Netlogd(collector.Case):
         if not support.is_sanitized(process):
             self.assertLess(memory, 60000, "kB")
         self.assertIn("NL.EVNT=Netlogd.Memory", self.said())
-        clients[-1].sendall(b"\n")  # who came last was not closed
+        clients[-1].sendall(b"\n")  # the last client was not closed
         for s in clients:
             s.close()
         support.wait_until(lambda: self.output.stat().st_size > len(half), what="a whole record")
         self.stop(process)
 
     def test_connection_limits(self):
-        """While all clients are busy, one more is turned away; they are closed when they are silent for too long."""
+        """While all clients are busy, netlogd rejects another client. It closes clients that are silent for too long."""
         process = self.serve("--max-connections", "5", "--idle-timeout", "5")
         clients = [socket.create_connection(("127.0.0.1", self.port)) for _ in range(5)]
         with self.busy(clients):
@@ -222,7 +222,7 @@ class Netlogd(collector.Case):
 
     @contextlib.contextmanager
     def busy(self, clients):
-        """Has clients send a record each, again and again, until the block ends; it begins when all were heard of."""
+        """Makes each client send records until the block ends. The block begins when netlogd has read a record of each."""
         over = threading.Event()
 
         def send():
@@ -251,7 +251,7 @@ class Netlogd(collector.Case):
             return False
 
     def is_taken(self, client, number, source="127.0.0.1"):
-        """Whether one record of a new client is taken and its connection ended in order."""
+        """Returns whether netlogd accepts a record of a new client and closes its connection normally."""
         try:
             with socket.create_connection(("127.0.0.1", self.port), timeout=20, source_address=(source, 0)) as s:
                 s.sendall(record(client, number))
@@ -267,7 +267,7 @@ class Netlogd(collector.Case):
         return False
 
     def test_silent_clients_lock_nobody_out(self):
-        """With default limits: 10,000 sockets on which nothing is ever said, from two addresses and then from one."""
+        """With default limits: 10,000 silent sockets, from two addresses and then from one."""
         need = 10200
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         if hard < need:
@@ -328,7 +328,7 @@ class Netlogd(collector.Case):
         self.stop(process)
 
     def test_it_confines_itself(self):
-        """System calls are filtered in every thread; an output elsewhere needs a restart, and the message says so."""
+        """System calls are filtered in every thread. An output elsewhere needs a restart, and the message states this."""
         config = self.scratch / "netlogd.conf"
         config.write_text("")
         process = self.serve("--config", config)
@@ -374,7 +374,7 @@ class Netlogd(collector.Case):
             support.wait_until(lambda: sum(f.stat().st_size for f in folder.glob("a-*.log")) == len(data[0]), what="all of it")
         for c in idle:
             c.close()
-        self.send(data[1])  # there is room again
+        self.send(data[1])  # there is free space again
         self.stop(process)
         self.assertEqual(b"".join(f.read_bytes() for f in sorted(folder.glob("a-*.log"))), b"".join(data))
 
@@ -399,7 +399,7 @@ class Netlogd(collector.Case):
             clients[2] = socket.create_connection(("127.0.0.1", self.port), timeout=20, source_address=("127.0.0.2", 0))
         clients[2].close()
         support.wait_until(lambda: "too many connections from its address" in self.said(), what="the message")
-        clients[2] = support.wait_until(self.subscribed, what="there is room again")  # who subscribes is one, too
+        clients[2] = support.wait_until(self.subscribed, what="there is room again")  # a subscriber counts as a client, too
         time.sleep(1.2)
         self.assertTrue(self.is_taken(1, 2), "in the place of one that is silent")
         self.assertEqual([self.is_open(s) for s in clients], [False, True, True])
@@ -408,7 +408,7 @@ class Netlogd(collector.Case):
         for s in clients:
             s.close()
         self.stop(process)
-        # Perhaps more than once: what was accepted is not there at once.
+        # Perhaps more than once: netlogd may not have accepted all connections yet.
         self.assertLessEqual({record(1, 1), record(1, 2)}, set(self.output.read_bytes().splitlines(True)))
         self.assertIn("too many connections from its address", self.said())
 
@@ -436,19 +436,19 @@ class Netlogd(collector.Case):
         self.send(record(2, 1))
         support.wait_until(lambda: record(2, 1) in self.written(), what="the other's record")
         self.assertLess(self.written().count(b"HOST=h1"), 50000)
-        self.stop(process)  # takes what has come
+        self.stop(process)  # reads what has arrived
         greedy.close()
         sender.join()
         self.assertTrue(data.startswith(self.written().replace(record(2, 1), b"")), "nothing is missing between")
 
     def test_a_blocked_standard_error_holds_nobody_up(self):
-        """Messages and events of its own that nobody reads are dropped, and counted when they are read again."""
+        """If nobody reads netlogd's standard error, netlogd drops messages and events, and counts them when reading resumes."""
         config, path, clients, reloads = self.scratch / "conf", self.scratch / "s.sock", 10000, 5
         config.write_text(f"listen unix:{path}\noutput {self.output}\nlog file:///dev/stderr?ring=64k\nlevel Debug\n")
         read_end, write_end = os.pipe()
         process = self.start(self.netlogd, "--foreground", "--config", config, stderr=write_end)
         support.wait_until(lambda: b"Netlogd.Listen" in os.read(read_end, 65536), what="netlogd listens")
-        own = os.open(f"/proc/self/fd/{write_end}", os.O_WRONLY | os.O_NONBLOCK)  # netlogd's stays blocking
+        own = os.open(f"/proc/self/fd/{write_end}", os.O_WRONLY | os.O_NONBLOCK)  # netlogd's descriptor stays blocking
         os.close(write_end)
         try:
             while True:
@@ -496,18 +496,18 @@ class Netlogd(collector.Case):
         process.send_signal(signal.SIGHUP)
         support.wait_until(lambda: "Netlogd.Reload " in self.said(), what="the reload")
         data = b"".join(record(1, n) for n in range(2, 200))
-        greedy.sendall(data)  # after these, a piece, it owes minutes
+        greedy.sendall(data)  # one piece more, and netlogd would delay it for minutes
         support.wait_until(lambda: record(1, 199) in self.written(), what="its records")
         greedy.sendall(record(1, 1000))
         self.send(record(2, 1))
         support.wait_until(lambda: record(2, 1) in self.written(), what="the other's record")
         self.assertNotIn(record(1, 1000), self.written())
-        self.stop(process)  # which takes what has come
+        self.stop(process)  # reads what has arrived
         self.assertIn(record(1, 1000), self.written())
         greedy.close()
 
     def test_a_limit_that_goes_lets_go_at_once(self):
-        """Who is held up for hours by the old one is read when it is gone; who may be silent for less is closed in time."""
+        """After a reload, netlogd reads a client that the old limit would delay for hours, and closes a silent client by the new limit."""
         config = self.scratch / "netlogd.conf"
         config.write_text("max-rate 1\n")
         process = self.serve("--config", config)
@@ -526,7 +526,7 @@ class Netlogd(collector.Case):
         self.stop(process)
 
     def subscribed(self):
-        """A connection that subscribes; None when it is turned away."""
+        """Returns a connection that subscribes; None if netlogd rejects it."""
         s = socket.create_connection(("127.0.0.1", self.port), timeout=20)
         try:
             s.sendall(b"NETLOGGER/1 subscribe\n")
@@ -555,7 +555,7 @@ class Netlogd(collector.Case):
         self.assertLess(len(counts), 100, "not a line each")
 
     def test_clients_that_never_pause_keep_nobody_out(self):
-        """Who comes while others send without an end is let in, read, and written down before any of those ends."""
+        """While other clients send endlessly, netlogd accepts, reads and stores the records of a new client."""
         process = self.serve()
         flood = b"".join(record(0, i) for i in range(2000))
         over, sent = threading.Event(), [0] * 6
@@ -583,7 +583,7 @@ class Netlogd(collector.Case):
         self.assertEqual(others, [record(newcomer, 7) for newcomer in range(1, 4)])
 
     def test_a_record_is_written_though_others_never_pause(self):
-        """And though nothing of theirs is for the output, so that it never has much to write."""
+        """The same if the output has a filter that no record of the other clients matches, so that netlogd has little to write."""
         process = self.serve(output=f"file:{self.output}?where=LVL <= Error")
         flood, ends = b"".join(record(1, n) for n in range(20000)), threading.Event()
 
@@ -698,7 +698,7 @@ class Netlogd(collector.Case):
         pid_file = self.scratch / "pid"
         process = self.serve("--pid-file", pid_file)
         support.wait_until(lambda: pid_file.exists() and pid_file.read_text() == f"{process.pid}\n", what="the pid file")
-        pid_file.write_text("1\n")  # as one does that begins while this one ends
+        pid_file.write_text("1\n")  # as a netlogd does that starts while this one ends
         self.stop(process)
         self.assertEqual(pid_file.read_text(), "1\n")
 
@@ -713,7 +713,7 @@ class Netlogd(collector.Case):
     def test_in_the_background_it_lets_the_terminal_go(self):
         pid_file = self.scratch / "pid"
         result = self.run_program(self.netlogd, "--listen", f"unix:{self.scratch}/s", "--output", self.output, "--pid-file",
-                                  pid_file, timeout=20)  # which waits until nobody has its standard error any more
+                                  pid_file, timeout=20)  # waits until no process has its standard error open
         self.assertEqual(result.returncode, 0, result.stderr)
         pid = int(pid_file.read_text())
         self.assertEqual({os.readlink(f"/proc/{pid}/fd/{fd}") for fd in range(3)}, {"/dev/null"})
@@ -734,7 +734,7 @@ class Netlogd(collector.Case):
             self.stop(process)
             self.stop(self.serve(output=output))
         process = self.serve(output=self.scratch / "one.log")
-        (self.scratch / "one.log").rename(self.scratch / "old.log")  # what is moved away is no longer its own, once it is told
+        (self.scratch / "one.log").rename(self.scratch / "old.log")  # after the reload, the renamed file is no longer netlogd's
         process.send_signal(signal.SIGHUP)
         support.wait_until((self.scratch / "one.log").exists, what="that it opens another")
         self.stop(self.serve(output=self.scratch / "old.log"))

@@ -1,11 +1,11 @@
-"""What strangers may send to each of netlogd's listeners, and what becomes of it.
+"""Input from strangers to each of netlogd's listeners, and netlogd's reaction.
 
-Each table has rows (what is sent, what becomes of it), and each row is played to every listener that it is for. An
-outcome says how many pieces are malformed and how many records are taken, and whether the connection goes on, which is
-tried with a good record behind the bad input, or is closed. While each hostile client is connected, a client that
-behaves is served; and in the end netlogd lives, has not grown, and has no more open files than before.
+Each table has rows (input, result), and the test sends each row to every listener of the table. A result gives the number of
+malformed pieces, the number of accepted records, and whether the connection stays open or is closed. The test sends a valid
+record after the bad input to check this. netlogd serves a well-behaved client while each hostile client is connected. At the
+end, netlogd runs, has not grown, and has no more open files than before.
 
-  NL_HOSTILE_CONNECTIONS  how many tiny connections are made (20000 unless said)
+  NL_HOSTILE_CONNECTIONS  number of tiny connections (default 20000)
 """
 import os
 import random
@@ -30,7 +30,7 @@ GOES_ON, CLOSED = "goes on", "closed"
 SOME = range(1, 1 << 30)  # at least one
 
 
-# ---- blocks, as doc/binary-format.md has them ----
+# ---- blocks as in doc/binary-format.md ----
 
 def crc32c(data):
     crc = 0xffffffff
@@ -69,7 +69,7 @@ def block(payload, count, flags=0, raw_size=None, stored_size=None, kind=1, firs
 
 
 def payload(records=1, names=(b"N",), kind=3, value=b"\x05"):
-    """Records of one source and one shape, whose field is a number."""
+    """Returns records of one source and one shape, with a numeric field."""
     sources = varint(1) + string(b"h") + string(b"p")
     fields = b"".join(bytes([kind]) + string(name) for name in names)
     shapes = varint(1) + varint(0) + bytes([7]) + string(b"E") + varint(len(names)) + fields
@@ -80,18 +80,18 @@ GOOD_BLOCK = block(payload(), 1)
 
 
 def zstd(size):
-    """A frame of that many zeros, which is some thousand times as small."""
+    """Returns a compressed frame of that many zeros, which is some thousand times smaller."""
     with subprocess.Popen(["head", "-c", str(size), "/dev/zero"], stdout=subprocess.PIPE) as zeros:
         return subprocess.run(["zstd", "-q", "-c", "-1"], stdin=zeros.stdout, capture_output=True, check=True).stdout
 
 
 def letters(size):
-    """Text of letters at random, which can hardly be compressed."""
+    """Returns random letters, which hardly compress."""
     return bytes(random.Random(size).choices(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+-", k=size))
 
 
 def repeats(size, count, first=1, text=None):
-    """A payload of records that all have the same long string, which is there once, and a number, which rises."""
+    """Returns a payload of records that share one long string and have an increasing number."""
     sources = varint(1) + string(b"h") + string(b"p")
     shape = varint(0) + bytes([7]) + string(b"E") + varint(2) + bytes([1]) + string(b"PAD") + bytes([3]) + string(b"N")
     begin = varint(0) + varint(0) + varint(size + 1) + (text or b"a" * size) + varint(2 * first)
@@ -152,7 +152,7 @@ def damaged_text():
     }
 
 
-# What comes before the newline of a request, and the answer's first record.
+# The bytes before the newline of a request, and the first record of the response.
 REQUESTS = {
     b"": "unknown verb",
     b" " * 100: "unknown verb",
@@ -224,7 +224,7 @@ class Hostile(collector.Case):
         self.stranger = collector.Authority(self, "stranger").certify("stranger")
         self.client = self.authority.certify("client")
         self.unix, self.control = self.scratch / "unix", self.scratch / "control"
-        # For a record, and a handshake: what good clients never take, however busy the machine is, unless it is waited for.
+        # Time limits for a record and a handshake. Good clients never need so long on a busy machine, except in tests of the limits.
         seconds = 5 if self._testMethodName in ("test_slow", "test_claims_that_are_never_kept") else 20
         self.process = self.serve(
             "--listen", f"x-netlogs://127.0.0.1:0?cert={certificate}", "--listen",
@@ -264,7 +264,7 @@ class Hostile(collector.Case):
             context.load_cert_chain(certificate)
         return context.wrap_socket(s, server_hostname="localhost")
 
-    # ---- what netlogd says of itself ----
+    # ---- netlogd's messages about itself ----
 
     def status(self):
         with self.connect("control") as s:
@@ -278,7 +278,7 @@ class Hostile(collector.Case):
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
 
     def served(self):
-        """A client that behaves is, whatever the others do."""
+        """Checks that netlogd serves a well-behaved client while the others act."""
         self.good_sent += 1
         line = record(999, self.good_sent)
         since = self.size()
@@ -289,7 +289,7 @@ class Hostile(collector.Case):
         return self.output.stat().st_size if self.output.exists() else 0
 
     def tail(self, since):
-        """What came into the output since it had that size."""
+        """Returns the output after its first bytes."""
         if not self.output.exists():
             return b""
         with open(self.output, "rb") as output:
@@ -297,7 +297,7 @@ class Hostile(collector.Case):
             return output.read()
 
     def lives(self, connections=1):
-        """And is as it was before."""
+        """Checks that netlogd has the same size and files as before."""
         self.served()
         support.wait_until(lambda: self.status()["CONNECTIONS"] == connections, what="the others are gone")
         support.wait_until(lambda: self.open_files() <= self.files, what="their descriptors too")
@@ -317,7 +317,7 @@ class Hostile(collector.Case):
             pass
 
     def is_closed(self, s):
-        """Whether netlogd closes it; what it says before that is passed over."""
+        """Returns whether netlogd closes the connection; skips netlogd's output before that."""
         try:
             while s.recv(65536):
                 pass
@@ -341,7 +341,7 @@ class Hostile(collector.Case):
             self.fail(f"{row}: (malformed, records) are {differs()}, not {(malformed, records)}")
 
     def play(self, where, what, data, malformed, records):
-        """A row whose connection goes on: what comes behind the bad input is taken."""
+        """A row whose connection stays open: netlogd accepts the record after the bad input."""
         before = self.status()
         with self.connect(where) as s:
             self.send(s, data)
@@ -350,7 +350,7 @@ class Hostile(collector.Case):
             since = self.size()
             self.send(s, behind)
             support.wait_until(lambda: behind in self.tail(since), what=f"{where}: {what}: what comes behind it")
-        extra = 2  # the good client's record, and the one behind
+        extra = 2  # the good client's record, and the record after the bad input
         shifted = range(records.start + extra, records.stop) if isinstance(records, range) else records + extra
         self.counted(f"{where}: {what}", before, malformed, shifted)
 
@@ -363,12 +363,12 @@ class Hostile(collector.Case):
     def test_blocks(self):
         for where in self.streams:
             for what, (data, malformed, records) in damaged_blocks().items():
-                # Text that is read again behind damage begins a line.
+                # After damage, text continues at the begin of a line.
                 self.play(where, what, data + b"\n", malformed, 0 if where != "tcp" and what in TAKEN_ONCE else records)
         self.lives()
 
     def test_other_protocols(self):
-        """A browser's request is answered and counted, and nothing of it recorded, however it is cut."""
+        """netlogd answers and counts a browser's request and records nothing of it, however the request is divided."""
         body = record(66, 6)
         requests = [b"GET / HTTP/1.0\r\nHost: x\r\n\r\n", b"BREW /pot HTTP/1.1\r\nHost: x\r\n\r\n" + body,
                     b"OPTIONS * HTTP/1.1\r\n\r\n", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"DELETE /\n" + body]
@@ -410,7 +410,7 @@ class Hostile(collector.Case):
         self.lives()
 
     def test_invented_streams(self):
-        """An address that begins very many streams is closed, however often it connects; others are served as before."""
+        """netlogd closes an address that begins very many streams, even if it reconnects, and serves others as before."""
         def from_address(address):
             return socket.create_connection(("127.0.0.1", self.port), timeout=30, source_address=(address, 0))
 
@@ -427,7 +427,7 @@ class Hostile(collector.Case):
             self.assertEqual(s.recv(16)[:4], b"NLA1")
         invented = b"".join(block(payload(), 1) for _ in range(9500))
         began = time.monotonic()
-        for part in (0, 1):  # the second begins where the first was cut off, or later
+        for part in (0, 1):  # the second part begins at the end of the first, or later
             with from_address("127.0.0.3") as s:
                 self.send(s, invented)
                 self.assertTrue(self.is_closed(s))
@@ -444,7 +444,7 @@ class Hostile(collector.Case):
         self.lives()
 
     def test_invented_clocks(self):
-        """Hosts that one address invents neither displace those of others nor keep others from being known."""
+        """Host names that one address invents do not displace those of others, and do not keep new hosts of others out."""
         def say(address, hosts):
             with socket.create_connection(("127.0.0.1", self.port), timeout=30, source_address=(address, 0)) as s:
                 s.sendall(b"".join(b"DATE=20260101000000 HOST=%s PROG=p LVL=Usage NL.EVNT=ClockKernel CLOCK.SYNCHRONIZED=true "
@@ -518,7 +518,7 @@ class Hostile(collector.Case):
             with self.connect("metrics") as s:
                 self.send(s, sent)
                 self.served()
-                if answer is None:  # an error, or nothing
+                if answer is None:  # an error, or no output
                     s.settimeout(1)
                     try:
                         said = s.recv(65536)
@@ -527,7 +527,7 @@ class Hostile(collector.Case):
                     self.assertNotIn(b" 200 OK", said.split(b"\r\n")[0], sent[:60])
                 else:
                     self.assertRegex(s.recv(65536), b"HTTP/1.[01]" + answer.replace(b"|", b"|HTTP/1.[01]"), sent[:60])
-        # Those who do not come to the point keep out nobody who does.
+        # Incomplete requests of some clients do not keep other clients out.
         undecided = [self.connect("metrics") for _ in range(200)]
         for s in undecided:
             self.send(s, b"GET /")
@@ -541,7 +541,7 @@ class Hostile(collector.Case):
         self.lives()
 
     def test_tls(self):
-        """Who is no client of TLS, or not the right one, is closed, and counted as refused."""
+        """netlogd closes and counts clients without TLS or with the wrong certificate."""
         hello = self.hello()
         for where in ("tls", "tls with certificates"):
             for data in (record(1, 1), GOOD_BLOCK, b"\0" * 5000, b"\x16\x03\x01\xff\xff" + b"A" * 70000,
@@ -579,7 +579,7 @@ class Hostile(collector.Case):
         return outgoing.read()
 
     def test_slow(self):
-        """Those who say something, and then a byte now and then, or nothing: closed after the time for each."""
+        """Slow clients, which send a byte now and then or nothing: each is closed after its time limit."""
         rows = [(where, begin) for where in self.streams for begin in (b"D", b"DATE=20260101000000 X=", GOOD_BLOCK[:50])]
         rows += [(where, b"NETLOGGER/1 sub") for where in (*self.streams, "control")] + [("control", b"")]
         rows += [("tls handshake", b""), ("tls handshake", self.hello()[:20]), ("metrics", b""),
@@ -614,7 +614,7 @@ class Hostile(collector.Case):
         self.lives()
 
     def test_half_open(self):
-        """Who is connected and silent costs little, and keeps nobody else out; and so with who is gone without a word."""
+        """A silent client costs little and keeps no other client out. The same holds for clients that vanish."""
         silent = [self.connect(where) for where in ("tcp", "unix", "control", "metrics") for _ in range(100)]
         self.served()
         for s in silent[:200]:
@@ -626,11 +626,11 @@ class Hostile(collector.Case):
         self.lives()
 
     def test_claims_that_are_never_kept(self):
-        """Clients that begin blocks of 16 MiB, and send all but the end."""
+        """Clients that send blocks of 16 MiB without the last byte."""
         clients = [self.connect("tcp") for _ in range(4)]
         begun = block(b"", 1, stored_size=16 << 20, raw_size=16 << 20) + b"x" * (15 << 20)
         for s in clients:
-            self.send(s, begun)  # which may take too long already
+            self.send(s, begun)  # this alone may take too long
         self.served()
         for s in clients:
             self.assertTrue(self.is_closed(s), "it takes too long over one record")
@@ -638,7 +638,7 @@ class Hostile(collector.Case):
         self.lives()
 
     def test_tiny_connections(self):
-        """Very many of them, each with a line, half of one, garbage, or nothing, ended or torn off."""
+        """Very many connections, each with a line, half a line, garbage, or nothing, closed or reset."""
         before = self.status()
         rng = random.Random(11)
         kinds = [b"", b"x", b"\n", record(5, 5), record(5, 5)[:20], b"\0\0", b"NETLOGGER/1 x\n", b"NLB1"]
@@ -662,7 +662,7 @@ class Hostile(collector.Case):
                     try:
                         s.connect(where)
                         s.sendall(data)
-                    except (BrokenPipeError, ConnectionResetError):  # turned away: there are too many just now
+                    except (BrokenPipeError, ConnectionResetError):  # rejected: too many connections now
                         continue
                     if not torn or s.family == socket.AF_UNIX:
                         lines[which] += data == record(5, 5)
@@ -695,7 +695,7 @@ class Networks(collector.Case):
                 return True
 
     def test_networks_that_are_not_allowed(self):
-        """New connections are closed without an answer, and after a reload open ones are closed too."""
+        """netlogd closes new connections without an answer and, after a reload, open connections too."""
         config, own, port, metrics = self.scratch / "conf", self.own_address(), support.free_port(), support.free_port()
         text = f"listen x-netlog://0.0.0.0:{port}\nmetrics http://0.0.0.0:{metrics}\noutput {self.output}\nallow %s\n"
         config.write_text(text % own)
@@ -732,7 +732,7 @@ class Networks(collector.Case):
 
 
 class Bombs(collector.Case):
-    """Blocks of few bytes whose records are very many, or very large, when they are written out."""
+    """Blocks of few bytes whose records are very many or very large as text."""
 
     def acknowledged(self, s):
         frame = b""
@@ -742,7 +742,7 @@ class Bombs(collector.Case):
         return struct.unpack("<Q", frame[8:])[0]
 
     def test_each_record_of_many_blocks_is_taken_once(self):
-        """Much of what was read is left for later turns."""
+        """netlogd leaves much of the input for later turns."""
         process = self.serve()
         blocks = [block(repeats(500, 1000, 1 + 1000 * k), 1000, first=1000 * k, stream=b"s" * 16) for k in range(50)]
         with socket.create_connection(("127.0.0.1", self.port), timeout=30) as s:
@@ -754,7 +754,7 @@ class Bombs(collector.Case):
         self.stop(process)
 
     def numbered(self, numbers):
-        """A block for each number, of one stream; its record says the number."""
+        """Returns a block of one stream for each number; its record has the number."""
         return [block(repeats(10, 1, 1 + n), 1, first=n, stream=b"g" * 16) for n in numbers]
 
     def deliver(self, blocks):
@@ -764,7 +764,7 @@ class Bombs(collector.Case):
                 pass
 
     def test_many_gaps_are_filled(self):
-        """Every second block comes first, as after as many outages with a backup; then, after a kill, the others."""
+        """Every second block comes first, as after as many outages with a backup destination. The others come after a kill."""
         for gaps in (20, 1000):
             with self.subTest(gaps=gaps):
                 self.output = self.scratch / f"{gaps}.log"
@@ -780,7 +780,7 @@ class Bombs(collector.Case):
                 self.assertEqual(found, list(range(1, 2 * gaps + 2)))
 
     def test_a_block_that_opens_too_many_gaps_is_refused(self):
-        """It is neither stored nor acknowledged, and what fills the gaps is taken; then it is taken too."""
+        """netlogd neither stores nor acknowledges the block, but accepts blocks that fill the gaps, and then this block."""
         process = self.serve()
         self.deliver(self.numbered(range(0, 2049, 2)))
         with socket.create_connection(("127.0.0.1", self.port), timeout=30) as s:
@@ -832,7 +832,7 @@ class Bombs(collector.Case):
     def test_memory_while_the_output_is_blocked(self):
         pipe = self.scratch / "pipe"
         os.mkfifo(pipe)
-        end = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)  # and it is not read
+        end = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)  # and netlogd does not read it
         self.addCleanup(os.close, end)
         control = self.scratch / "control"
         process = self.serve("--control", f"unix:{control}", output=pipe)
@@ -862,7 +862,7 @@ class Bombs(collector.Case):
 
 
 class Work(collector.Case):
-    """Blocks that cost much work for few bytes. What they cost is counted, so that no test depends on a time."""
+    """Blocks that cost much work for few bytes. netlogd counts the work, so no test depends on a time."""
 
     def serve_counting(self, **options):
         self.control = self.scratch / "control"
@@ -889,7 +889,7 @@ class Work(collector.Case):
 
     @staticmethod
     def dense():
-        """As many records as a block may have: they take next to nothing, and the frame is made longer as it must be."""
+        """The maximum number of records in a block, which are tiny; padding gives the frame the required size."""
         count = (2 << 20) // 80
         data = varint(1) + string(b"h") + string(b"attack") + varint(1) + varint(0) + bytes([7]) + string(b"E") + varint(0)
         data += b"\0\0" * count
@@ -907,7 +907,7 @@ class Work(collector.Case):
         self.stop(process)
 
     def test_an_honest_client_is_served_before_the_work_of_others(self):
-        """All have sent when netlogd wakes up; the honest client came last."""
+        """All clients have sent when netlogd wakes up; the honest client was last."""
         process = self.serve_counting()
         data, count = self.dense()
         attackers = [socket.create_connection(("127.0.0.1", self.port)) for _ in range(20)]
@@ -928,10 +928,10 @@ class Work(collector.Case):
         self.stop(process)
 
     def test_few_bytes_do_not_become_much_text(self):
-        """A client whose blocks expand beyond measure waits, also when it reconnects; others are served as before."""
+        """A client whose blocks expand extremely must wait, also after a reconnection. netlogd serves others as before."""
         dense, _ = self.dense()
         plain = collector.record(0, 1, " TEXT=" + "x" * 900) * 100
-        rows = {  # what, connections, how often each sends it, and whether it waits
+        rows = {  # data, number of connections, how often each sends it, and whether it waits
             "dense blocks": (dense, 1, 120, True),
             "dense blocks over many connections": (dense, 12, 20, True),
             "ordinary text": (plain, 1, 1200, False),
@@ -960,7 +960,7 @@ class Work(collector.Case):
                     time.sleep(1)
                     size, passed = self.output.stat().st_size, time.monotonic() - began
                     most = (64 << 20) + 128 * len(data) * times * connections + (8 << 20) * (passed + 1)
-                    turns = connections * (8 << 20)  # each may exceed it in one turn
+                    turns = connections * (8 << 20)  # each may exceed the budget in one turn
                     self.assertTrue(64 << 20 <= size <= most + turns, (size, most, turns))
                     self.assertIn(honest, self.written())
                 for s in clients:
@@ -968,7 +968,7 @@ class Work(collector.Case):
                 self.stop(process)
 
     def test_turns_go_round(self):
-        """Each of twenty clients gets its turn before one of them gets many."""
+        """Each of twenty clients gets its turn before any client gets many turns."""
         process = self.serve_counting()
         data, count = self.dense()
         clients = [socket.create_connection(("127.0.0.1", self.port)) for _ in range(20)]
@@ -990,7 +990,7 @@ class Work(collector.Case):
         self.stop(process)
 
     def test_a_block_whose_records_get_other_numbers_is_charged_for_them(self):
-        """An output that forwards numbers records of no stream itself: the block is taken apart, once."""
+        """An output that forwards gives numbers to records without a stream: netlogd decodes the block once."""
         process = self.serve_counting(output=f"x-netlog://127.0.0.1:1?spool={self.scratch}/spool")
         data, count = self.dense()
         self.send(data)
@@ -1002,7 +1002,7 @@ class Work(collector.Case):
         self.assertEqual(index.stdout.count(b"PROG=attack"), count)
 
     def test_who_waits_for_a_turn_is_not_late(self):
-        """Each client sends its first records at once; netlogd needs more than record-timeout to get to the last one."""
+        """All clients send their first records together; netlogd needs more than record-timeout to reach the last client."""
         process = self.serve("--control", f"unix:{self.scratch / 'control'}", "--record-timeout", "1s", "--max-per-address", 0, "--recover", 0,
                              output="file:/dev/null?where=PROG=nobody")
         self.control = self.scratch / "control"
@@ -1032,7 +1032,7 @@ class Work(collector.Case):
                 time.sleep(0.01)
         support.wait_until(lambda: "the blocks in them cause too much work" in self.said(), what="datagrams are dropped")
         support.wait_until(lambda: self.counted(b"OVER.RATE") > 0, what="and counted")
-        # A second's allowance, as much again for each second, and the datagram that exceeds it.
+        # The allowance of one second, the same for each further second, and the datagram that exceeds it.
         self.assertLess(self.counted(b"WORK"), 100 * 20 * len(data) * 30 + 4 * 50000000 + 10000000)
         self.stop(process)
 

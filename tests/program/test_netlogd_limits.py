@@ -1,4 +1,4 @@
-"""Limits that netlogd sets for streams, and the work with which it charges clients."""
+"""netlogd's limits for streams, and the work that it charges to clients."""
 import re
 import socket
 import ssl
@@ -14,7 +14,7 @@ BURST, ALL_BURST, FREE, RATE = 8192, 24576, 64, 50  # netlogd/client_limits.h
 
 
 def invented(begin, count):
-    """Blocks with one record each, of so many streams."""
+    """Returns blocks of that many streams, with one record each."""
     return b"".join(blocks.numbers(b"p", [n], struct.pack("<QQ", n + 1, 7), 0) for n in range(begin, begin + count))
 
 
@@ -59,7 +59,7 @@ class Limits(collector.Case):
         return context.wrap_socket(plain, server_hostname="localhost")
 
     def deliver(self, data, **options):
-        """Sends blocks until all are acknowledged, or netlogd closes. Returns the number of acknowledged blocks."""
+        """Sends blocks until netlogd has acknowledged all of them or closes. Returns the number of acknowledged blocks."""
         count, acknowledged, answer = data.count(b"NLB1"), 0, b""
         with self.connect(**options) as s:
             try:
@@ -73,14 +73,14 @@ class Limits(collector.Case):
         return acknowledged
 
     def test_the_table_of_streams_is_full(self):
-        """Streams in use are not forgotten for new ones, which are refused; all that netlogd has stays stored once."""
+        """netlogd does not forget streams in use for new streams, but rejects the new streams; its output has every record once."""
         process = self.serve_counting(output=self.scratch / "all.nlb")
         honest = invented(10 ** 6, 1)
         self.assertEqual(self.deliver(honest), 1)
         for number in range(3):
             self.assertEqual(self.deliver(invented(number * BURST, BURST), address=f"127.0.1.{number + 1}"), BURST)
-        # Now each address may begin some streams. Two addresses may share a limit, so the table is full after several of
-        # them got none.
+        # Now each address may begin some streams. Two addresses may share a limit, so the table is full when several
+        # addresses could not begin a stream.
         number = none = 0
         while none < 5:
             number += 1
@@ -100,7 +100,7 @@ class Limits(collector.Case):
         self.stop(process)
 
     def test_streams_of_a_certificate(self):
-        """The holder of a certificate has one limit, whatever address it connects from."""
+        """The holder of a certificate has one limit for all addresses."""
         process = self.serve_tls()
         a, b = (self.authority.certify(name) for name in "ab")
         began = time.monotonic()
@@ -138,7 +138,7 @@ class Limits(collector.Case):
         self.stop(process)
 
     def test_announced_losses_are_charged(self):
-        """A block that says that a missing record was dropped causes a search among all gaps."""
+        """A block that reports a missing record as dropped causes a search among all gaps."""
         process = self.serve_counting()
         stream = b"l" * 16
         works = []
@@ -153,7 +153,7 @@ class Limits(collector.Case):
         self.stop(process)
 
     def test_encoded_text_is_charged(self):
-        """Text that is made of blocks costs its bytes. The other output has its records decoded, and takes none of them."""
+        """Text from blocks is charged by its bytes. The other output needs decoded records, but accepts none."""
         works = {}
         for name, options in ("all.log", ""), ("none.log", "?where=PROG==none"):
             process = self.serve_counting(output=f"file:{self.scratch / name}{options}")

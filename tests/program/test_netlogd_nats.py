@@ -1,4 +1,4 @@
-"""netlogd in NATS JetStream, with real servers: nothing lost, nothing twice, whoever is killed; and all that is wrong."""
+"""netlogd with NATS JetStream and real servers: kills cause neither losses nor duplicates; errors are reported."""
 import collections
 import json
 import os
@@ -103,7 +103,7 @@ class Case(collector.Case):
     # ---- netlogds ----
 
     def launch(self, name, *arguments):
-        """A netlogd whose messages are in NAME.said."""
+        """Starts a netlogd whose messages go to NAME.said."""
         with open(self.scratch / f"{name}.said", "ab") as said:
             return self.start(self.netlogd, "--foreground", *arguments, stderr=said)
 
@@ -130,7 +130,7 @@ class Case(collector.Case):
         process.wait()
 
     def events(self, *names):
-        """How often each event is in the logs of those readers."""
+        """Returns how often each event is in the logs of these readers."""
         found = collections.Counter()
         for name in names:
             path = self.scratch / f"{name}.log"
@@ -148,10 +148,10 @@ class Case(collector.Case):
             self.fail("only %d of %d; %s" % (sum(self.events(*names).values()), count,
                                              {n: self.heard(n)[-600:] for n in ("a",) + names}))
 
-    # ---- a client of NATS, for what netlogd would not send ----
+    # ---- a client of NATS that sends what netlogd would not send ----
 
     def talk(self, port, *commands):
-        """Sends lines of the protocol of NATS, and returns what was answered until all of them were taken."""
+        """Sends lines of the NATS protocol. Returns the responses up to the acknowledgement of the last line."""
         with socket.create_connection(("127.0.0.1", port), timeout=10) as s:
             stream = s.makefile("rwb")
             stream.readline()
@@ -169,7 +169,7 @@ class Case(collector.Case):
         return self.talk(port, f"PUB {subject} {len(data)}\r\n".encode() + data + b"\r\n")
 
     def api(self, port, subject, request=b""):
-        """Asks JetStream; the answer as text."""
+        """Sends a request to JetStream. Returns the response as text."""
         with socket.create_connection(("127.0.0.1", port), timeout=10) as s:
             stream = s.makefile("rwb")
             stream.readline()
@@ -191,7 +191,7 @@ class Nats(Case):
                 for i in range(self.CLIENTS)]
 
     def let_each_have_a_share(self, port, *names):
-        """Which shard a program's stream is in is drawn by lot: others log an event each until all readers have some."""
+        """The shard of a program's stream is random: other programs log an event each until every reader has some."""
         for i in range(100):
             client = self.start(self.program, f"x-netlog://127.0.0.1:{port}", f"more{i}", "1", "0")
             self.assertEqual(client.wait(60), 0)
@@ -285,7 +285,7 @@ class Nats(Case):
         self.stop(reader)
 
     def test_nobody_waits_for_what_libnats_waits_for(self):
-        """While libnats connects anew, a call of it takes long: here those calls by which a reader says what it has."""
+        """While libnats reconnects, its calls take long: here, the calls by which a reader acknowledges."""
         self.cluster(1)
         source, held, gate = self.scratch / "hold.c", self.scratch / "held", self.scratch / "gate"
         source.write_text(HOLD)
@@ -332,11 +332,11 @@ class Nats(Case):
         support.wait_until(lambda: len(self.events("b")) > 500, what="what is there")
         time.sleep(1)
         self.assertLess(len(self.events("b")), self.CLIENTS * self.EVENTS // 2)
-        # Who runs the servers gives it more room.
+        # The operator of the servers enlarges the stream.
         info = self.api(self.ports[0], "STREAM.INFO.S")
         config = re.search(r'"config":(\{.*?\}),"created"', info).group(1).replace('"max_bytes":204800', '"max_bytes":100000000')
         self.assertNotIn("error", self.api(self.ports[0], "STREAM.UPDATE.S", config.encode()))
-        # nats-server 2.9 takes a message that fits without what the store adds to it, and removes its oldest one to make room.
+        # nats-server 2.9 accepts a message that fits without the store's overhead, and removes its oldest message to make space.
         if int(re.search(r'"first_seq":(\d+)', self.api(self.ports[0], "STREAM.INFO.S")).group(1)) > 1:
             self.skipTest("the server has removed a message from a stream that discards new ones")
         self.check(["b"])
@@ -412,7 +412,7 @@ class Nats(Case):
             f"http://127.0.0.1:{port}/metrics", timeout=20).read().decode(), what="that it is away")
 
     def test_streams_of_an_input(self):
-        """An input from NATS may begin as many streams as a client; NATS keeps the messages of others."""
+        """A NATS input may begin as many streams as a client; NATS keeps the messages of further streams."""
         self.cluster(1)
         port, control = support.free_port(), self.scratch / "control"
         publisher = self.launch_publisher(self.output_url(), port)

@@ -1,16 +1,16 @@
-"""Whatever is killed, cut off, filled up, delayed and shuffled: what was acknowledged is in the output once.
+"""After kills, cut connections, full disks, delays and reordering, the output has each acknowledged event once.
 
-Producers log numbered events while netlogd is killed again and again, at random moments. Each producer keeps in a file
-how far it is (oracle_producer.c), so that in the end an oracle says of every event what must be there:
+Producers log numbered events while the test kills netlogd at random moments. Each producer records its progress in a
+file (oracle_producer.c). At the end, an oracle checks every event:
 
-  - events of the binary protocol whose call had returned, once, be it that their program was killed: what it had not
-    sent lies in shared memory or in a spool, and is brought later (more than nl_flush has promised of them);
-  - an event whose call had begun when its program was killed, at most once;
-  - lines of plain text, which nobody acknowledges, at most once, and none that is not whole.
+  - An event of the binary protocol whose call returned is in the output once, even if its program was killed: unsent
+    events are in shared memory or in a spool, and are delivered later. (nl_flush promises less.)
+  - An event whose call had begun when its program was killed is in the output at most once.
+  - A line of plain text, which is not acknowledged, is in the output at most once. No partial line is in the output.
 
-  NL_ORACLE_SEED   repeats a run that failed, as far as the kernel lets it; each test prints the one that it uses
-  NL_ORACLE_KILLS  how often netlogd is killed, in all tests together (220 unless said)
-  NL_ORACLE_KEEP   set: the files of a test that failed are kept, and it says where
+  NL_ORACLE_SEED   repeats a failed run, as far as the kernel's timing permits; each test prints its seed
+  NL_ORACLE_KILLS  number of kills of netlogd in all tests together (default 220)
+  NL_ORACLE_KEEP   if set, a failed test keeps its files and prints their directory
 """
 import mmap
 import os
@@ -42,7 +42,7 @@ def value_size(i):
 
 
 def value_of(event, i):
-    """What event i of a producer says: follows from i, as in oracle_producer.c."""
+    """Returns the value of event i of a producer. It depends only on i, as in oracle_producer.c."""
     size = value_size(i)
     if event == b"Line":
         return LETTERS[i % 26:i % 26 + size] + b".END"
@@ -53,7 +53,7 @@ ESCAPES = {b"n": b"\n", b"t": b"\t", b"r": b"\r"}
 
 
 def unquoted(text):
-    """A value of ULM as its bytes."""
+    """Returns a ULM value as its bytes."""
     if not text.startswith(b'"'):
         return text
     if len(text) < 2 or not text.endswith(b'"'):
@@ -63,14 +63,14 @@ def unquoted(text):
 
 
 class Proxy:
-    """Stands between producers and a collector, and is a bad link: it delays, cuts in the middle of blocks, keeps back
-    what it has until the client is there anew, swallows acknowledgements, and delivers connections twice."""
+    """A bad link between producers and a collector: it delays data, cuts connections within blocks, holds data back
+    until the client reconnects, drops acknowledgements, and repeats connections."""
 
     def __init__(self, target, seed, host="127.0.0.1", twice=True):
         self.target = target
         self.twice = twice
         self.rng = random.Random(seed)
-        self.calm = False  # from now on a good link
+        self.calm = False  # from now on, the link is good
         self.done = Counter()
         self.open = set()
         self.listener = socket.create_server((host, 0))
@@ -116,7 +116,7 @@ class Proxy:
             threading.Thread(target=self.replay, args=(sent, rng.uniform(0, 0.5)), daemon=True).start()
 
     def forward(self, client, server, most, trouble, rng):
-        """Until either ends, or most bytes have passed. Those, and what is kept back."""
+        """Forwards until either end closes or the maximum number of bytes has passed. Returns the bytes that passed and those held back."""
         sent, passed = [], 0
         try:
             while most is None or passed < most:
@@ -138,7 +138,7 @@ class Proxy:
 
     @staticmethod
     def rest(client):
-        """What has come of it and was not read."""
+        """Returns the received data that was not read."""
         try:
             return client.recv(65536, socket.MSG_DONTWAIT)
         except OSError:
@@ -163,7 +163,7 @@ class Proxy:
                 pass
 
     def deliver(self, server, data, seconds):
-        """What was under way when the client gave up, after it has begun anew."""
+        """Delivers the data of an abandoned connection after the client has reconnected."""
         time.sleep(seconds)
         try:
             server.sendall(data)
@@ -188,7 +188,7 @@ class Proxy:
 
     @staticmethod
     def end(s, rng):
-        """In good order or not."""
+        """Ends the connection normally or by a reset."""
         try:
             if rng.random() < 0.5:
                 s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -202,7 +202,7 @@ class Proxy:
 
 
 class Producer:
-    """A program that logs, its runs one after another, and what each of them has done."""
+    """A program that logs, its consecutive runs, and the results of each run."""
 
     def __init__(self, case, kind, name, where, *arguments, prefix=(), mortal=False):
         self.case, self.kind, self.name, self.where = case, kind, name, where
@@ -229,7 +229,7 @@ class Producer:
         self.process.terminate()
 
     def counts(self, run):
-        """(tried, returned, refused, flushed) for each thread."""
+        """Returns (tried, returned, refused, flushed) for each thread."""
         data = self.path(run).read_bytes() if self.path(run).exists() else b""
         return [struct.unpack_from("<4Q", data, at) for at in range(0, len(data), 32)]
 
@@ -275,7 +275,7 @@ class Storm(support.Case):
         return (self.scratch / "messages").read_bytes()[self.said_at:].decode(errors="replace")
 
     def listens(self):
-        """Waits for it to be in its loop, unless it has ended."""
+        """Waits until it is in its loop, unless it has ended."""
         def ready():
             self.assertIn(self.server.poll(), (None, -signal.SIGKILL), self.said())
             return "listening on" in self.said()
@@ -286,10 +286,10 @@ class Storm(support.Case):
         self.server.wait()
         self.done["kill"] += 1
 
-    # ---- what happens to it ----
+    # ---- actions on the producer ----
 
     def moment(self):
-        """One of the things that happen while netlogd runs, before it is killed."""
+        """An action while netlogd runs, before the kill."""
         time.sleep(self.rng.choice([self.rng.uniform(0, 0.02), self.rng.uniform(0, 0.15)]))
         what = self.rng.random()
         if what < 0.1:
@@ -346,7 +346,7 @@ class Storm(support.Case):
         return proxy.port
 
     def crowd(self):
-        """Producers of every kind."""
+        """Starts producers of every kind."""
         bad = self.proxy()
         self.blocks("direct", flush=20)
         self.blocks("spooled", options=self.spool("spooled"), mortal=True)
@@ -363,7 +363,7 @@ class Storm(support.Case):
     # ---- the end ----
 
     def finish(self):
-        """No more trouble: everybody ends in good order, and what the dead left behind is brought."""
+        """Ends the disturbances: all programs end normally, and the events that killed programs left are delivered."""
         for proxy in self.proxies:
             proxy.calm = True
         for p in self.producers:
@@ -371,9 +371,9 @@ class Storm(support.Case):
         for p in self.producers:
             status = p.process.wait(120)
             self.assertIn(status, (0, 3) if p.kind == "blocks" else (0,), f"{p.name}: {self.complained()}")
-        for p in self.producers:  # delivers what is in its spool
+        for p in self.producers:  # delivers the content of its spool
             if "&spool=" in p.where:
-                p.where = p.where.replace("&timeout=1", "&timeout=60")  # these are not cut off
+                p.where = p.where.replace("&timeout=1", "&timeout=60")  # these producers are not cut off
                 p.start()
                 support.wait_until(lambda: any(c[3 if p.arguments[2] else 1] for c in p.counts(p.runs - 1)),
                                    what="a first event")
@@ -407,7 +407,7 @@ class Storm(support.Case):
         self.assertNotIn(" twice", verified.stdout)
         if self.output.endswith(".nlb") or ".nlb?" in self.output:
             result = subprocess.run([self.nlsort, *files], capture_output=True, timeout=120)
-            # What came late stands behind what it was missing in; nothing else may be amiss.
+            # A late record is in the file after its gap; otherwise the order must be correct.
             for line in result.stderr.splitlines():
                 self.assertRegex(line, rb": \d+ records are missing between ")
             text = result.stdout
@@ -426,7 +426,7 @@ class Storm(support.Case):
         print(f"# {self.total} events", flush=True)
 
     def kept(self):
-        """Where to look at what is wrong."""
+        """Returns where to find the files of a failure."""
         if "NL_ORACLE_KEEP" not in os.environ:
             return ""
         shutil.copytree(self.scratch, f"{self.scratch}.kept", ignore=shutil.ignore_patterns("s"))
@@ -436,7 +436,7 @@ class Storm(support.Case):
                          rb" V=(.*)")
 
     def read(self, text):
-        """How often each event is there, and the lines that are not whole."""
+        """Returns how often each event is in the output, and the partial lines."""
         found, wrong = Counter(), []
         self.assertTrue(text.endswith(b"\n"))
         for line in text[:-1].split(b"\n"):
@@ -470,7 +470,7 @@ class Storm(support.Case):
     # ---- the disk ----
 
     def small_disk(self):
-        """The output is on a file system of its own, which is full now and then."""
+        """The output is on its own file system, which is sometimes full."""
         if os.geteuid() != 0:
             self.skipTest("mounting a small file system needs root")
         if self.run_program("mount", "-t", "tmpfs", "-o", "size=12m", "none", self.folder).returncode != 0:
@@ -479,7 +479,7 @@ class Storm(support.Case):
         self.ballast = self.scratch / "out" / "ballast"
 
     def move_aside(self):
-        """Whoever archives takes all numbered files but the one that is written now."""
+        """An archiver removes all numbered files except the newest."""
         for path in sorted(p for p in self.folder.glob("a-*") if p.suffix != ".index")[:-1]:
             for moved in (path, path.with_name(path.name + ".index")):
                 if moved.exists():
@@ -500,7 +500,7 @@ class Storm(support.Case):
                 self.ballast.unlink()
         elif self.rng.random() < 0.2:
             self.fill_disk()
-        elif self.rng.random() < 0.5:  # otherwise it fills up by itself
+        elif self.rng.random() < 0.5:  # otherwise, the disk fills without help
             self.move_aside()
 
     def good_disk(self):
@@ -519,7 +519,7 @@ class Storm(support.Case):
         return self.run_program("nsenter", f"--net=/proc/{self.holder.pid}/ns/net", *command)
 
     def far_away(self):
-        """Producers get a network of their own, with a link to netlogd."""
+        """The producers have their own network, with a link to netlogd."""
         if os.geteuid() != 0:
             self.skipTest("a network of its own needs root")
         self.holder = self.start("unshare", "--net", "sleep", "100000", stderr=subprocess.DEVNULL)
@@ -573,7 +573,7 @@ class Storm(support.Case):
         self.blocks("farpacked", options=self.spool("farpacked") + "&zstd=1", mortal=True, flush=0, **self.there)
         self.text("farlines", mortal=True, **self.there)
 
-    # ---- the tests: a part of the kills each ----
+    # ---- the tests: each has a part of the kills ----
 
     text_output = "file:{}/a-{{N}}.log?rotate_size=300k"
     blocks_output = "file:{}/a-{{N}}.nlb?rotate_size=100k&fsync=5ms"

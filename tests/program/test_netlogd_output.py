@@ -1,4 +1,4 @@
-"""The collector's output: numbered files, kills at any moment, full disks, damaged ends, verify and repair."""
+"""The collector's output: numbered files, kills at any moment, full disks, damaged ends, --verify and --repair."""
 import os
 import random
 import re
@@ -60,7 +60,7 @@ class Output(support.Case):
         return self.messages.read_text(errors="replace") if self.messages.exists() else ""
 
     def stop(self, netlogd):
-        self.send(b"")  # it is in its loop, then
+        self.send(b"")  # then it is in its loop
         netlogd.send_signal(signal.SIGTERM)
         self.assertEqual(netlogd.wait(20), 0, self.said())
 
@@ -86,7 +86,7 @@ class Output(support.Case):
         return [int(n) for n in re.findall(rf" PROG={name} LVL=Usage NL.EVNT=Step I=(\d+) ", text)]
 
     def rotate(self, output, suffix):
-        """Several clients, small files: every record is there once, every file is sound and about of the size asked for."""
+        """Several clients, small files: every record is in the output once, and every file is valid and about as large as requested."""
         self.program = self.compile_client(PROGRAM)
         netlogd = self.serve(output)
         clients = [self.client(f"c{i}", 20000, 100) for i in range(3)]
@@ -143,7 +143,7 @@ class Output(support.Case):
                 path.unlink()
 
     def test_blocks_at_full_speed_end_files_where_they_should(self):
-        """As they came, made anew for a filter, and as text: in files of several outputs, each of its own size."""
+        """Blocks unchanged, encoded again for a filter, and as text: in files of several outputs, each with its own size."""
         limit = 100 << 10
         self.program = self.compile_client(PROGRAM)
         netlogd = self.serve(f"file:{self.folder}/a-{{N}}.nlb?rotate_size={limit}&zstd=0", "--output",
@@ -199,14 +199,14 @@ class Output(support.Case):
             self.assertEqual(s.recv(1), b"")
 
     def kills(self, output, kills, seed):
-        """What the clients' calls returned for is there once, however often netlogd is killed at whatever moment."""
+        """Every event whose call returned is in the output once, whenever netlogd is killed."""
         self.program = self.compile_client(PROGRAM)
         rng = random.Random(seed)
         netlogd = self.serve(output)
         clients = [self.client(f"c{i}", "-", 2000, "&timeout=100", stdin=subprocess.PIPE, stdout=subprocess.PIPE) for i in range(2)]
         size = lambda: sum(p.stat().st_size for p in self.folder.iterdir())
         for done in range(kills):
-            if done % 4 == 3:  # however busy the machine, the clients get on between the kills
+            if done % 4 == 3:  # the clients make progress between the kills even on a busy machine
                 before = size()
                 support.wait_until(lambda: size() > before or any(c.poll() is not None for c in clients), what="records")
             time.sleep(rng.uniform(0.001, 0.12))
@@ -228,20 +228,20 @@ class Output(support.Case):
             self.assertEqual(sorted(self.numbers(f"c{i}", text)), list(range(count)))
 
     def kills_at_calls(self, output, kills, seed):
-        """The same, killed before, in and after the calls that change files, where it matters most."""
+        """The same with kills before, in and after the calls that change files."""
         self.program = self.compile_client(PROGRAM)
         killer = self.scratch / "killer.so"
         (self.scratch / "killer.c").write_text(KILLER)
         result = self.run_program(*support.CC.split(), "-shared", "-fPIC", "-o", killer, self.scratch / "killer.c", "-ldl")
         self.assertEqual(result.returncode, 0, result.stderr)
         rng = random.Random(seed)
-        spool = f"&spool={self.scratch}/spool&ring=64k"  # whose small blocks are many, however busy the machine is
+        spool = f"&spool={self.scratch}/spool&ring=64k"  # makes many small blocks even on a busy machine
         killed = 0
         for i in range(kills):
             environment = {"LD_PRELOAD": str(killer), "KILL_AT": str(rng.randrange(1, 16)),
                            "ASAN_OPTIONS": "verify_asan_link_order=0"}
             netlogd = self.serve(output, environment=environment)
-            client = self.client(f"c{i}", 3000, 1000, spool + "&timeout=5")  # what it is not rid of waits on disk for the next one
+            client = self.client(f"c{i}", 3000, 1000, spool + "&timeout=5")  # undelivered events wait on disk for the next run
             self.assertEqual(client.wait(60), 0, client.stderr.read())
             killed += netlogd.poll() is not None
             netlogd.kill()
@@ -258,7 +258,7 @@ class Output(support.Case):
         self.assertGreater(self.own.read_text().count("Netlogd.Repaired"), 0, "something was written and taken back")
 
     def test_what_the_disk_did_not_take_is_not_acknowledged(self):
-        """The kernel says of a write that failed behind its back once only: the next fsync succeeds."""
+        """The kernel reports a failed background write only once: the next fsync succeeds."""
         self.program = self.compile_client(PROGRAM)
         failing, source = self.scratch / "failing.so", self.scratch / "failing.c"
         source.write_text(FAILING_SYNC)
@@ -266,7 +266,7 @@ class Output(support.Case):
         self.assertEqual(result.returncode, 0, result.stderr)
         output, spool = f"file:{self.folder}/all.nlb?fsync=flush", f"&spool={self.scratch}/spool&ring=64k&timeout="
         netlogd = self.serve(output, environment={"LD_PRELOAD": str(failing), "ASAN_OPTIONS": "verify_asan_link_order=0"})
-        client = self.client("c", 3000, 1000, spool + "5")  # in more blocks than syncs are done before one fails
+        client = self.client("c", 3000, 1000, spool + "5")  # more blocks than syncs before the failing sync
         self.assertEqual(netlogd.wait(30), 1)
         self.assertIn("Input/output error", self.said())
         self.assertIn("not acknowledged", self.said())
@@ -335,7 +335,7 @@ class Output(support.Case):
         return self.run_program(self.netlogd, option, *paths)
 
     def blocks(self):
-        """A file of at least four blocks of one client, its bytes, and how many records they hold."""
+        """Returns a file of at least four blocks of one client, its bytes, and the number of its records."""
         self.program = self.compile_client(PROGRAM)
         path = self.folder / "log.nlb"
         netlogd = self.serve(f"file:{path}?zstd=0")

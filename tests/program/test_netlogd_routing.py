@@ -58,7 +58,7 @@ class Collector:
         self.process.wait()
 
     def stop(self):
-        self.send(b"")  # it is in its loop, then
+        self.send(b"")  # then it is in its loop
         self.process.send_signal(signal.SIGTERM)
         self.test.assertEqual(self.process.wait(30), 0, self.said())
 
@@ -74,7 +74,7 @@ class Collector:
         return json.loads(result.stdout) if result.stdout.strip() else None
 
     def output(self, part):
-        """What status says of the output whose URL has this part."""
+        """Returns the status of the output whose URL has this part."""
         found = [o for o in self.ask("status")["OUTPUTS"] if part in o["OUTPUT"]]
         self.test.assertEqual(len(found), 1, found)
         return found[0]
@@ -85,7 +85,7 @@ class Collector:
 
 
 class Link:
-    """A way to a port that passes so many bytes, and then nothing until it is opened; it breaks when it is cut."""
+    """A proxy to a port that passes a number of bytes, and then nothing until it is opened; it can cut its connections."""
 
     def __init__(self, test, port, allowed):
         self.port, self.allowed, self.passed = port, allowed, 0
@@ -125,7 +125,7 @@ class Link:
             s.close()
 
     def broken(self):
-        """How many of the connections have been given up by those who connected."""
+        """Returns how many connections their clients have closed."""
         poll = select.poll()
         for s in self.sockets[::2]:
             poll.register(s, select.POLLRDHUP)
@@ -161,7 +161,7 @@ class Routing(support.Case):
             self.assertEqual(client.wait(seconds), 0, client.stderr.read())
 
     def text(self, *paths, sound=True):
-        """What the files hold, as text. sound: nothing is missing from the streams in them."""
+        """Returns the files' content as text. sound: checks that no record of their streams is missing."""
         text = ""
         for path in paths:
             if path.exists() and path.stat().st_size > 0:
@@ -253,7 +253,7 @@ class Routing(support.Case):
     # ---- exactly once ----
 
     def killer(self):
-        """What makes netlogd kill itself at the KILL_ATth call that changes a file of its outputs."""
+        """Returns an environment in which netlogd kills itself at the KILL_ATth call that changes a file of its outputs."""
         killer = self.scratch / "killer.so"
         (self.scratch / "killer.c").write_text(KILLER)
         result = self.run_program(*support.CC.split(), "-shared", "-fPIC", "-o", killer, self.scratch / "killer.c", "-ldl")
@@ -272,7 +272,7 @@ class Routing(support.Case):
         rounds = 25
         for i in range(rounds):
             c.start({**killer, "KILL_AT": str(rng.randrange(1, 40))})
-            client = self.client(c, f"c{i}", 3000, 1000, spool)  # what it is not rid of waits on disk for the next one
+            client = self.client(c, f"c{i}", 3000, 1000, spool)  # undelivered events wait on disk for the next run
             self.finish(client)
             killed += c.process.poll() is not None
             c.kill()
@@ -328,7 +328,7 @@ class Routing(support.Case):
         self.program = self.compile_client(PROGRAM)
         top, lower = self.tree("top.nlb", "file:top.err?where=LVL <= Warning", "file:odd.log?where=I ~ *[13579]", where=where)
         rng = random.Random(seed)
-        spool = f"&timeout=5&spool={self.scratch}/spool"  # what a client is not rid of waits for the last one
+        spool = f"&timeout=5&spool={self.scratch}/spool"  # undelivered events of a client wait for the last run
         clients = [self.client(c, f"c{i}{k}", "-", 10000, spool, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
                    for i, c in enumerate(lower) for k in range(2)]
         for _ in range(kills):
@@ -417,7 +417,7 @@ class Routing(support.Case):
         self.assertEqual(self.numbers("c", text), list(range(5000)))
         self.assertEqual(text.count(" N=1\n"), 1)
 
-    # ---- what is away or full ----
+    # ---- unreachable and full outputs ----
 
     def test_the_upper_collector_is_away(self):
         self.program = self.compile_client(PROGRAM)
@@ -427,7 +427,7 @@ class Routing(support.Case):
         self.finish(self.client(c, "a", 30000, 100))
         support.wait_until(lambda: "AWAY" in c.output(top.url), what="that it is away")
         self.assertGreater(c.output(top.url)["SPOOLED"], 0)
-        c.stop()  # it does not wait for what is away
+        c.stop()  # it does not wait for unreachable outputs
         c.start()
         self.finish(self.client(c, "b", 30000, 100))
         top.start()
@@ -465,7 +465,7 @@ class Routing(support.Case):
         c = self.collector("c", "all.log", f"{url}?spool=spool", options=["--stop-timeout", "1", "--pid-file", self.scratch / "pid"])
         c.start()
         c.send(line(1))
-        peer = hanging.accept()[0]  # which takes it and says nothing
+        peer = hanging.accept()[0]  # a server that accepts and never answers
         self.addCleanup(peer.close)
         c.stop()
         self.assertIn("netlogd: exiting after 1 s with undelivered records", c.said())
@@ -473,7 +473,7 @@ class Routing(support.Case):
         self.assertEqual((c.folder / "all.log").read_bytes(), line(1))
         top = self.collector("top", "top.log").start()
         c.outputs = ["all.log", f"{top.url}?spool=spool"]
-        (c.folder / "spool").rename(c.folder / "old")  # what was kept is delivered: here, to another one
+        (c.folder / "spool").rename(c.folder / "old")  # kept records are delivered, here to another collector
         (c.folder / "spool").mkdir()
         name = re.sub(r"[^A-Za-z0-9.-]", "_", top.url) + ".nlb"
         next((c.folder / "old").iterdir()).rename(c.folder / "spool" / name)
@@ -484,7 +484,7 @@ class Routing(support.Case):
         self.assertEqual((top.folder / "top.log").read_bytes(), line(1))
 
     def test_nobody_reads_a_pipe(self):
-        """Clients wait and netlogd does not; its end is not held up; and when it is read again nothing is missing."""
+        """Clients wait, netlogd does not, and it ends without delay. After the output is read again, no record is missing."""
         reader, writer = os.pipe()
         self.addCleanup(os.close, reader)
         c = self.collector("c", "-", options=["--stop-timeout", "2"]).start(stdout=writer)
@@ -518,7 +518,7 @@ class Routing(support.Case):
         self.assertTrue(status["BLOCKED"])
         self.assertTrue(c.output(top.url)["BLOCKED"])
         self.assertFalse(c.output("all.log")["BLOCKED"])
-        c.kill()  # and that in the middle of it
+        c.kill()  # in the middle of it
         c.start()
         size = sum(p.stat().st_size for p in (c.folder / "spool").rglob("*"))
         self.assertLess(size, 3 << 20)
@@ -622,7 +622,7 @@ class Routing(support.Case):
             c.stop()
         spool, = (c.folder / "spool").iterdir()
         self.assertGreater(int((spool / "delivered").read_text().split()[0]), 2)
-        for n in (1, 2):  # as if it had been killed between noting that and removing them
+        for n in (1, 2):  # as after a kill between the journal entry and the removal of the files
             (spool / f"spool-{n:06d}.nlb").write_bytes(b"delivered")
         c.start()
         c.send(line(4))
@@ -717,7 +717,7 @@ class Routing(support.Case):
         c.stop()
         top.stop()
         text = self.text(c.folder / "all.nlb")
-        other = self.text(top.folder / "top.nlb", sound=False)  # it lacks what came while nothing was forwarded
+        other = self.text(top.folder / "top.nlb", sound=False)  # it lacks the records of the time without forwarding
         more = self.text(*c.folder.glob("b.log"), *c.folder.glob("some-*.nlb"))
         for i in range(2):
             self.assertEqual(self.numbers(f"c{i}", text), list(range(100000)))
@@ -743,7 +743,7 @@ class Routing(support.Case):
                         f'input(type="imuxsock" Socket="{socket_path}" RateLimit.Interval="0")\n'
                         f'template(name="t" type="string" string="%syslogfacility-text% %syslogseverity-text% %programname%%msg%\\n")\n'
                         f'action(type="omfile" file="{log}" template="t")\n')
-        # In a mount namespace of its own /dev/log is the socket of that rsyslogd.
+        # In the test's mount namespace, /dev/log is the socket of that rsyslogd.
         wrapper = self.scratch / "with-log"
         wrapper.write_text(f'#!/bin/sh\nexec unshare -m sh -c \'mount -t tmpfs none /mnt && for n in null zero random urandom; do '
                            f'touch /mnt/$n && mount --bind /dev/$n /mnt/$n; done && mkdir -p /mnt/shm && mount --bind /dev/shm /mnt/shm && '
@@ -762,7 +762,7 @@ class Routing(support.Case):
         wanted = [f"local3 err netlogd {line(n, 'Error').decode()}" for n in range(1, 100, 2)]
         self.assertEqual(log.read_text(), "".join(wanted))
 
-    # ---- what is seen ----
+    # ---- reports to the user ----
 
     def test_metrics_of_each_output(self):
         port = support.free_port()

@@ -1,4 +1,4 @@
-"""TLS between programs and the collector: who is believed, who is refused and with which words, and what is not lost."""
+"""TLS between programs and the collector: verification, rejections with their messages, and no loss."""
 import contextlib
 import os
 import re
@@ -179,7 +179,7 @@ class NetlogdTls(collector.Case):
                 socket.create_connection(("127.0.0.1", self.port), timeout=20) as half:
             half.sendall(b"\x16\x03\x01")
             self.assertEqual(half.recv(1), b"")
-            self.assertEqual(silent.recv(1), b"")  # it says nothing at all
+            self.assertEqual(silent.recv(1), b"")  # it sends nothing
         self.assertEqual(self.write(self.url()).returncode, 0)
         self.stop(process)
         self.assertEqual(self.written().count(b"\n"), 1)
@@ -207,7 +207,7 @@ class NetlogdTls(collector.Case):
             time.sleep(7)
             resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
             support.wait_until(lambda: self.written() == data, what="all lines")
-            time.sleep(1.5)  # netlogd looks every second
+            time.sleep(1.5)  # netlogd checks every second
             with self.context().wrap_socket(later, server_hostname="localhost") as late:
                 late.sendall(record(2, 1))
                 support.wait_until(lambda: self.written() == data + record(2, 1), what="the line")
@@ -219,7 +219,7 @@ class NetlogdTls(collector.Case):
         s = self.connect()
         s.sendall(record(1, 1) + record(1, 2)[:30])
         support.wait_until(lambda: self.written() == record(1, 1), what="the line")
-        s.close()  # without a word of TLS: anybody on the way may have done that
+        s.close()  # without TLS's end: an attacker could have cut the connection
         self.stop(process)
         self.assertEqual(self.written(), record(1, 1))
 
@@ -277,7 +277,7 @@ class NetlogdTls(collector.Case):
         self.assertEqual(sorted(set(numbers())), list(range(int(count))))
 
     def test_an_idle_producer_that_is_closed_loses_nothing(self):
-        """The connection is closed after each event, because it is idle; the library connects again for the next one."""
+        """netlogd closes the connection after each event, because it is idle; the library reconnects for the next event."""
         client = self.compile_client(CLIENT)
         process = self.serve_tls("--idle-timeout", "1", "--level", "Debug")
         result = self.run_program(client, self.url(), "4", "2500000", timeout=60)
@@ -308,13 +308,13 @@ class NetlogdTls(collector.Case):
             s.sendall(data)
             s.unwrap()
         support.wait_until(lambda: self.written().count(b"HOST=h1 ") == 50000, what="all records")
-        self.stop(process)  # which ends the streams
+        self.stop(process)  # ends the streams
         for i, reader in enumerate(readers):
             self.assertEqual(reader.wait(20), 0)
             self.assertTrue((self.scratch / f"sorted{i}").read_bytes() == data, i)
 
     def reload(self, process, event):
-        """Sends SIGHUP and waits for one more event of that kind."""
+        """Sends SIGHUP, and waits for another event of that kind."""
         count = self.said().count(f"NL.EVNT={event} ")
         process.send_signal(signal.SIGHUP)
         support.wait_until(lambda: self.said().count(f"NL.EVNT={event} ") > count, what=event)
@@ -368,7 +368,7 @@ class NetlogdTls(collector.Case):
         self.stop(process)
 
     def test_peers_by_name(self):
-        """By the common name, and by names of each kind in subjectAltName; a wildcard stands for one label."""
+        """By the common name, and by names of each kind in subjectAltName; a wildcard matches one label."""
         a = self.authority
         certificates = {
             "common": a.certify("producer.example", "DNS:other.example"), "dns": a.certify("x1", "DNS:web7.Lab.Example"),
@@ -392,7 +392,7 @@ class NetlogdTls(collector.Case):
         self.stop(process)
 
     def test_revoked_clients(self):
-        """The list is read anew with SIGHUP, which cuts off those that it revokes; one that has expired lets nobody in."""
+        """SIGHUP makes netlogd read the list again and disconnect the revoked clients. With an expired list, no client may connect."""
         a, config = self.authority, self.scratch / "netlogd.conf"
         mallory = a.certify("mallory")
         lists = a.revoke(name="list")
@@ -439,7 +439,7 @@ class NetlogdTls(collector.Case):
             self.assertIn("ca=FILE", said)
 
     def test_hosts_of_the_certificate(self):
-        """Records of other hosts are malformed: of lines and of blocks."""
+        """Records of other hosts count as malformed, in lines and in blocks."""
         certificate = self.authority.certify("h1", "DNS:h2.example,DNS:*.lab.example,IP:192.0.2.9")
         reject = self.scratch / "reject"
         process = self.serve_tls("--reject", reject, options=f"&ca={self.authority.ca}&certified_hosts=yes")

@@ -9,8 +9,8 @@ import collector
 import support
 from collector import record
 
-# Opens the sockets named on its command line as NAME=ADDRESS (:PORT for TCP, udp:PORT for UDP, else a path), and becomes
-# the program as systemd would start it.
+# Opens the sockets on its command line, NAME=ADDRESS (:PORT for TCP, udp:PORT for UDP, otherwise a path), and executes
+# the program as systemd would.
 LAUNCHER = r"""
 import os, socket, sys
 names, command = [], sys.argv[sys.argv.index("--") + 1:]
@@ -124,7 +124,7 @@ class NetlogdUdp(collector.Case):
         self.stop(process)
 
     def launch(self, sockets, *arguments):
-        """netlogd with sockets that were opened before it; its address for sd_notify is read from self.manager."""
+        """netlogd with sockets that another process opened. The test reads netlogd's sd_notify messages from self.manager."""
         self.manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.manager.settimeout(20)
         self.manager.bind(str(self.scratch / "notify"))

@@ -1,4 +1,4 @@
-"""nlagentd: sensors on demand, bad sensors, its configuration, the kernel's events."""
+"""nlagentd: sensors on demand, faulty sensors, its configuration, the kernel's events."""
 import contextlib
 import os
 import pathlib
@@ -12,7 +12,7 @@ import sys
 import nlagents
 import support
 
-# Starts a program with a socket in the file system, as systemd does.
+# Starts a program with a listening Unix socket, as systemd does.
 INHERITED = """
 import os, socket, sys
 s = socket.socket(socket.AF_UNIX)
@@ -101,7 +101,7 @@ class OnDemand(nlagents.Agent):
         go.touch()
         for condition, expected in cases.items():
             seen = []
-            while seen[-1:] != [1000]:  # which meets each condition
+            while seen[-1:] != [1000]:  # this value meets each condition
                 seen.append(int(re.search(r" X=(\d+)", processes[condition].stdout.readline())[1]))
             self.assertEqual(seen, [*expected, 1000], condition)
 
@@ -163,7 +163,7 @@ class Trouble(nlagents.Agent):
         support.wait_until(lambda: re.search(r"\* many .* unsummed=10$", self.ask(agent, "list").stdout, re.M), what="the last of them")
 
     def test_other_formats_become_ulm(self):
-        """A line that is not plain ULM is decoded: BP, CRLF, control characters, and lines between records."""
+        """nlagentd decodes lines that are not plain ULM: BP, CRLF, control characters, and text between records."""
         good = "DATE=20260101000000 HOST=h PROG=p LVL=Usage NL.EVNT=E N=%d"
         for name, lines, expected in [
                 ("bp", "ts=2026-01-01T00:00:00Z event=E level=Info n=1\\n", ["NL.EVNT=E n=1"]),
@@ -207,7 +207,7 @@ class Trouble(nlagents.Agent):
                 missed += sum(int(n) for n in re.findall(rb"Nlagentd\.Missed SENSOR=flood COUNT=(\d+)", line))
                 seen += line.count(b"NL.EVNT=F ")
                 if missed + seen >= 20000:
-                    slow.settimeout(3)  # for more than there should be
+                    slow.settimeout(3)  # for more clients than the limit
         except TimeoutError:
             pass
         slow.close()
@@ -225,7 +225,7 @@ class Trouble(nlagents.Agent):
         for sensor in "load", "memory":
             self.assertEqual(self.call(agent, "Start", [("sensor", sensor)])[0], 200)
         self.assertIn("LimitReached", self.call(agent, "Start", [("sensor", "cpu")])[1])
-        for operation in "Summaries", "Stop":  # which have nothing run
+        for operation in "Summaries", "Stop":  # these start no process
             self.assertEqual(self.call(agent, operation, [("sensor", "cpu")])[0], 200, operation)
             self.assertIn("NotFound", self.call(agent, operation, [("sensor", "nosuch")])[1])
         self.assertEqual(self.ask(agent, "query", "load").returncode, 0, "one that runs")
@@ -272,7 +272,7 @@ class Trouble(nlagents.Agent):
 
 class Background(nlagents.Agent):
     def test_it_lets_go_of_its_streams_and_has_its_log_open_once(self):
-        """A shell's $(nlagentd) ends when no process has its standard output open any more."""
+        """A shell's $(nlagentd) returns, because no process keeps its standard output open."""
         port, log, shm = support.free_port(), self.scratch / "own.log", self.scratch / "shm"
         shm.mkdir()
 
@@ -313,7 +313,7 @@ class Configuration(nlagents.Agent):
     def start_with(self, text):
         port = support.free_port()
         self.file.write_text(f"# what it is told\nlisten http://127.0.0.1:{port}\nhost a\nlog file://{self.scratch}/a.log\n{text}")
-        # What was freed holds nothing that could be taken for what it was.
+        # Freed memory keeps no content that could be mistaken for valid data.
         agent = self.start(self.nlagentd, "--foreground", "--config", self.file, stderr=subprocess.DEVNULL, env={**os.environ, "MALLOC_PERTURB_": "90"})
         agent.port, agent.log, agent.url = port, self.scratch / "a.log", f"http://127.0.0.1:{port}"
         support.wait_until(lambda: support.can_connect(port), what="nlagentd")
@@ -393,7 +393,7 @@ class Configuration(nlagents.Agent):
         self.assertIn(f"NotRegistered DIRECTORY={directory.url} ", self.log_text(agent))
 
     def test_a_socket_in_the_file_system(self):
-        """Who connects there asks as anywhere, but nobody elsewhere finds the agent by it."""
+        """Clients of this socket can ask everything, but the agent's directory entries do not contain its address."""
         path = self.scratch / "socket"
         command = [sys.executable, "-c", INHERITED, str(path), self.nlagentd, "--foreground", "--listen", "inherited:agent", "--log", "/dev/null"]
         with self.start(*command, stderr=subprocess.DEVNULL) as process:
@@ -412,7 +412,7 @@ class Configuration(nlagents.Agent):
 
 class ManyKernelEvents(nlagents.Agent):
     def test_all_are_asked_of_nlkernel(self):
-        """One that says what it was told, where a build's would be."""
+        """A program that prints its arguments, in place of the built program."""
         kernel, folder = self.scratch / "nlkernel", self.scratch / "nlagent"
         for path in kernel, folder:
             path.mkdir()
@@ -427,7 +427,7 @@ class ManyKernelEvents(nlagents.Agent):
 
 class Hops(nlagents.Agent):
     def test_records_are_passed_on_as_the_sensor_wrote_them(self):
-        """Byte for byte, although nobody else would write them like this: they are encoded once, by the sensor."""
+        """The bytes stay unchanged, although no other program writes them like this: only the sensor encodes them."""
         lines = [f'DATE=2026010100000{i}.50 HOST="h"  PROG=p LVL=USAGE NL.EVNT=Told  A="b" N=0{i} S="x\\ty"' for i in range(5)]
         kernel, folder = self.scratch / "nlkernel", self.scratch / "nlagent"
         for path in kernel, folder:
@@ -452,7 +452,7 @@ class Hops(nlagents.Agent):
 
 
 class Kernel(nlagents.Agent):
-    """The kernel's events as a sensor, from the tracefs of this machine."""
+    """The kernel's events as a sensor, through the tracefs of this machine."""
 
     def setUp(self):
         super().setUp()
@@ -474,7 +474,7 @@ class Kernel(nlagents.Agent):
         events = {re.search(r"NL.EVNT=(\S+)", line).group(1) for line in lines}
         self.assertEqual({event for event in events if not event.startswith("NetLogger.")},
                          {"sched.sched_switch", "sched.sched_wakeup"}, lines[:5])
-        own = self.instances() - before  # others may record here, too, whose come and go
+        own = self.instances() - before  # other recordings on this machine may come and go
         self.assertNotEqual(own, set(), "of its own")
         listed = self.ask(agent, "list").stdout
         self.assertIn("kernel?event=sched:sched_switch", listed)

@@ -1,4 +1,4 @@
-"""nlagentd: bad input, and who may ask."""
+"""nlagentd: bad input and access rights."""
 import html
 import http.client
 import os
@@ -83,7 +83,7 @@ class Hostile(nlagents.Agent):
         self.assertEqual(self.call(agent, "List")[0], 200)
 
     def test_an_agents_url_names_no_files(self):
-        """Those who collect take it from a directory."""
+        """Collectors get the password from a directory."""
         for url in "https://127.0.0.1:1?key=%2Fetc%2Fpasswd", "https://127.0.0.1:1/?ca=x", "http://127.0.0.1:1?x=y":
             result = self.run_program(self.nlagent, "--agent", url, "list")
             self.assertEqual(result.returncode, 2, url)
@@ -147,7 +147,7 @@ class Hostile(nlagents.Agent):
         support.wait_until(lambda: self.ask(agent, "query", "load").returncode == 0)
 
     def raw(self, agent, request, timeout=10):
-        """What comes for bytes until the agent closes; None when it does not."""
+        """Returns the response to bytes, up to the agent's end of the connection; None if the agent does not close."""
         with socket.create_connection(("127.0.0.1", agent.port), timeout=timeout) as s:
             answer = b""
             try:
@@ -179,7 +179,7 @@ class Hostile(nlagents.Agent):
         self.assertEqual(self.call(agent, "List")[0], 200)
 
     def test_slow_requests_have_a_deadline(self):
-        """Half a head, half a body, and none of TLS or of a request at all."""
+        """Half of the header, half of the body, and connections without TLS or a request."""
         agent = self.start_agent()
         halves = [b"", b"GET /nlagent.wsdl HTTP/1.1\r\nHost: loc", b"POST /soap HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/xml\r\n"
                   b"Content-Length: 1000\r\n\r\nxxx"]
@@ -192,7 +192,7 @@ class Hostile(nlagents.Agent):
             for s in slow:
                 s.settimeout(0.5)
                 try:
-                    s.sendall(b" ") if halves[slow.index(s)] else None  # one byte now and then does not help
+                    s.sendall(b" ") if halves[slow.index(s)] else None  # single bytes now and then do not extend the time limit
                     if s.recv(100) == b"":
                         over.add(s)
                 except TimeoutError:
@@ -208,7 +208,7 @@ class Hostile(nlagents.Agent):
         for accepted in "one by one", "all at once":
             with self.subTest(accepted):
                 agent = self.start_agent("--max-connections", "50", "--max-per-address", "40", name=accepted[:3])
-                self.raw(agent, b"GET / HTTP/1.0\r\n\r\n")  # after that, nlagentd has closed the connection of start_agent too
+                self.raw(agent, b"GET / HTTP/1.0\r\n\r\n")  # by then, nlagentd has closed the connection of start_agent too
                 if accepted == "all at once":
                     agent.send_signal(signal.SIGSTOP)
                 silent = [socket.create_connection(("127.0.0.1", agent.port), source_address=(f"127.0.0.{2 + i % 2}", 0))
@@ -224,7 +224,7 @@ class Hostile(nlagents.Agent):
                 support.wait_until(lambda: len(os.listdir(f"/proc/{agent.pid}/fd")) < 30, what="closed connections")
 
     def test_expressions_that_cost_too_much(self):
-        """nlagentd ends the subscription, with the reason as its last record, and serves other clients meanwhile."""
+        """nlagentd ends the subscription with the reason as its last record, and serves other clients meanwhile."""
         go = self.scratch / "go"
         agent = self.start_agent("--sensor", f"long=while [ ! -e {go} ]; do echo; sleep 0.1; done; s=$(head -c 60000 /dev/zero | tr '\\0' a); "
                                  "i=0; while :; do i=$((i+1)); echo \"DATE=20260101000000 HOST=h PROG=p LVL=Usage NL.EVNT=L N=$i S=$s\"; "
@@ -243,7 +243,7 @@ class Hostile(nlagents.Agent):
         go.touch()
         for _ in range(20):
             self.assertEqual(self.call(agent, "List")[0], 200)
-        # Those that are left, some on this machine, cost no more than the budget.
+        # The remaining subscriptions, some of this machine, cost no more than the budget.
         support.wait_until(lambda: self.log_text(agent).count("Nlagentd.CostlyFilter") > 150, what="most are ended")
         ended = 0
         for reader in readers:
@@ -261,14 +261,14 @@ class Hostile(nlagents.Agent):
             self.assertIn("NL.EVNT=L N=", honest.stdout.readline())
 
     def test_a_blocked_standard_error_holds_nobody_up(self):
-        """nlagentd drops messages and events of its own that cannot be written at once, and counts them."""
+        """nlagentd drops and counts messages and events of its own that it cannot write at once."""
         config, port, reloads = self.scratch / "conf", support.free_port(), 200
         config.write_text(f"listen http://127.0.0.1:{port}\nlog file:///dev/stderr?ring=64k\n")
         read_end, write_end = os.pipe()
         agent = self.start(self.nlagentd, "--foreground", "--config", config, stderr=write_end)
         agent.port = port
         support.wait_until(lambda: support.can_connect(port), what="nlagentd")
-        own = os.open(f"/proc/self/fd/{write_end}", os.O_WRONLY | os.O_NONBLOCK)  # nlagentd's stays blocking
+        own = os.open(f"/proc/self/fd/{write_end}", os.O_WRONLY | os.O_NONBLOCK)  # nlagentd's descriptor stays blocking
         os.close(write_end)
         try:
             while True:
@@ -291,7 +291,7 @@ class Hostile(nlagents.Agent):
         os.close(read_end)
 
     def test_requests_for_other_hosts_are_refused(self):
-        """DNS rebinding: a page's own name resolves to this machine, and its browser sends that name as Host."""
+        """DNS rebinding: the name of a web page resolves to this machine, and the browser sends that name as Host."""
         agent = self.start_agent(listen="http://127.0.0.1:%d?names=alias.example,other.example")
         for host, status in [("localhost", 200), ("LOCALHOST.:80", 200), (f"127.0.0.1:{agent.port}", 200), ("[::1]:80", 200),
                              ("a", 200), (socket.gethostname(), 200), ("alias.example", 200), ("other.example:1", 200),
@@ -337,7 +337,7 @@ class Access(nlagents.Agent):
                     if operation in allowed.split() or (who == "reader" and operation in "List Status Summaries"):
                         self.assertEqual(status, 200, text)
                     elif who == "reader" and operation in ("Query", "Subscribe"):
-                        pass  # whether it runs just now: the next test
+                        pass  # whether it runs is unknown here: the next test checks it
                     else:
                         self.assertEqual(status, 500, text)
                         self.assertIn("AccessDenied", text)
@@ -420,7 +420,7 @@ class Access(nlagents.Agent):
         self.assertEqual(as_user("mallory").returncode, 1)
 
     def test_parts_of_a_message_that_come_together_within_tls(self):
-        """Its head and its body, each a record of TLS, as many clients send them: neither is left lying."""
+        """Many clients send the header and the body in separate TLS records; nlagentd must read both at once."""
         self.make_certificates()
         s = self.scratch
         agent = self.start_agent(listen="https://127.0.0.1:%d" + f"?cert={s}/server.pem&key={s}/server.key")
@@ -442,7 +442,7 @@ class Access(nlagents.Agent):
             self.assertIn(b" 200 ", repeat(lambda: tls.read(1000)))
 
     def test_networks_certificates_and_tokens(self):
-        """A token lets nobody connect; a certificate does where no networks are allowed, whatever name is in it."""
+        """A token alone does not permit a connection. If no networks are allowed, a certificate with any name does."""
         self.make_certificates()
         s, own, port = self.scratch, self.own_address(), support.free_port()
         file, log = s / "nlagentd.conf", s / "a.log"
@@ -475,7 +475,7 @@ class Access(nlagents.Agent):
         file.write_text(f"{listen}&ca={s}/ca.pem\nallow 198.51.100.0/24\nlog file://{log}\n")
         agent.send_signal(signal.SIGHUP)
         support.wait_until(lambda: log.read_text().count("Nlagentd.Reload ") == 2, what="the reload")
-        for _ in range(50):  # closed at once, without a byte of an answer or of TLS
+        for _ in range(50):  # closed without a byte of a response or of TLS
             with socket.create_connection((own, port), timeout=30) as closed:
                 try:
                     self.assertEqual(closed.recv(100), b"", "with networks, those hold for certificates too")

@@ -1,4 +1,4 @@
-"""nlagentd: directories, the collector, its documentation's examples, clients that others wrote."""
+"""nlagentd: directories, the collector, the examples of its documentation, and third-party clients."""
 import http.client
 import os
 import re
@@ -35,7 +35,7 @@ class Directory(nlagents.Agent):
         self.assertIn("refused", self.log_text(agent))
 
     def test_directory_that_hangs_does_not_keep_the_agent_from_ending(self):
-        """It begins an answer and never ends it: an agent waits for the rest for more than a minute, but not at its end."""
+        """A server that begins a response and never ends it: an agent waits for more than a minute, except at its own end."""
         with socket.create_server(("127.0.0.1", 0)) as listener:
             agent = self.start_agent("--register", f"http://127.0.0.1:{listener.getsockname()[1]}")
             self.call(agent, "Start", [("sensor", "load")])
@@ -96,7 +96,7 @@ class Directory(nlagents.Agent):
         self.assertEqual(self.call(directory, "Release", [("collection", name)])[0], 200)
         support.wait_until(lambda: self.children(agent) == {}, what="sensors that nobody looks at")
         self.assertIn("NotFound", self.call(directory, "Release", [("collection", name)])[1])
-        # The same by one command into one file.
+        # The same with one command and one file.
         both = self.scratch / "both.log"
         command = self.start(self.nlagent, "--directory", directory.url, "collect", "load", "--hosts", "host=dpss*", "-i", "0.1",
                              "--with", f"x-netlog://127.0.0.1:{port}", "-o", both)
@@ -157,7 +157,7 @@ class Ldap(nlagents.Agent):
             directory {folder}
             index nlSensor,nlExpires eq
             """))
-        # slapd 2.5 forgets its threads' signals when it is in the background
+        # in the background, slapd 2.5 loses the signal settings of its threads
         self.questions = self.scratch / "questions"
         with self.questions.open("w") as said:
             self.start(slapd, "-h", f"ldap://127.0.0.1:{port}", "-f", self.scratch / "slapd.conf", "-d", "stats", stderr=said)

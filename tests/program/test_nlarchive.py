@@ -1,4 +1,4 @@
-"""nlarchive: logs into SQLite and PostgreSQL, each event once whatever happens, and out of them again."""
+"""nlarchive: logs into SQLite and PostgreSQL, each event once in all circumstances, and out again."""
 import json
 import os
 import pathlib
@@ -59,7 +59,7 @@ class Archive(support.Case):
 
 
 class OnEach:
-    """Tests on each kind: self.db is the archive's name, self.sql(...) gives rows."""
+    """Tests for both kinds of database: self.db is its name, self.sql(...) returns rows."""
 
     def test_what_goes_in_comes_out(self):
         text = (line(1, rest=' A="x y" A=2 EMPTY="" ODD="a\\x00b\\xff\\t\\\\u0000"') + line(2, rest=" F=0.10 I=007") + "DATE=20251231235959.123456789\n" +
@@ -125,9 +125,9 @@ class OnEach:
         self.assertEqual([(r[0], r[1], int(r[2])) for r in steps], [("Begin", "End", 2000)])
 
     def test_what_fills_many_gaps_is_loaded(self):
-        """A file has every second block of a stream, and another one, loaded later, has the others."""
+        """A file has every second block of a stream; another file, loaded later, has the other blocks."""
         blocks = [nlb_decoder.encode([(1000 * n, b"E", [(b"N", n)])], b"s" * 16, n) for n in range(201)]
-        for name, part, status in (("even", blocks[::2], 1), ("odd", blocks[1::2], 1), ("all", blocks, 0)):  # 1: some are missing
+        for name, part, status in (("even", blocks[::2], 1), ("odd", blocks[1::2], 1), ("all", blocks, 0)):  # 1: some records are missing
             file = self.scratch / f"{name}.nlb"
             file.write_bytes(b"".join(part))
             self.load(self.db, file, status=status)
@@ -199,7 +199,7 @@ class OnEach:
         self.assertEqual((load.returncode, "2001 records loaded" in said), (0, True), said)
 
     def test_follows_what_cannot_be_read_yet(self):
-        """A source that is not there, or damaged, is told of once; it holds up nobody, and is taken when it can be."""
+        """nlarchive reports a missing or damaged source once, goes on with the others, and loads the source when it is readable."""
         late, packed, folder = self.scratch / "late.log", self.scratch / "packed.log", self.scratch / "folder"
         whole = subprocess.run(["zstd", "-c"], input=line(50).encode(), capture_output=True, check=True).stdout
         packed.write_bytes(whole[:5] + b"\xff" + whole[6:])
@@ -208,7 +208,7 @@ class OnEach:
                           stderr=subprocess.STDOUT, text=True)
         count = lambda: [int(r[0]) for r in self.sql("SELECT count(*) FROM events")] if self.exists() else [0]
         support.wait_until(lambda: load.poll() is not None or count() == [1], what="what can be read is loaded")
-        for i in range(1, 6):  # looks as often as it takes, at all of them
+        for i in range(1, 6):  # repeats until it has checked all of them
             with open(self.log, "a") as log:
                 log.write(line(i))
             support.wait_until(lambda: load.poll() is not None or count() == [1 + i], what="what was appended is loaded")
@@ -356,7 +356,7 @@ class Sqlite(OnEach, Archive):
 
 
 class Postgres(OnEach, Archive):
-    """A server of its own on a socket of its own; it refuses to be root's."""
+    """A server on its own socket; PostgreSQL refuses to run as root."""
 
     @classmethod
     def setUpClass(cls):
@@ -416,7 +416,7 @@ class Postgres(OnEach, Archive):
     change = sql
 
     def test_the_killed_loads_session_goes_on(self):
-        """The server may be at work for a load that is gone; the next one waits for what comes of it."""
+        """The server may still execute statements of a killed load; the next load waits for their result."""
         lines = [line(i) for i in range(60000)]
         self.log.write_text("".join(lines))
         load = self.start(self.nlarchive, "load", "-q", "--follow", self.db, self.log)
@@ -455,7 +455,7 @@ class Postgres(OnEach, Archive):
         self.assertNotIn("secret", said)
 
     def test_where_backslashes_are_escapes(self):
-        """A database, and one who connects, may be set to what SQL does not say; a file may be called anything."""
+        """The settings of a database and of a user may differ from standard SQL; a file may have any name."""
         role = f"escaping{Postgres.count}"
         self.sql(f"CREATE ROLE {role} SUPERUSER LOGIN")
         self.sql(f"ALTER ROLE {role} SET standard_conforming_strings = off")

@@ -1,4 +1,4 @@
-"""nlconv from outside: every two-way format there and back, and what programs of others make of its output."""
+"""nlconv from outside: every two-way format in both directions, and other programs that read its output."""
 import csv
 import io
 import json
@@ -15,7 +15,7 @@ import workflow
 
 TWO_WAY = ["ulm", "bp", "nlb", "json", "csv", "xml", "otlp", "chrome"]
 
-# A request whose frontend calls two backends at once. The second backend's record of a cache belongs to its span. The
+# A request whose frontend calls two backends in parallel. The second backend's cache record belongs to its span. The
 # last record belongs to no request.
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 BRANCHING = "".join(
@@ -33,7 +33,7 @@ SPANS = [("CallStock", 1100, 9000, "Page"), ("CallUser", 1000, 6000, "Page"), ("
          ("Query", 2100, 8000, "CallStock")]
 BEGUN_US = 1767225600000000
 
-# Of the messages that Perfetto publishes (perfetto/trace/trace.proto and what it imports) the parts that are written.
+# The written parts of the messages that Perfetto publishes (perfetto/trace/trace.proto and its imports).
 PERFETTO = """syntax = "proto2";
 message Trace { repeated TracePacket packet = 1; }
 message Clock { required uint32 clock_id = 1; required uint64 timestamp = 2; }
@@ -162,7 +162,7 @@ class Nlconv(support.Case):
         self.assertIn(b"1 field name has", result.stderr)
 
     def test_keys_of_the_record_before_do_not_matter(self):
-        """Each line becomes the same alone and behind others that have nearly its keys."""
+        """The result for each line is the same alone and after lines with nearly the same keys."""
         members = ['"A":1,"B":2', '"B":2,"A":1', '"AB":1,"B":2', '"A":1', '"A" : 1, "B": 2', '"A":1,"B":2',
                    '"\\u0041":1,"B":2', '"A\\"":1', '"A#2":1,"A#2":2', '"A":1,"A":2', '"event":"x","event":"y"', '"event":"x"',
                    '"event#2":"x"', '"event":{"A":1},"A":{"$bytes":"QQ=="}', '"a b":1,"":2', '"A":1,"B"2', '"A":1,',
@@ -259,7 +259,7 @@ class Nlconv(support.Case):
         self.assertEqual([a["key"] for a in stock["attributes"]], ["SQL", "ROWS"])
         self.assertEqual([(e["name"], us(e["timeUnixNano"]), [a["key"] for a in e["attributes"]]) for e in stock["events"]],
                          [("CacheMiss", 3000, ["KEY"])])
-        # What is read back has the same spans.
+        # The imported log has the same spans.
         back = self.convert("--format", "ulm", "-q", input=result.stdout).stdout.decode()
         again, _ = self.otlp_spans(back)
         key = lambda s: s["spanId"]
@@ -291,13 +291,13 @@ class Nlconv(support.Case):
             for (begin, length), (next_begin, next_length) in zip(on, on[1:]):
                 self.assertTrue(next_begin >= begin - length or next_begin - next_length <= begin - length, (track, on))
         flows = [e for e in events if e["ph"] in "sf"]
-        self.assertEqual(len({e["id"] for e in flows}), 3)  # to each query, and to the call beside the other one
+        self.assertEqual(len({e["id"] for e in flows}), 3)  # to each query, and to the call parallel to the other call
         self.assertEqual([e["ph"] for e in events].count("i"), 12)
         back = self.convert("--format", "ulm", "-q", input=json.dumps({"traceEvents": events}).encode()).stdout.decode()
         self.assertEqual(sorted(back.splitlines()), sorted(BRANCHING.replace(".5 ", ".500000 ").splitlines()))
 
     def test_pairs_without_identifiers_are_spans(self):
-        """In the spellings of the request model, and records with a duration; parents by nesting in a thread."""
+        """In the spellings of the request model, and as records with a duration; nesting within a thread gives the parents."""
         for first, last in ("Work.start", "Work.end"), ("START_Work", "STOP_Work"), ("WorkBegin", "WorkEnd"), ("WORK_START", "WORK_END"):
             with self.subTest(first):
                 log = "".join(f"DATE=20260101000000.{us:06} HOST=h PROG=p NL.EVNT={event} TID=7\n" for us, event in
@@ -309,7 +309,7 @@ class Nlconv(support.Case):
                                   for s in spans}, {("outer", 400000, None), ("work", 200000, "outer"), ("step", 100000, "work")})
 
     def test_traces_of_others_have_spans(self):
-        """nlstat reads what nlconv imports: the parents are those of the trace."""
+        """nlstat reads nlconv's imports: the parents are those of the trace."""
         events = [{"name": n, "ph": "X", "ts": ts, "dur": dur, "pid": 1, "tid": 1} for n, ts, dur in
                   [("main", 1000, 9000), ("parse", 2000, 3000), ("link", 6000, 2000)]]
         events[2:2] = [{"name": "lex", "ph": "B", "ts": 2500, "pid": 1, "tid": 1}, {"name": "lex", "ph": "E", "ts": 3500, "pid": 1, "tid": 1}]
@@ -325,10 +325,10 @@ class Nlconv(support.Case):
         self.assertEqual([name for _, name in sorted(depths, key=lambda d: len(d[0]))][:1], ["main"], shown)
 
     def test_spans_take_bounded_memory(self):
-        """The records of requests that are over are not kept."""
+        """nlconv does not keep the records of completed requests."""
         log = self.scratch / "long.log"
         with open(log, "w") as out:
-            for i in range(400000):  # each text is another
+            for i in range(400000):  # each text is different
                 time = f"202601{1 + i // 86400:02}{i // 3600 % 24:02}{i // 60 % 60:02}{i % 60:02}"
                 out.write(f"DATE={time}.000000 HOST=h PROG=p NL.EVNT=Job.start JOB.ID={i} TEXT={i:0200}\n"
                           f"DATE={time}.500000 HOST=h PROG=p NL.EVNT=Job.end JOB.ID={i}\n")
@@ -423,7 +423,7 @@ class Nlconv(support.Case):
                 self.assertEqual((result.stdout, result.stderr), (b"", b'nlconv: -:1: unsupported encoding; convert the document to UTF-8: "%s"\n' % name.encode()))
 
     def test_xml_attacks_cost_little(self):
-        """Each ends the reading or the record within seconds and in bounded memory; the record before it is read."""
+        """Each input ends the reading or the record within seconds and in bounded memory; the preceding record is read."""
         if "xml" not in self.two_way:
             self.skipTest("XML is not built here")
         secret = self.scratch / "secret"
@@ -495,7 +495,7 @@ class Nlconv(support.Case):
             os.chown(out, 65534, 65534)
             self.convert("--format", "json", "-o", out, self.bp)
             self.assertEqual((out.stat().st_uid, out.stat().st_gid, out.stat().st_mode & 0o7777), (65534, 65534, 0o640))
-            self.scratch.chmod(0o777)  # anybody can have laid it there
+            self.scratch.chmod(0o777)  # another user may have put it there
             self.convert("--format", "json", "-o", out, self.bp)
             self.assertEqual((out.stat().st_uid, out.stat().st_mode & 0o7777), (0, 0o600))
 
@@ -533,7 +533,7 @@ class Nlconv(support.Case):
         self.assertIn(b"checksum does not match", result.stderr)
 
     def test_memory_for_blocks_that_expand(self):
-        """Blocks whose output is a thousand times as large as they are: it is written while they are read."""
+        """Blocks whose output is a thousand times larger: nlconv writes while it reads."""
         block, count = hostile.Work.dense()
         log = self.scratch / "log.nlb"
         log.write_bytes(block * 100)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""nlconv reading what other programs write: made by those programs where they are there, and by hand what is hard."""
+"""nlconv reading other programs' formats: made by these programs if installed, and by hand for special cases."""
 import concurrent.futures
 import json
 import os
@@ -21,7 +21,7 @@ class ImportCase(support.Case):
         self.nlconv = support.program("nltools/nlconv")
 
     def convert(self, data, *arguments, status=0, environment=None):
-        """Records as JSON objects, and standard error."""
+        """Returns the records as JSON objects, and standard error."""
         path = self.scratch / "input"
         path.write_bytes(data if isinstance(data, bytes) else data.encode())
         result = self.run_program(self.nlconv, "--format", "json", *arguments, path, text=False, env={**os.environ, **(environment or {})})
@@ -30,7 +30,7 @@ class ImportCase(support.Case):
 
 
 def entry(time=1700000000000000, **fields):
-    """A journal's entry in the export format; bytes are in binary form."""
+    """Returns a journal entry in the export format; bytes are written in binary form."""
     out = b""
     for name, value in {"__CURSOR": "s=1;i=1", "__REALTIME_TIMESTAMP": str(time), **fields}.items():
         if isinstance(value, bytes):
@@ -114,7 +114,7 @@ class Journal(ImportCase):
 
     @unittest.skipUnless(os.path.exists(JOURNAL_REMOTE) and shutil.which("journalctl"), "systemd-journal-remote is not installed")
     def test_a_journal_of_systemds(self):
-        """From our entries systemd makes a journal, and from that what we read."""
+        """systemd makes a journal from our entries, and we read it."""
         data = b"".join(entry(time=1700000000000000 + i * 1000, __MONOTONIC_TIMESTAMP=i + 1, _BOOT_ID="6c7c6013a26343b29e964691ff25d04c",
                               _HOSTNAME="h", PRIORITY=i % 8, MESSAGE=b"line %d\nof two \x01" % i if i % 2 else f"line {i}")
                         for i in range(200))
