@@ -24,7 +24,7 @@ HEALTHY, UNREADABLE, USAGE, FINDING, CANNOT_TELL = range(5)
 
 
 class Page(html.parser.HTMLParser):
-    """What a page refers to."""
+    """Collects the links of a page."""
 
     def __init__(self):
         super().__init__()
@@ -43,7 +43,7 @@ class Nldiag(support.Case):
         self.nldiag = support.program("nltools/nldiag")
 
     def run_of(self, kind, seed):
-        """A simulated run: the path of its log, and the truth."""
+        """A simulated run: the path of its log, and the true answer."""
         path = self.scratch / f"{kind}-{seed}.log"
         truth = simulate.make_run(kind, seed, path)
         self.assertIsNotNone(truth, (kind, seed))
@@ -62,7 +62,7 @@ class Nldiag(support.Case):
     # ---- simulated services ----
 
     def test_faults_are_named(self):
-        """Place and mechanism, first, for every kind of fault. How often in all: tests/diagnosis/score.py."""
+        """For every kind of fault, the first finding has the right place and mechanism. tests/diagnosis/score.py measures the rates."""
         seeds = {"slow-host": (2, 3),
                  "slow-link": (2, 3),
                  "lock": (1, 3),
@@ -122,7 +122,7 @@ class Nldiag(support.Case):
                     self.assertEqual(self.diagnosed("--id", "ID", path)["causes"], [])
 
     def test_shares(self):
-        """All time is somewhere once; findings claim a part of it, none twice."""
+        """The places' times add up to all time. Findings claim parts of it, and claim no part twice."""
         for kind, seed in ("lock", 3), ("slow-link", 2), ("retry", 2), ("healthy", 4), ("value", 5):
             with self.subTest(kind=kind):
                 found = self.diagnosed(self.run_of(kind, seed)[0])
@@ -132,7 +132,7 @@ class Nldiag(support.Case):
                 self.assertLessEqual(sum(c["share"] for c in found["causes"] if c["cause"] != "failures"), 1)
 
     def test_shares_of_many_visits(self):
-        """A finding claims the time of all visits, although a sample of them is examined."""
+        """A finding claims the time of all visits, although nldiag examines a sample of them."""
         records, chance, at = [], random.Random(7), 0.0
         for i in range(1200):
             begin, host = at, f"s{i % 3}"
@@ -152,7 +152,7 @@ class Nldiag(support.Case):
             self.assertLessEqual(place["claimed"], place["share"] + 1e-6)
 
     def test_gain_of_many_visits(self):
-        """As large as the share: each request has one visit, and the sample has a part of them."""
+        """The gain is as large as the share: each request has one visit, and the sample contains a part of the requests."""
         records = [(i * 0.01 + at, "h", event, f"ID={i}") for i in range(12000)
                    for event, at in (("Work.start", 0), ("Work.end", random.Random(i).uniform(1e-3, 1.1e-3) + 0.02 * (i % 25 == 3)))]
         first = self.first_of(records)
@@ -161,14 +161,14 @@ class Nldiag(support.Case):
         self.assertAlmostEqual(first["gain"], first["share"], delta=0.03)
 
     def test_gain_is_that_of_the_fixed_run(self):
-        """The same seed without the fault is the run in which it is fixed."""
+        """The run with the same seed and without the fault shows the real gain."""
         for kind, seed in ("slow-host", 3), ("value", 3), ("slow-link", 5), ("changed", 3), ("timeout", 2), ("calls", 3):
             with self.subTest(kind=kind):
                 path, truth = self.run_of(kind, seed)
                 first = self.diagnosed(path)["causes"][0]
                 self.assertAlmostEqual(first["gain"], truth["cost"], delta=0.1)
 
-    # ---- what can be said ----
+    # ---- cases without a verdict, and their reasons ----
 
     def test_text(self):
         path, truth = self.run_of("slow-host", 3)
@@ -261,7 +261,7 @@ class Nldiag(support.Case):
             self.assertEqual(self.run_program(self.nldiag, *arguments).returncode, USAGE, arguments)
 
     def test_field_of_numbers_and_texts(self):
-        """It is in no column."""
+        """The value is not in the log as a field of its own."""
         path = self.scratch / "mixed.log"
         path.write_text("".join(f"DATE=20260101{i // 3600:02d}{i // 60 % 60:02d}{i % 60:02d}.{at}00000 HOST=h PROG=p LVL=Usage NL.EVNT={event} ID={i} KIND={kind}\n"
                                 for i in range(600) for kind in (90000000 + i % 4 if i < 40 else "abcd"[i % 4],)
@@ -269,7 +269,7 @@ class Nldiag(support.Case):
         self.assertNotIn("KIND", [c.get("field") for c in self.diagnosed("--id", "ID", path, status=FINDING)["causes"]])
 
     def early_calls(self, early_ns):
-        """Calls from h1 to h2; early_ns: by call, when it begins after its caller."""
+        """Calls from h1 to h2. early_ns(call): how long before its caller the call begins; negative if later."""
         path = self.scratch / "early.log"
         lines = []
         for i in range(1000):
@@ -282,14 +282,14 @@ class Nldiag(support.Case):
         return [c["host"] for c in self.diagnosed(path)["causes"] if c["cause"] == "clock"]
 
     def test_early_calls(self):
-        """A few of them, or some microseconds, show no wrong clock."""
+        """Few violations, or violations of some microseconds, do not show a wrong clock."""
         usual = lambda i: 1_000_000 + i % 7 * 100_000
         self.assertEqual(self.early_calls(lambda i: -500_000 if i == 500 else usual(i)), [])
         self.assertEqual(self.early_calls(lambda i: -10_000 if i % 10 == 0 else usual(i)), [])
         self.assertEqual(self.early_calls(lambda i: -2_000_000 if i % 10 == 0 else usual(i)), ["h2"])
 
     def test_unobserved_time(self):
-        """Nothing is known of a long way between two hosts; a day between them may be a clock, or a day."""
+        """The delay between two hosts is unknown; a difference of a day may be a wrong clock, or a wait of a day."""
         for length in 0.3, 90000:
             chance, records = random.Random(9), []
             for i in range(400):
@@ -306,7 +306,7 @@ class Nldiag(support.Case):
         self.assertEqual(self.run_program(self.nldiag, "--id", "ID", self.scratch / "other.log").stdout.count("nan"), 0)
 
     def test_many_places(self):
-        """Beyond the maximum of places on hosts, requests at known ones are examined."""
+        """Beyond the maximum number of places, nldiag examines requests at known places."""
         path = self.scratch / "hosts.log"
         with open(path, "w", encoding="utf-8") as out:
             for i in range(100_000):
@@ -319,7 +319,7 @@ class Nldiag(support.Case):
         self.assertEqual(found["incomplete"], "4464 requests at further places were not examined; the maximum is 65536 places on hosts")
 
     def spans(self, name, count, spans_of, fields=""):
-        """Requests, 200 us apart, of spans of 50 to 100 us: spans_of(i) has their names."""
+        """Requests at intervals of 200 us, with spans of 50 to 100 us; spans_of(i) returns their names."""
         path, chance, at = self.scratch / name, random.Random(10), 0
         with open(path, "w", encoding="utf-8") as out:
             for i in range(count):
@@ -331,7 +331,7 @@ class Nldiag(support.Case):
         return path
 
     def test_too_many_names(self):
-        """Most of the time is in names beyond the maximum, which are one place."""
+        """Most of the time belongs to names beyond the maximum, which share one place."""
         found = self.diagnosed("--id", "ID", self.spans("names.log", 80_000, lambda i: [f"S{i}"]), status=CANNOT_TELL)
         self.assertRegex(found["answer"], r"^cannot tell: the log has too many names of events, and \d+ % of the requests' time is in names beyond the maximum")
 
@@ -343,7 +343,7 @@ class Nldiag(support.Case):
     # ---- sensors ----
 
     def test_limits(self):
-        """Sensors name what explains a finding, and what slows all requests alike."""
+        """Sensors explain findings, and slowness of all requests."""
         expected = {"window": ("window", None), "loss": ("loss", None), "disk": ("disk", "server3"), "memory": ("memory", "server3"),
                     "client-cpu": ("cpu", "client"), "server-cpu": ("cpu", "server2"), "softirq": ("softirq", "client"),
                     "softirq-half": ("softirq", "client"), "unread": ("cpu", "client")}
@@ -356,7 +356,7 @@ class Nldiag(support.Case):
         self.assertEqual(self.diagnosed(self.model())["causes"], [])
 
     def far_away(self, name, depth, work, sense):
-        """A client keeps depth requests at each of four servers, 60 ms away, each of which executes one at a time."""
+        """A client keeps depth requests in progress at each of four servers, 60 ms away. Each server executes one request at a time."""
         chance, records, number = random.Random(5), [], 0
         for server in range(1, 5):
             host, free = f"server{server}", 0.0
@@ -377,12 +377,12 @@ class Nldiag(support.Case):
         return first["cause"], first["host"]
 
     def test_requests_wait_before_a_server_with_a_slow_disk(self):
-        """Most of the time is before the server, which reads one block after another."""
+        """Most of the time is before the server, which reads blocks one by one."""
         self.assertEqual(self.far_away("disk", 5, lambda server: 0.06 if server == 3 else 0.001, lambda server, i: [
             f"NL.EVNT=DiskDevice DISK.NAME=sda DISK.BUSY={95 if server == 3 else 3} DISK.READ.MS={60 if server == 3 else 1}"]), ("disk", "server3"))
 
     def test_share_of_lost_segments(self):
-        """TCP.OUT excludes retransmissions: 2,000 in half a second beside 2,000 segments per second are two thirds."""
+        """TCP.OUT excludes retransmissions: 2,000 in half a second, with 2,000 segments per second, are two thirds."""
         chance, records = random.Random(5), [(0.5 * i, "HOST=b PROG=nlsensor LVL=System NL.EVNT=TcpSegments TCP.RETRANS=2000 TCP.OUT=2000") for i in range(13)]
         for i in range(300):
             for who, event, after in ("a PROG=get", "Ask", 0), ("b PROG=put", "Sent", 0.001), ("a PROG=get", "Got", 0.001 + 0.05 * chance.lognormvariate(0, 0.3)):
@@ -393,7 +393,7 @@ class Nldiag(support.Case):
         self.assertEqual((first["cause"], first["host"], first["evidence"][0]), ("loss", "b", "TCP retransmitted 66.67 %"))
 
     def test_a_round_trip_for_each_request(self):
-        """The way to the servers takes as long as the way back."""
+        """The path to the servers takes as long as the path back."""
         self.assertEqual(self.far_away("streams", 1, lambda server: 0.0001, lambda server, i: [
             f"NL.EVNT=TcpConnection TCP.LOCAL=server{server}:14900 TCP.PEER=client:40000 TCP.STATE=established TCP.MSS=1448 TCP.CWND=58 "
             f"TCP.WINDOW=4000000 TCP.RTT=60400 TCP.RTT.MIN=60100 TCP.BYTES.SENT={i * 300000} TCP.BYTES.RETRANS=0 TCP.BUSY={i * 250000} "
@@ -407,7 +407,7 @@ class Nldiag(support.Case):
         return path
 
     def test_measured_clock_is_named(self):
-        """Also where nothing came before it went: 28 ms are less than any way takes."""
+        """Also if no reply arrives before its request: 28 ms is less than the minimum delay."""
         for ahead, word in (0.028, "fast"), (-0.028, "slow"), (7.5, "fast"):
             with self.subTest(ahead=ahead):
                 found = self.diagnosed(self.model(clocks={"server2": ahead}, measured_within=0.0005, rtt=0.06, streams=6))
@@ -416,17 +416,17 @@ class Nldiag(support.Case):
                 self.assertIn(" --fix-clocks ", found["causes"][0]["view"])
 
     def test_measured_clocks_that_are_right(self):
-        """What is measured coarsely is no evidence against a clock, and changes nothing."""
+        """Coarse times are no evidence of a wrong clock, and change no result."""
         for within in 0.0005, 0.03:
             self.assertEqual(self.diagnosed(self.model(measured_within=within))["causes"], [])
 
     def test_clock_without_evidence(self):
-        """A clock that is wrong by less than messages take is not accused, nor the messages that it makes long."""
+        """nldiag reports neither a clock error that is smaller than the messages' delays nor slow messages because of it."""
         found = self.diagnosed(self.model("clock"))
         self.assertEqual([c["title"] for c in found["causes"]], [])
 
     def test_what_is_corrected(self):
-        """Times are corrected before anything is judged; standard input cannot be read twice."""
+        """Times are corrected before the diagnosis; standard input cannot be read twice."""
         path, truth = self.run_of("clock", 5)
         found = self.diagnosed(path)
         self.assertEqual([(c["cause"], c["host"]) for c in found["causes"]], [("clock", truth["host"])])
@@ -448,7 +448,7 @@ class Nldiag(support.Case):
         self.assertNotIn("clock", [c["cause"] for c in self.diagnosed(path)["causes"]])
 
     def test_callers_that_do_not_wait(self):
-        """They end before their callee, as they would if its clock were fast. Nothing is then known of its times."""
+        """The callers end before their callee, as with a fast clock. The callee's times are then unknown."""
         lines, chance = [], random.Random(1)
         for i in range(800):
             at, whole, host = i * 0.03, 0.01 + 0.002 * chance.random(), "db1" if i % 2 else "db2"
@@ -465,7 +465,7 @@ class Nldiag(support.Case):
     # ---- requests without IDs ----
 
     def spans_of(self, load, inner=False, thread=""):
-        """Spans of one program, which has `load` requests in progress on average."""
+        """Writes spans of one program, with `load` requests in progress on average."""
         chance, at, lines = random.Random(50), 0.0, []
         for i in range(1500):
             at += chance.expovariate(load / 0.012)
@@ -494,7 +494,7 @@ class Nldiag(support.Case):
     # ---- numbers of calls ----
 
     def calls_of(self, draw):
-        """Requests that call Query one time after another; draw: how often, by kind of request."""
+        """Writes requests that call Query repeatedly, one call after another; draw returns the number of calls by kind of request."""
         chance, at, lines = random.Random(7), 0.0, []
         for i in range(600):
             at += chance.expovariate(50)
@@ -510,7 +510,7 @@ class Nldiag(support.Case):
         return self.diagnosed(path)
 
     def test_numbers_of_calls_by_chance(self):
-        """Numbers of calls that vary, without a separate group of requests with many, are no cause."""
+        """Varying numbers of calls are no cause without a separate group of requests with many calls."""
         def geometric(mean):
             return lambda chance, kind: 1 + int(chance.expovariate(1) * mean)
 
@@ -530,7 +530,7 @@ class Nldiag(support.Case):
                 self.assertRegex(causes[0]["title"], text)
                 self.assertEqual([c["cause"] for c in causes].count("calls"), 1)
 
-    # ---- programs without spans: requests from front to back end, with a noise of their own ----
+    # ---- programs without spans: requests from front end to back end, with their own random times ----
 
     def diagnosed_of(self, records, name="other.log", options=("--id", "ID")):
         """records: seconds, host, event, fields."""
@@ -541,7 +541,7 @@ class Nldiag(support.Case):
 
     def requests(self, cost=lambda chance, at, number, host: 0.0, count=3000, rate=100.0, fields=lambda number: "", hosts=("b1", "b2", "b3"), seed=1,
                  host_of=None):
-        """Each goes from a to one of several and back, and takes 10 ms there, or cost more."""
+        """Writes requests from a to one of several hosts and back, which take 10 ms or `cost` more there."""
         chance, at, records = random.Random(seed), 0.0, []
         for number in range(count):
             at += chance.expovariate(rate)
@@ -575,12 +575,12 @@ class Nldiag(support.Case):
                                                 fields=lambda n: f"TYPE={kinds[n % 17 % 4]} SIZE={n}"))
             self.assertEqual((first["cause"], first["field"]), ("field", "TYPE"))
             self.assertIn(f"slow for TYPE={slow}", first["title"])
-        # One of a host's is no kind of request.
+        # A request that is the only one of its host is no kind of request.
         first = self.first_of(self.requests(lambda c, at, n, h: 0.1 * (h == "b2") * c.random(), fields=lambda n: f"TYPE={kinds[n % 4]}"))
         self.assertEqual((first["cause"], first["host"]), ("peer", "b2"))
 
     def test_large_numbers(self):
-        """Numbers that a float cannot hold are different values, and are printed as they were logged."""
+        """Numbers that a float cannot represent stay different values, and are printed as logged."""
         for first in 3000000, 20000000, 9007199254740992, 1234567890123456789:
             with self.subTest(first=first):
                 cause = self.first_of(self.requests(lambda c, at, n, h: 0.1 * (n % 7 % 3 == 1), fields=lambda n: f"ACCOUNT={first + n % 7 % 3}"))
@@ -588,7 +588,7 @@ class Nldiag(support.Case):
                 self.assertRegex(cause["title"], rf"slow for ACCOUNT={first + 1}$")
 
     def test_rare_value(self):
-        """A value of few requests has visits in both halves of the log that an explanation is derived from and judged on."""
+        """The visits of a rare value are in both halves of the log, so that the explanation of one half can be judged on the other."""
         for seed in range(1, 13):
             with self.subTest(seed=seed):
                 rare = set(random.Random(seed).sample(range(240), 14))
@@ -604,7 +604,7 @@ class Nldiag(support.Case):
                 self.assertRegex(first["title"], f"a time-out of {text}")
 
     def test_load(self):
-        """Requests share a processor: each takes longer, the more are there."""
+        """Requests share a processor: the more requests run, the longer each takes."""
         chance, records, ends, at = random.Random(4), [], [], 0.0
         for number in range(2000):
             at += chance.expovariate(60)
@@ -616,12 +616,12 @@ class Nldiag(support.Case):
         self.assertEqual(first["span"], "Work")
 
     def test_constant_time(self):
-        """A sleep, or work that always takes the same: nothing in the log tells which."""
+        """A sleep, or work of constant duration: the log does not show which of them."""
         first = self.first_of([(i * 0.05 + at, "h", event, f"ID={i}") for i in range(500) for event, at in (("Nap.start", 0), ("Nap.end", 0.03))])
         self.assertEqual((first["cause"], first["title"]), ("timer", "100 % of the requests' time: Nap of p always takes 30.0 ms: a timer or fixed work"))
 
     def test_beat(self):
-        """A poll: all that came meanwhile go on at once."""
+        """A poll: all requests that arrived since the last poll continue together."""
         records = []
         for number in range(2000):
             at = number / 70 + 0.004 * (number % 3)
@@ -632,7 +632,7 @@ class Nldiag(support.Case):
         self.assertRegex(first["title"], "a timer of 2(50|49) ms")
 
     def test_rounds_of_long_work_are_no_pauses(self):
-        """All wait for the last one, time after time, while nothing is logged."""
+        """All requests wait for the last one, repeatedly, while no event is logged."""
         chance, records, at = random.Random(6), [], 0.0
         for number in range(600):
             if number % 30 == 0:
@@ -642,7 +642,7 @@ class Nldiag(support.Case):
         self.assertNotIn("pause", [cause["cause"] for cause in self.diagnosed_of(records)["causes"]])
 
     def served(self, places, hosts=2):
-        """Want -> Have waits for one of so many places, until Done; an event is between."""
+        """Want -> Have waits for a place of a pool, until Done; an event is between."""
         model, lines, chance = slow_logs.Model(), [], random.Random(5)
         pool = [slow_logs.Resource(model, places) for _ in range(hosts)]
 
@@ -681,7 +681,7 @@ class Nldiag(support.Case):
         self.assertNotIn("pause", [cause["cause"] for cause in self.diagnosed_of(lulls)["causes"]])
 
     def test_no_peer_by_chance(self):
-        """A few that wait long make means differ."""
+        """A few long waits make the means differ."""
         for seed in range(1, 6):
             with self.subTest(seed=seed):
                 records = self.requests(lambda c, at, n, h: c.expovariate(5) * (c.random() < 0.2), count=400, hosts=[f"b{i}" for i in range(8)], seed=seed)
@@ -694,7 +694,7 @@ class Nldiag(support.Case):
                 self.assertEqual((first["cause"], first["span"]), (cause, "Work"))
 
     def test_slower_link(self):
-        """One of four servers is behind a slower link. Sensors report beside it."""
+        """One of four servers is behind a slower link. The log contains sensors."""
         chance, records = random.Random(3), []
         for number in range(200):
             server, at = number % 4 + 1, 0.01 * number
@@ -745,7 +745,7 @@ class Nldiag(support.Case):
                 self.assertLess(first["visit_ns"]["low"], first["visit_ns"]["change"])
 
     def test_compare_calls(self):
-        """More calls, each as long as before."""
+        """More calls, each with the same duration as before."""
         before, (after, truth) = self.run_of("healthy", 3)[0], self.run_of("calls", 3)
         first = self.compared([before], [after], status=FINDING)["changes"][0]
         self.assertIn(truth["span"], first["place"])
@@ -784,7 +784,7 @@ class Nldiag(support.Case):
         return paths
 
     def test_compare_mix(self):
-        """Other requests are no slower program. What a request finds in a cache is no other request."""
+        """A different mix of requests is not a slower program. A cache hit is not a different request."""
         before = self.pages("before", 1)
         found = self.compared(before, self.pages("mix", 2, kinds=("page", "report", "report", "report")), status=HEALTHY)
         self.assertEqual((found["verdict"], found["changes"], found["mix"]["field"]), ("no change found", [], "KIND"))
@@ -822,7 +822,7 @@ class Nldiag(support.Case):
         return path
 
     def test_compare_renamed_span(self):
-        """A new name is no slower program, whatever the chance differences between the two logs are."""
+        """A new name is not a slower program, whatever random differences the two logs have."""
         for seed in range(3):
             pair = [self.single_spans(f"{name}{seed}", span=name, requests=1000) for name in ("Zeta", "Alpha")]
             for before, after in (pair, pair[::-1]):
@@ -834,7 +834,7 @@ class Nldiag(support.Case):
         self.assertEqual(self.compared(pair[:1], [slower], status=FINDING)["verdict"], "slower")
 
     def test_compare_by_places(self):
-        """If only a place's time is exact enough, the answer states the interval that decides."""
+        """If only the time of a place is precise enough, the answer states the decisive interval."""
         paths = []
         for name, check in ("before", 0.001), ("after", 0.0012):
             chance, lines = random.Random(name), []
@@ -852,7 +852,7 @@ class Nldiag(support.Case):
             self.assertTrue(150_000 < low < 200_000 < high < 250_000, found["changes_ns"])
 
     def test_compare_cannot_tell(self):
-        """Two logs on a side hide even large changes, and so do few requests. Six logs on each side suffice."""
+        """With two logs on a side, or few requests, even large changes stay hidden. Six logs on each side suffice."""
         before, after = ([self.single_spans(f"{side}{i}", slower=slower) for i in range(6)] for side, slower in (("before", 1), ("after", 1.1)))
         for sides in ((before[:2], before[2:4]), (before[:2], after[:2]), (before[:1], before[1:3])):
             found = self.compared(*sides, status=CANNOT_TELL)
@@ -865,7 +865,7 @@ class Nldiag(support.Case):
         self.assertEqual(self.compared(before[:1], [self.single_spans("much", slower=4)], status=FINDING)["verdict"], "slower")
 
     def test_compare_reasons(self):
-        """The reason is the true one, as text and as JSON."""
+        """The stated reason is the true reason, as text and as JSON."""
         log, few, zero = self.single_spans("log"), self.single_spans("few", requests=15), self.scratch / "zero.log"
         zero.write_text("".join(f"DATE=202601010{i // 60:03d}{i % 60:02d}.000000 HOST=h PROG=p LVL=Usage NL.EVNT=Work.{at} ID=r{i}\n"
                                 for i in range(500) for at in ("start", "end")))
@@ -878,7 +878,7 @@ class Nldiag(support.Case):
             self.assertEqual((result.returncode, result.stdout.splitlines()[0]), (CANNOT_TELL, found["answer"]))
 
     def test_compare_fields_named_like_pseudo_fields(self):
-        """A field named "kind" or "host" is one of the log's, not the kind of requests or the host of visits."""
+        """A field named "kind" or "host" is a field of the log, not nldiag's kind of requests or host of visits."""
         def fields(share):
             def of(chance):
                 kind = "x" if chance.random() < share else "y"
@@ -905,7 +905,7 @@ class Nldiag(support.Case):
         self.assertIn("name the field with --id", result.stderr)
 
     def test_compare_sensors(self):
-        """A sensor that changed is reported with the change; its connections have no ports."""
+        """The report of a change includes a sensor that changed. The sensor's connections have no ports."""
         paths = []
         for name, busy, miss in ("before", 20, 0.1), ("after", 90, 0.9):
             (path,) = self.pages(name, name, miss=miss)
@@ -939,7 +939,7 @@ class Nldiag(support.Case):
     # ---- watching ----
 
     def watched(self, *options, **load):
-        """The alerts about a load that comes through a pipe."""
+        """Returns the alerts for a load that arrives through a pipe."""
         text = io.StringIO()
         follow_load.write(text, **{"seconds": 300, "rate": 250, "seed": 1, **load})
         result = self.run_program(self.nldiag, "--follow", "--json", *options, input=text.getvalue())
@@ -947,7 +947,7 @@ class Nldiag(support.Case):
         return [json.loads(line) for line in result.stdout.splitlines()]
 
     def test_follow(self):
-        """One alert for a fault, with its begin and its end; none without a fault."""
+        """A fault causes one alert with its begin and end; a run without a fault causes no alert."""
         begin, end = self.watched(fault=150, end=220)
         self.assertEqual([(a["alert"], a["number"], a["place"]) for a in (begin, end)], [("begin", 1, "Query of db"), ("end", 1, "Query of db")])
         self.assertRegex(begin["since"], "T00:02:(2[5-9]|3[0-5])")
@@ -964,7 +964,7 @@ class Nldiag(support.Case):
         self.assertEqual(sorted(ran.read_text().splitlines()), ["begin 1 Query of db", "end 1 Query of db"])
 
     def test_follow_a_clock_that_jumps(self):
-        """A jump, also back, and single records with wrong times are no fault."""
+        """A clock step forward or back, and single records with wrong times, are no fault."""
         text = io.StringIO()
         follow_load.write(text, 300, 250, 1)
         lines = text.getvalue().splitlines(True)
@@ -982,7 +982,7 @@ class Nldiag(support.Case):
 
 class NldiagOfCollector(collector.Case):
     def test_follow_a_collector(self):
-        """One alert begins while the fault lasts, and ends after it."""
+        """One alert begins during the fault, and ends after it."""
         self.serve()
         alerts, text = self.scratch / "alerts.json", io.StringIO()
         follow_load.write(text, 300, 250, 1, 150, 220)

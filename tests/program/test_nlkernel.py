@@ -1,4 +1,4 @@
-"""nlkernel on this host's own kernel: events into logs, losses, rights, and the kernel as it was before."""
+"""nlkernel on this host's kernel: events in logs, losses, rights, and the kernel's previous state afterwards."""
 import json
 import os
 import re
@@ -11,8 +11,8 @@ import collector
 import nlb_decoder
 import support
 
-# With COUNT: so many calls of getppid; with another argument, calls of gettid with the real-time clock read between two.
-# Without: these calls' numbers here.
+# With COUNT: that many calls of getppid. With another argument: calls of gettid, with a reading of the real-time clock between
+# two calls. Without arguments: prints the numbers of these system calls.
 PROGRAM = r"""
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -53,7 +53,7 @@ class Kernel(support.Case):
         if os.geteuid() != 0:
             self.skipTest("recording wants root")
         self.tracing = self.mount_tracefs()
-        self.name = f"calls{os.getpid()}"  # other programs of the machine make such calls too
+        self.name = f"calls{os.getpid()}"  # other programs on the machine make such calls too
         self.program = self.compile(PROGRAM)
         self.getppid, self.gettid = (int(n) for n in self.run_program(self.program).stdout.split())
         self.log = self.scratch / "k.nlb"
@@ -87,12 +87,12 @@ class Kernel(support.Case):
         return next((name for name in self.instances() if f"-{process.pid}-" in name), None)
 
     def assert_nothing_left(self):
-        """No instance of a recorder of this test that is no more; others, of whoever, may be recording or may have been killed."""
+        """Checks that no instance of this test's ended recorders is left. Recorders of other programs may exist or may have been killed."""
         mine = lambda name: int(name.split("-")[2]) in self.recorders and not os.path.exists(f"/proc/{name.split('-')[2]}")
         self.assertEqual([name for name in self.instances() if mine(name)], [])
 
     def start_recording(self, *arguments, **options):
-        """A recorder that is recording by the time this returns."""
+        """Starts a recorder, and returns when it is recording."""
         process = self.start(self.nlkernel, "record", *arguments, stderr=subprocess.PIPE, text=True, **options)
         self.recorders.append(process.pid)
 
@@ -101,10 +101,10 @@ class Kernel(support.Case):
             name = self.instance_of(process)
             read = lambda file: (self.tracing / "instances" / name / file).read_text()
             try:
-                # A new instance is on at first, with nothing chosen.
+                # A new instance is first on, without selected events.
                 return name and read("events/raw_syscalls/sys_enter/enable")[0] == "1" and read("tracing_on") == "1\n"
             except FileNotFoundError:
-                return False  # It is listed while the kernel is still making it.
+                return False  # The kernel lists the instance before it is complete.
 
         support.wait_until(is_on, what="it records")
         return process
@@ -160,14 +160,14 @@ class Recording(Kernel):
         self.assertEqual(len(self.calls(result.stdout.splitlines())), 50)
 
     def test_time_is_the_programs(self):
-        """What a program reads of the real-time clock lies between the calls that it makes before and after."""
+        """A program's reading of the real-time clock is between the times of its calls before and after the reading."""
         result = self.record("-e", "raw_syscalls:sys_enter", "--only-command", "--where", f"ID == {self.gettid}", "-o", self.log, "--", self.program, "0",
                              "clock")
         times = [int(line) for line in result.stdout.split()]
         calls = [r.time_ns for b in nlb_decoder.blocks(self.log.read_bytes()) for r in b.records if r.event == b"raw_syscalls.sys_enter"]
         calls = sorted(calls)[-200:]
         clock = [fields(line) for line in self.sorted() if "NetLogger.Clock" in line]
-        error = max(int(c["ERROR.NS"]) for c in clock) + 200  # the kernel's own fast clock may differ by some
+        error = max(int(c["ERROR.NS"]) for c in clock) + 200  # the kernel's own fast clock may differ slightly
         self.assertEqual(len(times), 100)
         for i, time_ns in enumerate(times):
             self.assertLess(calls[2 * i] - error, time_ns)
@@ -201,7 +201,7 @@ class Recording(Kernel):
         self.assertEqual(process.wait(60), 0)
         calls = self.calls(self.sorted())
         self.assertEqual(len([c for c in calls if c["PID"] == str(mine.pid)]), 1000 + len(calls) - 1500)
-        self.assertEqual(len([c for c in calls if c["PROG"] == self.name]), 1500)  # the shell makes some itself
+        self.assertEqual(len([c for c in calls if c["PROG"] == self.name]), 1500)  # the shell makes some calls itself
 
     def test_of_a_cpu(self):
         last = os.sysconf("SC_NPROCESSORS_CONF") - 1
@@ -248,7 +248,7 @@ class Recording(Kernel):
         quanta = next(row for row in rows["Quanta"] if row["by"]["PROG"] == self.name)
         self.assertGreater(quanta["count"], 1)
         ousted = [row for row in rows["Oustings"] if row["by"]["PREV.COMM"] == self.name]
-        self.assertTrue(ousted)  # two that want one processor
+        self.assertTrue(ousted)  # two programs that compete for one processor
 
 
 class Losses(Kernel):
@@ -260,7 +260,7 @@ class Losses(Kernel):
         return sum(int(r["COUNT"]) for r in lost)
 
     def lose(self, buffer, *arguments):
-        """Records calls into buffers that nobody empties while they are made."""
+        """Records calls into buffers that no reader empties during the calls."""
         process = self.start_recording("-e", "raw_syscalls:sys_enter", "--where", f"ID == {self.getppid} && PROG == {self.name}", "--buffer-size", buffer, "-o", self.log,
                                        *arguments)
         process.send_signal(signal.SIGSTOP)
@@ -283,7 +283,7 @@ class Losses(Kernel):
             blocks = list(nlb_decoder.blocks(self.log.read_bytes()))
             self.assertEqual(sum(b.lost for b in blocks), lost)
             ends = {}
-            for b in blocks:  # the numbers are whole: what is missing has numbers too
+            for b in blocks:  # the numbers have no gaps: lost calls have numbers too
                 self.assertEqual(b.first_sequence, ends.get(b.stream, 0) + b.lost)
                 ends[b.stream] = b.first_sequence + len(b.records)
 
@@ -294,7 +294,7 @@ class Losses(Kernel):
         self.assertEqual(len(self.calls(lines)) + self.count(lines), 200000)
 
     def test_while_it_reads(self):
-        """A recorder that shares a processor with what it records, and has next to no buffer."""
+        """A recorder that shares a processor with the recorded program, and has almost no buffer."""
         support.skip_where_processes_are_not_known(self)
         cpu = str(min(os.sched_getaffinity(0)))
         result = self.run_program("taskset", "-c", cpu, self.nlkernel, "record", "-e", "raw_syscalls:sys_enter", "--where",
@@ -315,7 +315,7 @@ class Switching(Kernel):
                                     self.log, *arguments)
 
     def finish(self, process):
-        """(enters, exits, [(event, state)]) of what was recorded."""
+        """Returns (enters, exits, [(event, state)]) of a recording."""
         process.send_signal(signal.SIGINT)
         self.assertEqual(process.wait(60), 0, process.stderr.read())
         found = [fields(line) for line in self.sorted()]
@@ -331,7 +331,7 @@ class Switching(Kernel):
         self.call(10)
         self.control(process, "event", "raw_syscalls:*exit", "off")
         self.call(1)
-        self.control(process, "event sys_exit off")  # which it is
+        self.control(process, "event sys_exit off")  # the real one
         self.assertIn('no recorded event matches "sched"', self.control(process, "event", "sched", "off", status=1))
         self.assertIn('invalid command "event on"', self.control(process, "event", "on", status=1))
         self.assertIn("invalid command", self.control(process, "x" * 3000, status=1))
@@ -347,10 +347,10 @@ class Switching(Kernel):
 
         def instance(file):
             path = self.tracing / "instances" / self.instance_of(process) / file
-            return path.read_text().strip() if path.exists() else None  # while the kernel makes it there is the folder alone
+            return path.read_text().strip() if path.exists() else None  # while the kernel creates the instance, only its directory exists
 
         def activate(text):
-            """By one step: what is half written is obeyed, too."""
+            """Replaces the file in one step, because nlkernel applies even a half-written file."""
             (self.scratch / "aside").write_text(text)
             (self.scratch / "aside").rename(activation)
 
@@ -450,7 +450,7 @@ class Filters(Kernel):
         return [f for f in map(fields, self.sorted()) if f["NL.EVNT"].startswith("raw_syscalls")]
 
     def test_same_as_afterwards(self):
-        """What the kernel, or nlkernel, lets through is what nlsort --where takes of all."""
+        """The filters of the kernel and of nlkernel accept the same records as nlsort --where."""
         whole = self.scratch / "whole.nlb"
         self.record("-e", "raw_syscalls:*", "--only-command", "-o", whole, "--", self.program, "1000", "clock")
         for expression in [
@@ -507,7 +507,7 @@ class Surroundings(Kernel):
         self.assertEqual(self.log.read_text(), "what was there")
 
     def test_a_killed_one_is_cleaned_up_after(self):
-        """By the next one: another recorder on this machine may have been that, then once more."""
+        """The next recorder removes the instance. Another recorder on this machine may have removed it already; then the test repeats."""
         for attempt in range(5):
             process = self.start_recording("-e", "raw_syscalls:*", "--buffer-size", "4m", "-o", self.log)
             self.call(300000)
@@ -518,7 +518,7 @@ class Surroundings(Kernel):
             if left.exists():
                 support.wait_until(lambda: not left.exists() or (left / "tracing_on").read_text() == "0\n",
                                    what="the kernel has stopped it")
-            result = self.run_program(self.nlsort, "-o", "/dev/null", self.log)  # what was written is good
+            result = self.run_program(self.nlsort, "-o", "/dev/null", self.log)  # the written part is valid
             self.assertNotIn("malformed", result.stderr)
             other = self.record("-e", "raw_syscalls:sys_enter", "--only-command", "-o", self.scratch / "next.nlb", "--", self.program, "10")
             self.assertFalse(left.exists())
@@ -638,7 +638,7 @@ class WithoutTracefs(support.Case):
             self.assertIn(words, result.stderr)
 
     def test_words_of_other_programs(self):
-        """Times and formats are spelt as everywhere else."""
+        """Times and formats have the same spelling as in the other programs."""
         nlkernel = support.program("nlkernel/nlkernel")
         for options in (["--duration", "1d"], ["--duration", "20ms"], ["--duration", "2m"], ["--duration", ".5h"], ["--format", "NLB"]):
             result = self.run_program(nlkernel, "record", "-e", "sched", *options, "-o", self.scratch / "k.nlb", "--tracefs", self.scratch)

@@ -1,4 +1,4 @@
-"""The kernel's functions: who calls whom, recorded in a guest, read from what others wrote, reported and drawn."""
+"""The kernel's functions: their callers, recorded in a guest, read from other programs' files, reported and drawn."""
 import datetime
 import json
 import os
@@ -13,7 +13,7 @@ import unittest
 import guest
 import support
 
-# What the calls below come to: (caller, function): calls.
+# The sums of the calls below: (caller, function): calls.
 CALLS = {("entry", "vfs_read"): 5, ("vfs_read", "tcp_recvmsg"): 4, ("vfs_read", "lock"): 5, ("tcp_recvmsg", "lock"): 8}
 TRACE = """# tracer: function
 #
@@ -139,7 +139,7 @@ class Sources(Functions):
             self.assertEqual(functions["lock"]["time_ns"], 11750 + 3000 * (locks - 3))
 
     def test_threads_that_move(self):
-        """Who called is known by what the thread entered before, on whichever CPU, and after a loss not at all."""
+        """The caller is the function that the thread entered before, on any CPU. After a loss, the caller is unknown."""
         def log(*steps):
             return self.write("graph.log", "".join(
                 f"DATE=20260101000000.{us:06d} HOST=h PROG=p LVL=System NL.EVNT={'NetLogger.Lost COUNT=3 CPU=0' if f is None else f'ftrace.funcgraph_entry CPU={cpu} PID=1 TID={tid} FUNCTION={f} DEPTH={depth}'}\n"
@@ -160,7 +160,7 @@ class Sources(Functions):
         self.assertEqual(self.edges(found), {("vfs_read", "tcp_recvmsg"): 1})
 
     def trace_dat(self, calls_count=100):
-        """A file of version 6, made here."""
+        """Makes a file of version 6."""
         page_header = b"\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;\n" \
                       b"\tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;\n\tfield: char data;\toffset:16;\tsize:4080;\tsigned:1;\n"
         function = b"name: function\nID: 1\nformat:\n" + b"".join(
@@ -235,7 +235,7 @@ class Pictures(Functions):
         self.assertIn("/nonexistent/x.svg: No such file or directory", self.graph("-o", "/nonexistent/x.svg", self.log(), status=1))
 
     def test_a_picture_takes_its_name_when_it_is_whole(self):
-        """Whatever lies beside it: no other file is opened, and none is left."""
+        """Files in the same directory have no effect: nlkernel opens no other file, and leaves no file."""
         for name in "svg", "dot":
             path = self.scratch / "folder" / f"calls.{name}"
             path.parent.mkdir(exist_ok=True)
@@ -291,11 +291,11 @@ class Symbols(Functions):
     def test_map(self):
         wanted = "lock\tkernel/sched/core.c:1\nlock\tnet/ipv4/tcp.c:2\nmain\tfs/read_write.c:2\nsched\tkernel/sched/core.c:2\ntcp_recvmsg\tnet/ipv4/tcp.c:1\nuse\tnet/ipv4/tcp.c:3\n"
         self.assertEqual(self.map(self.vmlinux()), wanted)
-        # Compiled elsewhere than the sources are, as distributions do.
+        # Compiled in another place than the sources, as distributions do.
         self.assertEqual(self.map(self.vmlinux(folder=self.scratch / "out")), wanted)
 
     def test_units_that_say_other_folders(self):
-        """As in Debian's vmlinux: most units say a folder that is relative, and those in assembler where they really were."""
+        """As in Debian's vmlinux: most units name a relative directory, and assembler units their real one."""
         self.vmlinux()
         source, elsewhere = self.scratch / "linux", self.scratch / "elsewhere"
         elsewhere.mkdir()
@@ -340,7 +340,7 @@ class Symbols(Functions):
 
 class Recording(Functions):
     def test_where_it_is_refused(self):
-        """Whatever this kernel says to it: calls, or words that say why there are none."""
+        """On this kernel, nlkernel either records calls or prints why it cannot."""
         log = self.scratch / "k.nlb"
         result = self.run_program(self.nlkernel, "record", "--functions", "--filter-function", "vfs_*", "--duration", "200ms", "-o", log)
         if result.returncode == 0:
@@ -356,34 +356,34 @@ class Recording(Functions):
             self.assertIn(words, result.stderr)
 
     def assert_times(self, log, times):
-        """What a program reads of a clock that is set meanwhile lies between the calls of gettid (186) around it."""
+        """A program's readings of a clock that is set during the recording are between the surrounding calls of gettid (186)."""
         result = self.run_program(support.program("nltools/nlconv"), "--format", "json", log)
         records = [json.loads(line) for line in result.stdout.splitlines()]
         calls = [r["ts"] for r in records if r.get("ID") == 186]
         seconds = lambda ts: datetime.datetime.fromisoformat(ts[:19] + "+00:00").timestamp() * 10**9 + int(ts[20:].rstrip("Z").ljust(9, "0"))
         calls = [seconds(ts) for ts in calls]
         self.assertEqual(len(calls), 2 * len(times))
-        self.assertGreater(max(times) - min(times), 10**9 * 3600)  # it was set by more than an hour
+        self.assertGreater(max(times) - min(times), 10**9 * 3600)  # the clock was set by more than an hour
         for i, time_ns in enumerate(times):
             self.assertLess(calls[2 * i] - 10**6, time_ns)
             self.assertGreater(calls[2 * i + 1] + 10**6, time_ns)
         self.assertGreaterEqual(sum(r["event"] == "NetLogger.Clock" for r in records), 3)
 
     def assert_graph(self, before, after, killed, mended, said):
-        """Calls with how long they took, recorded where all trace, and all left there as it was found."""
+        """Records calls with their durations in the kernel's main instance, and restores the instance's previous state."""
         found = self.report(self.scratch / "g.nlb")
         functions = {f["function"]: f for f in found["list"]}
         self.assertEqual(found["lost"], 0)
         self.assertEqual(self.edges(found)["ksys_write", "vfs_write"], 200)
         sends = [calls for (caller, function), calls in self.edges(found).items()
-                 if caller in ("sock_sendmsg", "__sock_sendmsg") and function == "inet_sendmsg"]  # by the kernel's version
+                 if caller in ("sock_sendmsg", "__sock_sendmsg") and function == "inet_sendmsg"]  # depends on the kernel's version
         self.assertEqual(sends, [200])
         for name in "udp_sendmsg", "udp_recvmsg", "vfs_write":
             self.assertEqual(functions[name]["calls"], 200)
         self.assertGreater(functions["vfs_write"]["time_ns"], 0)
         self.assertGreater(functions["ksys_write"]["time_ns"], functions["vfs_write"]["time_ns"])
         text = self.run_program(support.program("nltools/nlconv"), "--format", "ulm", self.scratch / "g.nlb").stdout
-        self.assertEqual(sum("sys_enter" in line and " ID=44 " in line for line in text.splitlines()), 200)  # events go on beside
+        self.assertEqual(sum("sys_enter" in line and " ID=44 " in line for line in text.splitlines()), 200)  # recording of events continues
         functions = {f["function"]: f for f in self.report(self.scratch / "gu.nlb")["list"]}
         self.assertTrue(all(name.startswith("udp_") for name in functions), functions)
         self.assertEqual(functions["udp_sendmsg"]["calls"], 200)
@@ -400,7 +400,7 @@ class Recording(Functions):
 
     @support.long
     def test_in_a_guest(self):
-        """Debian's kernel in qemu, with this program in its initramfs: recorded there, drawn here."""
+        """Debian's kernel in qemu, with nlkernel in its initramfs: recorded in the guest, drawn here."""
         machine = guest.Guest(self)
         machine.add(self.nlkernel)
         record = ["/bin/nlkernel", "record", "--functions"]
@@ -443,7 +443,7 @@ class Recording(Functions):
         self.assertEqual(sum("NL.EVNT=raw_syscalls.sys_enter" in line and " ID=45 " in line for line in log), 200)
         if trace_cmd:
             functions = {f["function"]: f["calls"] for f in self.report(self.scratch / "t.dat")["list"]}
-            # It begins to trace while the work is done already: maybe between a packet's two ends.
+            # Tracing begins while the program already works: maybe between the two ends of a packet.
             self.assertGreater(functions["udp_sendmsg"], 0)
             self.assertIn(functions["udp_recvmsg"] - functions["udp_sendmsg"], (0, 1))
         self.assert_graph(*(files.get(path, b"").decode() for path in states), machine.said)

@@ -1,4 +1,4 @@
-"""nlkernel's rules: what they make of events that are known, and of this host's own kernel."""
+"""nlkernel's rules: their results for known events, and for this host's kernel."""
 import json
 import os
 import pathlib
@@ -13,7 +13,7 @@ RULES = ["application", "bench", "cpus", "disk", "faults", "interrupt", "locking
 
 
 class Case(support.Case):
-    """Events whose meaning is known beforehand: they are made here, so that no kernel is needed."""
+    """Events with a known meaning, made without a kernel."""
 
     def setUp(self):
         super().setUp()
@@ -51,7 +51,7 @@ class Case(support.Case):
         return result.stdout if status == 0 else result.stderr
 
     def lines(self, events, name="made.log"):
-        """A log of events: (microseconds, name, fields, program)."""
+        """Writes a log of events: (microseconds, name, fields, program)."""
         log = self.scratch / name
         log.write_text("".join(f"DATE=20260101000000.{at:06d} HOST=h PROG={prog} LVL=System NL.EVNT={event} {fields}\n"
                                for at, event, fields, prog in events))
@@ -89,7 +89,7 @@ class Reports(Case):
                                                                      self.scheduler_log(), status=1))
 
     def test_all_rows_are_in_the_picture(self):
-        """A bar for each row, and one for what there is no room for."""
+        """A bar for each row, and one bar for the rows that do not fit."""
         def texts(rows):
             events = [(1, "raw_syscalls.sys_enter", "TID=1 CPU=0 ID=1", "x")]
             events = [(i, f"exceptions.page_fault_user", "TID=1 CPU=0 ADDRESS=1 IP=1 ERROR.CODE=6", f"prog{n}") for n in range(rows) for i in range(n + 1)]
@@ -108,7 +108,7 @@ class Reports(Case):
         self.assertIn("PROG=b LVL=System NL.EVNT=RunQueue TID=20 CPU=0 WAKER=p FROM=20260101000000.000100 DUR.NS=50000", "\n".join(lines))
 
     def test_lanes_of_processors(self):
-        """What nlv draws as lanes: who was switched in and out, under each processor's own names."""
+        """The lanes of nlv: threads switched in and out, under each processor's name."""
         switch = "CPU=%d PREV.COMM=%s PREV.PID=%d PREV.STATE=1 NEXT.COMM=%s NEXT.PID=%d"
         log = self.lines([(1, "sched.sched_switch", switch % (1, "swapper/1", 0, "a", 10), "swapper/1"),
                           (5, "sched.sched_switch", switch % (1, "a", 10, "b", 20), "a"), (9, "sched.sched_switch", switch % (0, "c", 30, "swapper/0", 0), "c")])
@@ -171,7 +171,7 @@ class Reports(Case):
         self.assertEqual({row["by"]["LOCK"] for row in found["Locks"]}, {hex(18446612682090000000)})
 
     def test_shares_are_of_the_recording_that_a_row_is_about(self):
-        """Several recordings in one report, of 1 ms and of 4 ms: what is waited for in each is a share of its own time."""
+        """Several recordings in one report, of 1 ms and of 4 ms: each wait is a share of its own recording's time."""
         events = []
         for n, length, wait in ((1, 0.001, 100), (8, 0.004, 800)):
             events += [(n * 10000, "NetLogger.Record.Begin", f"CPUS=2 N={n}", "nlkernel"),
@@ -228,7 +228,7 @@ class Reports(Case):
         self.assertEqual(found["Kinds"][0]["by"], {"KIND": "wrote a missing page"})
 
     def test_application(self):
-        """What a thread waited for in a read(2) is known when it is over."""
+        """The cause of a thread's wait in read(2) is known when the wait is over."""
         switch = "PREV.COMM=%s PREV.PID=%d PREV.STATE=%d NEXT.COMM=%s NEXT.PID=%d CPU=0"
         events = [(0, "Begin", "ID=7 TID=5", "app"), (100, "sched.sched_switch", switch % ("app", 5, 1, "swapper/0", 0), "app"),
                   (400, "sched.sched_wakeup", "EV.PID=5 COMM=app CPU=0", "swapper/0"), (450, "sched.sched_switch", switch % ("swapper/0", 0, 0, "app", 5), "x"),
@@ -260,7 +260,7 @@ class Reports(Case):
                           "Request.answered": 9000})
 
     def test_selected_records(self):
-        """--where, --since and --until select events, but never what the recorder says about losses."""
+        """--where, --since and --until select events, but keep the recorder's reports of losses."""
         events = [(10, "a.b", "TID=1 CPU=0", "x"), (20, "c.d", "TID=1 CPU=0", "x"), (30, "a.b", "TID=1 CPU=0", "y"), (40, "NetLogger.Lost", "CPU=0 COUNT=7", "nlkernel"),
                   (50, "c.d", "TID=1 CPU=0", "y"), (60, "a.b", "TID=1 CPU=0", "y"), (70, "c.d", "TID=1 CPU=0", "y")]
         log, watch = self.lines(events), ["report", "stopwatch", "--set", "BEGIN=a:b", "--set", "END=c:d", "--json"]
@@ -268,7 +268,7 @@ class Reports(Case):
         def found(*arguments):
             about = json.loads(self.nlkernel(*watch, *arguments, log))
             return {row["by"]["PROG"]: row["count"] for row in about["reports"][0]["rows"]}, about["lost"]
-        self.assertEqual(found(), ({"x": 1, "y": 1}, 7))  # the loss hides one of y
+        self.assertEqual(found(), ({"x": 1, "y": 1}, 7))  # the loss hides an event of y
         self.assertEqual(found("--where", "PROG == y"), ({"y": 1}, 7))
         self.assertEqual(found("--since", "2026-01-01T00:00:00.000055"), ({"y": 1}, 0))
         self.assertEqual(found("--until", "2026-01-01T00:00:00.000025"), ({"x": 1}, 0))
@@ -337,7 +337,7 @@ class Files(Case):
 
 
 class OnThisKernel(Case):
-    """Each of the rules, at work here."""
+    """Runs each of the rules on this kernel."""
 
     def setUp(self):
         super().setUp()
@@ -356,21 +356,21 @@ class OnThisKernel(Case):
         return {r["report"]: r["rows"] for r in found["reports"]}
 
     def need_switches_from_idle(self):
-        """A kernel was seen to trace all switches of a processor but those from its idle thread, after a day of tests."""
+        """After a day of tests, a kernel traced all switches of a processor except those from its idle thread."""
         folder = pathlib.Path(f"/sys/kernel/tracing/instances/netlogger-test-{os.getpid()}")
         try:
             folder.mkdir()
             try:
                 enable = folder / "events/sched/sched_switch/enable"
                 enable.write_text("1")
-                for cpu in os.sched_getaffinity(0):  # which is idle before and behind
+                for cpu in os.sched_getaffinity(0):  # the thread before and after is idle
                     self.run_program("taskset", "-c", cpu, "sleep", "0.3")
                 enable.write_text("0")
                 lines = (folder / "trace").read_text().splitlines()
             finally:
                 folder.rmdir()
         except OSError:
-            return  # nlkernel finds its tracefs elsewhere
+            return  # makes nlkernel use another tracefs
         for cpu in os.sched_getaffinity(0):
             own = [line for line in lines if f"[{cpu:03}]" in line]
             if any(" next_pid=0 " in line for line in own) and not any(" prev_pid=0 " in line for line in own):
@@ -402,7 +402,7 @@ class OnThisKernel(Case):
         self.assertTrue(found["Programs"])
 
     def test_locks_are_summed_by_the_kernel(self):
-        """Some locks are always waited for; what matters is that eBPF is loaded, or says why not."""
+        """Some locks always have waiters. nlkernel must load the eBPF program, or print why it cannot."""
         result = self.run_program(NLKERNEL, "rules", "run", "locking", "--json", "--set", "X=1")
         self.assertIn('unknown parameter "X"', result.stderr)
         result = self.run_program(NLKERNEL, "rules", "run", "locking", "--json", "--", "sh", "-c",
@@ -415,13 +415,13 @@ class OnThisKernel(Case):
         json.loads(result.stdout)
 
     def test_rules_live(self):
-        """What is logged is what the rules make, as it comes."""
+        """Logs the records that the rules make, as they occur."""
         log = self.scratch / "live.log"
         rules = self.scratch / "live.rules"
         rules.write_text("[event sched:sched_process_exec]\n[make Started]\nof = sched.sched_process_exec where FILENAME ~ */${NAME}\n"
                           "field = FILENAME\n[parameter NAME]\ndefault = x\n[rate Rate]\nof = sched.sched_process_exec where FILENAME ~ */${NAME}\n"
                           "every = 100ms\n")
-        own = self.scratch / "true-of-this-test"  # which nobody else runs
+        own = self.scratch / "true-of-this-test"  # no other process runs this program
         shutil.copy("/bin/true", own)
         result = self.run_program(NLKERNEL, "live", "--rules", rules, "--set", f"NAME={own.name}", "--dest", log, "--", "sh", "-c",
                                   f"sleep 0.6; {own}; sleep 0.3; {own}; sleep 0.3")
@@ -440,7 +440,7 @@ class OnThisKernel(Case):
         self.assertEqual(found["Stopwatch"][0]["count"], 100)
 
     def test_tcp(self):
-        """Addresses as people read them, of this host's own connections."""
+        """Readable addresses of this host's own connections."""
         if "tcp:tcp_probe" not in self.events:
             self.skipTest("this kernel has no event tcp:tcp_probe")
         program = ("import socket; l = socket.create_server(('127.0.0.1', 0)); c = socket.create_connection(l.getsockname()); s, _ = l.accept()\n"

@@ -1,4 +1,4 @@
-"""Events of killed processes: nlrecover and netlogd bring them to where they were going."""
+"""Events of killed processes: nlrecover and netlogd deliver them to their destinations."""
 import os
 import pathlib
 import re
@@ -30,7 +30,7 @@ int main(int argc, char **argv)
 }
 """
 
-# Makes a program take its time over each connection that it asks for.
+# Delays each connection that a program makes.
 SLOW_TO_CONNECT = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -120,7 +120,7 @@ class Nlrecover(support.Case):
         self.assertEqual(self.recover().returncode, 0)
         netlogd.terminate()
         netlogd.wait()
-        # Text over TCP is not acknowledged: what was on its way when the process was killed may come twice.
+        # Text over TCP is not acknowledged: lines that were in transit when the process was killed may arrive twice.
         numbers = re.findall(r" NL.EVNT=Step I=(\d+) ", output.read_text())
         self.assertEqual(sorted({int(n) for n in numbers}), list(range(100)))
 
@@ -139,7 +139,7 @@ class Nlrecover(support.Case):
         self.assert_numbers(output.read_text())
 
     def test_a_spool(self):
-        """What is killed while its collector is away goes to the spool, and from there to the collector in a later call."""
+        """If the collector is away, nlrecover puts the events of a killed process in the spool. A later call delivers them."""
         for options in ["", "&format=nlb"]:
             port, spool = support.free_port(), self.scratch / "spool"
             self.be_killed(f"x-netlog://127.0.0.1:{port}?spool={spool}{options}")
@@ -179,7 +179,7 @@ class Nlrecover(support.Case):
         netlogd.wait()
 
     def be_killed_early(self, port, count):
-        """The numbers that were sent before, to a collector that has gone since; the others are to be recovered."""
+        """Returns the numbers of events sent to a collector that has ended since. The others must be recovered."""
         with socket.create_server(("127.0.0.1", port)) as before:
             sent = []
 
@@ -198,7 +198,7 @@ class Nlrecover(support.Case):
         return {int(n) for n in re.findall(r" NL.EVNT=Step I=(\d+) TEXT=", text)}
 
     def test_a_collector_that_ends_while_it_recovers_to_itself(self):
-        """What its own recovery brings it is taken over before it ends; what takes longer is left for the next one."""
+        """At its end, netlogd stores the events that its own recovery has delivered. The next netlogd continues the rest."""
         port, count, slow = support.free_port(), 5000, self.scratch / "slow.so"
         (self.scratch / "slow.c").write_text(SLOW_TO_CONNECT)
         subprocess.run([*shlex.split(support.CC), "-shared", "-fPIC", "-o", slow, self.scratch / "slow.c"], check=True)
@@ -241,7 +241,7 @@ class Nlrecover(support.Case):
         self.assert_numbers((self.scratch / "e.log").read_text(), 1)
 
     def prepare_users(self, *users):
-        """Makes a shared memory and a home for each user. Returns the homes' parent, the shared memory and the homes."""
+        """Makes shared memory and a home for each user. Returns the homes' parent, the shared memory and the homes."""
         if os.geteuid() != 0:
             self.skipTest("only root can recover the processes of other users")
         shared = pathlib.Path(tempfile.mkdtemp(prefix="netlogger-users-", dir="/dev/shm"))
@@ -264,7 +264,7 @@ class Nlrecover(support.Case):
         self.assertEqual(result.returncode, -signal.SIGKILL, result.stderr)
 
     def test_users_without_entries(self):
-        """Users in no database, in a group that is in none, and with a second group: each has its rights and no others."""
+        """Users without a database entry, in an unknown group, and with a second group: each has exactly the right permissions."""
         unknown, no_group, known = 61001, 61002, 61003
         shared, _, homes = self.prepare_users(unknown, no_group, known)
         (shared / "passwd").write_text("root:x:0:0::/root:/bin/sh\n"
@@ -289,11 +289,11 @@ class Nlrecover(support.Case):
             self.assertEqual((status.st_uid, status.st_gid), (user, group))
 
     def test_all_users(self):
-        """Each user's events go where that user may write, whatever a URL names, and with no right but to change the user."""
+        """Each user's events go only where that user may write, whatever a URL names. netlogd needs only the right to change the user."""
         users = (61001, 61002)
         shared, shm, homes = self.prepare_users(*users)
 
-        # A user's shared memory names a file that only root may write to now.
+        # A user's shared memory names a file that only root may write.
         secret = shared / "secret.log"
         for _ in range(50):
             secret.write_text("")

@@ -1,4 +1,4 @@
-"""Schemas: the header that nlschema makes compiles whatever the schema holds, each mistake is named, logs are checked."""
+"""Schemas: nlschema's header compiles for any schema, every error is reported, and logs are checked."""
 import html.parser
 import json
 import os
@@ -12,7 +12,7 @@ DPSS = support.SOURCE / "examples/dpss/dpss.schema"
 CXX = os.environ.get("NL_CXX", "c++")
 INCLUDE = (support.SOURCE / "libnetlogger/include").resolve()
 
-# What stands for NL_EVENT while netlogger.h has none: takes anything and logs the event without its fields.
+# Replaces NL_EVENT in a netlogger.h without it: accepts any arguments and logs the event without its fields.
 STUB = """
 #include_next <netlogger.h>
 #ifndef NL_EVENT
@@ -76,14 +76,14 @@ class Nlschema(support.Case):
         return result
 
     def stub(self):
-        """A folder with a netlogger.h that has NL_EVENT in any case."""
+        """Returns a directory with a netlogger.h that has NL_EVENT."""
         folder = self.scratch / "stub"
         folder.mkdir(exist_ok=True)
         (folder / "netlogger.h").write_text(STUB)
         return folder
 
     def compile(self, text, user=""):
-        """Compiles the header of a schema, and what uses it, as C and as C++ with all warnings as errors."""
+        """Compiles a schema's header and its users, as C and as C++, with all warnings as errors."""
         header = self.scratch / "schema.h"
         self.run_schema("header", self.schema(text), "-o", header)
         stub = self.stub()
@@ -98,7 +98,7 @@ class Nlschema(support.Case):
         return header.read_text()
 
     def mistakes(self, text, *expected):
-        """Each mistake expected, "LINE: words" with .* between them, is reported, in that order and no other."""
+        """Checks that nlschema reports exactly the expected errors, in order. Each is "LINE: text", with .* as a wildcard."""
         path = self.schema(text)
         result = self.run_schema("header", path, status=1)
         self.assertEqual(result.stdout, "")
@@ -144,7 +144,7 @@ class Nlschema(support.Case):
         evil = r'*/ int x; /* // ??/ ???/ ??/\n*/#error \t\r"\\" %s%n | <b>&amp;`*_[](x) ' + "\u202e\u202a /* \\\\"
         path = f"[schema]\nname=evil\ndescription={evil}\n[E]\ndescription={evil}\nF=int32; {evil}; {evil}\n"
         path += 'G=enum("|*/|??/|\\\\|%s|x\\n y|/*|é|;); ' + evil + "\n"
-        # The values' names in C are all alike but for their number of _, so that one is told from the other.
+        # The values' C names differ only in the number of underscores.
         self.mistakes(path, *["7: .*the value .* of G of E have the same C name, EVIL_E_G__"] * 4)
         path = path.replace('"|*/|??/|\\\\|%s|', '"|*/|??/|%s; "|').replace("|/*|é|;)", "|;;;;)")
         header = self.compile(path)
@@ -312,7 +312,7 @@ class Nlschema(support.Case):
         self.assertIn("No such file", result.stderr)
 
     def library_flags(self):
-        """What compiles and links a program with the library that was built."""
+        """Returns the command that compiles and links a program with the library of the build directory."""
         library = support.BUILD.resolve() / "libnetlogger"
         if not (library / ".libs/libnetlogger.so").exists():
             self.skipTest("there is no shared library in this build")

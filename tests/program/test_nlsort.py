@@ -1,4 +1,4 @@
-"""nlsort against an oracle: Python's stable sort."""
+"""nlsort compared with an oracle: Python's stable sort."""
 import os
 import pathlib
 import random
@@ -141,7 +141,7 @@ class Nlsort(support.Case):
                          sorted(set(lines), key=lambda l: (-int(l[13:19]), l + "\n")))
 
     def test_unique_among_many_merged_files(self):
-        """More files than are merged as text at once."""
+        """More files than nlsort merges as text at once."""
         lines = [line(time, N=n) for time in range(3) for n in (3, 1, 2)]
         files = [self.write(f"part{i}", lines) for i in range(70)]
         result = self.sort("-m", "-u", *files)
@@ -200,7 +200,7 @@ class Nlsort(support.Case):
             self.assertEqual(self.sort(*arguments).returncode, 2, arguments)
 
     def test_hostile_lines_as_the_decoder_reads_them(self):
-        """Every way through gives what reading record by record does: --where with what all match takes that way."""
+        """All implementations give the same result as reading record by record. --where with an expression that matches all records uses this one."""
         rng = random.Random(4)
         date = lambda: f"DATE=2026010112{rng.randrange(60):02d}{rng.randrange(62):02d}"
         kinds = [
@@ -270,13 +270,13 @@ class Nlsort(support.Case):
         self.assertEqual(self.sort("-r", path).stdout.splitlines(), sorted(lines, key=lambda l: l[:21], reverse=True))
 
     def gnu_sorted(self, path):
-        """By GNU sort, stable, by the first field: a peer that knows nothing of times."""
+        """GNU sort, stable, by the first field: a peer that does not parse times."""
         result = self.run_program("sort", "-s", "-k1,1", path, env={**os.environ, "LC_ALL": "C"})
         self.assertEqual(result.returncode, 0, result.stderr)
         return result.stdout
 
     def nearly_ordered(self, count=150000, lateness=3000, seed=7):
-        """Some lines of each second, which stay in the order in which they came."""
+        """Some lines of each second, which keep their order."""
         rng = random.Random(seed)
         order = sorted(range(count), key=lambda i: i + rng.randrange(lateness))
         return [line(i * 80000 // count, N=n) for n, i in enumerate(order)]
@@ -336,12 +336,12 @@ class Nlsort(support.Case):
         self.assertEqual(self.sort("-m", "-r", self.scratch / "turned").stdout.splitlines(), lines[::-1])
 
     def sort_within(self, memory_max_kb, *arguments):
-        """Runs nlsort, which must succeed and hold at most that much memory."""
+        """Runs nlsort. It must succeed and use at most that much memory."""
         program = ("import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True);"
                    "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)")
         result = self.run_program("/usr/bin/python3", "-c", program, self.nlsort, "-T", self.scratch, *arguments)
         self.assertEqual(result.returncode, 0, result.stderr)
-        if b"__asan_init" not in pathlib.Path(self.nlsort).read_bytes():  # a sanitizer takes memory of its own
+        if b"__asan_init" not in pathlib.Path(self.nlsort).read_bytes():  # a sanitizer uses additional memory
             self.assertLess(int(result.stdout), memory_max_kb)
 
     def test_memory_stays_within_its_bound(self):
@@ -350,9 +350,9 @@ class Nlsort(support.Case):
         self.assertEqual((self.scratch / "out").stat().st_size, path.stat().st_size)
 
     def test_unique_lines_of_one_time_stay_within_the_memory_bound(self):
-        """60 MB of lines of one time, each line twice: short lines, and lines of which few fit into memory.
+        """60 MB of lines with one time, each line twice: short lines, and lines of which only few fit in memory.
 
-        The 8 MB beside -S are for the program itself and for buffers of several long lines.
+        The 8 MB in addition to -S are for the program itself and for buffers of several long lines.
         """
         rng = random.Random(11)
         short = [line(2, N=rng.randrange(10**9), X="x" * rng.randrange(20, 60)) for _ in range(300000)]
@@ -386,7 +386,7 @@ class Nlsort(support.Case):
         return self.write(name, [line(rng.randrange(80000), FILE=name, N=i, W=rng.choice(words)) for i in range(count)])
 
     def test_text_that_is_left_in_its_files(self):
-        """Few lines for so much text: nothing is written to disk but the result, which is the same."""
+        """Few lines for a large -S: nlsort writes nothing to disk except the result, which is the same."""
         first, second = self.long_lines("a", 30000, 1), self.long_lines("b", 12000, 2)
         odd = self.scratch / "odd"
         far = "DATE=20260101070000 NL.EVNT=LONG W=" + "y" * (9 << 20) + "\n"
@@ -485,7 +485,7 @@ class Nlsort(support.Case):
         self.assertEqual(sorted(result.stdout.splitlines()), sorted(lines))
 
     def test_window_and_times_that_are_centuries_apart(self):
-        """A record that is late by more than 64 bits of nanoseconds hold is told of with how much that is."""
+        """If a record is later than 64 bits of nanoseconds can express, the message still gives the delay."""
         lines = [line(0), line(1000), line(0).replace("DATE=2026", "DATE=1680")]
         result = self.sort("--window", "1s", input="".join(l + "\n" for l in lines))
         self.assertEqual(result.returncode, 1)
@@ -495,7 +495,7 @@ class Nlsort(support.Case):
         process = self.start(self.nlsort, "--window", "200ms", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         for time in (3, 1, 2):
             process.stdin.write((line(time) + "\n").encode())
-        process.stdin.flush()  # and it stays open
+        process.stdin.flush()  # the connection stays open
         self.assertEqual([process.stdout.readline().decode().rstrip() for _ in range(3)], [line(1), line(2), line(3)])
 
     def test_window_is_live_for_a_block_without_a_newline(self):
@@ -503,7 +503,7 @@ class Nlsort(support.Case):
         found = (subprocess.run(nlconv, input=(line(3, N=i) + "\n").encode(), capture_output=True).stdout for i in range(50))
         block = next(b for b in found if b and b"\n" not in b)
         process = self.start(self.nlsort, "--window", "1ms", stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
-        process.stdin.write(block)  # and it stays open
+        process.stdin.write(block)  # the connection stays open
         self.assertTrue(select.select([process.stdout], [], [], 20)[0], "nothing came")
 
     def test_window_follows_files_and_ends_in_good_order(self):

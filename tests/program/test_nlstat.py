@@ -1,4 +1,4 @@
-"""nlstat: spans and edges, what is missing, the slowest requests, throughput, comparisons, plots."""
+"""nlstat: spans and edges, missing records, the slowest requests, throughput, comparisons, plots."""
 import json
 import os
 import random
@@ -19,7 +19,7 @@ def line(us, event, request, **fields):
 
 
 def requests(count=50, stretch=1):
-    """Requests 10 ms apart: 1 ms to the server, 5 ms there, 1 ms back; after them what a sensor says."""
+    """Writes requests at intervals of 10 ms: 1 ms to the server, 5 ms there, 1 ms back; then records of a sensor."""
     text = []
     for i in range(count):
         for event, offset in zip(EVENTS, (0, 1000, 1000 + 5000 * stretch, 2000 + 5000 * stretch)):
@@ -43,7 +43,7 @@ class Nlstat(support.Case):
         return json.loads(result.stdout)
 
     def rows(self, found, kind="edge"):
-        """The rows of one kind, by name."""
+        """Returns the rows of one kind, by name."""
         name = (lambda r: r["span"]) if kind == "span" else (lambda r: f"{r['from']} -> {r['to']}")
         return {name(r): r for r in found["rows"] if r["kind"] == kind}
 
@@ -56,7 +56,7 @@ class Nlstat(support.Case):
                          {"Client.Send -> Server.Recv": 1_000_000, "Server.Recv -> Server.Done": 5_000_000,
                           "Server.Done -> Client.Recv": 1_000_000})
         self.assertAlmostEqual(sum(r["share"] for r in found["rows"] if r["kind"] != "part"), 1, 9)
-        # One of 200 requests is in another order: the edge is 99.5 % certain.
+        # One of 200 requests has another order: the edge is 99.5 % certain.
         odd = line(9000000, "Server.Recv", "odd") + "".join(line(9000001 + i, e, "odd") for i, e in enumerate(EVENTS) if e != "Server.Recv")
         (found,) = self.found(log := self.log(requests(199) + odd))
         self.assertAlmostEqual(self.rows(found)["Client.Send -> Server.Recv"]["certainty"], 0.995, 5)
@@ -83,7 +83,7 @@ class Nlstat(support.Case):
         self.assertEqual({r["by"] for r in found["rows"]}, {"s0", "s1"})
 
     def test_an_odd_order_is_no_error(self):
-        """Two events in another order than usual: the path follows them as they are."""
+        """Two events in an unusual order: the path follows the actual order."""
         text = requests(20) + line(900000, "Client.Send", "odd") + line(900001, "Server.Done", "odd") + \
             line(900002, "Server.Recv", "odd") + line(900003, "Client.Recv", "odd")
         (found,) = self.found(self.log(text))
@@ -102,7 +102,7 @@ class Nlstat(support.Case):
                          [("Server.Recv", 1_000_000), ("Server.Done", 699_000_000), ("Client.Recv", 1_000_000)])
 
     def test_slowest_as_a_tree(self):
-        """Two calls at once: the tree has both, and the critical path the slower one."""
+        """Two parallel calls: the tree has both, and the critical path the slower one."""
         text = ""
         for i in range(3):
             for us, event, span, parent in [(0, "Page.start", 1, 0), (100, "A.start", 2, 1), (110, "B.start", 3, 1),
@@ -124,7 +124,7 @@ class Nlstat(support.Case):
                                r"      Page @web +902.0 us +100.0 us\n")
 
     def test_a_workflows_jobs(self):
-        """Two jobs lack their last step, post: it is optional, and they are complete without it."""
+        """Two jobs lack their last step, post: the step is optional, so the jobs are complete."""
         log = self.log(workflow.workflow_log(jobs=40, unfinished=(7, 30)), "a.bp")
         jobs = ("--id", "xwf.id,job.id,job_inst.id", "--where", 'NL.EVNT ~ "stampede.job_inst.*"')
         text = self.run_program(self.nlstat, *jobs, log)
@@ -161,7 +161,7 @@ class Nlstat(support.Case):
         self.assertEqual((found["spans_without_begin"], found["spans_without_end"]), (0, 0))
 
     def test_times_in_another_zone(self):
-        """Begins eight hours early: the measured durations show it. Others on the same host are right."""
+        """One host is eight hours early, as the measured durations show. Other programs on that host have correct times."""
         text = ""
         for i in range(20):
             times = lambda s, zone=0: f"2012-03-14T{22 - zone}:{5 + i:02d}:{s:02d}.000000Z"
@@ -180,7 +180,7 @@ class Nlstat(support.Case):
         self.assertIn("10 times of inv.start on host w1 corrected by 8:00:00 h", shown)
 
     def test_ids_that_occur_again(self):
-        """As bbcp's streams: the spans of one stream repeat, and each round is a request; START_x and STOP_x pair."""
+        """As bbcp's streams: the spans of a stream repeat, and each round is a request; START_x and STOP_x form pairs."""
         text, at = "", 0
         for block in range(300):
             for event, us in [("START_READ", 0), ("STOP_READ", 200), ("START_NET", 210), ("END_NET", 900)]:
@@ -203,7 +203,7 @@ class Nlstat(support.Case):
                 self.assertEqual(diagnosis["requests"], sum(expected))
 
     def rounds(self, steps, requests=100, ids=100, apart=20000):
-        """A log of requests that each have these steps (event, microseconds); ids repeat after that many requests."""
+        """Writes a log of requests with these steps (event, microseconds). IDs repeat after that number of requests."""
         records = []
         for i in range(requests):
             records += [(i * apart + us, event, f"r{i % ids}") for event, us in (steps(i) if callable(steps) else steps)]
@@ -213,7 +213,7 @@ class Nlstat(support.Case):
         """A repeated first step is part of its request, unless the request had ended."""
         whole = list(zip(EVENTS, (0, 1000, 6000, 7000)))
         def retry(wait, tries):
-            """A third of the requests are sent again, after an answer of the server that is lost, or after none."""
+            """Clients repeat a third of the requests, after a lost response or a lost request."""
             def steps(i):
                 if i % 3:
                     return whole
@@ -239,14 +239,14 @@ class Nlstat(support.Case):
                 self.assertEqual((found["requests"], found["without_first"], found["without_last"]), (expected, 0, 0))
 
     def test_groups_of_ids_that_occur_again(self):
-        """Each round of an ID has the group of its own first record that names one."""
+        """Each round of an ID belongs to the group of its first record that has the field."""
         text = "".join(line(i * 20000 + us, event, i % 5, **({"KIND": i % 2} if event == "Server.Recv" else {}))
                        for i in range(100) for event, us in zip(EVENTS, (0, 1000, 6000, 7000)))
         (found,) = self.found("--id", "REQ.ID", "--by", "KIND", self.log(text))
         self.assertEqual({(r["by"], r["count"]) for r in found["rows"]}, {("0", 50), ("1", 50)})
 
     def test_measurements_are_no_ids(self):
-        """Equal durations, phases, loads and outcomes link more events than the ID; they and sensors are left out."""
+        """Equal durations, phases, loads and results connect more events than the ID does; nlstat ignores them and the sensors."""
         text = ""
         for i in range(60):
             for k, event in enumerate(("Alpha", "Beta", "Gamma", "Delta")):
@@ -262,7 +262,7 @@ class Nlstat(support.Case):
         self.assertEqual((result.returncode, result.stdout), (1, ""), "records of sensors are no requests")
 
     def test_spans_without_ids(self):
-        """A Chrome trace has none: the outermost spans of each thread are requests."""
+        """A Chrome trace has no request IDs: the outermost spans of each thread are requests."""
         events = []
         for i in range(2000):
             at = i * 100000
@@ -280,7 +280,7 @@ class Nlstat(support.Case):
         self.assertEqual((found["slowest"][0]["name"], found["slowest"][0]["total_ns"]), ("decode", 90_000_000))
 
     def test_processes_and_threads_are_no_ids(self):
-        """A thread's number is unique only in its process. Processes have four spans each, which a pid would join."""
+        """A thread's number is unique only in its process. Each process has four spans, which a pid alone would join."""
         def trace(name, *spans):
             events = [{"ph": "X", "ts": i * 100000 + ts, "dur": dur, "pid": pid(i), "tid": tid, "name": name,
                        "args": {"req": f"r{i}"} if ids else {}} for i in range(60) for name, ts, dur, pid, tid, ids in spans]
@@ -291,7 +291,7 @@ class Nlstat(support.Case):
         self.assertEqual((found["id"], found["requests"]), (["thread"], 120))
         self.assertEqual({n: r["self_ns"] // 60000 for n, r in self.rows(found, "span").items()},
                          {"main": 60000, "parse": 20000, "worker": 15000, "decode": 5000})
-        # With an ID: the pool's work is part of the backend's in its own process, which the frontend waits for.
+        # With an ID: the pool's work is part of the backend's span in its own process, and the frontend waits for that span.
         (found,) = self.found(trace("b.json", ("frontend", 0, 80000, first, 1, True), ("backend", 10000, 20000, second, 1, True),
                                     ("pool", 12000, 10000, second, 7, True), ("render", 40000, 30000, first, 9, True)))
         self.assertEqual((found["id"], found["requests"]), (["req"], 60))
@@ -299,7 +299,7 @@ class Nlstat(support.Case):
                          {"frontend": (30000, 30000), "backend": (10000, 10000), "pool": (10000, 10000), "render": (30000, 30000)})
 
     def test_durations(self):
-        """Records with a duration, in the spellings of BP, GridFTP and programs of our own."""
+        """Records with a duration, in the spellings of BP, GridFTP and NetLogger programs."""
         text = ""
         for i in range(10):
             text += line(i * 1000000 + 500000, "Job", i, dur=0.4) + line(i * 1000000 + 300000, "Step", i, DUR="0.1")
@@ -327,7 +327,7 @@ class Nlstat(support.Case):
         self.assertIn("300.0 k in 300 records", text)
 
     def gridftp(self):
-        """Three transfers of 10, 10 and 20 s, of which two overlap for 5 s, as a GridFTP server logs them: when they end."""
+        """Three transfers of 10, 10 and 20 s, two of which overlap for 5 s. A GridFTP server logs a transfer when it ends."""
         transfers = [(0, 10, 100_000_000), (5, 15, 200_000_000), (20, 40, 100_000_000)]
         time = lambda seconds: f"2008051118{40 + seconds // 60:02d}{seconds % 60:02d}.000000"
         return self.log("".join(f"DATE={time(end)} HOST=g PROG=globus-gridftp-server NL.EVNT=FTP_INFO START={time(begin)} USER=u "
@@ -352,7 +352,7 @@ class Nlstat(support.Case):
         self.assertGreater(picture.stat().st_size, 1000)
 
     def test_comparison(self):
-        """The engine is that of nldiag --compare: see test_nldiag."""
+        """The engine of nldiag --compare, which test_nldiag tests."""
         before, after = self.log(requests(), "before.log"), self.log(requests(stretch=2), "after.log")
         result = self.run_program(self.nlstat, "--compare", before, "--with", after)
         self.assertEqual((result.returncode, result.stderr), (3, ""))
@@ -389,7 +389,7 @@ class Nlstat(support.Case):
         self.assertEqual({k: r["count"] for k, r in self.rows(found).items()}, {"A -> B": 100, "B -> C": 100})
 
     def test_more_groups_than_rows(self):
-        """Groups beyond the limit share the rows of "(others)"."""
+        """Groups beyond the limit share the rows "(others)"."""
         text = "".join(line(i * 1000 + us, event, f"r{i}", K=f"k{i}").replace("HOST=s", f"HOST=s{i}")
                        for i in range(9000) for event, us in (("S.start", 0), ("S.end", 500)))
         log = self.log(text)
@@ -408,7 +408,7 @@ class Nlstat(support.Case):
             self.assertGreater(min(row["path_ns"], row["sum_ns"], row["mean_ns"]), 0)
 
     def test_rounded_durations(self):
-        """Spans of whole milliseconds seem to begin up to one too early; no clock is wrong."""
+        """Spans with times in whole milliseconds seem to begin up to 1 ms early; no clock is wrong."""
         text = "".join(line(i * 100000, "Root.start", i, **{"SPAN.ID": f"a{i}"}) +
                        line(i * 100000 + us, "Query", i, **{"SPAN.ID": f"b{i}", "PARENT.ID": f"a{i}", "DUR.MS": (us + 500) // 1000}) +
                        line(i * 100000 + us + 1000, "Root.end", i, **{"SPAN.ID": f"a{i}"})
@@ -427,7 +427,7 @@ class Nlstat(support.Case):
         self.assertIn("whose clock's error is unknown", self.run_program(self.nlstat, "--id", "TRACE.ID", log).stdout)
 
     def test_many_are_within_a_percent(self):
-        """Beyond what is kept as it is quantiles are of a sketch, whose error is stated."""
+        """Beyond the number of values that nlstat keeps exactly, quantiles come from a sketch with a stated error."""
         chosen = random.Random(3)
         times = [chosen.choice((30, 200, 5000)) + chosen.randrange(20) for _ in range(280000)]
         with open(self.scratch / "a.log", "w") as log:
@@ -443,7 +443,7 @@ class Nlstat(support.Case):
         self.assertEqual(segment["max_ns"], times[-1] * 1000)
 
     def test_memory_is_bounded(self):
-        """Complete requests leave first. Others are measured early if memory is short, and none of their records is lost."""
+        """nlstat first removes complete requests. If memory is short, it measures others early, and loses none of their records."""
         long = [line(0, "Client.Send", "long"), line(40000 * 10000, "Client.Recv", "long")]
         (found,) = self.found("--memory", "1M", self.log(long[0] + requests(40000) + long[1]))
         self.assertEqual((found["requests"], found["without_first"], found["without_last"]), (40001, 0, 0))
@@ -456,7 +456,7 @@ class Nlstat(support.Case):
         self.assertEqual(2 * found["requests"] - found["without_first"] - found["without_last"], 40000)
 
     def test_hostile_requests(self):
-        """Identifiers of any bytes, parents that form a cycle or are elsewhere, ends before begins, and a request without end."""
+        """IDs of any bytes, parents in a cycle or elsewhere, ends before begins, and a request that never ends."""
         ids = ['"\\x00"', '"\\xff\\xfe"', '"a=b \\"c\\""', "x" * 5000, "\u00e9", '"\\n"']
         text = ""
         for i, name in enumerate(ids):
@@ -489,7 +489,7 @@ class Nlstat(support.Case):
             self.assertIn(f"write {path}: ", result.stderr)
 
     def test_a_plot_that_cannot_be_written_leaves_what_was_there(self):
-        """The file may not grow beyond a kilobyte: as on a full disk."""
+        """The file may not grow beyond a kilobyte, as on a full disk."""
         def little():
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
             resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))
@@ -513,7 +513,7 @@ class Nlstat(support.Case):
         self.assertIn("--strict", strict.stderr)
 
     def test_control_characters_are_not_printed(self):
-        """Nor those of ISO 6429: U+009B begins a terminal's sequences, too."""
+        """Also controls of ISO 6429: U+009B begins terminal sequences, too."""
         path = self.scratch / "hostile.log"
         path.write_text("".join(line(i * 1000 + at, event, i) for i in range(12)
                                 for at, event in enumerate(("x\033[31mred", "w", "z\u009b31m")[i % 4 == 0:3 - (i % 4 == 1)][::-1 if i % 4 == 2 else 1])))

@@ -1,4 +1,4 @@
-"""nlv: pictures without a display, what is inferred from logs, and the window under a virtual display."""
+"""nlv: pictures without a display, automatic drawings, and the window on a virtual display."""
 import os
 import pathlib
 import re
@@ -16,7 +16,7 @@ from nlv_window import requests
 
 
 def read_png(path):
-    """Width, height and rows of an 8-bit RGB or RGBA picture."""
+    """Returns width, height and rows of an 8-bit RGB or RGBA picture."""
     data = path.read_bytes()
     assert data[:8] == b"\x89PNG\r\n\x1a\n"
     at, pixels, width, height, depth = 8, b"", 0, 0, 0
@@ -101,7 +101,7 @@ class Render(support.Case):
         self.assertEqual(self.render("b.png", "--config", config, self.log).returncode, 0)
 
     def ready_made(self):
-        """The environment in which ready-made drawings are found, as if they were installed."""
+        """Returns an environment in which nlv finds the ready-made drawings as if they were installed."""
         folder = self.scratch / "share" / "netlogger"
         folder.mkdir(parents=True, exist_ok=True)
         if not (folder / "drawings").exists():
@@ -120,14 +120,14 @@ class Render(support.Case):
         self.assertIn("no-such", result.stderr)
 
     def transfers(self):
-        """Records of a GridFTP server: it logs a transfer when it ends. The bars of three cover 10, 10 and 20 of 40 s."""
+        """Records of a GridFTP server, which logs a transfer when it ends. The bars of three transfers cover 10, 10 and 20 of 40 s."""
         time = lambda seconds: f"20080511184{seconds // 60}{seconds % 60:02d}.000000"
         self.log.write_text("".join(
             f"DATE={time(end)} HOST=g PROG=globus-gridftp-server NL.EVNT=FTP_INFO START={time(begin)} FILE=/f{begin} NBYTES={size}\n"
             for begin, end, size in [(0, 10, 10**8), (5, 15, 2 * 10**8), (20, 40, 10**8)]))
 
     def bars(self, opacity):
-        """The bars of a picture that have this opacity, in the order of drawing, as (left, right)."""
+        """Returns the bars of a picture with this opacity, in the order of drawing, as (left, right)."""
         number = r"([\d.]+)"
         shapes = re.findall(rf'fill:rgb\([^)]*\);fill-opacity:{opacity};" d="M {number} {number} L {number} \2 L \3 ', (self.scratch / "t.svg").read_text())
         return [(float(left), float(right)) for left, _, right in shapes]
@@ -163,7 +163,7 @@ class Render(support.Case):
         self.assertEqual((len(bars), apart), (5, {2.0}))
 
     def test_what_begins_anew(self):
-        """Threads that are woken again and again: an object each time, though by different fields of the same value."""
+        """Threads that are woken repeatedly: one object for each wake-up, although the events have the value in different fields."""
         lines = []
         for i in range(10):
             lines.append(f"DATE=2026010112000{i}.1 HOST=h CPU=0 NL.EVNT=sched.sched_wakeup EV.PID=7 COMM=a")
@@ -194,7 +194,7 @@ class Render(support.Case):
         self.assertGreater(picture(200000), picture(1) + 200, "a fifth of a second on either side")
 
     def test_measured_clocks(self):
-        """b's clock is 0.2 s slow: requests come before they went, until that is set right."""
+        """The clock of b is 0.2 s slow: requests arrive before they are sent, until nlv corrects the times."""
         config = self.scratch / "c.nlv"
         config.write_text("[lifeline R]\nevents=Send;Receive\nid=ID\n")
         offset = "DATE=2026010112000{}.1 HOST=b NL.EVNT=ClockOffset CLOCK.COLLECTOR=a CLOCK.OFFSET=200000 CLOCK.ERROR={}\n"
@@ -215,7 +215,7 @@ class Render(support.Case):
         self.assertGreater(coarse[1], corrected[1] + 100, "what is still not known")
 
     def test_clocks_that_cannot_be_corrected(self):
-        """Nothing is known; or what is known is nonsense: all is drawn as it is, and that is said."""
+        """Without valid measurements of clocks, nlv draws the uncorrected times and reports this."""
         self.log.write_text("DATE=20260101120000 HOST=a NL.EVNT=A ID=1\nDATE=20260101120001 HOST=b NL.EVNT=B ID=1\n")
         result = self.render("a.png", "--fix-clocks", self.log)
         self.assertEqual(result.returncode, 0)
@@ -314,7 +314,7 @@ class Render(support.Case):
         self.assertIn("--render", result.stderr)
 
     def hostile_logs(self):
-        """Logs whose records need far more memory in nlv than bytes in the file."""
+        """Logs whose records need far more memory in nlv than in the file."""
         def write(name, chunks):
             path = self.scratch / name
             path.write_bytes(b"".join(chunks))
@@ -336,7 +336,7 @@ class Render(support.Case):
                 result = self.run_program("/usr/bin/python3", "-c", program, self.nlv, "--max-memory", "32m", "--no-index",
                                           "--render", self.scratch / "a.png", log)
                 status, kilobytes = map(int, result.stdout.split())
-                if b"__asan_init" not in pathlib.Path(self.nlv).read_bytes():  # a sanitizer takes memory of its own
+                if b"__asan_init" not in pathlib.Path(self.nlv).read_bytes():  # a sanitizer uses additional memory
                     self.assertLess(kilobytes, 140 << 10)
                 self.assertEqual(read_png(self.scratch / "a.png")[:2], (1200, 800))
                 if is_too_large is None:

@@ -1,4 +1,4 @@
-"""nlv's pane of sensors: hosts and sensors of a directory are ticked, with agents that run, die and lie."""
+"""nlv's sensor pane: the user selects hosts and sensors of a directory; agents run, die and send wrong data."""
 import http.server
 import os
 import re
@@ -30,7 +30,7 @@ class Sensors(nlv_window.WindowCase):
         return process
 
     def sensors(self, agent):
-        """The sensors' processes, by their command lines: children of the process that nlagentd has for starting them."""
+        """Returns the command lines of the sensors, which are children of nlagentd's process that starts sensors."""
         return list(support.children(*support.children(agent.pid)).values())
 
     def open_pane(self, directory, *arguments):
@@ -53,7 +53,7 @@ class Sensors(nlv_window.WindowCase):
         return max((int(n.replace(",", "")) for text in self.texts() for n in re.findall(r"^([\d,]+) records", text)), default=0)
 
     def drawn(self):
-        """What is drawn, as the editor saves it, which is open from then on."""
+        """Returns the drawing as the editor saves it. The editor stays open."""
         saved = self.scratch / "drawn.nlv"
         self.focus("^nlv")
         self.xdotool("key", "F4")
@@ -75,7 +75,7 @@ class Sensors(nlv_window.WindowCase):
         support.wait_until(lambda: len(self.sensors(agent)) == 2, what="another")
         self.tick("load")
         support.wait_until(lambda: len(self.sensors(agent)) == 1, what="the first one's end")
-        support.wait_until(lambda: self.records() > 8, what="records")  # some looks later than what is drawn was told
+        support.wait_until(lambda: self.records() > 8, what="records")  # some polls after the drawing changed
         drawn = self.drawn()
         self.assertIn("[loadline MEM.FREE]", drawn)
         self.assertNotIn("[loadline LOAD.1]", drawn, "what is no longer ticked")

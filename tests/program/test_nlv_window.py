@@ -1,4 +1,4 @@
-"""What nlv's window offers, done as a user does it, and found as a screen reader finds it."""
+"""The functions of nlv's window, used as a user does, and found as a screen reader finds them."""
 import json
 import re
 import shutil
@@ -51,7 +51,7 @@ class Accessible(nlv_window.WindowCase):
         self.xdotool("key", "F4")
         self.accessible("type", "Name", "Request")
         self.accessible("type", "Title", "What there is")
-        self.accessible("choose", "table cell", "Server.Recv")  # of the log's events, which are there already
+        self.accessible("choose", "table cell", "Server.Recv")  # the log's existing events
         self.accessible("press", "push button", "Draw")
         self.accessible("choose", "page tab", "Loadlines")
         self.accessible("type", "Unit", "%")
@@ -88,7 +88,7 @@ class Accessible(nlv_window.WindowCase):
         self.xdotool("key", "Return")
         time.sleep(0.3)
         self.assertEqual(self.quit(process), 0)
-        for _ in range(2):  # saving again loses none either
+        for _ in range(2):  # another save loses no event either
             process = self.open(self.log)
             self.focus("^nlv")
             self.xdotool("key", "ctrl+b")
@@ -106,7 +106,7 @@ class Accessible(nlv_window.WindowCase):
         support.wait_until(lambda: {"look here", "and there"} <= set(self.texts()), what="undone")
 
     def test_a_missing_file_and_a_collector_that_is_down(self):
-        """Each opens a window that says so; the collector is tried again."""
+        """Each source opens a window with a message; nlv connects to the collector again."""
         missing = self.scratch / "missing.log"
         process = self.start(self.nlv, missing, env=self.environment, stderr=subprocess.DEVNULL)
         support.wait_until(lambda: any(f"{missing}: no such file" in text for text in self.texts()), what="the notice")
@@ -128,7 +128,7 @@ class Accessible(nlv_window.WindowCase):
         self.open(self.log)
         self.focus("^nlv")
         whole = self.range()
-        time.sleep(1)  # that all was so for a moment makes it a step
+        time.sleep(1)  # the state must have lasted for a moment to count as a step
         self.xdotool("key", "w")
         zoomed = self.settled(whole, "zoomed")
         time.sleep(1)
@@ -210,7 +210,7 @@ class Accessible(nlv_window.WindowCase):
     def test_what_was_drawn_coarsely_is_fine_once_it_rests(self):
         self.environment["GDK_SCALE"] = "2"
         with open(self.log, "a", encoding="ascii") as log:
-            for i in range(50000):  # enough that a picture of all pixels takes long
+            for i in range(50000):  # so many events that drawing all pixels takes long
                 for step, event in enumerate(["Client.Send", "Server.Recv", "Server.Done", "Client.Recv"]):
                     log.write(f"DATE=20260101120000.{i * 9 + step * 1200 + i % 700:06d} HOST=h{step % 3} PROG=p LVL=Usage "
                               f"NL.EVNT={event} REQ.ID=b{i} KIND=0\n")

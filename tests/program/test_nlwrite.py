@@ -1,4 +1,4 @@
-"""The producing half from outside: nlwrite to every destination, and what it says when one does not work."""
+"""The sending programs from outside: nlwrite to every destination, and its messages for failures."""
 import collections
 import datetime
 import os
@@ -51,7 +51,7 @@ class Nlwrite(support.Case):
     def test_a_record_of_a_pipe_is_passed_on_at_once(self):
         process = self.start(self.nlwrite, "-", stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
         line = b"DATE=20260101120000.000000 HOST=h PROG=p LVL=Usage NL.EVNT=A\n"
-        process.stdin.write(line)  # and it stays open
+        process.stdin.write(line)  # the connection stays open
         self.assertTrue(select.select([process.stdout], [], [], 20)[0], "nothing came")
         self.assertEqual(process.stdout.readline(), line)
 
@@ -144,7 +144,7 @@ class Nlwrite(support.Case):
 
 
 class Client(support.Case):
-    """A program of the user's, over the library that was built."""
+    """Compiles a user's program with the library of the build directory."""
 
     PROGRAM = r"""
 #include <netlogger.h>
@@ -231,7 +231,7 @@ int main(int argc, char **argv)
             thread, number = line.split()[5:7]
             seen.add((thread, number))
             now = datetime.datetime.strptime(line[5:26], "%Y%m%d%H%M%S.%f")
-            # Only a thread that stood still in the middle of an event, for 100 ms, is not waited for.
+            # netlogd does not wait only for threads that stopped within an event for 100 ms.
             self.assertGreater(now - late.pop(thread, datetime.datetime.min), datetime.timedelta(seconds=0.09), line)
             if now < last:
                 late[thread] = now
@@ -274,7 +274,7 @@ int main(int argc, char **argv)
         while chunk := second.recv(65536):
             rest += chunk
         second.close()
-        # Text is not acknowledged: some may be lost with the first connection.
+        # Text is not acknowledged: some lines may be lost with the first connection.
         self.assertEqual(client.wait(), 2)
         self.assertIn(b"the collector closed a connection before it had read all text", client.stderr.read())
         numbers = [int(line.rsplit(b"N=", 1)[1]) for line in rest.split(collector.QUESTION_END)[1].splitlines()]

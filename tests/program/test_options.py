@@ -1,5 +1,5 @@
-"""Options of every program, asked of the programs themselves (--help=json): what is set is read back, on the command line, in the file
-and in the environment; what is wrong is rejected in one clear line. Vocabulary and completion."""
+"""Options of every program, from the program itself (--help=json): values are read back from the command line, the file and
+the environment, and invalid values are rejected in one clear line. Also vocabulary and completion."""
 import json
 import os
 import pty
@@ -16,13 +16,13 @@ PROGRAMS = {"netlogd": "netlogd", "netlogctl": "netlogd", "nlsort": "nlsort", "n
 COMMANDS = ["list"], ["record"], ["live"], ["report"], ["calls"], ["rules", "run"], ["bench"], ["control"], ["graph"], ["symbols"]
 UNITS = {"count": [("", 1)], "size": [("t", 1 << 40), ("g", 1 << 30), ("m", 1 << 20), ("k", 1 << 10), ("", 1)],
          "duration": [("d", 86400 * 10**9), ("h", 3600 * 10**9), ("ms", 10**6), ("us", 1000), ("ns", 1), ("m", 60 * 10**9), ("s", 10**9), ("", 10**9)]}
-# STYLE.md's vocabulary. The meaning of each letter, which is the same in every program; nlsort's other letters are those of sort(1).
+# STYLE.md's vocabulary: the meaning of each letter in every program. nlsort's other letters are those of sort(1).
 LETTERS = {"a": "agent", "c": "config", "d": "dest", "e": "event", "f": "follow", "h": "help", "i": "interval", "j": "json", "l": "list",
            "n": "count", "o": "output", "p": "prog", "q": "quiet", "r": "recorder", "s": "socket", "V": "version"}
 NLSORT_LETTERS = {**LETTERS, "S": "buffer-size", "T": "temporary-directory", "c": "check", "k": "key", "m": "merge", "r": "reverse", "u": "unique"}
-# The letter that an option of this name must have.
+# The letters that options with these names must have.
 REQUIRED_LETTERS = {name: letter for letter, name in LETTERS.items() if letter in "cdfhjnoqV"}
-# (types, value names) of an option of this name, on command lines, in files and in URLs.
+# (types, value names) of options with these names, on command lines, in files and in URLs.
 VOCABULARY = {"from-format": ({"text"}, {"FORMAT"}), "format": ({"text", "choice"}, None), "since": ({"time"}, {"TIME"}), "until": ({"time"}, {"TIME"}),
               "dest": ({"text"}, {"URL"}), "output": ({"text"}, {"FILE", "FILE|DIRECTORY/|URL"}), "id": ({"text"}, {"FIELD,..."}), "by": ({"text"}, {"FIELD"}),
               "where": ({"text"}, {"EXPRESSION"}), "follow": ({"flag"}, {None}), "count": ({"count"}, {"COUNT"}), "config": ({"text"}, {"FILE"}),
@@ -35,7 +35,7 @@ MANNERED = (r"\b(so often|so many|so much|anew|mend|whoever|who may|there is non
 
 
 def number(text, kind):
-    """A count, size or duration as a number (of nanoseconds)."""
+    """Returns a count, size or duration as a number (durations in nanoseconds)."""
     for unit, factor in UNITS[kind]:
         found = re.fullmatch(rf"(\d+){unit}", text)
         if found:
@@ -45,7 +45,7 @@ def number(text, kind):
 
 class Options(support.Case):
     def programs(self):
-        """(command, what it says of itself) of each that is built."""
+        """Yields (command, its description of itself) of each program that is built."""
         built = 0
         for name, folder in PROGRAMS.items():
             path = support.BUILD / folder / name
@@ -71,11 +71,11 @@ class Options(support.Case):
 
     @staticmethod
     def settable(about):
-        """Options whose value the table itself reads and keeps."""
+        """Returns the options whose values the table reads and keeps."""
         return [o for o in about["options"] if o.get("command_line") and not o.get("own_parser")]
 
     def good_values(self, option):
-        """Values that must be accepted and read back."""
+        """Returns values that must be accepted and read back."""
         kind = option["type"]
         if kind == "choice":
             return option["choices"].split("|")
@@ -89,7 +89,7 @@ class Options(support.Case):
         return ["a value"] if kind == "text" else []
 
     def bad_values(self, option):
-        """(value, what must be said of it)."""
+        """Returns (value, expected message)."""
         kind = option["type"]
         if kind in UNITS:
             for value in "", "x", "-1", "7q", "1 2":
@@ -106,7 +106,7 @@ class Options(support.Case):
 
     def assert_same(self, got, value, option, command):
         if option["type"] in UNITS and value not in option.get("choices", "").split("|"):
-            # A duration may be kept in whole units of its own.
+            # A program may keep a duration in whole units.
             near = number(got, option["type"]), number(value, option["type"])
             self.assertTrue(near[1] <= near[0] < near[1] + 10**9 if option["type"] == "duration" else near[0] == near[1], (command, option["name"], got, value))
         else:
@@ -208,7 +208,7 @@ class Options(support.Case):
         return next(option.get("value") for option in about["url_options"] if option["name"] == name)
 
     def check_url_row(self, option, read, reject):
-        """read(VALUE) gives the value that a program keeps of one that a URL has, reject(VALUE) the message for an invalid one."""
+        """read(VALUE) returns the value that a program keeps of a URL option; reject(VALUE) returns the message for an invalid value."""
         for value in self.good_values(option):
             self.assert_same(read(value), value, option, "url")
         for value, words in self.bad_values(option):
@@ -258,7 +258,7 @@ class Options(support.Case):
         self.assertEqual(process.wait(30), 0)
 
     def test_settings_of_netlogd(self):
-        """Every setting, and every option of an output, at its minimum, maximum and default: netlogctl settings reads it back; so after SIGHUP."""
+        """Every setting and every option of an output at its minimum, maximum and default: netlogctl settings reads it back, also after SIGHUP."""
         netlogd, netlogctl = support.program("netlogd/netlogd"), support.program("netlogd/netlogctl")
         about, path, control = self.describe([netlogd]), self.scratch / "netlogd.conf", self.scratch / "control"
         path.write_text("")
@@ -271,7 +271,7 @@ class Options(support.Case):
         spooled = {o["name"] for o in about["url_options"] if o["group"] == "Options of outputs with a spool"}
 
         def config(choose):
-            """(text of the file, settings that it makes, options of outputs that it makes) with choose(values of a row)."""
+            """Returns (text of the file, its settings, its options of outputs). choose(values of a row) selects each value."""
             values = {name: choose(self.good_values(o), o) for name, o in rows.items()}
             chosen = {name: choose(self.good_values(o), o) for name, o in urls.items()}
             text = "".join(f"{name} {value}\n" for name, several in fixed.items() for value in several)
@@ -307,7 +307,7 @@ class Options(support.Case):
         process = self.start(netlogd, "--foreground", "--config", path, stderr=subprocess.DEVNULL)
         support.wait_until(control.exists, what="the control socket")
         check(values, chosen)
-        # What may change on reload, in the running netlogd; what may not, by starting it again.
+        # Settings that a reload may change are set in the running netlogd, others by a restart.
         for choose in (lambda good, o: good[0]), (lambda good, o: good[-1]), (lambda good, o: good[len(good) // 2]):
             text, values, chosen = config(lambda good, o: choose(good, o) if o.get("reload") or o.get("url") else None)
             path.write_text(text)
@@ -332,7 +332,7 @@ class Options(support.Case):
                 self.assertIn(words, result.stderr)
 
     def test_values_of_lists(self):
-        """What is given several times is read back in its order, from the command line and the file."""
+        """Repeated values are read back in their order, from the command line and the file."""
         cases = {"netlogd/netlogd": {"listen": [f"unix:{self.scratch}/s", "x-netlog://127.0.0.1:0"], "output": ["-", f"file:{self.scratch}/a.nlb?zstd=3"],
                                      "allow": ["10.0.0.0/8", "::1"]},
                  "nlagent/nlagentd": {"listen": ["http://127.0.0.1", "http://[::1]:99?names=a,b"], "allow": ["10.1.0.0/16", "192.0.2.1"], "sensor": ["a=true", "b=echo x"]}}
@@ -364,7 +364,7 @@ class Options(support.Case):
                         self.assertIn(option.get("value_name"), values, what)
                 self.assertNotIn(name, GONE, what)
                 self.assertNotRegex(option["help"], r"[^.]\.$", what)
-                # A minimum that a user can read: nobody waits for less than a microsecond.
+                # A readable minimum: no user sets less than a microsecond.
                 self.assertNotRegex(option.get("minimum", ""), r"ns$", what)
                 self.assertNotRegex(option["help"], MANNERED, what)
             names = {option["name"] for option in about["options"]}
@@ -377,7 +377,7 @@ class Options(support.Case):
     # ---- completion ----
 
     def complete(self, *words):
-        """What bash offers for the last word."""
+        """Returns bash's completions of the last word."""
         script = support.SOURCE / "packaging" / "completion" / "netlogger.bash"
         path = ":".join(sorted({str(support.BUILD / folder) for folder in PROGRAMS.values()}))
         quoted = " ".join(f"'{word}'" for word in words)
@@ -396,7 +396,7 @@ class Options(support.Case):
             self.assertEqual(self.complete("nlkernel", "record", "--low"), ["--low-water="])
 
     def complete_in_zsh(self, *lines):
-        """What an interactive zsh makes of each line when Tab is pressed at its end."""
+        """Returns interactive zsh's completion of each line after Tab."""
         shell, terminal = pty.openpty()
         path = ":".join(sorted({str(support.BUILD / folder) for folder in PROGRAMS.values()}))
         process = self.start("zsh", "-f", "-i", stdin=terminal, stdout=terminal, stderr=terminal, start_new_session=True,
@@ -405,7 +405,7 @@ class Options(support.Case):
         self.addCleanup(os.close, shell)
 
         def answer(text, end):
-            """What zsh prints after it read text, up to what matches end."""
+            """Returns zsh's output after the text, up to a match of end."""
             os.write(shell, text)
             printed = b""
             while not re.search(end, printed):
@@ -415,7 +415,7 @@ class Options(support.Case):
 
         completion = support.SOURCE / "packaging" / "completion"
         answer(f"PS1=; stty cols 200 rows 50; fpath=({completion} $fpath); autoload -Uz compinit; compinit -u -D; echo set-up-$((6*7))\n".encode(), b"set-up-42")
-        # Control-A and Control-E put the completed line into quotes: echo '(...)'
+        # Control-A and Control-E put the completed line in quotes: echo '(...)'
         found = [answer(f"{line}\t\x01echo '(\x05)'\n".encode(), rb"\n\(([^\r\n]*)\)\r?\n")[1].decode() for line in lines]
         os.write(shell, b"exit\n")
         process.wait(timeout=30)

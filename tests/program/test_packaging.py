@@ -1,4 +1,4 @@
-"""What comes with the collector: its manual pages, the configuration that explains itself, the units of systemd."""
+"""The collector's package: manual pages, the commented configuration, systemd units."""
 import json
 import re
 import shutil
@@ -11,14 +11,14 @@ CONFIGURATION = support.SOURCE / "packaging" / "netlogd.conf"
 
 
 def directives(program="netlogd/netlogd"):
-    """The options that its configuration file may have, name -> what --help=json says of it."""
+    """Returns the options that the program's configuration file may have: name -> description from --help=json."""
     about = json.loads(subprocess.run([support.program(program), "--help=json"], capture_output=True, check=True).stdout)
     return {option["name"]: option for option in about["options"] if option.get("file")}
 
 
 class Packaging(support.Case):
     def test_configure_prints_no_errors(self):
-        """Also when its directory "core" exists, and it leaves no temporary files."""
+        """Also if its directory "core" exists. It leaves no temporary files."""
         (self.scratch / "core").mkdir()
         result = self.run_program(support.SOURCE / "configure", "--disable-nlv", "--disable-nlkernel", "--disable-nlagent", "--disable-netlogd",
                                   "--disable-nltools", "--disable-java", "--disable-hardening", cwd=self.scratch)
@@ -45,7 +45,7 @@ class Packaging(support.Case):
                 self.assertTrue((name, section) in others or (MAN / f"{name}.{section}").exists(), f"{page.name} names {name}({section})")
 
     def example(self, configuration=CONFIGURATION):
-        """Its lines for this test: (directive, value) of those that hold, and of those that are commented out."""
+        """Returns the lines for this test: (directive, value) of active lines, and of lines that are commented out."""
         text = configuration.read_text()
         for path in ("/var/lib/netlogd", "/run/netlogd", "/etc/netlogd"):
             text = text.replace(path, str(self.scratch))
@@ -61,7 +61,7 @@ class Packaging(support.Case):
         self.assertEqual({name for name, _ in active + commented}, directives("nlagent/nlagentd").keys())
 
     def test_agents_example_is_taken(self):
-        """As it is, and with all that is commented out in it; a bound that it names is the default."""
+        """The file unchanged, and with all comments that are settings active. A limit in it is the default."""
         self.certify()
         (self.scratch / "access").write_text("loopback all\n")
         (self.scratch / "token").write_text("x" * 20 + "\n")
@@ -81,7 +81,7 @@ class Packaging(support.Case):
         self.assert_defaults(commented, directives("nlagent/nlagentd"))
 
     def assert_defaults(self, commented, known):
-        """What is commented out is what holds without it, but for examples of what has no default."""
+        """A setting that is commented out shows the default, except examples of settings without default."""
         told = 0
         for name, value in commented:
             if "default" in known[name] and name != "log":
@@ -90,7 +90,7 @@ class Packaging(support.Case):
         self.assertGreater(told, 5)
 
     def serve(self, lines):
-        """Whether netlogd takes these lines; what it says otherwise."""
+        """Returns whether netlogd accepts these lines, and its message otherwise."""
         path = self.scratch / "netlogd.conf"
         path.write_text("".join(f"{name} {value}\n" for name, value in lines))
         netlogd = self.start(support.program("netlogd/netlogd"), "--foreground", "--config", path, stderr=subprocess.PIPE,
@@ -112,7 +112,7 @@ class Packaging(support.Case):
         certificate.write_text(certificate.read_text() + (self.scratch / "key.pem").read_text())
 
     def test_example_is_taken(self):
-        """As it is, and with all that is commented out in it."""
+        """The file unchanged, and with all settings in comments active."""
         self.certify()
         active, _ = self.example()
         self.serve(active + [("listen", f"unix:{self.scratch}/here")])
@@ -122,21 +122,21 @@ class Packaging(support.Case):
             try:
                 self.serve(active + [(name, value) for name, value in commented if not value.startswith("inherited:")])
             except AssertionError as why:
-                # Of so many ports one may have become another's in the meantime.
+                # Another process may have taken one of these ports meanwhile.
                 if "Address already in use" not in str(why) or attempt == 4:
                     raise
             else:
                 break
 
     def test_defaults_of_the_example_are_true(self):
-        """What is commented out of the bounds is what holds without it, as --help says."""
+        """A limit that is commented out shows the default in --help."""
         _, commented = self.example()
         self.assert_defaults(commented, directives())
 
     # ---- systemd ----
 
     def units(self):
-        """Those that are installed, with the program that was built."""
+        """The installed units, with the built program."""
         for name in ("netlogd.service.in", "netlogd.socket", "nlrecover.service.in", "nlrecover.timer"):
             text = (support.SOURCE / "packaging" / name).read_text()
             for here, built in (("@sbindir@/netlogd", "netlogd/netlogd"), ("@bindir@/netlogctl", "netlogd/netlogctl"),
@@ -150,12 +150,12 @@ class Packaging(support.Case):
 
     def test_units_are_right(self):
         result = self.run_program("systemd-analyze", "verify", "--man=no", *self.units())
-        # Of other units of the machine it complains too.
+        # The output includes complaints about other units of the machine.
         ours = [line for line in (result.stdout + result.stderr).splitlines() if "netlogd" in line or "nlrecover" in line]
         self.assertEqual(ours, [])
 
     def test_agents_service(self):
-        """It is well-formed, and may do little."""
+        """The unit is well-formed and has few rights."""
         if shutil.which("systemd-analyze") is None:
             self.skipTest("no systemd-analyze here")
         text = (support.SOURCE / "packaging" / "nlagentd.service.in").read_text()

@@ -1,4 +1,4 @@
-"""The pages of doc/ that show commands: these are run, in order, and print what the pages say. And the one that shows records: they are read and written."""
+"""The pages of doc/ with commands: the commands run in order, and print the pages' output. The records of doc/text-formats.md are read and written."""
 import os
 import re
 import shutil
@@ -10,7 +10,7 @@ sys.path.insert(0, str(support.SOURCE / "doc" / "site"))
 import pages  # noqa: E402
 
 DOC = support.SOURCE / "doc"
-# How many blocks of commands are not run, by page; each says why beside it.
+# The number of command blocks that do not run, by page, with the reason.
 NOT_RUN = {"tutorial.md": 1, "kernel-and-program.md": 3, "watch-live.md": 2, "wide-area-throughput.md": 1, "a-thousand-hosts.md": 1,
            "from-syslog.md": 1, "sealed-archive.md": 1}
 WANTED = {"tutorial.md": ("nlv/nlv",), "concepts.md": ("nlv/nlv",), "kernel-and-program.md": ("nlkernel/nlkernel",),
@@ -57,7 +57,7 @@ class Pages(support.Case):
 
 
 class TextFormats(support.Case):
-    """What doc/text-formats.md shows is true of nlconv: the words of its blocks are explained in doc/site/pages.py."""
+    """nlconv agrees with doc/text-formats.md; doc/site/pages.py explains the words of its blocks."""
 
     def setUp(self):
         super().setUp()
@@ -101,7 +101,7 @@ class TextFormats(support.Case):
             lines, expected = block.text.splitlines(keepends=True), written.text.splitlines(keepends=True)
             self.assertEqual(len(lines), len(expected), block.line)
             self.assert_written(block, block.text, written.language, *options, written=written.text)
-            for line, one in zip(lines, expected):  # by itself it tells its format, too
+            for line, one in zip(lines, expected):  # the format is also recognized without an option
                 self.assert_written(block, line, written.language, *options, written=one)
         self.assertEqual(len(self.of_kind("read")), len(self.of_kind("written")))
 
@@ -112,10 +112,10 @@ class TextFormats(support.Case):
             lines, reasons = block.text.splitlines(keepends=True), why.text.splitlines()
             self.assertEqual(len(lines), len(reasons), block.line)
             for line, reason in zip(lines, reasons):
-                result = self.convert(line, "ulm", "--from-format", block.language)  # whatever else it may seem to be
+                result = self.convert(line, "ulm", "--from-format", block.language)  # even if it resembles another format
                 self.assertEqual(result.returncode, 1, line)
                 self.assertIn(f"nlconv: -:1: {reason}: ", result.stderr)
-                self.assertNotIn(line.split()[0], result.stdout)  # at most the record behind a cut one
+                self.assertNotIn(line.split()[0], result.stdout)  # at most the record after a cut record
 
     def test_levels(self):
         table = re.findall(r"^\| (\d+) \| (\w+) \| (\w+) \|$", self.text, re.M)

@@ -1,4 +1,4 @@
-"""The library in Perl: every type, errors, spans, Log::Any, threads, forks, readers; and its own tests and pages."""
+"""The Perl binding: every type, errors, spans, Log::Any, threads, forks, readers; and its own tests and pages."""
 import os
 import shutil
 import subprocess
@@ -17,7 +17,7 @@ class Perl(support.Case):
         self.path = self.scratch / "a.log"
 
     def perl(self, text, *arguments, code=0, **options):
-        """Runs a program, of which $path is the log's; what it printed."""
+        """Runs a program with the log's path in $path. Returns its output."""
         options.setdefault("env", dict(os.environ, PERL5LIB=LIB))
         program = "use strict; use warnings; use NetLogger; my $path = shift;\n" + text
         result = self.run_program("perl", "-e", program, self.path, *arguments, **options)
@@ -26,7 +26,7 @@ class Perl(support.Case):
         return result.stdout
 
     def lines(self):
-        """The log's lines from NL.EVNT on."""
+        """Returns the log's lines from NL.EVNT on."""
         return [line.split(" NL.EVNT=", 1)[1] for line in self.path.read_text(errors="surrogateescape").splitlines()]
 
     def has(self, module):
@@ -250,7 +250,7 @@ class Perl(support.Case):
             use threads;
             my $log = NetLogger->open('p', "file://$path?policy=block&block=60");
             my @threads = map { my $t = $_; threads->create(sub { $log->event('E', T => $t, N => $_) for 1 .. 2000 }) } 1 .. 4;
-            undef $log;  # theirs go on
+            undef $log;  # the other threads continue
             $_->join for @threads;
             """)
         self.assertEqual(sorted(self.lines()), sorted(f"E T={t} N={n}" for t in range(1, 5) for n in range(1, 2001)))

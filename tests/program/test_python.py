@@ -1,4 +1,4 @@
-"""The library in Python: every type, errors, spans, logging, threads, forks, readers; and its installation by pip."""
+"""The Python binding: every type, errors, spans, logging, threads, forks, readers; and its installation by pip."""
 import asyncio
 import logging
 import math
@@ -34,11 +34,11 @@ class Case(support.Case):
         self.path = self.scratch / "a.log"
 
     def lines(self):
-        """The log's lines from NL.EVNT on."""
+        """Returns the log's lines from NL.EVNT on."""
         return [line.split(" NL.EVNT=", 1)[1] for line in self.path.read_text(errors="surrogateescape").splitlines()]
 
     def script(self, text, *arguments, code=0, **options):
-        """Runs a program in an interpreter of its own; what it printed."""
+        """Runs a program in a separate interpreter. Returns its output."""
         environment = dict(os.environ, PYTHONPATH=str(LIB), **options)
         result = self.run_program(sys.executable, "-X", "faulthandler", "-c", text, *arguments, env=environment)
         self.assertEqual(result.returncode, code, result.stderr)
@@ -70,7 +70,7 @@ class Types(Case):
         ):
             with self.subTest(value=value):
                 self.assertEqual(self.logged(value), expected)
-        self.assertEqual(self.logged("\ud800").encode(errors="surrogateescape"), b'"\xed\xa0\\x80"')  # half a pair, alone
+        self.assertEqual(self.logged("\ud800").encode(errors="surrogateescape"), b'"\xed\xa0\\x80"')  # a surrogate without its partner
 
     def test_ints_that_python_does_not_print(self):
         self.assertEqual(self.logged(16**5000), "0x1" + "0" * 5000)
@@ -504,7 +504,7 @@ class Many(Case):
         os.mkfifo(fifo)
         said = self.script("""
 import netlogger, os, sys, threading
-end = os.open(sys.argv[1], os.O_RDWR)  # nobody reads: the ring fills up
+end = os.open(sys.argv[1], os.O_RDWR)  # no reader: the ring becomes full
 log = netlogger.open("p", f"file://{sys.argv[1]}?policy=block&block=300&ring=64k")
 def fill():
     while True:
@@ -514,7 +514,7 @@ thread.start()
 while not os.path.exists(f"/proc/self/task/{thread.native_id}"):
     pass
 count = 0
-while True:  # this thread goes on, until the other one sleeps in the library
+while True:  # this thread continues until the other thread sleeps in the library
     count += 1
     if count > 100000 and open(f"/proc/self/task/{thread.native_id}/stat").read().rsplit(") ")[1][0] == "S":
         break
@@ -608,7 +608,7 @@ class Readers(Case):
             self.assertRaisesRegex(ValueError, "closed", next, reader)
             first = records[0]
             expected = dict(self.VALUES, Y="\udcff\0", BIG=str(2**80))
-            if suffix == ".log":  # the numbers that 64 bits do not hold are real ones, when numbers are asked for
+            if suffix == ".log":  # numbers beyond 64 bits become floats, if numbers are requested
                 expected.update(U=float(2**64), BIG=float(2**80), B="true")
             self.assertEqual(dict(first), expected)
             self.assertEqual((first.event, first.prog, first.level), ("Types", "prog", netlogger.Level.USAGE))
@@ -692,7 +692,7 @@ class Readers(Case):
                 while not records:
                     try:
                         records.append(reader.read())
-                    except ValueError:  # it is the other one who reads
+                    except ValueError:  # the other process reads
                         pass
             thread = threading.Thread(target=read, daemon=True)
             thread.start()
@@ -769,7 +769,7 @@ class Readers(Case):
 class Installed(Case):
     @support.long
     def test_pip(self):
-        """Into a virtual environment, from the source tree, with nothing from the network."""
+        """Into a virtual environment, from the source tree, without a network."""
         environment = dict(os.environ, HOME=str(self.scratch), PIP_NO_INDEX="1", PIP_DISABLE_PIP_VERSION_CHECK="1",
                            PIP_NO_CACHE_DIR="1")
         venv = self.scratch / "venv"
@@ -778,7 +778,7 @@ class Installed(Case):
             self.skipTest(f"no venv: {made.stdout}{made.stderr}")
         if self.run_program(venv / "bin/python", "-m", "pip", "--version", env=environment).returncode != 0:
             self.skipTest("no pip")
-        source = self.scratch / "source"  # pip leaves its work there
+        source = self.scratch / "source"  # pip leaves its working files there
         self.run_program("cp", "-r", support.SOURCE / "bindings/python", source)
         self.run_program("chmod", "-R", "u+w", source)
         pc = support.pkg_config_folder(self.scratch)
@@ -799,7 +799,7 @@ class Installed(Case):
         self.assertIn("PKG_CONFIG_PATH=", result.stdout + result.stderr)
 
     def test_the_limited_api(self):
-        """The extension uses nothing that the headers of the limited API of 3.9 do not declare."""
+        """The extension uses only declarations of the limited API of 3.9."""
         for tool in ("nm", "cc"):
             if shutil.which(tool) is None:
                 self.skipTest(f"no {tool} here")
@@ -809,12 +809,12 @@ class Installed(Case):
         declared = self.run_compiler("cc", "-E", "-P", "-DPy_LIMITED_API=0x03090000", "-DPY_SSIZE_T_CLEAN",
                                      f"-I{sysconfig.get_path('include')}", "-include", "Python.h", "-x", "c", "/dev/null")
         self.assertEqual(declared.returncode, 0, declared.stderr)
-        # With PY_SSIZE_T_CLEAN these are the names behind PyArg_ParseTuple and its like, in every version.
+        # With PY_SSIZE_T_CLEAN, these are the real names of PyArg_ParseTuple and similar functions, in every version.
         names -= {"_PyArg_ParseTuple_SizeT", "_PyArg_ParseTupleAndKeywords_SizeT", "_Py_BuildValue_SizeT"}
         self.assertEqual(names - set(re.findall(r"\w+", declared.stdout)), set())
 
     def test_other_versions_of_python(self):
-        """One build is for all of them; those that are here are tried."""
+        """One build works with all versions of Python; the test uses the installed versions."""
         tried = 0
         for minor in range(9, 30):
             python = shutil.which(f"python3.{minor}")
@@ -831,7 +831,7 @@ class Installed(Case):
             self.skipTest("no other Python here")
 
     def test_types(self):
-        """What the module says of types is consistent, and the stubs say what the extension is."""
+        """The module's type annotations are consistent, and the stubs agree with the extension."""
         if shutil.which("mypy") is None or shutil.which("stubtest") is None:
             self.skipTest("no mypy here")
         shutil.copytree(LIB / "netlogger", self.scratch / "netlogger")

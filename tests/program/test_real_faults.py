@@ -1,4 +1,4 @@
-"""tests/diagnosis/real.py: a run with a fault and a healthy run of real programs, and what it prints."""
+"""tests/diagnosis/real.py: a run with a fault and a healthy run of real programs, and its report."""
 import concurrent.futures
 import json
 import os
@@ -24,7 +24,7 @@ class RealFaults(support.Case):
         if not (support.BUILD / "bindings/python/lib").exists():
             self.skipTest("the Python binding is not built here")
         shop = ["--seconds", "3", "--programs", "shop", "--faults", "healthy", "--runs", "1"]
-        with concurrent.futures.ThreadPoolExecutor() as pool:  # two at a time do not disturb each other
+        with concurrent.futures.ThreadPoolExecutor() as pool:  # two simultaneous runs do not disturb each other
             healthy = pool.submit(self.real, *shop)
             time.sleep(1)
             printed = self.real("--seconds", "3", "--programs", "pipeline", "--faults", "batch", "--runs", "1")

@@ -1,7 +1,7 @@
-"""The library where memory is scarce: it never ends the program, and no event that it accepted disappears unnoticed.
+"""The library with scarce memory: it never ends the program, and no accepted event disappears without a report.
 
-scarce_memory.c uses every way to log. One run for each allocation (malloc and the like, mmap, pthread_create) that the
-library makes has that allocation fail, another has it and all that follow fail; further runs limit the address space."""
+scarce_memory.c uses every way to log. For each allocation of the library (malloc and similar functions, mmap, pthread_create),
+one run makes this allocation fail, and another run makes it and all later ones fail. Further runs limit the address space."""
 import re
 import subprocess
 
@@ -22,10 +22,10 @@ class ScarceMemory(collector.Case):
         self.nlrecover = support.program("nltools/nlrecover")
         self.shm = self.scratch / "shm"
 
-    # Where events may be found again: the logs, what a closed log left in shared memory, and a spool.
+    # Where the events may be: the logs, the shared memory of a closed log, and a spool.
 
     def count(self, paths):
-        """The events in logs, and those that they say are lost: text in records, blocks in their headers."""
+        """Returns the events in logs, and the events that the logs report as lost: in records of text, in headers of blocks."""
         found = lost = 0
         for path in paths:
             if not path.exists() or path.stat().st_size == 0:
@@ -39,7 +39,7 @@ class ScarceMemory(collector.Case):
 
     @staticmethod
     def told(text):
-        """The events that nl_close said are lost. Those that wait are found where nlrecover brings them."""
+        """Returns the number of events that nl_close reported as lost. nlrecover delivers the waiting events."""
         told = re.search(r"^close: (\d+) events? (lost|not delivered)(.*)", text, re.M)
         if told is None:
             return 0
@@ -47,7 +47,7 @@ class ScarceMemory(collector.Case):
         return int(some.group(1)) if some else 0 if "nlrecover delivers" in told.group(3) else int(told.group(1))
 
     def run_once(self, arguments, name, logs, destinations, lasting=None, end=None):
-        """One run. name is what fails; logs begin empty, lasting goes on; end brings the events that wait elsewhere."""
+        """Performs one run. name names the failure. The files of logs are empty at the begin, those of lasting are kept; end delivers waiting events."""
         before = self.count([lasting]) if lasting else (0, 0)
         if self.shm.exists():
             subprocess.run(["rm", "-rf", self.shm], check=True)
@@ -71,7 +71,7 @@ class ScarceMemory(collector.Case):
         return numbers, found
 
     def fail_each(self, step, *scenario, **options):
-        """Every step-th allocation fails: alone, and with all that follow."""
+        """Every step-th allocation fails: alone, and with all later ones."""
         numbers, found = self.run_once(["0", "0"], "nothing fails", *scenario, **options)
         self.assertEqual(numbers["failed"], 0)
         self.assertEqual(found, numbers["logged"])
@@ -88,7 +88,7 @@ class ScarceMemory(collector.Case):
         logs = [self.scratch / f"log{suffix}", self.scratch / "classic.log"]
         return logs, [f"file:{logs[0]}", f"file:{logs[1]}"]
 
-    # The quick part: text, with a stride.
+    # The quick part: text, and not every allocation.
 
     def test_some_allocations_fail(self):
         self.fail_each(7, *self.to_files())
@@ -96,7 +96,7 @@ class ScarceMemory(collector.Case):
     def test_little_address_space(self):
         self.limit(range(0, 8 << 20, 512 << 10), *self.to_files())
 
-    # The reading half.
+    # The reading functions.
 
     def call(self, *arguments):
         environment = {"NETLOGGER_SHM": str(self.shm), "NETLOGGER_CLOCK": "no", "PATH": "/usr/bin:/bin"}
@@ -109,7 +109,7 @@ class ScarceMemory(collector.Case):
         return int(allocations), int(records), end
 
     def test_reading(self):
-        """Each allocation of a reader and a filter fails: it reports the failure, or all records are read."""
+        """Each allocation of a reader and a filter fails: either it reports the failure, or all records are read."""
         self.shm.mkdir()
         for suffix, options in (("ulm", ""), ("bp", "&format=bp"), ("nlb", "&format=nlb"), ("zstd.nlb", "&format=nlb&zstd=3")):
             source = self.scratch / f"source.{suffix}"
@@ -137,7 +137,7 @@ class ScarceMemory(collector.Case):
         return re.fullmatch(r"allocations (\d+)\n(.*)\n", result.stdout).groups()
 
     def test_recovery(self):
-        """Each allocation of nl_recover fails: a later call recovers what is left, and nothing twice."""
+        """Each allocation of nl_recover fails: a later call recovers the rest, and no event twice."""
         self.shm.mkdir()
         for suffix in "log", "nlb":
             log = self.scratch / f"killed.{suffix}"
@@ -186,7 +186,7 @@ class ScarceMemory(collector.Case):
 
     @support.long
     def test_each_allocation_fails_tls(self):
-        """A connection by TLS makes thousands of allocations, most of them in OpenSSL."""
+        """A TLS connection makes thousands of allocations, most of them in OpenSSL."""
         authority = collector.Authority(self, "authority")
         classic = self.scratch / "classic.log"
         self.serve(listen=f"x-netlogs://127.0.0.1:0?cert={authority.certify('server')}")
@@ -195,7 +195,7 @@ class ScarceMemory(collector.Case):
 
     @support.long
     def test_each_allocation_fails_spool(self):
-        """The collector is away: all that is logged waits on the disk, until the next program delivers it."""
+        """The collector is away: all events wait on disk until the next program delivers them."""
         port = support.free_port()
         spool = self.scratch / "spool"
         classic = self.scratch / "classic.log"

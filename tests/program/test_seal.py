@@ -1,8 +1,8 @@
-"""Sealed archives: --verify detects every kind of tampering, also by who has the collector's key, and never honest operation.
+"""Sealed archives: --verify detects every kind of tampering, also with the collector's key, and never reports honest operation.
 
-The format and the keys are computed here independently of netlogd, from the description in seal_chain.h. The attacker of
-these tests uses the same functions; the attacks are also tried with the first key, which nobody has who takes over a machine
-later, to see that they are carried out correctly.
+This file computes the format and the keys independently of netlogd, from the description in seal_chain.h. The attacker of
+these tests uses the same functions. The tests also make the attacks with the first key, which a later intruder cannot have.
+These attacks must succeed, which shows that the attacks are correct.
 """
 import hashlib
 import hmac
@@ -24,8 +24,8 @@ HEAD = 88
 FIXED = "<4sIIIQqQQQ32s"
 
 
-# Crashes the machine, as far as netlogd's files are concerned: before the CRASH_ATth call that changes a file below out/, all of
-# them lose what was appended and not synced, or a part of it, and the process is killed.
+# Simulates a crash of the machine for netlogd's files: before the CRASH_ATth call that changes a file below out/, all
+# files lose all or a part of the data that was appended and not synced, and the process is killed.
 CRASHER = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -136,7 +136,7 @@ class Key:
 
 
 class Seals:
-    """The seals in a file: their fields, pattern and tag."""
+    """Returns the seals in a file: their fields, pattern and tag."""
 
     def __init__(self, data):
         self.seals, at = [], HEAD
@@ -147,7 +147,7 @@ class Seals:
             at += size
 
     def encode(self, key, kept):
-        """The seal file: the first seals as they are, all others tagged anew with the keys from key on, and the mark."""
+        """Returns the seal file: the first seals unchanged, all others tagged again with the keys from key on, and the mark."""
         data, tag = b"", bytes(32)
         for index, (fields, pattern, old) in enumerate(self.seals):
             text = struct.pack(FIXED, *fields[:4], index, *fields[5:]) + pattern
@@ -163,7 +163,7 @@ class Archive(support.Case):
         super().setUp()
         self.netlogd = support.program("netlogd/netlogd")
         self.random = random.Random(SEED)
-        self.folder = self.scratch / "out" / "archive"  # KILLER counts what is below out/
+        self.folder = self.scratch / "out" / "archive"  # KILLER counts files below out/
         self.folder.mkdir(parents=True)
         self.keys = self.scratch / "out" / "keys"
         self.keys.mkdir()
@@ -232,7 +232,7 @@ class Archive(support.Case):
         return sorted(p for p in self.folder.iterdir() if p.suffix in (".log", ".nlb") and p.stat().st_size > 0)
 
     def sample(self):
-        """An archive of five text files, most of them written in several parts. Returns the number of its seals."""
+        """Makes an archive of five text files, most of them written in several parts. Returns the number of its seals."""
         for part in range(3):
             netlogd = self.serve(self.url(options="&rotate_size=8k"))
             self.write(self.lines(100, 1000 * part))
@@ -252,7 +252,7 @@ class Archive(support.Case):
 
 class Tampering(Archive):
     def test_the_format_is_as_described(self):
-        """The seals of netlogd are what this file computes from the first key, and cover every byte of every file."""
+        """netlogd's seals are those that this file computes from the first key, and cover every byte of every file."""
         count = self.sample()
         key, data = Key(self.first.read_text()), (self.folder / "a.seal").read_bytes()
         seals, covered = Seals(data), {}
@@ -276,7 +276,7 @@ class Tampering(Archive):
             content = bytearray(path.read_bytes())
             at = self.random.randrange(len(content))
             if path == files[-1] and 8 <= at < HEAD and not any(seal[8 + (at - 8) // 40 * 40:][:40]):
-                at = HEAD + at  # the place of the end mark that is not in use means nothing
+                at = HEAD + at  # the unused place of the end mark has no meaning
             before = content[at]
             content[at] ^= 1 << self.random.randrange(8)
             path.write_bytes(content)
@@ -336,7 +336,7 @@ class Tampering(Archive):
         data = path.read_bytes()
         ends = [HEAD + sum(s[0][1] for s in Seals(data).seals[:n]) for n in range(count + 1)]
         parts = [data[a:b] for a, b in zip(ends, ends[1:])]
-        for n in range(count):  # the last ones removed, with the mark as it was, none, or in the other place
+        for n in range(count):  # removes the last seals; the mark is unchanged, removed, or moved to the other place
             for head in (data[:HEAD], data[:8] + bytes(80), data[:8] + data[48:88] + data[8:48]):
                 path.write_bytes(head + b"".join(parts[:n]))
                 self.rejects(f"a.seal: seal {n + 1} is missing or damaged")
@@ -357,7 +357,7 @@ class Tampering(Archive):
         self.proves()
 
     def attack(self, key, kept):
-        """Alters a record that was sealed and forges seals with a key, the first ones excepted. Yields what was done."""
+        """Alters a sealed record and forges all but the first seals with a key. Yields a description."""
         path, log = self.folder / "a.seal", self.logs()[0]
         data, content = path.read_bytes(), log.read_bytes()
         altered = content.replace(b"N=3\n", b"N=4\n")
@@ -369,7 +369,7 @@ class Tampering(Archive):
             fields[9] = hashlib.sha256(altered[fields[7]:fields[8]]).digest()
         path.write_bytes(seals.encode(key, kept))
         yield "altered"
-        seals = Seals(data)  # the seals as they are, and another one of the same range
+        seals = Seals(data)  # the unchanged seals, and another seal of the same range
         seals.seals.append((ranges[0], b"a-{N}.log", b""))
         path.write_bytes(seals.encode(key, min(kept, len(seals.seals) - 1)))
         yield "sealed again"
@@ -384,7 +384,7 @@ class Tampering(Archive):
         for kept in (count, 2, 0):
             for _ in self.attack(current, kept):
                 self.rejects()
-        for kept in range(1, count):  # rolled back, with a mark that he makes
+        for kept in range(1, count):  # restores an older state, with a forged mark
             seals = Seals(data)
             seals.seals = seals.seals[:kept]
             path.write_bytes(seals.encode(current, kept))
@@ -393,7 +393,7 @@ class Tampering(Archive):
         self.proves()
 
     def test_who_has_the_first_key_can_forge_everything(self):
-        """The attacks above are carried out correctly: with the first key, which is kept elsewhere, they succeed."""
+        """The attacks above are correct: with the first key, which is kept elsewhere, they succeed."""
         self.sample()
         key = Key(self.first.read_text())
         done = {what: self.verify().returncode for what in self.attack(key, 0)}
@@ -407,7 +407,7 @@ class Tampering(Archive):
         self.proves()
 
     def test_what_comes_after_a_take_over_can_be_forged(self):
-        """This limit is documented: nothing proves records from after the time when the key was stolen."""
+        """A documented limit: records from after the theft of the key have no proof."""
         count = self.sample()
         forged, path = self.lines(5), self.folder / "a.seal"
         (self.folder / "a-000900.log").write_bytes(forged)
@@ -418,7 +418,7 @@ class Tampering(Archive):
         self.assertIn("a-000900.log: sealed: ", self.proves())
 
     def test_a_copy_of_an_earlier_state_proves_an_earlier_time_only(self):
-        """This limit is documented too: who had copied all of the archive can put the copy in its place."""
+        """Another documented limit: an attacker who copied the whole archive can restore the copy."""
         self.sample()
         self.keep()
         before = self.proves()
@@ -430,7 +430,7 @@ class Tampering(Archive):
         self.assertEqual(self.proves(), before)
         until = [re.search(r"proven: .* to (\S+) \(", text).group(1) for text in (before, after)]
         self.assertLess(until[0], until[1])
-        # The collector notices, for its key is that of later seals.
+        # The collector detects this, because its key belongs to later seals.
         netlogd = self.serve(self.url())
         self.assertEqual(netlogd.wait(10), 1)
         self.assertRegex(self.said(), r"a.seal: seal \d+ of \d+ is missing or damaged; keep the archive for inspection")
@@ -470,18 +470,18 @@ class Honest(Archive):
         return self.start(self.program, name, url, str(count), "500", stderr=subprocess.PIPE)
 
     def numbers(self, name):
-        """The numbers of a client's records in all files, rising."""
+        """Returns the numbers of a client's records in all files, in ascending order."""
         result = self.run_program(support.program("nlsort/nlsort"), *self.logs())
         self.assertEqual(result.returncode, 0, result.stderr)
         return sorted(int(n) for n in re.findall(rf" PROG={name} LVL=Usage NL.EVNT=Step I=(\d+) ", result.stdout))
 
     def test_killed_at_50_moments(self):
-        """A kill at any call that changes a file, within a write too, is never taken for tampering: neither before netlogd
-        is started again nor after that. Every record is there once."""
+        """A kill at any call that changes a file, also within a write, never looks like tampering: neither before netlogd
+        starts again nor after that. Every record is in the archive once."""
         self.program = self.compile_client(PROGRAM)
         killer = self.compile_library(KILLER)
         output = self.url("a-{N}.nlb", "&rotate_size=24k&zstd=0", after="1s")
-        spool = f"&ring=64k&spool={self.scratch}/spool"  # what a client cannot deliver waits there for the next one
+        spool = f"&ring=64k&spool={self.scratch}/spool"  # undelivered events of a client wait here for the next client
         killed = turns = 0
         while killed < 50:
             environment = {"LD_PRELOAD": killer, "KILL_AT": str(self.random.randrange(1, 40)),
@@ -494,7 +494,7 @@ class Honest(Archive):
             netlogd.kill()
             netlogd.wait()
             if Key(self.key.read_text()).index > 0:
-                said = self.verify().stdout  # of which the rest may tell of a block that is cut off
+                said = self.verify().stdout  # the rest may show a block that was cut off
                 self.assertRegex(said, r"\.seal: proven: ")
                 self.assertNotIn("NOT PROVEN", said)
             self.assertLess(turns, 200)
@@ -509,7 +509,7 @@ class Honest(Archive):
             self.assertEqual(self.numbers(f"c{turn}"), list(range(2000)))
 
     def test_crashes_of_the_machine(self):
-        """What is sealed is on the disk, whatever fsync= says, and so is the journal: netlogd does not cut off what is sealed."""
+        """Sealed data and the journal are on disk for every value of fsync=: netlogd does not cut off sealed data."""
         crasher = self.compile_library(CRASHER)
         crashed = proven = 0
         self.program = self.compile_client(PROGRAM)
@@ -529,7 +529,7 @@ class Honest(Archive):
         self.assertGreater(crashed, 20)
         self.assertGreater(proven, 0)
         self.stop(self.serve(self.url("a-{N}.nlb")))
-        said = self.verify().stdout  # of which the rest may tell that acknowledged records are missing: fsync=never
+        said = self.verify().stdout  # with fsync=never, the rest may show that acknowledged records are missing
         self.assertRegex(said, r"\.seal: proven: ", said)
         self.assertNotIn("not sealed", said)
 
@@ -567,7 +567,7 @@ class Honest(Archive):
         self.assertEqual(self.numbers("c"), list(range(100000)))
 
     def test_removal_of_old_files(self):
-        """Removed files are tampering, unless they were sealed before --since: so old that they may be gone."""
+        """Removed files count as tampering, unless they were sealed before --since and may be removed."""
         self.sample()
         time.sleep(0.01)
         since = f"--since={time.time():.6f}"
@@ -583,7 +583,7 @@ class Honest(Archive):
         self.assertEqual(self.verify(since).returncode, 1)
 
     def test_numbers_of_removed_files_are_not_used_again(self):
-        """The newest files are removed while no netlogd runs."""
+        """The newest files are removed while netlogd does not run."""
         self.sample()
         removed = self.logs()[-2:]
         for path in removed:
@@ -672,7 +672,7 @@ class Honest(Archive):
         self.assertEqual(list(self.folder.glob("*.log")), [])
 
     def test_confined(self):
-        """The key is replaced also where Landlock lets netlogd write only below what its configuration names."""
+        """netlogd replaces the key even if Landlock permits writing only to places of its configuration."""
         netlogd = self.serve(self.url(after="1s"), arguments=("--confine=yes",))
         self.write(self.lines(5))
         support.wait_until(lambda: Key(self.key.read_text()).index == 3, what="the seal")

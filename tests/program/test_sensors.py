@@ -1,4 +1,4 @@
-"""nlsensor: what it says against what the kernel says."""
+"""nlsensor's values compared with the kernel's."""
 import grp
 import os
 import pathlib
@@ -55,7 +55,7 @@ for _ in range(400): s.sendall(b"x" * 60000)
 s.close(); t.join()
 END
             grep ^Tcp: /proc/net/snmp
-            lines=$(wc -l < {said})  # a look that is under way adds two at most
+            lines=$(wc -l < {said})  # a sample in progress adds at most two
             until [ $(wc -l < {said}) -gt $((lines + 2)) ]; do sleep 0.1; done
             kill $!
             wait $! || exit 1
@@ -92,13 +92,13 @@ class Values(support.Case):
         self.sensor = support.program("nlagent/sensor")
 
     def records(self, *command, event, options=()):
-        """The fields of each record of an event."""
+        """Returns the fields of each record of an event."""
         result = self.run_program(self.sensor, *options, *command)
         self.assertEqual(result.returncode, 0, result.stderr)
         found = []
         for line in result.stdout.split("\n"):
             fields = dict(re.findall(r'([A-Z][A-Z0-9_.]*)=("(?:[^"\\\\]|\\\\.)*"|\S*)', line))
-            if fields.get("NL.EVNT") == event:  # an empty line is a sign of life
+            if fields.get("NL.EVNT") == event:  # an empty line means that the sensor runs
                 found.append({k: v.strip('"') for k, v in fields.items()})
         return found
 
@@ -151,7 +151,7 @@ class Values(support.Case):
             receiver.sendto(b"x" * 1000, receiver.getsockname())
             receiver.recv(2000)
         sent = 0
-        for now, rate in looks:  # which are later than they should be on a machine that is busy
+        for now, rate in looks:  # on a busy machine, samples are late
             sent += (now - before) % 60 * rate
             before = now
             if sent > 400:
@@ -169,7 +169,7 @@ class Values(support.Case):
         records = self.records(*self.once, f"connections?port={port}", event="TcpConnection")
         mine = [r for r in records if r["TCP.LOCAL"] == "127.0.0.1:%d" % client.getsockname()[1]]
         self.assertTrue(mine, records)
-        self.assertGreaterEqual(int(mine[-1]["TCP.BYTES.SENT"]), 100000)  # with what the kernel has sent again
+        self.assertGreaterEqual(int(mine[-1]["TCP.BYTES.SENT"]), 100000)  # including retransmissions
         self.assertEqual(mine[-1]["TCP.STATE"], "established")
         said = self.run_program("ss", "-tinH", f"sport = :{client.getsockname()[1]}").stdout
         for name, pattern in [("TCP.CWND", r"cwnd:(\d+)"), ("TCP.BYTES.SENT", r"bytes_sent:(\d+)"), ("TCP.BYTES.ACKED", r"bytes_acked:(\d+)"),
@@ -224,7 +224,7 @@ class Values(support.Case):
         self.assertIn("SAMPLES=3 SERVER.STATUS=200\n", out)
 
     def test_collectd(self):
-        """A real one, in this folder, whose values come once each, with their times; and none."""
+        """A real source in this directory, whose values come once each, with their times; and an absent source."""
         program = next((p for p in ("/usr/sbin/collectd", "/usr/local/sbin/collectd") if os.path.exists(p)), None)
         if program is None:
             self.skipTest("no collectd here")
@@ -257,7 +257,7 @@ class Values(support.Case):
         stopped.kill()
 
     def test_collectd_that_is_none(self):
-        """Whatever answers, the sensor says so, and neither hangs nor grows."""
+        """For any response, the sensor reports the problem, and neither hangs nor grows."""
         for answer in b"hello\n", b"99999999 Values found\n", b"x" * 100000, b"", b"3 Values found\n1 a\n\n/\n", b"-1 no\n":
             path = self.scratch / "socket"
             with socket.socket(socket.AF_UNIX) as listener:
@@ -286,7 +286,7 @@ class Values(support.Case):
         self.assertAlmostEqual(float(seen["CLOCK.OFFSET.RMS"]), float(told[6]) * 1e6, delta=1)
 
     def test_a_sensor_that_cannot_look(self):
-        """One is gone on without; when none is left, that is its end, and no good one."""
+        """The sensor continues without one source. Without any source, it ends with an error."""
         hidings = ["mount --bind /dev/null /proc/loadavg && mount --bind /dev/null /proc/meminfo"]
         if b"__asan_init" not in pathlib.Path(self.sensor).read_bytes():  # the address sanitizer needs /proc
             hidings.append("mount -t tmpfs tmpfs /proc")

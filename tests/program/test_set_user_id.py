@@ -1,8 +1,8 @@
-"""A set-user-ID program that uses the library: the environment, which is its caller's choice, changes nothing.
+"""A set-user-ID program that uses the library: its caller chooses the environment, which must have no effect.
 
-Every public function runs with the rights of root in an environment in which every variable leads into a trap. The trap
-is a folder with programs, configuration files and places for logs in it, and a port. strace shows that no function
-touches the trap or starts a program. The same calls without raised privileges do, so the trap works."""
+Every public function runs with root's rights in an environment in which every variable leads to a trap. The trap is a port and
+a directory with programs, configuration files and places for logs. strace shows that no function touches the trap or starts a
+program. The same calls without raised privileges touch the trap, so the trap works."""
 import os
 import pathlib
 import re
@@ -16,7 +16,7 @@ import support
 EXAMPLES = support.SOURCE / "doc" / "api-examples"
 UNPRIVILEGED = 65534
 
-# The calls that ask the environment where to write and what to be called.
+# The calls that read destinations and names from the environment.
 ASKS_ENVIRONMENT = r"""
 #include <NetLogger.h>
 #include <netlogger.h>
@@ -90,7 +90,7 @@ class SetUserId(support.Case):
         return {str(p): p.stat().st_mtime_ns for p in self.trap.rglob("*")}
 
     def hostile(self, destination):
-        """Every variable that the library names, whatever it is for, and those of the libraries that it uses."""
+        """Returns every variable in the library and in the libraries that it uses."""
         library = (support.BUILD / "libnetlogger" / ".libs" / "libnetlogger.so").read_bytes()
         names = {name.decode() for name in re.findall(rb"\bN(?:ETLOGGER|ETLOGD|LAGENT|L)_?[A-Z]*[A-Z_]+\b", library)}
         environment = {name: f"{self.trap}/{name}" for name in names}
@@ -117,10 +117,10 @@ class SetUserId(support.Case):
         return program
 
     def traced(self, program, environment, *arguments, user="nobody"):
-        """Runs the program as a user without rights. Its system calls on files, processes and connections."""
+        """Runs the program as an unprivileged user. Returns its system calls on files, processes and connections."""
         trace = self.scratch / "trace"
         variables = [option for name, value in environment.items() for option in ("-E", f"{name}={value}")]
-        # Its own /dev/shm: what other programs of root left in the machine's is no part of this.
+        # A separate /dev/shm, because root's other programs may have left rings in the machine's.
         alone = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /dev/shm && exec "$@"', "sh"]
         if self.run_program(*alone, "true").returncode != 0:
             self.skipTest("no mount namespace is to be had here")
@@ -157,7 +157,7 @@ class SetUserId(support.Case):
             self.assertNotIn("forged", log.read_text())
 
     def test_the_trap_works(self):
-        """The same program by root itself: the environment holds."""
+        """Root itself runs the same program: the environment has its normal effect."""
         program = self.make_set_user_id(ASKS_ENVIRONMENT, "asks")
         log = self.work / "log"
         result, trace = self.traced(program, self.hostile(self.destinations()[0]), f"file:{log}", user="root")
@@ -166,7 +166,7 @@ class SetUserId(support.Case):
         self.assertIn("HOST=forged", (self.trap / "log").read_text())
 
     def test_every_function(self):
-        """The examples of the interface use every function there is."""
+        """The examples of the interface use every function."""
         environment = self.hostile(self.destinations()[0])
         used = set()
         for example in sorted(EXAMPLES.glob("*.c")):

@@ -1,4 +1,4 @@
-"""The site of doc/: it is made whole, opens from the file system, and a link that leads nowhere is found."""
+"""The site of doc/: it is complete, opens from the file system, and broken links are found."""
 import re
 import shutil
 import sys
@@ -31,7 +31,7 @@ class Site(support.Case):
             self.assertIn('name="viewport"', text)
         for page in (support.SOURCE / "doc" / "man").iterdir():
             self.assertTrue((site / "man" / f"{page.name}.html").exists(), page.name)
-        # What is searched for is found by its own name.
+        # A search for a page's name finds the page.
         index = (site / "search-index.js").read_text()
         for word in "nl_open", "max-rate", "CpuLoad", "Netlogd.Tls", "lifeline":
             self.assertIn(word, index)

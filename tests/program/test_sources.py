@@ -1,4 +1,4 @@
-"""Every program reads any source alike: archives, compressed files, pipes, collectors; what is missing is said."""
+"""Every program reads all sources: archives, compressed files, pipes, collectors; and reports missing records."""
 import json
 import os
 import pathlib
@@ -28,8 +28,8 @@ int main(int argc, char **argv)
 }
 """
 COUNT = 3000
-READER_MEMORY_MAX = 256 << 20  # bytes that a reader holds beside records, whatever the input is
-MEMORY_PER_BYTE_MAX = 1280  # bytes for each byte of a file of blocks; text is at most 1024 times as long as its block
+READER_MEMORY_MAX = 256 << 20  # memory of a reader besides records, in bytes, for any input
+MEMORY_PER_BYTE_MAX = 1280  # bytes for each byte of a file of blocks; text is at most 1024 times longer than its block
 
 
 def line(number, event="E"):
@@ -51,7 +51,7 @@ class Sources(support.Case):
         self.archive.mkdir()
 
     def blocks(self, data):
-        """The blocks of a file in the binary format (doc/binary-format.md)."""
+        """Returns the blocks of a file in the binary format (doc/binary-format.md)."""
         at = 0
         while at < len(data):
             size = int.from_bytes(data[at + 4:at + 6], "little") + int.from_bytes(data[at + 12:at + 16], "little")
@@ -59,7 +59,7 @@ class Sources(support.Case):
             at += size
 
     def make_archive(self, files=4):
-        """One stream of 2 * COUNT records, in so many numbered files."""
+        """Returns one stream of 2 * COUNT records, in that number of numbered files."""
         client = self.compile_client(PROGRAM)
         whole = self.scratch / "whole.nlb"
         result = self.run_program(client, f"file:{whole}?format=nlb&zstd=0", "0", str(COUNT))
@@ -72,7 +72,7 @@ class Sources(support.Case):
         return whole
 
     def readers(self):
-        """Every program that reads logs to their end, as a command that the source's name is added to."""
+        """Returns every program that reads logs to their end, as a command without the source."""
         schema = self.scratch / "s.schema"
         schema.write_text("[schema]\nname=s\ndescription=d\n[Begin]\nlevel=Usage\ndescription=d\nREQ.ID=int64; ; d\n"
                           "[End]\nlevel=Usage\ndescription=d\nREQ.ID=int64; ; d\n")
@@ -97,7 +97,7 @@ class Sources(support.Case):
             _, status, usage = os.wait4(process.pid, 0)
             process.returncode = os.waitstatus_to_exitcode(status)
         self.assertIn(process.returncode, (0, 1, 3, 4), errors)
-        if b"__asan_init" not in pathlib.Path(command[0]).read_bytes():  # a sanitizer takes memory of its own
+        if b"__asan_init" not in pathlib.Path(command[0]).read_bytes():  # a sanitizer uses additional memory
             self.assertLess(usage.ru_maxrss << 10, READER_MEMORY_MAX + MEMORY_PER_BYTE_MAX * log.stat().st_size)
         (self.assertNotRegex if valid else self.assertRegex)(errors, ": byte [0-9]+: ")
 
@@ -117,7 +117,7 @@ class Sources(support.Case):
                         self.assert_memory_is_bounded(command, log, name != "invalid")
 
     def test_memory_of_the_analysis(self):
-        """It depends on --memory only. A verdict on a part of the log says that it is one."""
+        """The memory depends only on --memory. A verdict on a part of the log is marked."""
         logs = {"requests": b"".join(blocks.dense_requests(i << 20) for i in range(100)),
                 "one request": b"".join(map(blocks.one_request, range(100))),
                 "hosts": b"".join(map(blocks.many_hosts, range(30))), "numbers": b"".join(map(blocks.many_numbers, range(100)))}
@@ -148,7 +148,7 @@ class Sources(support.Case):
             self.assertEqual(result.returncode, 1, command)
 
     def test_an_archive_out_of_order_is_complete(self):
-        """Numbers may come in any order: what one file lacks, another has, also behind more than 16 gaps."""
+        """Numbers may have any order: one file may have the gaps of another file, even more than 16 gaps."""
         whole = self.make_archive()
         blocks = list(self.blocks(whole.read_bytes()))
         self.assertGreater(len(blocks), 40)
@@ -158,7 +158,7 @@ class Sources(support.Case):
         records = set(self.run_program(self.nlsort, whole).stdout.splitlines())
         self.assertEqual(len(records), 2 * COUNT)
         other = self.scratch / "other"
-        for split in False, True:  # in one archive; then in two: a collector's and its backup's
+        for split in False, True:  # in one archive; then in two archives: a collector's and its backup's
             if split:
                 other.mkdir()
                 for path in sorted(self.archive.iterdir())[1::2]:
@@ -169,7 +169,7 @@ class Sources(support.Case):
                     continue  # one source
                 result = self.run_program(*command, *sources)
                 self.assertNotRegex(result.stderr, "missing|twice", command)
-                if not {"-c", "-m"} & set(command):  # which want records in order
+                if not {"-c", "-m"} & set(command):  # these need ordered records
                     in_order = self.run_program(*command, whole)
                     self.assertEqual(result.returncode, in_order.returncode, (command, result.stderr))
             self.assertEqual(set(self.run_program(self.nlsort, *sources).stdout.splitlines()), records)
@@ -242,7 +242,7 @@ class Sources(support.Case):
         out = self.scratch / "out"
         for command in ["nlsort/nlsort", "-o", out], ["nlsort/nlsort", "-k", "REQ.ID", "-o", out], \
                 ["nlsort/nlsort", "-m", "-o", out], ["nltools/nlconv", "--format", "json", "-o", out], ["nltools/nlstat", "--json"]:
-            # What comes while it reads shows that it has read what came before.
+            # A record that arrives during the reading shows that the earlier records were read.
             reader = self.start(support.program(command[0]), *command[1:], f"{url}?since=0", stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, text=True)
             self.assertRegex(reader.stderr.readline(), r"reading live; press Ctrl-C to stop")
@@ -259,7 +259,7 @@ class Sources(support.Case):
 
     @staticmethod
     def sent_to_subscribers(reader):
-        """Whether the collector has sent everything: the reader has read nothing for a while."""
+        """Returns whether the collector has sent everything: the reader has read nothing for a while."""
         read = characters_read(reader)
         before, Sources.read_before = getattr(Sources, "read_before", None), (reader.pid, read)
         if before != (reader.pid, read):

@@ -1,4 +1,4 @@
-"""A collector that is away, slow, cut off: nothing is lost that the user asked to keep, nothing comes twice."""
+"""An unreachable, slow or disconnected collector: no event that the user asked to keep is lost or duplicated."""
 import os
 import random
 import re
@@ -115,7 +115,7 @@ class Spool(support.Case):
         self.assertEqual(proxy.cuts, [], "every cut was made")
 
     def test_away_from_the_start(self):
-        """Text and blocks: what is logged while nobody listens waits on disk, and is delivered by the next run, in order."""
+        """Text and blocks: events logged without a collector wait on disk, and the next run delivers them in order."""
         for options in ["", "&format=ulm"]:
             port = support.free_port()
             url = f"x-netlog://127.0.0.1:{port}?spool={self.spool}{options}"
@@ -148,7 +148,7 @@ class Spool(support.Case):
         port = support.free_port()
         for policy in ["oldest", "stop"]:
             url = f"x-netlog://127.0.0.1:{port}?spool={self.spool}&spool_size=1m&spool_full={policy}&block=0.1&format=ulm"
-            ring = "&ring=16m" if policy == "oldest" else ""  # which holds all, so that the last is never dropped before the spool
+            ring = "&ring=16m" if policy == "oldest" else ""  # the ring holds all events, so the last event is never dropped before the spool
             result = self.run_program(self.program, url + ring, "100000", "500", timeout=60)
             size = sum(path.stat().st_size for path in self.spooled())
             self.assertLessEqual(size, 1 << 20)
@@ -191,7 +191,7 @@ class Spool(support.Case):
         self.assertEqual(len(numbers) + lost[0], 600001)
         self.assertEqual(numbers, list(range(lost[0], 600001)))
         self.assertLess(text.index("NetLogger.Lost"), text.index("NL.EVNT=Step"), "in place of what is missing")
-        # The numbers of the dropped blocks are announced: the collector knows them as dropped, and has no gap.
+        # The numbers of the dropped blocks are announced: the collector counts them as dropped, and has no gap.
         messages = netlogd.stderr.read()
         dropped = re.findall(r"NL.EVNT=Netlogd.Lost PEER=\S+ COUNT=(\d+) DROPPED=(\d+) ", messages)
         self.assertEqual(dropped, [(str(lost[0]), str(lost[0]))], messages)
@@ -212,7 +212,7 @@ class Spool(support.Case):
         first, second = self.numbers(), self.numbers(backup)
         self.assertEqual(first, sorted(first))
         self.assertEqual(second, list(range(second[0], second[-1] + 1)))
-        # Text is not acknowledged: what the kernel had taken when the collector ended may be missing, and nothing else.
+        # Text is not acknowledged: lines in the kernel's buffers at the collector's end may be missing, but no others.
         self.assertLess(40000 - len(first) - len(second), 3000)
         self.assertEqual(first[-1], 39999, "the collector is used again when it is back")
 

@@ -1,4 +1,4 @@
-"""Subscriptions: records to those who ask for them, with real sockets."""
+"""Subscriptions: records for subscribers, with real sockets."""
 import os
 import re
 import signal
@@ -21,7 +21,7 @@ def processor_seconds(process):
 
 
 class Subscriber:
-    """One who asks; reads in its own thread, when told to."""
+    """A subscriber. It reads in its own thread when the test starts the reading."""
 
     def __init__(self, port, request, start=True):
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=30)
@@ -78,7 +78,7 @@ class Subscribe(support.Case):
         return process
 
     def taken(self):
-        """The output, once the record that ends each test is written; subscribers may have it before."""
+        """Returns the output after the last record of a test is written; subscribers may receive this record before."""
         support.wait_until(lambda: self.output.read_bytes().endswith(record(999999)), what="it is written")
         return self.output.read_bytes()
 
@@ -100,7 +100,7 @@ class Subscribe(support.Case):
         return s
 
     def ask(self, data):
-        """All that is answered to these bytes."""
+        """Returns the complete response to these bytes."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=30) as s:
             s.sendall(data)
             answer = b""
@@ -115,13 +115,13 @@ class Subscribe(support.Case):
             self.assertEqual(s.recv(1), b"")
 
     def test_the_end_waits_for_who_reads(self):
-        """What a subscriber was sent it may read to its end, slowly; who does not read at all is not waited for long."""
+        """At its end, netlogd lets a slow subscriber read what it was sent, but waits only briefly for a subscriber that reads nothing."""
         process = self.serve("--subscriber-queue", "16M", "--stop-timeout", "120")
         slow, never = self.welcome(start=False), self.welcome(start=False)
         for s in slow, never:
             s.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
         data = b"".join(record(n, padding=f" T={'x' * 400}") for n in range(16000))
-        self.send(data)  # which is more than the kernel takes of a stream
+        self.send(data)  # more than the kernel buffers for a connection
         process.send_signal(signal.SIGTERM)
         for _ in range(30):
             slow.data += slow.file.read1(1 << 16)
@@ -130,7 +130,7 @@ class Subscribe(support.Case):
         slow.thread.start()
         slow.thread.join(60)
         self.assertTrue(bytes(slow.data) == data, slow.data[-200:])
-        self.assertEqual(process.wait(25), 0, self.said())  # half of what is left of the time would be longer
+        self.assertEqual(process.wait(25), 0, self.said())  # half of the remaining time would be longer
         never.thread.start()
         never.thread.join(60)
         self.assertTrue(0 < len(never.data) < len(data) and data.startswith(never.data))
@@ -181,7 +181,7 @@ class Subscribe(support.Case):
         quick = self.welcome()
         padding = " PAD=" + "x" * 400
         count = 60000
-        for first in range(0, count, 1000):  # more in all than any kernel's buffers hold
+        for first in range(0, count, 1000):  # more than the buffers of any kernel
             self.send(b"".join(record(n, padding=padding) for n in range(first, first + 1000)))
             quick.wait_for(record(first + 999, padding=padding))
         slow.thread.start()
@@ -281,15 +281,15 @@ class Subscribe(support.Case):
         s = self.welcome(" SINCE=2026-01-01T00:00:00Z")
         self.send(record(999999))
         s.wait_for(record(999999))
-        # A record may be here before it is written.
+        # A record may arrive here before it is written.
         written = lambda: b"".join(f.read_bytes() for f in sorted(folder.glob("a-*.log"))[3:])
         support.wait_until(lambda: written() == s.data, what="the stream is what is in the files")
         self.stop(process)
 
     def test_who_catches_up_delays_nobody(self):
-        """And who wants something else meanwhile does not wait until all of the past was read."""
+        """A client with another request does not wait for the subscribers that read the past."""
         line = record(1, padding=" PAD=" + "x" * 200)
-        for much in 400, 800, 1600:  # if it was read before this test had its turn again
+        for much in 400, 800, 1600:  # if it was read before this test's next turn
             with open(self.output, "wb") as output:
                 for _ in range(much):
                     output.write(line * 4000)
@@ -319,7 +319,7 @@ class Subscribe(support.Case):
 
     def test_since_over_numbers_that_are_far_apart(self):
         folder = self.numbered()
-        (folder / "a-4000000000.log").write_bytes(record(1))  # as if all before had been removed
+        (folder / "a-4000000000.log").write_bytes(record(1))  # as if all earlier files had been removed
         process = self.serve(output=f"file:{folder}/a-{{N}}.log")
         self.send(record(2))
         s = self.welcome(" SINCE=2026-01-01T00:00:00Z")
@@ -332,7 +332,7 @@ class Subscribe(support.Case):
         return folder
 
     def join_past_and_present(self, output, taken):
-        process = self.serve("--subscriber-queue", "2G", "--max-memory", "16G", output=output)  # however slowly these are read, none is to miss any
+        process = self.serve("--subscriber-queue", "2G", "--max-memory", "16G", output=output)  # even slow subscribers must miss no record
         self.send(b"".join(record(n, year=2020) for n in range(1000)))
         self.send(b"".join(record(n) for n in range(20000)))
         stop = threading.Event()
@@ -369,7 +369,7 @@ class Subscribe(support.Case):
     def test_since_over_a_rotated_output(self):
         process = self.serve()
         self.send(b"".join(record(n) for n in range(50000)))
-        slow = self.welcome(" SINCE=2026-01-01T00:00:00Z", start=False)  # it is in the middle of the past when ...
+        slow = self.welcome(" SINCE=2026-01-01T00:00:00Z", start=False)  # it is reading the past when ...
         self.output.rename(self.scratch / "old.log")
         process.send_signal(signal.SIGHUP)
         support.wait_until(self.output.exists, what="the output is opened anew")
@@ -380,11 +380,11 @@ class Subscribe(support.Case):
         self.stop(process)
 
     def test_that_the_past_cannot_be_read_is_said(self):
-        """Whether it could not be from the beginning, or it was begun: what is silent there would be taken for all."""
+        """Whether the past was unavailable, or was begun and broke off: the end must not look complete."""
         folder, away = self.scratch / "archive", self.scratch / "away"
         folder.mkdir()
         process = self.serve("--subscriber-queue", "4k", output=f"file:{folder}/a-{{N}}.log")
-        data = b"".join(record(n, padding=" TEXT=" + "x" * 1000) for n in range(20000))  # more than sockets hold
+        data = b"".join(record(n, padding=" TEXT=" + "x" * 1000) for n in range(20000))  # more than sockets buffer
         self.send(data)
         support.wait_until(lambda: b"".join(p.read_bytes() for p in folder.glob("a-*.log")) == data, what="it is written")
         begun = self.welcome(" SINCE=20200101000000", start=False)
@@ -401,7 +401,7 @@ class Subscribe(support.Case):
         self.stop(process)
 
     def reload_while_one_catches_up(self, before, after):
-        """A subscriber reads the past slowly, the outputs change meanwhile: it is told exactly what it has not got."""
+        """A subscriber reads the past slowly while the outputs change: netlogd reports exactly the records that it did not get."""
         config, control = self.scratch / "netlogd.conf", self.scratch / "control"
         config.write_text(f"output {before}\n")
         with open(self.scratch / "messages", "wb") as messages:
@@ -410,7 +410,7 @@ class Subscribe(support.Case):
         self.messages = self.scratch / "messages"
         self.port = int(support.wait_until(lambda: re.search(r":(\d+)\n", self.said()), what="netlogd listens").group(1))
         padding = " TEXT=" + "x" * 1000
-        past = [record(n, padding=padding) for n in range(20000)]  # more than sockets hold
+        past = [record(n, padding=padding) for n in range(20000)]  # more than sockets buffer
         self.send(b"".join(past))
         slow = self.subscribe(" SINCE=20200101000000", start=False)
         ask = [support.program("netlogd/netlogctl"), "--socket", control]
@@ -475,7 +475,7 @@ class Subscribe(support.Case):
         support.wait_until(lambda: len(self.subscribed()) == 3, what="they have subscribed")
         self.send(record(999999))
         taken = self.taken()
-        self.stop(process)  # which ends the streams
+        self.stop(process)  # ends the streams
         for reader, i in readers:
             self.assertEqual(reader.wait(20), 0)
             lines = taken.splitlines(keepends=True)
@@ -502,7 +502,7 @@ class Subscribe(support.Case):
     COSTLY = "T =~ 'a[ab]{124}c'"
 
     def test_who_costs_too_much_for_a_record_is_disconnected(self):
-        """Live or in the past; the others get all records."""
+        """Live or in the past; the other subscribers get all records."""
         process = self.serve()
         other, costly = self.welcome(), self.welcome(f' WHERE="{self.COSTLY}"')
         long = record(1, padding=" T=" + "ab" * 100000)
@@ -521,7 +521,7 @@ class Subscribe(support.Case):
         self.stop(process)
 
     def test_who_costs_too_much_on_average_is_disconnected(self):
-        """When there are more records than netlogd can match with its expression; one with a simple one misses none."""
+        """With more records than netlogd can match with its expression. A subscriber with a simple expression misses none."""
         process = self.serve("--subscriber-queue", "512M", "--max-memory", "2G")
         cheap = self.welcome(' WHERE="PROG == p && N >= 0"')
         costly = [self.welcome(f' WHERE="{self.COSTLY} || N == -{i}"') for i in range(1, 20)]
@@ -538,12 +538,12 @@ class Subscribe(support.Case):
         self.stop(process)
 
     def test_a_costly_expression_delays_nobody_who_logs(self):
-        """Records are taken and written before they are matched with what subscribers want."""
+        """netlogd reads and writes records before it matches them with subscribers' expressions."""
         process = self.serve("--max-subscribers", "400")
         costly = [self.welcome(f' WHERE="{self.COSTLY} || N == -{i}"') for i in range(1, 300)]
         padding = " T=" + "ab" * 1000
         data = b"".join(record(n, padding=padding) for n in range(40)) + record(999999)
-        # Matching them all takes more than half a second of a processor.
+        # Matching all of them takes more than half a second of processor time.
         before = processor_seconds(process)
         self.send(data)
         self.assertEqual(self.taken(), data)
@@ -553,7 +553,7 @@ class Subscribe(support.Case):
         self.stop(process)
 
     def test_many_cheap_expressions_delay_those_who_log_little(self):
-        """Each is cheap, but together they cost ten times what taking a record costs: subscribers miss records instead."""
+        """Each subscription is cheap, but together they cost ten times the work of receiving a record: subscribers miss records instead."""
         process = self.serve("--max-subscribers", "400")
         data = b"".join(record(n) for n in range(600000))
 

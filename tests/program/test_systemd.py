@@ -1,7 +1,7 @@
-"""The units, as systemd runs them: one of its own, the first process of namespaces that nothing else of the machine is in.
+"""The units, run by a separate systemd, the first process of its own namespaces.
 
-It has the units under test and a few targets of the installed ones, and its own /etc, /run, /var/lib, /dev, network, and
-part of the tree of control groups; what belongs to the whole machine (/proc/sys, /sys) it may only read.
+It has the units under test and a few targets of the installed units, and its own /etc, /run, /var/lib, /dev, network, and
+a part of the control groups. It may only read the parts that belong to the whole machine (/proc/sys, /sys).
 """
 import os
 import pathlib
@@ -17,7 +17,7 @@ SYSTEMD = "/lib/systemd/systemd"
 UNITS = pathlib.Path("/lib/systemd/system")
 TARGETS = ("sysinit", "basic", "sockets", "shutdown", "multi-user")
 
-# $1 is a folder with units, programs and configuration; the rest is how systemd is called.
+# $1 is a directory with units, programs and configuration; the other arguments are systemd's command.
 INSIDE = r"""
 set -e
 files=$1; shift
@@ -74,7 +74,7 @@ class Systemd(support.Case):
         self.make_group()
         self.boot()
 
-    # ---- what it is made of ----
+    # ---- preparation ----
 
     def place_files(self):
         """Units, programs and configuration as they are installed, but for where the programs are."""
@@ -103,7 +103,7 @@ class Systemd(support.Case):
         shutil.copy(support.SOURCE / "packaging" / "netlogd.conf", self.files)
 
     def make_group(self):
-        """A control group of its own below the one that this process is in."""
+        """Makes a control group below that of this process."""
         mounts = pathlib.Path("/proc/self/mounts").read_text()
         mounted = re.search(r"^\S+ (\S+) cgroup2 ", mounts, re.M)
         here = re.search(r"^0::(/.*)$", pathlib.Path("/proc/self/cgroup").read_text(), re.M)
@@ -121,7 +121,7 @@ class Systemd(support.Case):
             for folder, _, _ in os.walk(self.group, topdown=False):
                 try:
                     os.rmdir(folder)
-                except OSError:  # the last of its processes is still ending
+                except OSError:  # the last of its processes is still exiting
                     return False
             return True
         support.wait_until(removed, what="the control groups are empty")
@@ -145,7 +145,7 @@ class Systemd(support.Case):
             self.skipTest(f"systemd cannot run here: {self.console()}")
 
     def find_first(self):
-        """Its number out here; 0 when it could not be started."""
+        """Returns its process ID outside of the namespace; 0 if it could not start."""
         children = pathlib.Path(f"/proc/{self.outer.pid}/task/{self.outer.pid}/children")
         try:
             for child in children.read_text().split():
@@ -159,13 +159,13 @@ class Systemd(support.Case):
 
     def end_first(self):
         if self.outer.poll() is None:
-            os.kill(self.first, signal.SIGKILL)  # and with it all that is in its namespace
+            os.kill(self.first, signal.SIGKILL)  # kills all processes of its namespace
         self.outer.wait()
 
     def console(self):
         return (self.scratch / "console").read_text(errors="replace")[-2000:]
 
-    # ---- what is done inside ----
+    # ---- actions inside ----
 
     def inside(self, *command, **options):
         return self.run_program("nsenter", "--target", self.first, "--all", *command, **options)
@@ -193,7 +193,7 @@ class Systemd(support.Case):
         self.assertEqual(result.returncode, 0, result.stderr + self.said() + self.console())
 
     def service(self):
-        """The number of its process out here."""
+        """Returns its process ID outside of the namespace."""
         inside = int(self.show("MainPID"))
         for status in pathlib.Path("/proc").glob("[0-9]*/status"):
             try:
@@ -208,7 +208,7 @@ class Systemd(support.Case):
         return os.readlink(process / "ns" / "pid") == os.readlink(f"/proc/{self.first}/ns/pid")
 
     def records(self):
-        """All that is in the archive, as text."""
+        """Returns the whole content of the archive, as text."""
         archive = self.scratch / "archive"
         shutil.rmtree(archive, ignore_errors=True)
         shutil.copytree(self.path("/var/lib/private/netlogd"), archive)
@@ -216,7 +216,7 @@ class Systemd(support.Case):
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         return result.stdout
 
-    # ---- what is to be seen ----
+    # ---- checks ----
 
     def test_socket_activation_and_what_the_service_may_do(self):
         self.must("start", "netlogd.socket")
@@ -256,7 +256,7 @@ class Systemd(support.Case):
         self.assertIn(f"/etc/netlogd.conf:{good.count(chr(10)) + 1}: max-rat: unknown directive", self.said())
         self.must("is-active", "netlogd.service")
         self.assertEqual(self.show("MainPID"), first)
-        # What cannot be used when it is started is not tried again and again.
+        # systemd does not retry a service that fails at its start.
         self.assertNotEqual(self.control("restart", "netlogd.service"), 0)
         self.assertEqual((self.show("ActiveState"), self.show("NRestarts")), ("failed", "0"))
 
@@ -278,7 +278,7 @@ class Systemd(support.Case):
                 os.kill(self.service(), signal.SIGKILL)
                 support.wait_until(lambda: int(self.show("NRestarts")) > killed, what="that systemd starts it again")
                 support.wait_until(lambda: self.show("ActiveState") == "active", what="that it runs again")
-            self.send(line(i))  # it waits while netlogd is started, and is not refused
+            self.send(line(i))  # the connection waits until netlogd has started, and is not refused
         self.assertEqual(client.wait(120), 0, client.stderr.read())
         self.must("stop", "netlogd.service", "netlogd.socket")
         text = self.records()

@@ -1,4 +1,4 @@
-"""No program prints a character of a log that controls a terminal: core/record/terminal.h lists them."""
+"""No program prints a log's characters that control a terminal: core/record/terminal.h lists them."""
 import base64
 import fcntl
 import html
@@ -24,13 +24,13 @@ KEPT = "grün \u2713 \U0001f600 שלום"
 
 
 def found(data):
-    """What of the list is in output, single bytes that are no UTF-8 among it; newlines and tabs are the program's own."""
+    """Returns the characters of the list in the output, including single bytes that are not UTF-8; newlines and tabs are the program's own."""
     text = data.decode("utf-8", "surrogateescape")
     return LISTED.findall(text) + [c for c in text if "\udc80" <= c <= "\udc9f"]
 
 
 class HostileAgent(http.server.BaseHTTPRequestHandler):
-    """An agent whose replies hold each character of the list that XML allows, and raw ones in records."""
+    """An agent whose replies contain each character of the list that XML permits, and raw characters in records."""
 
     TEXT = "a" + "".join(chr(code) for code in CODES if code >= 0x20 or chr(code) in "\t\n\r") + "b"
     LINES = b"".join(b"DATE=20260101000000 HOST=h%s PROG=p LVL=Usage NL.EVNT=E V=%s\n" % (v, v) for v in VALUES if b"\n" not in v)
@@ -120,7 +120,7 @@ class Terminal(support.Case):
                 self.assertEqual(printed.count(b"\t"), 3, "which the host cannot divide")
 
     def on_terminal(self, program, *arguments):
-        """What the program writes to a terminal."""
+        """Returns the program's output to a terminal."""
         master, slave = pty.openpty()
         tty.setraw(slave)
         process = subprocess.Popen([support.program(program), *map(str, arguments)], stdout=slave, stderr=slave,
@@ -147,7 +147,7 @@ class Terminal(support.Case):
             self.assertEqual((len(printed.splitlines()), found(printed)), (len(VALUES) - 1, []), options)
 
     def test_labels_of_charts_and_windows(self):
-        """All labels go through printable(), because valid UTF-8 may still hold bidirectional overrides."""
+        """All labels pass printable(), because valid UTF-8 may contain bidirectional overrides."""
         source = pathlib.Path(os.environ["NL_SOURCE_DIR"])
         files = [f for folder in ("common/charts", "nlv/view", "nlv/scene") for f in sorted((source / folder).glob("*.c"))]
         self.assertGreater(len(files), 10)
@@ -184,7 +184,7 @@ class Terminal(support.Case):
         self.assertIn(b"Netlogd.Malformed", own.read_bytes())
 
     def test_netlogctl_prints_none(self):
-        """A collector's answers hold what clients send: the names of programs and hosts, and lists of them."""
+        """A collector's responses contain data from clients: names of programs and hosts, and lists of them."""
         path = self.scratch / "control"
         names = [value for value in VALUES if b"\n" not in value]
         rows = [(1000000, b"Netlogd.Client", [(b"PEER", value), (b"CLIENT", KEPT.encode())]) for value in names]

@@ -1,5 +1,5 @@
-"""Indexes by time: beside what files netlogd writes they say what is so, who asks for a time reads no more than he must, and
-an index that is missing, cut, damaged, another file's, older or newer than the file changes nothing of what is found."""
+"""Indexes by time: netlogd writes correct indexes, a search by time reads only the necessary parts, and a missing, cut, damaged,
+foreign, older or newer index does not change the records that are found."""
 import datetime
 import os
 import pathlib
@@ -19,7 +19,7 @@ PIECE = 256 << 10
 
 
 def second(i):
-    """Of record i: about in order, and now and then half a minute late; each client has its own."""
+    """Returns the time of record i: mostly in order, sometimes half a minute late; each client has its own times."""
     return START + i // 20 - (i * 7919 % 31 if i % 3 == 0 else 0)
 
 
@@ -28,7 +28,7 @@ def when(t):
 
 
 def padding(i):
-    """What does not become small when it is compressed."""
+    """Returns text that hardly compresses."""
     return "".join(f"{(i + k * 77777) * 0x9e3779b97f4a7c15 & (1 << 64) - 1:016x}" for k in range(6))[:i * 31 % 90]
 
 
@@ -38,7 +38,7 @@ def lines(first, last):
 
 
 def entries(path):
-    """What an index says: (where it begins, where it ends, earliest, latest, records) of each piece."""
+    """Returns the content of an index: (begin, end, earliest, latest, records) of each piece."""
     data, at, found = pathlib.Path(f"{path}.index").read_bytes(), 0, []
     assert data[:4] == b"NLI1" and (len(data) - 16) % 40 == 0, path
     for i in range(16, len(data), 40):
@@ -64,14 +64,14 @@ class TimeIndex(collector.Case):
 
     def give(self, data):
         with socket.create_connection(("127.0.0.1", self.port), timeout=60) as s:
-            for i in range(0, len(data), 40000):  # netlogd writes pieces of it
+            for i in range(0, len(data), 40000):  # netlogd writes pieces of this size
                 s.sendall(data[i:i + 40000])
             s.shutdown(socket.SHUT_WR)
             while s.recv(65536):
                 pass
 
     def blocks_of(self, text, size=2000):
-        """Lines as blocks of that many records."""
+        """Returns the lines as blocks of that many records."""
         out = b""
         for i in range(0, len(text), size):
             result = subprocess.run([support.program("nltools/nlconv"), "--from-format", "ulm", "--format", "nlb"], input=b"".join(text[i:i + size]),
@@ -86,13 +86,13 @@ class TimeIndex(collector.Case):
         return sorted(p for p in self.folder.iterdir() if p.suffix not in (".streams", ".index", ".damaged"))
 
     def every(self):
-        """A file of each kind that is worth an index; it has one."""
+        """Makes a file of each kind for which an index is useful, with its index."""
         self.make("a.log")
         self.make("z.log.zst?zstd=1", b"".join(lines(0, COUNT)))
         return self.make("b.nlb?zstd=0", self.blocks_of(lines(0, COUNT)))
 
     def text_of(self, path, data=None):
-        """What is in a file, or in a part of one, as text."""
+        """Returns the content of a file, or of a part of it, as text."""
         part = self.scratch / ("part" + path.suffix)
         part.write_bytes(path.read_bytes() if data is None else data)
         result = self.run_program(support.program("nltools/nlconv"), "--format", "ulm", part)
@@ -107,7 +107,7 @@ class TimeIndex(collector.Case):
         return self.run_program(support.program("nltools/nlstat"), "--json", "--id", "B", *times, source)
 
     def ask(self, source, begin, end):
-        """What nlstat says of a time; that does not depend on how it is found."""
+        """Returns nlstat's report for a time range, which must not depend on the method of the search."""
         result = self.nlstat(source, begin, end)
         self.assertNotRegex(result.stderr, r"missing|malformed|:\d+:", source)
         return result.returncode, result.stdout.replace(str(source), "SOURCE")
@@ -125,7 +125,7 @@ class TimeIndex(collector.Case):
             self.assertEqual(found[-1][1], len(data), path)
             if path.suffix != ".zst":
                 self.assertGreaterEqual(len(found), len(data) // (2 * PIECE), path)
-                # A piece ends with the batch in which it reaches its size; a batch is as long, and ends with a whole record
+                # A piece ends with the batch in which it reaches its size. A batch is as long, and ends with a whole record
                 # or block.
                 longest = max(block_sizes(data) if path.suffix == ".nlb" else map(len, data.splitlines(True)))
                 self.assertLess(max(e[1] - e[0] for e in found), 2 * PIECE + longest, path)
@@ -150,7 +150,7 @@ class TimeIndex(collector.Case):
         self.assertNotEqual(by_index[0][2], by_index[0][3])
 
     def test_what_is_passed_over_is_not_read(self):
-        """Garbage in pieces of other times is not met; without the index it is."""
+        """With the index, a search does not read garbage in pieces of other times; without the index, it does."""
         path = self.make("a.log")[0]
         data = bytearray(path.read_bytes())
         for begin, end, *_ in entries(path)[1:3]:
@@ -186,11 +186,11 @@ class TimeIndex(collector.Case):
         self.ask(self.folder, START + 1150, None)
 
     def bad_indexes(self, path, other):
-        """(what is wrong, the index' bytes, whether --verify is to find fault)."""
+        """Yields (the defect, the bytes of the index, whether --verify must report it)."""
         good = pathlib.Path(f"{path}.index").read_bytes()
         flip = lambda at: good[:at] + bytes([good[at] ^ 4]) + good[at + 1:]
         yield "missing", None, False
-        yield "empty", b"", False  # as a kill leaves it that comes before the header
+        yield "empty", b"", False  # as after a kill before the header is written
         yield "cut in the header", good[:9], True
         yield "a header", good[:16], False
         yield "cut in an entry", good[:16 + 40 + 13], True
@@ -227,7 +227,7 @@ class TimeIndex(collector.Case):
                 index.write_bytes(good)
 
     def other_index(self, path):
-        """The index of a file that has other records."""
+        """Returns the index of a file with other records."""
         folder, self.folder = self.folder, self.scratch / f"other{path.suffix}"
         self.folder.mkdir()
         text = [line.replace(b"HOST=h", b"HOST=other") for line in lines(5, COUNT)]
@@ -237,7 +237,7 @@ class TimeIndex(collector.Case):
         return pathlib.Path(f"{made[0]}.index").read_bytes()
 
     def test_a_file_that_is_not_as_it_was(self):
-        """Shorter than its index says; longer; changed in the middle; replaced by one that begins alike."""
+        """A file that is shorter than its index says, longer, changed in the middle, or replaced by one with the same begin."""
         path = self.make("a.log")[0]
         data = path.read_bytes()
         cut = data[:data.index(b"\n", len(data) * 2 // 3) + 1]
@@ -270,7 +270,7 @@ class TimeIndex(collector.Case):
             path.write_bytes(b"".join(lines(0, COUNT)))
 
     def test_a_file_is_gone_on_with(self):
-        """With its index, with an older one, with none; and when the log was moved away."""
+        """With its index, with an older index, and without an index; and after the log was moved."""
         path, index = self.folder / "a.log", self.folder / "a.log.index"
         parts = [b"".join(lines(i, i + 6000)) for i in range(0, COUNT, 6000)]
         for change in (lambda: None, lambda: index.write_bytes(index.read_bytes()[:16 + 40]), index.unlink, lambda: index.write_bytes(b"no"),
@@ -312,7 +312,7 @@ class TimeIndex(collector.Case):
 
     @support.long
     def test_killed_at_any_moment(self):
-        """What lines are in the files is told rightly by what is beside them, after each start."""
+        """After each start, the indexes describe the lines of their files correctly."""
         rng = random.Random(os.environ.get("NL_SEED", "5"))
         for output in ("a.log", "n-{N}.log?rotate_size=700k"):
             sent = 0

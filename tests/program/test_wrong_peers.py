@@ -91,7 +91,7 @@ class WrongPeers(Peers):
         self.check(self.peer(lambda connection: connection.recv(10)), CLOSED)
 
     def test_silent_server(self):
-        """A limited wait; the records stay."""
+        """The wait is limited, and the records are kept."""
         port = self.peer(collector.keep_silent)
         self.check_senders(f"x-netlog://127.0.0.1:{port}?timeout=0.3", SILENT)
         self.check_senders(f"x-netlogs://127.0.0.1:{port}?timeout=0.3",
@@ -149,7 +149,7 @@ class WrongPeers(Peers):
         self.check_senders(f"unix:{control}", "this is netlogd's control socket, which accepts no events; use a URL of --listen")
 
     def test_events_are_delivered_when_netlogd_takes_the_place(self):
-        """What a wrong peer got is not lost, in blocks."""
+        """Records in blocks that a wrong peer received are not lost."""
         with socket.create_server(("127.0.0.1", 0)) as listener:
             port = listener.getsockname()[1]
             client = self.start(self.compile_client(CLIENT.replace("nl_log *log", "nl_set_message_handler(0, 0);\n    nl_log *log")
@@ -233,7 +233,7 @@ class Certificates(Peers):
         self.assertRegex(result.stderr, rf"\Anlwrite: open x-netlogs://[^\n]*: {cert} has no usable private key; give the file of the key with key=\n\Z")
 
     def test_names_with_control_characters(self):
-        """What a certificate contains cannot control a terminal."""
+        """The content of a certificate cannot control a terminal."""
         pem = self.authority.certify("a\x1b[31mred", "DNS:x.example")
         self.serve(listen=f"x-netlogs://127.0.0.1:0?cert={pem}")
         said = self.attempt(f"ca={self.authority.ca}&name=y.example")

@@ -1,4 +1,4 @@
-"""A workflow's log in BP, of the shapes that Pegasus' monitord writes: plan, tasks, jobs, and the steps of each job's instances."""
+"""A workflow's log in BP, with the shapes of Pegasus' monitord: plan, tasks, jobs, and the steps of each job's instances."""
 import datetime
 import random
 
@@ -18,7 +18,7 @@ def _line(seconds, event, **fields):
 
 
 def _instance(rng, at, name, number, cut):
-    """The steps of one instance of a job, the order of whose fields is another in each event; when its last step is."""
+    """Returns the steps of one instance of a job, with the fields in a different order in each event; and the time of its last step."""
     id_ = {"xwf__id": WORKFLOW, "job__id": name, "job_inst__id": number}
     lines = []
     for js, step in enumerate(STEPS[:cut], 1):
@@ -40,7 +40,7 @@ def _instance(rng, at, name, number, cut):
 
 
 def workflow_log(jobs=40, unfinished=(), seed=1):
-    """The log's text, in order of time. The jobs whose numbers are in unfinished end after their main part."""
+    """Returns the log's text in order of time. Jobs whose numbers are in unfinished end after their main part."""
     rng = random.Random(seed)
     lines = [(0, _line(0, "wf.plan", xwf__id=WORKFLOW, dax__label="montage", dax__index=0, argv="--conf pegasusrc --sites local-condor --dir work")),
              (2, _line(2, "static.start"))]
