@@ -1,4 +1,4 @@
-/* The binary format: its numbers, its checksum, blocks there and back, and blocks that are not what they should be. */
+/* The binary format: its numbers, its checksum, round trips of blocks, and malformed blocks. */
 #include "text_support.h"
 
 #include "record/block_read.h"
@@ -33,7 +33,7 @@ static void checksums_are_those_of_the_standard(void **state)
     assert_int_equal(nl_crc32c(0, command, 48), 0xd9963a56);
 }
 
-/* Long ones go another way. */
+/* Long buffers use another code path. */
 static void checksums_of_many_bytes(void **state)
 {
     (void)state;
@@ -103,7 +103,7 @@ static void numbers_that_are_too_long_are_refused(void **state)
     assert_null(nl_varint_get(longer, longer + 11, &value));
 }
 
-/* ---- there and back ---- */
+/* ---- round trips ---- */
 
 static void assert_same_value(const nl_field *a, const nl_field *b)
 {
@@ -114,10 +114,10 @@ static void assert_same_value(const nl_field *a, const nl_field *b)
     else if (a->type == NL_TYPE_BOOL)
         assert_int_equal(a->bool_value, b->bool_value);
     else
-        assert_memory_equal(&a->int_value, &b->int_value, 8); /* a NaN is the same NaN */
+        assert_memory_equal(&a->int_value, &b->int_value, 8); /* equal NaNs have equal bits */
 }
 
-/* An empty host, program or event is none in this format. */
+/* An empty host, program or event counts as absent in this format. */
 static void assert_same_optional(nl_string a, nl_string b)
 {
     assert_int_equal(a.size, b.size);
@@ -127,7 +127,7 @@ static void assert_same_optional(nl_string a, nl_string b)
         assert_null(b.data);
 }
 
-/* b is what came of a. */
+/* Asserts that record b, decoded from a's block, equals a. */
 static void assert_came_back(const nl_record *a, const nl_record *b)
 {
     assert_true(a->time_ns == b->time_ns);
@@ -141,7 +141,7 @@ static void assert_came_back(const nl_record *a, const nl_record *b)
     assert_null(b->raw.data);
 }
 
-/* The header of the block that bytes are, which must be good and all of them. */
+/* Returns the header of a block. The bytes must be a valid block and nothing else. */
 static nl_block_header good_header(const nl_buffer *bytes)
 {
     nl_block_header header;
@@ -153,7 +153,7 @@ static nl_block_header good_header(const nl_buffer *bytes)
     return header;
 }
 
-/* The block gives just these records. */
+/* Asserts that the block gives exactly these records. */
 static void assert_block(const nl_buffer *bytes, nl_record *const *records, size_t count)
 {
     nl_block_header header = good_header(bytes);
@@ -179,7 +179,7 @@ static void assert_block(const nl_buffer *bytes, nl_record *const *records, size
     nl_block_reader_free(&reader);
 }
 
-/* The records as a block, which is checked; appended to out. */
+/* Encodes the records as a block, checks it, and appends it to out. */
 static void check_block(nl_block_writer *w, nl_record *const *records, size_t count, int level, nl_buffer *out)
 {
     for (size_t i = 0; i < count; i++)
@@ -194,7 +194,7 @@ static void check_block(nl_block_writer *w, nl_record *const *records, size_t co
     nl_buffer_free(&bytes);
 }
 
-/* Gives a record fields of every type with values that are special or at random. */
+/* Gives a record fields of every type with special or random values. */
 static void add_values(uint64_t *seed, nl_record *record, size_t count)
 {
     static const int64_t ints[] = {0, 1, -1, 63, 64, -64, -65, INT64_MAX, INT64_MIN};
@@ -322,7 +322,7 @@ static nl_string view(const char *text)
     return (nl_string){text, strlen(text)};
 }
 
-/* What a log does in its own loop, with times that go back below the first. */
+/* Encodes as a log does in its loop, with times before the first time. */
 static void records_may_be_appended_directly(void **state)
 {
     (void)state;
@@ -372,7 +372,7 @@ static void records_may_be_appended_directly(void **state)
     nl_buffer_free(&bytes);
 }
 
-/* Values that repeat or rise little, between those that do not; at random, so that each follows each. */
+/* Values that repeat or rise slowly, mixed at random with others, so that each kind follows each kind. */
 static void what_is_as_before_takes_a_byte(void **state)
 {
     (void)state;
@@ -403,9 +403,9 @@ static void what_is_as_before_takes_a_byte(void **state)
     check_block(&w, records, COUNT, 0, NULL);
     for (size_t i = 0; i < COUNT; i++)
         assert_true(nl_block_put(&w, records[7]));
-    assert_true(nl_block_size(&w) < 100 + 5 * COUNT); /* shape, time, and three values that are as before */
+    assert_true(nl_block_size(&w) < 100 + 5 * COUNT); /* shape, time, and three unchanged values */
     nl_block_clear(&w);
-    check_block(&w, records + 9, 2, 0, NULL); /* what was before is of that block only */
+    check_block(&w, records + 9, 2, 0, NULL); /* earlier blocks have no effect */
     nl_block_writer_free(&w);
     for (size_t i = 0; i < COUNT; i++)
         nl_record_free(records[i]);
@@ -452,7 +452,7 @@ static void what_is_too_large_is_not_put(void **state)
 
 /* ---- damage ---- */
 
-/* A small block of a few records. */
+/* Makes a small block of a few records. */
 static nl_buffer small_block(int level)
 {
     nl_block_writer w = {0};
@@ -474,10 +474,10 @@ static nl_buffer small_block(int level)
     return bytes;
 }
 
-/* Reads all there is in a block of exactly size bytes of memory. True when nothing was wrong with it. */
+/* Reads all records of a block in memory of exactly its size. Returns true if the block is valid. */
 static bool read_block(const char *data, size_t size, bool verify)
 {
-    char *copy = malloc(size > 0 ? size : 1); /* of the very size, so that a sanitizer sees one byte too many */
+    char *copy = malloc(size > 0 ? size : 1); /* exactly the size, so that a sanitizer detects a read beyond it */
     assert_non_null(copy);
     memcpy(copy, data, size);
     nl_block_header header;
@@ -531,7 +531,7 @@ static void every_changed_bit_is_noticed(void **state)
     }
 }
 
-/* Whoever computes the checksum can send anything. */
+/* An attacker can compute the checksum and send any payload. */
 static void whatever_a_block_says_is_survived(void **state)
 {
     (void)state;
@@ -553,7 +553,7 @@ static void whatever_a_block_says_is_survived(void **state)
     nl_buffer_free(&packed);
 }
 
-/* A block with that payload, its checksum right. */
+/* Makes a block with that payload and a valid checksum. */
 static nl_buffer block_of(const char *payload, size_t size, uint32_t records, unsigned flags)
 {
     nl_buffer bytes = {0};
@@ -585,15 +585,15 @@ static void blocks_that_lie_are_refused(void **state)
                       "e\x01\x02\x01"
                       "A\x00\x00\x02"),
          1, true},
-        {PAYLOAD(HEAD "\x01\x00\x07\x00\x01\x01\x01x\x00\x00\x00"), 1, true}, /* an empty string, as before */
+        {PAYLOAD(HEAD "\x01\x00\x07\x00\x01\x01\x01x\x00\x00\x00"), 1, true}, /* an empty string, like the one before */
         {PAYLOAD(HEAD "\x01\x00\x07\x00\x01\x01\x01x\x00\x00\x02z\x00\x00\x00"), 2, true},
-        {PAYLOAD(HEAD "\x01\x00\x07\x00\x01\x01\x01x\x00\x00\x03z"), 1, false}, /* a byte too few */
+        {PAYLOAD(HEAD "\x01\x00\x07\x00\x01\x01\x01x\x00\x00\x03z"), 1, false}, /* one byte missing */
         {PAYLOAD(HEAD "\x01\x00\x07\x00\x01\x01\x01x\x00\x00\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"), 1, false},
         {PAYLOAD("\x00\x00"), 0, true},
         {PAYLOAD(""), 0, false},
         {PAYLOAD("\x00\x00"), 1, false},
         {PAYLOAD("\x00\x00x"), 0, false},
-        {PAYLOAD("\x00\x00\x00\x00"), 1, false},                  /* a shape that is not there */
+        {PAYLOAD("\x00\x00\x00\x00"), 1, false},                  /* an undefined shape */
         {PAYLOAD("\xff\xff\x03\x00\x00"), 0, false},              /* 65,535 sources */
         {PAYLOAD("\x01\xff\xff\xff\xff\x0fh\x00\x00"), 0, false}, /* a host of 4 GiB */
         {PAYLOAD("\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01h\x00\x00"), 0, false},
@@ -602,8 +602,8 @@ static void blocks_that_lie_are_refused(void **state)
         {PAYLOAD(HEAD "\x01\x00\x0b\x00\x00"), 0, false},          /* level 11 */
         {PAYLOAD(HEAD "\x01\x00\x07\x00\x01\x00\x01x"), 0, false}, /* type 0 */
         {PAYLOAD(HEAD "\x01\x00\x07\x00\x01\x06\x01x"), 0, false}, /* type 6 */
-        {PAYLOAD(HEAD "\x01\x00\x07\x00\x01\x01\x00"), 0, false},  /* a name of nothing */
-        {PAYLOAD(HEAD "\x01\x00\x07\x00\x01\x01\x01="), 0, false}, /* a name that is none */
+        {PAYLOAD(HEAD "\x01\x00\x07\x00\x01\x01\x00"), 0, false},  /* an empty name */
+        {PAYLOAD(HEAD "\x01\x00\x07\x00\x01\x01\x01="), 0, false}, /* an invalid name */
         {PAYLOAD(HEAD "\x01\x00\x07\x00\x01\x01\x03"
                       "A\n="),
          0, false},
@@ -612,8 +612,8 @@ static void blocks_that_lie_are_refused(void **state)
         {PAYLOAD(HEAD "\x01\x00\x07\x00\x01\x05\x01x\x00\x00\x02"), 1, false}, /* neither true nor false */
         {PAYLOAD(HEAD "\x01\x00\x07\x00\x01\x04\x01x\x00\x00"
                       "1234567"),
-         1, false},                                                   /* part of a double */
-        {PAYLOAD(HEAD "\x01\x00\x07\x00\x00\x00\x00\x00"), 1, false}, /* a byte too many */
+         1, false},                                                   /* a part of a double */
+        {PAYLOAD(HEAD "\x01\x00\x07\x00\x00\x00\x00\x00"), 1, false}, /* one byte too many */
         {PAYLOAD(HEAD "\x01\x00\x07\x00\x00\x00\x00"), 0xffffffff, false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -622,7 +622,7 @@ static void blocks_that_lie_are_refused(void **state)
             fail_msg("case %zu: %s", i, nl_error_message());
         nl_buffer_free(&bytes);
         bytes = block_of(cases[i].payload, cases[i].size, cases[i].records, 1);
-        assert_false(read_block(bytes.data, bytes.size, true)); /* not what zstd made */
+        assert_false(read_block(bytes.data, bytes.size, true)); /* not zstd's output */
         nl_buffer_free(&bytes);
         bytes = block_of(cases[i].payload, cases[i].size, cases[i].records, 2);
         assert_false(read_block(bytes.data, bytes.size, true)); /* a flag of a later version */

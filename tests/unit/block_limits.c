@@ -11,7 +11,7 @@
 
 static const nl_block_identity no_stream;
 
-/* ---- blocks made by hand ---- */
+/* ---- blocks made without the encoder ---- */
 
 static void append_byte(nl_buffer *out, unsigned byte)
 {
@@ -39,7 +39,7 @@ static void append_shape(nl_buffer *out, size_t field_count)
         nl_buffer_append(out, "\3\1N", 3);
 }
 
-/* The payload of one record of the first of `shapes` shapes, each with `fields` fields. */
+/* Returns the payload of one record of the first of `shapes` shapes, each with `fields` fields. */
 static nl_buffer payload_of(size_t sources, size_t shapes, size_t fields)
 {
     nl_buffer payload = {0};
@@ -54,7 +54,7 @@ static nl_buffer payload_of(size_t sources, size_t shapes, size_t fields)
     return payload;
 }
 
-/* A payload of records that repeat one string of that size. */
+/* Returns a payload of records that repeat one string of that size. */
 static nl_buffer repeating_payload(size_t records, size_t size)
 {
     nl_buffer payload = {0};
@@ -75,7 +75,7 @@ static nl_buffer repeating_payload(size_t records, size_t size)
     return payload;
 }
 
-/* Makes a block of the payload, which is freed. */
+/* Makes a block of the payload. Frees the payload. */
 static nl_buffer block_of(nl_buffer payload, uint32_t records, bool zstd)
 {
     nl_buffer block = {0}, stored = {0};
@@ -102,7 +102,7 @@ static nl_buffer block_of(nl_buffer payload, uint32_t records, bool zstd)
     return block;
 }
 
-/* Reads the blocks in bytes. Returns how many records they hold; *problem is the first error, NULL when there is none.
+/* Reads the blocks in bytes. Returns the number of their records. *problem is the first error; NULL without an error.
  */
 static size_t read_blocks(nl_string bytes, char problem[256])
 {
@@ -127,7 +127,7 @@ static size_t read_blocks(nl_string bytes, char problem[256])
     return count;
 }
 
-/* Checks that the block, which is freed, is rejected with a message that begins so; "" means that it is valid. */
+/* Checks that the block is rejected with a message that begins so; "" means that it is valid. Frees the block. */
 static void assert_problem(nl_buffer block, const char *expected)
 {
     char problem[256];
@@ -171,7 +171,7 @@ static void expansion_is_limited(void **state)
     assert_problem(block_of(repeating_payload(110, 20000), 110, false), problem);
     assert_problem(block_of(repeating_payload(1, 8 << 20), 1, false), "");
     assert_problem(block_of(repeating_payload(2, 1200000), 2, false), problem);
-    /* Records without any string count too. */
+    /* Records without strings count too. */
     assert_problem(block_of(repeating_payload(30000, 1), 30000, false), problem);
     assert_problem(block_of(repeating_payload(20000, 1), 20000, false), "");
     assert_problem(block_of(repeating_payload(20000, 1), 20000, true), problem);
@@ -179,7 +179,7 @@ static void expansion_is_limited(void **state)
 
 /* ---- writers ---- */
 
-/* A record of which everything but the time is the same each time. */
+/* A record that always has the same content, except for its time. */
 static nl_record *steady_record(size_t string_size, size_t field_count)
 {
     nl_record *record = nl_record_new();
@@ -252,7 +252,7 @@ static void many_shapes_go_into_several_blocks(void **state)
     nl_encoder_free(encoder);
 }
 
-/* Blocks that are passed on whole and compressed on the way. */
+/* Blocks that are passed on whole and compressed meanwhile. */
 static void repacked_blocks_keep_to_the_limits(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /*
- * How long calls may take where the other side does not answer, and what time an event has that had to wait. What is
- * asked for here is several times what the library promises, so that a slow machine does not fail, and a fraction of
- * what calls took that looked at the clock only when there was nothing else to do.
+ * The maximum duration of calls if the peer does not answer, and the time of an event that had to wait. The limits here
+ * are several times the library's promises, so that a slow machine passes. Calls that check the clock only when they
+ * have nothing else to do would take many times longer.
  */
 #include "config.h"
 
@@ -32,7 +32,7 @@
 #include <cmocka.h>
 
 enum { CONNECTIONS = 32, MOST_SECONDS = 6 };
-#define TIMEOUT "timeout=0.5" /* promised is twice that */
+#define TIMEOUT "timeout=0.5" /* twice this duration is promised */
 
 static char folder[] = "/tmp/netlogger-XXXXXX";
 
@@ -52,12 +52,12 @@ static int tear_down(void **state)
     return system(command);
 }
 
-/* ---- collectors that are none ---- */
+/* ---- faulty collectors ---- */
 
 typedef enum manner {
-    MUTE,  /* accepts, and does nothing */
-    READS, /* takes everything, and acknowledges nothing */
-    TALKS, /* and says, without a pause, what is no acknowledgement */
+    MUTE,  /* accepts connections, and does nothing else */
+    READS, /* reads everything, and acknowledges nothing */
+    TALKS, /* also sends an endless stream of invalid replies */
 } manner;
 
 typedef struct peer {
@@ -75,7 +75,7 @@ static void talk(int connection, manner how, short ready)
     if (how != TALKS)
         return;
     for (size_t i = 0; i < sizeof frames; i += 8)
-        memcpy(frames + i, "NLXX\0\0\0", 8); /* each with nothing in it */
+        memcpy(frames + i, "NLXX\0\0\0", 8); /* each without content */
     while (write(connection, frames, sizeof frames) > 0)
         continue;
 }
@@ -112,7 +112,7 @@ static peer start_peer(manner how)
     p.port = ntohs(at.sin_port);
     fflush(NULL);
     if (how != MUTE && (p.process = fork()) == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails does not end it */
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a failed test does not end it */
         serve(p.listens, how);
     }
     return p;
@@ -134,7 +134,7 @@ static nl_log *open_to(const peer *p, const char *format)
     return nl_open("p", url);
 }
 
-/* More than sockets take for a reader who does not read. */
+/* More than the sockets buffer for a reader that does not read. */
 static void log_much(nl_log *log)
 {
     static char text[4000];
@@ -183,7 +183,7 @@ static void who_talks_and_never_acknowledges(void **state)
     flush_and_close(TALKS, "nlb");
 }
 
-/* All logs together, not one after the other. */
+/* The limit is for all logs together. */
 static void a_program_that_ends(void **state)
 {
     (void)state;
@@ -205,7 +205,7 @@ static void a_program_that_ends(void **state)
         exit(0);
     }
     close(ends[1]);
-    assert_int_equal(read(ends[0], &status, 1), 0); /* it has logged all, and ends */
+    assert_int_equal(read(ends[0], &status, 1), 0); /* all events are logged, and it ends */
     int64_t start_ns = nl_monotonic_ns();
     close(ends[0]);
     assert_int_equal(waitpid(child, &status, 0), child);
@@ -215,12 +215,12 @@ static void a_program_that_ends(void **state)
         end_peer(&peers[i]);
 }
 
-/* ---- an event that waits for room ---- */
+/* ---- an event that waits for space ---- */
 
 typedef struct producer {
     nl_log *log;
     pthread_t thread;
-    nl_ring_producer *ring; /* once it has one */
+    nl_ring_producer *ring; /* after it has begun to wait */
 } producer;
 
 enum { EVENTS = 4000 };
@@ -243,7 +243,7 @@ static void pause_briefly(void)
     nanosleep(&(struct timespec){.tv_nsec = 200 * 1000000}, NULL);
 }
 
-/* Returns when the other thread has been waiting for room for a while. */
+/* Returns after the other thread has waited for space for a while. */
 static void wait_until_it_waits(const producer *p)
 {
     const nl_ring_producer *ring;
@@ -267,7 +267,8 @@ static int64_t number(const nl_record *record, const char *name)
     return value;
 }
 
-/* Reads all that comes; how many events that are. Those that were called before read_ns have a time before it. */
+/* Reads everything. Returns the number of events. Events whose calls began before read_ns must have a time before it.
+ */
 static int check_times(int reader, int64_t read_ns)
 {
     char bytes[16384];
@@ -297,7 +298,7 @@ static void *join_and_close(void *user)
     return NULL;
 }
 
-/* Its time is that of its call, not that when there was room. */
+/* Its time is that of the call, not that of the wait's end. */
 static void an_event_has_the_time_of_its_call(void **state)
 {
     (void)state;
@@ -312,7 +313,7 @@ static void an_event_has_the_time_of_its_call(void **state)
     pthread_t closes;
     assert_int_equal(pthread_create(&p.thread, NULL, log_until_it_waits, &p), 0);
     wait_until_it_waits(&p);
-    pause_briefly(); /* more than what times are rounded by */
+    pause_briefly(); /* more than the rounding of times */
     int64_t read_ns = nl_time_now_ns();
     assert_int_equal(pthread_create(&closes, NULL, join_and_close, &p), 0);
     assert_int_equal(check_times(reader, read_ns), EVENTS);

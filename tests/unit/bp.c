@@ -1,4 +1,4 @@
-/* BP: what is read, and what is written. */
+/* BP: reading and writing. */
 #include "text_support.h"
 #include "record/format.h"
 
@@ -96,7 +96,7 @@ static void any_bytes_round_trip(void **state)
     check_round_trips(NL_FORMAT_BP, 20120314140446, 20000);
 }
 
-/* ULM, to BP, to ULM: the same text. */
+/* ULM to BP to ULM gives the same text. */
 static void any_record_goes_through_bp_and_back(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Which client has to go when there are too many. */
+/* The client that netlogd closes when it has too many. */
 #include "service/client_table.h"
 
 #include <arpa/inet.h>
@@ -60,10 +60,10 @@ static void test_limits(void **state)
     assert_int_equal(admit(t, "10.0.0.2", 0), CLIENT_ADMITTED);
     unit_client_table_add(t, &e[3], "10.0.0.2", 0);
     assert_int_equal(client_table_count(t), 4);
-    /* An address that holds less displaces even a busy client of the one that holds most. */
+    /* A client of an address that holds less displaces a client, even a busy one, of the address that holds most. */
     assert_int_equal(admit(t, "10.0.0.2", 0), CLIENT_DISPLACES);
     assert_ptr_equal(displaced, &e[0]);
-    /* Within the address, the one that was silent for the longest; those that have proved nothing come first. */
+    /* Within an address, the longest-silent client leaves; clients without a valid record leave first. */
     client_table_heard(t, &e[0], 0);
     assert_int_equal(admit(t, "10.0.0.1", 2 * SECOND_NS), CLIENT_DISPLACES);
     assert_ptr_equal(displaced, &e[1]);
@@ -73,7 +73,7 @@ static void test_limits(void **state)
     assert_int_equal(admit(t, "10.0.0.1", 2 * SECOND_NS), CLIENT_DISPLACES);
     assert_ptr_equal(displaced, &e[1]);
     client_table_remove(t, &e[1]);
-    client_table_remove(t, &e[1]); /* it is in no table: nothing happens */
+    client_table_remove(t, &e[1]); /* an unknown client has no effect */
     assert_int_equal(admit(t, "10.0.0.1", 0), CLIENT_ADMITTED);
     client_table_replace(&e[0], &e[4]);
     assert_int_equal(client_table_count(t), 3);
@@ -98,9 +98,9 @@ static void test_addresses(void **state)
     unit_client_table_add(t, &e[1], "::1", 0);
     assert_int_equal(admit(t, "0.0.0.2", 0), CLIENT_ADMITTED);
     unit_client_table_add(t, &e[2], "unix", 0);
-    assert_int_equal(admit(t, "unix", 0), CLIENT_ADMITTED); /* has no limit of its own */
+    assert_int_equal(admit(t, "unix", 0), CLIENT_ADMITTED); /* has no limit itself */
     client_table_set_limits(t, 3, 1);
-    /* Equal holdings: the address that was silent for the longest. */
+    /* Equal holdings: a client of the longest-silent address leaves. */
     client_table_heard(t, &e[0], 1);
     assert_int_equal(admit(t, "10.0.0.1", 2 * SECOND_NS), CLIENT_DISPLACES);
     assert_ptr_equal(displaced, &e[1]);
@@ -110,7 +110,7 @@ static void test_addresses(void **state)
     client_table_free(t);
 }
 
-/* A client whose bytes wait to be read is not silent. */
+/* A client with unread bytes is not silent. */
 static void test_unread(void **state)
 {
     (void)state;
@@ -128,7 +128,7 @@ static void test_unread(void **state)
     assert_ptr_equal(displaced, &e[1]);
     assert_int_equal(write(ends[0], "x", 1), 1);
     assert_int_equal(admit(t, "10.0.0.1", 2 * SECOND_NS), CLIENT_TOO_MANY);
-    /* Bytes that stay unread spare a client only once, until it is heard of again. */
+    /* Unread bytes protect a client only once, until netlogd reads from it. */
     client_table_heard(t, &e[0], 3 * SECOND_NS);
     assert_int_equal(admit(t, "10.0.0.1", 5 * SECOND_NS), CLIENT_DISPLACES);
     assert_ptr_equal(displaced, &e[1]);
@@ -161,7 +161,7 @@ static void test_all_unread(void **state)
     }
     assert_int_equal(admit(t, "10.0.0.2", SECOND_NS / 2), CLIENT_DISPLACES);
     assert_ptr_equal(displaced, &e[0]);
-    /* Within the address, others are spared first, but not for ever. */
+    /* Within the address, other clients are protected first, but not forever. */
     client_verdict verdict = CLIENT_TOO_MANY;
     for (int i = 1; i <= 10 && verdict == CLIENT_TOO_MANY; i++)
         verdict = admit(t, "10.0.0.1", (i + 1) * SECOND_NS);
@@ -174,7 +174,7 @@ static void test_all_unread(void **state)
     client_table_free(t);
 }
 
-/* The counts of many addresses stay right whatever comes and goes. */
+/* The counts of many addresses stay correct for all arrivals and departures. */
 static void test_many(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /*
- * A machine without a time-stamp counter whose real-time clock is set while programs log: here nl_clock_has_counter and
- * clock_gettime say so.
+ * A machine without a time-stamp counter whose real-time clock is set while programs log: the nl_clock_has_counter and
+ * clock_gettime of this file simulate it.
  */
 #include <netlogger.h>
 
@@ -25,7 +25,7 @@
 #define MINUTE_NS (INT64_C(60) * NL_NS_PER_SECOND)
 
 static int64_t
-    set_by_ns; /* how far the real-time clock is from what the kernel says; the writer threads look at it too */
+    set_by_ns; /* difference of the real-time clock from the kernel's clock; the writer threads read it too */
 
 bool nl_clock_has_counter(void)
 {
@@ -45,7 +45,7 @@ static void set_clock(int64_t by_ns)
     __atomic_add_fetch(&set_by_ns, by_ns, __ATOMIC_ACQ_REL);
 }
 
-/* Within a minute: what is asked is which hour it is. */
+/* Within a minute: only the hour matters. */
 static void expect_about(int64_t time_ns, int64_t wanted_ns)
 {
     assert_in_range(time_ns, wanted_ns - MINUTE_NS, wanted_ns + MINUTE_NS);
@@ -81,7 +81,7 @@ static void test_a_restored_clock(void **state)
     int64_t first_ns = nl_time_now_ns();
     nl_clock_start(&clock);
     uint64_t first = nl_private_slow_ticks();
-    nl_clock_save(&clock, points); /* killed before it was read a second time */
+    nl_clock_save(&clock, points); /* killed before a second calibration */
     nl_clock_restore(&restored, points, true);
     expect_about(nl_clock_time_ns(&restored, first), first_ns);
     expect_about(nl_clock_time_ns(&restored, first + (uint64_t)HOUR_NS), first_ns + HOUR_NS);
@@ -96,7 +96,7 @@ static void test_a_restored_clock(void **state)
     expect_about(nl_clock_time_ns(&restored, last), first_ns);
     set_clock(HOUR_NS);
 
-    /* Remains in which ticks are the real-time clock's, as an older library left them. */
+    /* Shared memory whose ticks are those of the real-time clock, as an older library left it. */
     points[0] = (nl_clock_point){(uint64_t)first_ns, first_ns};
     points[1] = (nl_clock_point){(uint64_t)first_ns + 1000000, first_ns + 1000000};
     nl_clock_restore(&restored, points, true);
@@ -104,7 +104,7 @@ static void test_a_restored_clock(void **state)
     expect_about(nl_clock_time_ns(&restored, (uint64_t)first_ns + 2000000), first_ns);
 }
 
-/* The times of a log's records, which are all there. */
+/* Returns the times of a log's records, and checks that all records are present. */
 static void expect_times(const char *text, size_t size, const int64_t *wanted_ns, size_t count)
 {
     nl_decoder *decoder = nl_decoder_new(NULL);
@@ -126,9 +126,9 @@ static void log_while_the_clock_is_set(const char *url)
     NL_EVENT(log, NL_USAGE, "Before");
     assert_int_equal(nl_flush(log), NL_OK);
     set_clock(-HOUR_NS);
-    assert_int_equal(nl_flush(log), NL_OK); /* it is noticed */
+    assert_int_equal(nl_flush(log), NL_OK); /* the library detects the change */
     NL_EVENT(log, NL_USAGE, "SetBack");
-    assert_int_equal(nl_flush(log), NL_OK); /* not in an hour */
+    assert_int_equal(nl_flush(log), NL_OK); /* within less than an hour */
     nl_buffer text = {0};
     assert_true(nl_memory_read("slow", &text));
     expect_times(text.data, text.size, (int64_t[]){start_ns, start_ns - HOUR_NS}, 2);
@@ -172,8 +172,8 @@ static void test_a_killed_process(void **state)
     nl_reader *reader = nl_reader_open(url, NULL);
     const nl_record *record;
     assert_int_equal(nl_reader_next(reader, &record), NL_OK);
-    /* Whether the kill or the writer thread's next look came first: the clock stands for this process as it stood
-     * before it was set, and the event lies between the two. */
+    /* Whether the kill or the writer thread's next calibration came first: the process's clock is that before the
+     * change, and the event is between the two. */
     assert_in_range(record->time_ns, start_ns - HOUR_NS - MINUTE_NS, start_ns + MINUTE_NS);
     nl_reader_close(reader);
     unsetenv("NETLOGGER_SHM");

@@ -1,4 +1,4 @@
-/* The time-stamp counter beside a real-time clock that a daemon slews, and that is set: here clock_gettime says so. */
+/* The time-stamp counter and a real-time clock that a daemon slews and sets: this file's clock_gettime simulates it. */
 #include <netlogger.h>
 
 #include "reader/decoder.h"
@@ -18,8 +18,8 @@
 enum { EVENTS = 2000, TOLERANCE_NS = 2000000 };
 #define HOUR_NS (INT64_C(3600) * NL_NS_PER_SECOND)
 
-static int64_t start_ns;                 /* when the slewing began, by the kernel's clock */
-static int64_t set_by_ns, slewed_by_ppm; /* the writer threads look at these too */
+static int64_t start_ns;                 /* begin of the slewing, by the kernel's clock */
+static int64_t set_by_ns, slewed_by_ppm; /* the writer threads read these too */
 static int64_t before_ns[EVENTS], after_ns[EVENTS];
 
 int clock_gettime(clockid_t id, struct timespec *now)
@@ -36,7 +36,7 @@ int clock_gettime(clockid_t id, struct timespec *now)
     return result;
 }
 
-/* Logs events, the clock being set in the middle, between two flushes. */
+/* Logs events between two flushes; the clock is set in the middle. */
 static void log_them(const char *url, int64_t set_ns)
 {
     nl_log *log = nl_open("p", url);
@@ -55,7 +55,7 @@ static void log_them(const char *url, int64_t set_ns)
     assert_int_equal(nl_close(log), NL_OK);
 }
 
-/* Every event has the time that the clock showed at its call. */
+/* Every event has the clock's time at its call. */
 static void expect_times(void)
 {
     nl_buffer bytes = {0};

@@ -1,4 +1,4 @@
-/* netlogd's table of clocks: which records are of clocks, and whose hosts leave a full table. */
+/* netlogd's table of clocks: which records are clock records, and which hosts leave a full table. */
 #include "clocks.h"
 
 #include <setjmp.h>
@@ -49,7 +49,7 @@ static bool put_event(const char *event, const char *host, const char *peer)
     return of_clock;
 }
 
-/* Puts records of count new hosts from the address 10.0.0.LETTER; the hosts' names begin with the letter. */
+/* Adds records of count new hosts from the address 10.0.0.LETTER; the hosts' names begin with the letter. */
 static void put_hosts(char letter, size_t count)
 {
     static unsigned number;
@@ -81,7 +81,7 @@ static void test_only_records_of_clocks_count_as_such(void **state)
     assert_hosts(1, 0, 0);
 }
 
-/* The hosts of a are fewer than those of b, after c displaced one; then b may displace none but its own. */
+/* The address a has fewer hosts than b, after c displaced one; then b may displace only its own. */
 static void test_more_hosts_never_displace_those_of_fewer(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* What a confined process cannot do any more, tried in a child. */
+/* What a confined process can no longer do. Each test runs in a child. */
 #include "config.h"
 
 #include "service/confine.h"
@@ -31,7 +31,7 @@
 
 static char inside[] = "/tmp/netlogger-confine-XXXXXX", outside[] = "/tmp/netlogger-elsewhere-XXXXXX";
 
-/* Ends the child with the number of the line. */
+/* Ends the child with the line's number as the status. */
 #define CHECK(condition)                                                                                               \
     do {                                                                                                               \
         if (!(condition)) {                                                                                            \
@@ -40,7 +40,7 @@ static char inside[] = "/tmp/netlogger-confine-XXXXXX", outside[] = "/tmp/netlog
         }                                                                                                              \
     } while (0)
 
-/* Whether it fails with that error. */
+/* Returns whether the call fails with that error. */
 static bool fails(long result, int error)
 {
     return result == -1 && errno == error;
@@ -135,7 +135,7 @@ static long confine_connect_to(int port)
     return connect(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), (const struct sockaddr *)&address, sizeof address);
 }
 
-static bool limits_ports; /* the kernel can, since Linux 6.7 */
+static bool limits_ports; /* the kernel has this restriction since Linux 6.7 */
 
 static void check_ports(void)
 {
@@ -145,7 +145,7 @@ static void check_ports(void)
     CHECK(fails(bind(socket(AF_INET, SOCK_STREAM, 0), (struct sockaddr *)&any, sizeof any), EACCES));
 }
 
-/* Each call is reported once, whatever its arguments were. */
+/* Each call is reported once, for all arguments. */
 static void check_reports(void)
 {
     char name[CONFINE_CALL_SIZE];
@@ -178,7 +178,7 @@ static void keep_inside(void)
     limits_ports = syscall(SYS_landlock_create_ruleset, NULL, 0, 1) >= 4;
     nl_url *url = nl_url_parse("x-netlog://127.0.0.1:14830");
     confine_keep_directory(inside, CONFINE_WRITE);
-    /* As a collector's URL would, but without what names of hosts need. */
+    /* As a collector's URL would, but without the rights for resolving host names. */
     CHECK(url != NULL && url->port == 14830 && confine_keep_port(url->port));
     nl_url_free(url);
     CHECK(confine());
@@ -230,7 +230,7 @@ static void removed_body(void)
     char gone[200];
     snprintf(gone, sizeof gone, "%s/gone", inside);
     CHECK(mkdir(gone, 0700) == 0 && chdir(gone) == 0);
-    alarm(20); /* it must not look for an existing directory forever; afterwards this call is refused */
+    alarm(20); /* does not look for an existing directory forever; afterwards, this call is rejected */
     keep_inside();
     CHECK(rmdir(gone) == 0);
     CHECK(!confine_keep_file("file", CONFINE_WRITE) && !confine_keep_directory("below/it", CONFINE_READ));
@@ -276,7 +276,7 @@ static void test_process_that_starts_programs(void **state)
     confine_run(programs_body);
 }
 
-/* libseccomp knows the calls of every processor that it knows. */
+/* libseccomp knows the calls of all its processors. */
 static void test_other_processors(void **state)
 {
     (void)state;

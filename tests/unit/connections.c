@@ -1,5 +1,4 @@
-/* netlogd's list of connections: what visits meet, which connection holds too much, and who waits to be acknowledged.
- */
+/* netlogd's list of connections: visits, connections beyond their share, and waiting acknowledgements. */
 #include "connections.h"
 
 #include <setjmp.h>

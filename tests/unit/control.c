@@ -1,4 +1,4 @@
-/* nl_control: level, events, markers and destination changed while the program runs. */
+/* nl_control: level, events, markers and destination, changed while the program runs. */
 #define _GNU_SOURCE 1
 #include <netlogger.h>
 
@@ -161,7 +161,7 @@ static void *log_on(void *user)
     return NULL;
 }
 
-/* Each event arrives once, in the one place or the other, and in its format. */
+/* Each event arrives once, at one of the two destinations, and in its format. */
 static void test_the_destination_changes_and_nothing_is_lost(void **state)
 {
     (void)state;
@@ -213,7 +213,7 @@ static void test_waiting_blocks_move_to_a_file(void **state)
     assert_memory_equal(magic, "NLB1", sizeof magic);
 }
 
-/* What waits for a destination that is away goes to the next. */
+/* Records that wait for an unreachable destination go to the next destination. */
 static void test_what_waits_moves(void **state)
 {
     (void)state;
@@ -237,8 +237,8 @@ static void test_after_fork(void **state)
     nl_log *log = nl_open("prog", "memory:parent");
     control(log, "marker control_read count");
     /*
-     * The sanitizer's allocator does not survive a fork while the log's thread allocates: that thread rests after a
-     * flush.
+     * The sanitizer's allocator does not survive a fork during an allocation in the log's thread. After a flush, this
+     * thread sleeps.
      */
     assert_int_equal(nl_flush(log), NL_OK);
     pid_t child = fork();
@@ -269,7 +269,7 @@ static void *acknowledge(void *listener)
     return NULL;
 }
 
-/* A collector sends programs to another one, and to no file of theirs. */
+/* A collector may redirect programs to another collector, but not to a file. */
 static void test_what_a_collector_may_name(void **state)
 {
     (void)state;
@@ -281,7 +281,7 @@ static void test_what_a_collector_may_name(void **state)
         for (int tls = 0; tls < 2; tls++) {
             snprintf(command, sizeof command, "destination x-netlog%s://127.0.0.1:9%s", tls ? "s" : "", not [i]);
             assert_int_equal(nl_control_do(log, NL_CONTROL_COLLECTOR, command, strlen(command), NULL), NL_FAILED);
-            if (not [i][1] != 'S') /* which is no option at all */
+            if (not [i][1] != 'S') /* not an option */
                 assert_non_null(strstr(nl_error_message(), "destination whose URL names files"));
         }
     static const char file[] = "destination file:///tmp/x";
@@ -304,7 +304,7 @@ static void test_what_a_collector_may_name(void **state)
     nl_memory_free("named");
 }
 
-/* More than a batch has room for: none is lost, and none keeps the others from being written. */
+/* More events than fit in a batch: none is lost, and none delays the others. */
 static void test_very_many_of_its_own(void **state)
 {
     (void)state;
@@ -312,7 +312,7 @@ static void test_very_many_of_its_own(void **state)
     nl_log *log = nl_open("prog", "memory:own");
     char text[SIZE];
     memset(text, 'x', sizeof text);
-    pthread_mutex_lock(&log->mutex); /* so that the writer thread finds them all at once */
+    pthread_mutex_lock(&log->mutex); /* so that the writer thread finds all of them together */
     log->control.own_records =
         reallocarray(log->control.own_records, log->control.own_record_count + MANY, sizeof(nl_record *));
     for (int i = 0; i < MANY; i++) {

@@ -1,6 +1,6 @@
 /*
- * What round-trips does so exactly: random records, hostile ones among them, through every two-way format of nlconv and
- * back, with the input cut into chunks anywhere.
+ * Exact round trips: random records, some hostile, through every two-way format of nlconv and back, with the input
+ * divided at any place.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -215,13 +215,13 @@ static nl_record *random_record(void)
     return record;
 }
 
-/* ---- records as text that tells every difference ---- */
+/* ---- records as text that shows every difference ---- */
 
-/* What a format can't hold, and says so. */
+/* Limits of a format, which it reports. */
 typedef struct limits {
     bool text_only;     /* everything is a string */
-    bool small_signed;  /* unsigned integers that are small come back as integers */
-    bool empty_members; /* standard fields that are empty come back as none */
+    bool small_signed;  /* small unsigned integers come back as signed integers */
+    bool empty_members; /* empty standard fields come back as absent */
 } limits;
 
 static void put_member(nl_buffer *out, const char *name, nl_string text, const limits *l)
@@ -259,7 +259,7 @@ static void describe(const nl_record *record, const limits *l, nl_buffer *out)
     nl_buffer_append(out, "\n", 1);
 }
 
-/* ---- an exporter that describes what it gets ---- */
+/* ---- an exporter that describes its records ---- */
 
 static limits described;
 
@@ -274,7 +274,7 @@ static void put_description(exporter *e, const nl_record *record, bool typed, si
 
 static const exporter_kind describer = {.name = "description", .put = put_description};
 
-/* ---- there and back ---- */
+/* ---- round trips ---- */
 
 static void empty(sink *s)
 {
@@ -325,7 +325,7 @@ static size_t whole_lines(const char *data, size_t size)
     return size;
 }
 
-/* A chunk in memory of its own, so that a look beyond its end is noticed. */
+/* A chunk in separate memory, so that a sanitizer detects a read beyond its end. */
 static void read_chunk(importer *i, const char *data, size_t size, sink *s)
 {
     char *copy = malloc(size > 0 ? size : 1);
@@ -355,7 +355,7 @@ static void import_all(const importer_kind *kind, const nl_buffer *bytes, sink *
         kind->unshare(shared);
 }
 
-/* What can be shown of the bytes about at. */
+/* Returns a printable form of the bytes around at. */
 static const char *printable(const nl_buffer *bytes, size_t at)
 {
     enum { AROUND = 60 };
@@ -426,7 +426,7 @@ static void test_json(void **unused)
     check_format("json", (limits){.small_signed = true});
 }
 
-/* Text that may be meant as numbers becomes some, and comes back as the same text. */
+/* Text that looks like numbers becomes numbers, and comes back as the same text. */
 static void test_json_of_text(void **unused)
 {
     (void)unused;
@@ -448,7 +448,7 @@ static void test_otlp(void **unused)
     check_format("otlp", (limits){.small_signed = true});
 }
 
-/* Text that may be meant as numbers becomes some, and comes back as the same text. */
+/* Text that looks like numbers becomes numbers, and comes back as the same text. */
 static void test_otlp_of_text(void **unused)
 {
     (void)unused;

@@ -1,4 +1,4 @@
-/* Bytes in pieces, into records: cuts at every place, formats mixed, damage, and memory. */
+/* Decoding of bytes in pieces: every division, mixed formats, damage, and memory. */
 #include "decoding.h"
 
 #include <malloc.h>
@@ -14,14 +14,14 @@ static void note_malformed(void *user, const nl_malformed *what)
     nl_buffer_append(user, "\n", 1);
 }
 
-/* The records in ULM, and each piece that was malformed, a line each, in order. */
+/* Returns the records in ULM and the malformed pieces, one per line, in order. */
 static decoded decoder_decode(const char *input, size_t size, size_t piece, size_t max_record_size)
 {
     nl_decoder_options options = {.source = "in", .max_record_size = max_record_size, .on_malformed = note_malformed};
     return decode_in_pieces(input, size, piece, options);
 }
 
-/* The input gives that text however it is cut into pieces. */
+/* Asserts that the input gives that text for every division into pieces. */
 static void assert_decoded_bytes(const char *input, size_t size, const char *expected)
 {
     for (size_t piece = 0; piece <= size + 1; piece++) {
@@ -82,7 +82,7 @@ static void reads_formats_mixed_line_by_line(void **state)
                    " NL.EVNT=b LVL=Warning\nHOST=h event=5 " DATE "\nlevel=Info event=d ts=1\nts=5 HOST=h " DATE "\n",
                    DATE " LVL=Warning NL.EVNT=a\n" DATE " LVL=Warning NL.EVNT=b\n" DATE " HOST=h event=5\n"
                         "DATE=19700101000001.000000 LVL=Usage NL.EVNT=d\n" DATE " HOST=h ts=5\n");
-    /* A format that was asked for is the only one. */
+    /* If a format is given, no other format is read. */
     nl_decoder_options options = {.format = NL_FORMAT_BP};
     nl_decoder *decoder = nl_decoder_new(&options);
     static const char line[] = DATE " A=1\nts=1 A=1\n";
@@ -96,8 +96,8 @@ static void reads_formats_mixed_line_by_line(void **state)
 }
 
 /*
- * Every record cut at every byte by the next one: the next is always read, the cut one always reported and never a
- * record.
+ * Each record is cut at every byte by the next record: the next record is always read; the cut record is always
+ * reported and never read as a record.
  */
 static void finds_the_record_behind_a_cut_one(void **state)
 {
@@ -132,7 +132,7 @@ static void finds_the_record_behind_a_cut_one(void **state)
                         "\n",
                    "! in:1@0 incomplete record, followed by another in the same line: " DATE " A=1\n"
                    "! in:1@30 incomplete record, followed by another in the same line: " DATE " A=2\n" DATE " A=3\n");
-    /* The same text, quoted, is a value. */
+    /* The same text in quotes is a value. */
     assert_decoded(DATE " A=\"" DATE "\" B=\"x " DATE "\"\n", DATE " A=\"" DATE "\" B=\"x " DATE "\"\n");
 }
 
@@ -141,7 +141,8 @@ static void passes_over_records_that_are_too_long(void **state)
     (void)state;
     enum { MAX = 64 };
     char input[1200];
-    /* One byte too long, just short enough (with and without a carriage return), and very long. */
+    /* A line with one byte too many, lines of the maximum size (with and without a carriage return), and a very long
+     * line. */
     int size = snprintf(input, sizeof input, "%s A=%0*d\n%s B=%0*d\n%s B=%0*d\r\n%s A=%0*d\n%s C=1\n%s D=%0*d", DATE,
                         MAX + 1 - 29, 1, DATE, MAX - 29, 2, DATE, MAX - 29, 3, DATE, 500, 4, DATE, DATE, 300, 5);
     for (size_t piece = 0; piece <= (size_t)size; piece++) {
@@ -178,14 +179,14 @@ static void copes_with_anything(void **state)
             size_t at = random_below(&seed, size), count = random_below(&seed, 30);
             if (at + count > size)
                 continue;
-            if (next_random(&seed) & 0x100) { /* bytes changed, or lost */
+            if (next_random(&seed) & 0x100) { /* changed or lost bytes */
                 random_bytes(&seed, input + at, count);
             } else {
                 memmove(input + at, input + at + count, size - at - count);
                 size -= count;
             }
         }
-        /* Whatever it is, it is the same in one piece, in many, and byte by byte. */
+        /* The result is the same in one piece, in many pieces, and byte by byte. */
         decoded whole = decoder_decode(input, size, size, 300), pieces = decoder_decode(input, size, 0, 300),
                 bytes = decoder_decode(input, size, 1, 300);
         assert_int_equal(whole.text.size, pieces.text.size);
@@ -198,7 +199,7 @@ static void copes_with_anything(void **state)
     }
 }
 
-/* mallinfo2 does not count in a build with a sanitizer, where malloc is another. */
+/* mallinfo2 does not count in a build with a sanitizer, which has its own malloc. */
 static size_t in_use(void)
 {
     struct mallinfo2 info = mallinfo2();
@@ -214,7 +215,7 @@ static void idle_decoders_are_small(void **state)
     char *large = malloc(LARGE);
     assert_non_null(large);
     strcpy(large, DATE);
-    for (size_t size = strlen(DATE); size < LARGE; size += 2) /* as many fields as there can be */
+    for (size_t size = strlen(DATE); size < LARGE; size += 2) /* the maximum number of fields */
         memcpy(large + size, (size - strlen(DATE)) % 4 == 0 ? " A" : "= ", 2);
     large[LARGE - 1] = '\n';
     void *volatile probe = malloc(10000);
@@ -237,7 +238,7 @@ static void idle_decoders_are_small(void **state)
     for (size_t i = 0; i < COUNT; i++)
         nl_decoder_free(decoders[i]);
     free(large);
-    if (!counts) /* then each is 0 */
+    if (!counts) /* without mallinfo2, each is 0 */
         print_message("# this build's malloc does not count: nothing was measured\n");
     if (each >= 2560)
         fail_msg("an idle decoder takes %zu bytes", each);

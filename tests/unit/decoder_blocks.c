@@ -1,4 +1,4 @@
-/* The decoder over blocks: cut at every place, between text, with damage, with records missing. */
+/* The decoder with blocks: every division, text between blocks, damage, missing records. */
 #include "decoding.h"
 
 #include "record/block_read.h"
@@ -35,7 +35,7 @@ static void note_lost(void *user, const nl_lost *what)
     add_line(user, line);
 }
 
-/* The records in ULM, and what was reported, a line each, in order. */
+/* Returns the records in ULM and the reports, one per line, in order. */
 static decoded decode_so(const char *input, size_t size, size_t piece, nl_decoder_options options)
 {
     options.on_lost = note_lost;
@@ -47,7 +47,7 @@ static decoded decoder_blocks_decode(const char *input, size_t size, size_t piec
     return decode_so(input, size, piece, (nl_decoder_options){.format = format, .on_malformed = note_malformed});
 }
 
-/* The input gives that text however it is cut into pieces. */
+/* Asserts that the input gives that text for every division into pieces. */
 static void assert_decoded_so(const nl_buffer *input, const char *expected, size_t expected_size,
                               nl_decoder_options options)
 {
@@ -65,8 +65,8 @@ static void assert_decoded(const nl_buffer *input, const char *expected)
 }
 
 /*
- * Appends a block of that stream ('\0': none), with count records whose sequence numbers and microseconds are from
- * first on, after lost ones that were dropped.
+ * Appends a block of a stream ('\0': without a stream) with count records, whose sequence numbers and microseconds
+ * begin with first. The block reports that `lost` records before it were dropped.
  */
 static void add_block(nl_buffer *out, char stream, int first, int count, int lost)
 {
@@ -112,7 +112,7 @@ static void text_and_blocks_may_follow_one_another(void **state)
     add_block(&input, 0, 1, 1, 0);
     add_line(&input, LINE "\nts=1 event=e\n");
     add_block(&input, 0, 2, 1, 0);
-    add_line(&input, LINE " B=\"cut"); /* by a crash; then the files were put together */
+    add_line(&input, LINE " B=\"cut"); /* after a crash; then the files were concatenated */
     add_block(&input, 0, 3, 1, 0);
     add_block(&input, 0, 4, 1, 0);
     add_line(&input, "\r\nN=L NLB1\n" LINE);
@@ -139,7 +139,7 @@ static void damage_is_passed_over(void **state)
              second);
     assert_decoded(&input, expected);
     input.data[second + 100] ^= 1;
-    /* A size that swallows what follows. */
+    /* A wrong size that covers the following bytes. */
     input.data[second + 14] = 1;
     snprintf(expected, sizeof expected,
              EPOCH "0 N=0\n! 0@%zu block is incomplete\n" EPOCH "2 N=2\n" LINE "\n? a 0/1 0-2000\n", second);
@@ -148,7 +148,7 @@ static void damage_is_passed_over(void **state)
     snprintf(expected, sizeof expected,
              EPOCH "0 N=0\n! 0@%zu block is larger than 16 MiB\n" EPOCH "2 N=2\n" LINE "\n? a 0/1 0-2000\n", second);
     assert_decoded(&input, expected);
-    /* The last block's end is missing, and text follows. */
+    /* The end of the last block is missing, and text follows. */
     input.data[second + 14] = input.data[second + 15] = 0;
     input.size -= sizeof LINE + 5;
     add_line(&input, "\n" LINE "\n");
@@ -160,7 +160,7 @@ static void damage_is_passed_over(void **state)
     nl_buffer_free(&input);
 }
 
-/* Neither less, where a piece ends within it, nor the good blocks behind it, where the piece holds those too. */
+/* The result neither lacks bytes if a piece ends within the block nor includes the valid blocks after it. */
 static void damage_is_reported_with_its_own_bytes(void **state)
 {
     (void)state;
@@ -206,7 +206,7 @@ static void damage_is_reported_with_its_own_bytes(void **state)
     }
 }
 
-/* A mark that is cut belongs to no line, and ends one that is too long like any other. */
+/* A cut magic number belongs to no line, and ends an overlong line like other bytes. */
 static void a_mark_ends_a_line_that_is_too_long(void **state)
 {
     (void)state;
@@ -256,15 +256,15 @@ static void missing_records_are_counted(void **state)
 {
     (void)state;
     nl_buffer input = {0};
-    add_block(&input, 'a', 10, 2, 0); /* the first that is met: what came before is not known */
-    add_block(&input, 'b', 3, 1, 2);  /* the first too, but it says itself that two were dropped */
+    add_block(&input, 'a', 10, 2, 0); /* the first block: earlier records are unknown */
+    add_block(&input, 'b', 3, 1, 2);  /* also a first block, but it reports two dropped records */
     add_block(&input, 'a', 12, 1, 0);
     add_block(&input, 'a', 15, 1, 2); /* all dropped */
-    add_block(&input, 'a', 20, 1, 1); /* one dropped, three went missing */
-    add_block(&input, 'a', 12, 1, 2); /* again: no loss */
+    add_block(&input, 'a', 20, 1, 1); /* one record dropped, three missing */
+    add_block(&input, 'a', 12, 1, 2); /* a repetition: no loss */
     add_block(&input, 'a', 21, 0, 0);
     add_block(&input, 'a', 21, 1, 0);
-    add_block(&input, 'b', 6, 0, 2); /* nothing but loss */
+    add_block(&input, 'b', 6, 0, 2); /* only a report of loss */
     decoded r = decoder_blocks_decode(input.data, input.size, 40, NL_FORMAT_NLB);
     assert_string_equal(r.text.data, "DATE=19700101000000.000010 N=10\nDATE=19700101000000.000011 N=11\n"
                                      "? b 2/2 1000-2000\nDATE=19700101000000.000003 N=3\n"
@@ -280,7 +280,7 @@ static void missing_records_are_counted(void **state)
     nl_buffer_free(&input);
 }
 
-/* A stream may come in any order: what is missing is known when the input has ended. */
+/* A stream may have any order: missing records are known at the end of the input. */
 static void records_out_of_order_are_not_missing(void **state)
 {
     (void)state;
@@ -298,7 +298,7 @@ static void records_out_of_order_are_not_missing(void **state)
     }
 }
 
-/* A stream's first blocks are damaged: their headers say what is missing, if the next block fits to them. */
+/* A stream's first blocks are damaged: their headers show the missing records if the next block continues them. */
 static void records_of_damaged_beginnings_are_counted(void **state)
 {
     (void)state;
@@ -332,7 +332,7 @@ static void many_streams_are_forgotten_in_their_order(void **state)
         stream->known = true;
         stream->next = i;
         uint32_t first = 1;
-        memcpy(id, &first, sizeof first); /* one that is met again and again stays */
+        memcpy(id, &first, sizeof first); /* a stream that occurs again and again stays */
         stream = nl_streams_find(&streams, id);
         assert_true(stream->known);
         assert_int_equal(stream->next, 1);
@@ -373,14 +373,14 @@ static void streams_in_use_are_not_forgotten(void **state)
         find_numbered(&streams, NEW + begun++);
     assert_int_equal(begun, NL_STREAMS_MAX - HONEST);
     assert_true(admits(&streams, 1, 1000, 1));
-    for (uint32_t i = 1; i <= HONEST; i++) /* even when most of them are used again */
+    for (uint32_t i = 1; i <= HONEST; i++) /* even if most of them are used again */
         assert_int_equal(find_numbered(&streams, i)->next, i);
     for (uint32_t i = 0; i < begun; i++)
         find_numbered(&streams, NEW + i);
     assert_false(admits(&streams, NEW + begun, 0, 1));
     assert_true(streams.young.count + streams.old.count <= NL_STREAMS_MAX);
 
-    /* Later, those that were not used meanwhile give way. */
+    /* Later, streams that were not used since then leave. */
     streams.aged_ns -= NL_STREAMS_KEPT_S * NL_NS_PER_SECOND;
     assert_true(admits(&streams, NEW + begun, 0, 1));
     nl_streams_clear(&streams);
@@ -395,7 +395,7 @@ static void streams_in_use_are_not_forgotten(void **state)
     nl_streams_clear(&streams);
 }
 
-/* How many records of one block, which comes by itself over a connection of its own, are taken. */
+/* Returns how many records of one block are accepted from a new connection. */
 static int take_block_of(nl_streams *streams, int first, int count, int lost)
 {
     nl_buffer input = {0};
@@ -419,16 +419,16 @@ static void what_fills_a_gap_is_taken_once(void **state)
     assert_int_equal(take_block_of(streams, 30, 10, 0), 0);
     assert_int_equal(take_block_of(streams, 10, 10, 0), 10);
     assert_int_equal(take_block_of(streams, 10, 10, 0), 0);
-    assert_int_equal(take_block_of(streams, 53, 2, 0), 2); /* in the middle of one */
+    assert_int_equal(take_block_of(streams, 53, 2, 0), 2); /* in the middle of a gap */
     assert_int_equal(take_block_of(streams, 52, 4, 0), 2);
     assert_int_equal(take_block_of(streams, 40, 30, 0), 6);
-    assert_int_equal(take_block_of(streams, 65, 20, 0), 10); /* over its ends */
+    assert_int_equal(take_block_of(streams, 65, 20, 0), 10); /* across the ends of a gap */
     assert_int_equal(take_block_of(streams, 0, 250, 0), 6 * 10 + 40);
     assert_int_equal(take_block_of(streams, 0, 250, 0), 0);
     nl_streams_free(streams);
 }
 
-/* A killed program's latest records may be brought before those that it had put into its spool. */
+/* A killed program's latest records may arrive before the records in its spool. */
 static void a_beginning_may_come_late(void **state)
 {
     (void)state;
@@ -441,7 +441,7 @@ static void a_beginning_may_come_late(void **state)
     nl_streams_free(streams);
 }
 
-/* The records of a block that come in between are those that were missing, and no others. */
+/* Of a block between, exactly the missing records are accepted. */
 static void a_block_gives_just_what_is_missing(void **state)
 {
     (void)state;
@@ -475,7 +475,7 @@ static void note_fresh(void *user, const nl_block_view *block)
     nl_buffer_free(&found);
 }
 
-/* Two places have had different parts of a stream: each takes what it had not, and each record tells its number. */
+/* Two readers have different parts of a stream: each accepts what it lacks, and each record has its number. */
 static void places_take_what_they_had_not(void **state)
 {
     (void)state;
@@ -503,7 +503,7 @@ static void places_take_what_they_had_not(void **state)
     nl_buffer_free(&text);
 }
 
-/* However many gaps a stream has, what fills them is taken, once. */
+/* For any number of gaps, records that fill them are accepted once. */
 static void no_gap_is_forgotten(void **state)
 {
     enum { GAPS = 3000 };
@@ -518,7 +518,7 @@ static void no_gap_is_forgotten(void **state)
     nl_streams_free(streams);
 }
 
-/* Puts a state with that many gaps in place of the stream's: the numbers 0, 2, 4, ... are missing. */
+/* Replaces the stream's state by one with that many gaps: the numbers 0, 2, 4, ... are missing. */
 static void set_gaps(nl_streams *streams, unsigned name, size_t count)
 {
     nl_number_range *gaps = calloc(count + 1, sizeof *gaps);
@@ -543,7 +543,7 @@ static bool admits(nl_streams *streams, unsigned name, uint64_t first, uint32_t 
     return admits_of(streams, 0, name, first, count);
 }
 
-/* Beyond the bounds, what would open or split a gap is refused; what fills one, or goes on, is not. */
+/* At the limits, records that would open or divide a gap are rejected; records that fill a gap or continue are not. */
 static void gaps_are_bounded(void **state)
 {
     enum { FULL = NL_SHARED_GAPS_MAX / (NL_STREAM_GAPS_MAX - NL_STREAM_GAPS_OWN) + 1 };
@@ -559,13 +559,13 @@ static void gaps_are_bounded(void **state)
     set_gaps(streams, 1, NL_STREAM_GAPS_MAX - 1);
     assert_true(admits(streams, 1, next + 1, 1));
 
-    /* A gap that would be split. */
+    /* would divide a gap */
     nl_number_range gap = {10, 20};
     nl_stream_state wide = {.stream = {9}, .next = 30, .gap_count = 1, .gaps = &gap};
     nl_streams_set(streams, &wide);
     assert_true(admits(streams, 9, 12, 2));
 
-    /* Clients that use up what is shared leave every stream its own. */
+    /* Clients that exhaust the shared gaps leave every stream its own gaps. */
     for (unsigned i = 0; i < FULL; i++)
         set_gaps(streams, 100 + i, NL_STREAM_GAPS_MAX);
     set_gaps(streams, 2, NL_STREAM_GAPS_OWN - 1);
@@ -579,7 +579,7 @@ static void gaps_are_bounded(void **state)
     nl_streams_free(streams);
 }
 
-/* A client that uses up its shared gaps leaves those of others, and gets them back when its gaps are filled. */
+/* A client that exhausts its shared gaps leaves others theirs, and can use them again after its gaps are filled. */
 static void shared_gaps_have_owners(void **state)
 {
     enum { COUNT = NL_OWNER_GAPS_MAX / (NL_STREAM_GAPS_MAX - NL_STREAM_GAPS_OWN) + 2 };
@@ -588,7 +588,7 @@ static void shared_gaps_have_owners(void **state)
     uint64_t next = 2 * (NL_STREAM_GAPS_MAX - 1);
     for (unsigned i = 1; i < COUNT; i++) {
         set_gaps(streams, i, NL_STREAM_GAPS_MAX - 1);
-        assert_int_equal(admits_of(streams, 7, i, next, 1), true); /* goes on where the stream ends */
+        assert_int_equal(admits_of(streams, 7, i, next, 1), true); /* continues at the end of the stream */
         assert_int_equal(admits_of(streams, 7, i, next + 1, 1), i < COUNT - 1);
     }
     set_gaps(streams, 1000, NL_STREAM_GAPS_OWN);
@@ -600,7 +600,7 @@ static void shared_gaps_have_owners(void **state)
     nl_streams_free(streams);
 }
 
-/* What a producer dropped never comes and is no gap, or a thread that drops often would push the true ones out. */
+/* A record that the producer dropped is no gap; otherwise, frequent drops would displace true gaps. */
 static void what_was_dropped_is_no_gap(void **state)
 {
     (void)state;
@@ -620,7 +620,7 @@ static void assert_range(const nl_buffer *fresh, uint64_t from, uint64_t to)
     assert_true(range->from == from && range->to == to);
 }
 
-/* Numbers that the producer dropped close the gaps that they are in, wherever the block comes. */
+/* Numbers that the producer reports as dropped close their gaps, wherever the block is in the order. */
 static void dropped_numbers_close_gaps(void **state)
 {
     (void)state;
@@ -635,11 +635,11 @@ static void dropped_numbers_close_gaps(void **state)
     assert_int_equal(nl_stream_take(&streams, stream, 60, 0, 20, &fresh), 20); /* in the middle: 40 to 59 */
     assert_int_equal(fresh.size, 0);
     assert_int_equal(stream->gaps->count, 2);
-    assert_int_equal(nl_stream_take(&streams, stream, 40, 5, 0, &fresh), 0); /* these do not come any more */
+    assert_int_equal(nl_stream_take(&streams, stream, 40, 5, 0, &fresh), 0); /* these cannot arrive any more */
     assert_int_equal(fresh.size, 0);
     assert_int_equal(nl_stream_take(&streams, stream, 35, 5, 25, &fresh), 25); /* 10 to 34, and records 35 to 39 */
     assert_range(&fresh, 0, 5);
-    assert_int_equal(nl_stream_take(&streams, stream, 60, 0, 60, &fresh), 0);    /* all of them are known */
+    assert_int_equal(nl_stream_take(&streams, stream, 60, 0, 60, &fresh), 0);    /* all of these are known */
     assert_int_equal(nl_stream_take(&streams, stream, 200, 1, 140, &fresh), 50); /* 60 to 109 */
     assert_range(&fresh, 0, 1);
     assert_int_equal(stream->gaps->count, 0);
@@ -649,7 +649,7 @@ static void dropped_numbers_close_gaps(void **state)
     nl_buffer_free(&fresh);
 }
 
-/* Gaps go along when a stream becomes an old one, and are forgotten with it. */
+/* A stream's gaps stay when it becomes an old stream, and are forgotten with it. */
 static void gaps_of_many_streams(void **state)
 {
     (void)state;
@@ -670,7 +670,7 @@ static void gaps_of_many_streams(void **state)
         nl_stream_take(&streams, stream, 5, 10, 0, &fresh);
         assert_range(&fresh, 0, 5);
     }
-    /* Numbers that are as large as they can be. */
+    /* The largest possible numbers. */
     nl_stream *stream = nl_streams_find(&streams, id);
     nl_stream_take(&streams, stream, UINT64_MAX - 2, 10, 0, &fresh);
     assert_range(&fresh, 0, 2);
@@ -681,7 +681,7 @@ static void gaps_of_many_streams(void **state)
     nl_buffer_free(&fresh);
 }
 
-/* Blocks of another type, and blocks whose payload lies, cost only themselves. */
+/* A block of another type or with a wrong payload costs only itself. */
 static void what_is_sound_but_unknown_is_skipped(void **state)
 {
     (void)state;
@@ -703,7 +703,7 @@ static void what_is_sound_but_unknown_is_skipped(void **state)
         assert_int_equal(second, 111);
         assert_decoded(&input, expected);
         header[NL_BLOCK_AT_TYPE] = 1;
-        input.data[third - 3] = 5; /* a shape that is not there */
+        input.data[third - 3] = 5; /* an undefined shape */
     }
     nl_buffer_free(&input);
 }
@@ -750,7 +750,8 @@ static void copes_with_anything(void **state)
     }
 }
 
-/* Headers within headers, each with a claim of 16 MiB: the work is bounded, and a good block behind them is read. */
+/* Headers within headers, each with a claimed size of 16 MiB: the work is bounded, and a valid block after them is
+ * read. */
 static void claims_do_not_multiply_the_work(void **state)
 {
     (void)state;
@@ -828,7 +829,7 @@ static void take_block(void *user, const nl_block_view *block)
         nl_encoder_set_stream(t->encoder, block->stream, block->first_sequence + block->repeated);
 }
 
-/* Blocks go whole into an encoder, except those of which something was met before: of these the rest goes, numbered. */
+/* Whole blocks go into an encoder. If a part of a block was seen before, only the rest goes in, with numbers. */
 static void blocks_can_be_taken_whole(void **state)
 {
     (void)state;
@@ -872,7 +873,7 @@ static void blocks_can_be_taken_whole(void **state)
     }
 }
 
-/* However often a long string is the same again, what is written is read: blocks end before they come to too much. */
+/* A long string may repeat any number of times: blocks end before they become too large, and are read again. */
 static void strings_that_repeat_are_read_again(void **state)
 {
     (void)state;
@@ -902,14 +903,14 @@ static void strings_that_repeat_are_read_again(void **state)
     free(text);
 }
 
-/* Says no now and then. */
+/* Returns false now and then. */
 static bool may_now(void *user)
 {
     int *asked = user;
     return ++*asked % 3 != 0;
 }
 
-/* A decoder that has to wait before blocks gives the same, however the input is cut. */
+/* If a decoder must wait before blocks, the result is the same for every division. */
 static void blocks_wait_until_they_may_be_decoded(void **state)
 {
     (void)state;
@@ -925,7 +926,7 @@ static void blocks_wait_until_they_may_be_decoded(void **state)
         nl_decoder_ask(decoder, may_now, &asked);
         for (size_t at = 0; at < in.size; at += piece) {
             size_t size = in.size - at < piece ? in.size - at : piece;
-            char *data = malloc(size); /* which is gone when the decoder waits */
+            char *data = malloc(size); /* freed when the decoder waits */
             assert_non_null(data);
             memcpy(data, in.data + at, size);
             nl_decoder_feed(decoder, data, size);
@@ -949,7 +950,7 @@ static void blocks_wait_until_they_may_be_decoded(void **state)
     nl_buffer_free(&in);
 }
 
-/* A decoder that has to wait after malformed lines gives the same, however the input is cut. */
+/* If a decoder must wait after malformed lines, the result is the same for every division. */
 static void lines_wait_after_malformed_ones(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* The one error of a thread: its code, its context, its copies. */
+/* The error of a thread: its code, its context, its copies. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* NL_EVENT and the rings under it: every type, full rings, signals, threads, forks. */
+/* NL_EVENT and its rings: every type, full rings, signals, threads, forks. */
 #define _GNU_SOURCE 1
 #include <netlogger.h>
 
@@ -25,7 +25,7 @@
 #include "thread_sanitizer.h"
 #include "base/buffer.h"
 
-/* Everything that was written to memory:NAME, NUL-terminated. */
+/* Returns everything that was written to memory:NAME, NUL-terminated. */
 static char *memory(const char *name)
 {
     static nl_buffer text;
@@ -35,7 +35,7 @@ static char *memory(const char *name)
     return text.data;
 }
 
-/* As strstr, which reads the whole text each time under some sanitizers. */
+/* Like strstr, which reads the whole text in each call under some sanitizers. */
 static const char *event_find(const char *text, const char *what)
 {
     size_t size = strlen(what);
@@ -53,7 +53,7 @@ static size_t count(const char *text, const char *what)
     return found;
 }
 
-/* The sum of the numbers behind every " NAME=" of records of an event. */
+/* Returns the sum of the numbers after every " NAME=" in an event's records. */
 static unsigned long sum(const char *text, const char *event, const char *name)
 {
     unsigned long total = 0;
@@ -204,7 +204,7 @@ static void test_a_signal_handler_may_log(void **state)
     for (; handled < 500; logged++)
         NL_EVENT(shared_log, NL_USAGE, "Main", "N", logged, "TEXT", "some text to copy");
     setitimer(ITIMER_REAL, &never, NULL);
-    signal(SIGALRM, SIG_IGN); /* one may still be on its way */
+    signal(SIGALRM, SIG_IGN); /* one event may still be in transit */
     NL_EVENT(shared_log, NL_USAGE, "End");
     nl_close(shared_log);
     const char *all = memory("handler");
@@ -214,7 +214,7 @@ static void test_a_signal_handler_may_log(void **state)
     nl_memory_free("handler");
 }
 
-/* A log into a pipe that nobody reads for now, so that its rings fill up. */
+/* Opens a log to a pipe without a reader, so that its rings become full. */
 typedef struct stalled {
     char folder[32], fifo[64];
     int fd;
@@ -240,7 +240,7 @@ static void *close_log(void *log)
     return (void *)(intptr_t)nl_close(log);
 }
 
-/* Reads all while the log is closed. The text is the caller's. */
+/* Reads everything while the log is closed. The caller frees the text. */
 static char *unstall(stalled *s)
 {
     nl_buffer text = {0};
@@ -283,7 +283,7 @@ static void test_drop_newest(void **state)
     free(all);
 }
 
-/* Until the pipe is full, and nothing has come for 200 ms: the writer thread stands still. */
+/* Waits until the pipe is full and the writer thread has been blocked for 200 ms. */
 static void wait_for_standstill(const stalled *s)
 {
     struct pollfd capacity = {.fd = s->fd, .events = POLLOUT};
@@ -300,7 +300,7 @@ static void test_drop_oldest(void **state)
     stalled s;
     stall(&s, "policy=oldest");
     for (int i = 0; i < BURST; i++) {
-        if (i == BURST - 1) /* what the writer thread is taking is not overwritten: let it come to a stop */
+        if (i == BURST - 1) /* the events that the writer thread reads are not overwritten: wait until it blocks */
             wait_for_standstill(&s);
         NL_EVENT(s.log, NL_USAGE, "Burst", "I", i, "TEXT", "and some text");
     }
@@ -339,7 +339,7 @@ static void test_blocking_is_bounded(void **state)
     int64_t start_ns = nl_time_now_ns();
     for (int i = 0; i < BURST; i++)
         NL_EVENT(s.log, NL_USAGE, "Burst", "I", i, "TEXT", "and some text");
-    /* One wait for the whole standstill, not one for each event: that would be minutes. */
+    /* One wait for the whole blockage, not one for each event, which would take minutes. */
     assert_true(nl_time_now_ns() - start_ns < 20 * NL_NS_PER_SECOND);
     char *all = unstall(&s);
     assert_int_equal(count(all, "NL.EVNT=Burst") + sum(all, "NL.EVNT=NetLogger.Lost", "COUNT"), BURST);
@@ -374,7 +374,7 @@ static void test_times_are_now_and_in_order(void **state)
         nl_field field;
         assert_true(nl_record_find(record, "BEFORE", &field) && nl_field_int(&field, &told_ns));
         assert_true(record->time_ns >= last_ns);
-        /* The clock was asked just before: 100 us allow for a clock that is being slewed, and rounding. */
+        /* The clock was read just before. 100 us allow for a slewed clock, and for rounding. */
         assert_true(record->time_ns > told_ns - 100000);
         last_ns = record->time_ns;
         read++;
@@ -413,7 +413,7 @@ static void test_a_forked_child_is_a_stream_of_its_own(void **state)
     unlink(path);
 }
 
-/* The costs reported of the event of that name, and how many there were of it. */
+/* Returns the reported cost of the event with that name, and its count. */
 typedef struct wanted {
     const char *event;
     nl_event_cost cost;
@@ -448,7 +448,7 @@ static void test_costs_are_measured_and_nothing_is_logged(void **state)
     for (int i = 1; i <= 2; i++) {
         assert_int_equal(nl_event_costs(keep_wanted, &w), NL_OK);
         assert_int_equal(nl_event_costs(keep_wanted, &too), NL_OK);
-        assert_int_equal(w.count, i); /* a place is one, however often it was reached */
+        assert_int_equal(w.count, i); /* a call site is one site, however often it was reached */
         assert_int_equal(too.count, i);
     }
     assert_int_equal(w.cost.level, NL_WARNING);
@@ -457,7 +457,8 @@ static void test_costs_are_measured_and_nothing_is_logged(void **state)
     assert_string_equal(w.cost.names[7], "H");
     assert_int_equal(w.cost.bytes, 16 + 1 + 2 + 4 + sizeof(long) + 4 + 8 + 1 + 4 + 23);
     assert_int_equal(w.cost.printed_fields, 0);
-    assert_int_equal(too.cost.bytes, 16 + 4 + sizeof(int64_t) + 3 * (4 + 23)); /* a long is stored as the longest */
+    assert_int_equal(too.cost.bytes,
+                     16 + 4 + sizeof(int64_t) + 3 * (4 + 23)); /* a long is stored in the largest integer type */
     assert_int_equal(too.cost.printed_fields, 2);
     log_costly(log);
     nl_close(log);
@@ -465,7 +466,7 @@ static void test_costs_are_measured_and_nothing_is_logged(void **state)
     assert_int_equal(count(memory("costs"), "NL.EVNT=Costly A=1 B=2 C=3 D=4 E=1.5 F=2.5 G=true H=\"some text\"\n"), 6);
     nl_memory_free("costs");
     assert_int_equal(nl_event_costs(keep_wanted, &w), NL_OK);
-    assert_int_equal(w.count, 2); /* without a log no place is known */
+    assert_int_equal(w.count, 2); /* without a log, no site is registered */
 }
 
 static pthread_barrier_t middle;
@@ -473,8 +474,7 @@ static const char *const no_names[] = {NULL};
 static const unsigned char no_types[] = {0};
 static nl_event_site middle_site = {"Standing", no_names, no_types, 0, NL_USAGE, 0, 0, NULL};
 
-/* A thread that stands in the middle of an event holds up the order, but a flush ends with its caller's events written.
- */
+/* A thread that stops within an event delays the order, but a flush returns with its caller's events written. */
 static void *stand_in_the_middle(void *user)
 {
     nl_log *log = user;
@@ -510,7 +510,7 @@ static void test_flush_beside_a_thread_in_the_middle(void **state)
     nl_memory_free("middle");
 }
 
-/* A signal handler comes between the moment when room was made for an event and the event. */
+/* A signal handler runs between the reservation of space for an event and the event. */
 static void test_a_handler_does_not_take_the_room(void **state)
 {
     (void)state;
@@ -530,7 +530,7 @@ static void test_a_handler_does_not_take_the_room(void **state)
     nl_memory_free("room");
 }
 
-/* Logs closed at the same moment: each keeps what all of them share until its writer thread is through. */
+/* Logs closed at the same time: the shared state stays until their writer threads have ended. */
 static void *close_with_others(void *user)
 {
     char url[32];

@@ -1,4 +1,4 @@
-/* nl_event_write: events whose names are known at run time only. */
+/* nl_event_write: events whose names are known only at run time. */
 #define _GNU_SOURCE 1
 #include <netlogger.h>
 
@@ -39,7 +39,7 @@ static nl_event_kind *kind_of(const char *event, const char *one, const char *tw
     return nl_event_kind_new(NL_USAGE, text(event), names, 2);
 }
 
-/* Everything that was written to memory:NAME, NUL-terminated. */
+/* Returns everything that was written to memory:NAME, NUL-terminated. */
 static char *memory(const char *name)
 {
     static nl_buffer all;
@@ -87,7 +87,7 @@ static void test_types_may_change_with_every_call(void **state)
     (void)state;
     nl_event_kind *kind = kind_of("Changing", "A", "B");
     nl_log *log = nl_open("prog", "memory:kinds");
-    for (int i = 0; i < 100; i++) { /* more rows of types than are kept */
+    for (int i = 0; i < 100; i++) { /* more lists of types than are kept */
         nl_field values[] = {of_int(i), of_int(-i)};
         for (int field = 0, types = i % 25; field < 2; field++, types /= 5) {
             values[field].type = (nl_type)(types % 5);
@@ -210,7 +210,7 @@ static void test_what_is_off(void **state)
     nl_event_kind_free(kind);
 }
 
-/* More kinds than the process remembers, made and freed again and again. */
+/* More kinds than the process remembers, created and freed repeatedly. */
 static void test_kinds_without_end(void **state)
 {
     (void)state;
@@ -289,7 +289,7 @@ static void test_room_is_known_before(void **state)
     nl_event_kind_free(kind);
 }
 
-/* A kind made before fork() is known in the child too. */
+/* The child knows a kind that was made before fork(). */
 static void test_a_forked_child(void **state)
 {
     (void)state;
@@ -339,7 +339,7 @@ int main(void)
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_room_is_known_before),
         cmocka_unit_test(test_a_forked_child),
-        cmocka_unit_test(test_kinds_without_end), /* the last: no other kind is remembered after it */
+        cmocka_unit_test(test_kinds_without_end), /* the last kind: no further kind is remembered */
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     leave_out_what_the_thread_sanitizer_cannot();

@@ -1,4 +1,4 @@
-/* Filters: what an expression means, what is refused and how, and patterns beside those of libc. */
+/* Filters: meaning of expressions, errors, and patterns compared with libc's. */
 #include "text_support.h"
 
 #include "filter/filter.h"
@@ -22,7 +22,7 @@ static nl_filter *compile(const char *expression)
     return filter;
 }
 
-/* What the expression says of the record; what its canonical form says must be the same, and its text too. */
+/* Returns the result of the expression for the record; the canonical form must have the same result and text. */
 static bool meant(const char *expression, const nl_record *record)
 {
     nl_filter *filter = compile(expression);
@@ -97,7 +97,7 @@ static void compares_text(void **state)
                       "TWICE == 2", "SEND.SZ > \"7\"", "WORD in (ab, abcd)", "word == abc", "WORD == \"abc\\x00\""));
 }
 
-/* A field that is missing makes every test false. */
+/* A missing field makes every test false. */
 static void misses_fields(void **state)
 {
     (void)state;
@@ -111,7 +111,7 @@ static void misses_fields(void **state)
     nl_record_free(record);
 }
 
-/* Words that mean something are names where an operator follows. */
+/* Keywords are names if an operator follows. */
 static void knows_names_from_words(void **state)
 {
     (void)state;
@@ -321,7 +321,7 @@ static void is_bounded(void **state)
     assert_limit("A ~ \"", "x", NL_FILTER_PATTERN_MAX - 2, "\"");
     assert_limit("A =~ \"", "x", NL_FILTER_PATTERN_MAX, "\"");
     assert_limit("A =~ \"a{128}\" && B =~ \"b{127}\" && C =~ \"", "c", 1, "\"");
-    /* The canonical form needs more room than what was written. */
+    /* The canonical form needs more space than the original text. */
     assert_limit("A == \"", "\x01", (NL_FILTER_SIZE_MAX - 7) / 4, "\"");
     char *open = repeated("", "(", NL_FILTER_DEPTH_MAX, "has A");
     char *text = repeated(open, ")", NL_FILTER_DEPTH_MAX, "");
@@ -353,7 +353,7 @@ static void is_bounded(void **state)
     free(open);
 }
 
-/* Patterns at random, of few letters so that they often match. */
+/* Random patterns of few letters, so that they often match. */
 static void random_pattern(uint64_t *state, const char *letters, char *out, size_t most)
 {
     size_t size = random_below(state, most + 1);
@@ -388,7 +388,7 @@ static void globs_as_the_shell(void **state)
         nl_pattern_free(p);
         matched += matches;
         size_t size = strlen(pattern);
-        if (size > 0 && pattern[size - 1] == '\\') /* which fnmatch lets match nothing */
+        if (size > 0 && pattern[size - 1] == '\\') /* fnmatch never matches this */
             continue;
         if (matches != (fnmatch(pattern, text, 0) == 0))
             fail_msg("\"%s\" %s \"%s\"", pattern, matches ? "matches" : "does not match", text);
@@ -423,7 +423,7 @@ static void finds_as_regexec(void **state)
     assert_true(compiled > 20000 && matched > 5000 && matched < compiled);
 }
 
-/* What makes a backtracking matcher take forever. */
+/* Patterns that make a backtracking matcher take forever. */
 static void never_backtracks(void **state)
 {
     (void)state;
@@ -435,7 +435,7 @@ static void never_backtracks(void **state)
     free(text);
 }
 
-/* A record of one field A, which is so many times the letters. */
+/* Returns a record with one field A, a repetition of the letters. */
 static nl_record *record_of(const char *letters, size_t count)
 {
     char *text = repeated("DATE=20120314140446 A=", letters, count, "");
@@ -446,7 +446,7 @@ static nl_record *record_of(const char *letters, size_t count)
     return record;
 }
 
-/* The steps that an expression costs; UINT64_MAX when they are more than it may have. */
+/* Returns the steps of an expression; UINT64_MAX beyond the limit. */
 static uint64_t steps_of(const char *expression, const nl_record *record)
 {
     nl_filter *filter = compile(expression);
@@ -459,7 +459,7 @@ static uint64_t steps_of(const char *expression, const nl_record *record)
     return status == NL_OK ? NL_FILTER_STEPS_MAX - steps : UINT64_MAX;
 }
 
-/* What a match costs is counted, is the same each time, and is bounded for each byte of the text. */
+/* The steps of a match are counted, repeatable, and bounded per byte of the text. */
 static void counts_its_cost(void **state)
 {
     (void)state;
@@ -469,7 +469,7 @@ static void counts_its_cost(void **state)
     assert_true(slowest >= BYTES && slowest <= 26 * BYTES + 100);
     assert_int_equal(slowest, steps_of("A =~ 'a[ab]{124}c'", record));
     assert_true(steps_of("A ~ *c*", record) <= 3 * BYTES);
-    assert_true(steps_of("A ~ ab*", record) < 100); /* it is decided at the second byte */
+    assert_true(steps_of("A ~ ab*", record) < 100); /* the second byte decides */
     assert_true(steps_of("A == 1 || A > 5 || has B || LVL <= Warning", record) < 2000);
     nl_record_free(record);
 }
@@ -493,7 +493,7 @@ static void keeps_to_its_budget(void **state)
     free(text);
     nl_record_free(record);
 
-    /* A match behind what the budget suffices for is none. */
+    /* A match beyond the budget does not count. */
     record = record_of("ab", 100);
     nl_filter *filter = compile("A =~ 'b$'");
     for (uint64_t budget = 0; budget < 2000; budget++) {
@@ -518,7 +518,7 @@ static double processor_ms(void)
     return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
 }
 
-/* Expressions that were made to be slow to compile: the bound is far above what any of them takes. */
+/* Expressions made to compile slowly: the bound is far above the cost of each. */
 static void compiles_in_bounded_time(void **state)
 {
     (void)state;
@@ -547,7 +547,7 @@ static void compiles_in_bounded_time(void **state)
     }
 }
 
-/* Copies of repeated positions mean what the text written out means. */
+/* A repetition means the same as the written-out text. */
 static void repeats_as_written_out(void **state)
 {
     (void)state;

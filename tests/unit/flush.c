@@ -1,5 +1,4 @@
-/* When netlogd flushes its outputs: while clients are idle, while they always have bytes to read, and after a failure.
- */
+/* When netlogd flushes its outputs: with idle clients, with clients that always have bytes, and after a failure. */
 #include "flush.h"
 
 #include "base/error.h"
@@ -146,14 +145,14 @@ static void be_active(evutil_socket_t fd, short what, void *user)
     event_add(always, &(struct timeval){0});
 }
 
-/* A client whose bytes never bring a record keeps the loop busy; the flush event does not come. */
+/* A client whose bytes never complete a record keeps the loop busy; the flush event does not run. */
 static void test_busy_clients(void **state)
 {
     (void)state;
     always = event_new(base, -1, 0, be_active, NULL);
     be_active(-1, 0, NULL);
     flush_request(false);
-    alarm(60); /* without the timer, the loop never ends */
+    alarm(60); /* without the timer, the loop does not end */
     event_base_loop(base, 0);
     alarm(0);
     assert_int_equal(flushes, 1);
@@ -161,7 +160,7 @@ static void test_busy_clients(void **state)
     event_free(always);
 }
 
-/* Nothing is acknowledged, and no client is read, until the output can be written. */
+/* netlogd acknowledges nothing and reads no client until it can write the output. */
 static void test_pause(void **state)
 {
     (void)state;

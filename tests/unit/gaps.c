@@ -1,4 +1,4 @@
-/* netlogd's gaps: what is counted as lost, and what as found again, whatever becomes of the streams. */
+/* netlogd's gaps: records counted as lost and as found again, for all changes of streams. */
 #include "gaps.h"
 
 #include "reader/streams.h"
@@ -12,7 +12,7 @@
 
 enum { RECORDS = 20 };
 
-/* Sets the numbers of stream 1 that have come: all before next but those in [from, to). */
+/* Sets the received numbers of stream 1: all before next except those in [from, to). */
 static void set_stream(nl_streams *streams, uint64_t next, uint64_t from, uint64_t to)
 {
     nl_number_range missing = {from, to};
@@ -20,7 +20,7 @@ static void set_stream(nl_streams *streams, uint64_t next, uint64_t from, uint64
     nl_streams_set(streams, &state);
 }
 
-/* A gap of ten records that was reported, of which five have come since. */
+/* A reported gap of ten records, five of which have arrived since. */
 static void gaps_begin(nl_streams *streams)
 {
     gaps_start(streams, NULL);
@@ -49,7 +49,7 @@ static void test_found(void **state)
     nl_streams_free(streams);
 }
 
-/* A stream that was forgotten and is known again: no record is found twice. */
+/* A stream that was forgotten and occurs again: no record is found twice. */
 static void test_forgotten(void **state)
 {
     (void)state;
@@ -58,7 +58,7 @@ static void test_forgotten(void **state)
     nl_streams_clear(streams);
     gaps_check(INT64_MAX);
     assert_int_equal(gaps_count_lost(), 5);
-    set_stream(streams, 3, 0, 0); /* it has begun again */
+    set_stream(streams, 3, 0, 0); /* the stream has begun again */
     gaps_check(INT64_MAX);
     assert_int_equal(gaps_count_lost(), 5);
     set_stream(streams, RECORDS, 0, 0);

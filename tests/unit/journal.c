@@ -1,4 +1,4 @@
-/* netlogd's journal: what it remembers over a kill, whatever became of its end, and how large it grows. */
+/* netlogd's journal: its content after a kill, for every state of its end, and its size. */
 #include "output/journal.h"
 
 #include "reader/streams.h"
@@ -53,7 +53,7 @@ static long size_of(const char *file)
     return stat(file, &status) == 0 ? (long)status.st_size : -1;
 }
 
-/* Opens a journal with streams of its own, which the caller frees. */
+/* Opens a journal with its own streams, which the caller frees. */
 static journal *open_it(nl_streams **streams, journal_mark *mark, bool *found)
 {
     *streams = nl_streams_new();
@@ -69,7 +69,7 @@ static void close_it(journal *j, nl_streams *streams)
     nl_streams_free(streams);
 }
 
-/* What is found at path. */
+/* Returns the journal's content at path. */
 static journal_mark unit_journal_look(uint64_t next_of_1)
 {
     nl_streams *streams;
@@ -98,7 +98,7 @@ static void set_and_touch(journal *j, nl_streams *streams, unsigned name, uint64
     journal_touch(j, state.stream);
 }
 
-/* Three entries: a beginning, and stream 1 going on twice. Returns the size before the last. */
+/* Writes three entries: a beginning, and two continuations of stream 1. Returns the size before the last entry. */
 static long write_three(void)
 {
     nl_streams *streams;
@@ -214,7 +214,7 @@ static void its_size_is_bounded(void **state)
     assert_in_range(largest, 1 << 20, (1 << 20) + 100000);
     close_it(j, streams);
     assert_in_range(size_of(path), 1, 3 * NL_STREAMS_MAX * 48);
-    assert_int_equal(unit_journal_look(0).size, 400); /* stream 1 was silent for longest */
+    assert_int_equal(unit_journal_look(0).size, 400); /* stream 1 was silent longest */
 }
 
 static void no_journal_where_none_can_be(void **state)

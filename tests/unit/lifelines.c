@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* Returns the index of each string in the lifeline's events; -1: none. */
+/* Returns the index of each string in the lifeline's events; -1: not an event of the lifeline. */
 static int32_t *places_of_events(const trace *t, lifelines *l)
 {
     size_t strings = trace_string_count(t);
@@ -138,7 +138,7 @@ static uint32_t host_of(const trace *t, const lifelines *l, const lifeline_objec
     return trace_get(t, l->steps[object->first_step + step].record)->host;
 }
 
-/* The host that the fewest requests visit characterizes a request best: a server rather than the client of all. */
+/* The host that the fewest requests visit characterizes a request best: a server, and not the common client. */
 static void color_by_host(const trace *t, lifelines *l)
 {
     uint32_t *visits = g_new0(uint32_t, trace_string_count(t) + 1);

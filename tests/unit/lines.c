@@ -1,4 +1,4 @@
-/* The scanner of lines: what it says of a line is what the decoder reads of it. */
+/* The scanner of lines: its result agrees with the decoder's. */
 #include "text_support.h"
 #include "reader/decoder.h"
 #include "record/line_scanner.h"
@@ -18,7 +18,7 @@ static seen scan(nl_format format, nl_fraction fraction, const char *text, size_
     seen s = {0};
     nl_line_scanner *scanner = nl_line_scanner_new(format, fraction);
     size_t used, at = 0;
-    /* A few at a time, from a place where nothing may be read beyond the end. */
+    /* Scans a few bytes at a time, at the end of readable memory. */
     char *copy = malloc(size + (size == 0));
     memcpy(copy, text, size);
     for (size_t got = 1; got > 0; at += used, s.count += got)
@@ -30,7 +30,7 @@ static seen scan(nl_format format, nl_fraction fraction, const char *text, size_
     return s;
 }
 
-/* A plain line must be a whole record to the decoder, of the same time, that ends at the same place. */
+/* To the decoder, a plain line must be a whole record with the same time and end. */
 static void agrees(nl_format format, nl_fraction fraction, const char *line, size_t size)
 {
     char text[512];
@@ -85,7 +85,7 @@ static void knows_plain_lines(void **state)
         {"DATE=20000330112320.1234567891 A=1", true},
         {DATE "\tA=1", true},
         {DATE " DEST=1 ADATE=3 UPDATE=", true},
-        {DATE " DEST=1 UPDATE=2000", false}, /* the decoder finds out */
+        {DATE " DEST=1 UPDATE=2000", false}, /* the decoder decides */
         {DATE " DEST=DATE", true},
         {DATE " DEST=1 DAZE=2", true},
         {DATE " junk A=1", false},
@@ -136,7 +136,7 @@ static void says_where_lines_are(void **state)
     assert_int_equal(scan(NL_FORMAT_ULM, NL_FRACTION_DECIMAL, "", 0).count, 0);
 }
 
-/* Wherever a line lies in the blocks that are looked at together, it is seen alike. */
+/* The result for a line does not depend on its position in the blocks that are scanned together. */
 static void sees_lines_anywhere(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* The producing half into memory: formats, values, levels, records. */
+/* Logging to memory: formats, values, levels, records. */
 #include <netlogger.h>
 
 #include <errno.h>
@@ -34,7 +34,7 @@ static nl_log *log_open_log(void **state)
     return log;
 }
 
-/* Everything logged so far, read back. */
+/* Returns everything logged so far, read back. */
 static nl_reader *read_back(void)
 {
     nl_reader *reader = nl_reader_open("memory:log", NULL);
@@ -82,7 +82,7 @@ static void printf_formats(void **state)
 }
 #pragma GCC diagnostic pop
 
-/* One that can't be opened leaves the program's descriptors alone. */
+/* A log that cannot be opened does not change the program's descriptors. */
 static void what_is_not_opened_closes_nothing(void **state)
 {
     (void)state;
@@ -90,7 +90,7 @@ static void what_is_not_opened_closes_nothing(void **state)
                                        "file:///tmp/x?backup=what://", "file:///tmp/x?spool=/dev/null/x"};
     struct stat before, after;
     int in = open("/dev/null", O_RDONLY), kept = dup(0);
-    assert_int_equal(dup2(in, 0), 0); /* whatever it was that the tests were begun with */
+    assert_int_equal(dup2(in, 0), 0); /* in any environment of the tests */
     assert_int_equal(fstat(0, &before), 0);
     for (size_t i = 0; i < sizeof urls / sizeof *urls; i++) {
         assert_null(nl_open("prog", urls[i]));
@@ -104,7 +104,7 @@ static void what_is_not_opened_closes_nothing(void **state)
     close(in);
 }
 
-/* Whatever bytes a value holds (but NUL, which ends a %s) come back, in a field of their own. */
+/* A value's bytes (except NUL, which ends a %s) come back in one field. */
 static void any_bytes_come_back(void **state)
 {
     nl_log *log = log_open_log(state);
@@ -159,7 +159,7 @@ static void bad_formats_are_refused(void **state)
 }
 #pragma GCC diagnostic pop
 
-/* Everything logged, NUL-terminated; freed with it is the memory. */
+/* Returns everything logged, NUL-terminated. Freed with the memory. */
 static char *take_text(void)
 {
     nl_buffer text = {0};
@@ -177,7 +177,7 @@ static size_t count(const char *text, const char *what)
     return found;
 }
 
-/* What goes into the ring as it is must come out as printf would have put it. */
+/* A value that the ring stores unformatted must be written as printf would format it. */
 static void values_that_are_not_printed(void **state)
 {
     nl_log *log = log_open_log(state);
@@ -211,7 +211,7 @@ static void values_that_are_not_printed(void **state)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
 #pragma GCC diagnostic ignored "-Wformat-security"
-/* What a format was at an address is not what it is there now: memory is used again. */
+/* Another format may have the address of an earlier format, because memory is used again. */
 static void formats_in_memory_used_again(void **state)
 {
     nl_log *log = log_open_log(state);
@@ -237,7 +237,7 @@ static void formats_in_memory_used_again(void **state)
     free(text);
 }
 
-/* More than are kept, of each thread and of the process. */
+/* More than each thread and the process keep. */
 static void many_formats(void **state)
 {
     enum { FORMATS = 6000 };
@@ -318,7 +318,7 @@ static void threads_share_formats(void **state)
     free(text);
 }
 
-/* A child knows the formats, but in the shared memory that its events go to they are not known yet. */
+/* The child knows the formats, but the shared memory of its events does not have them yet. */
 static void formats_after_fork(void **state)
 {
     (void)state;
@@ -362,7 +362,7 @@ static void write_in_handler(int number)
     refused += nl_write(shared_log, NL_USAGE, "Handler", "N=%d X=%x", (int)handled, 255) != NL_OK;
 }
 
-/* A handler in the middle of nl_write is refused and counted, wherever it came; elsewhere it writes. */
+/* A handler that interrupts nl_write at any place is rejected and counted; elsewhere, it logs. */
 static void handlers_in_the_middle(void **state)
 {
     shared_log = log_open_log(state);
@@ -375,7 +375,7 @@ static void handlers_in_the_middle(void **state)
     for (; handled < 500; written++)
         assert_int_equal(nl_write(shared_log, NL_USAGE, "Main", "N=%d F=%.9f S=%200s", written, 1.5, "text"), NL_OK);
     setitimer(ITIMER_REAL, &never, NULL);
-    signal(SIGALRM, SIG_IGN); /* one may still be on its way */
+    signal(SIGALRM, SIG_IGN); /* one event may still be in transit */
     nl_write(shared_log, NL_USAGE, "End", NULL);
     nl_close(shared_log);
     nl_reader *reader = read_back();
@@ -445,7 +445,7 @@ static void begin_messages(void)
     nl_set_message_handler(keep_message, &messages);
 }
 
-/* Binds a socket to a port of the loopback interface, on which nobody listens yet, and puts its URL into url. */
+/* Binds a socket to a loopback port without a listener, and puts its URL in url. */
 static int closed_port(char url[64], const char *options)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
@@ -487,7 +487,7 @@ static void an_absent_collector_is_reported_once_and_at_close(void **state)
     nl_set_message_handler(NULL, NULL);
 }
 
-/* A collector of one connection: it acknowledges the opening question, and reads to the end. */
+/* A collector of one connection: acknowledges the opening question, and reads to the end. */
 typedef struct text_collector {
     pthread_t thread;
     int listener;
@@ -513,7 +513,7 @@ static void text_collector_start(text_collector *c, int listener)
     assert_int_equal(pthread_create(&c->thread, NULL, text_collector_run, c), 0);
 }
 
-/* Waits for the end of the connection. The text contains the events in this order. */
+/* Waits for the end of the connection. The text must contain the events in this order. */
 static void text_collector_expect(text_collector *c, const char *const *events)
 {
     pthread_join(c->thread, NULL);
@@ -569,7 +569,7 @@ static void messages_can_be_switched_off(void **state)
     nl_set_message_handler(NULL, NULL);
 }
 
-/* These can never work, with a spool neither. */
+/* These can never work, not even with a spool. */
 static void invalid_destinations_fail(void **state)
 {
     (void)state;
@@ -660,7 +660,7 @@ static void records_are_completed(void **state)
     nl_reader_close(reader);
 }
 
-/* A large ring does not make room for what the batch has none for: that would stand in the way of all that follows. */
+/* A large ring must not hold an event that no batch can hold, because it would block all later events. */
 static void what_no_batch_can_hold_is_refused(void **state)
 {
     (void)state;
@@ -668,7 +668,7 @@ static void what_no_batch_can_hold_is_refused(void **state)
     enum { PART = 120 << 10, TRIES = 40, MAX = 7 };
     char *part = malloc(PART);
     assert_non_null(part);
-    memset(part, 1, PART); /* each byte is four in text */
+    memset(part, 1, PART); /* each byte becomes four in text */
     for (size_t i = 0; i < 2; i++) {
         nl_memory_free("log");
         nl_log *log = nl_open("prog", names[i]);
@@ -702,7 +702,7 @@ static void what_no_batch_can_hold_is_refused(void **state)
     free(part);
 }
 
-/* A value that is too long is cut, and that is said; the event is logged. */
+/* A value that is too long is cut and marked; the event is logged. */
 static void values_that_are_cut(void **state)
 {
     enum { LONG = 200000, MAX = 131072 };
@@ -727,7 +727,7 @@ static void values_that_are_cut(void **state)
     free(text);
 }
 
-/* What the last events were that a ring had no room for, the log tells although nothing comes after them. */
+/* The log reports its last dropped events even if no event follows. */
 static void losses_before_the_close_are_told(void **state)
 {
     (void)state;
@@ -767,7 +767,7 @@ static int listen_at(const char *path)
     return listener;
 }
 
-/* A collector that is back up is found by a flush, and by the close, however short a time ago it was away. */
+/* A flush and the close find a collector that is back, however short its absence was. */
 static void collectors_that_are_back(void **state)
 {
     (void)state;
@@ -814,7 +814,7 @@ static void *read_all_the_time(void *name)
     return NULL;
 }
 
-/* A child is forked while other threads are at a memory: hold its lock. */
+/* Forks a child while other threads use a memory log and hold its lock. */
 static void memory_after_fork(void **state)
 {
     (void)state;
@@ -828,7 +828,7 @@ static void memory_after_fork(void **state)
     for (int i = 0; i < 100; i++) {
         pid_t child = fork();
         if (child == 0) {
-            alarm(60); /* instead of hanging */
+            alarm(60); /* instead of blocking forever */
             nl_write(log, NL_USAGE, "Child", "I=%d", i);
             bool good = nl_close(log) == NL_OK;
             nl_buffer copy = {0};
@@ -850,13 +850,13 @@ static void memory_after_fork(void **state)
 
 #endif
 
-/* ---- a writer thread that sleeps ---- */
+/* ---- a sleeping writer thread ---- */
 
 static bool comes_soon(const char *name, const char *what)
 {
     nl_buffer copy = {0};
     bool there = false;
-    for (int i = 0; i < 1000 && !there; i++) { /* 10 s, where it sleeps for an hour */
+    for (int i = 0; i < 1000 && !there; i++) { /* 10 s, while it sleeps for an hour */
         copy.size = 0;
         there = nl_memory_read(name, &copy) && (nl_buffer_append(&copy, "", 1), strstr(copy.data, what) != NULL);
         if (!there)
@@ -881,7 +881,7 @@ static void who_sleeps_is_woken(void **state)
     nl_write(log, NL_USAGE, "First", NULL);
     assert_true(comes_soon("asleep", "NL.EVNT=First"));
     for (int i = 0; i < 3; i++) {
-        usleep(300000); /* it has fallen asleep */
+        usleep(300000); /* it sleeps now */
         char what[32];
         snprintf(what, sizeof what, " I=%d\n", i);
         NL_EVENT(log, NL_USAGE, "Step", "I", i);
@@ -900,7 +900,7 @@ static void who_sleeps_is_woken(void **state)
     assert_non_null(strstr(nl_error_message(), "option idle: 0 is out of range; use at least 1ms"));
 }
 
-/* The kernel's count of how often the thread of that name went to sleep; 0 without it. */
+/* Returns how often the thread with that name went to sleep, by the kernel's count; 0 if unknown. */
 static long sleeps_of_writer(void)
 {
     long count = 0;
@@ -959,7 +959,7 @@ int main(void)
         cmocka_unit_test(what_no_site_can_hold),
         cmocka_unit_test(threads_share_formats),
         cmocka_unit_test(formats_after_fork),
-#ifndef __SANITIZE_ADDRESS__ /* whose allocator may be in the middle of something in another thread, too */
+#ifndef __SANITIZE_ADDRESS__ /* whose allocator may be busy in another thread, too */
         cmocka_unit_test(memory_after_fork),
 #endif
         cmocka_unit_test(handlers_in_the_middle),

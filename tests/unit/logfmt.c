@@ -1,4 +1,4 @@
-/* logfmt: what is read of other programs' lines, what is written, and which lines are taken for it. */
+/* logfmt: reading other programs' lines, writing, and recognition of the format. */
 #include "text_support.h"
 #include "record/format.h"
 
@@ -42,12 +42,12 @@ static void reads_the_lines_of_other_programs(void **state)
          "method=GET|path=/a?b=c|fwd=204.204.204.204|dyno=web.1|connect=1ms|service=18ms|status=200|"},
         {"2026-11-23T01:02:03.4+00:00 app[web.1]: source=web.1 sample#load_avg_1m=0.03 at=finish", TIME_NS,
          NL_LEVEL_NONE, NULL, "app[web.1]", "source=web.1|sample_load_avg_1m=0.03|at=finish|"},
-        /* keys alone, empty values, values with '=', a time that is none, a second time, an unknown level */
+        /* keys alone, empty values, values with '=', an invalid time, a second time, an unknown level */
         {TIME " debug k= path=/x?a=b&c=d time=12ms ts=9 e=\"\" last", TIME_NS, NL_LEVEL_NONE, NULL, NULL,
          "debug=true|k=|path=/x?a=b&c=d|time=12ms|ts=9|e=|last=true|"},
         {"time=12ms t=5 level=odd ts=1795395723.4 msg=m", TIME_NS, NL_LEVEL_NONE, NULL, NULL, "time=12ms|t=5|msg=m|"},
         {"verbose " TIME " a=1", TIME_NS, NL_LEVEL_NONE, NULL, NULL, "verbose=true|a=1|"},
-        /* what is no logfmt is kept */
+        /* text that is not logfmt is kept */
         {TIME " msg=\"cut off in the", TIME_NS, NL_LEVEL_NONE, NULL, NULL, "msg=\"cut off in the|"},
         {TIME " a=\"x\"y ==z 7up", TIME_NS, NL_LEVEL_NONE, NULL, NULL, "a=x|y=true|__z===z|_up=7up|"},
         {"\t " TIME "   host=h\tprog=p event=e  ", TIME_NS, NL_LEVEL_NONE, "h", "p", ""},
@@ -143,7 +143,7 @@ static void any_bytes_round_trip(void **state)
     check_round_trips(NL_FORMAT_LOGFMT, 20261123010203, 20000);
 }
 
-/* A record in any text format goes through logfmt and back, and each line is taken for the format it was written in. */
+/* A record in any text format survives logfmt, and each line is recognized as the format in which it was written. */
 static void any_record_goes_through_logfmt_and_back(void **state)
 {
     (void)state;
@@ -201,7 +201,7 @@ static void is_told_from_the_other_formats(void **state)
             fail_msg("%s: %s", cases[i].text, nl_format_name(nl_format_detect(cases[i].text, strlen(cases[i].text))));
 }
 
-/* What the table of formats says, of each. */
+/* The table of formats, for each format. */
 static void formats_are_described(void **state)
 {
     (void)state;

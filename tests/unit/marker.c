@@ -1,4 +1,4 @@
-/* NL_MARKER: probes that come and go while threads pass through. */
+/* NL_MARKER: probes attached and detached while threads pass the marker. */
 #define _GNU_SOURCE 1
 #include <netlogger.h>
 
@@ -31,7 +31,7 @@ static void pass_bare(void)
     NL_MARKER(bare);
 }
 
-/* What a probe of nl_marker_attach_call has seen. */
+/* The calls of a probe of nl_marker_attach_call. */
 typedef struct seen {
     unsigned long passes;
     char text[1024];
@@ -179,14 +179,14 @@ static void test_times_are_each_threads_own(void **state)
     nl_probe_info info;
     assert_true(nl_probe_read(probe, &info));
     assert_int_equal(info.count + (uint64_t)info.p99_ns, 0);
-    pass_write(0); /* has no beginning */
+    pass_write(0); /* has no begin */
     pass_read(1);
     pthread_t thread;
     pthread_create(&thread, NULL, write_without_read, NULL);
     pthread_join(thread, NULL);
     assert_int_equal(count_of(probe), 0);
     pass_write(1);
-    pass_write(1); /* was ended before */
+    pass_write(1); /* has ended before */
     assert_int_equal(count_of(probe), 1);
     for (int i = 0; i < 1000; i++) {
         pass_read(i);
@@ -204,7 +204,7 @@ static void test_times_are_each_threads_own(void **state)
     assert_false(nl_probe_read(probe, &info));
 }
 
-/* A time begun for a probe that is gone must not count for the one that has its place now. */
+/* The begin time of a detached probe must not count for the probe that has its place now. */
 static void test_a_time_begun_for_another_probe_is_not_taken(void **state)
 {
     (void)state;
@@ -231,7 +231,7 @@ static void test_times_are_limited_and_their_places_used_again(void **state)
     }
 }
 
-/* ---- probes that come and go ---- */
+/* ---- attaching and detaching ---- */
 
 enum { THREADS = 4, ROUNDS = 100000 };
 static bool stop;
@@ -275,7 +275,7 @@ static void end_threads(pthread_t *threads)
         pthread_join(threads[i], NULL);
 }
 
-/* What a probe points to is destroyed as soon as it is detached: whoever were still in it would abort. */
+/* A probe's data is destroyed as soon as it is detached: a thread that still used it would abort. */
 static void test_attached_and_detached_while_threads_pass(void **state)
 {
     (void)state;
@@ -289,7 +289,7 @@ static void test_attached_and_detached_while_threads_pass(void **state)
         *t = (target){ALIVE, 0};
         nl_probe probe = nl_marker_attach_call(patterns[i % 3], hit, t);
         if (i % 1000 == 0)
-            usleep(1000); /* lets the others run where there are few processors */
+            usleep(1000); /* lets other threads run on machines with few processors */
         assert_int_equal(nl_marker_detach(probe), NL_OK);
         hits += t->passes;
         t->alive = 0;
@@ -332,7 +332,7 @@ static void test_attached_and_detached_by_several_threads_at_once(void **state)
     assert_int_equal(t.passes, 1);
 }
 
-/* Every pass is counted, whichever threads they are in. */
+/* Every pass is counted, in all threads. */
 static void test_none_is_missed(void **state)
 {
     (void)state;
@@ -351,7 +351,7 @@ static void test_none_is_missed(void **state)
     nl_marker_detach(count);
 }
 
-/* ---- from within a probe ---- */
+/* ---- calls from within a probe ---- */
 
 static nl_probe own_probe, made_within;
 
@@ -360,7 +360,7 @@ static void detach_itself(void *user, const char *marker, const nl_field *fields
     see(user, marker, fields, field_count);
     assert_int_equal(nl_marker_detach(own_probe), NL_OK);
     made_within = nl_marker_attach_count("bare");
-    pass_bare(); /* not seen: within a probe */
+    pass_bare(); /* not seen, because it is within a probe */
 }
 
 static void test_a_probe_may_detach_itself_and_attach_others(void **state)
@@ -377,7 +377,7 @@ static void test_a_probe_may_detach_itself_and_attach_others(void **state)
 
 static volatile sig_atomic_t goes_on;
 
-/* The next one comes some time after this one has ended, however long that took: between them there is always some. */
+/* The next call comes some time after this call's end, however long it took, so that there is always time between. */
 static void alarm_soon(void)
 {
     struct itimerval soon = {.it_value = {0, 50}};
@@ -410,13 +410,13 @@ static void test_in_a_signal_handler(void **state)
         t.alive = 0;
     }
     goes_on = 0;
-    signal(SIGALRM, SIG_IGN); /* one may still be on its way */
+    signal(SIGALRM, SIG_IGN); /* one event may still be in transit */
     assert_true(count_of(count) >= 20000);
     nl_marker_detach(time);
     nl_marker_detach(count);
 }
 
-/* The child has the probes, and is not held up by threads that were in one when it was made. */
+/* The child has the probes. Threads that were in a probe at the fork do not block it. */
 static void test_after_fork(void **state)
 {
     (void)state;
@@ -488,7 +488,7 @@ static void find_probe(void *user, const nl_probe_info *probe)
         assert_int_equal(probe->count, 1);
         assert_int_equal(probe->markers, 2);
     }
-    nl_marker_detach(nl_marker_attach_count("disk_read")); /* may call anything here */
+    nl_marker_detach(nl_marker_attach_count("disk_read")); /* may call any function here */
 }
 
 static void test_lists(void **state)

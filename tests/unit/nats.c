@@ -1,4 +1,4 @@
-/* What a URL of NATS says, the names of streams and subjects, and how blocks become messages. Nothing of a server. */
+/* NATS URLs, the names of streams and subjects, and blocks as messages. No server. */
 #include "text_support.h"
 
 #include "nats/cut.h"
@@ -94,7 +94,7 @@ static void what_is_no_place_is_told(void **state)
     }
 }
 
-/* Each shard has one reader, whatever their number. */
+/* Each shard has one reader, for any number of readers. */
 static void shares_cover_all_shards_once(void **state)
 {
     (void)state;
@@ -147,18 +147,18 @@ static void parts_of_subjects(void **state)
     nl_buffer_free(&subject);
 }
 
-/* ---- blocks into messages ---- */
+/* ---- blocks as messages ---- */
 
 enum { RECORDS = 1000 };
 
 typedef struct taken {
     size_t cuts, most, end;
-    uint64_t next; /* number that is to come */
-    size_t wanted; /* cuts, after which no more are */
+    uint64_t next; /* the next number */
+    size_t wanted; /* messages to accept, after which it stops */
     bool whole;
 } taken;
 
-/* Each message is a block that can be read, its records in order and, unless whole, of one program. */
+/* Each message is a readable block with its records in order. Unless it is a whole block, all are of one program. */
 static bool nats_take(void *user, const nats_cut *cut)
 {
     taken *t = user;
@@ -189,7 +189,7 @@ static bool nats_take(void *user, const nats_cut *cut)
     return ++t->cuts < t->wanted;
 }
 
-/* Blocks of numbered records; every run of so many has one program. */
+/* Makes blocks of numbered records; each run of that many records has one program. */
 static nl_buffer make_blocks(unsigned blocks, unsigned run, size_t padding)
 {
     nl_buffer out = {0};
@@ -259,7 +259,7 @@ static void a_block_that_is_too_large_is_cut(void **state)
     nl_buffer_free(&blocks);
 }
 
-/* A block is there as a whole or not at all, though no more are wanted in the middle of it. */
+/* A block is passed on as a whole or not at all, even if the receiver stops in its middle. */
 static void no_block_is_left_in_part(void **state)
 {
     (void)state;
@@ -297,7 +297,7 @@ static bool count_cut(void *user, const nats_cut *cut)
     return true;
 }
 
-/* Bytes that anybody may have written into the spool. */
+/* Any bytes that someone may have written into the spool. */
 static void damage_is_passed_over(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* What of nlagentd needs no process: conditions, summaries, names of sensors, the directory's expressions. */
+/* The parts of nlagentd that need no process: conditions, summaries, sensors' names, directory expressions. */
 #include <netlogger.h>
 
 #include "agent/condition.h"
@@ -22,7 +22,7 @@
 
 static const condition_options anything = {.above = NAN, .below = NAN, .percent = NAN};
 
-/* ---- names of sensors ---- */
+/* ---- sensors' names ---- */
 
 static void test_specifications(void **state)
 {
@@ -85,14 +85,14 @@ static void test_a_rate_takes_whole_looks(void **state)
     w.interval_s = 1;
     condition *c = nlagent_make(w);
     unsigned taken = 0;
-    for (uint64_t look = 1; look <= 100; look++) { /* ten looks a second, not quite regular */
+    for (uint64_t look = 1; look <= 100; look++) { /* ten samples per second, slightly irregular */
         int64_t ns = (int64_t)look * SECOND / 10 + (look % 3) * 1000000;
         bool a = wants(c, "sda", 1, look, ns), b = wants(c, "sdb", 1, look, ns + 5);
         assert_int_equal(a, b);
         taken += a;
     }
     assert_in_range(taken, 9, 12);
-    /* After a pause there is no haste to make up for it. */
+    /* After a pause, no samples are made up. */
     assert_true(wants(c, "sda", 1, 101, 1000 * SECOND));
     assert_false(wants(c, "sda", 1, 102, 1000 * SECOND + SECOND / 10));
     condition_free(c);
@@ -146,10 +146,10 @@ static void test_impossible_wishes(void **state)
     (void)state;
     condition_options w = anything;
     w.on_change = true;
-    assert_null(condition_new(&w)); /* of which field? */
+    assert_null(condition_new(&w)); /* the field is missing */
     w = anything;
     w.field = "X";
-    assert_null(condition_new(&w)); /* what of it? */
+    assert_null(condition_new(&w)); /* the condition is missing */
     w.above = 1;
     w.below = 2;
     assert_null(condition_new(&w));
@@ -237,7 +237,7 @@ static void test_a_day_is_kept(void **state)
     assert_int_equal(summaries_list(s, 10, 0, see, &all), 24 * 6);
     assert_int_equal(summaries_list(s, 60, 0, see, &all), 24);
     assert_non_null(strstr(all.text, "COUNT=60 "));
-    /* The clock is set back, then far ahead: windows are closed, nothing else. */
+    /* The clock is set back, then far ahead: this only closes windows. */
     unit_nlagent_put(s, "sda", 1, 60 * SECOND);
     unit_nlagent_put(s, "sda", 2, INT64_C(4000000000) * SECOND);
     unit_nlagent_put(s, "sda", 3, INT64_C(4000000060) * SECOND);
@@ -306,7 +306,7 @@ static void test_directory(void **state)
     assert_int_equal(nlagent_find(d, many.data), 20);
     nl_buffer_free(&many);
     assert_int_equal(nlagent_find(d, "url ~ *dpss1.lbl* & what=w & events ~ *One"), 1);
-    assert_true(directory_register(d, "other", "http://dpss1.lbl.gov:14831", 10, sensors, 1)); /* in its place */
+    assert_true(directory_register(d, "other", "http://dpss1.lbl.gov:14831", 10, sensors, 1)); /* replaces it */
     assert_int_equal(directory_size(d), 1000);
     directory_expire(d);
     assert_int_equal(directory_size(d), 500);
@@ -339,7 +339,7 @@ static void test_records_go_through_soap_unchanged(void **state)
     nl_record_encode(record, NL_FORMAT_ULM, &line);
     soap_begin(&out, "FetchResponse");
     soap_put_lines(&out, &line);
-    soap_put_record(&out, record); /* is read by others */
+    soap_put_record(&out, record); /* other clients read it */
     soap_put(&out, "missed", "7\x01");
     soap_end(&out, "FetchResponse");
     assert_true(soap_read(out.data, out.size, &call));

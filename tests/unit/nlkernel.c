@@ -1,5 +1,4 @@
-/* What nlkernel reads of the kernel's memory: pages of the ring buffer, and the fields of events, whatever is in them.
- */
+/* nlkernel's reading of the kernel's memory: pages of the ring buffer and fields of events, with any content. */
 #include "config.h"
 
 #include "convert.h"
@@ -16,7 +15,7 @@ static const page_layout layout = {8, 8, 16};
 
 enum { PAGE = 4096 };
 
-/* A page that is filled event by event, in memory of its very size. */
+/* A page that is filled event by event, in memory of exactly its size. */
 typedef struct page {
     char *bytes;
     size_t used;
@@ -57,10 +56,10 @@ static void test_times(void **state)
     (void)state;
     page p = new_page(1000);
     put_event(&p, 5, "abcdefgh", 8);
-    put_word(&p, 3u << 5 | 30); /* the time goes on by 1 << 27 and 3 */
+    put_word(&p, 3u << 5 | 30); /* the time advances by (3 << 27) + 1 */
     put_word(&p, 1);
     put_event(&p, 7, "ijkl", 4);
-    put_word(&p, 10u << 5 | 29); /* an event that was taken back: 4 bytes of it, and 10 ns */
+    put_word(&p, 10u << 5 | 29); /* a discarded event: 4 bytes, and 10 ns */
     put_word(&p, 4);
     put_event(&p, 1, "mnop", 4);
     put_word(&p, 9u << 5 | 31); /* the time is (2 << 27) + 9 */
@@ -88,7 +87,7 @@ static void test_large_event(void **state)
     (void)state;
     page p = new_page(0);
     put_word(&p, 1u << 5);
-    put_word(&p, 4 + 198); /* its size with this word; it takes whole words */
+    put_word(&p, 4 + 198); /* the size including this word, in whole words */
     memset(p.bytes + 16 + p.used, 'x', 200);
     p.used += 200;
     put_event(&p, 1, "last", 4);
@@ -117,13 +116,13 @@ static void test_missed(void **state)
     assert_true(walk.missed && !walk.counted);
     walk = nlkernel_begin(&p, 0);
     assert_false(walk.missed);
-    p.used = PAGE - 16; /* no room for the number, whatever is said */
+    p.used = PAGE - 16; /* no space for the number, whatever the size says */
     walk = nlkernel_begin(&p, PAGE_COMMIT_MISSED | PAGE_COMMIT_COUNTED);
     assert_true(walk.missed && !walk.counted);
     free(p.bytes);
 }
 
-/* Any bytes at all: nothing beyond them is touched, and it ends. */
+/* Any bytes: the reader touches nothing beyond them, and ends. */
 static void test_any_bytes(void **state)
 {
     (void)state;
@@ -154,7 +153,7 @@ static void test_any_bytes(void **state)
     }
 }
 
-/* A page's time is read before all else: a layout that has no room for it is none. */
+/* A page's time is read first: a layout without space for it is rejected. */
 static void test_layouts(void **state)
 {
     (void)state;
@@ -174,7 +173,7 @@ static void test_layouts(void **state)
     }
 }
 
-/* A text that is said to lie outside of its event is none. */
+/* A string outside its event is ignored. */
 static void test_texts_anywhere(void **state)
 {
     (void)state;
@@ -212,7 +211,7 @@ static void test_texts_anywhere(void **state)
         }
 }
 
-/* ---- names of functions ---- */
+/* ---- functions' names ---- */
 
 static void expect_name(const kallsyms *k, uint64_t address, const char *name)
 {
@@ -243,7 +242,7 @@ static void test_functions(void **state)
     expect_name(k, UINT64_C(0xffffffff810001ff), "first");
     expect_name(k, UINT64_C(0xffffffff81000200), "second");
     expect_name(k, UINT64_C(0xffffffff81000201), "close.isra.0");
-    expect_name(k, UINT64_C(0xffffffff81000300), "close.isra.0"); /* what is no function, or no line, is not there */
+    expect_name(k, UINT64_C(0xffffffff81000300), "close.isra.0"); /* lines of other kinds are ignored */
     expect_name(k, UINT64_C(0xffffffff81000400), "close.isra.0");
     expect_name(k, UINT64_C(0xffffffff81000510), "last");
     expect_name(k, UINT64_C(0xffffffff91000510), NULL);

@@ -1,4 +1,4 @@
-/* nlv's model: what it makes of a log, compared with the plain way of going about it; its index; its bounds. */
+/* nlv's model: its content compared with a simple implementation; its index; its limits. */
 #include "config.h"
 
 #include "lifelines.h"
@@ -104,7 +104,7 @@ static void test_lists(void **unused)
     }
 }
 
-/* ---- a store beside a trace ---- */
+/* ---- a store compared with a trace ---- */
 
 typedef struct line {
     int64_t time_ns;
@@ -114,8 +114,8 @@ typedef struct line {
 static const char *const event_names[] = {"Asked", "Taken", "Done", "Back", "Load", "Oops"};
 
 /*
- * Lines of a log: steps of objects, loads and points, times disordered by up to that many microseconds. No object has
- * a line with the first event after one with the last event: that would be another request.
+ * Writes lines of a log: steps of objects, loads and points, with times out of order by up to that many microseconds.
+ * No object has its first event after its last event, which would begin another request.
  */
 static line *make_lines(size_t count, unsigned disorder_us)
 {
@@ -173,7 +173,7 @@ static trace *read_trace(const char *path)
     return t;
 }
 
-/* Every object's steps, one by one. */
+/* Compares the steps of every object. */
 static void compare_objects(const store *s, const trace *t, const lifelines *expected)
 {
     size_t steps = 0;
@@ -278,7 +278,7 @@ static void test_stores(void **unused)
     }
 }
 
-/* Two logs, one after the other of the same time: the second is late as a whole. */
+/* Two logs of the same time, one after the other: the whole second log is late. */
 static void test_what_is_late(void **unused)
 {
     (void)unused;
@@ -352,18 +352,18 @@ static void test_index(void **unused)
     nlv_compare(m, path);
     model_free(m);
 
-    /* The log has grown: what is there is still right, and what comes goes behind it. */
+    /* The log has grown: the index is still valid, and new records come after it. */
     write_lines(path, lines + 100000, 50000, "a");
     m = read_from_index(path, &reading);
     assert_non_null(m);
     assert_int_equal(model_store(m)->count, 100000);
     model_free(m);
 
-    /* It was cut short, and is another one. */
+    /* The log was cut short, and is a different log. */
     assert_int_equal(truncate(path, 5000), 0);
     assert_null(read_from_index(path, &reading));
 
-    /* The index is damaged, cut short, empty, or nonsense. */
+    /* The index is damaged, cut short, empty, or random. */
     write_lines(path, lines, 20000, "w");
     m = read_model(make_drawing(), path, &reading, (model_options){0});
     write_index_of(m, path);
@@ -377,7 +377,7 @@ static void test_index(void **unused)
         gsize kept = i % 2 == 0 ? size : nlv_draw((unsigned)size);
         assert_true(g_file_set_contents(index, damaged, (gssize)kept, NULL));
         m = read_from_index(path, &reading);
-        if (m != NULL) { /* between sections a byte means nothing */
+        if (m != NULL) { /* bytes between sections have no meaning */
             nlv_compare(m, path);
             model_free(m);
         }
@@ -393,7 +393,7 @@ static void test_index(void **unused)
 
 static const model_options any_size = {.index_size = 1};
 
-/* Opens a log as the program does, with whatever index there is, and compares it. Whether the index was of use. */
+/* Opens a log as the program does, with its index if present, and compares it. Returns whether the index was used. */
 static bool open_again(const char *path)
 {
     program_reading reading = {0};
@@ -404,7 +404,7 @@ static bool open_again(const char *path)
     return was;
 }
 
-/* Changes a digit of an object's number at about a place, and lets the file look as if nobody had. */
+/* Changes a digit of an object's number near a position, and restores the file's time. */
 static void change_quietly(const char *path, double share)
 {
     struct stat before;
@@ -442,7 +442,7 @@ static void test_index_of_a_log_that_changes(void **unused)
     assert_false(open_again(path));
     assert_true(open_again(path));
 
-    /* It grows, a lot and a little: the index is of use, and what it did not know is in it the next time. */
+    /* The log grows, a lot and a little: the index is used, and the next index includes the new records. */
     write_lines(path, lines + 80000, 79000, "a");
     assert_true(open_again(path));
     write_lines(path, lines + 159000, 1, "a");
@@ -461,13 +461,13 @@ static void test_index_of_a_log_that_changes(void **unused)
     g_array_free(found.blocks, TRUE);
     log_file_free(file);
 
-    /* It was copied together with it. */
+    /* The log was copied together with its index. */
     char *other = g_strdup(path_of("copied.log")), *other_index = g_strdup_printf("%s.nlv-index", other);
     copy_file(path, other);
     copy_file(index, other_index);
     assert_true(open_again(other));
 
-    /* It was changed, by one who did not leave a trace: near its ends, in its middle; and has grown since. */
+    /* The log was changed without a trace: near its ends and in its middle; it also has grown since. */
     for (int i = 0; i < 15; i++) {
         assert_true(open_again(path));
         change_quietly(path, i / 15.1);
@@ -476,7 +476,7 @@ static void test_index_of_a_log_that_changes(void **unused)
         assert_false(open_again(path));
     }
 
-    /* It was cut short, and written anew from its start: with less, with more, and with something else. */
+    /* The log was cut short, and rewritten from its start: with fewer, more and different records. */
     write_lines(path, lines, 70000, "w");
     assert_false(open_again(path));
     write_lines(path, lines + 1, 100000, "w");
@@ -521,7 +521,8 @@ static void append_file(const char *from, const char *to)
     g_free(bytes);
 }
 
-/* Two logs of the same records are told alike, every record, fetched in an order that jumps between blocks. */
+/* Two logs of the same records give the same result, and each record is fetched in an order that jumps between blocks.
+ */
 static void compare_records(const model *a, const model *b)
 {
     uint32_t count = model_store(a)->count;
@@ -578,7 +579,7 @@ static void test_blocks(void **unused)
         write_blocks(text, path, level, true);
         check_blocks(text, path);
 
-        /* The index has all of it, also when the log grows, and records are fetched by it. */
+        /* The index covers all records, also after the log grows, and records are fetched by it. */
         assert_false(open_again(path));
         assert_true(open_again(path));
         check_blocks(text, path);
@@ -609,12 +610,12 @@ static void test_blocks(void **unused)
     assert_int_equal(truncate(mixed, status.st_size - 1), 0);
     check_blocks(all, mixed);
 
-    /* What is compressed as a whole. */
+    /* A file that is compressed as a whole. */
     char *packed = g_strdup(path_of("packed.zst")), *command = g_strdup_printf("zstd -q -f %s -o %s", mixed, packed);
     assert_int_equal(system(command), 0);
     check_blocks(all, packed);
 
-    /* A damaged block: its records are missing and reported, all others are there. */
+    /* A damaged block: its records are missing and reported; all others are present. */
     gchar *bytes;
     gsize size;
     program_reading reading = {0};
@@ -638,7 +639,7 @@ static void test_blocks(void **unused)
 
 /* ---- bounds ---- */
 
-/* The limit holds at any time, also with late records; what is left are the newest records, and the rest is counted. */
+/* The limit always holds, also with late records: the newest records stay, and the others are counted. */
 static void test_memory_is_limited(void **unused)
 {
     (void)unused;
@@ -667,7 +668,7 @@ static void test_memory_is_limited(void **unused)
     }
 }
 
-/* Records that belong far back do not make others forgotten: what fits in order fits in any order. */
+/* Late records do not displace others: records that fit in order fit in any order. */
 static void test_late_records_fit(void **unused)
 {
     (void)unused;
@@ -675,7 +676,7 @@ static void test_late_records_fit(void **unused)
     const int64_t day_ns = INT64_C(86400) * NL_NS_PER_SECOND;
     const char *path = path_of("fits.log");
     size_t memory = 0;
-    for (size_t late = 0; late < 3; late++) { /* none, one, and some */
+    for (size_t late = 0; late < 3; late++) { /* zero, one, and some */
         line *lines = make_lines(COUNT, 0);
         for (size_t i = 400000; late > 0 && i < COUNT; i += late == 1 ? COUNT : EVERY)
             lines[i].time_ns -= day_ns;
@@ -707,7 +708,7 @@ static void test_names_are_limited(void **unused)
     names_free(n);
 }
 
-/* Most lists of a log with very many hosts are short. */
+/* In a log with very many hosts, most lists are short. */
 static void test_short_lists_are_small(void **unused)
 {
     (void)unused;
@@ -730,7 +731,7 @@ static void test_short_lists_are_small(void **unused)
     list_free(&l);
 }
 
-/* Records that come decoded are shown at once, are found again, and are read again for a filter. */
+/* Decoded records are shown without delay, found again, and read again for a filter. */
 static void test_feed(void **unused)
 {
     (void)unused;
@@ -773,7 +774,7 @@ static void test_feed(void **unused)
     feed_unref(f);
 }
 
-/* A feed ends, and nlv goes on, if its records cannot be stored. */
+/* If its records cannot be stored, a feed ends, and nlv continues. */
 static void test_feed_without_space(void **unused)
 {
     (void)unused;
@@ -870,7 +871,7 @@ static void test_odd_logs(void **unused)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         assert_int_equal(count_of(cases[i].text, strlen(cases[i].text)), cases[i].count);
 
-    /* Lines longer than anybody reads at once, and more of them than fit. */
+    /* Lines longer than a read, and more lines than fit. */
     GString *text = g_string_new("DATE=20260101000000 NL.EVNT=A\nDATE=20260101000001 NL.EVNT=B X=");
     for (int i = 0; i < 5 << 20; i++)
         g_string_append_c(text, 'x');
@@ -894,7 +895,7 @@ static int by_place(const void *a, const void *b)
     return (first > second) - (first < second);
 }
 
-/* The places of the records of an object up to a step, from the last back, as a hash. */
+/* Returns a hash of the places of an object's records, from a step back to the first. */
 static uint64_t way_of(const store *s, uint32_t record)
 {
     uint64_t hash = 1;
@@ -903,7 +904,7 @@ static uint64_t way_of(const store *s, uint32_t record)
     return hash;
 }
 
-/* Whether two stores hold the same, whatever its numbers. */
+/* Returns whether two stores have the same content, independent of their numbers. */
 static void compare_stores(const store *a, const store *b)
 {
     assert_int_equal(a->count, b->count);
@@ -954,7 +955,7 @@ static void test_filters(void **unused)
         assert_true(model_set_filter(m, expressions[i]));
         model_load(m);
         compare_stores(model_store(read), model_store(m));
-        if (i > 0) { /* the one before, and this one again */
+        if (i > 0) { /* the previous filter, and this one again */
             assert_true(model_set_filter(m, i % 3 == 0 ? NULL : expressions[i - 1]));
             model_load(m);
             assert_true(model_set_filter(m, expressions[i]));
@@ -979,7 +980,7 @@ static void test_filters(void **unused)
     g_free(lines);
 }
 
-/* ---- what is made of it ---- */
+/* ---- the model's results ---- */
 
 static void test_what_begins_anew(void **unused)
 {
@@ -993,7 +994,7 @@ static void test_what_begins_anew(void **unused)
     drawing_lifeline *l = g_ptr_array_index(d->lifelines, 0);
     l->again = true;
     g_strfreev(l->ids);
-    l->ids = g_strsplit("NONE|REQ.ID", ";", -1); /* the first field that there is */
+    l->ids = g_strsplit("NONE|REQ.ID", ";", -1); /* the first field that is present */
     trace *t = read_trace(path);
     model *m = read_model(drawing_copy(d), path, &reading, (model_options){.no_index = true});
     lifelines *expected = lifelines_build(t, l);
@@ -1020,7 +1021,7 @@ static void test_clock_errors(void **unused)
           "DATE=20260101000005 HOST=a NL.EVNT=NetLogger.Clock ERROR.NS=700\n"
           "DATE=20260101000006 HOST=a NL.EVNT=Asked REQ.ID=3\n"
           "DATE=20260101000006 HOST=b NL.EVNT=ClockKernel CLOCK.ERROR=-1\n"
-          "DATE=20260101000001 HOST=b NL.EVNT=Asked REQ.ID=4\n", /* it is late: others are moved for it */
+          "DATE=20260101000001 HOST=b NL.EVNT=Asked REQ.ID=4\n", /* a late record: others move */
           file);
     fclose(file);
     program_reading reading = {0};
@@ -1028,17 +1029,18 @@ static void test_clock_errors(void **unused)
     const store *s = model_store(m);
     assert_int_equal(s->unordered, 1);
     uint16_t a = names_find(s->names.hosts, "a"), b = names_find(s->names.hosts, "b");
-    assert_true(store_clock_at(s, a, 0).high_ns == 1500500); /* as it was said first */
+    assert_true(store_clock_at(s, a, 0).high_ns == 1500500); /* the spelling that came first */
     assert_true(store_clock_at(s, a, 3).high_ns == 1500500);
-    assert_true(store_clock_at(s, a, 5).high_ns == 700 && store_clock_at(s, a, 5).low_ns == -700); /* the better one */
+    assert_true(store_clock_at(s, a, 5).high_ns == 700 &&
+                store_clock_at(s, a, 5).low_ns == -700); /* the more precise measurement */
     assert_false(store_clock_at(s, b, 5).is_known);
-    assert_int_equal(model_color_count(m), 2); /* clocks by themselves make no host seen */
+    assert_int_equal(model_color_count(m), 2); /* clock records alone do not make a host visible */
     model_free(m);
 }
 
 /* ---- branches ---- */
 
-/* A page calls users and orders at once; orders asks the database. Times in microseconds. */
+/* A page calls users and orders in parallel; orders asks the database. Times are in microseconds. */
 typedef struct page_event {
     int time_us;
     const char *host, *program, *event;
@@ -1074,7 +1076,7 @@ static gint by_text(gconstpointer a, gconstpointer b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* The names of the events that the lines to a record come from, in alphabetical order. */
+/* Returns the names of the events from which lines lead to a record, in alphabetical order. */
 static char *causes_of(const store *s, uint32_t record)
 {
     uint32_t found[EDGES_MAX];
@@ -1143,7 +1145,7 @@ static void test_branches(void **unused)
     model_free(m);
 }
 
-/* The same IDs once more are other requests; also with an index, which keeps the order that was learned. */
+/* The same IDs again are other requests; also with an index, which keeps the learned order. */
 static void test_repeated_ids(void **unused)
 {
     (void)unused;
@@ -1164,7 +1166,7 @@ static void test_repeated_ids(void **unused)
     }
 }
 
-/* A log that was made before one with the same IDs, and is read after it. */
+/* A log that is older than one with the same IDs, and is read after it. */
 static void test_logs_with_equal_ids(void **unused)
 {
     (void)unused;
@@ -1190,7 +1192,7 @@ static void test_logs_with_equal_ids(void **unused)
     g_free(second);
 }
 
-/* An effect before its cause is impossible only if the two are joined for certain, and the clocks are known. */
+/* An effect before its cause is impossible only if their edge is certain and the clocks are known. */
 static void test_violations(void **unused)
 {
     (void)unused;
@@ -1254,7 +1256,7 @@ static void test_hosts_that_share_a_clock(void **unused)
     }
 }
 
-/* b's clock is 3 s fast, which was measured: as logged its requests come 3 s after they went. */
+/* The measured clock of b is 3 s fast: in the log, its requests arrive 3 s after they were sent. */
 static void write_wrong_clocks(const char *path)
 {
     FILE *file = fopen(path, "w");
@@ -1282,7 +1284,7 @@ static void test_clocks_corrected(void **unused)
     uint16_t b = names_find(s->names.hosts, "b");
     store_clock off = store_clock_at(s, b, 5);
     assert_true(off.is_measured && off.low_ns <= -3e9 && off.high_ns > -3.0001e9 && off.high_ns < -2.9999e9);
-    for (int filtered = 0; filtered < 3; filtered++) { /* without one, with one, without it again */
+    for (int filtered = 0; filtered < 3; filtered++) { /* without a correction, with one, and without it again */
         assert_true(model_set_filter(m, filtered == 1 ? "REQ.ID == 7 || NL.EVNT == ClockOffset" : NULL));
         model_correct_clocks(m, true);
         model_load(m);
@@ -1290,7 +1292,8 @@ static void test_clocks_corrected(void **unused)
         assert_int_equal(model_count(m), filtered == 1 ? 4 : 42);
         b = names_find(s->names.hosts, "b");
         for (uint32_t record = 1; record < s->count; record++)
-            if (strcmp(names_text(s->names.events, store_event(s, record)), "Taken") == 0) /* right behind its Asked */
+            if (strcmp(names_text(s->names.events, store_event(s, record)), "Taken") ==
+                0) /* directly after its Asked */
                 assert_int_equal((store_time(s, record) - store_time(s, store_previous(s, record, 0)) + 50000) / 100000,
                                  2000);
         store_clock now = store_clock_at(s, b, s->count - 1);
@@ -1376,7 +1379,7 @@ static void test_what_there_is_to_be_drawn(void **unused)
     g_free(lines);
 }
 
-/* The text of a file there, until the next call; "" when none exists. */
+/* Returns the text of a file, valid until the next call; "" if the file does not exist. */
 static const char *contents_of(const char *name)
 {
     static char text[64];
@@ -1386,7 +1389,7 @@ static const char *contents_of(const char *name)
     return text;
 }
 
-/* How many files there have names that begin so. */
+/* Returns the number of files whose names begin so. */
 static int called(const char *start)
 {
     int count = 0;
@@ -1427,7 +1430,7 @@ static void test_export(void **unused)
     assert_true(object->len >= 1);
     char *text;
     uint64_t written;
-    /* What was for few eyes stays so, and a link stays one. */
+    /* A file's permissions stay, and a symbolic link stays a link. */
     struct stat status;
     assert_int_equal(chmod(path_of("out"), 0600), 0);
     char *link = g_strdup(path_of("link"));
@@ -1435,7 +1438,7 @@ static void test_export(void **unused)
     assert_true(export_records(m, object, "ulm", link, &written));
     assert_true(lstat(link, &status) == 0 && S_ISLNK(status.st_mode));
     assert_int_equal(unlink(link), 0);
-    assert_int_equal(mkfifo(link, 0600), 0); /* that nobody reads */
+    assert_int_equal(mkfifo(link, 0600), 0); /* no reader */
     assert_false(export_records(m, object, "ulm", link, &written));
     assert_non_null(strstr(nl_error_message(), "not a regular file"));
     g_free(link);

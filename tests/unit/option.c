@@ -1,4 +1,4 @@
-/* Options: how values are read and written, bounds, defaults, lists of rows. */
+/* Options: reading and writing of values, limits, defaults, lists of rows. */
 #include "base/option.h"
 #include "base/error.h"
 
@@ -100,7 +100,7 @@ static settings fresh(void)
     return s;
 }
 
-/* Sets by name. The problem, or "". */
+/* Sets an option by name. Returns the problem, or "". */
 static const char *set(settings *s, const char *name, const char *value)
 {
     const nl_option *row = nl_option_find(rows, name, ~0u);
@@ -203,7 +203,7 @@ static void test_what_was_set_is_read_back(void **state)
         assert_string_equal(get(&s, values[i][0]), values[i][1]);
     }
     assert_string_equal(set(&s, "seconds", "1500ms"), "");
-    assert_string_equal(get(&s, "seconds"), "2s"); /* a part of a unit counts as one */
+    assert_string_equal(get(&s, "seconds"), "2s"); /* a part of a unit counts as a whole unit */
     assert_string_equal(set(&s, "own", "value"), "");
     assert_string_equal(s.heard, "own value");
     nl_options_free(rows, &s);
@@ -272,7 +272,7 @@ static void test_nearest_name(void **state)
     assert_true(elsewhere.name == NULL || strcmp(elsewhere.name, "size") != 0);
 }
 
-/* Words that are valid instead of a number, choices that code makes, several values, variables. */
+/* Words instead of numbers, choices that code computes, several values, variables. */
 static void test_special_rows(void **state)
 {
     (void)state;
@@ -310,7 +310,7 @@ static void test_difference(void **state)
     settings a = fresh(), b = fresh();
     assert_null(nl_options_fixed_difference(rows, &a, &b));
     set(&b, "count", "9"); /* may change */
-    set(&b, "text", "x");  /* is not in the file */
+    set(&b, "text", "x");  /* not in the file */
     assert_null(nl_options_fixed_difference(rows, &a, &b));
     set(&b, "flag", "yes");
     assert_string_equal(nl_options_fixed_difference(rows, &a, &b)->name, "flag");

@@ -1,4 +1,4 @@
-/* The path emulator's model: what goes in comes out when it should. Time is a number here. */
+/* The path emulator's model: packets leave at the right time. The time is a number here. */
 #include "text_support.h"
 
 #include "path.h"
@@ -8,13 +8,13 @@
 #define MS INT64_C(1000000)
 
 typedef struct outcome {
-    unsigned arrived, late; /* late: after one that was put in later */
+    unsigned arrived, late; /* late: after a packet that was sent later */
     int64_t first_ns, last_ns, least_ns, most_ns;
     uint64_t bytes;
     path_counts counts;
 } outcome;
 
-/* Puts in so many packets of a size, evenly apart, takes them out as they are due, and frees the path. */
+/* Sends that many packets of a size at equal intervals, receives them when they are due, and frees the path. */
 static outcome send(path_settings settings, unsigned count, size_t size, int64_t apart_ns)
 {
     path *p = path_new(&settings);
@@ -66,16 +66,16 @@ static void delays(void **state)
 static void carries_its_rate(void **state)
 {
     (void)state;
-    /* Twice as many come as go through: 1250 bytes each 0.5 ms, 10 Mbit/s. */
+    /* Twice the rate of the link: 1250 bytes every 0.5 ms, 10 Mbit/s. */
     outcome o = send((path_settings){.rate = 10e6, .delay_ns = 30 * MS}, 2000, 1250, MS / 2);
     assert_int_equal(o.arrived, 2000);
     assert_true(o.first_ns == 31 * MS);
     assert_true(o.last_ns == 2030 * MS);
-    /* What waits for the link is no more than its buffer: the 11th packet of a burst is too much. */
+    /* The link's queue is limited to its buffer: the 11th packet of a burst is dropped. */
     o = send((path_settings){.rate = 10e6, .buffer_bytes = 12500}, 30, 1250, 0);
     assert_int_equal(o.counts.overflowed, 20);
     assert_true(o.last_ns == 10 * MS);
-    /* Less than the rate waits for nothing. */
+    /* Below the rate, no packet waits. */
     o = send((path_settings){.rate = 10e6, .buffer_bytes = 1250}, 1000, 1250, MS);
     assert_int_equal(o.counts.overflowed, 0);
     assert_true(o.most_ns == MS);
@@ -104,7 +104,7 @@ static void jitter_keeps_the_order(void **state)
     assert_int_equal(o.late, 0);
     assert_true(o.least_ns >= 25 * MS && o.most_ns <= 35 * MS);
     assert_true(o.most_ns - o.least_ns > 3 * MS);
-    /* More jitter than delay does not bring packets before they are sent. */
+    /* With more jitter than delay, no packet arrives before it is sent. */
     o = send((path_settings){.delay_ns = MS, .jitter_ns = 5 * MS}, 1000, 64, MS);
     assert_true(o.least_ns >= 0);
 }
@@ -135,7 +135,7 @@ static void keeps_bytes(void **state)
     path_packet *out = path_take(p, 105);
     assert_memory_equal(out->bytes, in, sizeof in);
     free(out);
-    path_free(p); /* with one still in it */
+    path_free(p); /* with a packet in transit */
     path_free(NULL);
 }
 

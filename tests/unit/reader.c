@@ -1,4 +1,4 @@
-/* Records from files, pipes, memory and logs that grow, are compressed, moved away or damaged. */
+/* Records from files, pipes, memory, and logs that grow, are compressed, renamed or damaged. */
 #include "text_support.h"
 #include "reader/reader.h"
 #include "record/encoder.h"
@@ -39,7 +39,7 @@ static int remove_folder(void **state)
     return rmdir(folder);
 }
 
-/* The records numbered from first up to, not including, last. */
+/* Returns the records numbered from first to last - 1. */
 static nl_buffer lines(int first, int last)
 {
     nl_buffer text = {0};
@@ -74,7 +74,7 @@ static nl_reader *reader_open_log(const char *url, bool follow, bool nonblocking
     return reader;
 }
 
-/* The next records are those numbered from first to last - 1. */
+/* Asserts that the next records are those numbered from first to last - 1. */
 static void expect_lines(nl_reader *reader, int first, int last)
 {
     for (int i = first; i < last; i++) {
@@ -166,7 +166,7 @@ static void reads_memory(void **state)
     nl_memory_free("reader-test");
 }
 
-/* Lines compressed into a frame of the given size, appended to out. */
+/* Compresses lines into a frame of the given size, and appends it to out. */
 static void compress(int first, int last, nl_buffer *out)
 {
     nl_buffer text = lines(first, last);
@@ -197,7 +197,7 @@ static void reads_compressed_frames(void **state)
     nl_buffer_free(&packed);
 }
 
-/* As many records as come before an error, and the error's words. */
+/* Returns the number of records before an error, and the error's message. */
 static int count_until_failure(const char *words)
 {
     nl_reader *reader = reader_open_log(path, false, false);
@@ -231,7 +231,7 @@ static void keeps_what_came_before_damage(void **state)
     reader_put(path, O_TRUNC, packed.data, packed.size);
     count = count_until_failure("damaged");
     assert_true(count < 40000);
-    /* Something that is no frame behind one. */
+    /* Other bytes after a frame. */
     packed.size = 0;
     compress(0, 10, &packed);
     nl_buffer_append(&packed, "DATE=2000", 9);
@@ -258,7 +258,7 @@ static void reads_a_pipe_without_waiting(void **state)
 {
     (void)state;
     assert_int_equal(mkfifo(path, 0600), 0);
-    nl_reader *reader = reader_open_log(path, false, true); /* no one has opened it for writing */
+    nl_reader *reader = reader_open_log(path, false, true); /* no process has opened it for writing */
     expect_status(reader, NL_AGAIN);
     int fd = open(path, O_WRONLY | O_CLOEXEC);
     assert_true(fd >= 0);
@@ -287,7 +287,7 @@ static void reads_standard_input(void **state)
     expect_lines(reader, 0, 10);
     expect_status(reader, NL_END);
     nl_reader_close(reader);
-    assert_true(fcntl(STDIN_FILENO, F_GETFD) >= 0); /* it is not ours to close */
+    assert_true(fcntl(STDIN_FILENO, F_GETFD) >= 0); /* the reader does not close it */
     if (saved >= 0) {
         dup2(saved, STDIN_FILENO);
         close(saved);
@@ -299,17 +299,17 @@ static void follows_a_file_through_its_life(void **state)
 {
     (void)state;
     int before = open_descriptors();
-    nl_reader *reader = reader_open_log(path, true, true); /* it is not there yet */
+    nl_reader *reader = reader_open_log(path, true, true); /* it does not exist yet */
     expect_status(reader, NL_AGAIN);
     put_lines(path, 0, 0, 3);
     expect_lines(reader, 0, 3);
     expect_status(reader, NL_AGAIN);
-    /* Half a record is none until the rest comes. */
+    /* Half a record is not returned until the rest arrives. */
     reader_put(path, O_APPEND, "DATE=20000330112320 N=", 22);
     expect_status(reader, NL_AGAIN);
     reader_put(path, O_APPEND, "3\n", 2);
     expect_lines(reader, 3, 4);
-    /* Moved away, written to a little more, and made anew: all of it comes, in order. */
+    /* The file is renamed, extended a little, and replaced: all records arrive, in order. */
     assert_int_equal(rename(path, other_path), 0);
     expect_status(reader, NL_AGAIN);
     put_lines(other_path, O_APPEND, 4, 6);
@@ -319,7 +319,7 @@ static void follows_a_file_through_its_life(void **state)
     /* Truncated. */
     put_lines(path, O_TRUNC, 8, 9);
     expect_lines(reader, 8, 9);
-    /* The old one ends without a newline: its last record is told, and marked. */
+    /* The old file ends without a newline: its last record is returned, and marked. */
     reader_put(path, O_APPEND, "DATE=20000330112320 N=9", 23);
     expect_status(reader, NL_AGAIN);
     assert_int_equal(unlink(path), 0);
@@ -348,7 +348,7 @@ static void follows_what_is_compressed(void **state)
     reader_put(path, O_APPEND, packed.data + first + 7, packed.size - first - 7);
     expect_lines(reader, 100, 200);
     expect_status(reader, NL_AGAIN);
-    /* Replaced by one that is not compressed. */
+    /* Replaced by an uncompressed file. */
     assert_int_equal(unlink(path), 0);
     put_lines(path, 0, 200, 201);
     expect_lines(reader, 200, 201);
@@ -398,7 +398,7 @@ static void seeks_a_time_by_headers(void **state)
     nl_reader_close(reader);
 }
 
-/* A reader that must not wait looks at some of many blocks at a time, and comes to the same place. */
+/* A non-blocking reader processes some of many blocks per call, with the same result. */
 static void seeks_step_by_step(void **state)
 {
     (void)state;
@@ -420,11 +420,11 @@ static void seeks_step_by_step(void **state)
 
 enum { APPENDED = 2000 };
 
-static atomic_int had; /* records that the reader has had */
+static atomic_int had; /* records that the reader has returned */
 
 /*
- * Appends records, and moves the file away now and then, as log rotation does. It waits until the reader has opened the
- * new one: a file that came and went in between is lost to whoever follows a name.
+ * Appends records, and sometimes renames the file, as log rotation does. It waits until the reader has opened the new
+ * file, because a reader that follows a name cannot see a file that comes and goes meanwhile.
  */
 static void *append_and_rotate(void *unused)
 {
@@ -492,7 +492,7 @@ static void waits_without_spinning(void **state)
     nl_reader_close(reader);
 }
 
-/* A program decides by the code what to do about a log that cannot be read. */
+/* Programs decide by the error code how to treat an unreadable log. */
 static void failures_have_codes(void **state)
 {
     (void)state;

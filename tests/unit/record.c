@@ -1,4 +1,4 @@
-/* The record by itself: what is put in, found, copied, and how numbers are read and written. */
+/* The record: setting, finding and copying of values, and reading and writing of numbers. */
 #include "text_support.h"
 
 #include <inttypes.h>
@@ -95,7 +95,7 @@ static void finds_by_either_name(void **state)
     assert_text(field.string, "info");
     assert_true(nl_record_find(record, "X", &field));
     assert_text(field.string, "1");
-    /* There is no PROG, so the field that is called prog is found. */
+    /* There is no PROG, so the field with the name prog is found. */
     assert_true(nl_record_find(record, "prog", &field));
     assert_text(field.string, "p");
     assert_false(nl_record_find(record, "PROG", &field));
@@ -119,7 +119,7 @@ static void copies_outlive_the_source(void **state)
     assert_int_equal(copy->raw_format, NL_FORMAT_ULM);
     assert_int_equal(copy->flags, NL_RECORD_UNTERMINATED);
     assert_written(copy, NL_FORMAT_ULM, "DATE=20000330112320.957943 HOST=h LVL=Odd NL.EVNT=e A=\"x\\ny\" B=2 C=\"\"\n");
-    /* A change makes the raw text untrue. */
+    /* A change invalidates the raw text. */
     nl_record_add_int(copy, "D", 1);
     assert_null(copy->raw.data);
     assert_int_equal(copy->flags, 0);
@@ -264,7 +264,8 @@ static void writes_doubles_shortly(void **state)
     }
 }
 
-/* Numbers are the same in a locale with a decimal comma. One is made here, for machines have few. */
+/* Numbers are the same in a locale with a decimal comma. The test makes such a locale, because few machines have one.
+ */
 static void minds_no_locale(void **state)
 {
     (void)state;
@@ -276,7 +277,7 @@ static void minds_no_locale(void **state)
     bool comma = setlocale(LC_NUMERIC, "comma.UTF-8") != NULL && strcmp(localeconv()->decimal_point, ",") == 0;
     snprintf(command, sizeof command, "rm -r %s", folder);
     int removed = system(command);
-    if (!comma) /* the sources of locales (Debian's package locales) are not here: the rest is as good as it gets */
+    if (!comma) /* the sources of locales (Debian's package locales) are missing: skips this part */
         print_message("# no locale with a decimal comma: localedef returned %d\n", made);
     assert_double_text(0.1 + 0.2, "0.30000000000000004");
     assert_double_text(1.5e300, "1.5e+300");

@@ -1,4 +1,4 @@
-/* Processes that are killed: every event that was complete is recovered, once, in order, and none that is torn. */
+/* Killed processes: every complete event is recovered once and in order, and no torn event. */
 #include <netlogger.h>
 
 #include "log/shared.h"
@@ -34,7 +34,7 @@
 
 enum { THREADS = 2 };
 
-/* How far each thread has come, in memory that the killed process shares: events whose call has returned. */
+/* Each thread's number of events whose call has returned, in memory shared with the killed process. */
 typedef struct progress {
     _Alignas(64) unsigned long done;
 } progress;
@@ -76,13 +76,13 @@ static void *log_all_the_time(void *argument)
     return NULL;
 }
 
-/* A process that logs to there until it is killed. */
+/* Starts a process that logs to the destination until it is killed. */
 static pid_t start_logging_to(const char *url)
 {
     memset(reached, 0, THREADS * sizeof *reached);
     pid_t parent = getpid(), child = fork();
     if (child == 0) {
-        /* A test that fails does not kill it: without this it would fill the disk. */
+        /* A failed test does not kill it: without this limit, it would fill the disk. */
         if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
             _exit(1);
         log_ = nl_open("killed", url);
@@ -112,8 +112,8 @@ static void kill_after(pid_t child, unsigned microseconds)
 }
 
 /*
- * Kills it when a thread has come to some number or other, so that there is always something to lose: now the first
- * events, now many batches.
+ * Kills it when a thread has reached a random number, so that unsent events always exist: sometimes the first events,
+ * sometimes many batches.
  */
 static void kill_at_random(pid_t child)
 {
@@ -137,8 +137,8 @@ static void recover_on_malformed(void *user, const nl_malformed *what)
     fail_msg("malformed: %s: %.*s", what->reason, (int)what->text.size, what->text.data);
 }
 
-/* Every number of each thread once, from 0 without a gap to what it had reached, or the one event beyond that was under
- * way. */
+/* Asserts that every number of each thread occurs once, from 0 without a gap to the number that the thread had reached,
+ * or one more for the event in progress. */
 static void expect_all(void)
 {
     nl_reader *reader = nl_reader_open(path, &(nl_reader_options){.on_malformed = recover_on_malformed});
@@ -197,18 +197,18 @@ static void test_killed_while_writing_compressed_blocks(void **state)
     kill_often("format=nlb&zstd=1", 100);
 }
 
-/* ---- what is not a file: some records may come twice, none is missing, none torn ---- */
+/* ---- destinations that are not files: records may arrive twice, but none is missing or torn ---- */
 
-/* Reads what comes through a pipe or over connections to a socket. */
+/* Reads the data of a pipe or of connections to a socket. */
 typedef struct gatherer {
     pthread_t thread;
     int fd;
     bool listens;
-    int stop[2]; /* a pipe: closed when no more will come */
+    int stop[2]; /* a pipe: closed at the end */
     nl_buffer all;
 } gatherer;
 
-/* Whole records of what stands behind from; the part of one at the end of a connection is no record. */
+/* Appends the whole records after `from`. A partial record at the end of a connection is ignored. */
 static void drop_part(nl_buffer *all, size_t from)
 {
     while (all->size > from && all->data[all->size - 1] != '\n')
@@ -224,7 +224,7 @@ static bool read_some(gatherer *g, int fd)
     return got > 0;
 }
 
-/* Clients come one after the other: the one that is killed, and who recovers. */
+/* Serves one client after the other: the killed process and the recovering process. */
 static void take_connection(gatherer *g)
 {
     static const char acknowledgement[16] = "NLA1\x08\0\0\0\x01"; /* of the opening question */
@@ -284,7 +284,7 @@ static void expect_gathered(const nl_buffer *all)
         int64_t next = 0;
         qsort(numbers[t], counts[t], sizeof(int64_t), by_number);
         for (size_t i = 0; i < counts[t]; i++) {
-            assert_true(numbers[t][i] <= next); /* once or again, but no gap */
+            assert_true(numbers[t][i] <= next); /* repetitions, but no gap */
             next += numbers[t][i] == next;
         }
         assert_true(next >= (int64_t)reached[t].done && next <= (int64_t)reached[t].done + 1);
@@ -344,7 +344,7 @@ static void count_records(void *user, const nl_recovered *what)
     *(uint64_t *)user += what->records;
 }
 
-/* Kills a process in the middle of its work, again when all it had logged was sent just then. */
+/* Kills a process in the middle of its work; repeats if all logged events had just been sent. */
 static void kill_at_work(void)
 {
     for (int tries = 0; tries < 100; tries++) {
@@ -381,14 +381,14 @@ static void test_to_another_destination(void **state)
     char other[80], command[512];
     snprintf(other, sizeof other, "%s/other", folder);
     assert_int_equal(nl_recover(&(nl_recover_options){.destination = other}, expect_sent, NULL), NL_OK);
-    /* What was in the file already and what was recovered are together everything. */
+    /* The events in the file and the recovered events are together complete. */
     snprintf(command, sizeof command, "touch %s %s; cat %s >> %s; rm %s", path, other, other, path, other);
     assert_int_equal(system(command), 0);
     expect_all();
     unlink(path);
 }
 
-/* Sets how many descriptors this process may have; returns how many it could have before. */
+/* Sets the limit of this process's descriptors. Returns the previous limit. */
 static rlim_t limit_descriptors(rlim_t count)
 {
     struct rlimit limit;
@@ -406,8 +406,8 @@ static void on_recovered(void *user, const nl_recovered *what)
 }
 
 /*
- * Recovery fails at each descriptor in turn, and with a report; nothing is lost or doubled by that. It needs few
- * descriptors, however many rings there are.
+ * Recovery fails at each descriptor in turn, and reports it; no event is lost or duplicated. It needs few descriptors
+ * for any number of rings.
  */
 static void recover_with_few_descriptors(const char *options)
 {
@@ -462,7 +462,7 @@ static void test_a_destination_that_is_away_can_be_tried_again(void **state)
     expect_all();
 }
 
-/* Whatever a dying program has scribbled into the shared memory: no crash, no endless loop. */
+/* For any bytes that a dying program left in the shared memory: no crash, no endless loop. */
 static void scribble(const char *name)
 {
     FILE *file = fopen(name, "r+");
@@ -504,7 +504,7 @@ static void expect_nothing(void *user, const nl_recovered *what)
     fail_msg("%s was recovered", what->prog);
 }
 
-/* Folders that are empty, and without a lock, are what a process leaves that is killed while it removes its own. */
+/* A process that is killed while it removes its directory leaves an empty directory without a lock. */
 static void test_empty_folders(void **state)
 {
     (void)state;
@@ -530,7 +530,7 @@ static void test_empty_folders(void **state)
     assert_true(rmdir(used) == 0 && rmdir(own) == 0);
 }
 
-/* ---- signals that writing raises: they are not the program's ---- */
+/* ---- signals caused by writing must not reach the program ---- */
 
 static int limited_to(const char *destination)
 {
@@ -540,7 +540,7 @@ static int limited_to(const char *destination)
                : 1;
 }
 
-/* Standard output whose other end is closed, while a signal of the program's own is pending; that comes through. */
+/* Standard output with a closed peer, while a signal for the program is pending, which must be delivered. */
 static int broken_output(const char *destination)
 {
     int ends[2];
@@ -561,7 +561,7 @@ static int broken_output(const char *destination)
                : 3;
 }
 
-/* Closes a log for which there was no thread, so that this one writes, to a pipe that nobody reads. */
+/* Closes a log without a writer thread, so that this thread writes, to a pipe without a reader. */
 static int close_without_thread(const char *destination)
 {
     int ends[2];
@@ -574,7 +574,7 @@ static int close_without_thread(const char *destination)
     return log != NULL && nl_close(log) == NL_FAILED ? 0 : 2;
 }
 
-/* In a process of its own, which is not to end by a signal. */
+/* Runs it in a separate process, which must not end by a signal. */
 static void expect_no_signal(int (*work)(const char *destination), const char *destination)
 {
     pid_t child = fork();
@@ -602,9 +602,9 @@ static void test_no_signal_reaches_the_program(void **state)
     unlink(path);
 }
 
-/* ---- another user's folder, which only root looks at ---- */
+/* ---- another user's directory, which only root reads ---- */
 
-/* Runs what it is given as a process of nobody's, in a folder of its own, and waits until it is killed. */
+/* Runs a function as the user nobody, in a separate directory, and waits until the process is killed. */
 static void run_as_stranger(void (*work)(void))
 {
     assert_int_equal(chmod(folder, 01777), 0);
@@ -620,7 +620,7 @@ static void run_as_stranger(void (*work)(void))
     assert_true(WIFSIGNALED(status));
 }
 
-/* The path of that file in the stranger's folder. */
+/* Returns the path of that file in the other user's directory. */
 static const char *strangers(const char *file)
 {
     static char name[300];
@@ -642,7 +642,7 @@ static void log_one_event(void)
     nl_flush(log);
 }
 
-/* A user who names root's file in his folder cannot make root's recovery cut that file off. */
+/* A user who links root's file into his directory cannot make root's recovery truncate that file. */
 static void test_a_stranger_names_no_file_of_ours(void **state)
 {
     (void)state;
@@ -673,7 +673,7 @@ static void test_a_stranger_names_no_file_of_ours(void **state)
     assert_int_equal(status.st_size, sizeof text - 1);
 }
 
-/* How many records of that program stand in a file. */
+/* Returns the number of records of that program in a file. */
 static unsigned count_in(const char *file, const char *prog)
 {
     nl_reader *reader = nl_reader_open(file, NULL);
@@ -686,7 +686,7 @@ static unsigned count_in(const char *file, const char *prog)
     return count;
 }
 
-/* Two logs without a thread that writes: all that is logged is left. */
+/* Two logs without a writer thread: all events are left. */
 static void log_much_in_vain(void)
 {
     setrlimit(RLIMIT_NPROC, &(struct rlimit){0, 0});
@@ -705,7 +705,7 @@ static void cut_off(void *user, const nl_recovered *what)
         assert_int_equal(truncate(strangers(*files), 0), 0);
 }
 
-/* A user who cuts his files off while root has them open brings no signal upon root: what was there in time is
+/* A user who truncates his files while root has them open causes no signal in root's process: earlier events are
  * recovered. */
 static void test_a_stranger_cuts_files_off(void **state)
 {
@@ -715,7 +715,7 @@ static void test_a_stranger_cuts_files_off(void **state)
     char other[80];
     snprintf(other, sizeof other, "%s/cut", folder);
     run_as_stranger(log_much_in_vain);
-    /* When the first log is recovered, its files and the sites are open. */
+    /* While the first log is recovered, its files and the sites are open. */
     nl_recover_options options = {.destination = other, .everyone = true};
     const char *open_files[] = {"sites", "log-0", "ring-0-0", NULL};
     assert_int_equal(nl_recover(&options, cut_off, open_files), NL_OK);
@@ -730,7 +730,7 @@ static void test_a_stranger_cuts_files_off(void **state)
     unlink(other);
 }
 
-/* Reads some and goes away. */
+/* Reads some bytes and closes. */
 static pid_t start_short_reader(const char *fifo, size_t size)
 {
     assert_int_equal(mkfifo(fifo, 0600), 0);
@@ -749,7 +749,8 @@ static pid_t start_short_reader(const char *fifo, size_t size)
     return child;
 }
 
-/* What of a stranger's was sent before the destination broke is not sent once more: it is copied, and put back. */
+/* Events of another user that were sent before the destination broke are not sent again: they are copied and restored.
+ */
 static void test_a_strangers_progress_is_kept(void **state)
 {
     (void)state;
@@ -759,7 +760,7 @@ static void test_a_strangers_progress_is_kept(void **state)
     snprintf(other, sizeof other, "%s/rest", folder);
     snprintf(fifo, sizeof fifo, "%s/fifo", folder);
     run_as_stranger(log_much_in_vain);
-    pid_t reader = start_short_reader(fifo, 600000); /* a log is more than that, a batch much less */
+    pid_t reader = start_short_reader(fifo, 600000); /* a log is larger, a batch much smaller */
     assert_int_equal(nl_recover(&(nl_recover_options){.destination = fifo, .everyone = true}, NULL, NULL), NL_FAILED);
     waitpid(reader, NULL, 0);
     unlink(fifo);
@@ -775,7 +776,7 @@ static void count_recovered(void *user, const nl_recovered *what)
     *(uint64_t *)user += what->records;
 }
 
-/* What nl_close could not deliver is there for recovery as after a kill, once no log of the process is open. */
+/* Events that nl_close could not deliver can be recovered as after a kill, when no log of the process is open. */
 static void what_a_close_could_not_deliver(void **state)
 {
     (void)state;
@@ -800,7 +801,7 @@ static void what_a_close_could_not_deliver(void **state)
     unlink(path);
     nl_recover_options options = {.destination = path};
     assert_int_equal(nl_recover(&options, count_recovered, &records), NL_OK);
-    assert_int_equal(records, 0); /* the process may log into that folder yet */
+    assert_int_equal(records, 0); /* the process may still log to that directory */
     assert_int_equal(nl_close(other), NL_OK);
     assert_int_equal(count_log_folders(folder), 1);
     assert_int_equal(nl_recover(&options, count_recovered, &records), NL_OK);
@@ -814,7 +815,7 @@ static void what_a_close_could_not_deliver(void **state)
 
 enum { BATCH_EVENTS = 40, OTHERS_LINES = 3, PARTS_MAX = 3 };
 
-/* Appends line number i of the killed program, or of another one. */
+/* Appends line number i of the killed program, or of another program. */
 static void add_line(nl_buffer *text, const char *prog, int i)
 {
     char line[200];
@@ -824,8 +825,8 @@ static void add_line(nl_buffer *text, const char *prog, int i)
     assert_true(nl_buffer_append(text, line, (size_t)size));
 }
 
-/* Leaves the shared memory of a killed process whose batch was on its way into the file behind its first offset bytes.
- */
+/* Leaves the shared memory of a process that was killed while it wrote its batch into the file, after the first offset
+ * bytes. */
 static void leave_batch(const nl_buffer *batch, size_t offset)
 {
     int ready[2];
@@ -874,7 +875,7 @@ static unsigned count_text(const char *text, const char *wanted, size_t size)
     return count;
 }
 
-/* Every line of text stands in the file as often as that. */
+/* Asserts that the file has every line of text that many times. */
 static void expect_lines(const char *file, const nl_buffer *text, unsigned times)
 {
     for (const char *line = text->data, *end = text->data + text->size; line < end;) {
@@ -903,8 +904,8 @@ ssize_t pread(int fd, void *data, size_t size, off_t at)
 }
 
 /*
- * The killed program's batch came into the file in parts, which end at these bytes of it. Another program wrote before
- * the first part and, if it does, behind each part. Recovery writes the rest.
+ * The killed program's batch is in the file in parts, which end at these bytes of the batch. Another program wrote
+ * before the first part and, optionally, after each part. Recovery writes the rest.
  */
 static void recover_parts(const nl_buffer *batch, const size_t *ends, unsigned parts, bool other_is_last)
 {
@@ -927,7 +928,7 @@ static void recover_parts(const nl_buffer *batch, const size_t *ends, unsigned p
             append_to(fd, batch->data + (part > 0 ? ends[part - 1] : 0), ends[part] - (part > 0 ? ends[part - 1] : 0));
     }
     close(fd);
-    /* What cannot be read may be there: nothing is written, and the next call tries again. */
+    /* The file may contain unreadable data: nothing is written, and the next call tries again. */
     int failures = 0;
     reads_fail = true;
     assert_int_equal(nl_recover(NULL, expect_failure, &failures), NL_FAILED);
@@ -946,7 +947,7 @@ static void recover_parts(const nl_buffer *batch, const size_t *ends, unsigned p
     nl_buffer_free(&others);
 }
 
-/* Recovery finds the part of the batch that is in the file, and writes each of the other events once. */
+/* Recovery finds the part of the batch that is in the file, and writes each other event once. */
 static void test_a_file_that_another_program_appends_to(void **state)
 {
     (void)state;
@@ -962,7 +963,7 @@ static void test_a_file_that_another_program_appends_to(void **state)
         recover_parts(&batch, &cuts[i], 1, true);
         recover_parts(&batch, &cuts[i], 1, false);
     }
-    /* A program that was not killed by then goes on behind what the other one wrote. */
+    /* A program that was not killed by then continues after the other program's text. */
     const size_t whole_lines[PARTS_MAX] = {line, batch.size - (batch.size - line) / 2, batch.size};
     size_t parts[PARTS_MAX];
     memcpy(parts, whole_lines, sizeof parts);

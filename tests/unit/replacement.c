@@ -1,4 +1,4 @@
-/* Files that take their place when they are whole; with a name of their own where /proc can't give them one. */
+/* Files that replace others when they are complete; with temporary names where /proc has none. */
 #include "base/replacement.h"
 
 #include "text_support.h"
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 static char folder[] = "/tmp/netlogger-test-XXXXXX";
-static bool is_named; /* there is no /proc */
+static bool is_named; /* /proc does not exist */
 
 int access(const char *path, int mode)
 {

@@ -1,5 +1,5 @@
-/* nlv's pictures of many lines: pixel by pixel beside a plain model, in bands beside the whole; work that threads
- * share. */
+/* nlv's pictures of many lines: each pixel compared with a simple model, bands compared with the whole, and work shared
+ * by threads. */
 #include "config.h"
 
 #include "scene/axis.h"
@@ -25,7 +25,7 @@ static unsigned unit_scene_draw(unsigned max)
 
 enum { WIDTH = 61, HEIGHT = 83 };
 
-/* What an area shows, in a picture that was empty; freed by cairo. */
+/* Draws an area on an empty picture. cairo frees it. */
 static cairo_surface_t *painted(density *d, float max)
 {
     cairo_surface_t *surface = cairo_image_surface_create(CAIRO_FORMAT_ARGB32, WIDTH, HEIGHT);
@@ -43,7 +43,7 @@ static uint32_t pixel(cairo_surface_t *surface, int x, int y)
                                              (size_t)x * 4);
 }
 
-/* The colour of the series, at the strength of that pixel. */
+/* Returns the colour of the series, at the strength of that pixel. */
 static void assert_color(uint32_t pixel, color wanted)
 {
     double alpha = (pixel >> 24) / 255.0;
@@ -53,8 +53,7 @@ static void assert_color(uint32_t pixel, color wanted)
     assert_true(fabs((pixel & 0xff) / 255.0 - wanted.blue * alpha) < 0.01);
 }
 
-/* Upright lines of two colours and every length, beginning anywhere: a pixel has the colour that most lines there have.
- */
+/* Vertical lines of two colours and every length at random positions: a pixel has its most frequent colour. */
 static void test_the_majority_has_the_pixel(void **unused)
 {
     (void)unused;
@@ -82,7 +81,7 @@ static void test_the_majority_has_the_pixel(void **unused)
     density_free(d);
 }
 
-/* A line that stands before all others keeps its colour, whatever is drawn before or after it. */
+/* A line in front of all others keeps its colour for any order of drawing. */
 static void test_what_is_on_top_stays(void **unused)
 {
     (void)unused;
@@ -126,7 +125,7 @@ static void scene_put(density *d, const line *l)
         density_line(d, l->x0, l->y0, l->x1, l->y1, l->weight, l->color);
 }
 
-/* The same lines, drawn into bands one after the other, are the same picture; most of them lie partly outside. */
+/* The same lines, drawn into bands one after the other, give the same picture; most lines are partly outside. */
 static void test_bands_are_the_whole(void **unused)
 {
     (void)unused;
@@ -173,7 +172,7 @@ static void do_parts(void *user)
     p->workers--;
 }
 
-/* Each part is done once and nobody works any more on return, however late the other thread comes. */
+/* Each part is done once. On return, no thread works any more, however late the other thread began. */
 static void test_work_is_shared(void **unused)
 {
     (void)unused;

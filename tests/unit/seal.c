@@ -1,6 +1,6 @@
 /*
- * netlogd's seals: keys and tags against answers known from elsewhere, key files, and crashes between the steps of a
- * seal. What tampering --verify detects, tests/program/test_seal.py tests.
+ * netlogd's seals: keys and tags compared with independent results, key files, and crashes between the steps of a seal.
+ * tests/program/test_seal.py tests the tampering that --verify detects.
  */
 #include "output/seal.h"
 
@@ -165,7 +165,7 @@ static void test_key_files(void **state)
     assert_int_equal(stat(key_path, &status), 0);
     assert_int_equal(status.st_mode & 07777, 0600);
 
-    /* A key that is replaced is overwritten, also where a kill has left a new one. */
+    /* The old key is overwritten, also after a kill left a new key. */
     seal_run("cp %s %s.new", key_path, key_path);
     snprintf(old, sizeof old, "%s.new", key_path);
     int fd = open(key_path, O_RDONLY), stale = open(old, O_RDONLY);
@@ -253,9 +253,9 @@ static void test_archive(void **state)
     assert_true(verify_seals(archive, &first, 0));
     seal_close(s);
     assert_int_equal(seal_key_load(key_path, &key), NL_OK);
-    assert_int_equal(key.index, 6); /* begun; 1, its two ranges; 2, its range */
+    assert_int_equal(key.index, 6); /* the begin; 1, its two ranges; 2, its range */
 
-    /* Another archive cannot use the key, nor this one an older key. */
+    /* Another archive cannot use the key, and this archive cannot use an older key. */
     output_options other = options;
     assert_true(asprintf(&other.path, "%s/b-{N}.log", archive) > 0);
     assert_null(seal_open(&other));
@@ -268,8 +268,8 @@ static void test_archive(void **state)
 }
 
 /*
- * A kill leaves the seal file and the key as they were between any two steps. Each step is a state of both: the next
- * netlogd goes on from it, and neither before nor after that is it taken for tampering.
+ * A kill leaves the seal file and the key in the state between two steps. The next netlogd continues from each of these
+ * states, and neither before nor after that does it look like tampering.
  */
 static void test_crashes(void **state)
 {
@@ -305,7 +305,7 @@ static void test_crashes(void **state)
     seal_close(s);
     assert_true(verify_seals(archive, &first, 0));
 
-    /* The first ones of all. */
+    /* The first seal and key. */
     for (size_t size = 0; size <= SEAL_HEAD_SIZE + 10; size++) {
         empty_folder(NULL);
         first = begin_archive();
@@ -317,7 +317,7 @@ static void test_crashes(void **state)
     }
 }
 
-/* No file can become longer than the seal file and some bytes more; part of what is written is there. */
+/* Limits file sizes to the seal file and some bytes more; a part of a write succeeds. */
 static void fill_disk(rlim_t more)
 {
     struct stat status;
@@ -331,7 +331,7 @@ static void empty_disk(void)
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &(struct rlimit){RLIM_INFINITY, RLIM_INFINITY}), 0);
 }
 
-/* What a full disk does to a seal costs the seal, not the file's data: it succeeds when it is tried again. */
+/* On a full disk, the seal fails, but the file's data stays: the next attempt succeeds. */
 static void test_full_disk(void **state)
 {
     (void)state;
@@ -352,7 +352,7 @@ static void test_full_disk(void **state)
     assert_true(verify_seals(archive, &first, 0));
     seal_close(open_seals());
 
-    /* The same when netlogd is started after a kill, whether a seal did not fit or the key. */
+    /* The same at netlogd's start after a kill, if either the seal or the key did not fit. */
     for (unsigned file = 2; file < 6; file++) {
         s = open_seals();
         write_log(s, file, "three");

@@ -1,4 +1,4 @@
-/* The set of sequence numbers: blocks in any order, compared with a plain table of all numbers. */
+/* The set of sequence numbers: blocks in any order, compared with a simple table of all numbers. */
 #include "reader/sequences.h"
 #include "reader/decoder.h"
 
@@ -11,7 +11,7 @@
 
 enum { NUMBERS = 2000, STREAMS = 3 };
 
-/* What is known of each number by other means. */
+/* The state of each number according to the simple table. */
 typedef struct oracle {
     bool read[STREAMS][NUMBERS];
     bool dropped[STREAMS][NUMBERS];
@@ -111,7 +111,7 @@ typedef struct piece {
     uint64_t first, count, lost;
 } piece;
 
-/* All numbers are cut into blocks, which come shuffled, some twice; in every second round some never come. */
+/* All numbers are divided into blocks, which arrive shuffled, some twice; in every second round, some never arrive. */
 static void any_order_gives_what_a_plain_table_gives(void **state)
 {
     (void)state;
@@ -164,7 +164,8 @@ static uint64_t count_missing(const nl_sequences *s)
     return count;
 }
 
-/* More gaps than are kept: missing records are a minimum, nothing complete is called missing, and records count as new.
+/* More gaps than are kept: the missing records are a minimum, complete ranges are not missing, and records count as
+ * new.
  */
 static void too_many_gaps_are_admitted(void **state)
 {

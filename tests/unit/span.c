@@ -1,4 +1,4 @@
-/* Spans and contexts: records, scopes, threads, processes, sampling, what is lost and what is wrong. */
+/* Spans and contexts: records, scopes, threads, processes, sampling, losses and errors. */
 #define _GNU_SOURCE 1
 #include <netlogger.h>
 
@@ -18,7 +18,7 @@
 
 #include "thread_sanitizer.h"
 
-/* ---- what was logged ---- */
+/* ---- the logged records ---- */
 
 enum { RECORDS_MAX = 64 };
 
@@ -42,7 +42,7 @@ static void copy_value(const char *line, const char *name, char *to, size_t size
     to[length] = '\0';
 }
 
-/* Closes the log and reads what it has written to memory:spans. */
+/* Closes the log and reads memory:spans. */
 static void read_all(nl_log *log)
 {
     nl_buffer all = {0};
@@ -698,7 +698,7 @@ static void test_recovery_after_fork(void **state)
     assert_int_equal(system(command), 0);
 }
 
-/* ---- what is not logged ---- */
+/* ---- spans that are not logged ---- */
 
 static void test_sampling(void **state)
 {
@@ -755,7 +755,7 @@ static void test_what_is_off(void **state)
             assert_null(off[i].log);
             assert_memory_equal(&off[i].context, &outer.context, sizeof outer.context);
         }
-        nl_span later = nl_span_begin(log, NL_USAGE, "Later", &outer.context); /* off before its first time */
+        nl_span later = nl_span_begin(log, NL_USAGE, "Later", &outer.context); /* off before its first use */
         assert_null(later.log);
         assert_memory_equal(&later.context, &outer.context, sizeof outer.context);
         NL_SPAN (NULL, NL_USAGE, "Null") {
@@ -786,7 +786,7 @@ static void test_a_full_ring(void **state)
     memset(text, 'x', sizeof text);
     for (; count < 3000; count++)
         lost = nl_span_begin(log, NL_DEBUG, "Fill", &before.context, "TEXT", NL_BYTES(text, sizeof text));
-    assert_non_null(lost.log); /* its IDs are valid, whether its start was lost or not */
+    assert_non_null(lost.log); /* its IDs are valid, even if its start was lost */
     assert_memory_equal(lost.context.trace_id, before.context.trace_id, sizeof lost.context.trace_id);
     nl_flush(log);
     nl_span_end(&before);
@@ -806,7 +806,7 @@ static void test_a_full_ring(void **state)
     nl_buffer_free(&all);
 }
 
-/* A ring that keeps the latest events overwrites those in spans as others. */
+/* A ring that keeps the latest events overwrites events in spans like others. */
 static void test_a_flight_recorder(void **state)
 {
     (void)state;

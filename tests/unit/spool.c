@@ -1,4 +1,4 @@
-/* The spool's bound: whatever is put there, it stays within it, and what was given up is counted. */
+/* The spool's limit: the size stays within it, and dropped records are counted. */
 #include <netlogger.h>
 
 #include "reader/decoder.h"
@@ -70,7 +70,7 @@ static nl_status put_line(nl_spool *spool, size_t size)
     return status;
 }
 
-/* The bytes of all files there. */
+/* Returns the total size of all files there. */
 static uint64_t on_disk(unsigned *files)
 {
     char path[600];
@@ -92,7 +92,7 @@ static uint64_t on_disk(unsigned *files)
     return sum;
 }
 
-/* Delivers everything; the lines that come, and in *lost those that were given up. */
+/* Delivers everything. Returns the delivered lines, and in *lost the dropped lines. */
 static unsigned deliver(nl_spool *spool, uint64_t *lost)
 {
     nl_buffer out = {0};
@@ -141,7 +141,7 @@ static void what_is_larger_than_all_of_it_is_counted(void **state)
     assert_int_equal(put_line(spool, 2 * LIMIT), NL_OK);
     on_disk(&files);
     assert_true(files <= 3);
-    /* Also by who comes later. */
+    /* Also by a later process. */
     nl_spool_close(spool);
     spool = nl_spool_open(folder, url, LIMIT, true);
     assert_non_null(spool);
@@ -166,7 +166,7 @@ static void what_is_there_is_kept(void **state)
     nl_spool_close(spool);
 }
 
-/* Puts a block of so many records, whose sizes differ, into the spool. Newlines in values are no records. */
+/* Puts a block of that many records of different sizes into the spool. Newlines in values do not end records. */
 static void put_block(nl_spool *spool, unsigned records)
 {
     nl_encoder *encoder = nl_encoder_new(&(nl_encoder_options){.format = NL_FORMAT_NLB});
@@ -222,7 +222,7 @@ static void records_in_dropped_blocks_are_counted(void **state)
     nl_spool_close(spool);
 }
 
-/* The number of files in the spool whose names end like that. */
+/* Returns the number of files in the spool whose names end so. */
 static unsigned count_files(const char *suffix)
 {
     char pattern[600];
@@ -284,7 +284,7 @@ static void expect_flush_syncs(const char *options, bool syncs)
     nl_close(log);
 }
 
-/* What nl_flush reports as safe is on the disk, unless the URL does not ask for it. */
+/* Records that nl_flush reports as safe are on disk, unless the URL disables this. */
 static void a_flush_syncs_the_spool(void **state)
 {
     (void)state;
@@ -310,8 +310,8 @@ static void the_spool_is_synced_in_time(void **state)
 static unsigned late_wakes;
 
 /*
- * Replaces the C library's function, for the library too. While late_wakes is set, the caller gets the mutex again only
- * after other threads had it for a while, as on a busy machine.
+ * Replaces the C library's function, for the library too. While late_wakes is set, the caller gets the mutex only after
+ * other threads had it for a while, as on a busy machine.
  */
 int pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex)
 {
@@ -329,18 +329,18 @@ int pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex)
 static void a_failed_sync_fails_the_flush(void **state)
 {
     (void)state;
-    nl_log *log = open_away("&fsync=flush"); /* nothing but the flush syncs */
+    nl_log *log = open_away("&fsync=flush"); /* only the flush syncs */
     syncs_fail = true;
-    late_wakes = 1; /* the writer thread looks again, without a flush, before nl_flush returns */
+    late_wakes = 1; /* the writer thread runs again before nl_flush returns */
     assert_int_equal(nl_flush(log), NL_FAILED);
     assert_int_equal(late_wakes, 0);
     assert_non_null(strstr(nl_error_message(), "fsync the spool "));
     syncs_fail = false;
-    assert_int_equal(nl_flush(log), NL_FAILED); /* a later sync does not bring back what the kernel forgot */
+    assert_int_equal(nl_flush(log), NL_FAILED); /* a later sync does not restore data that the kernel discarded */
     assert_int_equal(nl_close(log), NL_FAILED);
 }
 
-/* The kernel reports a failed fsync once: what was not synced stays unsafe until it is delivered. */
+/* The kernel reports a failed fsync once: unsynced records stay unsafe until they are delivered. */
 static void a_failed_sync_is_not_forgotten(void **state)
 {
     (void)state;
@@ -366,7 +366,7 @@ static void a_failed_sync_is_not_forgotten(void **state)
 static void what_another_process_left_is_synced(void **state)
 {
     (void)state;
-    for (unsigned puts = 1; puts < 40; puts += 38) { /* one file, and many */
+    for (unsigned puts = 1; puts < 40; puts += 38) { /* one file, and many files */
         nl_spool *spool = open_spool(false);
         for (unsigned i = 0; i < puts; i++)
             assert_int_equal(put_line(spool, LIMIT / 50), NL_OK);
@@ -381,7 +381,7 @@ static void what_another_process_left_is_synced(void **state)
     }
 }
 
-/* The numbers that the full spool dropped are on the disk when nl_spool_sync returns, by whichever process. */
+/* The numbers that the full spool dropped are on disk when nl_spool_sync returns, in every process. */
 static void the_losses_file_is_synced(void **state)
 {
     (void)state;
@@ -411,9 +411,9 @@ static void the_losses_file_is_synced(void **state)
     nl_spool_close(spool);
 }
 
-/* ---- files that cannot be read ---- */
+/* ---- unreadable files ---- */
 
-static unsigned reads_fail; /* so many of the next reads */
+static unsigned reads_fail; /* the number of reads to fail */
 
 /* Replaces the C library's function, for the library too. */
 ssize_t pread(int fd, void *data, size_t size, off_t at)
@@ -447,7 +447,7 @@ static void what_cannot_be_read_is_kept_or_counted(void **state)
         assert_int_equal(lost, 0);
         assert_int_equal(count_files(""), 0);
 
-        /* Cut off: what is there is delivered, the rest counted, and the file kept. */
+        /* A truncated file: its records are delivered, the rest is counted, and the file is kept. */
         for (unsigned i = 0; i < 10; i++)
             assert_int_equal(put_line(spool, 100), NL_OK);
         if (adopted) {
@@ -481,7 +481,7 @@ static void what_cannot_be_read_is_kept_or_counted(void **state)
     nl_buffer_free(&out);
 }
 
-/* ---- killed at each step ---- */
+/* ---- kills at each step ---- */
 
 static int calls_left = INT_MAX;
 
@@ -553,7 +553,7 @@ static void put_numbers(unsigned *number, int kill_after)
     _exit(2);
 }
 
-/* A kill at any step of a full spool neither loses nor doubles a record, or the count of one. */
+/* A kill at any step of a full spool neither loses nor duplicates a record or a count of losses. */
 static void a_kill_keeps_records_and_counts(void **state)
 {
     (void)state;
@@ -562,7 +562,7 @@ static void a_kill_keeps_records_and_counts(void **state)
     nl_buffer out = {0};
     int result = 0;
     for (int kill_after = 1; result != 2; kill_after++) {
-        nl_spool_close(open_spool(true)); /* empties the folder */
+        nl_spool_close(open_spool(true)); /* empties the directory */
         *number = 0;
         pid_t child = fork();
         if (child == 0)
@@ -591,7 +591,7 @@ static void a_kill_keeps_records_and_counts(void **state)
 
 /* ---- a full disk ---- */
 
-/* Puts lines until one fails, then so many more. Returns how many were put. */
+/* Puts lines until a call fails, then that many more. Returns the number of lines. */
 static unsigned put_until_failure(nl_spool *spool, unsigned more)
 {
     unsigned count = 0;
@@ -603,7 +603,7 @@ static unsigned put_until_failure(nl_spool *spool, unsigned more)
     return count + more;
 }
 
-/* A segment that cannot be made changes nothing: no record is delivered twice, and none is counted as lost twice. */
+/* If a segment cannot be created, no record is delivered or counted as lost twice. */
 static void a_segment_that_cannot_be_made_changes_nothing(void **state)
 {
     (void)state;
@@ -624,7 +624,7 @@ static void a_segment_that_cannot_be_made_changes_nothing(void **state)
     }
 }
 
-/* ---- rows of other processes ---- */
+/* ---- spools of other processes ---- */
 
 static unsigned count_descriptors(void)
 {
@@ -670,7 +670,7 @@ static void a_wrong_fsync_is_refused(void **state)
     assert_non_null(strstr(nl_error_message(), "fsync"));
 }
 
-/* Expects that the spool cannot be opened, because of the directory at path. */
+/* Asserts that the spool cannot be opened, because of the directory at path. */
 static void expect_refused(const char *path, const char *problem)
 {
     assert_null(nl_spool_open(folder, url, LIMIT, false));

@@ -1,6 +1,6 @@
 /*
- * The library in programs that do what programs do: cancel threads, close all descriptors, log to pipes that nobody
- * reads, drop privileges, fill the shared memory. Nothing hangs, nothing of the program's is touched, losses are told.
+ * The library in programs that cancel threads, close all descriptors, log to pipes without readers, drop privileges, or
+ * fill the shared memory. Nothing blocks, the program's state is untouched, and losses are reported.
  */
 #include <netlogger.h>
 
@@ -50,7 +50,7 @@ static int tear_down(void **state)
     return system(command);
 }
 
-/* Runs work in a process of its own, which is to end well: what it does to itself is not for the other tests. */
+/* Runs work in a separate process, which must succeed, so that its changes do not affect the other tests. */
 static void expect_success(int (*work)(void))
 {
     fflush(NULL);
@@ -62,7 +62,7 @@ static void expect_success(int (*work)(void))
     assert_int_equal(status, 0);
 }
 
-/* What is in the file, with a NUL behind it; to be freed. */
+/* Returns the content of the file with a final NUL. The caller frees it. */
 static char *contents(const char *name)
 {
     char bytes[4096];
@@ -93,7 +93,7 @@ static nl_log *surroundings_open_log(const char *options)
     return log;
 }
 
-/* The lines of text, which are to be whole. */
+/* Asserts that all lines of the text are complete. */
 static unsigned count_lines(const char *text, size_t size)
 {
     unsigned count = 0;
@@ -142,7 +142,7 @@ static void *read_to_the_end(void *user)
     return NULL;
 }
 
-/* Flush and close come back, and what the pipe did not take is recovered by whoever comes when somebody reads. */
+/* Flush and close return, and another process recovers the events that the pipe did not accept. */
 static void a_pipe_that_nobody_reads(void **state)
 {
     (void)state;
@@ -172,13 +172,13 @@ static void a_pipe_that_nobody_reads(void **state)
         nl_buffer_append(&all, bytes, (size_t)got);
     close(reader);
     assert_true(count_lines(all.data, all.size) < EVENTS);
-    assert_int_equal(nl_recover(NULL, count_failures, &failures), NL_FAILED); /* nobody has it open any more */
+    assert_int_equal(nl_recover(NULL, count_failures, &failures), NL_FAILED); /* no process has it open any more */
     assert_int_equal(failures, 2);
 
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, read_to_the_end, &all), 0);
     nl_status status = NL_FAILED;
-    while (status != NL_OK) /* until the other has it open */
+    while (status != NL_OK) /* until the other process has it open */
         status = nl_recover(NULL, NULL, NULL);
     pthread_join(thread, NULL);
     assert_int_equal(count_lines(all.data, all.size), EVENTS);
@@ -186,7 +186,7 @@ static void a_pipe_that_nobody_reads(void **state)
     unlink(path);
 }
 
-/* ---- threads that are cancelled ---- */
+/* ---- cancelled threads ---- */
 
 static nl_log *log_;
 static void (*before_cancel)(void), (*cancelled_in)(void);
@@ -235,7 +235,7 @@ static void *log_one(void *unused)
     return unused;
 }
 
-/* A request to end a thread takes effect behind the library's call, not in it with its locks held. */
+/* A cancellation takes effect after the library's call, not within it with its locks held. */
 static void threads_that_are_cancelled(void **state)
 {
     (void)state;
@@ -276,7 +276,7 @@ static void *log_and_wait(void *user)
     return NULL;
 }
 
-/* However many threads log. */
+/* For any number of logging threads. */
 static void few_descriptors(void **state)
 {
     (void)state;
@@ -302,7 +302,7 @@ static void few_descriptors(void **state)
 
 enum { OWN = 8 };
 
-/* What a daemon does when it starts, with a log open; then all is written, and nothing into the files of its own. */
+/* The start of a daemon with an open log: then all events are written, and none into the daemon's own files. */
 static int close_all(void)
 {
     nl_log *log = surroundings_open_log("append=no");
@@ -337,7 +337,7 @@ static void descriptors_that_the_program_closes(void **state)
     unlink(path);
 }
 
-/* Who has closed the lock is none the less alive. */
+/* A process that closed its lock file still counts as running. */
 static int lose_the_lock(void)
 {
     nl_log *log = surroundings_open_log("append=no&format=nlb");
@@ -361,7 +361,8 @@ static void a_lock_that_is_closed(void **state)
 
 /* ---- memory and rights ---- */
 
-/* The folder of the rings is not this user's any more: events are logged, and it is said that a kill would lose them.
+/* This user may no longer write to the directory of the rings: events are logged, with a message that a kill loses
+ * them.
  */
 static int drop_privileges(void)
 {
@@ -386,7 +387,7 @@ static int drop_privileges(void)
 static void no_shared_memory_for_dropped_rights(void **state)
 {
     (void)state;
-    if (geteuid() != 0) /* nothing to drop */
+    if (geteuid() != 0) /* no privileges to drop */
         return;
     unlink(path);
     close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0666));
@@ -417,7 +418,7 @@ static void no_shared_memory_at_all(void **state)
     unlink(path);
 }
 
-/* Events of 16 fields with names of that size. */
+/* Logs events of 16 fields with names of that size. */
 static void log_wide(nl_log *log, int count, size_t name_size)
 {
     static char long_name[4000];
@@ -444,7 +445,7 @@ static void fill_table(nl_log *log)
     log_wide(log, 100, 1);
 }
 
-/* An event whose site has no room is lost, and that is told; one of nl_write's needs none. */
+/* An event whose site does not fit is lost and reported; an event of nl_write needs no site. */
 static int fill_sites(void)
 {
     nl_log *log = nl_open("p", "file:/dev/null?policy=block");
@@ -465,7 +466,7 @@ static void sites_that_there_is_no_memory_for(void **state)
     expect_success(fill_sites);
 }
 
-/* ---- what is charged to whom ---- */
+/* ---- the log that a loss is charged to ---- */
 
 static nl_log *a, *b;
 
@@ -474,7 +475,7 @@ static void write_to_b(int number)
     nl_write(b, NL_USAGE, "Handler", "I=%d", number);
 }
 
-/* Refused in the middle of an event of log a, an event of log b is b's loss. */
+/* An event of log b that is rejected in the middle of an event of log a is b's loss. */
 static void refused_events_are_charged_to_their_log(void **state)
 {
     (void)state;
@@ -483,11 +484,11 @@ static void refused_events_are_charged_to_their_log(void **state)
     a = nl_open("A", "memory:a");
     b = nl_open("B", "memory:b");
     assert_true(a != NULL && b != NULL);
-    write_to_b(0); /* a format that is new takes memory, which a handler must not */
+    write_to_b(0); /* a new format needs memory, which a handler must not allocate */
     struct sigaction action = {.sa_handler = write_to_b}, before;
     sigaction(SIGUSR2, &action, &before);
-    NL_EVENT(a, NL_USAGE, "First", "I", (raise(SIGUSR2), 1)); /* not in the middle yet: it is logged */
-    nl_inside++;                                              /* as in the middle of a call */
+    NL_EVENT(a, NL_USAGE, "First", "I", (raise(SIGUSR2), 1)); /* not within a call: it is logged */
+    nl_inside++;                                              /* as within a call */
     raise(SIGUSR2);
     raise(SIGUSR2);
     nl_inside--;
@@ -503,9 +504,9 @@ static void refused_events_are_charged_to_their_log(void **state)
     nl_buffer_free(&text);
 }
 
-/* ---- what is switched off ---- */
+/* ---- disabled events ---- */
 
-/* Also events that no site holds. */
+/* Also events without a site. */
 static void switched_off_without_a_site(void **state)
 {
     (void)state;
@@ -556,7 +557,7 @@ static void *log_twice(void *user)
     return NULL;
 }
 
-/* However many there are: behind a thread's first event in each it takes no lock, which others may have. */
+/* For any number of logs: after a thread's first event in each, it takes no lock that others may hold. */
 static void many_logs_without_a_lock(void **state)
 {
     (void)state;
@@ -574,7 +575,7 @@ static void many_logs_without_a_lock(void **state)
     nl_registry_lock();
     pthread_barrier_wait(&barrier);
     pthread_barrier_wait(&barrier);
-    nl_registry_unlock(); /* the thread's end takes it */
+    nl_registry_unlock(); /* the end of the thread takes it */
     pthread_join(thread, NULL);
     for (int i = 0; i < LOGS; i++) {
         char name[16];
@@ -603,7 +604,7 @@ static int change_folder(void)
     nl_flush(log);
     snprintf(file, sizeof file, "%s/relative.log", folder);
     unlink(file);
-    for (int fd = 3; fd < 64; fd++) /* it is opened again */
+    for (int fd = 3; fd < 64; fd++) /* opened again */
         close(fd);
     NL_EVENT(log, NL_USAGE, "Second");
     nl_flush(log);
@@ -625,16 +626,17 @@ static int change_folder(void)
     return nl_close(log) == NL_OK ? 0 : 5;
 }
 
-/* Names of files are those of the folder in which the log was opened. */
+/* Relative file names refer to the directory in which the log was opened. */
 static void names_without_their_folder(void **state)
 {
     (void)state;
     expect_success(change_folder);
 }
 
-/* ---- what is no record ---- */
+/* ---- invalid records ---- */
 
-/* What is in a log in memory, which goes: in *good events of this name whose I are 1, 2, 3, ..., in *lost what was. */
+/* Reads and frees a log in memory: *good is the number of events with this name whose I are 1, 2, 3, ...; *lost is the
+ * number of lost events. */
 static void read_and_free(const char *name, unsigned *good, unsigned *lost, unsigned *passed_over)
 {
     nl_buffer bytes = {0};
@@ -660,7 +662,7 @@ static void read_and_free(const char *name, unsigned *good, unsigned *lost, unsi
 
 static const char *const in_memory[] = {"memory:bad", "memory:bad?format=nlb"};
 
-/* One that is made by hand, with a name that is none, takes nothing with it but itself. */
+/* An event with an invalid name, built by the program itself, loses only itself. */
 static void a_record_that_is_none(void **state)
 {
     (void)state;
@@ -681,8 +683,8 @@ static void a_record_that_is_none(void **state)
     }
 }
 
-/* An event as NL_EVENT makes it, of which the program then overwrites something: claim is what its string claims to be
- * long, size what all of it does; 0: it stays as it is. */
+/* Logs an event as NL_EVENT does, part of which the program then overwrites: claim is the stated length of its string,
+ * size that of the whole event; 0: unchanged. */
 static void put_good(nl_log *log, int i, uint32_t claim, uint32_t size)
 {
     static const char *const names[] = {"I", "S", 0};
@@ -701,7 +703,7 @@ static void put_good(nl_log *log, int i, uint32_t claim, uint32_t size)
     nl_private_commit(ring, SIZE);
 }
 
-/* Memory that the program has overwritten takes with it what was there, which is counted, and nothing else. */
+/* Overwritten memory loses its events, which are counted, and no others. */
 static void a_ring_that_is_damaged(void **state)
 {
     (void)state;
@@ -728,7 +730,7 @@ static void a_ring_that_is_damaged(void **state)
     }
 }
 
-/* ---- a destination out of an environment that wants no good ---- */
+/* ---- destinations from a hostile environment ---- */
 
 static unsigned count_entries(void)
 {
@@ -741,7 +743,7 @@ static unsigned count_entries(void)
     return count;
 }
 
-/* It is refused in words, of one line, and nothing is made for it. */
+/* The URL is rejected with a message of one line, and creates no file. */
 static void expect_refused(const char *destination)
 {
     unsigned before = count_entries();
@@ -787,7 +789,7 @@ static void hostile_destinations(void **state)
     assert_int_equal(chdir(folder), 0);
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)
         expect_refused(refused[i]);
-    expect_refused(folder); /* a folder is no log */
+    expect_refused(folder); /* a directory is not a log */
     enum { MANY = 1 << 17 };
     static char many[MANY + 1];
     memset(many, 'a', MANY);
@@ -824,7 +826,7 @@ static double bytes_an_event(const char *options)
     return (double)status.st_size / EVENTS;
 }
 
-/* An offset that grows by the sizes written, a size out of a few, a name of 14 bytes: what a server of files would log.
+/* An offset that increases by the written sizes, a few different sizes, a name of 14 bytes: the log of a file server.
  */
 static void sizes_of_events(void **state)
 {

@@ -1,4 +1,4 @@
-/* Rules of synthesis: what they make of records, in whatever order these come. */
+/* Rules of synthesis: their results, for any order of records. */
 #include "config.h"
 
 #include <netlogger.h>
@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-/* Returns the rules of a file with that text, or NULL. */
+/* Returns the rules in a file with that text, or NULL. */
 static nl_synthesis *parse_rules(const char *text, const char *const *parameters)
 {
     nl_sections sections;
@@ -31,7 +31,7 @@ static nl_synthesis *rules_of(const char *text)
     return s;
 }
 
-/* Puts an event: its time in microseconds, its name and fields as ULM has them. */
+/* Puts an event: its time in microseconds, its name and fields in ULM. */
 static void synthesis_put(nl_synthesis *s, int64_t us, const char *event, const char *fields)
 {
     char line[512];
@@ -58,7 +58,7 @@ static int64_t second_ns(void)
     return time_ns;
 }
 
-/* All that was made, a line each: microseconds, event, program, and the fields. Freed by the caller. */
+/* Returns all results, one per line: microseconds, event, program, and fields. The caller frees it. */
 static char *made(nl_synthesis *s)
 {
     char *all = calloc(1, 1 << 16), scratch[NL_FIELD_TEXT_SIZE];
@@ -94,7 +94,7 @@ static void test_span(void **state)
     (void)state;
     nl_synthesis *s =
         rules_of("[span S]\nbegin = a:b key K\nend = a.c key L where OK == 1\nfield = N begin.N\nfield = M end.N\n");
-    synthesis_put(s, 30, "a.c", "L=2 OK=1 N=x"); /* out of order, and never begun */
+    synthesis_put(s, 30, "a.c", "L=2 OK=1 N=x"); /* out of order, and without a begin */
     synthesis_put(s, 20, "a.c", "L=1 OK=1 N=z");
     synthesis_put(s, 10, "a.b", "K=1 N=y");
     synthesis_put(s, 15, "a.c", "L=1 OK=0 N=no");
@@ -140,7 +140,7 @@ static void test_span_pairs_and_same_event(void **state)
     expect(s, "10 S.Begin p K=1\n25 S.End p K=1 DUR.NS=15000\n25 S.Begin p K=1\n");
 }
 
-/* What is lost may have been an end: nothing spans such a place. */
+/* A lost record may have been an end: no span crosses a loss. */
 static void test_lost(void **state)
 {
     (void)state;
@@ -158,7 +158,7 @@ static void test_lost(void **state)
     expect(s, "50 S p DUR.NS=10000\n");
 }
 
-/* Kernel addresses are beyond INT64_MAX; equal numbers are equal keys, however they are spelt in the log. */
+/* Kernel addresses exceed INT64_MAX. Equal numbers are equal keys for all spellings. */
 static void test_keys(void **state)
 {
     (void)state;
@@ -199,7 +199,7 @@ static void test_rate(void **state)
               "RATE=0\n");
 }
 
-/* Who adapts to a rate must hear that it is nothing, from the start. */
+/* A program that adapts to a rate needs a rate of zero from the start. */
 static void test_rate_of_nothing(void **state)
 {
     (void)state;
@@ -220,7 +220,7 @@ static void test_histogram(void **state)
               "4 H p BUCKET.FROM=2 BUCKET.TO=3 COUNT=2\n4 H p BUCKET.FROM=512 BUCKET.TO=1023 COUNT=1\n");
 }
 
-/* A rule makes what the rules below it are about. */
+/* A rule produces the input of the rules below it. */
 static void test_rules_on_rules(void **state)
 {
     (void)state;
@@ -266,18 +266,18 @@ static void test_segments(void **state)
     (void)state;
     nl_synthesis *s = rules_of(STATES);
     synthesis_put(s, 0, "app.a", "T=1 ID=7");
-    synthesis_put(s, 10, "switch", "P=1 ST=1 N=2"); /* sleeps, for what is not known yet */
+    synthesis_put(s, 10, "switch", "P=1 ST=1 N=2"); /* sleeps for an unknown reason */
     synthesis_put(s, 12, "wake", "W=1");
     synthesis_put(s, 15, "switch", "P=2 ST=0 N=1");
-    synthesis_put(s, 16, "recv", "T=1"); /* it was the network */
+    synthesis_put(s, 16, "recv", "T=1"); /* the network was the reason */
     synthesis_put(s, 20, "lock", "T=1");
-    synthesis_put(s, 21, "switch", "P=1 ST=2 N=2"); /* not the disk, but a lock */
+    synthesis_put(s, 21, "switch", "P=1 ST=2 N=2"); /* a lock, not the disk */
     synthesis_put(s, 31, "wake", "W=1");
     synthesis_put(s, 31, "switch", "P=2 ST=0 N=1");
     synthesis_put(s, 32, "unlock", "T=1");
     synthesis_put(s, 33, "switch", "P=1 ST=2 N=2");
     synthesis_put(s, 40, "switch", "P=2 ST=0 N=1");
-    synthesis_put(s, 45, "wake", "W=1"); /* it runs: nothing changes */
+    synthesis_put(s, 45, "wake", "W=1"); /* it runs: no change */
     synthesis_put(s, 50, "app.b", "T=1 ID=7");
     expect(
         s,
@@ -329,13 +329,13 @@ static void test_follow(void **state)
     synthesis_put(s, 1, "queue", "T=1 SKB=100");
     synthesis_put(s, 2, "queue", "T=5 SKB=101"); /* somebody else's */
     synthesis_put(s, 3, "receive", "SKB=100 C=0");
-    synthesis_put(s, 4, "receive", "SKB=100 C=1"); /* it is there no more */
+    synthesis_put(s, 4, "receive", "SKB=100 C=1"); /* it no longer exists */
     synthesis_put(s, 5, "wake", "C=0 W=2");
     synthesis_put(s, 6, "exit", "C=0");
     synthesis_put(s, 7, "wake", "C=0 W=3");
     synthesis_put(s, 8, "switch", "N=2");
     synthesis_put(s, 9, "answer", "T=2");
-    synthesis_put(s, 10, "answer", "T=1"); /* it is answered already */
+    synthesis_put(s, 10, "answer", "T=1"); /* it is already answered */
     expect(
         s,
         "0 R.sent p REQUEST=7 SINCE.NS=0\n1 R.queue p REQUEST=7 SINCE.NS=1000\n3 R.received p REQUEST=7 SINCE.NS=3000\n"
@@ -343,7 +343,7 @@ static void test_follow(void **state)
         "SINCE.NS=9000\n");
 }
 
-/* ---- order, and much of it ---- */
+/* ---- order and volume ---- */
 
 static void test_late(void **state)
 {
@@ -361,7 +361,7 @@ static void test_late(void **state)
     expect(s, "10 M p\n20 M p\n50 M p\n");
 }
 
-/* As many open spans as anybody has: what there is no room for is counted. */
+/* The maximum number of open spans: spans that do not fit are counted. */
 static void test_many(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* What must not reach a terminal: the rule, and that the text formats escape all of it and read it back. */
+/* Characters that must not reach a terminal: the rule; the text formats escape all of them and read them back. */
 #include "record/terminal.h"
 #include "record/encoder.h"
 #include "reader/decoder.h"
@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-/* UTF-8 as the definition has it. */
+/* UTF-8 by its definition. */
 static size_t put_utf8(char *to, unsigned code)
 {
     if (code < 0x80) {

@@ -1,4 +1,4 @@
-/* Times in text, and back. */
+/* Times as text, in both directions. */
 #include "text_support.h"
 
 #include "base/time_internal.h"
@@ -103,7 +103,7 @@ static void refuses_what_is_no_time(void **state)
     assert_refused("20001330112320", "invalid time: month 13");
     assert_refused("20000030112320", "invalid time: month 0");
     assert_refused("20000230112320", "invalid time: day 30");
-    assert_refused("19000229000000", "invalid time: day 29"); /* no leap year */
+    assert_refused("19000229000000", "invalid time: day 29"); /* not a leap year */
     assert_refused("20000300112320", "invalid time: day 0");
     assert_refused("20000330242320", "invalid time: hour 24");
     assert_refused("20000330116020", "invalid time: minute 60");
@@ -163,11 +163,11 @@ static void writes_what_it_reads(void **state)
     }
 }
 
-/* The calendar of the C library is the judge, day by day. */
+/* Comparison with the C library's calendar, for each day. */
 static void agrees_with_the_c_library(void **state)
 {
     (void)state;
-    /* Where time_t has 32 bits it ends in 2038. */
+    /* A time_t of 32 bits ends in 2038. */
     int64_t most = sizeof(time_t) > 4 ? 106751 : INT32_MAX / 86400 - 1;
     for (int64_t day = -most; day <= most; day++) {
         time_t seconds = (time_t)(day * 86400 + 45296);
@@ -199,7 +199,7 @@ static void names_levels_in_both_formats(void **state)
     assert_string_equal(nl_level_bp_name((nl_level)-1), "");
 }
 
-/* Whatever second is known from before, the text is that of the time asked for. */
+/* The text does not depend on the second in the cache. */
 static void known_seconds_are_those_of_the_time(void **state)
 {
     (void)state;
@@ -217,7 +217,7 @@ static void known_seconds_are_those_of_the_time(void **state)
     }
 }
 
-/* Whatever the time before was, and whichever byte is wrong. */
+/* The result does not depend on the previous time or on the position of the wrong byte. */
 static void a_known_day_changes_nothing(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Corrections of clocks, by logs whose truth is known. */
+/* Corrections of clocks, for logs with known truth. */
 #include "config.h"
 
 #include "clocks/correction.h"
@@ -26,7 +26,7 @@ static double random_unit(void)
     return (double)(seed >> 11) / 9007199254740992.0;
 }
 
-/* A clock that shows true + offset + drift * (true - BEGIN), and is set by step at step_at. */
+/* A clock that shows true + offset + drift * (true - BEGIN), and jumps by step at step_at. */
 typedef struct wrong {
     const char *host;
     double offset_ns, drift;
@@ -51,7 +51,7 @@ static void learn(correction *c, nl_record *r, const char *host, const char *eve
     nl_record_clear(r);
 }
 
-/* One exchange with a collector whose clock is right: so long there, so long back. */
+/* An exchange with a collector whose clock is correct, with these delays forth and back. */
 static void timekeeping_measure(correction *c, const wrong *w, int64_t true_ns, int64_t there_ns, int64_t back_ns)
 {
     nl_record *r = nl_record_new();
@@ -74,7 +74,7 @@ static void send(correction *c, const wrong *from, const wrong *to, int64_t true
     nl_record_free(r);
 }
 
-/* How far from the truth a host's times are, at most, after correction. */
+/* Returns the maximum error of a host's times after the correction. */
 static double worst_ns(const correction *c, const wrong *w, int64_t from_ns, int64_t to_ns)
 {
     nl_record *r = nl_record_new(), *out = nl_record_new();
@@ -107,7 +107,7 @@ static void test_offset_and_drift(void **state)
     const correction_options options = {0};
     correction *c = correction_new(&options);
     for (int i = 0; i < 60; i++)
-        for (int k = 0; k < 3; k++) /* symmetric, but for noise of up to 100 us */
+        for (int k = 0; k < 3; k++) /* symmetric, except for noise of up to 100 us */
             timekeeping_measure(c, &clocks[k], BEGIN + i * 10 * SECOND, 50000 + (int64_t)(random_unit() * 1e5),
                                 50000 + (int64_t)(random_unit() * 1e5));
     correction_solve(c);
@@ -116,14 +116,14 @@ static void test_offset_and_drift(void **state)
         correction_host h = host_named(c, clocks[k].host);
         double worst = worst_ns(c, &clocks[k], BEGIN, BEGIN + 600 * SECOND);
         assert_true(worst < 100e3);
-        assert_true(worst <= h.error_ns + 4000); /* what is said of the error holds */
+        assert_true(worst <= h.error_ns + 4000); /* the stated error bound holds */
         assert_true(fabs(h.drift - clocks[k].drift) < 1e-6);
         assert_int_equal(h.measurements, 60);
     }
     correction_free(c);
 }
 
-/* The bound is half the delay, and true, however unlike the ways are. */
+/* The bound is half the delay, and holds for any asymmetry. */
 static void test_asymmetric(void **state)
 {
     (void)state;
@@ -139,7 +139,7 @@ static void test_asymmetric(void **state)
     correction_free(c);
 }
 
-/* Messages bound what exchanges over unlike ways cannot. */
+/* Messages bound errors that asymmetric exchanges cannot bound. */
 static void test_messages_tighten(void **state)
 {
     (void)state;
@@ -158,7 +158,7 @@ static void test_messages_tighten(void **state)
     correction_free(c);
 }
 
-/* What was measured in one second says little of the minutes after it: messages then contradict nothing. */
+/* A measurement of one second does not predict the following minutes: messages then contradict nothing. */
 static void test_measured_for_a_moment(void **state)
 {
     (void)state;
@@ -192,7 +192,7 @@ static void test_messages_alone(void **state)
     learn(c, r, far.host, "Alone", shown(&far, BEGIN));
     correction_solve(c);
     assert_false(host_named(c, "far").is_known);
-    /* By a's clock, which is not the truth: b is to be as wrong as a is. */
+    /* The clock of a is the reference, although it is wrong: b must get the same error. */
     nl_record *out = nl_record_new();
     for (int i = 0; i < 200; i++) {
         int64_t at = BEGIN + i * SECOND;
@@ -208,7 +208,7 @@ static void test_messages_alone(void **state)
     correction_free(c);
 }
 
-/* One way only: what came before it went is set right, and no more is claimed. */
+/* Messages in one direction only: violations are corrected, and no precision is claimed. */
 static void test_one_way(void **state)
 {
     (void)state;
@@ -249,7 +249,7 @@ static void test_steps(void **state)
     }
 }
 
-/* Drift that changes, as temperature has it: pieces that join. */
+/* Drift that changes with temperature: pieces that join. */
 static void test_drift_that_changes(void **state)
 {
     (void)state;
@@ -318,7 +318,7 @@ static void test_hostile(void **state)
     correction_free(c);
 }
 
-/* A name with a NUL in it, longer than what is before that, is that, and nothing is read behind it. */
+/* A name with a NUL that is longer than the text before the NUL: nothing is read beyond the name. */
 static void test_name_with_nul(void **state)
 {
     (void)state;

@@ -86,7 +86,7 @@ static void test_traceparent(void **state)
     }
 }
 
-/* Every byte at every place: only the digits and the hyphens of the format are valid. */
+/* Every byte at every position: only the digits and the hyphens of the format are valid. */
 static void test_every_byte_of_a_traceparent(void **state)
 {
     (void)state;
@@ -201,7 +201,7 @@ static void test_limits_of_tracestate(void **state)
     assert_int_equal(append_all(text, headers), NL_OK);
     snprintf(headers, sizeof headers, "v=%.257s", key);
     assert_int_equal(append_all(text, headers), NL_FAILED);
-    /* Too long: large members are removed first, then the last ones. */
+    /* Too long: large members are removed first, then the last members. */
     snprintf(headers, sizeof headers, "a=%.200s,b=1,c=%.200s\nd=%.120s,e=%.120s,f=%.120s,g=%.120s,h=%.120s,i=%.120s",
              key, key, key, key, key, key, key, key);
     assert_int_equal(append_all(text, headers), NL_OK);

@@ -1,4 +1,4 @@
-/* The order in which netlogd serves its clients, in units of work: but for one test, no clock is looked at. */
+/* The order in which netlogd serves its clients, in units of work. All tests except one use no clock. */
 #include "turns.h"
 
 #include <setjmp.h>
@@ -12,7 +12,7 @@
 
 enum {
     CLIENTS_MAX = 1000,
-    PIECE_MAX = 4000000, /* units of a block, which is not divided: a turn may exceed its budget by so many */
+    PIECE_MAX = 4000000, /* units of a block, which is indivisible: a turn may exceed its budget by this amount */
     SEEDS = 30,
     VISITORS = 50,
     PRIORITIES = 3,
@@ -24,12 +24,12 @@ typedef struct client {
     turn turn;
     world *world;
     uint64_t to_do;
-    bool rest;           /* it has begun, and has more to do */
-    uint64_t piece;      /* units that it does at a time at least */
-    uint64_t waits_from; /* the units of all work when it began to wait */
-    uint64_t waited_max; /* units of others' work during one wait */
-    size_t served_at;    /* how many were served before, the latest time that it waited */
-    bool busy;           /* has always more to do */
+    bool rest;           /* it has begun, and has more work */
+    uint64_t piece;      /* minimum units per step */
+    uint64_t waits_from; /* the units of all work when its wait began */
+    uint64_t waited_max; /* units of other clients' work during one wait */
+    size_t served_at;    /* number of clients served before, during its last wait */
+    bool busy;           /* always has more work */
 } client;
 
 struct world {
@@ -93,7 +93,7 @@ static void turns_run(void *user)
     do_work(c, !c->rest);
 }
 
-/* Gives the client so much more to do, as if its bytes had arrived. */
+/* Gives the client more work, as if its bytes had arrived. */
 static void arrive(client *c, uint64_t work)
 {
     c->to_do += work;
@@ -152,7 +152,7 @@ static void start_world(void **state, unsigned seed)
     w->random = seed * UINT64_C(0x9e3779b97f4a7c15);
 }
 
-/* A client that has had much waits for no more than a few turns of each other client, whatever these do. */
+/* A client that has had much work waits for only a few turns of each other client. */
 static void test_no_client_starves(void **state)
 {
     for (unsigned seed = 1; seed <= SEEDS; seed++) {
@@ -161,7 +161,7 @@ static void test_no_client_starves(void **state)
         w->count = 2 + pick(w, 60);
         for (size_t i = 0; i < w->count; i++)
             turns_begin(&w->clients[i], 1 + pick(w, i % 8 == 0 ? PIECE_MAX : 30000), i % 3 == 0);
-        /* The first one alone does a second's work before the others come. */
+        /* The first client alone does a second's work before the others arrive. */
         client *first = &w->clients[0];
         arrive(first, 1);
         for (int i = 0; i < 1000; i++)
@@ -185,8 +185,8 @@ static void test_no_client_starves(void **state)
 }
 
 /*
- * Clients that come, are served once and leave, do not keep those that wait from their turns. Each is new, so that it
- * has had less than any other.
+ * Clients that arrive, are served once and leave do not delay the waiting clients. Each of them is new, so it has had
+ * less work than any other client.
  */
 static void check_visits(void **state, bool at_once)
 {
@@ -227,7 +227,7 @@ static void test_new_clients_that_wait(void **state)
     check_visits(state, false);
 }
 
-/* Clients that always have work get the same, however large their pieces are. */
+/* Clients that always have work get equal shares, whatever the size of their pieces. */
 static void test_equal_shares(void **state)
 {
     world *w = *state;
@@ -249,7 +249,7 @@ static void test_equal_shares(void **state)
     assert_true(most - least <= 3 * (uint64_t)(PIECE_MAX + TURNS_BUDGET));
 }
 
-/* A client that wants less than its share waits for two turns at most, among any number of busy clients. */
+/* A client that uses less than its share waits for two turns at most, among any number of busy clients. */
 static void test_a_modest_client_is_next(void **state)
 {
     world *w = *state;
@@ -271,7 +271,7 @@ static void test_a_modest_client_is_next(void **state)
     assert_true(modest->turn.work >= 5000 * (20000 / 50 - 1));
 }
 
-/* However many clients are served at once, turns come, after a bounded amount of work. Each read costs something. */
+/* For any number of served clients, turns come after a bounded amount of work. Each read costs units. */
 static void test_turns_come_between(void **state)
 {
     world *w = *state;
@@ -293,7 +293,7 @@ static void be_active(evutil_socket_t fd, short what, void *user)
     event_add(w->always, &(struct timeval){0});
 }
 
-/* Turns come although there is always something else to do, at the default priority. */
+/* Turns come at the default priority, although other work is always pending. */
 static void test_turns_come_beside_others(void **state)
 {
     world *w = *state;
@@ -304,7 +304,7 @@ static void test_turns_come_beside_others(void **state)
     w->always = event_new(w->base, -1, 0, be_active, w);
     assert_non_null(w->always);
     be_active(-1, 0, w);
-    alarm(60); /* without turns, the loop never ends */
+    alarm(60); /* without turns, the loop does not end */
     while (w->before_count < 5)
         event_base_loop(w->base, 0);
     alarm(0);
@@ -319,7 +319,7 @@ static int compare_ranks(const void *a, const void *b)
     return first->order < second->order ? -1 : 1;
 }
 
-/* Whoever leaves, the others come in the order of their ranks, and in order of their arrival among equals. */
+/* When a client leaves, the others are served in the order of their ranks, and equal ranks in the order of arrival. */
 static void test_order(void **state)
 {
     for (unsigned seed = 1; seed <= SEEDS; seed++) {

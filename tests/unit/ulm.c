@@ -1,4 +1,4 @@
-/* ULM: what is read of what real logs hold, and what is written. */
+/* ULM: reading lines of real logs, and writing. */
 #include "text_support.h"
 
 #include <time.h>
@@ -38,7 +38,7 @@ static void reads_what_real_logs_hold(void **state)
         {DATE " FILE= a", DATE " FILE=a"},
         {DATE " A= B=1 C=", DATE " A=\"\" B=1 C=\"\""},
         {DATE " A=\"\" B=1", DATE " A=\"\" B=1"},
-        {DATE " A=x\\ny\\\\", DATE " A=x\\ny\\\\"}, /* outside of quotes a backslash is itself */
+        {DATE " A=x\\ny\\\\", DATE " A=x\\ny\\\\"}, /* outside of quotes, a backslash has no special meaning */
         {DATE " CMD=dd if=/dev/zero", DATE " CMD=dd if=/dev/zero"},
         {DATE " CMD=dd /if=zero", DATE " CMD=\"dd /if=zero\""},
         {DATE " URL=http://h/?a=b&c=d", DATE " URL=\"http://h/?a=b&c=d\""},
@@ -78,16 +78,16 @@ static void reads_quoted_values(void **state)
     assert_field(record, 1, "B", "\"\\\n\t\rA\n");
     assert_field(record, 2, "C", "\\q\\x4\\xg1"); /* unknown escapes stay */
     assert_field(record, 3, "D", "x=1 DATE=2");
-    assert_field(record, 4, "E", "\""); /* never closed: text */
+    assert_field(record, 4, "E", "\""); /* never closed: plain text */
     nl_record_free(record);
-    /* A quote that is closed too early is text as well, and nothing of it is lost. */
+    /* A quote that is closed too early is also text, and no byte is lost. */
     record = read_line(NL_FORMAT_ULM, DATE " A=\"x\"y B=\"x\" and more C=5\" D=\"a\\\"");
     assert_field(record, 0, "A", "\"x\"y");
     assert_field(record, 1, "B", "\"x\" and more");
     assert_field(record, 2, "C", "5\"");
     assert_field(record, 3, "D", "\"a\\\"");
     nl_record_free(record);
-    /* NUL and the rest of the control bytes. */
+    /* NUL and the other control bytes. */
     record = nl_record_new();
     static const char line[] = DATE " A=a\0b B=\"\\x00\"";
     assert_int_equal(nl_record_decode(record, NL_FORMAT_ULM, NL_FRACTION_DECIMAL, line, sizeof line - 1), NL_OK);
@@ -109,7 +109,7 @@ static void refuses_a_line_without_a_time(void **state)
     assert_malformed(NL_FORMAT_ULM, "DATE= HOST=h", "DATE: invalid time: it is empty");
     assert_malformed(NL_FORMAT_ULM, "DATE=20000330", "DATE: invalid time: 14 digits are required, not 8");
     assert_malformed(NL_FORMAT_ULM, "DATE=954415400.957943", "DATE: invalid time: 14 digits are required, not 9");
-    /* Words that belong to no other field are the time's. */
+    /* Words that belong to no other field belong to the time. */
     assert_malformed(NL_FORMAT_ULM, "DATE=20000330112320 today HOST=h",
                      "DATE: invalid time: expected YYYYMMDDhhmmss or ISO 8601");
     assert_malformed(NL_FORMAT_ULM, "DATE=20000330112320.5 today HOST=h",
@@ -120,7 +120,7 @@ static void refuses_a_line_without_a_time(void **state)
 static void a_reading_by_option_forgets_the_text(void **state)
 {
     (void)state;
-    /* Text that means something else to another reader must not be passed on as it is. */
+    /* Text with a special meaning for another reader must not be passed on unchanged. */
     static const char short_fraction[] = "DATE=20230727125942.2102", full[] = "DATE=20230727125942.002102";
     nl_record *record = nl_record_new();
     assert_int_equal(
@@ -169,7 +169,7 @@ static void any_bytes_round_trip(void **state)
     check_round_trips(NL_FORMAT_ULM, 20000330112320, 20000);
 }
 
-/* A line of 1 MiB of each of these must take no longer than any other. */
+/* A line of 1 MiB of each of these must not take longer than other lines. */
 static void takes_linear_time(void **state)
 {
     (void)state;
@@ -197,13 +197,13 @@ static void takes_linear_time(void **state)
             nl_buffer_append(&line, pieces[i], strlen(pieces[i]));
         nl_record_decode(record, NL_FORMAT_ULM, NL_FRACTION_DECIMAL, line.data, line.size);
     }
-    /* Of the processor, whoever else uses it. Were one of them quadratic it would take many minutes. */
+    /* Processor time, so that other processes do not matter. A quadratic function would take many minutes. */
     assert_true(clock() - start < 120 * CLOCKS_PER_SEC);
     nl_buffer_free(&line);
     nl_record_free(record);
 }
 
-/* Values are looked at in pieces of several sizes: a byte that needs quotes is found wherever in them it is. */
+/* Values are scanned in pieces of several sizes: a byte that needs quotes is found at every position. */
 static void quotes_are_put_wherever_the_byte_is(void **state)
 {
     (void)state;

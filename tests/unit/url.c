@@ -1,4 +1,4 @@
-/* URLs: what they name, and what is no URL of ours. */
+/* URLs: their parts, and invalid URLs. */
 #include <netlogger.h>
 
 #include "transport/url.h"
@@ -132,7 +132,7 @@ static void refuses_with_a_reason(void **state)
     }
 }
 
-/* Random bytes: no crash, and what is accepted is accepted again from its own text. */
+/* Random bytes: no crash, and the text of an accepted URL is accepted again. */
 static void survives_garbage(void **state)
 {
     (void)state;

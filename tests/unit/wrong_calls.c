@@ -1,4 +1,4 @@
-/* Wrong calls fail as other calls do: they return a failure, say which function it was, and do nothing else. */
+/* Invalid calls fail like others: they return a failure, name the function, and have no other effect. */
 #include <NetLogger.h>
 
 #include "record/encoder.h"
@@ -55,7 +55,7 @@ static void logging(void **state)
     assert_true(nl_memory_read("wrong", &text));
     assert_true(nl_buffer_append(&text, "", 1));
     assert_non_null(strstr(text.data, "NL.EVNT=After I=1\n"));
-    assert_ptr_equal(strchr(text.data, '\n') + 2, text.data + text.size); /* nothing else was logged */
+    assert_ptr_equal(strchr(text.data, '\n') + 2, text.data + text.size); /* no other event was logged */
     nl_buffer_free(&text);
     nl_memory_free("wrong");
     assert_int_equal(NetLoggerWrite(NULL, "Event", "", ""), 0);
@@ -84,7 +84,7 @@ static void records(void **state)
     ASSERT_FAILS(nl_url_parse(NULL), NULL, "nl_url_parse");
     ASSERT_FAILS(nl_filter_parse(NULL), NULL, "nl_filter_parse");
     assert_int_equal(out.size, 0);
-    nl_record_set_time(NULL, 1); /* as with a record for which there was no memory */
+    nl_record_set_time(NULL, 1); /* as for a record without memory */
     nl_record_add_string(NULL, "A", "b", 1);
     nl_record_clear(NULL);
     nl_record_free(record);
