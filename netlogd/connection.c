@@ -370,7 +370,7 @@ static bool may_send_host(connection *c, const nl_record *record)
     if (!nl_channel_peer_is_named(&c->channel, host.data, host.size)) {
         on_malformed(c, &(nl_malformed){.source = c->peer,
                                         .line = nl_decoder_get_stats(c->decoder)->records,
-                                        .reason = "HOST is not a name of the client's certificate",
+                                        .reason = "HOST is not a name in the client's certificate",
                                         .text = record->raw.data != NULL ? record->raw : host});
         return false;
     }
@@ -393,7 +393,7 @@ static void put_rejected(connection *c, int64_t time_ns, uint64_t sequence)
     nl_record_set_prog(record, "netlogd", strlen("netlogd"));
     nl_record_set_event(record, "Netlogd.Rejected", strlen("Netlogd.Rejected"));
     request_add_text(record, "PEER", c->peer);
-    request_add_text(record, "REASON", "HOST is not a name of the client's certificate");
+    request_add_text(record, "REASON", "HOST is not a name in the client's certificate");
     records_put(record, &sequence, c->peer);
     nl_record_free(record);
 }

@@ -200,8 +200,8 @@ const nl_option settings_rows[] = {
      .set = network_list_set,
      .get = get_allowed,
      NL_OPTION_MEMBER(settings, allow),
-     .help = "Networks whose clients may connect, separated by commas: 10.0.0.0/8, fd00::/8, 192.0.2.7; required for "
-             "non-loopback addresses unless the listener requires client certificates"},
+     .help = "Networks whose clients may connect, separated by commas: 10.0.0.0/8, fd00::/8, 192.0.2.7; required to "
+             "listen on a non-loopback address, unless the listener requires client certificates"},
     {.name = "log",
      .type = NL_OPTION_COPY,
      .value = "URL",
@@ -241,24 +241,24 @@ const nl_option settings_rows[] = {
      .minimum = 1,
      .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
      NL_OPTION_MEMBER(settings, max_connections),
-     .help = "Maximum number of clients. Beyond it, a new client replaces the longest-silent client of the address "
-             "that has the most clients; netlogd rejects the new client while all clients are busy"},
+     .help = "Maximum number of clients. At this limit, a new client replaces the longest-silent client of the address "
+             "that has the most clients; netlogd rejects the new client only if all clients of that address are busy"},
     {.name = "max-memory",
      .type = NL_OPTION_SIZE,
      .initial = "1g",
      .minimum = 1 << 20,
      .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
      NL_OPTION_MEMBER(settings, max_memory),
-     .help = "Maximum memory of all clients together: for incomplete records and blocks, and (at most half of it) for "
-             "records that subscribers have not read. Beyond the limit, netlogd closes the clients whose large record "
-             "has been incomplete longest, and subscribers miss records"},
+     .help = "Maximum memory for incomplete records and blocks of all clients, and for records that subscribers have "
+             "not read, which may use at most half of this memory. At this limit, netlogd closes the clients whose "
+             "large records have been incomplete longest, and subscribers miss records"},
     {.name = "max-per-address",
      .type = NL_OPTION_COUNT,
      .initial = "5000",
      .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
      NL_OPTION_MEMBER(settings, max_per_address),
-     .help = "Maximum number of clients from one address or 64-bit IPv6 network. Beyond it, a new client replaces the "
-             "longest-silent client; 0 sets no limit"},
+     .help = "Maximum number of clients from one IPv4 address or one IPv6 /64 network. At this limit, a new client "
+             "replaces the longest-silent client of its address or network; 0 sets no limit"},
     {.name = "max-rate",
      .type = NL_OPTION_COUNT,
      .initial = "0",
@@ -273,8 +273,8 @@ const nl_option settings_rows[] = {
      .unit = NL_NS_PER_SECOND,
      .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
      NL_OPTION_MEMBER(settings, record_s),
-     .help = "Close a connection if a record takes longer than DURATION to arrive, or if the first record does not "
-             "arrive within DURATION of connecting; 0 disables the limit"},
+     .help = "Maximum time for a record to arrive, before netlogd closes the connection; 0 disables the limit. For the "
+             "first record, this time begins when the client connects"},
     {.name = "idle-timeout",
      .type = NL_OPTION_DURATION,
      .initial = "1d",
@@ -309,7 +309,7 @@ const nl_option settings_rows[] = {
      .places = NL_OPTION_IN_DAEMON,
      NL_OPTION_MEMBER(settings, activation),
      .help = "Send the commands in FILE (level, event, marker, and destination with another collector's URL) to the "
-             "programs that log here in the binary format, at the start and whenever the file changes"},
+             "programs that log to this netlogd in the binary format, when they connect and whenever the file changes"},
     {.name = "subscribe",
      .type = NL_OPTION_CHOICE,
      .choices = "no|yes",
@@ -330,15 +330,15 @@ const nl_option settings_rows[] = {
      .initial = "1000",
      .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
      NL_OPTION_MEMBER(settings, max_subscribers),
-     .help = "Maximum number of subscribers; each subscriber needs up to 100 KiB besides its queue and, if it has its "
-             "own expression, up to 1 microsecond per record"},
+     .help = "Maximum number of subscribers; each subscriber needs up to 100 KiB of memory besides its queue, and a "
+             "subscriber with its own expression needs up to 1 microsecond of processor time per record"},
     {.name = "control",
      .value = "unix:PATH",
      .type = NL_OPTION_COPY,
      .places = NL_OPTION_IN_DAEMON,
      .set = set_control,
      NL_OPTION_MEMBER(settings, control),
-     .help = "Socket for netlogctl; only this user may open it"},
+     .help = "Socket for netlogctl; only root and netlogd's user may connect to it"},
     {.name = "metrics",
      .value = "URL",
      .type = NL_OPTION_COPY,
@@ -402,13 +402,13 @@ const nl_option settings_command_rows[] = {
     {.name = "repair",
      .type = NL_OPTION_FLAG,
      .set = set_repair,
-     .help = "Like --verify; also move damaged parts of FILE to FILE.damaged, and rebuild FILE.index, its time index, "
-             "if it is invalid"},
+     .help = "Like --verify; also move damaged parts of FILE to FILE.damaged, and rebuild the time index FILE.index if "
+             "the index is invalid"},
     {.name = "seal-key",
      .value = "FILE",
      NL_OPTION_MEMBER(settings, seal_key),
-     .help = "With --verify, check the seals of directories with the key in FILE, which has the line that "
-             "--create-seal-key printed; exit with status 1 if anything was altered, added or removed after sealing"},
+     .help = "With --verify, also check the seals of directories. FILE contains the key that --create-seal-key "
+             "printed. The exit status is 1 if anything was altered, added or removed after sealing"},
     {.name = "since",
      .type = NL_OPTION_TIME,
      NL_OPTION_MEMBER(settings, since_ns),

@@ -35,7 +35,7 @@ const nl_option rules_parameter_options[] = {
      .value = "NAME=VALUE",
      .repeatable = true,
      .set = rules_add_parameter,
-     .help = "Set a parameter of the rules; nlkernel rules show prints the parameters"},
+     .help = "Set a parameter of the rules; to list the parameters, use nlkernel rules show NAME"},
     {0},
 };
 

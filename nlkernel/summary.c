@@ -125,8 +125,10 @@ static bool read_columns(const reading *r, summary *s)
         bool ok = summary_columns[i].name != NULL && s->column_count < SUMMARY_COLUMNS_MAX;
         if (ok)
             s->columns[s->column_count++] = i;
+        else if (summary_columns[i].name == NULL)
+            WRONG(r, "unknown column \"%s\"", word);
         else
-            WRONG(r, "unknown column \"%s\", or more than %d columns", word, SUMMARY_COLUMNS_MAX);
+            WRONG(r, "too many columns; the maximum is %d", SUMMARY_COLUMNS_MAX);
         free(word);
         if (!ok)
             return false;

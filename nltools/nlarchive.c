@@ -76,7 +76,7 @@ static const nl_option options[] = {
      .initial = "(standard output)",
      .commands = "query",
      NL_OPTION_MEMBER(arguments, output),
-     .help = "Write the output to FILE, which appears when the output is complete"},
+     .help = "Write the output to FILE; nlarchive creates or replaces FILE when the output is complete"},
     {.name = "config",
      .letter = 'c',
      .value = "FILE",
@@ -92,8 +92,8 @@ static const nl_option options[] = {
 };
 
 static const options_command commands[] = {
-    {"load", "ARCHIVE [SOURCE...]", "Store in ARCHIVE the records of the SOURCEs that it does not have yet"},
-    {"query", "ARCHIVE", "Write records in time order"},
+    {"load", "DATABASE [SOURCE...]", "Store in DATABASE the records of the SOURCEs that it does not yet contain"},
+    {"query", "DATABASE", "Write records in time order"},
     {0},
 };
 
@@ -105,8 +105,8 @@ static const options_usage usage = {
                                       {0}},
     .commands = commands,
     .summary =
-        "Store logs in a database, and query it with expressions or SQL. ARCHIVE is an SQLite file, which the load "
-        "command creates, or postgresql://[USER@][HOST]/DATABASE. Without SOURCE, read standard input. " PROGRAM_SOURCES
+        "Store logs in a database, and query it with expressions or SQL. DATABASE is an SQLite file, which the load "
+        "command creates, or postgresql://[USER@][HOST]/NAME. Without SOURCE, read standard input. " PROGRAM_SOURCES
         ".",
     .notes =
         "Examples:\n  nlarchive load all.db logs/\n  nlarchive query --where 'HOST == h1' --format json all.db\n"
@@ -119,7 +119,7 @@ static void nlarchive_read_arguments(arguments *a, int argc, char **argv)
     int first = options_parse(&usage, argc, argv, a);
     a->is_load = strcmp(argv[first], "load") == 0;
     if (argc - first < 2)
-        options_fail("%s: missing ARCHIVE", argv[first]);
+        options_fail("%s: missing DATABASE", argv[first]);
     a->archive = argv[first + 1];
     a->sources = argv + first + 2;
     a->source_count = (size_t)(argc - first - 2);

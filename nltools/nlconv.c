@@ -62,7 +62,7 @@ static const nl_option options[] = {
      .value = "FILE",
      .initial = "(standard output)",
      NL_OPTION_MEMBER(arguments, output),
-     .help = "Write the output to FILE, which appears when the output is complete"},
+     .help = "Write the output to FILE; nlconv creates or replaces FILE when the output is complete"},
     {.name = "config",
      .letter = 'c',
      .value = "FILE",
@@ -136,7 +136,7 @@ static const char *keep_input(program_reading *reading, const char *url)
     static char name[32];
     const char *folder = getenv("TMPDIR");
     char path[4096];
-    snprintf(path, sizeof path, "%s/nlconv.XXXXXX", folder != NULL && *folder != '\0' ? folder : "/tmp");
+    snprintf(path, sizeof path, "%s/nlconv.XXXXXX", folder != NULL && *folder != '\0' ? folder : "/var/tmp");
     int fd = mkostemp(path, O_CLOEXEC);
     if (fd < 0) {
         program_error("open %s: %s", path, strerror(errno));

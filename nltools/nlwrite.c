@@ -129,13 +129,13 @@ static const options_usage usage = {
     .summary = "Write one event to a log. With - as EVENT, copy the records of the SOURCEs, or of standard input, to "
                "the log. " PROGRAM_SOURCES ".",
     .read_urls = read_url_options,
-    .urls = (const options_group[]){{"Options of a log's URL", nl_log_rows, offsetof(arguments, url_options)},
-                                    {"Options of a destination's URL", nl_writer_rows,
-                                     offsetof(arguments, url_options.writer)},
-                                    {"Options of an x-netlogs URL", nl_dialer_rows, offsetof(arguments, tls_options)},
-                                    {"Options of a collector's URL that is read", nl_subscription_rows,
-                                     offsetof(arguments, subscription_options)},
-                                    {0}},
+    .urls =
+        (const options_group[]){
+            {"Options of a log's URL", nl_log_rows, offsetof(arguments, url_options)},
+            {"Options of a destination's URL", nl_writer_rows, offsetof(arguments, url_options.writer)},
+            {"Options of an x-netlogs URL", nl_dialer_rows, offsetof(arguments, tls_options)},
+            {"Options for reading from a collector", nl_subscription_rows, offsetof(arguments, subscription_options)},
+            {0}},
     .variables =
         (const options_group[]){{"Environment variables of every program that logs", nl_environment_rows, 0}, {0}},
     .notes = "Example: nlwrite --dest x-netlog://dolly Backup.Done SIZE=12345 \"FILE=/home/a b\"",

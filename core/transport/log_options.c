@@ -28,11 +28,12 @@ const nl_option nl_log_rows[] = {
      .choices = POLICIES,
      .value = "block|newest|oldest|LEVEL",
      .places = NL_OPTION_IN_URL,
-     .initial = "(newest for collectors, otherwise block)",
+     .initial = "(newest for logs to a collector, otherwise block)",
      NL_OPTION_MEMBER(nl_log_options, policy_choice),
-     .help = "Action when a thread's ring is full. With block, the event waits; with newest, the new event is dropped; "
-             "with oldest, the event replaces the oldest events in the ring. With LEVEL, less urgent events are "
-             "dropped once the ring is half full, and other events wait. NetLogger.Lost counts dropped events"},
+     .help =
+         "Action when a thread's ring is full. NetLogger.Lost counts dropped events. With block, the new event waits; "
+         "with newest, it is dropped; with oldest, it replaces the oldest events in the ring. With LEVEL, events less "
+         "urgent than LEVEL are dropped once the ring is half full, and other events wait if it is full"},
     {.name = "block",
      .type = NL_OPTION_DURATION,
      .places = NL_OPTION_IN_URL,
@@ -85,15 +86,15 @@ const nl_option nl_log_rows[] = {
      .initial = "1s",
      .minimum = 1000000,
      NL_OPTION_MEMBER(nl_log_options, spool_sync_ns),
-     .help = "When to sync records in the spool to disk. With flush, the library syncs them before nl_flush and "
-             "nl_close return; with DURATION, also at most DURATION after they were written. After a failed fsync, "
+     .help = "When to sync records in the spool to disk. With flush, the library syncs these records before nl_flush "
+             "and nl_close return; with DURATION, also at most DURATION after they were written. After a failed fsync, "
              "nl_flush and nl_close fail until the spool is delivered"},
     {.name = "backup",
      .value = "URL",
      .places = NL_OPTION_IN_URL,
      NL_OPTION_MEMBER(nl_log_options, backup),
-     .help =
-         "Second destination, used while the first is unreachable. Both get the same format. Write & in URL as %26"},
+     .help = "Second destination, used while the first is unreachable. Both destinations receive the same format. "
+             "Write & in URL as %26"},
     {.name = "activation",
      .value = "FILE",
      .is_path = true,

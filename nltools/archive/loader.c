@@ -167,7 +167,7 @@ bool loader_put(loader *l, store_place *place, const nl_record *record)
     if (!loader_begin(l, place))
         return false;
     if (!row_make(&l->maker, record, &r)) {
-        program_error("%s: skipped a record that is too large for an archive", place->name);
+        program_error("%s: skipped a record that is too large for the database", place->name);
         l->reading->malformed++;
         return true;
     }

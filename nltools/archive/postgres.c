@@ -142,7 +142,7 @@ static nl_status be_the_only_one(postgres *p)
         postgres_run(&p->base, "SELECT pg_advisory_lock(8241947160312)") == NL_OK &&
         postgres_run(&p->base, "RESET lock_timeout") == NL_OK)
         return NL_OK;
-    return nl_error_prepend("another nlarchive is loading into the archive");
+    return nl_error_prepend("another nlarchive is loading into the database");
 }
 
 /*

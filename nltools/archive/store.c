@@ -90,7 +90,7 @@ static nl_status store_look(store *s, const char *name, store_purpose purpose)
     int64_t state[2] = {0, 0};
     nl_status status = s->kind->select(s, "SELECT version, generation FROM archive", store_read_state, state);
     if (status != NL_OK && purpose == STORE_READ)
-        return nl_error_prepend("%s: not an archive of nlarchive", name);
+        return nl_error_prepend("%s: not a database of nlarchive", name);
     if (status != NL_OK) {
         int64_t others = 0;
         if (s->kind->select(s, "SELECT count(*) FROM entry", store_parse_number, &others) == NL_OK)
@@ -236,7 +236,7 @@ static nl_status claim(store *s)
         s->kind->select(s, "SELECT generation FROM archive", store_parse_number, &generation) != NL_OK)
         return NL_FAILED;
     if (generation != s->generation + 1)
-        return nl_error_set(NL_ERROR_BUSY, "another nlarchive is loading into the archive; stopped");
+        return nl_error_set(NL_ERROR_BUSY, "another nlarchive is loading into the database; stopped");
     return NL_OK;
 }
 

@@ -25,10 +25,9 @@ const nl_option compare_option_rows[] = {
     {.name = "compare",
      .type = NL_OPTION_FLAG,
      NL_OPTION_MEMBER(compare_options, compare),
-     .help =
-         "Compare the SOURCEs with those of --with, or the first of two SOURCEs with the second: report what "
-         "changed; the exit status is 0 if requests are not slower, 3 if they are slower or more of them fail, and 4 "
-         "if the comparison cannot tell"},
+     .help = "Report what changed between the SOURCEs and the SOURCEs of --with, or between two SOURCEs. The exit "
+             "status is 0 if requests are not slower, 3 if they are slower or more of them fail, and 4 if the "
+             "comparison cannot tell"},
     {.name = "with",
      .value = "SOURCE...",
      .set = compare_set_with,

@@ -459,7 +459,7 @@ class NetlogdTls(collector.Case):
         self.assertEqual(self.numbers()[4:], list(range(100)))
         self.assertNotIn(b"HOST=h3", self.written())
         self.assertIn(b"HOST=root", reject.read_bytes())
-        self.assertIn("HOST is not a name of the client's certificate", self.said())
+        self.assertIn("HOST is not a name in the client's certificate", self.said())
 
     def test_records_that_blocks_cannot_hold_are_reported(self):
         archive = self.scratch / "all.nlb"

@@ -322,7 +322,7 @@ class Sqlite(OnEach, Archive):
         self.assertFalse((self.scratch / "none.db").exists())
         result = self.run_program(self.nlarchive, "query", self.log)
         self.assertEqual(result.returncode, 1)
-        self.assertIn("not an archive of nlarchive", result.stderr)
+        self.assertIn("not a database of nlarchive", result.stderr)
         self.assertIn(f"open {self.scratch}/no/a.db: No such file or directory\n", self.load(self.scratch / "no" / "a.db", self.log, status=1))
 
     @unittest.skipIf(os.geteuid() != 0, "only root can become somebody else")
@@ -345,7 +345,7 @@ class Sqlite(OnEach, Archive):
         self.assertEqual(sorted(self.query("--format", "bp", self.db).splitlines()), sorted(log.read_text().splitlines()))
 
     def test_wrong_use(self):
-        for arguments, words in [([], "missing command"), (["frob", "a"], "frob: unknown command; the commands are load, query"), (["load"], "load: missing ARCHIVE"),
+        for arguments, words in [([], "missing command"), (["frob", "a"], "frob: unknown command; the commands are load, query"), (["load"], "load: missing DATABASE"),
                                  (["query", "a", "b"], "query: b: unexpected argument"), (["load", "--format", "ulm", "a"], "--format: the load command does not have this option"),
                                  (["query", "--follow", "a"], "--follow: the query command does not have this option"), (["load", "--id", "a b", "a"], '--id: "a b" is not a comma-separated list of field names'),
                                  (["query", "--since", "5", "--until", "4", "a"], "the range is empty"),

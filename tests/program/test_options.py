@@ -219,7 +219,7 @@ class Options(support.Case):
         nlwrite, count = support.program("nltools/nlwrite"), 0
         for option in self.describe([nlwrite])["url_options"]:
             name = option["name"]
-            if option["group"].startswith("Options of a collector's URL") or option.get("own_parser") and option["type"] == "text":
+            if option["group"].startswith("Options for reading from a collector") or option.get("own_parser") and option["type"] == "text":
                 continue
             base = {"file": "file:a.log", "x-netlog": "x-netlog://h", "x-netlogs": "x-netlogs://h"}[option.get("schemes", "file").split()[0]]
             if "default" in option:
