@@ -38,7 +38,7 @@ static struct event *again;               /* timer that enables the listeners ag
 static client_table *clients;
 static unsigned accepted;      /* number of clients accepted since the listeners last paused */
 static int client_descriptors; /* descriptors of clients are below this number */
-static int64_t reported_ns;    /* time of the latest report of a lack of descriptors; 0: none */
+static int64_t reported_ns;    /* time of the latest report of a lack of descriptors; 0: no report */
 
 static const listener *find_socket(const struct evconnlistener *from)
 {

@@ -12,7 +12,7 @@
 typedef struct report {
     uint64_t count; /* number of occurrences since the last event */
     char peer[160], reason[160];
-    int64_t reported_ns; /* time of the last event; 0: none */
+    int64_t reported_ns; /* time of the last event; 0: no event */
 } report;
 
 static const struct {

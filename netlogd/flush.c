@@ -34,7 +34,7 @@ static struct {
     int64_t ended_ns;
     bool paused;
     bool reported;       /* the current pause has been reported */
-    int64_t reported_ns; /* time of the latest report of a pause; 0: none */
+    int64_t reported_ns; /* time of the latest report of a pause; 0: no report */
 } flush;
 
 static void pause_connection(connection *c, void *user)

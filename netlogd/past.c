@@ -33,8 +33,10 @@ static bool is_wanted(const past *p, uint64_t number)
     return p->since_ns < INT64_MIN + AHEAD_NS || written_ns >= p->since_ns - AHEAD_NS;
 }
 
-/* Finds the first file with a higher number than `above` that is_wanted accepts; sets *number to 0 if none exists.
- * Files with higher numbers are newer. */
+/*
+ * Finds the first file with a higher number than `above` that is_wanted accepts; sets *number to 0 if there is no such
+ * file. Files with higher numbers are newer.
+ */
 static nl_status find_first(const past *p, uint64_t above, uint64_t *number)
 {
     uint64_t *numbers;

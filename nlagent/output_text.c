@@ -26,7 +26,9 @@ bool output_put(output *out, nl_record *record)
     return true;
 }
 
-/* Writes the records. If none exist, writes an empty line, so that nlagentd knows that the sensor is alive. */
+/*
+ * Writes the records. If there are no records, writes an empty line, so that nlagentd knows that the sensor is alive.
+ */
 bool output_flush(output *out)
 {
     if (out->text.size == 0)

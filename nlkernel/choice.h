@@ -10,8 +10,8 @@
 
 typedef struct event_name {
     char *system, *event;
-    bool chosen; /* a pattern matches it */
-    bool named;  /* a pattern is its full name */
+    bool chosen; /* a pattern matches the event */
+    bool named;  /* a pattern is the full name of the event */
 } event_name;
 
 typedef struct event_names {

@@ -56,7 +56,7 @@ typedef struct kernel_event {
     size_t naming_count;
     char *kernel_filter;            /* the filter that the kernel evaluates; NULL: no filter */
     bool evaluate;                  /* nlkernel must also evaluate the filter for each event */
-    bool traced;                    /* a tracer writes it, so it cannot be enabled separately */
+    bool traced;                    /* a tracer writes the event, which therefore cannot be enabled separately */
     const struct kallsyms *symbols; /* names of functions for FIELD_FUNCTION; borrowed */
 } kernel_event;
 

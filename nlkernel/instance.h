@@ -15,7 +15,7 @@ typedef struct instance {
     struct tracefs_instance *handle;
     char *dir;          /* directory of the instance, without a trailing slash */
     int free_buffer_fd; /* open during the recording */
-    int lock_fd;        /* holds the lock if this is for the shared buffers */
+    int lock_fd;        /* descriptor that holds the lock, if the instance is for the shared buffers */
 } instance;
 
 /* Removes the instances of recorders that were killed. Returns their number. */

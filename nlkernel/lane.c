@@ -281,7 +281,10 @@ static void settle_losses(lane *l, bool last)
 
 /* ---- reading ---- */
 
-/* Reads one page. Returns false if none exists. Sets *caught_up to whether the kernel is still filling the page. */
+/*
+ * Reads one page. Returns false if there is no page to read. Sets *caught_up to whether the kernel is still filling the
+ * page.
+ */
 static bool read_page(lane *l, bool *caught_up)
 {
     const lane_setup *setup = l->setup;

@@ -41,8 +41,10 @@ const nl_option rules_parameter_options[] = {
 
 /* ---- directories ---- */
 
-/* Returns the directories to search, separated by colons: the user's, that of the build, and the installed
- * directory. The caller frees the text. */
+/*
+ * Returns the directories to search, separated by colons: the user's directory, the directory of the build, and the
+ * installed directory. The caller frees the text.
+ */
 static char *rules_directories(void)
 {
     char program[PATH_MAX] = "";

@@ -195,7 +195,8 @@ static const char *main_directory(const dwarf_reader *r)
 
 /*
  * Makes paths relative to the root of the source. The root is the directory in which most units were compiled, because
- * assembler units may name another directory. If none exists, the root is the longest common directory of all units.
+ * assembler units may name another directory. If there is no such directory, the root is the longest common directory
+ * of all units.
  */
 static void strip_root(dwarf_reader *r)
 {

@@ -69,7 +69,7 @@ static share next_share(gathering *g)
     return s;
 }
 
-/* Takes the next share. Returns false if none exists. */
+/* Takes the next share. Returns false if no lines are left. */
 static bool nlsort_gather_take(gathering *g, share *s)
 {
     pthread_mutex_lock(&g->lock);

@@ -152,7 +152,7 @@ static ssize_t read_at(load *l, char *to, size_t size, off_t at)
 
 typedef struct part {
     size_t start, end;       /* offsets in the table's text */
-    size_t lines, lines_end; /* bounds of the lines that begin and end in this part; equal if none exist */
+    size_t lines, lines_end; /* bounds of the lines that begin and end in this part; equal if there are no such lines */
     line_list *list;
     size_t first; /* index in list of the first of these lines; the entry before it is free */
     size_t count;

@@ -37,7 +37,7 @@ typedef struct text_range {
 } text_range;
 
 typedef struct table {
-    struct table *next; /* in the list of all tables */
+    struct table *next; /* next table in the list of all tables */
     char *text;
     size_t used;        /* bytes of text */
     size_t kept;        /* bytes of text that are not in a mapped file */

@@ -15,7 +15,7 @@ enum { SPANS = 8, DELAY = 32 /* requests that begin between two steps of one req
 
 static const struct {
     const char *name, *host, *prog;
-    unsigned span, parent; /* 0: none */
+    unsigned span, parent; /* IDs; a parent of 0 means no parent */
 } spans[SPANS] = {
     {"Page", "web", "frontend", 1, 0},   {"CallUsers", "web", "frontend", 2, 1}, {"CallItems", "web", "frontend", 3, 1},
     {"Users", "users", "backend", 4, 2}, {"Items", "items", "backend", 5, 3},    {"Query", "items", "backend", 6, 5},

@@ -499,9 +499,9 @@ class log
     /**
      * Writes an event: log.event("WriteData"_e, "SEND.SZ"_f = size). Waits only as the log's policy requires.
      *
-     * @tparam Level its level
+     * @tparam Level level of the event
      * @param fields at most 16
-     * @return false if it is off or lost; the log counts and reports losses
+     * @return false if the event is off or lost; the log counts and reports losses
      */
     template <nl_level Level = NL_USAGE, char... Text, class... Names, class... Values>
     bool event(event_name<Text...>, const field<Names, Values> &...fields) const noexcept
@@ -550,7 +550,7 @@ class log
      * Begins a span, which is the thread's current context until the end of the returned object's scope. Its parent is
      * the current context.
      *
-     * @tparam Level its level
+     * @tparam Level level of the event
      * @param fields at most 16
      */
     template <nl_level Level = NL_USAGE, char... Text, class... Names, class... Values>
@@ -560,7 +560,7 @@ class log
         return netlogger::span(*this, place{}, nl_private_current.context, true, fields...);
     }
 
-    /** Begins a span with another parent. It is not the current context, and may end in any thread. */
+    /** Begins a span with another parent. The span is not the current context, and may end in any thread. */
     template <nl_level Level = NL_USAGE, char... Text, class... Names, class... Values>
     [[nodiscard]] netlogger::span detached_span(const context &parent, event_name<Text...>,
                                                 const field<Names, Values> &...fields) const noexcept
@@ -680,12 +680,12 @@ class value
     {
     }
 
-    /** Returns its name. */
+    /** Returns the name of the field. */
     std::string_view name() const
     {
         return {field.name.data, field.name.size};
     }
-    /** Returns its type; text formats have only text. */
+    /** Returns the type of the value; text formats have only text. */
     nl_type type() const
     {
         return field.type;
@@ -844,7 +844,7 @@ class reader
      *
      * @param source a file, "-", a collector: see nl_reader_open
      * @param where an expression that selects records (filter.h); "": all
-     * @param follow wait at the end of a file for more
+     * @param follow wait at the end of a file for more records
      * @throws netlogger::error if the source cannot be opened or where is invalid
      */
     explicit reader(const std::string &source, const std::string &where = "", bool follow = false)

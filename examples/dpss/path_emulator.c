@@ -283,7 +283,7 @@ int main(int argc, char **argv)
     sigemptyset(&stops);
     sigaddset(&stops, SIGTERM);
     sigaddset(&stops, SIGINT);
-    sigprocmask(SIG_BLOCK, &stops, &open_signals); /* only ppoll receives them */
+    sigprocmask(SIG_BLOCK, &stops, &open_signals); /* the signals arrive only during ppoll */
     sigdelset(&open_signals, SIGTERM);
     sigdelset(&open_signals, SIGINT);
     struct sigaction stop = {.sa_handler = on_stop};

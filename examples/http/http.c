@@ -14,7 +14,7 @@
 
 enum { HEAD_SIZE = 8192 };
 
-/* Parses [ADDRESS:]PORT; the default address is that of loopback. */
+/* Parses [ADDRESS:]PORT; the default address is loopback. */
 static struct sockaddr_in parse_address(const char *text)
 {
     struct sockaddr_in address = {.sin_family = AF_INET};
@@ -132,7 +132,7 @@ int http_serve(const char *server, http_handler *handler)
         if (fd < 0)
             return errno == EINTR ? 0 : 1;
         pthread_t thread;
-        pthread_sigmask(SIG_BLOCK, &terminate, NULL); /* only this thread receives it */
+        pthread_sigmask(SIG_BLOCK, &terminate, NULL); /* only this thread receives the signal */
         if (pthread_create(&thread, NULL, serve_one, (void *)(intptr_t)fd) == 0)
             pthread_detach(thread);
         else

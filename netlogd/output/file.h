@@ -32,7 +32,7 @@ char *output_file_name(const output_options *options, uint64_t number);
  */
 char *output_file_name_beside(const output_options *options, const char *suffix);
 
-/* Sets *number to the highest number of an existing file, or to 0 if none exists. */
+/* Sets *number to the highest number of an existing file, or to 0 if there is no file. */
 nl_status output_file_highest(const output_options *options, uint64_t *number);
 
 /* Lists the existing file numbers that are higher than `above`, in ascending order. The caller frees *numbers. */

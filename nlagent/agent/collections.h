@@ -1,7 +1,7 @@
 /*
  * Collections, which the Collect operation starts. A collection gathers records from other agents' sensors and sends
- * them to a collector. Each collection is a process, "nlagent collect". Like a sensor, nlagentd restarts it when it
- * fails. Not thread-safe.
+ * them to a collector. Each collection is a process, "nlagent collect". nlagentd restarts a collection that fails, as
+ * it restarts a sensor. Not thread-safe.
  */
 #ifndef NLAGENT_COLLECTIONS_H
 #define NLAGENT_COLLECTIONS_H

@@ -80,7 +80,7 @@ static void client_free(http_client *c)
     free(c);
 }
 
-/* Shuts down the connection; libevent notices this and releases it. */
+/* Shuts down the connection. libevent then releases it. */
 static void client_shut_down(http_client *c)
 {
     client_table_remove(c->all->table, &c->entry);

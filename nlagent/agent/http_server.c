@@ -442,7 +442,10 @@ static struct bufferevent *on_connection(struct event_base *base, void *user)
     return bytes;
 }
 
-/* A list of all servers. libevent itself uses the user pointer of a listener, so it cannot refer to the server. */
+/*
+ * A list of all servers. libevent itself uses the user pointer of a listener, so that pointer cannot refer to the
+ * server.
+ */
 static http_server *all_servers;
 
 /* Pauses the listener if no descriptors are free. Clients then wait in the kernel, and the loop does not spin. */

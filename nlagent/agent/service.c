@@ -21,7 +21,7 @@ enum {
     QUERY_WAIT_S = 10,
     MEASUREMENT_MS = 150, /* time in which the records of one measurement arrive */
     LIST_MAX = 300,       /* maximum values of a repeated argument */
-    REPLY_MAX = 32 << 20  /* in bytes */
+    REPLY_MAX = 32 << 20  /* maximum size of a reply in bytes */
 };
 
 /* A reply under construction. Records are XML elements, or ULM lines if the client requested format=ulm. */
@@ -39,7 +39,7 @@ typedef struct call {
     unsigned rights;
     reply reply;
     bool deferred; /* the reply is sent later */
-    bool failed;   /* with this thread's error */
+    bool failed;   /* the call has failed; the reason is this thread's error */
 } call;
 
 /* ---- replies ---- */

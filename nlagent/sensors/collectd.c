@@ -29,7 +29,7 @@ enum { TIMEOUT_S = 5, VALUES_MAX = 20000, LIST_SIZE_MAX = 8 << 20, LINE_SIZE = 1
 
 /* A value that has been logged. */
 typedef struct seen {
-    uint64_t key; /* a hash of its identifier */
+    uint64_t key; /* hash of the value's identifier */
     double time;
 } seen;
 
@@ -121,7 +121,7 @@ static bool was_seen(const collectd_state *s, uint64_t key, double time, size_t 
     return false;
 }
 
-/* Splits "cpu-0" into "cpu" and "0". Returns the second part, or NULL if none exists. */
+/* Splits "cpu-0" into "cpu" and "0". Returns the second part, or NULL if there is no second part. */
 static char *cut_instance(char *part)
 {
     char *dash = strchr(part, '-');

@@ -30,7 +30,7 @@ static const struct {
  */
 typedef enum counter_value { AMOUNT, RISE, RATE } counter_value;
 
-enum { FIELDS_MAX = 16, PAGES = 0 /* PAGES is a scale */ };
+enum { FIELDS_MAX = 16, PAGES = 0 /* PAGES as a scale: the file counts pages */ };
 
 /* How to measure the sensor's field that has the same index. */
 typedef struct counter {

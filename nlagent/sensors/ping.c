@@ -127,7 +127,7 @@ static void read_reply(ping_state *s, const unsigned char *bytes, size_t size, i
     payload load;
     struct icmphdr head;
     bool six = s->peer.ss_family == AF_INET6;
-    size_t skip = s->raw && !six && size > 0 ? (size_t)(bytes[0] & 15) * 4 : 0; /* the IP header */
+    size_t skip = s->raw && !six && size > 0 ? (size_t)(bytes[0] & 15) * 4 : 0; /* size of the IP header */
     if (size < skip + sizeof head + sizeof load)
         return;
     memcpy(&head, bytes + skip, sizeof head);

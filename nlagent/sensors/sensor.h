@@ -41,8 +41,8 @@ typedef struct sensor_field {
 
 typedef struct sensor_kind {
     const char *name;
-    const char *what;           /* description in one line */
-    const char *arguments;      /* argument names, with a blank before and after each; "" if none exist */
+    const char *what;      /* description in one line */
+    const char *arguments; /* argument names, with a blank before and after each; "" if the sensor has no arguments */
     const char *arguments_help; /* NULL if there are no arguments */
     bool is_default; /* the sensor runs if no sensor is named, because it needs no arguments and costs little */
     const sensor_field *fields; /* ends with a field that has no event */

@@ -41,7 +41,7 @@ static bool live_add_known(void *user, const nl_string *columns)
     return true;
 }
 
-/* Sets since_ns, and finds the archive's records at or after it. */
+/* Sets since_ns, and finds the archive's records at or after since_ns. */
 static bool live_find_since(live *v)
 {
     store *s = v->loader->store;

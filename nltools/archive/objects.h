@@ -9,7 +9,7 @@
 
 typedef struct objects objects;
 
-/* `ids` contains lists of the form FIELD,FIELD. It must outlive the result. */
+/* `ids` contains lists of the form FIELD,FIELD. The array must outlive the result. */
 objects *objects_new(char **ids, size_t count);
 void objects_free(objects *l);
 

@@ -461,8 +461,9 @@ static void add_change(comparison *c, const place_change *x)
 }
 
 /*
- * Sets the verdict. If the requests' time varies too much for a verdict, the time that the changes add decides, unless
- * the requests' time shows that it was saved elsewhere, or is on no critical path.
+ * Sets the verdict. If the requests' time varies too much for a verdict, the verdict follows from the time that the
+ * changes add to a request. The two times must agree within their uncertainty. Otherwise, the time was saved elsewhere,
+ * or is on no critical path.
  */
 static void judge(comparison *c)
 {

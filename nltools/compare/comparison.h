@@ -1,6 +1,6 @@
 /*
- * Determines what has changed between two sides: the requests' time, the mix of requests, and places, and what each
- * change goes with.
+ * Determines what has changed between two sides: the requests' time, the mix of requests, and places. Also finds what
+ * else changes together with each change.
  *
  * If the mix of requests has changed, its effect is separated from that of the program (Kitagawa, J. Am. Stat. Assoc.
  * 1955; Oaxaca, Int. Econ. Rev. 1973). The effect is how much the new shares of a field's values change the requests'
@@ -22,7 +22,9 @@
 /* Smaller changes of a place or of the requests' time are not reported, even if there are many data. */
 #define COMPARISON_CHANGE_MIN 0.005
 
-/* If a comparison finds no change and would not find one of this size, as a part of the requests' time, it cannot tell.
+/*
+ * A comparison without changes should at least be able to detect a change of this part of the requests' time.
+ * Otherwise, its verdict is that it cannot tell.
  */
 #define COMPARISON_DETECTABLE_MAX 0.25
 

@@ -106,8 +106,8 @@ static bool place_has_doubtful_host(const visits *v, const place *p)
 
 /*
  * Returns whether a wrong clock may be the reason why the messages to or from a host seem slow. In this case, messages
- * in the other direction seem to arrive before they are sent. The log therefore lacks these messages, but only those of
- * this host.
+ * in the other direction seem to arrive before they are sent. The log then contains messages in the other direction
+ * between other hosts, but not between this host and its peers.
  */
 static bool may_be_clock(const visits *v, const candidate *c)
 {
@@ -264,7 +264,10 @@ double candidate_settle(candidate *c, const visits *v, const float *claimed)
     if (sampled)
         extend_cut(v, p, claimed, c->cut);
     double sum = sum_cut(v, p, claimed, c->cut, &rest);
-    /* A mean excess is longer than some of the visits. The others then have the time that is missing. */
+    /*
+     * The mean excess can be longer than a short visit, whose cut is then too small. The longer visits get the missing
+     * time.
+     */
     double more = sum < c->claim_ns && rest > 0 ? MIN(1, (c->claim_ns - sum) / rest) : 0;
     for (uint32_t i = p->first; more > 0 && i < p->first + p->count; i++) {
         uint32_t index = v->by_place[i];

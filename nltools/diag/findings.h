@@ -53,8 +53,8 @@ findings *findings_find(const visits *v);
 void findings_free(findings *f);
 
 /*
- * Sorts the findings, those that are worth most first, and decides the verdict. `no_requests` is the reason why the log
- * has no requests.
+ * Sorts the findings by descending worth, and decides the verdict. `no_requests` is the reason why the log has no
+ * requests.
  */
 void findings_judge(findings *f, const char *no_requests);
 

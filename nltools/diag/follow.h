@@ -6,7 +6,7 @@
 
 typedef struct follow_options {
     bool follow;
-    const char *destination, *command; /* NULL: none */
+    const char *destination, *command; /* NULL: not given */
 } follow_options;
 
 extern const nl_option follow_option_rows[];

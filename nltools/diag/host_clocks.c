@@ -106,7 +106,7 @@ static bool is_impossible(const clock_bound *b)
 
 /*
  * Returns whether a callee's clock may be fast: nearly all of its calls end after their callers, and the same program
- * on other hosts does not do so. But the callers may just not wait for this host.
+ * on other hosts does not do so. However, the callers may simply not wait for this host.
  */
 static bool is_doubtful(const visits *v, const clock_bound *b)
 {

@@ -27,7 +27,9 @@ enum { SENT_MIN = 65536 }; /* minimum number of bytes of a connection that count
 /* Where a limit is felt: within its host, on the way to the host, or on the way from the host. */
 typedef enum scope { FELT_WITHIN = 1, FELT_TO = 2, FELT_FROM = 4 } scope;
 
-/* The host that sends the data for which a visit waits, or NULL, and whether the visit is part of its sending. */
+/*
+ * The host that sends the data for which a visit waits, or NULL, and whether the host sends this data during the visit.
+ */
 typedef struct sender {
     const char *host;
     bool sends;
@@ -435,8 +437,10 @@ static crossing *index_crossings(const visits *v, const request *q, GHashTable *
 }
 
 /*
- * Returns the sender of a visit. A visit on one host is part of a transfer if it ends where the transfer begins,
- * because the program may send until then, or if it is between repeated events after that. The first edge decides.
+ * Returns the sender of a visit. There are two cases for a visit on one host. If a crossing edge begins where the visit
+ * ends, the host itself is the sender, because the program may send until then. If the visit is between repeated events
+ * and a crossing edge ends there, the sender is the host at the begin of that edge. If both are true, the earlier edge
+ * determines the sender.
  */
 static sender sender_of(const visits *v, const visit *x, GHashTable *crossings)
 {
@@ -570,7 +574,7 @@ static finding *join_explained(findings *f, const limit *l)
 
 /*
  * Names the findings that a limit explains. If the limit is felt in more than half of all time, time that findings do
- * not claim also belongs to it. Returns whether this is so.
+ * not claim also belongs to the limit. Returns whether the limit is felt in more than half of all time.
  */
 static bool find_limit(findings *f, const limit *l)
 {

@@ -54,7 +54,10 @@ void sample_free(sample *s);
 /* Ranks the times again after y has changed. */
 void sample_rank(sample *s);
 
-/* Judges bins, numbers below `count` or BIN_NONE for each visit. If `ordered` is true, they divide a number. */
+/*
+ * Judges bins, numbers below `count` or BIN_NONE for each visit. If `ordered` is true, the bins are ranges of a number,
+ * in ascending order.
+ */
 explanation sample_explain(const sample *s, const uint8_t *bins, int count, bool ordered);
 
 /* Returns the part of the deviation that is removed by subtracting a wait from each time. */

@@ -21,7 +21,7 @@ typedef struct candidate {
     double slow_ns, other_ns;
     uint32_t slow_count, count;
     int64_t from_ns, to_ns;
-    float *cut; /* for each visit, the time that it claims */
+    float *cut; /* for each visit, the time that the candidate claims */
 } candidate;
 
 /* The maximum number of tests in a search, by family: values that divide visits, sensors, and mechanisms. */

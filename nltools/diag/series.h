@@ -17,7 +17,7 @@ typedef struct series_sample {
 } series_sample;
 
 typedef struct sensor_series {
-    char *event, *field, *host, *instance; /* instance is "" if the sensor has only one */
+    char *event, *field, *host, *instance; /* instance is "" if the sensor has only one instance */
     GArray *samples;                       /* elements are series_sample; sorted by time after series_finish */
     guint joined, waiting;
     double sum;
@@ -31,7 +31,7 @@ void series_set_add(series_set *s, const nl_record *record);
 void series_finish(series_set *s);
 const GPtrArray *series_all(const series_set *s); /* elements are sensor_series */
 
-/* Returns the series of a host, whose elements are sensor_series, or NULL if the host has none. */
+/* Returns the series of a host, whose elements are sensor_series, or NULL if the host has no series. */
 const GPtrArray *series_of_host(const series_set *s, const char *host);
 
 /* Returns the value of the latest sample at a time, or of the next sample within one interval, or NAN. */

@@ -100,9 +100,10 @@ static double coin_tail(uint32_t k, uint32_t n)
 /*
  * Returns the probability that the callers with many visits are a separate group by chance, and sets *limit to the
  * smallest number of visits in this group. If one process decides how often callers call, such as a loop that ends with
- * a constant probability, larger numbers are rarer. There are then at least as many callers in any range of numbers
- * below the middle half of the group, above the usual number, as in an equally long range in it. All such pairs of
- * ranges are tried, so the probability is multiplied by their number.
+ * a constant probability, larger numbers are rarer. Compare two equally long ranges of numbers: one within the middle
+ * half of the group, and one below that half but above the usual number. The lower range then has at least as many
+ * callers as the range within the group. All such pairs of ranges are tried, so the probability is multiplied by the
+ * number of pairs.
  */
 static double chance_of_group(const calls *c, double *limit)
 {

@@ -58,7 +58,7 @@ static void append_enum(const schema_field *f, GString *out)
         schema_append_literal(out, g_ptr_array_index(f->values, i));
         g_string_append(out, ";\n");
     }
-    g_string_append(out, "    }\n    static __thread char number[16]; /* of another value */\n"
+    g_string_append(out, "    }\n    static __thread char number[16]; /* text for any other value */\n"
                          "    const int plain = value;\n    snprintf(number, sizeof number, \"%d\", plain);\n"
                          "    return number;\n}\n\n");
 }

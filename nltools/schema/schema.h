@@ -53,8 +53,8 @@ typedef struct schema_field {
     unsigned line; /* line of the declaration, from 1 */
     schema_type type;
     GPtrArray *values; /* char *, the values of an enum; otherwise empty */
-    char *unit;        /* "" if none exists */
-    char *description; /* "" if none exists */
+    char *unit;        /* "" if the field has no unit */
+    char *description; /* "" if the field has no description */
     bool optional;
     char *parameter;      /* C name */
     char *c_type;         /* C type; an enum has its own type */

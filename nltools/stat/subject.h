@@ -15,7 +15,7 @@
 typedef struct subject_options {
     char **ids;         /* ID fields, NULL-terminated; NULL: infer them from the log */
     const char *config; /* file with the lifelines, or NULL */
-    size_t memory_max;  /* in bytes */
+    size_t memory_max;  /* maximum memory in bytes */
     program_where where;
     program_reading reading;
 } subject_options;

@@ -19,7 +19,7 @@ struct block_cutter {
     uint64_t base;   /* offset of the decoder's first byte */
     uint64_t offset; /* the decoder has all bytes before this offset */
     uint64_t first;  /* position of the next record */
-    log_block text;  /* the stretch of text that is still growing; its size is 0 if none exists */
+    log_block text;  /* the stretch of text that is still growing; its size is 0 if there is no such stretch */
     GArray *found;   /* result of the current call */
     bool finished;
 };

@@ -41,8 +41,8 @@ size_t edges_find_violations(const store *s, uint32_t record, unsigned layer, ui
 uint32_t edges_find_start(const store *s, uint32_t record, unsigned layer, unsigned row, float long_ns);
 
 /*
- * Returns whether a row begins a new request with the same ID as the current request. This is the case if the row's
- * event begins requests and has already occurred in the current request, and the current request has ended or has
+ * Returns whether a row begins a new request with the same ID as the current request. The row's event must begin
+ * requests and must have occurred in the current request. In addition, the current request must have ended, or have
  * paused for longer than EDGES_PAUSE_NS.
  */
 bool edges_begin_again(const store *s, uint32_t last, unsigned layer, const batch_row *row);

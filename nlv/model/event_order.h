@@ -2,10 +2,10 @@
  * The order of a lifeline's events, learned from a sample of a log: the events of a request that come before each
  * event. Where a request branches, events of different branches have no order.
  *
- * Within one program, an event comes before another event if this is so in nearly all requests, and if each span
- * (event_names.h) that contains the first event also contains the second event or ends with it. Between programs, the
- * order follows from explicit parents, from the names of messages (clocks/messages.h), or otherwise from precedence.h.
- * This module has no state.
+ * Within one program, an event comes before another event if two conditions hold: it comes first in nearly all
+ * requests, and each span (event_names.h) that contains the first event also contains the second event or ends with it.
+ * Between programs, the order follows from explicit parents, from the names of messages (clocks/messages.h), or
+ * otherwise from precedence.h. This module has no state.
  */
 #ifndef NLV_EVENT_ORDER_H
 #define NLV_EVENT_ORDER_H

@@ -18,7 +18,7 @@ struct inference {
     drawing *extra; /* NULL: no additional loadlines */
     bool is_prepared;
     uint64_t bytes; /* total size of the logs in bytes at the last inference */
-    char *text;     /* the inferred drawing; NULL: none */
+    char *text;     /* the inferred drawing; NULL: not inferred yet */
 };
 
 inference *inference_new(const drawing *given)

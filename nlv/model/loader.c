@@ -395,7 +395,10 @@ static void keep_full(loader *l)
         full_store_keep(l->full, s, l->sources);
 }
 
-/* Applies the current filter without reading the logs, if the full store is sufficient. Returns whether it did. */
+/*
+ * Applies the current filter without reading the logs, if the full store is sufficient. Returns whether it applied the
+ * filter.
+ */
 static bool show_from_full(loader *l)
 {
     const nl_filter *filter = model_current_filter(l->model);

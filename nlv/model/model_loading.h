@@ -32,7 +32,7 @@ const GPtrArray *model_files(const model *m); /* log_file, by number */
 /* The requests of other threads since the last call. */
 typedef struct model_request {
     bool has_filter, has_drawing, has_extra, has_clocks;
-    char *former_filter;      /* if has_filter: the text of the previous filter, freed with g_free; NULL: none */
+    char *former_filter;      /* if has_filter: the text of the previous filter, freed with g_free; NULL: no filter */
     drawing *drawing, *extra; /* owned by the caller */
     bool corrects_clocks;
 } model_request;

@@ -52,7 +52,7 @@ guint session_mark_add(session *s, int64_t time_ns, const char *note);
 void session_mark_note(session *s, guint at, const char *note);
 void session_mark_remove(session *s, guint at);
 
-/* Returns the next bookmark after or before a time, or NULL if none exists. */
+/* Returns the next bookmark after or before a time, or NULL if there is no such bookmark. */
 const session_mark *session_mark_next(const session *s, int64_t time_ns, bool backwards);
 
 /* Returns the path of the session file for some logs (paths or URLs, in any order). The caller frees it with g_free. */

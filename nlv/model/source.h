@@ -33,7 +33,7 @@ typedef struct source {
     bool begins_spill;      /* the next bytes of the stream belong to a new file */
     bool is_finished;       /* the current file was read completely, and there is no next file yet */
     bool ended;             /* no more records will arrive */
-    char *notice;           /* a sentence about an event of the log, which the loader frees; NULL: none */
+    char *notice;           /* a sentence about an event of the log, which the loader frees; NULL: no notice */
     bool is_emptied;
     bool is_gone; /* the file no longer has a name, and the notice was given */
 } source;

@@ -35,7 +35,9 @@ static spec_event *event_of(spec *s, names *events, const char *name)
     return &s->events[number];
 }
 
-/* Returns the first layer in which no event of the lifeline has a step yet, or SPEC_LAYERS if none exists. */
+/*
+ * Returns the first layer in which no event of the lifeline has a step yet, or SPEC_LAYERS if there is no such layer.
+ */
 static unsigned free_layer(spec *s, names *events, const drawing_lifeline *l)
 {
     unsigned layer = 0;

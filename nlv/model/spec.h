@@ -33,8 +33,8 @@ typedef struct spec_order {
     uint64_t
         children[DRAWING_ORDERED_MAX]; /* the rows that this row certainly causes, because they name it as parent */
     uint64_t received[DRAWING_ORDERED_MAX]; /* the rows on another host that receive what this row sends */
-    int begin_of[DRAWING_ORDERED_MAX];      /* the row that begins the span that this row ends; -1: none */
-    uint64_t begins;                        /* rows that begin a span */
+    int begin_of[DRAWING_ORDERED_MAX]; /* the row that begins the span that this row ends; -1: this row ends no span */
+    uint64_t begins;                   /* rows that begin a span */
     uint64_t first, last; /* rows without an earlier row, and rows without a later row, except rows with neither */
 } spec_order;
 
@@ -73,7 +73,7 @@ extern const spec_clock spec_clocks[SPEC_CLOCKS];
 
 /* The step that an event has in a layer. */
 typedef struct spec_step {
-    uint16_t lifeline; /* SPEC_NONE: none */
+    uint16_t lifeline; /* SPEC_NONE: the event has no step in this layer */
     uint16_t row;
 } spec_step;
 
@@ -81,7 +81,7 @@ typedef struct spec_event {
     spec_step steps[SPEC_LAYERS];
     unsigned loadline_count;
     uint16_t loadlines[SPEC_LOADLINES];
-    uint16_t point; /* SPEC_NONE: none */
+    uint16_t point; /* SPEC_NONE: the event is not a point */
 } spec_event;
 
 typedef struct spec {

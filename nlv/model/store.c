@@ -399,7 +399,7 @@ double store_clock_bound_ns(const store *s, uint16_t host, uint16_t other, uint3
     return (a.is_known ? (a.high_ns - a.low_ns) / 2 : 0) + (b.is_known ? (b.high_ns - b.low_ns) / 2 : 0);
 }
 
-/* Returns the point list of an event, or NULL if it has none. */
+/* Returns the point list of an event, or NULL if the event has no list. */
 static list *point_list(store *s, uint16_t event)
 {
     const spec *sp = s->spec;

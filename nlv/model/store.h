@@ -52,9 +52,9 @@ typedef struct objects {
 
 typedef struct lifeline_lists {
     unsigned rows;
-    list *
-        *segments; /* the edges between two rows, as the records at their ends: [row * rows + later row]; NULL: none */
-    list **violations; /* impossible edges in the same form, from effect to cause; NULL: none */
+    list **segments;   /* the edges between two rows, as the records at their ends: [row * rows + later row]; NULL: no
+                          list */
+    list **violations; /* impossible edges in the same form, from effect to cause; NULL: no list */
     list **starts;     /* first steps of objects: [row] */
 } lifeline_lists;
 
@@ -87,7 +87,7 @@ typedef struct store {
     uint8_t *point_hosts;  /* by host: whether it has a point */
     batch late;            /* late records that were not inserted yet */
     int64_t earliest_late; /* time of the earliest late record */
-    void *mapped;          /* the index that contains borrowed chunks and lists; NULL: none */
+    void *mapped;          /* the index that contains borrowed chunks and lists; NULL: no index */
     size_t mapped_size;
     int mapped_fd;                  /* file descriptor of the index */
     uint64_t unordered;             /* records that arrived after later records */
@@ -113,7 +113,7 @@ void store_settle(store *s);
  */
 void store_color_objects(store *s);
 
-/* Returns a store's memory in bytes, including that for inserting late records, but not the mapped parts. */
+/* Returns a store's memory in bytes, including the memory for inserting late records, but not the mapped parts. */
 size_t store_memory(const store *s);
 
 /* Drops the oldest records until the store needs at most `limit` bytes. Returns false if it still needs more memory. */
@@ -128,7 +128,7 @@ static inline uint64_t store_missing(const store *s)
 /* Returns or creates the list of a loadline's values on a host. Returns NULL for hosts beyond STORE_HOSTS_MAX. */
 list *store_loadline_list(store *s, uint16_t loadline, uint16_t host);
 
-/* Returns the number that selects a loadline's list: that of the host or, for durations, that of the event. */
+/* Returns the number that selects a loadline's list: the number of the host or, for durations, of the event. */
 static inline uint16_t store_loadline_owner(const store *s, size_t loadline, uint16_t event, uint16_t host)
 {
     return loadline == s->spec->drawn_loadlines + SPEC_DURATION ? event : host;
@@ -146,7 +146,9 @@ uint32_t store_find_time(const store *s, int64_t time_ns);
 /* Like store_find_time, but rounded to a multiple of STORE_MARK. Does not access chunks. */
 uint32_t store_find_time_near(const store *s, int64_t time_ns);
 
-/* The error of a host's clock at a record, from the log. It is unknown if all hosts share one machine's clock. */
+/*
+ * The error of a host's clock at a record, from the log. The error is unknown if all hosts share one machine's clock.
+ */
 typedef struct store_clock {
     bool is_known;
     bool is_measured;       /* measured against the collector's clock; otherwise reported by the host */
@@ -154,7 +156,7 @@ typedef struct store_clock {
 } store_clock;
 store_clock store_clock_at(const store *s, uint16_t host, uint32_t record);
 
-/* Returns the measurement with the largest error of a host's clock, or an unknown clock if none exists. */
+/* Returns the measurement with the largest error of a host's clock, or an unknown clock if there is no measurement. */
 store_clock store_clock_furthest(const store *s, uint16_t host);
 
 /* Like store_clock_at, but from measurements only, or only from what the host has logged. */

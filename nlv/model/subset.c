@@ -24,9 +24,10 @@ typedef struct subsetting {
     store *part;
     const nl_filter *filter;
     nl_record *record;
-    GHashTable *known;                         /* maps event, host and program (in 64 bits) to 1 + whether they match */
-    uint16_t *events, *hosts, *progs, *colors; /* maps the numbers of names in the full store to those in the part */
-    bool *is_clock;                            /* indexed by event: records of this event describe a clock */
+    GHashTable *known; /* maps event, host and program (in 64 bits) to 1 + whether they match */
+    uint16_t *events, *hosts, *progs,
+        *colors;      /* maps the numbers of names in the full store to the numbers in the part */
+    bool *is_clock;   /* indexed by event: records of this event describe a clock */
     size_t **cursors; /* positions in the lists of loadlines, by loadline and index of the host */
     batch rows;
 } subsetting;

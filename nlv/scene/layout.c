@@ -7,7 +7,7 @@
 
 static const double margin = 14, pane_gap = 18, label_gap = 8;
 
-/* Returns the width of the labels at the left: that of the widest label, but at most 30 % of the picture. */
+/* Returns the width of the labels at the left: the width of the widest label, but at most 30 % of the picture. */
 static double label_width(const model *m, const scene_view *view, cairo_t *cr)
 {
     const drawing *d = model_drawing(m);

@@ -15,7 +15,10 @@
 #include <math.h>
 #include <stdatomic.h>
 
-/* Maximum number of values that are drawn as one line. On a screen it is smaller, because antialiasing takes time. */
+/*
+ * Maximum number of values that are drawn as one line. On a screen, the number is smaller, because antialiasing takes
+ * time.
+ */
 enum { STROKED_MAX = 250, STROKED_RASTER_MAX = 50 };
 
 typedef struct curve {

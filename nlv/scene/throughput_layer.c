@@ -24,7 +24,7 @@ typedef struct throughput_sums {
                  1]; /* difference between a column and the previous column, for spans that cover whole columns */
 } throughput_sums;
 
-/* Returns the duration of a record's span, or 0. It is negative if the span begins with the record. */
+/* Returns the duration of a record's span, or 0. The duration is negative if the span begins with the record. */
 static double duration_of(const throughput_sums *t, uint32_t record)
 {
     size_t at = t->durations != NULL ? list_find(t->durations, record, t->durations->start) : 0;

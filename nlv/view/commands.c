@@ -5,7 +5,7 @@
 #include <string.h>
 
 typedef struct key {
-    guint value; /* 0: none */
+    guint value; /* 0: no key */
     GdkModifierType modifiers;
 } key;
 

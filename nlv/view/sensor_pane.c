@@ -49,7 +49,7 @@ static void add_host(sensor_pane *p, const char *host, const char *url, GtkTreeI
     g_free(tip);
 }
 
-/* Finds the row of an agent, or adds a row if none exists. */
+/* Finds or adds the row of an agent. */
 static void known_host(sensor_pane *p, const char *host, const char *url, GtkTreeIter *row)
 {
     GtkTreeModel *model = GTK_TREE_MODEL(p->store);

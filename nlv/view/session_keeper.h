@@ -35,7 +35,7 @@ void session_keeper_tick(session_keeper *k);
 /* Goes a step back (-1) or forward (1). Returns a description of the change, or NULL if there is no such step. */
 const char *session_keeper_undo(session_keeper *k, int step);
 
-/* Applies the session of the previous run. Returns false if none exists. */
+/* Applies the session of the previous run. Returns false if there is no such session. */
 bool session_keeper_restore(session_keeper *k);
 
 /* Writes the session to its file. */
