@@ -2,7 +2,6 @@
 
 #include "certificate_watch.h"
 
-#include "base/monotonic.h"
 #include "output/outputs.h"
 #include "output/options.h"
 #include "server.h"

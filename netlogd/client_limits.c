@@ -2,7 +2,6 @@
 
 #include "client_limits.h"
 
-#include "base/time_internal.h"
 #include "peer_address.h"
 #include "reader/admission.h"
 

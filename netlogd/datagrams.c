@@ -3,7 +3,6 @@
 #include "datagrams.h"
 
 #include "accepting.h"
-#include "base/error.h"
 #include "base/hash_bytes.h"
 #include "base/memory.h"
 #include "base/monotonic.h"

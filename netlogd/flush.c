@@ -2,7 +2,6 @@
 
 #include "flush.h"
 
-#include "base/error.h"
 #include "base/monotonic.h"
 #include "connection.h"
 #include "connections.h"

@@ -13,7 +13,6 @@
 #include "nats_reader.h"
 #include "output/outputs.h"
 #include "program/program.h"
-#include "request.h"
 #include "server.h"
 #include "subscription.h"
 

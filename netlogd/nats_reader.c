@@ -2,7 +2,6 @@
 
 #include "nats_reader.h"
 
-#include "base/error.h"
 #include "base/memory.h"
 #include "counts.h"
 #include "flush.h"
@@ -16,7 +15,6 @@
 #include "server.h"
 #include "turns.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -6,7 +6,6 @@
 #include "activation.h"
 #include "background.h"
 #include "base/memory.h"
-#include "base/error.h"
 #include "base/monotonic.h"
 #include "certificate_watch.h"
 #include "clocks.h"

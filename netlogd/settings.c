@@ -8,7 +8,6 @@
 #include "output/options.h"
 #include "program/program.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -13,7 +13,6 @@
 #include "sensors/sensor.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <math.h>
 #include <poll.h>
 #include <signal.h>

@@ -3,7 +3,6 @@
 #include "functions.h"
 
 #include "base/error.h"
-#include "program/program.h"
 
 #include <errno.h>
 #include <fcntl.h>

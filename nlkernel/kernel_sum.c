@@ -18,7 +18,6 @@
 #include <linux/capability.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 bool kernel_sums_needed(const rules_file *file)
 {

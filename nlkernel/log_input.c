@@ -6,7 +6,11 @@
 
 enum { PROGRESS_RECORDS = 10000 };
 
-bool log_input_selects(const log_input *input, const nl_record *record)
+/*
+ * Returns whether the options select a record. --where never excludes the recorder's own records (NetLogger.*), because
+ * they contain the losses and the length of the recording.
+ */
+static bool log_input_selects(const log_input *input, const nl_record *record)
 {
     static const char own[] = "NetLogger.";
     const program_where *w = &input->where;

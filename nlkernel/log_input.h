@@ -20,12 +20,6 @@ typedef struct log_input {
         "Reading", program_reading_options, offsetof(settings, input.reading)                                          \
     }
 
-/*
- * Returns whether the options select a record. --where never excludes the recorder's own records (NetLogger.*), because
- * they contain the losses and the length of the recording.
- */
-bool log_input_selects(const log_input *input, const nl_record *record);
-
 /* Passes the selected records of a SOURCE to `take`. Returns false after printing a read error. */
 bool log_input_read(log_input *input, const char *name, void (*take)(void *user, const nl_record *record), void *user);
 

@@ -5,7 +5,6 @@
 #include "program/program.h"
 #include "rights.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static const struct {

@@ -5,9 +5,6 @@
 #include "session.h"
 #include "record/format.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 typedef struct arguments {
     recording_options recording;
     const char *output;

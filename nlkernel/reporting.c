@@ -2,10 +2,7 @@
 
 #include "reporting.h"
 
-#include "base/error.h"
-
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { CDF_STEPS = 100, SERIALS_MAX = 8192 };

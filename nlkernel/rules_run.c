@@ -2,7 +2,6 @@
 
 #include "rules_run.h"
 
-#include "base/error.h"
 #include "kallsyms.h"
 #include "record/format.h"
 #include "rights.h"

@@ -10,7 +10,6 @@
 
 #include <glib.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum {

@@ -5,7 +5,6 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "convert.h"
-#include "record/record_internal.h"
 #include "kallsyms.h"
 #include "page.h"
 #include "base/buffer.h"

@@ -10,7 +10,6 @@
 #include "program/program.h"
 #include "transport/writer.h"
 
-#include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,6 @@
 #include "gather.h"
 
 #include "big.h"
-#include "program/program.h"
 #include "table.h"
 #include "windows.h"
 #include "base/memory.h"

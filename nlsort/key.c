@@ -2,7 +2,6 @@
 
 #include "key.h"
 
-#include "program/program.h"
 #include "base/error.h"
 #include "base/memory.h"
 

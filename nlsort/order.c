@@ -3,7 +3,6 @@
 #include "order.h"
 
 #include "big.h"
-#include "program/program.h"
 #include "base/memory.h"
 
 #include <stdatomic.h>

@@ -4,7 +4,6 @@
 
 #include "item.h"
 #include "load.h"
-#include "program/program.h"
 #include "table.h"
 #include "base/memory.h"
 

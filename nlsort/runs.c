@@ -5,7 +5,6 @@
 #include "big.h"
 #include "cursors.h"
 #include "order.h"
-#include "program/program.h"
 #include "temporary.h"
 #include "base/memory.h"
 

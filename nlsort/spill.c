@@ -2,7 +2,6 @@
 
 #include "spill.h"
 
-#include "program/program.h"
 #include "temporary.h"
 #include "base/memory.h"
 

@@ -2,7 +2,6 @@
 
 #include "temporary.h"
 
-#include "base/memory.h"
 #include "base/write_some.h"
 #include "program/program.h"
 

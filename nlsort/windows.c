@@ -3,7 +3,6 @@
 #include "windows.h"
 
 #include "big.h"
-#include "program/program.h"
 #include "base/memory.h"
 
 #include <stdlib.h>

@@ -11,7 +11,6 @@
 #include "schema/schema.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct arguments {

@@ -18,8 +18,6 @@
 #include "stat/throughput.h"
 #include "base/error.h"
 
-#include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct arguments {

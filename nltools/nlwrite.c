@@ -11,7 +11,6 @@
 #include "transport/source_collector.h"
 #include "transport/writer.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

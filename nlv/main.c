@@ -10,7 +10,6 @@
 #include "base/error.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 typedef struct arguments {
     const char *render;

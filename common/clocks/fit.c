@@ -5,7 +5,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum {
     ROUNDS = 90,       /* number of rounds of a ternary search, which leaves (2/3)^90 of the range */

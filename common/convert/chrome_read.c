@@ -8,9 +8,7 @@
 #include "config.h"
 
 #include "convert/json_fields.h"
-#include "base/memory.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct chrome_reader {

@@ -12,7 +12,6 @@
 #include "convert/lanes.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct chrome_writer {

@@ -15,8 +15,6 @@
 #include "convert/cutter.h"
 #include "convert/lines.h"
 
-#include <stdlib.h>
-
 enum {
     VALUE_SIZE_MAX = 32 << 20, /* a larger size counts as damage */
     ENTRY_SIZE_MAX = 48 << 20, /* larger entries are cut into pieces */

@@ -10,9 +10,7 @@
 
 #include "convert/json_fields.h"
 #include "convert/json_text.h"
-#include "base/memory.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- writing ---- */

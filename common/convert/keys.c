@@ -3,10 +3,10 @@
 #include "convert/keys.h"
 
 #include "base/hash_bytes.h"
-#include "program/program.h"
 #include "base/buffer.h"
 #include "base/memory.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>

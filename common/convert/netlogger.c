@@ -4,11 +4,9 @@
 #include "convert/convert.h"
 #include "record/encoder.h"
 #include "record/format.h"
-#include "base/memory.h"
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* ---- reading ---- */
 

@@ -16,9 +16,6 @@
  */
 void otlp_put_value(nl_buffer *out, const nl_field *field, bool typed, sink *s);
 
-/* Appends an AnyValue with text, which may contain any bytes. */
-void otlp_put_text(nl_buffer *out, nl_string text);
-
 /* Appends {"resource":{"attributes":[...]} without the last }. */
 void otlp_put_resource(nl_buffer *out, nl_string host, nl_string prog);
 

@@ -8,11 +8,8 @@
 
 #include "convert/builder.h"
 #include "convert/json_scan.h"
-#include "base/memory.h"
 
 #include <inttypes.h>
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct otlp_reader {

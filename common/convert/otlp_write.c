@@ -8,12 +8,10 @@
 #include "config.h"
 
 #include "convert/otlp.h"
-#include "base/memory.h"
 #include "base/time_internal.h"
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { LINE_RECORDS = 100 };
@@ -34,7 +32,7 @@ static void otlp_write_close_writer(exporter *base)
     nl_buffer_free(&w->next);
 }
 
-void otlp_put_text(nl_buffer *out, nl_string text)
+static void otlp_put_text(nl_buffer *out, nl_string text)
 {
     size_t before = out->size;
     JSON_PUT(out, "{\"stringValue\":");

@@ -16,9 +16,6 @@
 #include "convert/builder.h"
 #include "convert/kernel_text.h"
 #include "convert/lines.h"
-#include "base/memory.h"
-
-#include <stdlib.h>
 
 typedef struct perf_reader {
     importer base;

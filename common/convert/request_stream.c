@@ -6,7 +6,6 @@
 #include "record/format.h"
 #include "requests/record_sample.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { MEMORY_MAX = 256 << 20, OPEN_SPANS_MAX = 64 /* maximum number of open spans that are examined for an event */ };

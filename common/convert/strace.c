@@ -18,7 +18,6 @@
 #include "base/error.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 
 typedef struct strace_reader {
     importer base;

@@ -2,7 +2,6 @@
 
 #include "convert/strace_threads.h"
 
-#include "program/program.h"
 #include "base/memory.h"
 
 #include <stdlib.h>

@@ -4,7 +4,6 @@
 
 #include "base/hash_bytes.h"
 #include "base/memory.h"
-#include "program/program.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,6 @@
  */
 #include "config.h"
 
-#include "base/buffer.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/write_some.h"

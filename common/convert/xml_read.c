@@ -11,7 +11,6 @@
 #include "base/memory.h"
 
 #include <libxml/parser.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>

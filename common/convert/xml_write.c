@@ -13,10 +13,6 @@
 
 #include "convert/json_text.h"
 #include "program/record_xml.h"
-#include "base/memory.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 typedef struct xml_writer {
     exporter base;

@@ -116,16 +116,6 @@ void encoding_make_valid(nl_buffer *out, nl_string text)
     }
 }
 
-void json_put_valid(nl_buffer *out, nl_string text)
-{
-    if (json_put_quoted(out, text))
-        return;
-    nl_buffer valid = {0};
-    encoding_make_valid(&valid, text);
-    json_put_quoted(out, (nl_string){valid.data, valid.size});
-    nl_buffer_free(&valid);
-}
-
 /* ---- base64 ---- */
 
 void base64_put(nl_buffer *out, nl_string bytes)

@@ -13,9 +13,6 @@ void encoding_make_valid(nl_buffer *out, nl_string text);
 /* Appends text as a JSON string with quotes. Returns false, and appends nothing, for invalid UTF-8. */
 bool json_put_quoted(nl_buffer *out, nl_string text);
 
-/* Like json_put_quoted, but replaces each byte that is not part of valid UTF-8 by U+FFFD. */
-void json_put_valid(nl_buffer *out, nl_string text);
-
 /* Appends bytes as base64, without quotes. */
 void base64_put(nl_buffer *out, nl_string bytes);
 

@@ -2,7 +2,6 @@
 
 #include "program/gzip.h"
 
-#include "base/buffer.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "program/program.h"

@@ -3,7 +3,6 @@
 
 #include "program/options_help.h"
 
-#include "base/buffer.h"
 #include "program/json_document.h"
 #include "program/program.h"
 

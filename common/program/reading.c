@@ -5,7 +5,6 @@
 #include "program/foreign.h"
 #include "program/program.h"
 #include "program/reading.h"
-#include "record/format.h"
 
 #include "base/error.h"
 #include "base/memory.h"

@@ -3,7 +3,6 @@
 
 #include "program/program.h"
 #include "filter/filter.h"
-#include "base/memory.h"
 #include "base/error.h"
 
 #include <stdlib.h>

@@ -2,8 +2,6 @@
 
 #include "service/client_table.h"
 
-#include "base/monotonic.h"
-
 #include <netlogger.h>
 
 #include <limits.h>

@@ -34,7 +34,11 @@ static bool set_directive(const nl_option *rows, void *settings, const char *nam
                           nearest.name != NULL ? nearest.name : "", nearest.name != NULL ? "?" : "");
 }
 
-bool config_file_read(const char *path, const nl_option *rows, void *settings, config_report report, void *user)
+/*
+ * Sets the options in the file. Reports all problems with their line numbers, and returns false if there are any. In
+ * this case, some settings may have changed.
+ */
+static bool config_file_read(const char *path, const nl_option *rows, void *settings, config_report report, void *user)
 {
     FILE *file = fopen(path, "re");
     if (file == NULL) {

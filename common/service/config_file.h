@@ -26,10 +26,4 @@ typedef struct config_source {
 
 nl_option_setter config_file_set;
 
-/*
- * Sets the options in the file. Reports all problems with their line numbers, and returns false if there are any. In
- * this case, some settings may have changed.
- */
-bool config_file_read(const char *path, const nl_option *rows, void *settings, config_report report, void *user);
-
 #endif

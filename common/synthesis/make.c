@@ -6,7 +6,6 @@
 
 #include <arpa/inet.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- names of threads ---- */

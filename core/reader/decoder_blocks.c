@@ -4,7 +4,6 @@
 #include "base/text.h"
 #include "reader/decoder_internal.h"
 
-#include "base/error.h"
 #include "base/memory.h"
 #include "record/text.h"
 #include "record/bytes.h"

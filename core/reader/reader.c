@@ -50,8 +50,12 @@ nl_reader *nl_reader_open_source(nl_source *source, const nl_decoder_options *op
     return NULL;
 }
 
-nl_reader *nl_reader_open_decoding(const char *url_text, const nl_decoder_options *options, bool follow,
-                                   bool nonblocking)
+/*
+ * Like nl_reader_open, with options for the decoder; NULL selects the defaults. If options->source is NULL, the
+ * source's name is url.
+ */
+static nl_reader *nl_reader_open_decoding(const char *url_text, const nl_decoder_options *options, bool follow,
+                                          bool nonblocking)
 {
     nl_decoder_options decoding = options != NULL ? *options : (nl_decoder_options){0};
     nl_url *url = nl_url_parse(url_text);

@@ -9,12 +9,9 @@
 #include "transport/source.h"
 
 /*
- * Like nl_reader_open, with options for the decoder; NULL selects the defaults. If options->source is NULL, the
- * source's name is url.
+ * Like nl_reader_open, for an open source and with options for the decoder; NULL selects the defaults. Takes ownership
+ * of source, even on failure.
  */
-nl_reader *nl_reader_open_decoding(const char *url, const nl_decoder_options *options, bool follow, bool nonblocking);
-
-/* Like nl_reader_open_decoding, for an open source. Takes ownership of source, even on failure. */
 nl_reader *nl_reader_open_source(nl_source *source, const nl_decoder_options *options, bool nonblocking);
 
 /* Like nl_reader_seek. If there is an index, also skips pieces that have no record before to_ns. */

@@ -3,7 +3,6 @@
 #include "reader/sequences.h"
 
 #include "base/memory.h"
-#include "base/error.h"
 #include "reader/decoder.h"
 
 #include <search.h>

@@ -6,7 +6,6 @@
 #include "record/text.h"
 
 #include <stddef.h>
-#include <stdio.h>
 #include <string.h>
 
 #define NAME (NL_BYTE_NAME | NL_BYTE_NAME_FIRST)
@@ -52,7 +51,8 @@ typedef struct scan {
     window window;
 } scan;
 
-nl_string nl_text_unescape_name(const nl_text_format *format, nl_string name)
+/* Removes the "_." that a writer put before a name. */
+static nl_string nl_text_unescape_name(const nl_text_format *format, nl_string name)
 {
     nl_string bare = name;
     while (bare.size > 2 && bare.data[0] == '_' && bare.data[1] == '.')

@@ -116,9 +116,6 @@ static inline bool nl_text_begins_with_field(const nl_text_format *format, nl_st
     return format->begins[0] != '\0' || (name > 0 && name < line.size && line.data[name] == '=');
 }
 
-/* Removes the "_." that a writer put before a name. */
-nl_string nl_text_unescape_name(const nl_text_format *format, nl_string name);
-
 /*
  * Decodes the record at the start of [line, end), which has no newline. `record` must be clear; its strings point into
  * the line or the record's memory. Memory up to limit, which is at least end, may be read. Sets *used to the size of

@@ -12,8 +12,6 @@
 #include "record/bytes.h"
 #include "record/text.h"
 
-#include <string.h>
-
 /* Accepts 14 digits, an optional fraction, and a blank or the end. */
 static bool starts_record(const char *value, const char *end, bool within)
 {

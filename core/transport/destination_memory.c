@@ -6,7 +6,6 @@
 
 #include "transport/destination.h"
 
-#include "base/error.h"
 #include "base/memory.h"
 
 #include <pthread.h>

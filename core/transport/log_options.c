@@ -3,11 +3,8 @@
 #include "transport/log_options.h"
 
 #include "base/error.h"
-#include "record/format.h"
 #include "transport/dial.h"
 #include "transport/writer.h"
-
-#include <string.h>
 
 #define COLLECTORS "x-netlog x-netlogs unix"
 

@@ -15,7 +15,6 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 enum { TIMEOUT_MS = 10000, REPLY_MAX = 16 << 10 };
 

@@ -7,7 +7,6 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 enum { NAMES_SIZE = 200, TIME_SIZE = 64 };

@@ -312,7 +312,7 @@ const char *nl_url_option_value(const nl_url *url, const char *name)
     return NULL;
 }
 
-const char *nl_scheme_name(nl_scheme scheme)
+static const char *nl_scheme_name(nl_scheme scheme)
 {
     for (int i = 0; i < SCHEME_COUNT; i++)
         if (schemes[i].scheme == scheme)

@@ -43,9 +43,6 @@ void nl_url_free(nl_url *url);
 /* Returns the value of an option, which url owns, or NULL. */
 const char *nl_url_option_value(const nl_url *url, const char *name);
 
-/* Returns the name of a scheme, such as "x-netlog", in static storage; "-" for standard input and output. */
-const char *nl_scheme_name(nl_scheme scheme);
-
 /* Returns whether the URL names a collector: x-netlog, x-netlogs or unix. */
 bool nl_url_is_collector(const nl_url *url);
 

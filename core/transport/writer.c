@@ -84,7 +84,7 @@ const nl_option nl_writer_rows[] = {
     {0},
 };
 
-nl_status nl_writer_read_options(const nl_url *url, nl_writer_options *options)
+static nl_status nl_writer_read_options(const nl_url *url, nl_writer_options *options)
 {
     nl_dialer_options tls = {0};
     nl_status status =
@@ -119,7 +119,7 @@ static nl_status writer_close_writer(nl_writer *writer, bool keep)
     return status;
 }
 
-nl_writer *nl_writer_open_url(const nl_url *url, const nl_writer_options *options, const char *ident)
+static nl_writer *nl_writer_open_url(const nl_url *url, const nl_writer_options *options, const char *ident)
 {
     nl_writer_options settled = options != NULL ? *options : (nl_writer_options){0};
     if (nl_writer_read_options(url, &settled) != NL_OK)

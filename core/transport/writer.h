@@ -63,14 +63,8 @@ void nl_writer_discard(nl_writer *writer);
 
 /* ---- options, for logs and nlwrite ---- */
 
-/* Like nl_writer_open, for a parsed URL. `ident` is the program's name for syslog, or NULL. */
-nl_writer *nl_writer_open_url(const nl_url *url, const nl_writer_options *options, const char *ident);
-
 /* Rows for nl_writer_options. */
 extern const nl_option nl_writer_rows[];
-
-/* Sets options from the options of a URL (?append=no&format=nlb&zstd=3&timeout=10s). */
-nl_status nl_writer_read_options(const nl_url *url, nl_writer_options *options);
 
 /*
  * Returns the format that a URL selects. This is the format in its format= option, the format that a file's suffix

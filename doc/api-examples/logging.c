@@ -1,7 +1,6 @@
 /* Logging: opening a log, writing events, closing it. */
 #include <netlogger.h>
 #include <stdio.h>
-#include <string.h>
 
 /* A wrapper function that takes a format, like printf. */
 static nl_status write_info(nl_log *log, const char *event, const char *format, ...)

@@ -2,7 +2,6 @@
 #include <netlogger.h>
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 int main(int argc, char **argv)
 {

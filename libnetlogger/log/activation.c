@@ -6,7 +6,6 @@
 #include "base/memory.h"
 #include "base/monotonic.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>

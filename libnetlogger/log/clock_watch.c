@@ -5,7 +5,6 @@
 #include "log/log_internal.h"
 
 #include "base/descriptor.h"
-#include "base/error.h"
 #include "base/memory.h"
 #include "base/monotonic.h"
 #include "transport/destination.h"

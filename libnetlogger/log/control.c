@@ -10,7 +10,6 @@
 #include "log/marker.h"
 #include "log/site.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,6 @@
 
 #include "log/drain_internal.h"
 
-#include "base/error.h"
 #include "base/memory.h"
 #include "base/buffer.h"
 #include "log/hex.h"

@@ -8,7 +8,6 @@
 #include "base/text.h"
 #include "record/field_name.h"
 #include "log/log_internal.h"
-#include "log/site.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -17,7 +17,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <unistd.h>
 
 static pthread_mutex_t registry = PTHREAD_MUTEX_INITIALIZER;

@@ -2,9 +2,6 @@
 
 #include "log/log_internal.h"
 
-#include "base/error.h"
-#include "base/memory.h"
-
 #include <stdlib.h>
 #include <string.h>
 

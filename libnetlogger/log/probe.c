@@ -4,7 +4,6 @@
 
 #include "base/monotonic.h"
 #include "base/pages.h"
-#include "log/log_internal.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,6 @@
 #include "log/clock.h"
 #include "log/site.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <string.h>
 

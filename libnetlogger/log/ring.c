@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <sched.h>
-#include <stdatomic.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/syscall.h>

@@ -2,10 +2,8 @@
 
 #include "log/site.h"
 
-#include "base/error.h"
 #include "base/memory.h"
 #include "record/field_name.h"
-#include "record/record_internal.h"
 #include "log/log_internal.h"
 #include "log/session.h"
 

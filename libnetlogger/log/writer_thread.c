@@ -7,10 +7,8 @@
 #include "base/monotonic.h"
 #include "base/thread.h"
 
-#include <errno.h>
 #include <linux/futex.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>

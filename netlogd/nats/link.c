@@ -4,7 +4,6 @@
 
 #include "base/memory.h"
 #include "base/error.h"
-#include "program/program.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -18,7 +18,6 @@
 #include "base/error.h"
 #include "output/kind.h"
 #include "output/options.h"
-#include "program/program.h"
 
 #include <errno.h>
 #include <pthread.h>

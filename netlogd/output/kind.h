@@ -61,7 +61,4 @@ extern const output_kind output_kind_forward;
 extern const output_kind output_kind_syslog;
 extern const output_kind output_kind_nats;
 
-/* Returns the kind for a scheme, or NULL. */
-const output_kind *output_kind_of(nl_scheme scheme);
-
 #endif

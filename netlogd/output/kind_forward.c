@@ -7,7 +7,6 @@
 
 #include "kind.h"
 
-#include "base/error.h"
 #include "options.h"
 #include "transport/destination.h"
 #include "transport/dial.h"

@@ -23,7 +23,7 @@ enum {
 
 const output_kind output_kind_file = {.name = "file"};
 
-const output_kind *output_kind_of(nl_scheme scheme)
+static const output_kind *output_kind_of(nl_scheme scheme)
 {
     static const struct {
         nl_scheme scheme;

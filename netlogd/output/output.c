@@ -462,7 +462,8 @@ static bool has_no_prefix(const nl_record *record)
     return nl_text_begins_with_field(nl_format_get_info(record->raw_format)->text, record->raw);
 }
 
-bool output_takes_raw(const nl_record *record, nl_format format)
+/* Returns whether the raw text of a record is a clean line of this format, which can be written unchanged. */
+static bool output_takes_raw(const nl_record *record, nl_format format)
 {
     return record->raw_format == format && record->raw.data != NULL && has_no_prefix(record) &&
            !nl_terminal_controls(record->raw.data, record->raw.size);

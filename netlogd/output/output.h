@@ -73,10 +73,7 @@ const unsigned char *output_own_stream(const output *out);
 /* Returns whether the output accepts whole blocks. */
 bool output_wants_blocks(const output *out);
 
-/* Returns whether the raw text of a record is a clean line of this format, which can be written unchanged. */
-bool output_takes_raw(const nl_record *record, nl_format format);
-
-/* Appends the record as a line of a text format. Uses the raw text if output_takes_raw returns true. */
+/* Appends the record as a line of a text format. Uses the raw text if it is a clean line of this format. */
 void output_put_line(const nl_record *record, nl_format format, nl_buffer *line);
 
 /* Adds a record if it matches the filter. `sequence` is the record's number in the block of the latest

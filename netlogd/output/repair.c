@@ -6,7 +6,6 @@
 #include "program/program.h"
 #include "reader/archive.h"
 
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -33,7 +33,8 @@ struct seal {
     int64_t due_ns;                    /* time on the monotonic clock; 0: everything is sealed */
 };
 
-char *seal_name(const output_options *options)
+/* Returns the name of an output's seal file. The caller frees it. */
+static char *seal_name(const output_options *options)
 {
     return output_file_name_beside(options, ".seal");
 }

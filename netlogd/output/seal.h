@@ -56,7 +56,4 @@ bool seal_is_due(const seal *s);
  */
 nl_status seal_write(seal *s, bool ended);
 
-/* Returns the name of an output's seal file. The caller frees it. */
-char *seal_name(const output_options *options);
-
 #endif

@@ -3,7 +3,6 @@
 #include "verify.h"
 
 #include "base/text.h"
-#include "base/error.h"
 #include "file.h"
 #include "file_index.h"
 #include "missing.h"
@@ -13,7 +12,6 @@
 #include "take_out.h"
 #include "reader/reader.h"
 #include "reader/archive.h"
-#include "base/buffer.h"
 #include "base/memory.h"
 #include "base/time_internal.h"
 #include "seal_key.h"

@@ -6,7 +6,6 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/monotonic.h"
-#include "program/program.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,6 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/monotonic.h"
-#include "program/program.h"
 #include "service/client_table.h"
 #include "service/listener.h"
 

@@ -7,7 +7,6 @@
 #include "agent/settings.h"
 #include "agents/directory.h"
 #include "agents/soap.h"
-#include "program/program.h"
 #include "base/error.h"
 #include "base/memory.h"
 

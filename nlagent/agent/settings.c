@@ -8,7 +8,6 @@
 #include "base/error.h"
 #include "base/memory.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,6 @@
 
 #include "base/error.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -11,7 +11,6 @@
 #include "base/error.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <netdb.h>
 #include <netinet/icmp6.h>
 #include <netinet/ip.h>

@@ -9,7 +9,6 @@
 
 #include "base/error.h"
 
-#include <ctype.h>
 #include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,7 +7,6 @@
 #include "base/error.h"
 
 #include <stdio.h>
-#include <string.h>
 
 enum { REPLY_MAX = 1 << 20, TIMEOUT_MS = 2000 };
 

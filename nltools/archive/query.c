@@ -7,7 +7,6 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { DRAIN_SIZE = 1 << 20 };
 

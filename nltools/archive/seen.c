@@ -2,7 +2,6 @@
 
 #include "archive/seen.h"
 
-#include "program/program.h"
 #include "base/memory.h"
 
 #include <stdlib.h>

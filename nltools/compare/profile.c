@@ -4,7 +4,6 @@
 
 #include "diag/findings.h"
 
-#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

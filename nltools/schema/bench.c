@@ -8,7 +8,6 @@
 #include <glib/gstdio.h>
 
 #include <stdlib.h>
-#include <string.h>
 
 /* The source of the measuring program, without the functions that depend on the schema. */
 static const char program_top[] = "#define _GNU_SOURCE 1\n"

@@ -7,7 +7,7 @@
 
 enum { LINE_WIDTH = 120 };
 
-void schema_append_literal(GString *out, const char *text)
+static void schema_append_literal(GString *out, const char *text)
 {
     g_string_append_c(out, '"');
     for (; *text != '\0'; text++)

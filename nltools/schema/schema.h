@@ -106,9 +106,6 @@ char *schema_field_type(const schema_field *field);
 /* Returns text as valid UTF-8, with spaces for control and formatting characters. The caller frees it with g_free. */
 char *schema_plain(const char *text);
 
-/* Appends text as a C string literal with its quotes, in ASCII and without trigraphs. */
-void schema_append_literal(GString *out, const char *text);
-
 /*
  * The output of the commands. schema_json returns a document, which the caller frees with json_object_put. The other
  * functions append to `out`.

@@ -13,7 +13,7 @@
 
 enum { NAME_WIDTH_MIN = 30, NAME_WIDTH_MAX = 72 };
 
-void report_print_padded(const char *text, int width)
+static void report_print_padded(const char *text, int width)
 {
     char *shown = printable(text);
     printf("%s%*s", shown, (int)MAX(0, width - (int)g_utf8_strlen(shown, -1)), "");
@@ -25,7 +25,11 @@ static const char *event_text(const report_subject *r, uint32_t name)
     return name == REQUEST_NONE ? "?" : event_names_text(request_reader_names(assembler_reader(r->assembler)), name);
 }
 
-char *report_row_name(const report_subject *r, const tally_key *key, bool with_program)
+/*
+ * Returns the name of a span, edge or part. If `with_program` is true, the name of a span includes its program. The
+ * caller frees the name with g_free.
+ */
+static char *report_row_name(const report_subject *r, const tally_key *key, bool with_program)
 {
     const char *inferred = key->inferred ? " (inferred)" : "";
     if (key->kind == TALLY_PART)
@@ -57,7 +61,7 @@ static bool has_programs(const tally *t)
     return false;
 }
 
-int report_name_width(const report_subject *r, bool programs)
+static int report_name_width(const report_subject *r, bool programs)
 {
     int width = NAME_WIDTH_MIN;
     for (guint i = 0; i < r->tally->rows->len; i++) {

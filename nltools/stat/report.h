@@ -21,24 +21,11 @@ typedef struct report_subject {
 void report_requests(const report_subject *r);
 void report_throughput(throughput *t, int64_t interval_ns);
 
-/*
- * Returns the name of a span, edge or part. If `with_program` is true, the name of a span includes its program. The
- * caller frees the name with g_free.
- */
-char *report_row_name(const report_subject *r, const tally_key *key, bool with_program);
-
 /* Returns the text of a group's number. */
 const char *report_group(const report_subject *r, uint32_t by);
 
-/* Returns the width of the name column in characters. */
-int report_name_width(const report_subject *r, bool with_programs);
-
-/* Prints text from the log without control characters, padded with spaces to a width. */
-void report_print_padded(const char *text, int width);
-
 /* Returns the report on requests as JSON. The caller frees it with json_object_put. */
 json_object *report_requests_json(const report_subject *r);
-json_object *report_row_json(const report_subject *r, tally_row *row);
 json_object *report_throughput_json(throughput *t, int64_t interval_ns);
 
 #endif

@@ -44,7 +44,7 @@ static void add_key(json_object *to, const report_subject *r, const tally_key *k
         json_add_text(to, "by", report_group(r, key->by));
 }
 
-json_object *report_row_json(const report_subject *r, tally_row *row)
+static json_object *report_row_json(const report_subject *r, tally_row *row)
 {
     json_object *object = json_object_new_object();
     double all_ns = r->tally->totals.total;

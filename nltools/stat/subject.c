@@ -4,8 +4,6 @@
 
 #include "requests/record_sample.h"
 
-#include <string.h>
-
 struct subject {
     subject_options *options;
     subject_user user;
@@ -99,11 +97,6 @@ bool subject_read(subject *s, const char *source)
         subject_add(s, record);
     program_log_close(log);
     return status != NL_FAILED;
-}
-
-uint64_t subject_record_count(const subject *s)
-{
-    return s->record_count;
 }
 
 bool subject_has_records(const subject *s)

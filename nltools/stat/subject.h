@@ -54,9 +54,6 @@ void subject_add(subject *s, const nl_record *record);
 /* Reads a source to its end. Returns false after reporting that a part cannot be read. */
 bool subject_read(subject *s, const char *source);
 
-/* Returns the number of records that were read. */
-uint64_t subject_record_count(const subject *s);
-
 /* Determines lifelines that are still unknown, and passes on waiting records. Call it after the last record. */
 void subject_settle(subject *s);
 

@@ -83,7 +83,7 @@ static void add_time(tally *t, nl_distribution *d, int64_t time_ns)
     t->value_count_max = t->value_count + VALUES_MAX;
 }
 
-tally_row *tally_find(const tally *t, const tally_key *key)
+static tally_row *tally_find(const tally *t, const tally_key *key)
 {
     return g_hash_table_lookup(t->by_key, key);
 }

@@ -121,7 +121,4 @@ void tally_finish(tally *t);
  */
 uint64_t tally_count_without(const tally *t, bool last, uint32_t *name);
 
-/* Returns the row that has this key, or NULL. */
-tally_row *tally_find(const tally *t, const tally_key *key);
-
 #endif

@@ -11,7 +11,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 enum { LISTED_MAX = 20, INTERVALS_MAX = 10000, BAR = 30, NAME_WIDTH = 40 };
 

@@ -2,7 +2,6 @@
 
 #include "model/catalog.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum {

@@ -5,7 +5,6 @@
 #include "requests/request_graph.h"
 
 #include <math.h>
-#include <string.h>
 
 enum { HOSTS_NAMED = 5, SAMPLED_MAX = 20000, STEPS_MIN = 10 };
 

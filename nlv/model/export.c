@@ -7,7 +7,6 @@
 #include "base/write_some.h"
 #include "convert/convert.h"
 
-#include <errno.h>
 #include <glib.h>
 #include <unistd.h>
 

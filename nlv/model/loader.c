@@ -2,8 +2,6 @@
 
 #include "model/loader.h"
 
-#include "base/time_internal.h"
-#include "filter/filter.h"
 #include "model/checks.h"
 #include "model/clock_learning.h"
 #include "model/full_store.h"

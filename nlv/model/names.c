@@ -5,8 +5,6 @@
 #include "base/hash_bytes.h"
 #include "base/memory.h"
 
-#include "program/program.h"
-
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -6,7 +6,6 @@
 #include "record/line_scanner.h"
 #include "base/buffer.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <string.h>
 #include <unistd.h>

@@ -3,7 +3,6 @@
 #include "model/session.h"
 #include "program/glib_error.h"
 
-#include <errno.h>
 #include <string.h>
 
 static const char *const hidden_keys[SESSION_NAMES] = {"events", "hosts", "programs"};

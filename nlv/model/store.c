@@ -328,7 +328,7 @@ static store_clock clock_of_kind(const store *s, unsigned kind, uint16_t host, u
     return (store_clock){true, kind == SPEC_MEASURED, offset_ns - error_ns, offset_ns + error_ns};
 }
 
-store_clock store_clock_measured(const store *s, uint16_t host, uint32_t record)
+static store_clock store_clock_measured(const store *s, uint16_t host, uint32_t record)
 {
     uint32_t said_at;
     return clock_of_kind(s, SPEC_MEASURED, host, record, &said_at);

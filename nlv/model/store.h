@@ -159,8 +159,7 @@ store_clock store_clock_at(const store *s, uint16_t host, uint32_t record);
 /* Returns the measurement with the largest error of a host's clock, or an unknown clock if there is no measurement. */
 store_clock store_clock_furthest(const store *s, uint16_t host);
 
-/* Like store_clock_at, but from measurements only, or only from what the host has logged. */
-store_clock store_clock_measured(const store *s, uint16_t host, uint32_t record);
+/* Like store_clock_at, but only from what the host has logged. */
 store_clock store_clock_said(const store *s, uint16_t host, uint32_t record);
 
 /* Returns how much two hosts' clocks may differ at a record in ns; CLOCK_BOUND_UNKNOWN if neither is known. */

@@ -6,7 +6,6 @@
 #include "view/history.h"
 
 #include <math.h>
-#include <string.h>
 
 static const double zoom_step = 0.8, pan_step = 0.1, click_distance = 4;
 

@@ -6,8 +6,6 @@
 #include "view/lifeline_page.h"
 #include "view/row_page.h"
 
-#include <string.h>
-
 struct editor {
     GtkWindow *parent;
     GtkWidget *window; /* NULL while the window is hidden */

@@ -11,8 +11,6 @@
 #include "view/table.h"
 #include "base/time_internal.h"
 
-#include <string.h>
-
 enum { STEPS_MAX = 200, EVENTS_MAX = 40 };
 
 struct side_panel {

@@ -4,7 +4,6 @@
 #include "program/glib_error.h"
 #include "requests/printable.h"
 
-#include <errno.h>
 #include <netlogger.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,7 +81,7 @@ static void sort_lines(GString *text)
     g_strfreev(lines);
 }
 
-char *welcome_make_example(void)
+static char *welcome_make_example(void)
 {
     char *directory = g_build_filename(g_get_user_cache_dir(), "netlogger", NULL);
     char *path = g_build_filename(directory, "example.log", NULL);

@@ -18,7 +18,4 @@ void welcome_begin_address(GtkWidget *welcome);
 /* Adds a log to the recent logs. */
 void welcome_remember(const char *path);
 
-/* Writes the example log. Returns its path, which the caller frees with g_free, or NULL on failure. */
-char *welcome_make_example(void);
-
 #endif

@@ -1,6 +1,5 @@
 #include "core.h"
 
-#include <string.h>
 #include <time.h>
 
 typedef struct py_reader {

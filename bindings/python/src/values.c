@@ -1,7 +1,5 @@
 #include "core.h"
 
-#include <string.h>
-
 static int own_bytes(PyObject *bytes, nl_string *out, PyObject **keep)
 {
     char *data;
