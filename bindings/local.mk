@@ -1,11 +1,11 @@
-# The library in other languages, a folder each. C++ is a header.
+# The bindings to other languages, one directory each. The C++ binding is a header.
 include_HEADERS += %D%/cxx/netlogger.hpp
 
-# Where a module that is installed looks for the library, unless the linker does so by itself.
+# The run-time path of installed modules; empty if the linker searches the directory by default.
 installed_rpath = $(filter-out /lib /usr/lib /usr/lib/%,$(libdir))
 comma = ,
 
-# Fortran: a module, which is the compiler's own kind of file, and a small library behind it.
+# Fortran: a module file, whose format depends on the compiler, and a static library with its code.
 EXTRA_DIST += %D%/fortran/netlogger.f90 %D%/fortran/structs.c
 if BUILD_FORTRAN
 fortranlibdir = $(libdir)
@@ -18,7 +18,7 @@ CLEANFILES += %D%/fortran/*.o %D%/fortran/netlogger.mod %D%/fortran/libnetlogger
 %D%/fortran/netlogger.o: %D%/fortran/netlogger.f90
 	$(AM_V_GEN)$(MKDIR_P) %D%/fortran && \
 	$(FORTRAN) -std=f2008 -O2 -g -fPIC $(FORTRAN_WARNINGS) -J %D%/fortran -c $(srcdir)/%D%/fortran/netlogger.f90 -o $@
-# Made with it, whatever its time says.
+# The compilation above also writes the module file, possibly without changing its time stamp.
 %D%/fortran/netlogger.mod: %D%/fortran/netlogger.o
 	$(AM_V_at)test -f $@ || { rm -f %D%/fortran/netlogger.o; $(MAKE) %D%/fortran/netlogger.o; }
 %D%/fortran/structs.o: %D%/fortran/structs.c
@@ -27,7 +27,7 @@ CLEANFILES += %D%/fortran/*.o %D%/fortran/netlogger.mod %D%/fortran/libnetlogger
 %D%/fortran/libnetlogger-fortran.a: %D%/fortran/netlogger.o %D%/fortran/structs.o
 	$(AM_V_GEN)rm -f $@ && $(AR) cr $@ %D%/fortran/netlogger.o %D%/fortran/structs.o
 
-# Java: a jar with the native part in it, into which the library is linked.
+# Java: a jar that contains the native part, with which the library is linked statically.
 java_sources = \
 	%D%/java/src/netlogger/package-info.java %D%/java/src/netlogger/Context.java %D%/java/src/netlogger/Event.java %D%/java/src/netlogger/Level.java \
 	%D%/java/src/netlogger/LogRecord.java %D%/java/src/netlogger/Native.java %D%/java/src/netlogger/NetLogHandler.java \
@@ -39,7 +39,7 @@ noinst_LTLIBRARIES += %D%/java/libnetlogger_jni.la
 %C%_java_libnetlogger_jni_la_SOURCES = %D%/java/netlogger_jni.c
 %C%_java_libnetlogger_jni_la_CPPFLAGS = $(AM_CPPFLAGS) $(JNI_CPPFLAGS)
 %C%_java_libnetlogger_jni_la_LIBADD = $(producer_libs)
-# A folder is named so that a library is made that can be loaded, though it is not installed by itself.
+# -rpath makes libtool build a loadable module, although the module itself is not installed.
 %C%_java_libnetlogger_jni_la_LDFLAGS = -module -avoid-version -shared -no-undefined -rpath $(libdir) \
 	-Wl,-z,nodelete -export-symbols-regex '^Java_netlogger_'
 javajardir = $(datadir)/java
@@ -57,5 +57,5 @@ clean-java:
 	cp %D%/java/.libs/libnetlogger_jni.so %D%/java/classes/netlogger/native/ && \
 	$(JAR) --create --file $@ -C %D%/java/classes .
 
-# Recipes for those who add to it.
+# Instructions for adding to this directory.
 EXTRA_DIST += %D%/README.md

@@ -125,5 +125,5 @@ noinst_LTLIBRARIES += %D%/libcore.la
 
 core_libs = core/libcore.la $(ZSTD_LIBS) $(OPENSSL_LIBS) -lpthread
 
-# Recipes for those who add to it.
+# Instructions for adding to this directory.
 EXTRA_DIST += %D%/record/README.md %D%/filter/README.md %D%/transport/README.md

@@ -12,7 +12,7 @@ nlinclude_HEADERS = \
 pkgconfigdir = $(libdir)/pkgconfig
 nodist_pkgconfig_DATA = %D%/netlogger.pc
 
-# The producing half, of which the shared library is made, and which programs that log link with their hidden symbols.
+# The code for logging. The shared library consists of it, and programs that log link with its hidden symbols.
 noinst_LTLIBRARIES += %D%/libproducer.la
 %C%_libproducer_la_SOURCES = \
 	%D%/log/log.c %D%/log/log_internal.h %D%/log/write.c %D%/log/producer.c %D%/log/writer_thread.c \
@@ -39,5 +39,5 @@ EXTRA_DIST += %D%/libnetlogger.map %D%/abi
 
 producer_libs = %D%/libproducer.la $(core_libs)
 
-# Recipes for those who add to it.
+# Instructions for adding to this directory.
 EXTRA_DIST += %D%/README.md

@@ -176,7 +176,7 @@ static void on_readable(evutil_socket_t fd, short what, void *user)
         http_close(c);
     } else if (!c->answered) {
         c->size += (size_t)got;
-        c->request[c->size] = '\0'; /* a NUL byte would end the request earlier; headers contain none */
+        c->request[c->size] = '\0'; /* a NUL byte would end the request earlier; valid headers contain no NUL byte */
         if (strstr(c->request, "\r\n\r\n") != NULL || strstr(c->request, "\n\n") != NULL)
             answer(c);
         else if (c->size == REQUEST_MAX)

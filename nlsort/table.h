@@ -105,7 +105,7 @@ void table_keep_mapped(table *t, size_t end);
 /* Unmaps the file. `used` is the number of bytes of text before the call of table_map. */
 void table_unmap(table *t, size_t used);
 
-/* Tells the kernel that the text from `start` to `end` will be read soon. */
+/* Advises the kernel that the text from `start` to `end` will be read soon. */
 void table_fetch(const table *t, size_t start, size_t end);
 
 /* Frees the memory of the text from `start` to `end`, if the table refers to files. */

@@ -13,7 +13,7 @@ void temporary_write(int fd, const char *directory, const void *data, size_t siz
 /* Reads `size` bytes at an offset. The file must contain these bytes. */
 void temporary_read(int fd, const char *directory, void *data, size_t size, off_t at);
 
-/* Tells the kernel that a range will be read soon. */
+/* Advises the kernel that a range will be read soon. */
 void temporary_expect(int fd, off_t at, off_t size);
 
 /* Frees the disk space of bytes that are no longer needed, if the file system supports that. */

@@ -1,7 +1,7 @@
 import java.util.Arrays;
 import netlogger.NetLogger;
 
-/** What an event with three fields costs in Java: java -cp netlogger.jar Events.java EVENTS PATH. Prints what a call took in bursts, and without a pause. */
+/** Measures the cost of an event with three fields in Java: java -cp netlogger.jar Events.java EVENTS PATH. Prints the time per call in bursts, and without a pause. */
 public class Events {
     static final int BURST = 4096, BURSTS = 31;
     static final double SECONDS = 0.25;

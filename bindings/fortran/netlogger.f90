@@ -109,7 +109,7 @@ module netlogger
         procedure :: close => reader_close
     end type
 
-    !> A character whose blanks at the end are part of it.
+    !> A character whose trailing blanks are logged.
     type, public :: nl_exact
         character(:), allocatable :: text
     end type
@@ -296,7 +296,7 @@ module netlogger
 
 contains
 
-    !> The words of the library's latest failure in this thread.
+    !> Returns the library's message for this thread's latest failure.
     function last_error() result(text)
         character(:), allocatable :: text
         type(c_ptr) :: message
@@ -318,7 +318,7 @@ contains
         end do
     end function
 
-    !> What becomes of a result: into stat and errmsg, or the end of the program.
+    !> Stores a result in stat and errmsg. Without stat, a failure ends the program.
     subroutine conclude(failed, stat, errmsg)
         logical, intent(in) :: failed
         integer, intent(out), optional :: stat
@@ -514,8 +514,8 @@ contains
         self%log = c_null_ptr
     end subroutine
 
-    !> Makes the context of a header traceparent the thread's current one; "" or an invalid one: none. Without traceparent,
-    !> that of the environment variable TRACEPARENT.
+    !> Makes the context of a traceparent header the thread's current context; "" or an invalid header clears it. Without
+    !> traceparent, uses the environment variable TRACEPARENT.
     subroutine nl_attach(traceparent)
         character(*), intent(in), optional :: traceparent
         character(:, kind=c_char), allocatable, target :: text
@@ -527,7 +527,8 @@ contains
         end if
     end subroutine
 
-    !> The traceparent of the thread's current context, for requests, other threads and programs to start; "" without one.
+    !> Returns the traceparent of the thread's current context, for requests, other threads and new processes; "" if no context
+    !> is current.
     function nl_traceparent() result(text)
         character(:), allocatable :: text
         character(kind=c_char) :: bytes(56)
@@ -538,7 +539,7 @@ contains
         end do
     end function
 
-    !> Joins the values of headers tracestate to one, to be passed on; "" if one of them is invalid.
+    !> Joins the values of tracestate headers into one value to pass on; "" if one of them is invalid.
     function nl_join_tracestate(headers) result(text)
         character(*), intent(in) :: headers(:)
         character(:), allocatable :: text

@@ -1,5 +1,5 @@
-# Prints where below a prefix, folder.pl PREFIX, this perl looks for modules; where PERL5LIB=PREFIX/lib/perl5 has it look when
-# it does not.
+# Prints the directory below PREFIX (folder.pl PREFIX) in which this perl searches for modules. If there is no such
+# directory, prints the directory that perl searches with PERL5LIB=PREFIX/lib/perl5.
 use strict;
 use warnings;
 use Config;

@@ -1,4 +1,5 @@
-# The library in Perl: built in a copy in the build folder, as Makefile.PL writes where it is. CPAN's way installs it.
+# The Perl binding. It is built in a copy in the build directory, because Makefile.PL writes into its own directory. It
+# is installed like a module from CPAN.
 perl_binding = \
 	%D%/Makefile.PL %D%/NetLogger.xs %D%/lib/NetLogger.pm %D%/lib/NetLogger/Span.pm \
 	%D%/lib/Log/Any/Adapter/NetLogger.pm %D%/t/netlogger.t %D%/MANIFEST

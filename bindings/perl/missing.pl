@@ -1,4 +1,4 @@
-# What this perl lacks for building the library's module, in a few words and status 1; nothing when it has all.
+# Prints the requirement for building the binding that this perl lacks, and exits with 1. Prints nothing if all are met.
 use strict;
 use Config;
 

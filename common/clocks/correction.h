@@ -27,8 +27,8 @@ typedef struct correction_message {
 
 /* The texts must outlive the correction. */
 typedef struct correction_options {
-    const char *reference;  /* name of a host; NULL selects the collector with the most measurements or, if there are
-                             * none, the  host with the most messages */
+    const char *reference;  /* name of a host; NULL selects the collector with the most measurements or, if the log has
+                               no measurements, the host with the most messages */
     const char *const *ids; /* fields that identify messages; NULL selects SEQ and the fields whose names end in ID */
     size_t id_count;
     const correction_message *messages; /* NULL means that messages are identified by event names */

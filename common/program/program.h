@@ -118,8 +118,8 @@ extern const nl_option program_reading_options[], program_strict_options[];
  * A program that reads logs reports a source that cannot be read, or has no records, with exactly one message, and
  * prints no result without records. It calls
  * - program_has_records when it has read everything and before it prints a result
- * - program_count_records if it reads with a decoder of its own
- * - program_input_failed if it opens sources by itself
+ * - program_count_records if it reads with its own decoder
+ * - program_input_failed if it opens sources without program_log_open
  */
 
 /*

@@ -271,7 +271,7 @@ bool program_has_records(program_reading *reading, uint64_t selected, const char
 {
     if (selected > 0)
         return true;
-    /* If one of several inputs failed, the malformed lines are those of another input. */
+    /* If one of several inputs failed, the malformed lines are in another input. */
     const bool malformed_only = reading->held != NULL && reading->records == 0;
     if (!reading->checked && malformed_only && (!reading->failed || reading->several)) {
         report_malformed_only(reading, context);

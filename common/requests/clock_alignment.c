@@ -321,7 +321,10 @@ static bool follow_pairs(clock_alignment *a, const GArray *pairs, bool late)
     return found;
 }
 
-/* Finds the shifts of hosts relative to one, over up to HOST_HOPS_MAX pairs. Late children are the last resort. */
+/*
+ * Finds the shifts of hosts relative to a reference host, over up to HOST_HOPS_MAX pairs. Uses late children only as a
+ * last resort.
+ */
 static void find_host_shifts(clock_alignment *a, uint32_t reference)
 {
     GArray *pairs = find_host_pairs(a);

@@ -3,10 +3,10 @@
  *
  * A cause precedes its effect in every request. An event that precedes another one in nearly all requests may therefore
  * be its cause (The Mystery Machine, OSDI 2014). Events that one program on one host logs in a request have one role,
- * such as client or server: roles also distinguish programs of one name. Of two roles, the one that calls the other
- * begins before it and ends after it. A role has one caller: among several candidates, the one whose latest event comes
- * closest before the role's first. Only roles that call each other have edges, because events of two concurrent
- * programs may have a constant order without a cause.
+ * such as client or server: roles also distinguish programs of one name. If a role calls another role, the caller
+ * begins before the called role and ends after it. A role has one caller. Among several candidates, the caller is the
+ * role whose latest event comes closest before the first event of the called role. Only roles that call each other have
+ * edges, because events of two concurrent programs may have a constant order without a cause.
  *
  * Memory is bounded: PRECEDENCE_EVENTS_MAX event names and PRECEDENCE_ROLES_MAX roles; further names and roles have no
  * edges. Only one thread at a time may use a precedence.

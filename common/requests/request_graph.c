@@ -1,11 +1,12 @@
 /*
- * Strands. A strand is a sequence of nodes in program order: each span has one, and each thread of a program has one
- * for what no span covers. Nodes are events and joins: at a join, a span continues after one of its children has ended.
- * A child begins after its fork, the latest node of its parent's strand at that time. So the predecessors of a node are
- * the node before it in its strand, a child's end, its fork, and an event of another program that caused it.
+ * Strands. A strand is a sequence of nodes in program order. Each span has a strand, and each thread of a program has a
+ * strand for the events that no span covers. Nodes are events and joins: at a join, a span continues after one of its
+ * children has ended. A child begins after its fork, the latest node of its parent's strand at that time. So the
+ * predecessors of a node are the node before it in its strand, a child's end, its fork, and an event of another program
+ * that caused it.
  *
  * The walk over the path ends: each step goes to an earlier time, or to an earlier node of a strand, or from a span to
- * its child or parent. Inconsistent times could lead it in a circle, and so the number of steps is limited too.
+ * its child or parent. Inconsistent times could lead the walk in a circle, so the number of steps is also limited.
  */
 #include "config.h"
 
@@ -52,7 +53,7 @@ typedef struct graph_node {
 typedef struct span_nodes {
     uint32_t begin, end;
     uint32_t join; /* the join in the parent's strand; REQUEST_NONE if the parent does not wait */
-    uint32_t up;   /* the smallest span of the same thread that encloses this one */
+    uint32_t up;   /* the smallest span of the same thread that encloses this span */
 } span_nodes;
 
 /* A range of nodes. */
@@ -139,7 +140,7 @@ static int by_event_time(const void *a, const void *b)
     return x->time_ns != y->time_ns ? compare(x->time_ns, y->time_ns) : compare(x->order, y->order);
 }
 
-/* Each event belongs to one span at most, so no two are equal. */
+/* Each event belongs to one span at most, so no two items are equal. */
 static int by_first_event(const void *a, const void *b)
 {
     const request_span *x = a, *y = b;
@@ -330,7 +331,7 @@ static void end_open_spans(graph *g)
     g_hash_table_destroy(last);
 }
 
-/* Corrects the times of begins in other time zones. Returns whether there were any that were not corrected yet. */
+/* Corrects the times of begins in other time zones. Returns whether it has corrected any begin. */
 static bool correct_zones(graph *g)
 {
     bool found = false;
@@ -411,7 +412,7 @@ static void sort_by_id(graph *g)
     sort_items(g);
 }
 
-/* Sets the parents that records name, and the spans of the points that name one. */
+/* Sets the parents that records name, and the spans of the points that name a span. */
 static void find_explicit_parents(graph *g)
 {
     sort_by_id(g);
@@ -585,7 +586,7 @@ static void break_cycles(graph *g)
         SPAN(g, i)->depth--;
 }
 
-/* Sets a side of a span to that of a parent or child, if the record of this side is missing. */
+/* Sets a side of a span to the same side of a parent or child, if the record of this side is missing. */
 static void extend_span(request_span *s, const request_span *other)
 {
     if (s->begin == REQUEST_NONE)
@@ -650,7 +651,7 @@ static void find_parents(graph *g)
     }
 }
 
-/* Sets the self times: a span's duration without the union of its children's. */
+/* Sets the self times: a span's duration without the union of its children's times. */
 static void find_self_times(graph *g)
 {
     g_array_set_size(g->items, 0);
@@ -925,7 +926,7 @@ static uint32_t find_last_node(graph *g)
                                          (n->time_ns == NODE(g, last)->time_ns && n->order > NODE(g, last)->order)))
             last = i;
     }
-    /* The event that was last by its own clock may have been shifted to before others. */
+    /* The event that was last by its own clock may have been shifted to a time before other events. */
     g->public.to_ns = NODE(g, last)->time_ns;
     return last;
 }

@@ -39,7 +39,7 @@ typedef struct request_event {
     int64_t duration_ns;      /* duration of a whole span, or the duration in an end record */
     uint64_t span_id, parent; /* hashes of explicit identifiers, or 0 */
     uint32_t name;            /* number of the event's name */
-    uint32_t span_name;       /* number of the span's name; the same as name for points */
+    uint32_t span_name;       /* number of the span's name; for points, the same number as `name` */
     uint32_t place;           /* number of the host and program */
     uint32_t program;         /* number of the program, the same on every host */
     uint32_t host;            /* number of the host */

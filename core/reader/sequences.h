@@ -4,9 +4,9 @@
  *
  * For each stream, the set has the lowest and highest number and the gaps in between. All gaps are in one balanced
  * tree, so that operations take logarithmic time. The set has at most SEQUENCES_STREAMS_MAX streams and
- * SEQUENCES_GAPS_MAX gaps and never forgets any. Streams and gaps beyond these limits are not checked. Every record of
- * such a stream then counts as new, more numbers may be missing, and nl_sequences_is_complete returns false. Only one
- * thread at a time may use a set.
+ * SEQUENCES_GAPS_MAX gaps and never forgets a stream or gap. Streams and gaps beyond these limits are not checked.
+ * Every record of such a stream then counts as new, more numbers may be missing, and nl_sequences_is_complete returns
+ * false. Only one thread at a time may use a set.
  */
 #ifndef NETLOGGER_READER_SEQUENCES_H
 #define NETLOGGER_READER_SEQUENCES_H

@@ -42,7 +42,7 @@ struct nl_streams {
         size_t capacity; /* a power of two, or 0 */
         size_t count;
     } young, old;
-    int64_t aged_ns;        /* when the young table last became the old one, on the monotonic clock */
+    int64_t aged_ns;        /* when the young table last became the old table, on the monotonic clock */
     size_t *gaps_of_owners; /* shared gaps of each owner, or NULL */
     size_t shared_gaps;     /* gaps beyond the first NL_STREAM_GAPS_OWN of each stream */
 };

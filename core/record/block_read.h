@@ -72,7 +72,7 @@ typedef struct nl_block_reader {
 } nl_block_reader;
 
 /*
- * Opens a verified block of records, and closes the previous one. `data` must not change while records are read.
+ * Opens a verified block of records, and closes the previous block. `data` must not change while records are read.
  * Initialize a reader with zeros. Returns NL_OK or NL_MALFORMED.
  */
 nl_status nl_block_open(nl_block_reader *reader, const nl_block_header *header, const char *data);

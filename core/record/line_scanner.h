@@ -5,8 +5,8 @@
  * Most lines are plain. A plain line begins with its time in the usual form (DATE=YYYYMMDDhhmmss.ffffff or
  * ts=YYYY-MM-DDThh:mm:ss.ffffffZ), which is followed by the end of the line or another field, and it does not contain a
  * second time. Each plain line is a whole record that the decoder would accept. All other lines (prefixes, truncated
- * records, quoted times, other formats) need a decoder; nl_decoder_pass_over tells the decoder about the lines that the
- * scanner read. An input with a NUL may have blocks, and needs a decoder as a whole.
+ * records, quoted times, other formats) need a decoder; nl_decoder_pass_over informs the decoder about the lines that
+ * the scanner read. An input with a NUL may have blocks, and needs a decoder as a whole.
  *
  * Only one thread at a time may use a scanner. Several scanners may scan parts of one log.
  */

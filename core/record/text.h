@@ -13,7 +13,7 @@
  *   with spaces. Backslashes have no special meaning.
  *
  * Words before the first field (a prefix of the log) are ignored. Fields may have any order. The first field with the
- * name of a standard field sets the record's member; further ones are ordinary fields.
+ * name of a standard field sets the record's member; further fields with that name are ordinary fields.
  *
  * If a writer was killed while it wrote a record, the next record is in the same line. The reader recognizes it by a
  * second time at the start of a field, within an unquoted value, or at the end of a truncated name. The truncated part

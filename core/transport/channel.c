@@ -194,7 +194,7 @@ static const char *message_of(unsigned long error)
 
 static bool cannot_use(const char *what, const char *file)
 {
-    /* The first error is the cause; later errors only report where the first one occurred. */
+    /* The first error is the cause; later errors only report where the first error occurred. */
     unsigned long error, first = 0;
     while ((error = ERR_get_error()) != 0)
         first = is_mark(error) ? 0 : first != 0 ? first : error;

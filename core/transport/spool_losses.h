@@ -1,6 +1,6 @@
 /*
  * Stores the ranges of sequence numbers that a spool dropped, as blocks without records (doc/binary-format.md). The
- * blocks tell a collector that these records will not arrive.
+ * blocks inform a collector that these records will not arrive.
  */
 #ifndef NETLOGGER_TRANSPORT_SPOOL_LOSSES_H
 #define NETLOGGER_TRANSPORT_SPOOL_LOSSES_H

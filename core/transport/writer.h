@@ -3,7 +3,7 @@
  *
  * A writer encodes records, buffers them and passes whole records to the destination. A record that was read from text
  * of the writer's format keeps its bytes, unless canonical is set. A writer makes blocks of about 64 KiB, or smaller
- * ones if buffer_size is smaller or nl_writer_flush is called. Only one thread at a time may use a writer.
+ * blocks if buffer_size is smaller or nl_writer_flush is called. Only one thread at a time may use a writer.
  */
 #ifndef NETLOGGER_TRANSPORT_WRITER_H
 #define NETLOGGER_TRANSPORT_WRITER_H

@@ -151,7 +151,7 @@ NETLOGGER_CLASSIC_API void NetLoggerSetLevel(NL_Handle *handle, int log_level);
 
 /*
  * Set the fields (NAME=value ...) that precede the fields of each event of the handle, or of all handles. The text is
- * copied and replaces the previous one; "" removes it. NetLoggerSetTag returns 1, or 0 if handle is NULL.
+ * copied and replaces the previous text; "" removes it. NetLoggerSetTag returns 1, or 0 if handle is NULL.
  * NetLoggerSetGlobalTag returns 0. As in the original toolkit, NULL removes the tag of a handle and does not change the
  * global tag.
  */

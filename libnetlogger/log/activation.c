@@ -98,7 +98,7 @@ static void change_together(nl_log *log, nl_activation *activation, const nl_buf
                                        : activation->level_before;
     for (const char *at = NULL; !same && (at = next_command(&old, at)) != NULL;) {
         o->undone += !is_in(&new, at);
-        /* A new level or destination replaces the old one without an undo. */
+        /* A new level or destination replaces the old level or destination without an undo. */
         if ((is_of_kind(at, "event") || new.size == 0) && nl_control_undo(log, activation, at) != NL_OK)
             add_failure(o);
     }

@@ -1,6 +1,6 @@
 /*
  * Reads events from rings, converts them to records in time order, and encodes the records for the destination. A log's
- * writer thread uses it, and so does recovery after a crash. An nl_drain belongs to one thread.
+ * writer thread and the recovery after a crash use this module. An nl_drain belongs to one thread.
  */
 #ifndef NETLOGGER_LOG_DRAIN_H
 #define NETLOGGER_LOG_DRAIN_H

@@ -81,7 +81,9 @@ uint64_t nl_outbox_waiting(const nl_outbox *outbox);
 /* Returns whether the batch is empty. Any thread may call it. */
 bool nl_outbox_is_empty(const nl_outbox *outbox);
 
-/* Replaces the destination with another open destination, and closes the old one. The caller frees the old URL. */
+/*
+ * Replaces the destination with another open destination, and closes the old destination. The caller frees the old URL.
+ */
 void nl_outbox_change(nl_outbox *outbox, nl_url *url, nl_destination *destination, const nl_writer_options *writer);
 
 /* Call it in the child after fork. Drops the state that belongs to the parent. */

@@ -129,7 +129,9 @@ void nl_ring_report_lost(nl_ring *ring)
         return;
     nl_ring_producer *p = &ring->producer;
     char *at = p->data + (p->head & p->mask);
-    /* The report's time must not be later than that of the event that follows, which is the time of its call. */
+    /*
+     * The report's time must not be later than the time of the following event, which is the time of that event's call.
+     */
     uint64_t ticks = p->busy == 2 ? p->called : nl_private_ticks(p);
     nl_event_header header = {LOST_SIZE, NL_SITE_LOST, ticks};
     memcpy(at, &header, sizeof header);

@@ -20,7 +20,7 @@ struct nl_ring {
 
     /*
      * Members that both threads read and that rarely change. They are not in the cache lines that every event writes.
-     * The alignment is that of pairs of cache lines.
+     * They are aligned to pairs of cache lines.
      */
     nl_shared_ring *shared __attribute__((aligned(128)));
     const char *data; /* the same pointer as producer.data */

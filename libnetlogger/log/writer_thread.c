@@ -296,9 +296,9 @@ static void note_status(nl_log *log, nl_status status)
 
 /*
  * Switches to the next destination, if one is set. Waiting records also go there, unless their format differs. In that
- * case, they are first sent to the old destination. If the old destination cannot be reached and the new one is a file
- * whose URL does not name a format, the file gets the log's format. A reader detects the format, and the records do not
- * wait for a collector that may never return.
+ * case, they are first sent to the old destination. If the old destination cannot be reached and the new destination is
+ * a file whose URL does not name a format, the file gets the log's format. A reader detects the format, and the records
+ * do not wait for a collector that may never return.
  */
 static void change_destination(nl_log *log)
 {

@@ -49,7 +49,9 @@ unsigned process_restarts(const sensor_process *p);
 /* Kills freed processes that take too long to end. Call it every second. */
 void process_reap(void);
 
-/* Waits briefly until all freed processes have ended, and then kills the remaining ones. Call it once, at the end. */
+/*
+ * Waits briefly until all freed processes have ended, and then kills the remaining processes. Call it once, at the end.
+ */
 void process_reap_all(void);
 
 #endif

@@ -144,7 +144,7 @@ static uint32_t tests_of_family(const search *s, const candidate *c)
     return s->tests.mechanisms;
 }
 
-/* Keeps a candidate if it is significant and explains more than the best one so far; frees it otherwise. */
+/* Keeps a candidate if it is significant and explains more than the best candidate so far; frees it otherwise. */
 void candidate_offer(search *s, candidate *c)
 {
     candidate *best = &s->best[c->place];

@@ -95,7 +95,7 @@ static char *find_cause(const visits *v, const watch_alert *a, const char **caus
     double largest = 0;
     for (guint i = 0; i < f->list->len; i++) {
         const finding *x = g_ptr_array_index(f->list, i);
-        /* The alert already tells that the place has changed. */
+        /* The alert already reports that the place has changed. */
         if (strcmp(x->cause, "changed") != 0 && x->share > largest && finding_is_at(x, v, a->place)) {
             largest = x->share;
             *cause = x->cause;

@@ -9,7 +9,7 @@
 
 enum { LOG_BINS = 512, VISITS_MIN = 60, POSITIONS = 64, SERVERS_MAX = 32, CHOICES = 28 };
 
-/* The time for which a visit holds a server or waits for one: from its arrival to its end. */
+/* The time for which a visit holds a server or waits for a server: from its arrival to its end. */
 typedef struct holding {
     int64_t from_ns, to_ns;
     uint32_t visit, host; /* number of the host */

@@ -341,9 +341,9 @@ static void add_side_edges(kind *k, const request_graph *g, uint32_t number)
 }
 
 /*
- * Sets the values of a request and of its spans. A number, or a value from a program other than the first one, is valid
- * only after it was logged, because it may be an effect of earlier times. A text from the first program is a property
- * of the request, wherever the program logs it.
+ * Sets the values of a request and of its spans. A number, or a value from a program other than the first program, is
+ * valid only after it was logged, because it may be an effect of earlier times. A text from the first program is a
+ * property of the request, wherever the program logs it.
  */
 static void set_fields(kind *k, const request_graph *g, uint32_t number)
 {

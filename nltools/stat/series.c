@@ -21,7 +21,7 @@ int64_t series_from_ns(const series *s, size_t i)
                  i * (uint64_t)s->width_ns); /* unsigned, because the difference of distant times overflows int64_t */
 }
 
-/* Joins each group of factor intervals into one. The bounds of intervals are multiples of the width. */
+/* Joins each group of `factor` intervals into one interval. The bounds of intervals are multiples of the width. */
 static void series_join(series *s, int64_t factor)
 {
     int64_t width_ns = s->width_ns * factor, from_ns = floor_to(s->from_ns, width_ns);

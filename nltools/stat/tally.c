@@ -238,7 +238,7 @@ static void add_transfers(tally *t, const request_reader *reader, const request_
 
 /* ---- examples ---- */
 
-/* Returns whether b is slower than a. If both have the same duration, the earlier one counts as slower. */
+/* Returns whether b is slower than a. If both have the same duration, the earlier request counts as slower. */
 static bool is_slower(const tally_example *a, const tally_example *b)
 {
     return a->total_ns != b->total_ns ? a->total_ns < b->total_ns : a->from_ns > b->from_ns;

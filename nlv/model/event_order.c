@@ -269,7 +269,10 @@ static bool stays_inside(const order_learning *o, guint first, guint second)
 
 /* ---- the order ---- */
 
-/* Returns whether a program's spans name their parents, and so their order relative to other programs' spans. */
+/*
+ * Returns whether a program's spans name their parents. If so, the parents determine the order relative to other
+ * programs' spans.
+ */
 static bool has_parents(const order_learning *o, uint32_t program)
 {
     for (guint row = 0; row < o->rows; row++)

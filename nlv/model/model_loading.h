@@ -13,8 +13,8 @@
 store *model_own_store(model *m);
 
 /*
- * Replaces the store and the drawing, and takes ownership of the new ones. Returns the previous store, which the caller
- * frees. Locks.
+ * Replaces the store and the drawing, and takes ownership of the new store and drawing. Returns the previous store,
+ * which the caller frees. Locks.
  */
 store *model_replace_store(model *m, store *fresh, drawing *d, colors_mode mode);
 

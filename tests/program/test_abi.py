@@ -213,8 +213,8 @@ class Abi(support.Case):
 def print_list():
     import tempfile
 
-    print("# What programs compiled against the library rely on, on machines of 64 bits. Checked by tests/program/test_abi.py,")
-    print("# which also says when a line may change; `test_abi.py --print` prints this.")
+    print("# The interface on which programs compiled against the library rely, on 64-bit machines. tests/program/test_abi.py checks it,")
+    print("# describes which lines may change, and prints this file with --print.")
     with tempfile.TemporaryDirectory() as scratch:
         print("\n".join(sorted(symbols() + layout(scratch))))
 

@@ -1,4 +1,4 @@
-# What the module says it does, in few words; the project's own tests say more.
+# Tests the basic functions of the module. The project's own tests are more thorough.
 use strict;
 use warnings;
 use Test::More;

@@ -164,7 +164,7 @@ class Log(_core.Log):
 class Context:
     """A trace and a span in it (W3C Trace Context). Pass it to other threads, and its traceparent to other processes.
 
-    Context() is empty. Context(text) is that of a header traceparent, and empty if the header is invalid.
+    Context() is empty. Context(text) is the context of a traceparent header; it is empty if the header is invalid.
     """
 
     __slots__ = ("_bytes",)
@@ -197,7 +197,7 @@ class Context:
         return any(self._bytes[:16])
 
     def __enter__(self) -> Context:
-        """Makes the context the thread's current one until it is left. Several threads may enter the same context."""
+        """Makes this the thread's current context until it is left. Several threads may enter the same context."""
         _attached.set((*_attached.get(), (self, _core._attach(self._bytes), _current.get())))
         _current.set(self)
         return self

@@ -10,7 +10,7 @@
  *   ==  (or =)  !=  <  <=  >  >=     comparison
  *   ~  !~                            the whole value matches, or does not match, a shell pattern with * ? [a-z] [!a-z]
  *   =~                               the value contains a match of a POSIX extended regular expression
- *   in (a, b, c)    not in (a, b)    the value equals one of the list, or none of the list
+ *   in (a, b, c)    not in (a, b)    the value equals a value in the list, or no value in the list
  *   has FIELD                        the field exists
  *
  * Tests are combined with !, && and || (or not, and, or), in this order of precedence, and with parentheses. ! and not

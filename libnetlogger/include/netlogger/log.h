@@ -167,7 +167,7 @@ NL_API bool nl_is_on(const nl_log *log, nl_level level);
  *   marker PATTERN off                detaches the probes that such lines attached to the same pattern
  *   destination URL                   changes the destination. The options format, zstd, append and
  *                                     timeout apply. Buffered events go to the new destination, or, if the format
- *                                     differs, first to the old one. If the destination cannot be opened, nothing
+ *                                     differs, first to the old destination. If the new one cannot be opened, nothing
  *                                     changes. If URL names the current file, the log reopens it: use this after
  *                                     rotating a log. A collector may name only another collector
  *

@@ -81,7 +81,7 @@ public final class LogRecord {
     /**
      * Returns the host.
      *
-     * @return the host's name; null if the record has none
+     * @return the host's name; null if the record has no host
      */
     public String host() {
         return host;
@@ -90,7 +90,7 @@ public final class LogRecord {
     /**
      * Returns the program.
      *
-     * @return the program's name; null if the record has none
+     * @return the program's name; null if the record has no program
      */
     public String prog() {
         return prog;
@@ -99,7 +99,7 @@ public final class LogRecord {
     /**
      * Returns the event.
      *
-     * @return the event's name; null if the record has none
+     * @return the event's name; null if the record has no event
      */
     public String event() {
         return event;

@@ -46,7 +46,7 @@ public final class NetLogger implements AutoCloseable {
     }
 
     /**
-     * Opens the log to the destination in the environment variable NETLOGGER_DEST. Without it, the log is off.
+     * Opens the log to the destination in the environment variable NETLOGGER_DEST. If the variable is not set, the log is off.
      *
      * @throws NetLoggerException if the destination is invalid
      */
@@ -72,7 +72,7 @@ public final class NetLogger implements AutoCloseable {
      * Returns whether events of a level are written.
      *
      * @param level the level
-     * @return whether they are
+     * @return true if events of the level are written
      */
     public boolean isOn(Level level) {
         return Native.isOn(handle, level.number());
@@ -155,7 +155,7 @@ public final class NetLogger implements AutoCloseable {
     /**
      * Sends all events and waits until they are sent.
      *
-     * @throws NetLoggerException if some could not be sent; the log keeps them
+     * @throws NetLoggerException if some events could not be sent; the log keeps these events
      */
     public void flush() {
         if (!Native.flush(handle))
@@ -174,7 +174,8 @@ public final class NetLogger implements AutoCloseable {
 
     /**
      * A span of a request: the events name.start and name.end, which have the IDs of the trace, the span and its parent.
-     * name.start has the fields that were added before start() or begin(); name.end has STATUS and the later ones.
+     * name.start has the fields that were added before start() or begin(); name.end has STATUS and the fields that were
+     * added later.
      *
      * <p>From start() to close(), which the same thread must call, the span is the thread's current context: the thread's
      * events carry the ID of the span. A virtual thread must use begin() instead.
@@ -251,7 +252,7 @@ public final class NetLogger implements AutoCloseable {
         /**
          * Sets the parent, instead of the thread's current context.
          *
-         * @param parent the context of the parent; an empty one begins a trace
+         * @param parent the context of the parent; an empty context begins a trace
          * @return this span
          */
         public Span parent(Context parent) {
@@ -289,7 +290,7 @@ public final class NetLogger implements AutoCloseable {
         }
 
         /**
-         * Returns the context for children and requests. If the span is off, it is the parent's.
+         * Returns the context for children and requests. If the span is off, this is the parent's context.
          *
          * @return the context of the span
          */

@@ -59,8 +59,8 @@ public final class Reader implements Iterable<LogRecord>, Iterator<LogRecord>, A
     }
 
     /**
-     * Returns whether there is another record. Waits if the source has no end; another thread may meanwhile close the reader,
-     * which is the end, or interrupt this thread.
+     * Returns whether there is another record. Waits if the source has no end. To end the wait, another thread may close
+     * the reader, which ends the input, or interrupt this thread.
      *
      * @throws NetLoggerException if reading fails, or the thread is interrupted
      */

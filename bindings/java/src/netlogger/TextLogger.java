@@ -62,7 +62,7 @@ public final class TextLogger {
     /**
      * Returns whether messages of level Debug are written.
      *
-     * @return whether they are
+     * @return true if messages of level Debug are written
      */
     public boolean isDebugEnabled() {
         return log.isOn(Level.DEBUG);

@@ -24,7 +24,7 @@ sub init {
     $self->{log} ||= NetLogger->open($self->{prog} // $0, $self->{url});
 }
 
-# What a call brings beside the message: Log::Any hands on a hash of context, and any structured data in the end.
+# Besides the message, Log::Any passes a hash of context and, at the end, any structured data.
 sub structured {
     my ($self, $level, $category, @items) = @_;
     my (@text, @fields);
