@@ -112,28 +112,6 @@ static bool fits_parent(const host_group *group)
            margin_of(group) >= -(parent->end_ns - parent->begin_ns) / DRIFT_SHARE;
 }
 
-/*
- * Returns whether the clock of a group's host differs from the clock of its parent's host: the parent waited for the
- * children, but they seem to begin before it or to end after it. The difference must be within the bound of the two
- * clocks, if this bound is known. If the children begin within their parent and end after it, the parent may also not
- * have waited for them. They then count as a call that waits only if the parent has no other children and lasts longer
- * than these. See is_skewed_late for children that begin after it.
- */
-static bool is_skewed(const clock_alignment *a, const host_group *group)
-{
-    const request_span *parent = group->parent;
-    int64_t margin_ns = margin_of(group), bound_ns = clock_bounds_between(a->clocks, group->host, parent->host);
-    if (bound_ns == 0 || !fits_parent(group) ||
-        (group->begin_ns >= parent->begin_ns && group->end_ns <= parent->end_ns))
-        return false;
-    if (group->begin_ns > parent->end_ns)
-        return false;
-    if (group->begin_ns >= parent->begin_ns && parent->child_count != group->to - group->from)
-        return false;
-    return bound_ns == CLOCK_BOUND_UNKNOWN ||
-           llabs(parent->begin_ns + margin_ns / 2 - group->begin_ns) <= bound_ns + llabs(margin_ns) / 2;
-}
-
 static void shift_group(clock_alignment *a, host_group *group, int64_t shift_ns)
 {
     if (llabs(shift_ns) > SHIFT_MAX_NS || llabs(group->begin_ns) > REQUEST_TIME_MAX ||
@@ -220,16 +198,49 @@ static bool is_trusted(const clock_alignment *a, uint32_t host)
 }
 
 /*
+ * Returns whether impossible times of the same request prove that its clocks are wrong by as much as a time of the
+ * group is after the end of its parent, and nothing proves that one of the two clocks is right. The clocks of two hosts
+ * differ by at most twice their maximum error.
+ */
+static bool is_skewed_by(const clock_alignment *a, const host_group *group, int64_t time_ns)
+{
+    return !is_trusted(a, group->host) && !is_trusted(a, group->parent->host) &&
+           (time_ns - group->parent->end_ns) / 2 < a->error_ns;
+}
+
+/*
+ * Returns whether the clock of a group's host differs from the clock of its parent's host: the parent waited for the
+ * children, but they seem to begin before it or to end after it. The difference must be within the bound of the two
+ * clocks, if this bound is known. If the children begin within their parent and end after it, the parent may also not
+ * have waited for them. They then count as a call that waits only if the parent has no other children and lasts longer
+ * than these, and if something other than these times shows that the clocks differ: their known bound, or impossible
+ * times. See is_skewed_late for children that begin after it.
+ */
+static bool is_skewed(const clock_alignment *a, const host_group *group)
+{
+    const request_span *parent = group->parent;
+    int64_t margin_ns = margin_of(group), bound_ns = clock_bounds_between(a->clocks, group->host, parent->host);
+    if (bound_ns == 0 || !fits_parent(group) ||
+        (group->begin_ns >= parent->begin_ns && group->end_ns <= parent->end_ns))
+        return false;
+    if (group->begin_ns > parent->end_ns)
+        return false;
+    if (group->begin_ns >= parent->begin_ns &&
+        (parent->child_count != group->to - group->from ||
+         (bound_ns == CLOCK_BOUND_UNKNOWN && !is_skewed_by(a, group, group->end_ns))))
+        return false;
+    return bound_ns == CLOCK_BOUND_UNKNOWN ||
+           llabs(parent->begin_ns + margin_ns / 2 - group->begin_ns) <= bound_ns + llabs(margin_ns) / 2;
+}
+
+/*
  * Returns whether children that begin after their parent has ended count as a call between two wrong clocks. Usually,
- * such children are asynchronous, like the consumer of a message queue. They count as a call only if impossible times
- * of the same request prove that its clocks are wrong by this much, and nothing proves that one of the two is right.
- * The clocks of two hosts differ by at most twice their maximum error.
+ * such children are asynchronous, like the consumer of a message queue.
  */
 static bool is_skewed_late(const clock_alignment *a, const host_group *group)
 {
     return clock_bounds_between(a->clocks, group->host, group->parent->host) == CLOCK_BOUND_UNKNOWN &&
-           !is_trusted(a, group->host) && !is_trusted(a, group->parent->host) &&
-           (group->begin_ns - group->parent->end_ns) / 2 < a->error_ns;
+           is_skewed_by(a, group, group->begin_ns);
 }
 
 /* What a parent and its children reveal about the clocks of two hosts. */
@@ -446,11 +457,11 @@ static void check_parent(request_graph *g, const clock_bounds *clocks, const req
     g->problems.one_clock += early_ns > 0 && bound_ns == 0;
     g->problems.imprecise += early_ns > 0 && early_ns <= bound_ns && bound_ns != CLOCK_BOUND_UNKNOWN;
     g->problems.unknown_clocks += early_ns > 0 && bound_ns == CLOCK_BOUND_UNKNOWN;
-    bool was_late = s->begin_ns - shift_ns > parent->end_ns && s->begin_ns <= parent->end_ns;
-    g->problems.unknown_clocks += was_late && shift_ns != 0 && bound_ns == CLOCK_BOUND_UNKNOWN;
     int64_t late_ns = s->end_ns - parent->end_ns - shift_ns;
     if ((parent->end == REQUEST_NONE || s->end == REQUEST_NONE) && estimates)
         return;
+    g->problems.late += late_ns > 0 && bound_ns == CLOCK_BOUND_UNKNOWN;
+    g->problems.async += late_ns > 0 && late_ns > bound_ns;
     if (late_ns > 0 && bound_ns != CLOCK_BOUND_UNKNOWN && late_ns <= bound_ns && early_ns <= 0)
         g->problems.imprecise++;
 }

@@ -9,6 +9,7 @@
 enum {
     NONE = UINT16_MAX,
     ALONE_ENOUGH = 1,
+    LOSSES_NOISE = 2,         /* number of requests that lack an event for other reasons */
     LEARNED_EVENTS_MAX = 4096 /* maximum number of events of a request from which the module learns */
 };
 
@@ -33,7 +34,7 @@ typedef struct program_pair {
 struct precedence {
     GHashTable *events; /* key to index + 1 */
     uint16_t role_count;
-    uint32_t both[PRECEDENCE_EVENTS_MAX][PRECEDENCE_EVENTS_MAX];
+    uint32_t both[PRECEDENCE_EVENTS_MAX][PRECEDENCE_EVENTS_MAX]; /* on the diagonal, the requests with the event */
     uint32_t before[PRECEDENCE_EVENTS_MAX]
                    [PRECEDENCE_EVENTS_MAX]; /* number of requests in which the first index precedes the second */
     program_pair pairs[PRECEDENCE_ROLES_MAX][PRECEDENCE_ROLES_MAX];
@@ -43,6 +44,8 @@ struct precedence {
     uint16_t caller[PRECEDENCE_ROLES_MAX];
     float certain[PRECEDENCE_EVENTS_MAX]
                  [PRECEDENCE_EVENTS_MAX]; /* certainty that the first index causes the second; 0: it does not */
+    bool expects[PRECEDENCE_EVENTS_MAX][PRECEDENCE_EVENTS_MAX]; /* a request with the first has the second */
+    bool has_losses;                                            /* some events are expected */
 };
 
 precedence *precedence_new(void)
@@ -176,6 +179,7 @@ void precedence_learn(precedence *p, const request_event *events, size_t count)
         if (kind == NONE || seen[kind])
             continue;
         seen[kind] = true;
+        p->both[kind][kind]++;
         for (size_t k = 0; k < kinds; k++) {
             p->both[order[k]][kind]++;
             p->both[kind][order[k]]++;
@@ -255,6 +259,15 @@ static bool is_news(const precedence *p, heard_table heard, guint cause, guint e
     return true;
 }
 
+/* Returns whether requests with event a have event b too, unless its record was lost, see precedence_count_missing. */
+static bool goes_with(const precedence *p, guint a, guint b)
+{
+    uint32_t with_a = p->both[a][a], with_b = p->both[b][b], both = p->both[a][b];
+    uint32_t without_b = with_a - both, without_a = with_b - both;
+    return both >= call_share * with_a && without_b > 0 && without_b <= 2 * without_a + LOSSES_NOISE &&
+           without_a > LOSSES_NOISE;
+}
+
 void precedence_settle(precedence *p)
 {
     heard_table heard = {{false}};
@@ -265,7 +278,29 @@ void precedence_settle(precedence *p)
         for (guint b = 0; b < kinds; b++) {
             bool causes = are_joined(p, a, b) && is_before(p, a, b) && is_news(p, heard, a, b);
             p->certain[a][b] = causes ? (float)p->before[a][b] / (float)p->both[a][b] : 0;
+            p->expects[a][b] = a != b && goes_with(p, a, b);
+            p->has_losses = p->has_losses || p->expects[a][b];
         }
+}
+
+uint32_t precedence_count_missing(const precedence *p, const request_event *events, size_t count)
+{
+    bool seen[PRECEDENCE_EVENTS_MAX] = {false}, missing[PRECEDENCE_EVENTS_MAX] = {false};
+    uint32_t found = 0;
+    if (!p->has_losses)
+        return 0;
+    for (size_t i = 0; i < count; i++) {
+        uint16_t kind = event_index(p, &events[i], false);
+        if (kind != NONE)
+            seen[kind] = true;
+    }
+    guint kinds = g_hash_table_size(p->events);
+    for (guint a = 0; a < kinds; a++)
+        for (guint b = 0; seen[a] && b < kinds; b++)
+            missing[b] = missing[b] || (p->expects[a][b] && !seen[b]);
+    for (guint b = 0; b < kinds; b++)
+        found += missing[b];
+    return found;
 }
 
 double precedence_holds(const precedence *p, const request_event *cause, const request_event *effect)

@@ -30,6 +30,13 @@ void precedence_learn(precedence *p, const request_event *events, size_t count);
 void precedence_settle(precedence *p);
 
 /*
+ * Returns how many events a request lacks because their records are probably lost: each goes together with an event
+ * that the request has. If one of two events is optional, it never occurs without the other; but if records are lost at
+ * random, either of the two is missing about as often.
+ */
+uint32_t precedence_count_missing(const precedence *p, const request_event *events, size_t count);
+
+/*
  * Returns the certainty, from 0 to 1, that an event like `cause` precedes an event like `effect`: the share of requests
  * in which it preceded that event. Returns 0 if both have one role, or if neither role calls the other.
  */

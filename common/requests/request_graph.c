@@ -957,6 +957,14 @@ static void find_path(graph *g)
     reverse_path(g);
 }
 
+unsigned request_problems_doubts(const request_problems *p)
+{
+    bool records = p->no_begin + p->no_end + p->no_parent + p->missing > 0,
+         clocks = p->unknown_clocks + p->late > 0 || p->violations > p->one_clock, times = p->one_clock + p->cycles > 0;
+    return (records ? REQUEST_DOUBT_RECORDS : 0u) | (clocks ? REQUEST_DOUBT_CLOCKS : 0u) |
+           (times ? REQUEST_DOUBT_TIMES : 0u);
+}
+
 void request_graph_build(request_graph *public, request_event *events, size_t count, const precedence *edges,
                          const clock_bounds *clocks)
 {
@@ -977,6 +985,7 @@ void request_graph_build(request_graph *public, request_event *events, size_t co
         public->from_ns = MIN(public->from_ns, begin_ns);
         public->failed = public->failed || events[i].failed;
     }
+    g->public.problems.missing = edges != NULL ? precedence_count_missing(edges, events, count) : 0;
     find_parents(g);
     find_self_times(g);
     find_strands(g);

@@ -106,9 +106,22 @@ typedef struct request_problems {
                                 * explicit edges */
     uint32_t one_clock;        /* number of these violations that are between programs with the same clock */
     uint32_t imprecise;        /* number of effects that precede their causes by no more than the bound */
-    uint32_t unknown_clocks;   /* number of effects that precede their causes, or of late spans that were shifted,
-                                * between clocks whose errors are unknown */
+    uint32_t unknown_clocks; /* number of effects that precede their causes, between clocks whose errors are unknown */
+    uint32_t async;          /* number of spans that end after their parents by more than the clocks' bound */
+    uint32_t late;           /* number of spans that end after their parents, between clocks whose errors are unknown:
+                              * they are asynchronous, or a clock is wrong */
+    uint32_t missing;        /* number of events that requests like this one have (precedence_count_missing) */
 } request_problems;
+
+/* Why the path of a request may be wrong. */
+typedef enum request_doubt {
+    REQUEST_DOUBT_RECORDS = 1, /* records are missing */
+    REQUEST_DOUBT_CLOCKS = 2,  /* clocks of hosts are wrong or unknown, and this matters */
+    REQUEST_DOUBT_TIMES = 4,   /* times or parents contradict each other, although one clock measured them */
+} request_doubt;
+
+/* Returns the sum of all request_doubt that problems raise, or 0. */
+unsigned request_problems_doubts(const request_problems *p);
 
 struct precedence;
 

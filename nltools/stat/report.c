@@ -176,6 +176,8 @@ static void print_slowest(const report_subject *r)
         printf("    ");
         report_print_padded(e->name, NAME_WIDTH_MIN - 2);
         printf(" %s  %s%s", time, units_time((double)e->total_ns, text), e->failed ? ", failed" : "");
+        if (e->doubts != 0)
+            printf(", uncertain");
         if (e->longest_ns > 0) {
             printf(", of which %s in ", units_time(e->longest_ns, text));
             report_print_padded(name, 0);
@@ -205,6 +207,31 @@ static void print_without(const report_subject *r, bool last)
     printf("  %" PRIu64 " request%s ", count, count == 1 ? " lacks" : "s lack");
     report_print_padded(event_text(r, name), 0);
     printf(", the usual %s event\n", last ? "last" : "first");
+}
+
+/* Prints how many requests are divided among spans and edges with doubt, and why. */
+static void print_doubts(const tally *t)
+{
+    const struct {
+        uint64_t count;
+        const char *one, *many;
+    } reasons[] = {
+        {t->lossy, "lacks records", "lack records"},
+        {t->skewed, "depends on clocks that are wrong or unknown", "depend on clocks that are wrong or unknown"},
+        {t->contradictory, "has times or parents that contradict each other",
+         "have times or parents that contradict each other"}};
+    if (t->doubtful == 0)
+        return;
+    printf("  %" PRIu64 " request%s uncertain:", t->doubtful, t->doubtful == 1 ? " is" : "s are");
+    const char *separator = "";
+    for (size_t i = 0; i < G_N_ELEMENTS(reasons); i++) {
+        if (reasons[i].count == 0)
+            continue;
+        printf("%s %" PRIu64 " %s", separator, reasons[i].count,
+               reasons[i].count == 1 ? reasons[i].one : reasons[i].many);
+        separator = ",";
+    }
+    printf("\n");
 }
 
 static void print_zones(const report_subject *r)
@@ -270,10 +297,17 @@ void report_requests(const report_subject *r)
                 "effects are before their causes by the same clock: check the parents and times of the spans");
     print_count(p->unknown_clocks, "effect is before its cause, on a host whose clock's error is unknown",
                 "effects are before their causes, on hosts whose clocks' errors are unknown");
+    print_count(p->async, "span is asynchronous: it ends after its parent",
+                "spans are asynchronous: they end after their parents");
+    print_count(p->late, "span ends after its parent, asynchronously or because of a clock whose error is unknown",
+                "spans end after their parents, asynchronously or because of clocks whose errors are unknown");
+    print_count(p->missing, "event is missing that requests usually have",
+                "events are missing that requests usually have");
     print_count(p->imprecise, "effect is before its cause, within the error of the hosts' clocks",
                 "effects are before their causes, within the errors of the hosts' clocks");
     print_zones(r);
     print_zones_of_edges(r);
+    print_doubts(t);
     print_count(t->cut, "request was measured before it ended; allow more memory with --memory",
                 "requests were measured before they ended; allow more memory with --memory");
     print_count(t->left_out, "time was left out: too many spans and groups",

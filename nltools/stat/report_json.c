@@ -85,6 +85,7 @@ static json_object *example_object(const report_subject *r, const tally_example 
     json_add_int(object, "from_ns", e->from_ns);
     json_add_int(object, "total_ns", e->total_ns);
     json_add_bool(object, "failed", e->failed);
+    json_add_bool(object, "uncertain", e->doubts != 0);
     if (r->by != NULL)
         json_add_text(object, "by", report_group(r, e->by));
     if (e->longest_ns > 0) {
@@ -134,6 +135,13 @@ json_object *report_requests_json(const report_subject *r)
     json_add_int(object, "violations_by_one_clock", t->problems.one_clock);
     json_add_int(object, "imprecise", t->problems.imprecise);
     json_add_int(object, "unknown_clocks", t->problems.unknown_clocks);
+    json_add_int(object, "asynchronous", t->problems.async);
+    json_add_int(object, "late", t->problems.late);
+    json_add_int(object, "missing_events", t->problems.missing);
+    json_add_int(object, "uncertain", (int64_t)t->doubtful);
+    json_add_int(object, "uncertain_by_records", (int64_t)t->lossy);
+    json_add_int(object, "uncertain_by_clocks", (int64_t)t->skewed);
+    json_add_int(object, "uncertain_by_times", (int64_t)t->contradictory);
     for (size_t i = 0; i < t->zone_count; i++) {
         json_object *zone = json_object_new_object();
         const request_reader *reader = assembler_reader(r->assembler);

@@ -347,7 +347,11 @@ static void sift_down(GArray *heap, guint at)
 static void note_slow(tally *t, const request_graph *g, const char *name, uint32_t by)
 {
     GArray *heap = t->slowest;
-    tally_example e = {.by = by, .from_ns = g->from_ns, .total_ns = g->to_ns - g->from_ns, .failed = g->failed};
+    tally_example e = {.by = by,
+                       .from_ns = g->from_ns,
+                       .total_ns = g->to_ns - g->from_ns,
+                       .failed = g->failed,
+                       .doubts = request_problems_doubts(&g->problems)};
     bool full = heap->len == t->slowest_max;
     if (t->slowest_max == 0 || (full && !is_slower(&g_array_index(heap, tally_example, 0), &e)))
         return;
@@ -378,6 +382,18 @@ static void add_problems(request_problems *to, const request_problems *p)
     to->imprecise += p->imprecise;
     to->one_clock += p->one_clock;
     to->unknown_clocks += p->unknown_clocks;
+    to->async += p->async;
+    to->late += p->late;
+    to->missing += p->missing;
+}
+
+static void count_doubts(tally *t, const request_graph *graph)
+{
+    unsigned doubts = request_problems_doubts(&graph->problems);
+    t->doubtful += doubts != 0;
+    t->lossy += (doubts & REQUEST_DOUBT_RECORDS) != 0;
+    t->skewed += (doubts & REQUEST_DOUBT_CLOCKS) != 0;
+    t->contradictory += (doubts & REQUEST_DOUBT_TIMES) != 0;
 }
 
 static tally_event *event_of(tally *t, uint32_t name)
@@ -430,6 +446,7 @@ void tally_add(tally *t, const request_reader *reader, const request_graph *grap
     t->failed += graph->failed;
     t->cut += cut;
     count_events(t, graph);
+    count_doubts(t, graph);
     add_problems(&t->problems, &graph->problems);
     add_time(t, &t->totals, total_ns);
     series_add(&t->totals_series, graph->to_ns, (double)total_ns);

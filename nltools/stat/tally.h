@@ -58,6 +58,7 @@ typedef struct tally_example {
     tally_key longest; /* the row with the largest share of the critical path */
     double longest_ns;
     bool failed;
+    unsigned doubts; /* sum of request_doubt */
 } tally_example;
 
 /*
@@ -82,7 +83,8 @@ enum { TALLY_ZONES_MAX = 16, TALLY_CACHE_SIZE = 1024 };
 typedef struct tally {
     size_t slowest_max;
     uint64_t requests, failed, cut, left_out;
-    request_problems problems; /* sums over all requests */
+    uint64_t doubtful, lossy, skewed, contradictory; /* requests with a request_doubt: any, records, clocks, times */
+    request_problems problems;                       /* sums over all requests */
     tally_zone zones[TALLY_ZONES_MAX];
     size_t zone_count;
     nl_distribution totals; /* durations from the first event to the last */

@@ -378,6 +378,25 @@ class Nlstat(support.Case):
         (found,) = self.found("--id", "TRACE.ID", self.log("".join(l for _, l in sorted(lines))))
         self.assertEqual((found["requests"], found["spans_without_end"], found["spans_without_begin"]), (100, 0, 0))
 
+    def test_uncertain_requests(self):
+        """A child that ends late on a host with an unknown clock, and a lost record: both requests count as uncertain."""
+        text = ""
+        for request in range(1, 31):
+            rows = [(0, "a", "Page.start", 1, ""), (2000, "b", "Audit.start", 2, 1), (11000, "a", "Page.end", 1, ""),
+                    (12250 if request <= 20 else 10000, "b", "Audit.end", 2, 1)]
+            for us, host, event, span, parent in rows:
+                if request > 5 or event != "Audit.end":
+                    text += (f"DATE=20260101120000.{request * 20000 + us:06d} HOST={host} PROG=p LVL=Usage NL.EVNT={event} "
+                             f"TRACE.ID={request:032x} SPAN.ID={span:016x}{f' PARENT.ID={parent:016x}' if parent else ''}\n")
+        log = self.log(text)
+        found, = self.found("--slowest", "30", log)
+        self.assertEqual([found[name] for name in ("uncertain", "uncertain_by_records", "uncertain_by_clocks", "uncertain_by_times",
+                                                   "late", "asynchronous")], [20, 5, 15, 0, 15, 0])
+        self.assertEqual([r["uncertain"] for r in found["slowest"]].count(True), 20)
+        self.assertEqual(found["slowest"][0]["total_ns"], 12250000)
+        self.assertIn("  20 requests are uncertain: 5 lack records, 15 depend on clocks that are wrong or unknown\n",
+                      self.run_program(self.nlstat, log).stdout)
+
     def test_a_clock_far_ahead_ends_no_requests(self):
         events = [(k * 100 + i, line(k * 100000 + i * 1000, event, i)) for k, event in enumerate("ABC") for i in range(100)]
         text = "".join(l for _, l in sorted(events))
