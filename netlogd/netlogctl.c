@@ -21,7 +21,7 @@
 enum { COLUMNS_MAX = 24, NAME_WIDTH = 14, TIMEOUT_SECONDS = 30 };
 
 typedef struct arguments {
-    const char *socket;
+    const char *control; /* path */
     const char *where, *since, *prog, *ca;
     bool json;
     char **operands;
@@ -40,13 +40,12 @@ static bool set_since(void *settings, const nl_option *row, const char *value)
 }
 
 static const nl_option options[] = {
-    {.name = "socket",
-     .letter = 's',
-     .value = "PATH",
-     .initial = "/run/netlogd/control",
+    {.name = "control",
+     .value = "unix:PATH",
+     .initial = "unix:/run/netlogd/control",
      .environment = "NETLOGD_CONTROL",
-     NL_OPTION_MEMBER(arguments, socket),
-     .help = "Control socket of netlogd"},
+     NL_OPTION_MEMBER(arguments, control),
+     .help = "Control socket of netlogd, with the same name as in netlogd's option --control"},
     {.name = "json",
      .letter = 'j',
      .type = NL_OPTION_FLAG,
@@ -98,7 +97,7 @@ static const options_usage usage = {
     .groups = (const options_group[]){{NULL, options, 0}, {0}},
     .commands = commands,
     .summary = "Print the state of a running netlogd, or send it a command.",
-    .notes = "Example: netlogctl --socket /run/netlogd/control --prog 'dpss*' tell 'level Debug'",
+    .notes = "Example: netlogctl --control unix:/run/netlogd/control --prog 'dpss*' tell 'level Debug'",
 };
 
 /* ---- requests ---- */
@@ -107,7 +106,7 @@ static void fail_to_connect(const char *path, int error)
 {
     program_fail(PROGRAM_PROBLEM, "connect to %s: %s%s", path, strerror(error),
                  error == ENOENT || error == ECONNREFUSED
-                     ? "; start netlogd with --control unix:PATH, and name the same path with netlogctl --socket"
+                     ? "; start netlogd with --control unix:PATH, and netlogctl with the same option"
                  : error == EACCES ? "; run netlogctl as netlogd's user"
                                    : "");
 }
@@ -389,9 +388,9 @@ static void print_json_record(const nl_record *record)
 static int tail(const arguments *a)
 {
     nl_buffer url = {0};
-    char *base = a->socket[0] == '/' ? strdup(a->socket) : realpath(a->socket, NULL);
+    char *base = a->control[0] == '/' ? strdup(a->control) : realpath(a->control, NULL);
     if (base == NULL)
-        fail_to_connect(a->socket, errno);
+        fail_to_connect(a->control, errno);
     nl_buffer_append(&url, "unix:", 5);
     nl_url_append_escaped(&url, base);
     add_option(&url, "where=", a->where);
@@ -429,6 +428,7 @@ int main(int argc, char **argv)
     int first = options_parse(&usage, argc, argv, &a);
     a.operands = argv + first;
     a.word_count = argc - first;
+    a.control += strncmp(a.control, "unix:", 5) == 0 ? 5 : 0;
     const char *verb = a.operands[0];
     bool is_tell = strcmp(verb, "tell") == 0, is_tail = strcmp(verb, "tail") == 0;
     if (is_tell && a.word_count == 1)
@@ -442,7 +442,7 @@ int main(int argc, char **argv)
         options_fail("%s: %s: unexpected argument", verb, a.operands[1 + is_tell]);
     if (is_tail)
         return program_finish(tail(&a));
-    int fd = connect_socket(a.socket);
+    int fd = connect_socket(a.control);
     send_request(fd, &a);
     answer all = read_answer(fd);
     bool one = is_tell || strcmp(verb, "status") == 0;

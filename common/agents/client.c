@@ -129,7 +129,7 @@ static bool send_all(client *c, nl_channel *channel, const nl_buffer *bytes, int
     return true;
 }
 
-/* Reads more. Returns the number of bytes, 0 at the end, or -1. */
+/* Reads more. Returns the number of bytes, 0 at the end, or -1 with the error and errno set. */
 static ssize_t read_more(client *c, nl_channel *channel, nl_buffer *in, int64_t deadline_ns)
 {
     for (;;) {
@@ -145,8 +145,11 @@ static ssize_t read_more(client *c, nl_channel *channel, nl_buffer *in, int64_t 
             error = nl_channel_has_more(channel)
                         ? 0
                         : nl_wait_ready(channel->fd, nl_channel_wants(channel, POLLIN), deadline_ns);
-        if (error != 0 && error != EINTR)
-            return nl_dialer_cannot(c->dialer, "read", channel, error), -1;
+        if (error == 0 || error == EINTR)
+            continue;
+        nl_dialer_cannot(c->dialer, "read", channel, error);
+        errno = error;
+        return -1;
     }
 }
 
@@ -161,6 +164,25 @@ static bool read_head(const char *text, head *h)
     const char *length = strcasestr(text, "\r\nContent-Length:");
     h->body_size = length != NULL ? strtoul(length + strlen("\r\nContent-Length:"), NULL, 10) : REPLY_MAX;
     return sscanf(text, "HTTP/1.%*1[01] %d", &h->status) == 1;
+}
+
+/*
+ * Sets the error for a peer that has sent no HTTP header. `error` is the errno of the failed read, or 0 if the peer
+ * closed the connection. Returns false.
+ */
+static bool fail_head(const client *c, const nl_buffer *in, int error)
+{
+    if (in->size >= 2 && memcmp(in->data, "\x15\x03", 2) == 0)
+        nl_error_set(NL_ERROR_PROTOCOL, "the port requires TLS; use https:// in the URL");
+    else if (in->size > 0)
+        nl_error_set(NL_ERROR_PROTOCOL, "the peer is not nlagentd; check host and port");
+    else if (error == ETIMEDOUT)
+        nl_error_set(NL_ERROR_TIMEOUT, "no reply; check that the peer is nlagentd");
+    else
+        nl_error_set(NL_ERROR_PROTOCOL,
+                     "the peer closed the connection without a reply; perhaps it is not nlagentd, does not allow this "
+                     "host, or requires TLS (https://)");
+    return nl_dialer_prepend(c->dialer), false;
 }
 
 /* Connects, sends a request, and reads the header of the reply and perhaps a part of its body. */
@@ -192,11 +214,11 @@ static bool client_request(client *c, const char *method, const char *path, cons
     ssize_t got = 1;
     while (good && got > 0 && (end = in->size > 0 ? strstr(in->data, "\r\n\r\n") : NULL) == NULL)
         got = in->size < HEAD_MAX ? read_more(c, channel, in, deadline_ns) : 0;
-    good = good && got >= 0;
+    const int error = good && got < 0 ? errno : 0;
     if (good && end != NULL)
         *end = '\0';
     if (good && (end == NULL || !read_head(in->data, answer)))
-        good = nl_error_false(NL_ERROR_PROTOCOL, "the reply is not HTTP");
+        good = fail_head(c, in, error);
     if (good) {
         size_t size = (size_t)(end + 4 - in->data);
         in->size -= size;
@@ -218,7 +240,9 @@ bool client_call(client *c, const nl_buffer *message, soap_call *answer)
         got = read_more(c, &channel, &in, deadline_ns);
     good = good && got >= 0;
     if (good && !soap_read(in.data, in.size, answer)) {
-        nl_error_prepend("the reply (HTTP %d) is not a SOAP message", head.status);
+        nl_error_set(NL_ERROR_PROTOCOL, "the peer is an HTTP server, but not nlagentd (HTTP %d); check host and port",
+                     head.status);
+        nl_dialer_prepend(c->dialer);
         good = false;
     } else if (good && strcmp(answer->operation, "Fault") == 0) {
         const char *fault = soap_value(answer, "faultstring");

@@ -54,6 +54,8 @@ const char *nl_peer_problem(const char *data, size_t size)
 
 const char *nl_peer_problem_of_tls(const char *data, size_t size)
 {
+    if (begins(data, size, "HTTP/") || begins(data, size, "<"))
+        return "the peer is an HTTP server without TLS; check the scheme, host and port";
     const char *problem = problem_of_text(data, size);
     if (problem != NULL || !begins(data, size, "\x15\x03"))
         return problem;

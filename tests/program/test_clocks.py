@@ -200,7 +200,7 @@ class AtTheCollector(collector.Case):
                                       env={**os.environ, "NETLOGGER_HOST": host})
             self.assertEqual(result.returncode, 0, result.stdout)
         support.wait_until(lambda: self.written().count(b"NL.EVNT=Bye") == 2)
-        told = self.run_program(support.program("netlogd/netlogctl"), "-s", control, "clocks")
+        told = self.run_program(support.program("netlogd/netlogctl"), "--control", control, "clocks")
         self.assertEqual(told.returncode, 0, told.stderr)
         self.assertRegex(told.stdout, r"(?m)^one +(true|false) .*\d")
         self.assertRegex(told.stdout, r"(?m)^two +(true|false) ")
@@ -257,7 +257,7 @@ class AtTheCollector(collector.Case):
         server = self.serve("--control", f"unix:{control}", "--log", own)
         result = self.run_program(client, f"x-netlog://127.0.0.1:{self.port}?clock=0.1", "600")
         self.assertEqual(result.returncode, 0, result.stdout)
-        ask = (support.program("netlogd/netlogctl"), "-s", control, "clocks")
+        ask = (support.program("netlogd/netlogctl"), "--control", control, "clocks")
         support.wait_until(lambda: "CLOCK.OFFSET.ERROR" in self.run_program(*ask).stdout, what="the clock's offset")
         self.stop(server)
 

@@ -116,7 +116,7 @@ output x-syslog://local0?spool={folders['spool2']}
         s.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         self.assertIn(b" 200 ", s.recv(100))
         s.close()
-        self.run_program(support.program("netlogd/netlogctl"), "--socket", f"{folders['sockets']}/control", "status")
+        self.run_program(support.program("netlogd/netlogctl"), "--control", f"{folders['sockets']}/control", "status")
         pem.write_bytes(ca.certify("again").read_bytes())
         process.send_signal(signal.SIGHUP)
         own = folders["own"] / "own.log"

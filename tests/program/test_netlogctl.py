@@ -71,7 +71,7 @@ class Netlogctl(support.Case):
             self.assertEqual(s.recv(1), b"")
 
     def ctl(self, *arguments, status=0):
-        result = self.run_program(self.netlogctl, "--socket", self.control, *arguments)
+        result = self.run_program(self.netlogctl, "--control", self.control, *arguments)
         self.assertEqual(result.returncode, status, result.stderr)
         return result.stdout if status == 0 else result.stderr
 
@@ -145,7 +145,7 @@ class Netlogctl(support.Case):
         process = self.serve()
         self.send(record(1) + record(2))
         for options, lines in [((), [record(1), record(2), record(3)]), (("--where", "N > 1"), [record(2), record(3)])]:
-            tail = self.start(self.netlogctl, "--socket", self.control, "tail", "--since", "2026-01-01T00:00:00Z",
+            tail = self.start(self.netlogctl, "--control", self.control, "tail", "--since", "2026-01-01T00:00:00Z",
                               *options, stdout=-1)
             self.assertEqual(tail.stdout.readline(), lines[0])
             if not options:
@@ -154,7 +154,7 @@ class Netlogctl(support.Case):
             tail.kill()
             tail.wait()
         support.wait_until(lambda: self.ask("subscribers") == [], what="netlogd knows that they have gone")
-        tail = self.start(self.netlogctl, "--socket", self.control, "tail", "--json", stdout=-1)
+        tail = self.start(self.netlogctl, "--control", self.control, "tail", "--json", stdout=-1)
         support.wait_until(lambda: [s["STATE"] for s in self.ask("subscribers")] == ["live"])
         self.send(record(4))
         self.assertEqual(json.loads(tail.stdout.readline()),
@@ -248,6 +248,8 @@ class Netlogctl(support.Case):
         self.assertIn('nonsense: unknown command', self.ctl("nonsense", status=2))
         self.ctl(status=2)
         self.assertIn("tell: missing COMMAND", self.ctl("tell", status=2))
+        same = self.run_program(self.netlogctl, "--control", f"unix:{self.control}", "status")  # as netlogd names it
+        self.assertEqual((same.returncode, same.stderr), (0, ""))
         self.assertIn("--where: the status command does not have this option", self.ctl("status", "--where", "A", status=2))
         self.assertIn("WHERE: ", self.ctl("tail", "--where", "A >", status=1))
         with socket.socket(socket.AF_UNIX) as s:

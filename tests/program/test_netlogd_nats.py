@@ -300,7 +300,7 @@ class Nats(Case):
                                 f"unix:{control}", stderr=said, env=environment)
         support.wait_until(held.exists, what="that it waits")
         for _ in range(3):
-            result = self.run_program(support.program("netlogd/netlogctl"), "--socket", control, "clients")
+            result = self.run_program(support.program("netlogd/netlogctl"), "--control", control, "clients")
             self.assertEqual(result.returncode, 0, result.stderr)
         gate.touch()
         self.publish(self.ports[0], "netlogger.h.p.1", b"DATE=20260101000000 HOST=h PROG=p LVL=Usage NL.EVNT=Step I=1 T=x")
@@ -401,7 +401,7 @@ class Nats(Case):
             self.publish(self.ports[0], "netlogger.h.p.1", 2 * (
                 b"DATE=20260101000000 HOST=h PROG=p LVL=Usage NL.EVNT=Step I=%d T=x\n" % i))
         self.wait_for_events(6, "b")
-        status = json.loads(self.run_program(support.program("netlogd/netlogctl"), "--socket", control, "--json",
+        status = json.loads(self.run_program(support.program("netlogd/netlogctl"), "--control", control, "--json",
                                              "status").stdout)
         self.assertEqual([status[f"NATS.{name}"] for name in ("RECORDS", "MESSAGES", "AGAIN", "AWAY")], [6, 3, 0, 0])
         text = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=20).read().decode()

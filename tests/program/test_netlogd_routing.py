@@ -69,7 +69,7 @@ class Collector:
             self.test.assertEqual(s.recv(1), b"")
 
     def ask(self, *words):
-        result = self.test.run_program(self.test.netlogctl, "--socket", self.control, "--json", *words)
+        result = self.test.run_program(self.test.netlogctl, "--control", self.control, "--json", *words)
         self.test.assertEqual(result.returncode, 0, result.stderr)
         return json.loads(result.stdout) if result.stdout.strip() else None
 
@@ -579,7 +579,7 @@ class Routing(support.Case):
 
     def reload(self, c, *outputs):
         self.config.write_text("".join(f"output {o}\n" for o in outputs))
-        return self.run_program(self.netlogctl, "--socket", c.control, "reload")
+        return self.run_program(self.netlogctl, "--control", c.control, "reload")
 
     def test_reload_changes_outputs(self):
         self.config = self.scratch / "netlogd.conf"
@@ -775,7 +775,7 @@ class Routing(support.Case):
         self.assertIn('netlogd_output_records_total{output="file:a\\"b.log"} 5\n', text)
         self.assertRegex(text, r'netlogd_output_spooled_bytes\{output="x-netlog://127.0.0.1:1"\} [1-9]')
         self.assertIn('netlogd_output_is_blocked{output="all.log"} 0\n', text)
-        plain = self.run_program(self.netlogctl, "--socket", c.control, "status")
+        plain = self.run_program(self.netlogctl, "--control", c.control, "status")
         self.assertRegex(plain.stdout, r"OUTPUT +KIND +FORMAT +RECORDS")
         self.assertRegex(plain.stdout, r"x-netlog://127.0.0.1:1 +forward +nlb")
         c.stop()

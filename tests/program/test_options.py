@@ -18,7 +18,7 @@ UNITS = {"count": [("", 1)], "size": [("t", 1 << 40), ("g", 1 << 30), ("m", 1 <<
          "duration": [("d", 86400 * 10**9), ("h", 3600 * 10**9), ("ms", 10**6), ("us", 1000), ("ns", 1), ("m", 60 * 10**9), ("s", 10**9), ("", 10**9)]}
 # STYLE.md's vocabulary: the meaning of each letter in every program. nlsort's other letters are those of sort(1).
 LETTERS = {"a": "agent", "c": "config", "d": "dest", "e": "event", "f": "follow", "h": "help", "i": "interval", "j": "json", "l": "list",
-           "n": "count", "o": "output", "p": "prog", "q": "quiet", "r": "recorder", "s": "socket", "V": "version"}
+           "n": "count", "o": "output", "p": "prog", "q": "quiet", "r": "recorder", "V": "version"}
 NLSORT_LETTERS = {**LETTERS, "S": "buffer-size", "T": "temporary-directory", "c": "check", "k": "key", "m": "merge", "r": "reverse", "u": "unique"}
 # The letters that options with these names must have.
 REQUIRED_LETTERS = {name: letter for letter, name in LETTERS.items() if letter in "cdfhjnoqV"}
@@ -282,7 +282,7 @@ class Options(support.Case):
             return text, values, chosen
 
         def settings():
-            result = self.run_command([netlogctl], "--socket", control, "--json", "settings")
+            result = self.run_command([netlogctl], "--control", control, "--json", "settings")
             self.assertEqual(result.returncode, 0, result.stderr)
             found = {}
             for record in json.loads(result.stdout):
@@ -311,7 +311,7 @@ class Options(support.Case):
         for choose in (lambda good, o: good[0]), (lambda good, o: good[-1]), (lambda good, o: good[len(good) // 2]):
             text, values, chosen = config(lambda good, o: choose(good, o) if o.get("reload") or o.get("url") else None)
             path.write_text(text)
-            result = self.run_command([netlogctl], "--socket", control, "reload")
+            result = self.run_command([netlogctl], "--control", control, "reload")
             self.assertEqual((result.returncode, result.stderr), (0, ""), text)
             check(values, chosen)
         self.end(process)

@@ -413,7 +413,7 @@ class Subscribe(support.Case):
         past = [record(n, padding=padding) for n in range(20000)]  # more than sockets buffer
         self.send(b"".join(past))
         slow = self.subscribe(" SINCE=20200101000000", start=False)
-        ask = [support.program("netlogd/netlogctl"), "--socket", control]
+        ask = [support.program("netlogd/netlogctl"), "--control", control]
         support.wait_until(lambda: re.search("past", self.run_program(*ask, "subscribers").stdout), what="it reads the past")
         config.write_text(f"output {after}\n")
         result = self.run_program(*ask, "reload")

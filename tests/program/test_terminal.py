@@ -201,7 +201,7 @@ class Terminal(support.Case):
             listener.bind(str(path))
             listener.listen()
             for arguments, answer, status in answers:
-                process = self.start(support.program("netlogd/netlogctl"), "--socket", path, *arguments, stdout=subprocess.PIPE,
+                process = self.start(support.program("netlogd/netlogctl"), "--control", path, *arguments, stdout=subprocess.PIPE,
                                      stderr=subprocess.PIPE)
                 with listener.accept()[0] as connection:
                     while not connection.recv(4096).endswith(b"\n"):

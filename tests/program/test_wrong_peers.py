@@ -64,7 +64,7 @@ class WrongPeers(Peers):
     def test_http_server(self):
         port = self.http_server()
         self.check(port, HTTP)
-        self.check(port, HTTP, scheme="x-netlogs")
+        self.check(port, "the peer is an HTTP server without TLS; check the scheme, host and port", scheme="x-netlogs")
 
     def test_nginx(self):
         if shutil.which("nginx") is None:
@@ -86,6 +86,30 @@ class WrongPeers(Peers):
     def test_echo_server(self):
         port = self.peer(collector.send_back)
         self.check(port, "the peer is not netlogd, but a service that echoes its input; check host and port")
+
+    def test_agents(self):
+        """nlagent names the peer and the remedy, for agents and as a sender."""
+        tls = self.peer(lambda connection: (connection.recv(10), connection.sendall(b"\x15\x03\x01\x00\x02\x02\x46")))
+        nlagent, wrong = support.program("nlagent/nlagent"), "the peer is not nlagentd; check host and port"
+        for port, scheme, problem in (
+                (self.http_server(), "http", "the peer is an HTTP server, but not nlagentd (HTTP 501); check host and port"),
+                (self.http_server(), "https", "the peer is an HTTP server without TLS; check the scheme, host and port"),
+                (self.peer(collector.greet(b"SSH-2.0-OpenSSH_9.2\r\n")), "http", wrong),
+                (self.peer(collector.send_back), "http", wrong),
+                (tls, "http", "the port requires TLS; use https:// in the URL"),
+                (self.peer(lambda connection: connection.recv(10)), "http", "the peer closed the connection without a reply; perhaps it is not "
+                 "nlagentd, does not allow this host, or requires TLS (https://)")):
+            with self.subTest(problem):
+                result = self.run_program(nlagent, "list", "--agent", f"{scheme}://127.0.0.1:{port}")
+                self.assertEqual((result.returncode, result.stdout, result.stderr), (1, "", f"nlagent: {scheme}://127.0.0.1:{port}: {problem}\n"))
+        agent, wrong = support.free_port(), self.http_server()
+        self.start(support.program("nlagent/nlagentd"), "--foreground", "--listen", f"http://127.0.0.1:{agent}", stderr=subprocess.DEVNULL)
+        support.wait_until(lambda: support.can_connect(agent), what="nlagentd listens")
+        result = self.run_program(nlagent, "collect", "--agent", f"http://127.0.0.1:{agent}", "--duration", "3", "--dest", f"x-netlog://127.0.0.1:{wrong}",
+                                  "cpu")
+        self.assertRegex(result.stderr, rf"\Anlagent: x-netlog://127.0.0.1:{wrong}: {HTTP} \(retrying\)\n"
+                         rf"nlagent: \d+ events? not delivered; nlrecover delivers \w+ from \S+: x-netlog://127.0.0.1:{wrong}: {HTTP}\n\Z")
+        self.assertEqual(result.returncode, 1)
 
     def test_server_that_closes(self):
         self.check(self.peer(lambda connection: connection.recv(10)), CLOSED)
