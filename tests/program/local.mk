@@ -17,81 +17,81 @@ EXTRA_DIST += \
 	tests/program/slow_logs.py \
 	tests/program/test_clocks_guests.py \
 	tests/program/workflow.py
-# The long ones begin first, so that none is left running alone.
+# The long tests begin first, so that no long test is left running alone. The others follow in the order of their names.
 program_tests += \
-	tests/program/test_nlagentd.py \
-	tests/program/test_options.py \
-	tests/program/test_time_index.py \
-	tests/program/test_formats.py \
-	tests/program/test_nlarchive.py \
-	tests/program/test_attack.py \
-	tests/program/test_bad_input.py \
-	tests/program/test_netlogd_routing.py \
-	tests/program/test_netlogd_output.py \
-	tests/program/test_confinement.py \
 	tests/program/test_nldiag.py \
-	tests/program/test_nlschema.py \
-	tests/program/test_nlsort.py \
-	tests/program/test_nlkernel.py \
-	tests/program/test_netlogd_oracle.py \
-	tests/program/test_seal.py \
+	tests/program/test_netlogd_hostile.py \
 	tests/program/test_nlv_window.py \
 	tests/program/test_nlv.py \
-	tests/program/test_subscribe.py \
-	tests/program/test_dependencies.py \
-	tests/program/test_documented.py \
-	tests/program/test_netlogd_limits.py \
+	tests/program/test_nlagentd.py \
+	tests/program/test_nlsort.py \
+	tests/program/test_languages.py \
 	tests/program/test_netlogd_nats.py \
-	tests/program/test_python.py \
-	tests/program/test_real_faults.py \
-	tests/program/test_scarce_memory.py \
-	tests/program/test_set_user_id.py \
+	tests/program/test_attack.py \
+	tests/program/test_nlarchive.py \
+	tests/program/test_netlogd_tls.py \
+	tests/program/test_nlagentd_hostile.py \
+	tests/program/test_seal.py \
+	tests/program/test_nlkernel.py \
+	tests/program/test_subscribe.py \
 	tests/program/test_sensors.py \
+	tests/program/test_sources.py \
 	tests/program/test_nlv_sensors.py \
-	tests/program/test_experiment.py \
-	tests/program/test_api_examples.py \
+	tests/program/test_options.py \
+	tests/program/test_netlogd.py \
+	tests/program/test_netlogd_routing.py \
+	tests/program/test_install.py \
+	tests/program/test_nlconv.py \
+	tests/program/test_netlogd_output.py \
+	tests/program/test_nlagentd_others.py \
+	tests/program/test_spool.py \
+	tests/program/test_time_index.py \
+	tests/program/test_wrong_peers.py \
+	tests/program/test_scarce_memory.py \
+	tests/program/test_bad_input.py \
+	tests/program/test_formats.py \
 	tests/program/test_abi.py \
 	tests/program/test_adaptive.py \
+	tests/program/test_api_examples.py \
 	tests/program/test_binary.py \
 	tests/program/test_calls.py \
+	tests/program/test_certificates.py \
 	tests/program/test_classic.py \
 	tests/program/test_clocks.py \
+	tests/program/test_confinement.py \
 	tests/program/test_cxx.py \
+	tests/program/test_dependencies.py \
+	tests/program/test_documented.py \
 	tests/program/test_dpss.py \
 	tests/program/test_event_errors.py \
+	tests/program/test_experiment.py \
 	tests/program/test_fix_clocks.py \
 	tests/program/test_fortran.py \
 	tests/program/test_http_example.py \
-	tests/program/test_install.py \
 	tests/program/test_java.py \
 	tests/program/test_language_pages.py \
-	tests/program/test_languages.py \
 	tests/program/test_manual.py \
 	tests/program/test_marker.py \
 	tests/program/test_netlogctl.py \
-	tests/program/test_certificates.py \
-	tests/program/test_netlogd.py \
-	tests/program/test_netlogd_hostile.py \
-	tests/program/test_netlogd_tls.py \
-	tests/program/test_wrong_peers.py \
+	tests/program/test_netlogd_limits.py \
+	tests/program/test_netlogd_oracle.py \
 	tests/program/test_netlogd_udp.py \
-	tests/program/test_nlagentd_hostile.py \
-	tests/program/test_nlagentd_others.py \
-	tests/program/test_nlconv.py \
 	tests/program/test_nlconv_import.py \
 	tests/program/test_nlkernel_functions.py \
 	tests/program/test_nlkernel_rules.py \
 	tests/program/test_nlrecover.py \
+	tests/program/test_nlschema.py \
 	tests/program/test_nlstat.py \
 	tests/program/test_nlwrite.py \
 	tests/program/test_packaging.py \
 	tests/program/test_pages.py \
 	tests/program/test_perl.py \
+	tests/program/test_python.py \
+	tests/program/test_real_faults.py \
+	tests/program/test_set_user_id.py \
 	tests/program/test_site.py \
-	tests/program/test_sources.py \
-	tests/program/test_terminal.py \
-	tests/program/test_spool.py \
-	tests/program/test_systemd.py
+	tests/program/test_systemd.py \
+	tests/program/test_terminal.py
 
 if HAVE_PROGRAM_TESTS
 TESTS += $(program_tests)

@@ -16,6 +16,8 @@
 
 #include <cmocka.h>
 
+#include "under_valgrind.h"
+
 static void pass_read(long block)
 {
     NL_MARKER(disk_read, "BLOCK.ID", block, "NAME", "a b");
@@ -233,7 +235,7 @@ static void test_times_are_limited_and_their_places_used_again(void **state)
 
 /* ---- attaching and detaching ---- */
 
-enum { THREADS = 4, ROUNDS = 100000 };
+enum { THREADS = 4 };
 static bool stop;
 
 typedef struct target {
@@ -284,7 +286,8 @@ static void test_attached_and_detached_while_threads_pass(void **state)
     pthread_t threads[THREADS];
     begin_threads(threads, &passes);
     nl_probe steady = nl_marker_attach_count("disk_read");
-    for (int i = 0; i < ROUNDS || (hits == 0 && i < 100 * ROUNDS); i++) {
+    unsigned rounds = times_here(100000);
+    for (unsigned i = 0; i < rounds || (hits == 0 && i < 100 * rounds); i++) {
         target *t = malloc(sizeof *t);
         *t = (target){ALIVE, 0};
         nl_probe probe = nl_marker_attach_call(patterns[i % 3], hit, t);
@@ -304,7 +307,8 @@ static void test_attached_and_detached_while_threads_pass(void **state)
 
 static void *attach_and_detach(void *unused)
 {
-    for (int i = 0; i < ROUNDS / 20; i++) {
+    unsigned rounds = times_here(5000);
+    for (unsigned i = 0; i < rounds; i++) {
         target t = {ALIVE, 0};
         nl_probe call = nl_marker_attach_call("disk_*", hit, &t), time = nl_marker_attach_time("disk_read", "disk_*");
         nl_marker_detach(call);
