@@ -6,9 +6,10 @@ The log has explicit spans (TRACE.ID, SPAN.ID, PARENT.ID), or only pairs of begi
 
 The same seed gives the same graph and load for every fault, so that the healthy run of a seed shows what the fault costs.
 """
-import datetime
 import heapq
+import math
 import random
+import time
 
 START = 1_700_000_000
 # Each fault with the causes (nldiag --json) that name its mechanism.
@@ -261,6 +262,8 @@ class Run:
     # ---- what happens ----
 
     def log(self, service, host, event, request, **fields):
+        if not self.logs:
+            return
         at = self.world.now + self.offset[host]
         named = "".join(f" {k.replace('_', '.')}={v}" for k, v in fields.items() if v is not None)
         self.lines.append((self.world.now, at, f"HOST={host} PROG={service.name} LVL=Usage NL.EVNT={event}{named}"))
@@ -399,7 +402,8 @@ class Run:
                 busy = noise.uniform(90, 100) if here and any(a <= at < b for a, b in self.when) else base + noise.gauss(0, 4)
                 self.lines.append((at, at, f"HOST={host} PROG=nlsensor LVL=System NL.EVNT=CpuLoad CPU.BUSY={max(0, min(100, busy)):.1f}"))
 
-    def simulate(self):
+    def simulate(self, logs=True):
+        self.logs = logs
         if self.closed:
             for i in range(self.clients):
                 self.world.at(0, self.client(range(i, self.requests, self.clients)))
@@ -410,7 +414,7 @@ class Run:
                 self.world.at(at, self.request(number))
         self.world.run()
         self.truth["mean"] = sum(self.durations) / max(1, len(self.durations))
-        if self.shape.random() < 0.5 or self.kind == "resource":
+        if logs and (self.shape.random() < 0.5 or self.kind == "resource"):
             self.sense()
         return self
 
@@ -421,10 +425,16 @@ class Run:
 
 
 def write_lines(path, lines):
+    begins = {}  # of lines, by second
     with open(path, "w", encoding="utf-8") as out:
         for at, text in lines:
-            when = datetime.datetime.fromtimestamp(START, datetime.timezone.utc) + datetime.timedelta(seconds=at)
-            out.write(f"DATE={when:%Y%m%d%H%M%S.%f} {text}\n")
+            second = math.floor(at)
+            us = round((at - second) * 1e6)
+            if us == 1000000:
+                second, us = second + 1, 0
+            if second not in begins:
+                begins[second] = time.strftime("DATE=%Y%m%d%H%M%S", time.gmtime(START + second))
+            out.write(f"{begins[second]}.{us:06d} {text}\n")
 
 
 def make_run(kind, seed, path):
@@ -435,7 +445,7 @@ def make_run(kind, seed, path):
         return None
     truth = run.write(path)
     if kind != HEALTHY:
-        healthy = Run(HEALTHY, seed).simulate()
+        healthy = Run(HEALTHY, seed).simulate(logs=False)
         truth["cost"] = 1 - healthy.truth["mean"] / truth["mean"] if truth["mean"] > 0 else 0
         if hasattr(run, "places"):  # The service itself has no fault; the waiting for it has.
             truth["cost"] = run.waited / max(sum(run.durations), 1e-9)
