@@ -36,8 +36,8 @@
 enum {
     TURN_MS = 10, /* interval between checks for other events; each check costs time for each client */
     CLOCK_MS = 1000,
-    RECOVERY_MS = 5,       /* interval between checks, at the end, whether recovery has ended */
-    READERS_MS = 5,        /* interval between checks, at the end, whether subscribers have read their queues */
+    RECOVERY_MS = 5,       /* interval between checks of the recovery while netlogd stops */
+    READERS_MS = 5,        /* interval between checks of the subscribers' queues while netlogd stops */
     READERS_MAX_MS = 2000, /* maximum time during which no subscriber makes progress */
     REST_MS = 20,          /* time to wait for data that clients' kernels still hold */
     RETRY_MS = 250,

@@ -25,7 +25,7 @@ typedef struct span {
     size_t count;
 } span;
 
-/* ---- by digits ---- */
+/* ---- radix sort ---- */
 
 /* A digit of the times. The times are relative to the minimum. */
 typedef struct digit {

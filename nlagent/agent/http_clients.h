@@ -4,8 +4,8 @@
  *
  * libevent's HTTP server itself accepts connections. libevent asks this module for the bufferevent of each connection,
  * and the module checks the connection before libevent reads a byte. To close a connection, the module shuts down its
- * socket, and libevent notices this. The module holds a reference to each bufferevent. If a bufferevent has no
- * callbacks, libevent has released the connection. All connections are in one table (service/client_table.h).
+ * socket, and libevent notices this. The module holds a reference to each bufferevent. libevent has released a
+ * connection if its bufferevent has no callbacks. All connections are in one table (service/client_table.h).
  */
 #ifndef NLAGENT_HTTP_CLIENTS_H
 #define NLAGENT_HTTP_CLIENTS_H

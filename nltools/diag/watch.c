@@ -125,7 +125,7 @@ static void judge_pane(watch *w, watched_place *p, uint32_t count, double total_
                         WATCH_ERROR_MIN * WATCH_ERROR_MIN * p->mean * p->mean),
            off = p->now - p->mean;
     p->excess = total_ns > 0 ? off * count / total_ns : 0;
-    /* A place that is new in a watched program has the usual time 0. */
+    /* For a new place of a program that is already watched, the mean is 0. */
     bool known = p->panes >= WATCH_WARM_UP, bad = known && off > WATCH_DEVIATIONS * error && p->excess >= WATCH_EXCESS;
     if (bad && p->bad++ == 0) {
         p->since = w->pane;
