@@ -235,14 +235,26 @@ static uint64_t count_requests(const work *w)
     return count;
 }
 
+static uint64_t count_overlapping_spans(const work *w)
+{
+    uint64_t count = 0;
+    for (int k = 0; k < w->kind_count; k++)
+        count += assembler_overlapping(w->kinds[k].assembler);
+    return count;
+}
+
 static bool nlstat_report(work *w, bool ok)
 {
     const arguments *a = w->arguments;
     if (!subject_has_records(w->subject))
         return false;
     if (count_requests(w) == 0 && a->throughput == NULL) {
-        program_error(a->subject.ids != NULL ? "no two events have the same values of --id"
-                                             : "cannot find a request ID field; name one with --id");
+        uint64_t overlapping = count_overlapping_spans(w);
+        if (overlapping > 0)
+            program_error("%" PRIu64 " " REPORT_OVERLAPPING_SPANS, overlapping);
+        else
+            program_error(a->subject.ids != NULL ? "no two events have the same values of --id"
+                                                 : "cannot find a request ID field; name one with --id");
         return false;
     }
     if (a->json)

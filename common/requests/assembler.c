@@ -62,6 +62,7 @@ struct assembler {
     GPtrArray *learning;   /* open_request: requests that are over but not handed out yet; NULL after learning */
     uint32_t round_count;  /* while learning: number of first events that have occurred again */
     size_t memory;
+    uint64_t overlapping; /* see assembler_overlapping */
     uint32_t usual_count; /* number of events of the latest request that ended, within limits */
     int64_t now_ns;       /* the time of the log, see advance */
     /* Consecutive events that are more than AHEAD_NS ahead of now_ns. */
@@ -192,6 +193,22 @@ static void drop_events(assembler *a, open_request *r, uint32_t count)
     a->memory += memory_of(r);
 }
 
+/*
+ * Returns the number of a thread's outermost spans if some of them overlap, and otherwise 0. Rounded times of
+ * consecutive spans may overlap by up to a microsecond.
+ */
+static uint32_t count_overlapping(const request_graph *g)
+{
+    uint32_t outermost = 0;
+    double spans_ns = 0;
+    for (size_t i = 0; i < g->span_count; i++) {
+        bool is_outermost = g->spans[i].parent == REQUEST_NONE;
+        outermost += is_outermost;
+        spans_ns += is_outermost ? (double)(g->spans[i].end_ns - g->spans[i].begin_ns) : 0;
+    }
+    return spans_ns > (double)(g->to_ns - g->from_ns) + 1000.0 * outermost ? outermost : 0;
+}
+
 static void hand_out_events(assembler *a, const open_request *r, uint32_t from, uint32_t to, bool cut)
 {
     request_graph_build(a->graph, r->events + from, to - from, a->learning == NULL && !r->explicit ? a->edges : NULL,
@@ -201,7 +218,9 @@ static void hand_out_events(assembler *a, const open_request *r, uint32_t from, 
     if (r->is_thread) {
         if (a->graph->span_count == 0 && a->options.rest != NULL)
             a->options.rest(a->options.user, a->graph, name, r->by, cut);
-        if (a->graph->span_count == 0)
+        uint32_t overlapping = count_overlapping(a->graph);
+        a->overlapping += overlapping;
+        if (a->graph->span_count == 0 || overlapping > 0)
             return;
         const request_span *outermost = &a->graph->spans[0];
         while (outermost->parent != REQUEST_NONE)
@@ -664,6 +683,11 @@ void assembler_finish(assembler *a)
     while (oldest_request(a) != NULL)
         end_request(a, oldest_request(a), false);
     finish_learning(a);
+}
+
+uint64_t assembler_overlapping(const assembler *a)
+{
+    return a->overlapping;
 }
 
 const request_reader *assembler_reader(const assembler *a)

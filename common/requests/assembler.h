@@ -6,8 +6,10 @@
  * ASSEMBLER_IDLE_S seconds of the log's time later, or when its ID begins again (restarts.h). Other requests are over
  * after ASSEMBLER_PAUSE_MAX_S seconds without an event. Records may be out of order within these times. The module
  * keeps the first ASSEMBLER_LEARNED requests, to learn which events cause which (precedence.h), and which first events
- * are repeated steps. Without IDs, each outermost span of a thread is a request. Memory is bounded: beyond memory_max,
- * the requests that have been idle longest are handed out early. Only one thread at a time may use an assembler.
+ * are repeated steps. Without IDs, each outermost span of a thread is a request. If several such
+ * spans overlap, it is unknown which records belong together, and these spans are only counted. Memory is bounded:
+ * beyond memory_max, the requests that have been idle longest are handed out early. Only one thread at a time may use
+ * an assembler.
  */
 #ifndef NETLOGGER_REQUESTS_ASSEMBLER_H
 #define NETLOGGER_REQUESTS_ASSEMBLER_H
@@ -70,6 +72,9 @@ bool assembler_add(assembler *a, const nl_record *record);
 
 /* Hands out all requests. Call it after the last record. */
 void assembler_finish(assembler *a);
+
+/* Returns the number of spans without IDs that were not handed out because they overlap in one thread or program. */
+uint64_t assembler_overlapping(const assembler *a);
 
 /* Returns the text of a group's number; "" for requests without the field. */
 const char *assembler_by(const assembler *a, uint32_t by);

@@ -279,6 +279,24 @@ class Nlstat(support.Case):
                           "paint": (2000, 20 * 10**9, 20 * 10**9), "decode": (2000, 180 * 10**9, 180 * 10**9)})
         self.assertEqual((found["slowest"][0]["name"], found["slowest"][0]["total_ns"]), ("decode", 90_000_000))
 
+    def test_overlapping_spans_without_ids(self):
+        """Two requests at once in one program, without IDs: nobody knows which query belongs to which. Others are measured."""
+        def spans(at, second):
+            steps = [(0, "Page.start"), (100, "Query.start"), (600, "Query.end"), (1000, "Page.end")]
+            return sorted([(at + us, e) for us, e in steps] + [(at + second + us, e) for us, e in steps])
+        for overlapping, pages in ((30, 0), (3, 54)):
+            steps = [s for i in range(30) for s in spans(i * 10000, 350 if i < overlapping else 2000)]
+            log = self.log("".join(line(us, event, "").replace(" REQ.ID=", "") for us, event in steps))
+            result = self.run_program(self.nlstat, log)
+            message = f"{2 * overlapping} spans overlap and have no request ID, so they cannot be told apart; log TRACE.ID, or name"
+            self.assertEqual(result.returncode, 0 if pages else 1)
+            self.assertIn(message, result.stdout if pages else result.stderr)
+            if pages:
+                (found,) = self.found(log)
+                self.assertEqual((found["requests"], found["overlapping_spans"]), (pages, 6))
+                self.assertEqual({n: r["path_ns"] for n, r in self.rows(found, "span").items()},
+                                 {"Page": pages * 500_000, "Query": pages * 500_000})
+
     def test_processes_and_threads_are_no_ids(self):
         """A thread's number is unique only in its process. Each process has four spans, which a pid alone would join."""
         def trace(name, *spans):
