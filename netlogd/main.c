@@ -46,6 +46,7 @@ static const options_usage usage = {
     .groups = (const options_group[]){{NULL, settings_command_rows, 0},
                                       {"Settings, also valid in the configuration file", settings_rows, 0},
                                       {0}},
+    .file_rows = settings_rows,
     .urls = (const options_group[]){{"Options of every output", output_rows, 0},
                                     {"Options of output files", output_file_rows, 0},
                                     {"Options of outputs with a spool", output_spool_rows, 0},

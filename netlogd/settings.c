@@ -130,19 +130,12 @@ static const char *get_output(const void *from, size_t index, char scratch[NL_OP
     return index < s->output_count ? s->outputs[index] : NULL;
 }
 
-static bool set_copy(void *settings, const nl_option *row, const char *value)
-{
-    nl_option plain = *row;
-    plain.set = NULL;
-    return nl_option_set(&plain, settings, value);
-}
-
 static bool set_control(void *to, const nl_option *row, const char *value)
 {
     nl_url *url = nl_url_parse(value);
     bool usable = url != NULL && url->scheme == NL_SCHEME_UNIX && url->option_count == 0;
     nl_url_free(url);
-    return usable ? set_copy(to, row, value) : nl_error_false(NL_ERROR_INVALID, "use unix:PATH");
+    return usable ? nl_option_set_by_type(row, to, value) : nl_error_false(NL_ERROR_INVALID, "use unix:PATH");
 }
 
 static bool set_metrics(void *to, const nl_option *row, const char *value)
@@ -162,7 +155,7 @@ static bool set_metrics(void *to, const nl_option *row, const char *value)
     l.url[strcspn(l.url, "?")] = '\0';
     listening_free(&s->metrics_place);
     s->metrics_place = l;
-    return set_copy(s, row, value);
+    return nl_option_set_by_type(row, s, value);
 }
 
 #define YEAR (365 * 86400 * NL_NS_PER_SECOND)
@@ -171,7 +164,7 @@ const nl_option settings_rows[] = {
     {.name = "listen",
      .value = "URL",
      .repeatable = true,
-     .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
+     .on_reload = true,
      .set = add_listening,
      .get = get_listening,
      .initial = "(inherited:* if systemd opened sockets, otherwise x-netlog://127.0.0.1:14830)",
@@ -183,7 +176,7 @@ const nl_option settings_rows[] = {
      .letter = 'o',
      .value = "FILE|DIRECTORY/|URL",
      .repeatable = true,
-     .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
+     .on_reload = true,
      .set = add_output,
      .get = get_output,
      .initial = "(-, standard output)",
@@ -195,7 +188,7 @@ const nl_option settings_rows[] = {
     {.name = "allow",
      .value = "NETWORK",
      .repeatable = true,
-     .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
+     .on_reload = true,
      .set = network_list_set,
      .get = get_allowed,
      NL_OPTION_MEMBER(settings, allow),
@@ -205,40 +198,38 @@ const nl_option settings_rows[] = {
      .type = NL_OPTION_COPY,
      .value = "URL",
      .initial = "file:///dev/stderr",
-     .places = NL_OPTION_IN_DAEMON,
      NL_OPTION_MEMBER(settings, log),
      .help = "Destination of netlogd's own events"},
     {.name = "level",
      .type = NL_OPTION_LEVEL,
      .initial = "Important",
-     .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
+     .on_reload = true,
      NL_OPTION_MEMBER(settings, level),
      .help = "Level threshold of netlogd's own events; Important selects all but Debug"},
     {.name = "reject",
      .type = NL_OPTION_COPY,
      .value = "FILE",
-     .places = NL_OPTION_IN_DAEMON,
      NL_OPTION_MEMBER(settings, reject),
      .help = "Append malformed input to FILE unchanged"},
     {.name = "fraction",
      .type = NL_OPTION_CHOICE,
      .choices = "decimal|microseconds",
      .initial = "decimal",
-     .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
+     .on_reload = true,
      NL_OPTION_MEMBER(settings, fraction),
      .help = "Rule for reading fractional seconds of fewer than six digits"},
     {.name = "max-record-size",
      .type = NL_OPTION_SIZE,
      .initial = "1m",
      .minimum = 1024,
-     .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
+     .on_reload = true,
      NL_OPTION_MEMBER(settings, max_record_size),
      .help = "Maximum size of a record; a longer record is malformed"},
     {.name = "max-connections",
      .type = NL_OPTION_COUNT,
      .initial = "10000",
      .minimum = 1,
-     .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
+     .on_reload = true,
      NL_OPTION_MEMBER(settings, max_connections),
      .help = "Maximum number of clients. At this limit, a new client replaces the longest-silent client of the address "
              "that has the most clients; netlogd rejects the new client only if all clients of that address are busy"},
@@ -246,7 +237,7 @@ const nl_option settings_rows[] = {
      .type = NL_OPTION_SIZE,
      .initial = "1g",
      .minimum = 1 << 20,
-     .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
+     .on_reload = true,
      NL_OPTION_MEMBER(settings, max_memory),
      .help = "Maximum memory for incomplete records and blocks of all clients, and for records that subscribers have "
              "not read, which may use at most half of this memory. At this limit, netlogd closes the clients whose "
@@ -254,14 +245,14 @@ const nl_option settings_rows[] = {
     {.name = "max-per-address",
      .type = NL_OPTION_COUNT,
      .initial = "5000",
-     .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
+     .on_reload = true,
      NL_OPTION_MEMBER(settings, max_per_address),
      .help = "Maximum number of clients from one IPv4 address or one IPv6 /64 network. At this limit, a new client "
              "replaces the longest-silent client of its address or network; 0 sets no limit"},
     {.name = "max-rate",
      .type = NL_OPTION_COUNT,
      .initial = "0",
-     .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
+     .on_reload = true,
      NL_OPTION_MEMBER(settings, max_rate),
      .help = "Maximum number of records per second from one client. netlogd slows down a faster client by reading from "
              "it later; 0 sets no limit"},
@@ -270,7 +261,7 @@ const nl_option settings_rows[] = {
      .initial = "5m",
      .maximum = YEAR,
      .unit = NL_NS_PER_SECOND,
-     .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
+     .on_reload = true,
      NL_OPTION_MEMBER(settings, record_s),
      .help = "Maximum time for a record to arrive, before netlogd closes the connection; 0 disables the limit. For the "
              "first record, this time begins when the client connects"},
@@ -279,7 +270,7 @@ const nl_option settings_rows[] = {
      .initial = "1d",
      .maximum = YEAR,
      .unit = NL_NS_PER_SECOND,
-     .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
+     .on_reload = true,
      NL_OPTION_MEMBER(settings, idle_timeout_s),
      .help = "Close a connection that has been silent for DURATION; 0 disables the limit"},
     {.name = "handshake-timeout",
@@ -287,7 +278,7 @@ const nl_option settings_rows[] = {
      .initial = "10s",
      .maximum = YEAR,
      .unit = NL_NS_PER_SECOND,
-     .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
+     .on_reload = true,
      NL_OPTION_MEMBER(settings, handshake_s),
      .help = "Close a connection if the TLS handshake or the client's request is not complete after DURATION; 0 "
              "disables the limit"},
@@ -297,7 +288,7 @@ const nl_option settings_rows[] = {
      .minimum = NL_NS_PER_SECOND,
      .maximum = YEAR,
      .unit = NL_NS_PER_SECOND,
-     .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
+     .on_reload = true,
      NL_OPTION_MEMBER(settings, stop_s),
      .help = "Maximum time for shutting down, not counting writes to disk. During this time, netlogd still receives "
              "records from clients, and delivers records to subscribers and destinations. Undelivered records stay in "
@@ -305,7 +296,6 @@ const nl_option settings_rows[] = {
     {.name = "activation",
      .type = NL_OPTION_COPY,
      .value = "FILE",
-     .places = NL_OPTION_IN_DAEMON,
      NL_OPTION_MEMBER(settings, activation),
      .help = "Send the commands in FILE (level, event, marker, and destination with another collector's URL) to the "
              "programs that log to this netlogd in the binary format, when they connect and whenever the file changes"},
@@ -313,35 +303,33 @@ const nl_option settings_rows[] = {
      .type = NL_OPTION_CHOICE,
      .choices = "no|yes",
      .initial = "yes",
-     .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
+     .on_reload = true,
      NL_OPTION_MEMBER(settings, subscribe),
      .help = "Allow clients to subscribe to new records"},
     {.name = "subscriber-queue",
      .type = NL_OPTION_SIZE,
      .initial = "4m",
      .minimum = 4 << 10,
-     .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
+     .on_reload = true,
      NL_OPTION_MEMBER(settings, subscriber_queue),
      .help = "Maximum size of the records that a slow subscriber has not read; beyond this size, the subscriber misses "
              "records, and netlogd reports their number to it"},
     {.name = "max-subscribers",
      .type = NL_OPTION_COUNT,
      .initial = "1000",
-     .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
+     .on_reload = true,
      NL_OPTION_MEMBER(settings, max_subscribers),
      .help = "Maximum number of subscribers; each subscriber needs up to 100 KiB of memory besides its queue, and a "
              "subscriber with its own expression needs up to 1 microsecond of processor time per record"},
     {.name = "control",
      .value = "unix:PATH",
      .type = NL_OPTION_COPY,
-     .places = NL_OPTION_IN_DAEMON,
      .set = set_control,
      NL_OPTION_MEMBER(settings, control),
      .help = "Socket for netlogctl; only root and netlogd's user may connect to it"},
     {.name = "metrics",
      .value = "URL",
      .type = NL_OPTION_COPY,
-     .places = NL_OPTION_IN_DAEMON,
      .set = set_metrics,
      NL_OPTION_MEMBER(settings, metrics),
      .help = "Address on which to serve Prometheus metrics (GET /metrics): http://HOST:PORT; a non-loopback address "
@@ -351,12 +339,10 @@ const nl_option settings_rows[] = {
      .initial = "5s",
      .maximum = YEAR,
      .unit = NL_NS_PER_SECOND,
-     .places = NL_OPTION_IN_DAEMON,
      NL_OPTION_MEMBER(settings, recover_s),
      .help = "Interval at which netlogd recovers events from killed processes of its user; 0 disables recovery"},
     {.name = "confine",
      .type = NL_OPTION_CHOICE,
-     .places = NL_OPTION_IN_DAEMON,
      .initial = "yes",
      .choices = "no|yes",
      NL_OPTION_MEMBER(settings, confine),
@@ -365,7 +351,6 @@ const nl_option settings_rows[] = {
     {.name = "pid-file",
      .type = NL_OPTION_COPY,
      .value = "FILE",
-     .places = NL_OPTION_IN_DAEMON,
      NL_OPTION_MEMBER(settings, pid_file),
      .help = "Write the process ID to FILE"},
     {0},
@@ -373,7 +358,7 @@ const nl_option settings_rows[] = {
 
 void settings_add(settings *s, const char *name, const char *value)
 {
-    if (!nl_option_set(nl_option_find(settings_rows, name, NL_OPTION_IN_FILE), s, value))
+    if (!nl_option_set(nl_option_find(settings_rows, name), s, value))
         program_fail(PROGRAM_PROBLEM, "%s %s: %s", name, value, nl_error_message());
 }
 

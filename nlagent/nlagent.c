@@ -65,10 +65,9 @@ static bool set_interval(void *settings, const nl_option *row, const char *value
     static char seconds[32];
     int64_t interval_ns = 0;
     nl_option plain = *row;
-    plain.set = NULL;
     plain.offset = 0;
     plain.size = sizeof interval_ns;
-    if (!nl_option_set(&plain, &interval_ns, value))
+    if (!nl_option_set_by_type(&plain, &interval_ns, value))
         return false;
     snprintf(seconds, sizeof seconds, "%.9g", (double)interval_ns / 1e9);
     add_condition(settings, row->name, seconds);
@@ -81,10 +80,9 @@ static bool set_summary(void *settings, const nl_option *row, const char *value)
     static const char *const minutes[] = {"1", "10", "60"};
     unsigned choice = 0;
     nl_option plain = *row;
-    plain.set = NULL;
     plain.offset = 0;
     plain.size = sizeof choice;
-    if (!nl_option_set(&plain, &choice, value))
+    if (!nl_option_set_by_type(&plain, &choice, value))
         return false;
     add_condition(settings, row->name, minutes[choice]);
     return true;

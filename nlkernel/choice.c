@@ -99,8 +99,7 @@ static void fail_unknown_event(const event_names *names, const char *pattern)
         /* Compare a pattern that has no system with the names of events. */
         snprintf(full[i], sizeof full[i], "%s:%s", names->list[i].system, names->list[i].event);
         nl_option_find_nearest(&nearest,
-                               (nl_option[]){{.name = separator != NULL ? full[i] : names->list[i].event}, {0}}, text,
-                               NL_OPTION_ON_COMMAND_LINE);
+                               (nl_option[]){{.name = separator != NULL ? full[i] : names->list[i].event}, {0}}, text);
     }
     if (nearest.name != NULL)
         nl_error_set(NL_ERROR_UNSUPPORTED, "this kernel has no event \"%s\"; did you mean %s?", pattern, nearest.name);

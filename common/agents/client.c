@@ -31,24 +31,6 @@ static void append(nl_buffer *out, const char *text)
     nl_buffer_append(out, text, strlen(text));
 }
 
-char *client_read_secret(const char *path)
-{
-    char *line = NULL;
-    size_t capacity = 0;
-    FILE *file = fopen(path, "re");
-    if (file == NULL || getline(&line, &capacity, file) < 0) {
-        nl_error_set(NL_ERROR_INVALID, "read %s: %s", path,
-                     file == NULL || ferror(file) ? strerror(errno) : "the file is empty");
-        free(line);
-        line = NULL;
-    }
-    if (file != NULL)
-        fclose(file);
-    if (line != NULL)
-        line[strcspn(line, "\r\n")] = '\0';
-    return line;
-}
-
 /* Returns the collector's URL with the same address and TLS options, for a dialer. */
 static nl_url *make_url(const char *authority, size_t size, bool secure, const client_options *o)
 {

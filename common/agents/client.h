@@ -33,7 +33,4 @@ bool client_call(client *c, const nl_buffer *message, soap_call *reply);
  */
 bool client_open_stream(client *c, const char *subscription, const char *format, nl_channel *channel, nl_buffer *begin);
 
-/* Returns the first line of a file, such as a token. The caller frees it. Returns NULL on failure. */
-char *client_read_secret(const char *path);
-
 #endif

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "program/program.h"
 
 #include <libxml/parser.h>
 #include <stdlib.h>
@@ -80,7 +81,7 @@ bool agents_options_finish(agents_options *o)
 {
     char *token = NULL;
     xmlInitParser();
-    if (o->token_file != NULL && (token = client_read_secret(o->token_file)) == NULL)
+    if (o->token_file != NULL && (token = program_read_secret(o->token_file)) == NULL)
         return false;
     o->client.token = token;
     return true;

@@ -36,7 +36,7 @@ static LDAP *connect_and_bind(const ldap_options *o)
 {
     LDAP *ldap = NULL;
     struct timeval time = {.tv_sec = TIMEOUT_S};
-    char *password = o->password_file != NULL ? client_read_secret(o->password_file) : program_copy("");
+    char *password = o->password_file != NULL ? program_read_secret(o->password_file) : program_copy("");
     if (password == NULL)
         return NULL;
     int version = LDAP_VERSION3, error = ldap_initialize(&ldap, o->url);

@@ -44,9 +44,8 @@ static const nl_option *options_find(const options_reading *r, const char *name,
 {
     for (const options_group *group = options_groups(r->usage); group->rows != NULL; group++)
         for (const nl_option *row = group->rows; row->name != NULL; row++)
-            if (options_is_on_command_line(row) &&
-                (name != NULL ? strlen(row->name) == size && memcmp(row->name, name, size) == 0
-                              : row->letter == letter)) {
+            if (name != NULL ? strlen(row->name) == size && memcmp(row->name, name, size) == 0
+                             : row->letter == letter) {
                 *base = r->base + group->offset;
                 return row;
             }
@@ -85,8 +84,8 @@ static void options_reject_unknown(options_reading *r, const char *word, size_t 
     char name[40], hint[64] = "";
     snprintf(name, sizeof name, "%.*s", (int)size, word);
     for (const options_group *group = options_groups(r->usage); group->rows != NULL; group++)
-        nl_option_find_nearest(&nearest, group->rows, name, NL_OPTION_ON_COMMAND_LINE);
-    nl_option_find_nearest(&nearest, options_standard, name, NL_OPTION_ON_COMMAND_LINE);
+        nl_option_find_nearest(&nearest, group->rows, name);
+    nl_option_find_nearest(&nearest, options_standard, name);
     if (nearest.name != NULL)
         snprintf(hint, sizeof hint, "did you mean --%s? ", nearest.name);
     options_reject(r, "--%.*s: unknown option; %ssee %s --help", (int)size, word, hint, options_name(r->usage));

@@ -44,11 +44,6 @@ const char *options_name(const options_usage *usage)
     return usage->name != NULL ? usage->name : program_get_name();
 }
 
-bool options_is_on_command_line(const nl_option *row)
-{
-    return row->places == 0 || (row->places & NL_OPTION_ON_COMMAND_LINE) != 0;
-}
-
 /* ---- text ---- */
 
 /* Prints text in lines of at most HELP_WIDTH columns. The first line begins at column, and the other lines at
@@ -182,8 +177,7 @@ static void print_groups(const options_group *groups, option_form form)
             printf("\n%s:\n", title);
         printed = title;
         for (const nl_option *row = groups->rows; row->name != NULL; row++)
-            if (form != FORM_COMMAND_LINE || options_is_on_command_line(row))
-                print_option(row, form);
+            print_option(row, form);
     }
 }
 
@@ -246,46 +240,47 @@ static void add_values(json_object *object, const nl_option *row, const void *se
     json_object_object_add(object, "values", values);
 }
 
-static json_object *describe_option(const nl_option *row, const char *group, const void *settings)
+static json_object *describe_option(const nl_option *row, option_form form, const options_group *group, bool in_file,
+                                    const void *settings)
 {
     json_object *object = json_object_new_object();
     char text[NL_OPTION_VALUE_SIZE], letter[2] = {row->letter};
     const char *choices = nl_option_choices(row);
-    bool in_url = (row->places & NL_OPTION_IN_URL) != 0;
     bool is_described = row->initial != NULL && *row->initial == '(';
     bool is_bounded = row->type == NL_OPTION_COUNT || row->type == NL_OPTION_SIZE || row->type == NL_OPTION_DURATION;
     add_member(object, "name", row->name);
     add_member(object, "letter", row->letter != 0 ? letter : NULL);
     add_member(object, "type", nl_option_type_name(row));
     add_member(object, "value_name", row->type == NL_OPTION_FLAG ? NULL : options_value_name(row));
-    add_member(object, "group", group);
+    add_member(object, "group", group->title);
     add_member(object, is_described ? "default_description" : "default", row->initial);
     if (is_bounded && (row->set == NULL || row->get != NULL))
         add_member(object, "minimum", nl_option_format_bound(row, row->minimum, text));
     add_member(object, "maximum", row->maximum != 0 ? nl_option_format_bound(row, row->maximum, text) : NULL);
     add_member(object, "choices", choices != NULL ? choices + (*choices == '|') : NULL);
     add_member(object, "environment", row->environment);
-    add_member(object, in_url ? "schemes" : "commands", row->commands);
+    add_member(object, form == FORM_URL ? "schemes" : "commands", row->commands);
     add_flag(object, "repeatable", row->repeatable);
     add_flag(object, "optional_value", row->optional_value);
     add_flag(object, "own_parser", row->set != NULL);
-    add_flag(object, "command_line", options_is_on_command_line(row));
-    add_flag(object, "url", in_url);
-    add_flag(object, "file", (row->places & NL_OPTION_IN_FILE) != 0);
-    add_flag(object, "reload", (row->places & NL_OPTION_ON_RELOAD) != 0);
+    add_flag(object, "command_line", form == FORM_COMMAND_LINE);
+    add_flag(object, "url", form == FORM_URL);
+    add_flag(object, "file", in_file);
+    add_flag(object, "reload", row->on_reload);
     add_member(object, "help", row->help);
     if (settings != NULL)
-        add_values(object, row, settings);
+        add_values(object, row, (const char *)settings + group->offset);
     return object;
 }
 
 /* Adds the options of the groups. If settings is NULL, omits their values. */
-static void describe_groups(json_object *options, const options_group *groups, const char *settings)
+static void describe_groups(json_object *options, const options_usage *usage, option_form form,
+                            const options_group *groups, const void *settings)
 {
     for (; groups != NULL && groups->rows != NULL; groups++)
         for (const nl_option *row = groups->rows; row->name != NULL; row++)
-            json_object_array_add(
-                options, describe_option(row, groups->title, settings != NULL ? settings + groups->offset : NULL));
+            json_object_array_add(options,
+                                  describe_option(row, form, groups, groups->rows == usage->file_rows, settings));
 }
 
 static void print_help_json(const options_usage *usage, void *settings)
@@ -302,10 +297,10 @@ static void print_help_json(const options_usage *usage, void *settings)
         add_member(command, "help", c->help);
         json_object_array_add(commands, command);
     }
-    describe_groups(options, options_groups(usage), settings);
-    describe_groups(options, standard_groups, NULL);
-    describe_groups(url_options, usage->urls, usage->read_urls != NULL ? settings : NULL);
-    describe_groups(variables, usage->variables, NULL);
+    describe_groups(options, usage, FORM_COMMAND_LINE, options_groups(usage), settings);
+    describe_groups(options, usage, FORM_COMMAND_LINE, standard_groups, NULL);
+    describe_groups(url_options, usage, FORM_URL, usage->urls, usage->read_urls != NULL ? settings : NULL);
+    describe_groups(variables, usage, FORM_ENVIRONMENT, usage->variables, NULL);
     add_member(document, "program", options_name(usage));
     add_member(document, "version", nl_version());
     add_member(document, "operands", usage->operands);
@@ -322,12 +317,11 @@ static void print_help_json(const options_usage *usage, void *settings)
 static void print_words_of(const options_group *groups)
 {
     for (; groups->rows != NULL; groups++)
-        for (const nl_option *row = groups->rows; row->name != NULL; row++)
-            if (options_is_on_command_line(row)) {
-                bool takes_value = row->type != NL_OPTION_FLAG && !row->optional_value;
-                printf("--%s%s\t%s\t%s\n", row->name, takes_value ? "=" : "", row->choices != NULL ? row->choices : "",
-                       row->help);
-            }
+        for (const nl_option *row = groups->rows; row->name != NULL; row++) {
+            bool takes_value = row->type != NL_OPTION_FLAG && !row->optional_value;
+            printf("--%s%s\t%s\t%s\n", row->name, takes_value ? "=" : "", row->choices != NULL ? row->choices : "",
+                   row->help);
+        }
 }
 
 /* Prints a line for each word. The line has WORD, a tab, the choices of its value, a tab, and the help text. */

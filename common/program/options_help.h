@@ -16,8 +16,6 @@ const options_group *options_groups(const options_usage *usage);
 /* Returns the name of a program or command. */
 const char *options_name(const options_usage *usage);
 
-bool options_is_on_command_line(const nl_option *row);
-
 /* Returns the name of a row's value in help, such as FILE. */
 const char *options_value_name(const nl_option *row);
 

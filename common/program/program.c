@@ -3,10 +3,9 @@
 #include "program/program.h"
 
 #include "program/message_output.h"
-
 #include "record/terminal.h"
-
 #include "transport/log_options.h"
+#include "base/error.h"
 #include "base/memory.h"
 #include "base/monotonic.h"
 
@@ -130,6 +129,26 @@ char *program_format(const char *format, ...)
         program_memory_failed();
     va_end(arguments);
     return text;
+}
+
+char *program_read_secret(const char *path)
+{
+    char *line = NULL;
+    size_t capacity = 0;
+    FILE *file = fopen(path, "re");
+    bool has_line = file != NULL && getline(&line, &capacity, file) >= 0;
+    if (has_line)
+        line[strcspn(line, "\r\n")] = '\0';
+    if (!has_line && (file == NULL || ferror(file)))
+        nl_error_set_errno("read %s", path);
+    else if (!has_line || *line == '\0')
+        nl_error_set(NL_ERROR_INVALID, "read %s: the first line is empty", path);
+    if (file != NULL)
+        fclose(file);
+    if (has_line && *line != '\0')
+        return line;
+    free(line);
+    return NULL;
 }
 
 int program_finish(int status)

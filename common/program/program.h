@@ -64,6 +64,12 @@ void program_set_listener(void (*listener)(const char *message));
 char *program_copy(const char *text);
 char *program_format(const char *format, ...) NL_PRINTF(1, 2);
 
+/*
+ * Returns the first line of a file, such as a password. The caller frees it. Returns NULL and sets the error if the
+ * file cannot be read or the line is empty.
+ */
+char *program_read_secret(const char *path);
+
 /* Flushes and closes standard output. Returns the exit status for main: status, or PROGRAM_PROBLEM after reporting an
  * error.
  */

@@ -34,15 +34,13 @@ static bool where_set_expression(void *settings, const nl_option *row, const cha
 static bool where_set_time(void *settings, const nl_option *row, const char *value)
 {
     program_where *w = settings;
-    nl_option plain = *row;
     char condition[32 + NL_TIME_TEXT_SIZE], time[NL_TIME_TEXT_SIZE];
-    plain.set = NULL;
     if (!w->ranged) {
         w->since_ns = INT64_MIN;
         w->until_ns = INT64_MAX;
         w->ranged = true;
     }
-    if (!nl_option_set(&plain, w, value))
+    if (!nl_option_set_by_type(row, w, value))
         return false;
     if (w->since_ns >= w->until_ns) {
         return nl_error_false(NL_ERROR_INVALID, "the range is empty; --since must be before --until");

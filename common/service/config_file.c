@@ -25,11 +25,11 @@ static char *trim(char *line)
 
 static bool set_directive(const nl_option *rows, void *settings, const char *name, const char *value)
 {
-    const nl_option *row = nl_option_find(rows, name, NL_OPTION_IN_FILE);
+    const nl_option *row = nl_option_find(rows, name);
     if (row != NULL)
         return nl_option_set(row, settings, row->type == NL_OPTION_FLAG && *value == '\0' ? "yes" : value);
     nl_option_nearest nearest = {0};
-    nl_option_find_nearest(&nearest, rows, name, NL_OPTION_IN_FILE);
+    nl_option_find_nearest(&nearest, rows, name);
     return nl_error_false(NL_ERROR_INVALID, "unknown directive%s%s%s", nearest.name != NULL ? "; did you mean " : "",
                           nearest.name != NULL ? nearest.name : "", nearest.name != NULL ? "?" : "");
 }

@@ -258,8 +258,11 @@ bool nl_option_set(const nl_option *row, void *settings, const char *value)
 {
     if (*value == '\0' && !row->optional_value && !row->empty_value)
         return nl_error_false(NL_ERROR_INVALID, "the value is empty");
-    if (row->set != NULL)
-        return row->set(settings, row, value);
+    return row->set != NULL ? row->set(settings, row, value) : nl_option_set_by_type(row, settings, value);
+}
+
+bool nl_option_set_by_type(const nl_option *row, void *settings, const char *value)
+{
     switch (row->type) {
     case NL_OPTION_TEXT:
         *(const char **)option_member(row, settings) = value;
@@ -295,15 +298,10 @@ const char *nl_option_choices(const nl_option *row)
     return row->list_choices != NULL ? row->list_choices() : row->choices;
 }
 
-static bool option_has_place(const nl_option *row, unsigned places)
-{
-    return ((row->places != 0 ? row->places : NL_OPTION_ON_COMMAND_LINE) & places) != 0;
-}
-
-const nl_option *nl_option_find(const nl_option *rows, const char *name, unsigned places)
+const nl_option *nl_option_find(const nl_option *rows, const char *name)
 {
     for (; rows->name != NULL; rows++)
-        if (strcmp(rows->name, name) == 0 && option_has_place(rows, places))
+        if (strcmp(rows->name, name) == 0)
             return rows;
     return NULL;
 }
@@ -335,12 +333,12 @@ static unsigned option_name_distance(const char *a, const char *b)
     return last[size];
 }
 
-void nl_option_find_nearest(nl_option_nearest *nearest, const nl_option *rows, const char *unknown, unsigned places)
+void nl_option_find_nearest(nl_option_nearest *nearest, const nl_option *rows, const char *unknown)
 {
     if (strlen(unknown) > NAME_MAX_COMPARED)
         return;
     for (; rows->name != NULL; rows++) {
-        if (strlen(rows->name) > NAME_MAX_COMPARED || !option_has_place(rows, places))
+        if (strlen(rows->name) > NAME_MAX_COMPARED)
             continue;
         unsigned distance = option_name_distance(unknown, rows->name);
         size_t length = strlen(rows->name);
@@ -425,7 +423,7 @@ const nl_option *nl_options_fixed_difference(const nl_option *rows, const void *
 {
     for (; rows->name != NULL; rows++) {
         char of_a[NL_OPTION_TEXT_SIZE], of_b[NL_OPTION_TEXT_SIZE];
-        if ((rows->places & (NL_OPTION_IN_FILE | NL_OPTION_ON_RELOAD)) != NL_OPTION_IN_FILE)
+        if (rows->on_reload)
             continue;
         const char *first = nl_option_get(rows, a, of_a), *second = nl_option_get(rows, b, of_b);
         if (first == NULL || second == NULL ? first != second : strcmp(first, second) != 0)

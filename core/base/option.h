@@ -34,15 +34,6 @@ typedef enum nl_option_type {
     NL_OPTION_LEVEL,    /* nl_level */
 } nl_option_type;
 
-/* Where an option is valid. A row without a place is valid on the command line. */
-enum {
-    NL_OPTION_ON_COMMAND_LINE = 1,
-    NL_OPTION_IN_FILE = 2,
-    NL_OPTION_IN_URL = 4,
-    NL_OPTION_ON_RELOAD = 8, /* a reload of the configuration file can change the option */
-    NL_OPTION_IN_DAEMON = NL_OPTION_ON_COMMAND_LINE | NL_OPTION_IN_FILE,
-};
-
 typedef struct nl_option nl_option;
 
 /*
@@ -64,10 +55,10 @@ struct nl_option {
     bool optional_value;               /* --name without a value is allowed; the setter then gets "" */
     bool empty_value;                  /* "" is valid */
     bool takes_operands;               /* on the command line, later operands are further values of this option */
+    bool on_reload;                    /* a reload of the configuration file can change the option */
     bool is_path;                      /* the value is the path of a file or directory, relative to the working
                                         * directory */
     nl_option_type type;               /* if set is not NULL, the type is used only for help */
-    unsigned places;                   /* 0: NL_OPTION_ON_COMMAND_LINE */
     const char *value;                 /* placeholder in help, such as FILE; NULL selects one by type */
     const char *initial;               /* the default in the option's notation, or a description in parentheses */
     int64_t minimum;                   /* in counts, bytes or nanoseconds */
@@ -113,8 +104,8 @@ const char *nl_option_type_name(const nl_option *row);
 /* Returns the choices, such as "a|b|c", or NULL. */
 const char *nl_option_choices(const nl_option *row);
 
-/* Returns the row with this name that is valid in one of the places, or NULL. */
-const nl_option *nl_option_find(const nl_option *rows, const char *name, unsigned places);
+/* Returns the row with this name, or NULL. */
+const nl_option *nl_option_find(const nl_option *rows, const char *name);
 
 /* The option name most similar to an unknown name; NULL if none is similar. Initialize it with zeros. */
 typedef struct nl_option_nearest {
@@ -122,8 +113,8 @@ typedef struct nl_option_nearest {
     unsigned distance;
 } nl_option_nearest;
 
-/* Compares the names of the rows that are valid in one of the places with an unknown name. */
-void nl_option_find_nearest(nl_option_nearest *nearest, const nl_option *rows, const char *unknown, unsigned places);
+/* Compares the names of the rows with an unknown name. */
+void nl_option_find_nearest(nl_option_nearest *nearest, const nl_option *rows, const char *unknown);
 
 /* Returns whether item is in a list such as choices or commands. */
 bool nl_option_list_has(const char *list, char separator, const char *item, size_t size);
@@ -133,6 +124,9 @@ bool nl_option_list_has(const char *list, char separator, const char *item, size
  * invalid.
  */
 bool nl_option_set(const nl_option *row, void *settings, const char *value);
+
+/* Like nl_option_set, but parses the value by type. For setters that add to this. */
+bool nl_option_set_by_type(const nl_option *row, void *settings, const char *value);
 
 /*
  * Return the option's value as text, or the value at an index of a repeatable option. The text may be stored in
@@ -148,7 +142,7 @@ const nl_option *nl_options_init(const nl_option *rows, void *settings);
 /* Frees all copies (NL_OPTION_COPY) and sets them to NULL. */
 void nl_options_free(const nl_option *rows, void *settings);
 
-/* Returns the first configuration file option that differs between a and b and that a reload cannot change, or NULL. */
+/* Returns the first option that differs between a and b and that a reload cannot change, or NULL. */
 const nl_option *nl_options_fixed_difference(const nl_option *rows, const void *a, const void *b);
 
 /*

@@ -40,21 +40,18 @@ static bool set_since(void *settings, const nl_option *row, const char *value)
 {
     nl_option plain = *row;
     int64_t time_ns;
-    plain.set = NULL;
     plain.offset = 0;
     ((nl_subscription_options *)settings)->since = value;
-    return nl_option_set(&plain, &time_ns, value);
+    return nl_option_set_by_type(&plain, &time_ns, value);
 }
 
 const nl_option nl_subscription_rows[] = {
     {.name = "where",
      .value = "EXPRESSION",
-     .places = NL_OPTION_IN_URL,
      NL_OPTION_MEMBER(nl_subscription_options, where),
      .help = "Send only records that match EXPRESSION. Write & in EXPRESSION as %26, or use the operator \"and\""},
     {.name = "since",
      .type = NL_OPTION_TIME,
-     .places = NL_OPTION_IN_URL,
      .initial = "(only new records)",
      .set = set_since,
      NL_OPTION_MEMBER(nl_subscription_options, since),
@@ -62,7 +59,6 @@ const nl_option nl_subscription_rows[] = {
     {.name = "format",
      .type = NL_OPTION_CHOICE,
      .list_choices = nl_format_choices,
-     .places = NL_OPTION_IN_URL,
      .initial = "nlb",
      NL_OPTION_MEMBER(nl_subscription_options, format),
      .help = "Format in which the collector sends records"},

@@ -341,7 +341,7 @@ static nl_status url_reject_option(const nl_url *url, const char *name, const nl
     nl_option_nearest nearest = {0};
     char known[512] = "";
     for (; tables->rows != NULL; tables++) {
-        nl_option_find_nearest(&nearest, tables->rows, name, NL_OPTION_IN_URL);
+        nl_option_find_nearest(&nearest, tables->rows, name);
         for (const nl_option *row = tables->rows; row->name != NULL; row++)
             if (url_row_is_valid(row, url->scheme)) {
                 size_t size = strlen(known);
@@ -363,7 +363,7 @@ nl_status nl_url_read_options(const nl_url *url, const nl_url_rows tables[])
         const nl_url_option *option = &url->options[i];
         const nl_url_rows *table = tables;
         const nl_option *row = NULL;
-        while (table->rows != NULL && (row = nl_option_find(table->rows, option->name, NL_OPTION_IN_URL)) == NULL)
+        while (table->rows != NULL && (row = nl_option_find(table->rows, option->name)) == NULL)
             table++;
         status = row != NULL ? url_set_option(url, option, row, table->settings)
                              : url_reject_option(url, option->name, tables);
@@ -375,7 +375,7 @@ nl_status nl_url_pick_options(const nl_url *url, const nl_option *rows, void *se
 {
     nl_status status = NL_OK;
     for (size_t i = 0; i < url->option_count && status == NL_OK; i++) {
-        const nl_option *row = nl_option_find(rows, url->options[i].name, NL_OPTION_IN_URL);
+        const nl_option *row = nl_option_find(rows, url->options[i].name);
         if (row != NULL)
             status = url_set_option(url, &url->options[i], row, settings);
     }

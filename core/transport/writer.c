@@ -25,10 +25,8 @@ struct nl_writer {
 /* Stores level 0 as -1, because 0 is the destination's default. */
 static bool set_zstd(void *settings, const nl_option *row, const char *value)
 {
-    nl_option plain = *row;
     nl_writer_options *options = settings;
-    plain.set = NULL;
-    if (!nl_option_set(&plain, options, value))
+    if (!nl_option_set_by_type(row, options, value))
         return false;
     if (options->zstd_level == 0)
         options->zstd_level = -1;
@@ -46,7 +44,6 @@ const nl_option nl_writer_rows[] = {
     {.name = "format",
      .type = NL_OPTION_CHOICE,
      .list_choices = nl_format_choices,
-     .places = NL_OPTION_IN_URL,
      .initial = "(nlb to collectors, or by the file's suffix, such as .nlb; otherwise ulm)",
      NL_OPTION_MEMBER(nl_writer_options, format),
      .help =
@@ -57,7 +54,6 @@ const nl_option nl_writer_rows[] = {
      .type = NL_OPTION_COUNT,
      .maximum = 19,
      .value = "LEVEL",
-     .places = NL_OPTION_IN_URL,
      .initial = "(1 for files that the tools write, otherwise 0)",
      .set = set_zstd,
      .get = get_zstd,
@@ -67,7 +63,6 @@ const nl_option nl_writer_rows[] = {
      .type = NL_OPTION_CHOICE,
      .choices = "yes|no",
      .commands = "file",
-     .places = NL_OPTION_IN_URL,
      .initial = "yes",
      NL_OPTION_MEMBER(nl_writer_options, truncate),
      .help = "Append to the file. With no, truncate the file first"},
@@ -76,7 +71,6 @@ const nl_option nl_writer_rows[] = {
      .minimum = 1000000,
      .maximum = 86400 * NL_NS_PER_SECOND,
      .unit = 1000000,
-     .places = NL_OPTION_IN_URL,
      .initial = "10s",
      NL_OPTION_MEMBER(nl_writer_options, timeout_ms),
      .help = "For collectors, the maximum time of a write, including connecting and acknowledgement, but not the host "

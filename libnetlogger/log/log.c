@@ -163,9 +163,9 @@ static void append_whole_path(nl_buffer *out, const char *directory, const char 
 
 static bool is_file_option(const char *name)
 {
-    const nl_option *row = nl_option_find(nl_log_rows, name, NL_OPTION_IN_URL);
+    const nl_option *row = nl_option_find(nl_log_rows, name);
     if (row == NULL)
-        row = nl_option_find(nl_dialer_rows, name, NL_OPTION_IN_URL);
+        row = nl_option_find(nl_dialer_rows, name);
     return row != NULL && row->is_path;
 }
 

@@ -30,23 +30,16 @@ static bool check_name(const char *value, const char *also)
            nl_error_false(NL_ERROR_INVALID, "the name is longer than %d characters", NAME_MAX);
 }
 
-static bool set_plain(void *place, const nl_option *row, const char *value)
-{
-    nl_option plain = *row;
-    plain.set = NULL;
-    return nl_option_set(&plain, place, value);
-}
-
 static bool set_name(void *place, const nl_option *row, const char *value)
 {
-    return check_name(value, "") && set_plain(place, row, value);
+    return check_name(value, "") && nl_option_set_by_type(row, place, value);
 }
 
 static bool set_subject(void *place, const nl_option *row, const char *value)
 {
     if (*value == '.' || strstr(value, "..") != NULL || value[strlen(value) - 1] == '.')
         return nl_error_false(NL_ERROR_INVALID, "\"%s\" has an empty part between two dots or at an end", value);
-    return check_name(value, ".") && set_plain(place, row, value);
+    return check_name(value, ".") && nl_option_set_by_type(row, place, value);
 }
 
 static bool set_share(void *settings, const nl_option *row, const char *value)
@@ -69,57 +62,40 @@ static const char *get_share(const void *settings, size_t index, char scratch[NL
     return index == 0 ? scratch : NULL;
 }
 
-/* Reads the password from the first line of a file. */
 static bool set_password_file(void *settings, const nl_option *row, const char *value)
 {
     nats_place *place = settings;
-    char *line = NULL;
-    size_t capacity = 0;
+    char *password = program_read_secret(value);
     (void)row;
-    FILE *file = fopen(value, "re");
-    ssize_t size = file != NULL ? getline(&line, &capacity, file) : -1;
-    if (size < 0 && (file == NULL || ferror(file)))
-        nl_error_set_errno("read %s", value);
-    else
-        nl_error_set(NL_ERROR_INVALID, "%s is empty", value);
-    if (file != NULL)
-        fclose(file);
-    bool good = size > 0 && (line[strcspn(line, "\r\n")] = '\0', *line != '\0');
-    if (good) {
-        free(place->password);
-        place->password = program_copy(line);
-    }
-    free(line);
-    return good;
+    if (password == NULL)
+        return false;
+    free(place->password);
+    place->password = password;
+    return true;
 }
 
 const nl_option nats_rows[] = {
     {.name = "user",
      .type = NL_OPTION_COPY,
-     .places = NL_OPTION_IN_URL,
      NL_OPTION_MEMBER(nats_place, user),
      .help = "User name; the same as USER@ in the URL"},
     {.name = "password",
      .type = NL_OPTION_COPY,
-     .places = NL_OPTION_IN_URL,
      NL_OPTION_MEMBER(nats_place, password),
      .help = "Password; the same as :PASSWORD@ in the URL"},
     {.name = "password_file",
      .value = "FILE",
      .is_path = true,
-     .places = NL_OPTION_IN_URL,
      .set = set_password_file,
      .help = "File whose first line is the password"},
     {.name = "creds",
      .type = NL_OPTION_COPY,
      .value = "FILE",
      .is_path = true,
-     .places = NL_OPTION_IN_URL,
      NL_OPTION_MEMBER(nats_place, creds),
      .help = "NATS credentials: a JWT and its key"},
     {.name = "tls",
      .type = NL_OPTION_FLAG,
-     .places = NL_OPTION_IN_URL,
      .initial = "(yes if ca=, cert=, key= or name= is set, otherwise no)",
      NL_OPTION_MEMBER(nats_place, tls),
      .help = "Connect with TLS"},
@@ -127,7 +103,6 @@ const nl_option nats_rows[] = {
      .type = NL_OPTION_COPY,
      .value = "FILE",
      .is_path = true,
-     .places = NL_OPTION_IN_URL,
      .initial = "(the system's certificates)",
      NL_OPTION_MEMBER(nats_place, ca),
      .help = "CA certificates for verifying the servers"},
@@ -135,27 +110,23 @@ const nl_option nats_rows[] = {
      .type = NL_OPTION_COPY,
      .value = "FILE",
      .is_path = true,
-     .places = NL_OPTION_IN_URL,
      NL_OPTION_MEMBER(nats_place, cert),
      .help = "Certificate of netlogd"},
     {.name = "key",
      .type = NL_OPTION_COPY,
      .value = "FILE",
      .is_path = true,
-     .places = NL_OPTION_IN_URL,
      NL_OPTION_MEMBER(nats_place, key),
      .help = "Private key of netlogd's certificate"},
     {.name = "name",
      .type = NL_OPTION_COPY,
      .value = "HOST",
-     .places = NL_OPTION_IN_URL,
      .initial = "(the server's host)",
      NL_OPTION_MEMBER(nats_place, tls_name),
      .help = "Name that the servers' certificates must contain"},
     {.name = "subject",
      .type = NL_OPTION_COPY,
      .value = "PREFIX",
-     .places = NL_OPTION_IN_URL,
      .initial = "netlogger",
      .set = set_subject,
      NL_OPTION_MEMBER(nats_place, subject),
@@ -164,7 +135,6 @@ const nl_option nats_rows[] = {
      .type = NL_OPTION_COUNT,
      .minimum = 1,
      .maximum = NATS_SHARDS_MAX,
-     .places = NL_OPTION_IN_URL,
      .initial = "(the number of the existing stream; 4 for a new stream)",
      NL_OPTION_MEMBER(nats_place, shards),
      .help = "Number of shards of a new stream. An existing stream must have the same number"},
@@ -172,33 +142,28 @@ const nl_option nats_rows[] = {
      .type = NL_OPTION_COUNT,
      .minimum = 1,
      .maximum = 5,
-     .places = NL_OPTION_IN_URL,
      .initial = "1",
      NL_OPTION_MEMBER(nats_place, replicas),
      .help = "Number of servers that store each shard of a new stream"},
     {.name = "max_age",
      .type = NL_OPTION_DURATION,
-     .places = NL_OPTION_IN_URL,
      .initial = "7d",
      NL_OPTION_MEMBER(nats_place, max_age_ns),
      .help = "Maximum age of records in a new stream. The servers remove older records; 0 sets no limit"},
     {.name = "max_bytes",
      .type = NL_OPTION_SIZE,
-     .places = NL_OPTION_IN_URL,
      .initial = "0",
      NL_OPTION_MEMBER(nats_place, max_bytes),
      .help = "Maximum size of a shard of a new stream. With 0, only the servers' own limit applies"},
     {.name = "discard",
      .type = NL_OPTION_CHOICE,
      .choices = "new|old",
-     .places = NL_OPTION_IN_URL,
      .initial = "new",
      NL_OPTION_MEMBER(nats_place, discard_old),
      .help = "Action when a shard of a new stream is full. With new, publishers wait; with old, the servers remove the "
              "oldest records, even unread records"},
     {.name = "window",
      .type = NL_OPTION_DURATION,
-     .places = NL_OPTION_IN_URL,
      .initial = "2m",
      NL_OPTION_MEMBER(nats_place, window_ns),
      .help = "Time for which the servers of a new stream remember message IDs to recognize duplicates"},
@@ -209,7 +174,6 @@ const nl_option nats_output_rows[] = {
     {.name = "messages",
      .type = NL_OPTION_CHOICE,
      .choices = "program|shard",
-     .places = NL_OPTION_IN_URL,
      .initial = "program",
      NL_OPTION_MEMBER(nats_place, by_shard),
      .help = "Contents of a message. With program, each message has one block, and each program has its own subject; "
@@ -222,14 +186,12 @@ const nl_option nats_listener_rows[] = {
     {.name = "durable",
      .type = NL_OPTION_COPY,
      .value = "NAME",
-     .places = NL_OPTION_IN_URL,
      .initial = "netlogd",
      .set = set_name,
      NL_OPTION_MEMBER(nats_place, durable),
      .help = "Durable name of the JetStream consumers"},
     {.name = "share",
      .value = "K/N",
-     .places = NL_OPTION_IN_URL,
      .initial = "1/1",
      .set = set_share,
      .get = get_share,

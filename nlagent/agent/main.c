@@ -47,6 +47,7 @@ static const options_usage usage = {
     .groups = (const options_group[]){{NULL, agent_settings_command_rows, 0},
                                       {"Settings, also valid in the configuration file", agent_settings_rows, 0},
                                       {0}},
+    .file_rows = agent_settings_rows,
     .urls = (const options_group[]){{"Options of listeners with TLS", listening_tls_rows, 0},
                                     {"Options of all listeners", listening_names_rows, 0},
                                     {0}},

@@ -45,26 +45,17 @@ static bool hear(void *to, const nl_option *row, const char *value)
 
 static const nl_option rows[] = {
     {.name = "text", NL_OPTION_MEMBER(settings, text)},
-    {.name = "copy",
-     .type = NL_OPTION_COPY,
-     .places = NL_OPTION_IN_FILE,
-     .initial = "first",
-     NL_OPTION_MEMBER(settings, copy)},
-    {.name = "flag", .type = NL_OPTION_FLAG, .places = NL_OPTION_IN_FILE, NL_OPTION_MEMBER(settings, flag)},
+    {.name = "copy", .type = NL_OPTION_COPY, .initial = "first", NL_OPTION_MEMBER(settings, copy)},
+    {.name = "flag", .type = NL_OPTION_FLAG, NL_OPTION_MEMBER(settings, flag)},
     {.name = "count",
      .type = NL_OPTION_COUNT,
-     .places = NL_OPTION_IN_FILE | NL_OPTION_ON_RELOAD,
+     .on_reload = true,
      .initial = "7",
      .environment = "OPTION_COUNT",
      .minimum = 2,
      .maximum = 100,
      NL_OPTION_MEMBER(settings, count)},
-    {.name = "size",
-     .type = NL_OPTION_SIZE,
-     .places = NL_OPTION_IN_FILE | NL_OPTION_IN_URL,
-     .initial = "64k",
-     .minimum = 1024,
-     NL_OPTION_MEMBER(settings, size)},
+    {.name = "size", .type = NL_OPTION_SIZE, .initial = "64k", .minimum = 1024, NL_OPTION_MEMBER(settings, size)},
     {.name = "duration",
      .type = NL_OPTION_DURATION,
      .initial = "(as long as it takes)",
@@ -103,7 +94,7 @@ static settings fresh(void)
 /* Sets an option by name. Returns the problem, or "". */
 static const char *set(settings *s, const char *name, const char *value)
 {
-    const nl_option *row = nl_option_find(rows, name, ~0u);
+    const nl_option *row = nl_option_find(rows, name);
     assert_non_null(row);
     return nl_option_set(row, s, value) ? "" : nl_error_message();
 }
@@ -111,7 +102,7 @@ static const char *set(settings *s, const char *name, const char *value)
 static const char *get(const settings *s, const char *name)
 {
     static char scratch[NL_OPTION_TEXT_SIZE];
-    const nl_option *row = nl_option_find(rows, name, ~0u);
+    const nl_option *row = nl_option_find(rows, name);
     assert_non_null(row);
     return nl_option_get(row, s, scratch);
 }
@@ -239,16 +230,6 @@ static void test_problems(void **state)
     nl_options_free(rows, &s);
 }
 
-static void test_places(void **state)
-{
-    (void)state;
-    settings s = fresh();
-    assert_non_null(nl_option_find(rows, "text", NL_OPTION_ON_COMMAND_LINE));
-    assert_null(nl_option_find(rows, "text", NL_OPTION_IN_FILE));
-    assert_null(nl_option_find(rows, "size", NL_OPTION_ON_COMMAND_LINE));
-    nl_options_free(rows, &s);
-}
-
 static void test_nearest_name(void **state)
 {
     (void)state;
@@ -258,18 +239,15 @@ static void test_nearest_name(void **state)
     static const char *const unlike[] = {"", "x", "verbose", "colourcolourcolourcolourcolourcolour"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         nl_option_nearest nearest = {0};
-        nl_option_find_nearest(&nearest, rows, names[i][0], ~0u);
+        nl_option_find_nearest(&nearest, rows, names[i][0]);
         assert_non_null(nearest.name);
         assert_string_equal(nearest.name, names[i][1]);
     }
     for (size_t i = 0; i < sizeof unlike / sizeof unlike[0]; i++) {
         nl_option_nearest nearest = {0};
-        nl_option_find_nearest(&nearest, rows, unlike[i], ~0u);
+        nl_option_find_nearest(&nearest, rows, unlike[i]);
         assert_null(nearest.name);
     }
-    nl_option_nearest elsewhere = {0};
-    nl_option_find_nearest(&elsewhere, rows, "siz", NL_OPTION_ON_COMMAND_LINE);
-    assert_true(elsewhere.name == NULL || strcmp(elsewhere.name, "size") != 0);
 }
 
 /* Words instead of numbers, choices that code computes, several values, variables. */
@@ -291,7 +269,7 @@ static void test_special_rows(void **state)
     assert_string_equal(set(&s, "fruit", "fig"), "");
     assert_string_equal(get(&s, "fruit"), "fig");
     assert_string_equal(set(&s, "fruit", "leek"), "\"leek\" is not one of apple|fig");
-    const nl_option *row = nl_option_find(rows, "several", ~0u);
+    const nl_option *row = nl_option_find(rows, "several");
     assert_string_equal(nl_option_get_at(row, &s, 1, scratch), "value 1");
     assert_null(nl_option_get_at(row, &s, 3, scratch));
     setenv("OPTION_COUNT", "8", 1);
@@ -310,7 +288,6 @@ static void test_difference(void **state)
     settings a = fresh(), b = fresh();
     assert_null(nl_options_fixed_difference(rows, &a, &b));
     set(&b, "count", "9"); /* may change */
-    set(&b, "text", "x");  /* not in the file */
     assert_null(nl_options_fixed_difference(rows, &a, &b));
     set(&b, "flag", "yes");
     assert_string_equal(nl_options_fixed_difference(rows, &a, &b)->name, "flag");
@@ -326,8 +303,8 @@ int main(void)
         cmocka_unit_test(test_durations),    cmocka_unit_test(test_formats),
         cmocka_unit_test(test_times),        cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_problems),     cmocka_unit_test(test_what_was_set_is_read_back),
-        cmocka_unit_test(test_places),       cmocka_unit_test(test_nearest_name),
-        cmocka_unit_test(test_special_rows), cmocka_unit_test(test_difference),
+        cmocka_unit_test(test_nearest_name), cmocka_unit_test(test_special_rows),
+        cmocka_unit_test(test_difference),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
