@@ -396,6 +396,46 @@ class Nlstat(support.Case):
         (found,) = self.found("--id", "TRACE.ID", self.log("".join(l for _, l in sorted(lines))))
         self.assertEqual((found["requests"], found["spans_without_end"], found["spans_without_begin"]), (100, 0, 0))
 
+    def test_queue_before_a_pool(self):
+        """Three hosts send to a server with two workers: the wait for a worker is time of the edge, not of a span."""
+        chance, net, free, records = random.Random(7), 200, [0, 0], []
+        waits = works = 0
+        arrivals = sorted((chance.randrange(0, 400_000), f"c{i % 3}") for i in range(200))
+        for request, (sent, host) in enumerate(arrivals, 1):
+            arrived, work = sent + net, chance.randrange(1000, 6000)
+            worker = free.index(min(free))
+            begun = max(arrived, free[worker])
+            free[worker] = begun + work
+            waits, works = waits + begun - arrived, works + work
+            records += [(sent, host, "Call.start", request, 1, 0), (arrived, "server", "Queued", request, 0, 0),
+                        (begun, "server", "Work.start", request, 2, 1), (begun + work, "server", "Work.end", request, 2, 1),
+                        (begun + work + net, host, "Call.end", request, 1, 0)]
+        self.assertGreater(waits, works, "requests wait for long")
+        def log(explicit):
+            text = ""
+            for us, host, event, request, span, parent in sorted(records):
+                text += (f"DATE=202601011200{us // 1000000:02d}.{us % 1000000:06d} HOST={host} "
+                         f"PROG={'server' if host == 'server' else 'client'} LVL=Usage NL.EVNT={event}")
+                if not explicit:
+                    text += f" REQ.ID=r{request}\n"
+                elif span:
+                    text += (f" TRACE.ID={request:032x} SPAN.ID={request:08x}{span:08x}" +
+                             (f" PARENT.ID={request:08x}{parent:08x}" if parent else "") + "\n")
+                else:
+                    text += f" TRACE.ID={request:032x}\n"
+            return self.log(text)
+        for explicit in (True, False):
+            with self.subTest(explicit=explicit):
+                (found,) = self.found(log(explicit))
+                spans, edges = self.rows(found, "span"), self.rows(found)
+                self.assertEqual((found["requests"], found["uncertain"]), (200, 0))
+                self.assertEqual(spans["Work"]["path_ns"], works * 1000)
+                self.assertEqual(spans["Call"]["path_ns"] if "Call" in spans else 0, 0)
+                waited = sum(r["path_ns"] for n, r in edges.items() if n.endswith("-> Work.start") or n.endswith("-> Queued"))
+                self.assertEqual(waited, (waits + 200 * net) * 1000)
+                if not explicit:
+                    self.assertEqual(edges["Queued -> Work.start"]["path_ns"], waits * 1000)
+
     def test_uncertain_requests(self):
         """A child that ends late on a host with an unknown clock, and a lost record: both requests count as uncertain."""
         text = ""
