@@ -135,6 +135,10 @@ noinst_LTLIBRARIES += %D%/libcommon.la
 	%D%/requests/infer.h \
 	%D%/requests/record_sample.c \
 	%D%/requests/record_sample.h \
+	%D%/requests/key_map.c \
+	%D%/requests/key_map.h \
+	%D%/requests/critical_path.c \
+	%D%/requests/critical_path.h \
 	%D%/requests/hash64.h \
 	%D%/requests/printable.c \
 	%D%/requests/printable.h \

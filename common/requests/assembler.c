@@ -4,10 +4,11 @@
 
 #include "clocks/name_table.h"
 #include "base/hash_bytes.h"
-#include "requests/hash64.h"
+#include "requests/key_map.h"
 #include "requests/precedence.h"
 #include "requests/restarts.h"
 
+#include <glib.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,9 +36,10 @@ struct open_request {
     request_event *events;
     uint32_t count, capacity;
     nl_buffer payloads;
-    int64_t latest_ns; /* the latest time of an event */
-    uint32_t by;       /* number of the group; 0: unknown */
-    GArray *marks;     /* group_mark, while learning; otherwise NULL */
+    int64_t latest_ns;  /* the latest time of an event */
+    uint32_t by;        /* number of the group; 0: unknown */
+    uint32_t name_size; /* including the NUL */
+    GArray *marks;      /* group_mark, while learning; otherwise NULL */
     bool complete;
     bool explicit;      /* a trace ID names the request */
     bool root_ended;    /* for a trace: its first event began a span without a parent, and this span has ended */
@@ -57,7 +59,7 @@ struct assembler {
     request_graph *graph;
     precedence *edges;
     restarts *restarts;
-    GHashTable *open;      /* maps a key to an open_request */
+    key_map open;          /* maps a key to an open_request */
     request_list lists[2]; /* one list of incomplete and one of complete requests */
     GPtrArray *learning;   /* open_request: requests that are over but not handed out yet; NULL after learning */
     uint32_t round_count;  /* while learning: number of first events that have occurred again */
@@ -84,7 +86,6 @@ assembler *assembler_new(const assembler_options *options)
     a->graph = request_graph_new(request_reader_names(a->reader));
     a->edges = precedence_new();
     a->restarts = restarts_new();
-    a->open = g_hash_table_new(hash64, g_int64_equal);
     a->learning = g_ptr_array_new();
     a->now_ns = -REQUEST_TIME_MAX;
     a->usual_count = EVENTS_MIN;
@@ -96,7 +97,7 @@ assembler *assembler_new(const assembler_options *options)
 static size_t memory_of(const open_request *r)
 {
     size_t marks = r->marks != NULL ? r->marks->len : 0;
-    return sizeof *r + r->capacity * sizeof *r->events + r->payloads.capacity + strlen(r->name) + 1 +
+    return sizeof *r + r->capacity * sizeof *r->events + r->payloads.capacity + r->name_size +
            2 * marks * sizeof(group_mark) + 64; /* 64: approximate size of the request's entry in the table */
 }
 
@@ -125,7 +126,7 @@ void assembler_free(assembler *a)
         open_request_free(a, g_ptr_array_index(a->learning, i));
     if (a->learning != NULL)
         g_ptr_array_free(a->learning, TRUE);
-    g_hash_table_destroy(a->open);
+    key_map_free(&a->open);
     g_array_free(a->visits, TRUE);
     name_table_free(&a->groups);
     precedence_free(a->edges);
@@ -421,7 +422,7 @@ static void finish_learning(assembler *a)
 static void end_request(assembler *a, open_request *r, bool cut)
 {
     unlink_request(a, r);
-    g_hash_table_remove(a->open, &r->key);
+    key_map_remove(&a->open, r->key);
     a->usual_count = CLAMP(r->count, EVENTS_MIN, EVENTS_USUAL_MAX);
     if (!learns_from(a, r) || cut) {
         count_hosts(a, r->events, r->count);
@@ -478,7 +479,7 @@ static void learn_early(assembler *a)
         r->complete = true;
         append_request(a, r);
     }
-    for (left = MIN(ASSEMBLER_LEARNED, g_hash_table_size(a->open)); a->learning != NULL && left > 0; left--)
+    for (left = MIN(ASSEMBLER_LEARNED, a->open.count); a->learning != NULL && left > 0; left--)
         end_request(a, oldest_request(a), false);
     finish_learning(a);
 }
@@ -515,12 +516,13 @@ static open_request *new_request(assembler *a, uint64_t key, const request_event
     open_request *r = g_new0(open_request, 1);
     r->key = key;
     r->name = request_reader_name_request(a->reader);
+    r->name_size = (uint32_t)strlen(r->name) + 1;
     r->latest_ns = INT64_MIN;
     r->explicit = event->traced;
     r->is_thread = is_thread(a, event);
     r->split_at = THREAD_EVENTS_MIN;
     a->memory += memory_of(r);
-    g_hash_table_insert(a->open, &r->key, r);
+    *key_map_add(&a->open, key) = (uintptr_t)r;
     append_request(a, r);
     return r;
 }
@@ -657,7 +659,8 @@ bool assembler_add(assembler *a, const nl_record *record)
     /* Without threads, it is unknown which spans of a program are parts of others. */
     if (is_thread(a, &event) && event.thread == 0 && event.role == REQUEST_WHOLE)
         key = hash_mix(key ^ event.order, UINT64_C(0x9e3779b97f4a7c15)) | 1;
-    open_request *r = g_hash_table_lookup(a->open, &key);
+    const uint64_t *known = key_map_find(&a->open, key);
+    open_request *r = known != NULL ? (open_request *)(uintptr_t)*known : NULL;
     if (r != NULL && (a->options.again ? first : begins_again(a, r, &event))) {
         end_request(a, r, false);
         r = NULL;

@@ -2,8 +2,9 @@
 
 #include "requests/precedence.h"
 
-#include "requests/hash64.h"
+#include "requests/key_map.h"
 
+#include <glib.h>
 #include <string.h>
 
 enum {
@@ -32,7 +33,7 @@ typedef struct program_pair {
 } program_pair;
 
 struct precedence {
-    GHashTable *events; /* key to index + 1 */
+    key_map events; /* kind + 1 to index + 1 */
     uint16_t role_count;
     uint32_t both[PRECEDENCE_EVENTS_MAX][PRECEDENCE_EVENTS_MAX]; /* on the diagonal, the requests with the event */
     uint32_t before[PRECEDENCE_EVENTS_MAX]
@@ -51,7 +52,6 @@ struct precedence {
 precedence *precedence_new(void)
 {
     precedence *p = g_new0(precedence, 1);
-    p->events = g_hash_table_new_full(hash64, g_int64_equal, g_free, NULL);
     memset(p->caller, 0xff, sizeof p->caller);
     memset(p->role_of, 0xff, sizeof p->role_of);
     return p;
@@ -61,20 +61,25 @@ void precedence_free(precedence *p)
 {
     if (p == NULL)
         return;
-    g_hash_table_destroy(p->events);
+    key_map_free(&p->events);
     g_free(p);
 }
 
-/* Returns the index of an event, or NONE. If `add` is true, a new event gets the next index, if one is left. */
-static uint16_t event_index(const precedence *p, const request_event *e, bool add)
+/* Returns the index of an event, or NONE. */
+static uint16_t find_event(const precedence *p, const request_event *e)
 {
-    uint64_t key = request_event_kind(e);
-    gpointer found = g_hash_table_lookup(p->events, &key);
-    if (found == NULL && add && g_hash_table_size(p->events) < PRECEDENCE_EVENTS_MAX) {
-        found = GUINT_TO_POINTER(g_hash_table_size(p->events) + 1);
-        g_hash_table_insert(p->events, g_memdup2(&key, sizeof key), found);
-    }
-    return found == NULL ? NONE : (uint16_t)(GPOINTER_TO_UINT(found) - 1);
+    const uint64_t *index = key_map_find(&p->events, request_event_kind(e) + 1);
+    return index != NULL ? (uint16_t)(*index - 1) : NONE;
+}
+
+/* Like find_event, but gives a new event the next index, if one is left. */
+static uint16_t add_event(precedence *p, const request_event *e)
+{
+    if (p->events.count == PRECEDENCE_EVENTS_MAX)
+        return find_event(p, e);
+    uint64_t *index = key_map_add(&p->events, request_event_kind(e) + 1);
+    *index = *index != 0 ? *index : p->events.count;
+    return (uint16_t)(*index - 1);
 }
 
 /* ---- roles ---- */
@@ -135,7 +140,7 @@ static size_t find_visits(precedence *p, const request_event *events, size_t cou
         if (v == found)
             visits[found++] = (program_visit){events[i].place, NONE, events[i].time_ns, 0};
         visits[v].last_ns = events[i].time_ns;
-        learn_role(p, &visits[v], event_index(p, &events[i], true));
+        learn_role(p, &visits[v], add_event(p, &events[i]));
     }
     return found;
 }
@@ -175,7 +180,7 @@ void precedence_learn(precedence *p, const request_event *events, size_t count)
     if (count > LEARNED_EVENTS_MAX)
         return;
     for (size_t i = 0; i < count; i++) { /* the first occurrence of each kind */
-        uint16_t kind = event_index(p, &events[i], true);
+        uint16_t kind = add_event(p, &events[i]);
         if (kind == NONE || seen[kind])
             continue;
         seen[kind] = true;
@@ -238,7 +243,7 @@ typedef bool heard_table[PRECEDENCE_EVENTS_MAX][PRECEDENCE_ROLES_MAX];
 
 static void find_heard(const precedence *p, heard_table heard)
 {
-    guint kinds = g_hash_table_size(p->events);
+    guint kinds = (guint)p->events.count;
     for (guint a = 0; a < kinds; a++)
         for (guint b = 0; b < kinds; b++)
             if (p->role_of[a] != NONE && is_before(p, a, b))
@@ -251,7 +256,7 @@ static void find_heard(const precedence *p, heard_table heard)
  */
 static bool is_news(const precedence *p, heard_table heard, guint cause, guint effect)
 {
-    guint kinds = g_hash_table_size(p->events);
+    guint kinds = (guint)p->events.count;
     for (guint own = 0; own < kinds; own++)
         if (own != effect && p->role_of[own] == p->role_of[effect] && is_before(p, own, effect) &&
             heard[own][p->role_of[cause]] && !is_before(p, own, cause))
@@ -273,7 +278,7 @@ void precedence_settle(precedence *p)
     heard_table heard = {{false}};
     choose_callers(p);
     find_heard(p, heard);
-    guint kinds = g_hash_table_size(p->events);
+    guint kinds = (guint)p->events.count;
     for (guint a = 0; a < kinds; a++)
         for (guint b = 0; b < kinds; b++) {
             bool causes = are_joined(p, a, b) && is_before(p, a, b) && is_news(p, heard, a, b);
@@ -290,11 +295,11 @@ uint32_t precedence_count_missing(const precedence *p, const request_event *even
     if (!p->has_losses)
         return 0;
     for (size_t i = 0; i < count; i++) {
-        uint16_t kind = event_index(p, &events[i], false);
+        uint16_t kind = find_event(p, &events[i]);
         if (kind != NONE)
             seen[kind] = true;
     }
-    guint kinds = g_hash_table_size(p->events);
+    guint kinds = (guint)p->events.count;
     for (guint a = 0; a < kinds; a++)
         for (guint b = 0; seen[a] && b < kinds; b++)
             missing[b] = missing[b] || (p->expects[a][b] && !seen[b]);
@@ -305,6 +310,6 @@ uint32_t precedence_count_missing(const precedence *p, const request_event *even
 
 double precedence_holds(const precedence *p, const request_event *cause, const request_event *effect)
 {
-    uint16_t first = event_index(p, cause, false), second = event_index(p, effect, false);
+    uint16_t first = find_event(p, cause), second = find_event(p, effect);
     return first == NONE || second == NONE ? 0 : p->certain[first][second];
 }

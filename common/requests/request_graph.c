@@ -1,100 +1,75 @@
-/*
- * Strands. A strand is a sequence of nodes in program order. Each span has a strand, and each thread of a program has a
- * strand for the events that no span covers. Nodes are events and joins: at a join, a span continues after one of its
- * children has ended. A child begins after its fork, the latest node of its parent's strand at that time. So the
- * predecessors of a node are the node before it in its strand, a child's end, its fork, and an event of another program
- * that caused it.
- *
- * The walk over the path ends: each step goes to an earlier time, or to an earlier node of a strand, or from a span to
- * its child or parent. Inconsistent times could lead the walk in a circle, so the number of steps is also limited.
- */
 #include "config.h"
 
 #include "requests/request_graph.h"
 
+#include "base/hash_bytes.h"
 #include "requests/clock_alignment.h"
+#include "requests/critical_path.h"
+#include "requests/key_map.h"
 #include "requests/precedence.h"
 
 #include <glib.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    CAUSE_SCAN_MAX = 256, /* maximum number of events that are examined to find the cause of an event */
-    SMALL_ARRAY_MAX = 32,
-    RANK_BEGIN = 0,
-    RANK_MIDDLE = 1,
-    RANK_END = 2,
-};
+enum { SMALL_ARRAY_MAX = 32 };
 
 #define ZONE_NS (INT64_C(1800) * 1000000000)
 #define ZONE_DELAY_NS (INT64_C(600) * 1000000000)
 #define ZONE_EARLY_NS (INT64_C(60) * 1000000000)
 #define ZONE_MAX_NS (26 * 2 * ZONE_NS)
 
-/* An index and its sort key. */
+/* The index of a span or event, and its sort key. */
 typedef struct sort_item {
-    uint64_t major, minor;
+    uint64_t major;
     int64_t time_ns;
     int64_t then; /* breaks ties */
     uint32_t index;
 } sort_item;
 
-typedef struct graph_node {
-    int64_t time_ns;
-    uint32_t strand;
-    uint32_t order;
-    uint32_t event; /* REQUEST_NONE for joins and for sides without a record */
-    uint32_t child; /* for a join, the span that ended; otherwise REQUEST_NONE */
-    uint8_t rank;
-} graph_node;
-
-/* The nodes of a span. */
-typedef struct span_nodes {
-    uint32_t begin, end;
-    uint32_t join; /* the join in the parent's strand; REQUEST_NONE if the parent does not wait */
+/* What request_graph_build knows about a span, besides request_span. */
+typedef struct span_work {
+    uint32_t next; /* of the spans that have the same key and no end, the one that began before or after this one */
+    uint32_t last; /* for the first span of a key whose spans do not nest: the latest span without an end */
     uint32_t up;   /* the smallest span of the same thread that encloses this span */
-} span_nodes;
-
-/* A range of nodes. */
-typedef struct strand {
-    uint32_t first, count;
-} strand;
+    int64_t covered_ns; /* children that began so far cover the span until this time */
+} span_work;
 
 typedef struct graph {
     request_graph public;
     const event_names *names;
-    const precedence *edges;
-    const clock_bounds *clocks;
     clock_alignment *alignment;
-    bool has_zones;                                          /* some spans begin in another time zone than they end */
-    GArray *spans, *places, *items, *nodes, *strands, *path; /* places: span_nodes */
-    GArray *event_strand, *event_node;                       /* uint32_t by event */
-    GArray *lanes;                                           /* uint64_t: place and thread, by number */
-    guint item_capacity, node_capacity;
+    critical_path *path;
+    uint64_t seed;
+    bool has_zones;  /* some spans begin in another time zone than they end */
+    key_map open;    /* key of a span to the index + 1 of a span without an end, see pair_begin */
+    key_map ids;     /* identifier to the index + 1 of the first span that has it */
+    size_t capacity; /* maximum number of events */
+    uint32_t span_count, item_count;
+    request_span *spans;
+    span_work *work;      /* by span */
+    sort_item *items;     /* for spans and events */
+    uint32_t *event_span; /* by event, see critical_path_find */
 } graph;
 
-#define AT(array, type, index) (&g_array_index((array), type, (index)))
-#define SPAN(g, index) AT((g)->spans, request_span, index)
-#define NODES(g, index) AT((g)->places, span_nodes, index)
-#define NODE(g, index) AT((g)->nodes, graph_node, index)
 #define EVENT(g, index) (&(g)->public.events[index])
 
 request_graph *request_graph_new(const event_names *names)
 {
     graph *g = g_new0(graph, 1);
     g->names = names;
-    g->spans = g_array_new(FALSE, FALSE, sizeof(request_span));
-    g->places = g_array_new(FALSE, FALSE, sizeof(span_nodes));
-    g->items = g_array_new(FALSE, FALSE, sizeof(sort_item));
-    g->nodes = g_array_new(FALSE, FALSE, sizeof(graph_node));
-    g->strands = g_array_new(FALSE, TRUE, sizeof(strand));
-    g->path = g_array_new(FALSE, FALSE, sizeof(request_step));
-    g->event_strand = g_array_new(FALSE, FALSE, sizeof(uint32_t));
-    g->event_node = g_array_new(FALSE, FALSE, sizeof(uint32_t));
-    g->lanes = g_array_new(FALSE, FALSE, sizeof(uint64_t));
     g->alignment = clock_alignment_new();
+    g->path = critical_path_new();
+    g->seed = (uint64_t)g_random_int() << 32 | g_random_int();
     return &g->public;
+}
+
+static void free_arrays(graph *g)
+{
+    g_free(g->spans);
+    g_free(g->work);
+    g_free(g->items);
+    g_free(g->event_span);
 }
 
 void request_graph_free(request_graph *public)
@@ -102,29 +77,25 @@ void request_graph_free(request_graph *public)
     graph *g = (graph *)public;
     if (g == NULL)
         return;
-    GArray *arrays[] = {g->spans, g->places,       g->items,      g->nodes, g->strands,
-                        g->path,  g->event_strand, g->event_node, g->lanes};
-    for (size_t i = 0; i < G_N_ELEMENTS(arrays); i++)
-        g_array_free(arrays[i], TRUE);
+    free_arrays(g);
+    key_map_free(&g->open);
+    key_map_free(&g->ids);
+    critical_path_free(g->path);
     clock_alignment_free(g->alignment);
     g_free(g);
 }
 
-/* Makes space for one more element. g_array_append_val, which copies with a call, would take a tenth of the time. */
-static void make_space(GArray *a, guint *capacity)
+/* Allocates memory for a request. Each event belongs to one span at most. */
+static void reserve(graph *g, size_t events)
 {
-    guint length = a->len;
-    if (length < *capacity)
+    if (events <= g->capacity)
         return;
-    *capacity = MAX(64, 2 * *capacity);
-    g_array_set_size(a, *capacity);
-    g_array_set_size(a, length);
-}
-
-static void add_item(graph *g, sort_item item)
-{
-    make_space(g->items, &g->item_capacity);
-    *AT(g->items, sort_item, g->items->len++) = item;
+    free_arrays(g);
+    g->capacity = MAX(events, 2 * g->capacity);
+    g->spans = g_new(request_span, g->capacity);
+    g->work = g_new(span_work, g->capacity);
+    g->items = g_new(sort_item, g->capacity);
+    g->event_span = g_new(uint32_t, g->capacity);
 }
 
 /* ---- sorting ---- */
@@ -140,64 +111,41 @@ static int by_event_time(const void *a, const void *b)
     return x->time_ns != y->time_ns ? compare(x->time_ns, y->time_ns) : compare(x->order, y->order);
 }
 
-/* Each event belongs to one span at most, so no two items are equal. */
-static int by_first_event(const void *a, const void *b)
-{
-    const request_span *x = a, *y = b;
-    return compare(x->begin != REQUEST_NONE ? x->begin : x->end, y->begin != REQUEST_NONE ? y->begin : y->end);
-}
-
 static int by_item(const void *a, const void *b)
 {
     const sort_item *x = a, *y = b;
     if (x->major != y->major)
         return x->major < y->major ? -1 : 1;
-    if (x->minor != y->minor)
-        return x->minor < y->minor ? -1 : 1;
     if (x->time_ns != y->time_ns)
         return compare(x->time_ns, y->time_ns);
     return x->then != y->then ? compare(x->then, y->then) : compare(x->index, y->index);
 }
 
-static int by_strand(const void *a, const void *b)
-{
-    const graph_node *x = a, *y = b;
-    if (x->strand != y->strand)
-        return x->strand < y->strand ? -1 : 1;
-    if (x->rank != y->rank &&
-        (x->rank == RANK_BEGIN || y->rank == RANK_BEGIN || x->rank == RANK_END || y->rank == RANK_END))
-        return x->rank < y->rank ? -1 : 1;
-    return x->time_ns != y->time_ns ? compare(x->time_ns, y->time_ns) : compare(x->order, y->order);
-}
-
-/* Sorts an array. Most arrays are small or already sorted. `spare` has space for one element. */
-static void sort_array(GArray *a, int (*order)(const void *, const void *), void *spare)
-{
-    size_t size = g_array_get_element_size(a);
-    if (a->len > SMALL_ARRAY_MAX) {
-        for (guint i = 1; i < a->len; i++)
-            if (order(a->data + (i - 1) * size, a->data + i * size) > 0) {
-                qsort(a->data, a->len, size, order);
-                return;
-            }
-        return;
-    }
-    for (guint i = 1; i < a->len; i++) {
-        guint at = i;
-        while (at > 0 && order(a->data + (at - 1) * size, a->data + i * size) > 0)
-            at--;
-        if (at == i)
-            continue;
-        memcpy(spare, a->data + i * size, size);
-        memmove(a->data + (at + 1) * size, a->data + at * size, (i - at) * size);
-        memcpy(a->data + at * size, spare, size);
-    }
-}
-
+/* Most arrays of items are small or already sorted. */
 static void sort_items(graph *g)
 {
-    sort_item spare;
-    sort_array(g->items, by_item, &spare);
+    for (uint32_t i = 1; i < g->item_count; i++) {
+        uint32_t at = i;
+        sort_item item = g->items[i];
+        if (by_item(&g->items[i - 1], &item) <= 0)
+            continue;
+        if (g->item_count > SMALL_ARRAY_MAX) {
+            qsort(g->items, g->item_count, sizeof *g->items, by_item);
+            return;
+        }
+        for (; at > 0 && by_item(&g->items[at - 1], &item) > 0; at--)
+            g->items[at] = g->items[at - 1];
+        g->items[at] = item;
+    }
+}
+
+static void sort_events(request_event *events, size_t count)
+{
+    for (size_t i = 1; i < count; i++)
+        if (by_event_time(&events[i - 1], &events[i]) > 0) {
+            qsort(events, count, sizeof *events, by_event_time);
+            return;
+        }
 }
 
 static uint64_t lane_of(uint32_t place, uint32_t thread)
@@ -220,99 +168,115 @@ int64_t request_find_zone(int64_t error_ns)
     return from_ns - zone_ns <= ZONE_DELAY_NS && zone_ns >= -ZONE_MAX_NS && zone_ns <= ZONE_MAX_NS ? zone_ns : 0;
 }
 
+/*
+ * Adds a span. `begin` or `end` is REQUEST_NONE. Because each span is added when its first event occurs, the spans are
+ * in the order of their first events.
+ */
 static uint32_t add_span(graph *g, uint32_t begin, uint32_t end)
 {
-    const request_event *first = EVENT(g, begin != REQUEST_NONE ? begin : end),
-                        *last = end != REQUEST_NONE ? EVENT(g, end) : first;
-    request_span s = {
-        .begin_ns = begin != REQUEST_NONE ? first->time_ns : last->time_ns - MAX(last->duration_ns, 0),
-        .end_ns = last->time_ns,
-        .id = first->span_id,
-        .name = first->span_name,
-        .place = first->place,
-        .program = first->program,
-        .host = first->host,
-        .thread = first->thread,
-        .process = first->process,
+    const request_event *e = EVENT(g, begin != REQUEST_NONE ? begin : end);
+    g->spans[g->span_count] = (request_span){
+        .begin_ns = begin != REQUEST_NONE ? e->time_ns : e->time_ns - MAX(e->duration_ns, 0),
+        .end_ns = e->time_ns,
+        .id = e->span_id,
+        .name = e->span_name,
+        .place = e->place,
+        .program = e->program,
+        .host = e->host,
+        .thread = e->thread,
+        .process = e->process,
         .begin = begin,
         .end = end,
         .parent = REQUEST_NONE,
-        .incomplete =
-            first->span_id != 0 && (end == REQUEST_NONE || (begin == REQUEST_NONE && last->role == REQUEST_END)),
-        .failed = first->failed || last->failed,
+        .incomplete = e->span_id != 0 && (end == REQUEST_NONE || e->role == REQUEST_END),
+        .failed = e->failed,
     };
-    if (begin != REQUEST_NONE && end != REQUEST_NONE && last->duration_ns > 0) {
-        s.zone_ns =
-            first->zone != 0 ? first->zone * ZONE_NS : request_find_zone(s.end_ns - last->duration_ns - s.begin_ns);
-        if (first->zone != 0)
-            s.end_ns = s.begin_ns + last->duration_ns;
-        g->has_zones = g->has_zones || s.zone_ns != 0;
+    if (e->span_id != 0) {
+        uint64_t *first = key_map_add(&g->ids, e->span_id);
+        *first = *first != 0 ? *first : g->span_count + 1;
     }
-    g_array_append_val(g->spans, s);
-    return g->spans->len - 1;
+    return g->span_count++;
 }
 
-/* Adds the sides of spans to items. The key that pairs two sides is an explicit identifier, or else the thread and the
- * name. */
-static void collect_sides(graph *g)
+/* Adds the end to a span that has begun. */
+static void end_span(graph *g, request_span *s, uint32_t end)
 {
-    g_array_set_size(g->items, 0);
-    for (uint32_t i = 0; i < g->public.event_count; i++) {
-        request_event *e = EVENT(g, i);
-        if (e->role == REQUEST_POINT || e->role == REQUEST_WHOLE) {
-            event_side side = event_names_side(g->names, e->name, &e->span_name);
-            if (side == EVENT_SIDE_END) /* with a duration: the begin may be missing */
-                e->role = REQUEST_END;
-            else if (side == EVENT_SIDE_BEGIN && e->role == REQUEST_POINT)
-                e->role = REQUEST_BEGIN;
-        }
-        if (e->role == REQUEST_WHOLE)
-            add_span(g, REQUEST_NONE, i);
-        if (e->role != REQUEST_BEGIN && e->role != REQUEST_END)
-            continue;
-        sort_item item = {.major = e->span_id, .minor = 0, .then = i, .index = i};
-        if (e->span_id == 0) {
-            item.major = lane_of(e->place, e->thread);
-            item.minor = (uint64_t)1 << 32 | e->span_name;
-        }
-        add_item(g, item);
-    }
-    sort_items(g);
+    const request_event *first = EVENT(g, s->begin), *last = EVENT(g, end);
+    s->end = end;
+    s->end_ns = last->time_ns;
+    s->incomplete = false;
+    s->failed = s->failed || last->failed;
+    if (last->duration_ns <= 0)
+        return;
+    s->zone_ns =
+        first->zone != 0 ? first->zone * ZONE_NS : request_find_zone(s->end_ns - last->duration_ns - s->begin_ns);
+    if (first->zone != 0)
+        s->end_ns = s->begin_ns + last->duration_ns;
+    g->has_zones = g->has_zones || s->zone_ns != 0;
+}
+
+/* Sets the role of an event whose name begins or ends a span. */
+static void find_role(const graph *g, request_event *e)
+{
+    if (e->role != REQUEST_POINT && e->role != REQUEST_WHOLE)
+        return;
+    event_side side = event_names_side(g->names, e->name, &e->span_name);
+    if (side == EVENT_SIDE_END) /* with a duration: the begin may be missing */
+        e->role = REQUEST_END;
+    else if (side == EVENT_SIDE_BEGIN && e->role == REQUEST_POINT)
+        e->role = REQUEST_BEGIN;
+}
+
+/* Returns the key that an event shares with the other side of its span: an explicit identifier, or a hash of the thread
+ * and the name. */
+static uint64_t key_of(const graph *g, const request_event *e)
+{
+    if (e->span_id != 0)
+        return e->span_id;
+    return hash_mix(lane_of(e->place, e->thread) ^ g->seed, e->span_name ^ UINT64_C(0x9e3779b97f4a7c15)) | 1;
 }
 
 /*
- * Pairs the sides of one key, which are in order of time. If the thread is known, an end belongs to the latest open
- * begin, because calls nest. Otherwise, it belongs to the first open begin, because the same span runs several times
- * side by side.
+ * Returns whether spans with an event's key nest. If the thread is known, an end belongs to the latest open begin,
+ * because calls nest. Otherwise, it belongs to the first open begin, because the same span runs several times side by
+ * side.
  */
-static void pair_sides(graph *g, guint from, guint to)
+static bool nests(const request_event *e)
 {
-    const request_event *first = EVENT(g, AT(g->items, sort_item, from)->index);
-    bool nests = first->thread != 0 || first->span_id != 0;
-    guint open_from = g->event_strand->len,
-          open = open_from; /* event_strand is not in use yet, so it holds the begins that wait for an end */
-    for (guint i = from; i < to; i++) {
-        uint32_t index = AT(g->items, sort_item, i)->index;
-        if (EVENT(g, index)->role == REQUEST_BEGIN) {
-            g_array_append_val(g->event_strand, index);
-        } else if (open == g->event_strand->len) {
-            bool whole = EVENT(g, index)->duration_ns > 0, explicit = first->span_id != 0;
-            EVENT(g, index)->role = whole ? REQUEST_WHOLE : explicit ? REQUEST_END : REQUEST_POINT;
-            g->public.problems.no_begin += !whole;
-            if (whole || explicit)
-                add_span(g, REQUEST_NONE, index);
-        } else if (nests) {
-            add_span(g, g_array_index(g->event_strand, uint32_t, g->event_strand->len - 1), index);
-            g_array_set_size(g->event_strand, g->event_strand->len - 1);
-        } else {
-            add_span(g, g_array_index(g->event_strand, uint32_t, open++), index);
-        }
+    return e->thread != 0 || e->span_id != 0;
+}
+
+/* Makes a span the first to which an end belongs, or the last if such spans do not nest. */
+static void pair_begin(graph *g, uint32_t event)
+{
+    uint32_t span = add_span(g, event, REQUEST_NONE);
+    uint64_t *open = key_map_add(&g->open, key_of(g, EVENT(g, event)));
+    bool is_queue = *open != 0 && !nests(EVENT(g, event));
+    uint32_t first = is_queue ? (uint32_t)*open - 1 : span;
+    g->work[span].next = is_queue || *open == 0 ? REQUEST_NONE : (uint32_t)*open - 1;
+    if (is_queue)
+        g->work[g->work[first].last].next = span;
+    g->work[first].last = span;
+    *open = first + 1;
+}
+
+static void pair_end(graph *g, uint32_t event)
+{
+    request_event *e = EVENT(g, event);
+    uint64_t *open = key_map_find(&g->open, key_of(g, e));
+    if (open != NULL && *open != 0) {
+        const span_work *first = &g->work[*open - 1];
+        end_span(g, &g->spans[*open - 1], event);
+        if (first->next != REQUEST_NONE && !nests(e))
+            g->work[first->next].last = first->last;
+        *open = first->next == REQUEST_NONE ? 0 : (uint64_t)first->next + 1;
+        return;
     }
-    for (; open < g->event_strand->len; open++) {
-        add_span(g, g_array_index(g->event_strand, uint32_t, open), REQUEST_NONE);
-        g->public.problems.no_end++;
-    }
-    g_array_set_size(g->event_strand, open_from);
+    bool whole = e->duration_ns > 0, explicit = e->span_id != 0;
+    e->role = whole ? REQUEST_WHOLE : explicit ? REQUEST_END : REQUEST_POINT;
+    g->public.problems.no_begin += !whole;
+    if (whole || explicit)
+        add_span(g, REQUEST_NONE, event);
 }
 
 /* Spans without an end last until the last event of their program; see also estimate_sides. */
@@ -323,8 +287,8 @@ static void end_open_spans(graph *g)
     GHashTable *last = g_hash_table_new(NULL, NULL); /* place to index of its last event */
     for (uint32_t i = 0; i < g->public.event_count; i++)
         g_hash_table_insert(last, GUINT_TO_POINTER(EVENT(g, i)->place), GUINT_TO_POINTER(i));
-    for (guint i = 0; i < g->spans->len; i++) {
-        request_span *s = SPAN(g, i);
+    for (uint32_t i = 0; i < g->span_count; i++) {
+        request_span *s = &g->spans[i];
         if (s->begin != REQUEST_NONE && s->end == REQUEST_NONE && s->id == 0)
             s->end_ns = EVENT(g, GPOINTER_TO_UINT(g_hash_table_lookup(last, GUINT_TO_POINTER(s->place))))->time_ns;
     }
@@ -335,8 +299,8 @@ static void end_open_spans(graph *g)
 static bool correct_zones(graph *g)
 {
     bool found = false;
-    for (guint i = 0; i < g->spans->len; i++) {
-        const request_span *s = SPAN(g, i);
+    for (uint32_t i = 0; i < g->span_count; i++) {
+        const request_span *s = &g->spans[i];
         request_event *begin = s->zone_ns != 0 ? EVENT(g, s->begin) : NULL;
         if (begin == NULL || begin->zone != 0)
             continue;
@@ -351,30 +315,28 @@ static bool correct_zones(graph *g)
 
 static void find_spans(graph *g)
 {
-    g_array_set_size(g->spans, 0);
-    g_array_set_size(g->event_strand, 0);
+    g->span_count = 0;
     g->public.problems = (request_problems){0};
     g->has_zones = false;
-    collect_sides(g);
-    guint from = 0;
-    for (guint i = 1; i <= g->items->len; i++) {
-        const sort_item *a = AT(g->items, sort_item, from), *b = AT(g->items, sort_item, i);
-        if (i == g->items->len || a->major != b->major || a->minor != b->minor) {
-            pair_sides(g, from, i);
-            from = i;
-        }
+    key_map_reset(&g->open, g->public.event_count / 2);
+    key_map_reset(&g->ids, g->public.event_count / 2);
+    for (uint32_t i = 0; i < g->public.event_count; i++) {
+        request_event *e = EVENT(g, i);
+        find_role(g, e);
+        if (e->role == REQUEST_WHOLE)
+            add_span(g, REQUEST_NONE, i);
+        else if (e->role == REQUEST_BEGIN)
+            pair_begin(g, i);
+        else if (e->role == REQUEST_END)
+            pair_end(g, i);
     }
     if (g->has_zones && correct_zones(g)) {
         find_spans(g);
         return;
     }
-    /* Pairing used the order of hashes, which differ between runs. */
-    request_span spare;
-    sort_array(g->spans, by_first_event, &spare);
+    for (uint32_t i = 0; i < g->span_count; i++)
+        g->public.problems.no_end += g->spans[i].end == REQUEST_NONE;
     end_open_spans(g);
-    g_array_set_size(g->places, g->spans->len);
-    for (guint i = 0; i < g->spans->len; i++)
-        *NODES(g, i) = (span_nodes){REQUEST_NONE, REQUEST_NONE, REQUEST_NONE, REQUEST_NONE};
 }
 
 /* ---- parents ---- */
@@ -385,55 +347,32 @@ static uint64_t parent_id_of(const graph *g, const request_span *s)
     return begin != 0 || s->end == REQUEST_NONE ? begin : EVENT(g, s->end)->parent;
 }
 
-/* Returns the index of the first item with this major key, or REQUEST_NONE. */
-static uint32_t find_major(const GArray *items, uint64_t major)
+/* Returns the index of the first span with an identifier, or REQUEST_NONE. */
+static uint32_t find_id(const graph *g, uint64_t id)
 {
-    guint low = 0, high = items->len;
-    while (low < high) {
-        guint middle = low + (high - low) / 2;
-        if (AT(items, sort_item, middle)->major < major)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < items->len && AT(items, sort_item, low)->major == major ? AT(items, sort_item, low)->index
-                                                                         : REQUEST_NONE;
-}
-
-/* Sorts the explicit spans into items by their identifiers. */
-static void sort_by_id(graph *g)
-{
-    g_array_set_size(g->items, 0);
-    for (guint i = 0; i < g->spans->len; i++) {
-        sort_item item = {.major = SPAN(g, i)->id, .index = i};
-        if (item.major != 0)
-            add_item(g, item);
-    }
-    sort_items(g);
+    const uint64_t *first = key_map_find(&g->ids, id);
+    return first != NULL ? (uint32_t)*first - 1 : REQUEST_NONE;
 }
 
 /* Sets the parents that records name, and the spans of the points that name a span. */
 static void find_explicit_parents(graph *g)
 {
-    sort_by_id(g);
-    for (guint i = 0; i < g->spans->len; i++) {
-        request_span *s = SPAN(g, i);
+    for (uint32_t i = 0; i < g->span_count; i++) {
+        request_span *s = &g->spans[i];
         uint64_t id = parent_id_of(g, s);
         s->names_parent = id != 0;
         if (id == 0)
             continue;
-        s->parent = find_major(g->items, id);
+        s->parent = find_id(g, id);
         if (s->parent == i)
             g->public.problems.cycles++;
         else if (s->parent == REQUEST_NONE)
             g->public.problems.no_parent++;
         s->parent = s->parent == i ? REQUEST_NONE : s->parent;
     }
-    g_array_set_size(g->event_strand, (guint)g->public.event_count);
     for (uint32_t i = 0; i < g->public.event_count; i++) {
         const request_event *e = EVENT(g, i);
-        g_array_index(g->event_strand, uint32_t, i) =
-            e->role == REQUEST_POINT && e->span_id != 0 ? find_major(g->items, e->span_id) : REQUEST_NONE;
+        g->event_span[i] = e->role == REQUEST_POINT && e->span_id != 0 ? find_id(g, e->span_id) : REQUEST_NONE;
     }
 }
 
@@ -469,20 +408,30 @@ typedef enum lane_kind { LANE_THREAD, LANE_PROCESS, LANE_PROGRAM } lane_kind;
  */
 static void sort_by_lane(graph *g, lane_kind kind, bool points)
 {
-    g_array_set_size(g->items, 0);
-    for (guint i = 0; i < g->spans->len; i++) {
-        const request_span *s = SPAN(g, i);
+    g->item_count = 0;
+    for (uint32_t i = 0; i < g->span_count; i++) {
+        const request_span *s = &g->spans[i];
         uint32_t part = kind == LANE_THREAD ? s->thread : kind == LANE_PROCESS ? s->process : 0;
-        sort_item item = {lane_of(s->place, part), 0, s->begin_ns, -s->end_ns, i};
-        add_item(g, item);
+        g->items[g->item_count++] = (sort_item){lane_of(s->place, part), s->begin_ns, -s->end_ns, i};
     }
     for (uint32_t i = 0; points && i < g->public.event_count; i++) {
         const request_event *e = EVENT(g, i);
-        sort_item item = {lane_of(e->place, e->thread), 0, e->time_ns, INT64_MAX, i};
-        if (e->role == REQUEST_POINT && g_array_index(g->event_strand, uint32_t, i) == REQUEST_NONE)
-            add_item(g, item);
+        if (e->role == REQUEST_POINT && g->event_span[i] == REQUEST_NONE)
+            g->items[g->item_count++] = (sort_item){lane_of(e->place, e->thread), e->time_ns, INT64_MAX, i};
     }
     sort_items(g);
+}
+
+/* Returns whether all spans are explicit and all points name their spans. Then no thread determines a parent. */
+static bool is_explicit(const graph *g)
+{
+    for (uint32_t i = 0; i < g->span_count; i++)
+        if (g->spans[i].id == 0)
+            return false;
+    for (uint32_t i = 0; i < g->public.event_count; i++)
+        if (EVENT(g, i)->role == REQUEST_POINT && g->event_span[i] == REQUEST_NONE)
+            return false;
+    return true;
 }
 
 /*
@@ -493,28 +442,28 @@ static void find_enclosing(graph *g)
 {
     sort_by_lane(g, LANE_THREAD, true);
     uint32_t latest = REQUEST_NONE;
-    for (guint i = 0; i < g->items->len; i++) {
-        const sort_item *item = AT(g->items, sort_item, i);
-        if (i == 0 || item->major != AT(g->items, sort_item, i - 1)->major)
+    for (uint32_t i = 0; i < g->item_count; i++) {
+        const sort_item *item = &g->items[i];
+        if (i == 0 || item->major != item[-1].major)
             latest = REQUEST_NONE;
         if (item->then == INT64_MAX) {
             /*
              * A span that ended before this point encloses nothing that follows, so later points need not examine it
              * again.
              */
-            while (latest != REQUEST_NONE && !lasts_until(SPAN(g, latest), item->time_ns, item->index))
-                latest = NODES(g, latest)->up;
+            while (latest != REQUEST_NONE && !lasts_until(&g->spans[latest], item->time_ns, item->index))
+                latest = g->work[latest].up;
             uint32_t around = latest;
-            while (around != REQUEST_NONE && !encloses_point(SPAN(g, around), item->time_ns, item->index))
-                around = NODES(g, around)->up;
-            g_array_index(g->event_strand, uint32_t, item->index) = around;
+            while (around != REQUEST_NONE && !encloses_point(&g->spans[around], item->time_ns, item->index))
+                around = g->work[around].up;
+            g->event_span[item->index] = around;
             continue;
         }
-        request_span *s = SPAN(g, item->index);
+        request_span *s = &g->spans[item->index];
         uint32_t around = latest;
-        while (around != REQUEST_NONE && !encloses(SPAN(g, around), s))
-            around = NODES(g, around)->up;
-        NODES(g, item->index)->up = around;
+        while (around != REQUEST_NONE && !encloses(&g->spans[around], s))
+            around = g->work[around].up;
+        g->work[item->index].up = around;
         if (s->parent == REQUEST_NONE && s->id == 0)
             s->parent = around;
         latest = item->index;
@@ -528,26 +477,26 @@ static void find_enclosing(graph *g)
 static void find_enclosing_threads(graph *g, lane_kind kind)
 {
     bool has_threads = false;
-    for (guint i = 0; i < g->spans->len && !has_threads; i++) {
-        const request_span *s = SPAN(g, i);
+    for (uint32_t i = 0; i < g->span_count && !has_threads; i++) {
+        const request_span *s = &g->spans[i];
         has_threads = s->id == 0 && (kind == LANE_PROCESS ? s->thread : s->process) != 0;
     }
     if (!has_threads)
         return;
     sort_by_lane(g, kind, false);
     uint32_t latest = REQUEST_NONE, main_thread = 0;
-    for (guint i = 0; i < g->items->len; i++) {
-        const sort_item *item = AT(g->items, sort_item, i);
-        request_span *s = SPAN(g, item->index);
-        if (i == 0 || item->major != AT(g->items, sort_item, i - 1)->major) {
+    for (uint32_t i = 0; i < g->item_count; i++) {
+        const sort_item *item = &g->items[i];
+        request_span *s = &g->spans[item->index];
+        if (i == 0 || item->major != item[-1].major) {
             latest = REQUEST_NONE;
             main_thread = s->thread;
         }
-        while (latest != REQUEST_NONE && SPAN(g, latest)->end_ns < s->begin_ns)
-            latest = NODES(g, latest)->up;
+        while (latest != REQUEST_NONE && g->spans[latest].end_ns < s->begin_ns)
+            latest = g->work[latest].up;
         uint32_t around = latest;
-        while (around != REQUEST_NONE && !encloses(SPAN(g, around), s))
-            around = NODES(g, around)->up;
+        while (around != REQUEST_NONE && !encloses(&g->spans[around], s))
+            around = g->work[around].up;
         if (s->thread == main_thread) {
             latest = item->index;
         } else if (s->parent == REQUEST_NONE && s->id == 0 && around != REQUEST_NONE) {
@@ -564,16 +513,16 @@ static void find_enclosing_threads(graph *g, lane_kind kind)
 static void break_cycles(graph *g)
 {
     enum { OPEN = UINT32_MAX };
-    for (guint i = 0; i < g->spans->len; i++)
-        SPAN(g, i)->depth = 0;
-    for (guint i = 0; i < g->spans->len; i++) {
+    for (uint32_t i = 0; i < g->span_count; i++)
+        g->spans[i].depth = 0;
+    for (uint32_t i = 0; i < g->span_count; i++) {
         uint32_t at = i, length = 0;
-        for (; at != REQUEST_NONE && SPAN(g, at)->depth == 0; at = SPAN(g, at)->parent, length++)
-            SPAN(g, at)->depth = OPEN;
-        uint32_t depth = length + (at != REQUEST_NONE && SPAN(g, at)->depth != OPEN ? SPAN(g, at)->depth : 0);
-        bool cycle = at != REQUEST_NONE && SPAN(g, at)->depth == OPEN;
+        for (; at != REQUEST_NONE && g->spans[at].depth == 0; at = g->spans[at].parent, length++)
+            g->spans[at].depth = OPEN;
+        uint32_t depth = length + (at != REQUEST_NONE && g->spans[at].depth != OPEN ? g->spans[at].depth : 0);
+        bool cycle = at != REQUEST_NONE && g->spans[at].depth == OPEN;
         for (at = i; length > 0; length--, depth--) {
-            request_span *s = SPAN(g, at);
+            request_span *s = &g->spans[at];
             s->depth = depth;
             if (length == 1 && cycle) {
                 s->parent = REQUEST_NONE;
@@ -582,8 +531,8 @@ static void break_cycles(graph *g)
             at = s->parent;
         }
     }
-    for (guint i = 0; i < g->spans->len; i++)
-        SPAN(g, i)->depth--;
+    for (uint32_t i = 0; i < g->span_count; i++)
+        g->spans[i].depth--;
 }
 
 /* Sets a side of a span to the same side of a parent or child, if the record of this side is missing. */
@@ -604,357 +553,74 @@ static void estimate_sides(graph *g)
     const request_problems *p = &g->public.problems;
     if (p->no_begin + p->no_end == 0)
         return;
-    g_array_set_size(g->items, 0);
-    for (guint i = 0; i < g->spans->len; i++)
-        add_item(g, (sort_item){.major = UINT32_MAX - SPAN(g, i)->depth, .index = i});
+    g->item_count = g->span_count;
+    for (uint32_t i = 0; i < g->span_count; i++)
+        g->items[i] = (sort_item){.major = UINT32_MAX - g->spans[i].depth, .index = i};
     sort_items(g); /* children first */
-    for (guint i = 0; i < g->items->len; i++) {
-        const request_span *s = SPAN(g, AT(g->items, sort_item, i)->index);
-        request_span *parent = s->parent != REQUEST_NONE ? SPAN(g, s->parent) : NULL;
+    for (uint32_t i = 0; i < g->item_count; i++) {
+        const request_span *s = &g->spans[g->items[i].index];
+        request_span *parent = s->parent != REQUEST_NONE ? &g->spans[s->parent] : NULL;
         if (parent != NULL && parent->incomplete)
             extend_span(parent, s);
     }
-    for (guint i = g->items->len; i-- > 0;) {
-        request_span *s = SPAN(g, AT(g->items, sort_item, i)->index);
-        const request_span *parent = s->parent != REQUEST_NONE ? SPAN(g, s->parent) : NULL;
+    for (uint32_t i = g->item_count; i-- > 0;) {
+        request_span *s = &g->spans[g->items[i].index];
+        const request_span *parent = s->parent != REQUEST_NONE ? &g->spans[s->parent] : NULL;
         if (parent != NULL && s->incomplete && s->child_count == 0 && parent->child_count == 1)
             extend_span(s, parent);
     }
 }
 
-static void find_parents(graph *g)
+static void find_parents(graph *g, const clock_bounds *clocks)
 {
     find_explicit_parents(g);
-    find_enclosing(g);
-    find_enclosing_threads(g, LANE_PROCESS);
-    find_enclosing_threads(g, LANE_PROGRAM);
-    break_cycles(g);
-    for (guint i = 0; i < g->spans->len; i++)
-        SPAN(g, i)->child_count = 0;
-    for (guint i = 0; i < g->spans->len; i++) {
-        request_span *s = SPAN(g, i);
-        if (s->parent == REQUEST_NONE)
-            continue;
-        SPAN(g, s->parent)->child_count++;
+    if (!is_explicit(g)) {
+        find_enclosing(g);
+        find_enclosing_threads(g, LANE_PROCESS);
+        find_enclosing_threads(g, LANE_PROGRAM);
     }
-    g->public.spans = (request_span *)g->spans->data;
-    g->public.span_count = g->spans->len;
-    clock_alignment_shift_spans(g->alignment, &g->public, g->clocks);
+    break_cycles(g);
+    for (uint32_t i = 0; i < g->span_count; i++)
+        if (g->spans[i].parent != REQUEST_NONE)
+            g->spans[g->spans[i].parent].child_count++;
+    g->public.spans = g->spans;
+    g->public.span_count = g->span_count;
+    clock_alignment_shift_spans(g->alignment, &g->public, clocks);
     estimate_sides(g);
-    clock_alignment_check_parents(&g->public, g->clocks);
-    for (guint i = 0; i < g->spans->len; i++) {
-        request_span *s = SPAN(g, i);
+    clock_alignment_check_parents(&g->public, clocks);
+    for (uint32_t i = 0; i < g->span_count; i++) {
+        request_span *s = &g->spans[i];
         if (s->parent == REQUEST_NONE)
             continue;
-        int64_t bound_ns = clock_bounds_between(g->clocks, s->host, SPAN(g, s->parent)->host);
-        s->outlives_parent = s->end_ns - SPAN(g, s->parent)->end_ns > (bound_ns == CLOCK_BOUND_UNKNOWN ? 0 : bound_ns);
+        const request_span *parent = &g->spans[s->parent];
+        int64_t bound_ns = clock_bounds_between(clocks, s->host, parent->host);
+        s->outlives_parent = s->end_ns - parent->end_ns > (bound_ns == CLOCK_BOUND_UNKNOWN ? 0 : bound_ns);
     }
 }
 
 /* Sets the self times: a span's duration without the union of its children's times. */
 static void find_self_times(graph *g)
 {
-    g_array_set_size(g->items, 0);
-    for (guint i = 0; i < g->spans->len; i++) {
-        request_span *s = SPAN(g, i);
+    g->item_count = g->span_count;
+    for (uint32_t i = 0; i < g->span_count; i++) {
+        request_span *s = &g->spans[i];
         s->self_ns = s->end_ns - s->begin_ns;
-        sort_item item = {.major = s->parent, .time_ns = s->begin_ns, .index = i};
-        if (s->parent != REQUEST_NONE)
-            add_item(g, item);
+        g->work[i].covered_ns = s->begin_ns;
+        g->items[i] = (sort_item){.time_ns = s->begin_ns, .index = i};
     }
     sort_items(g);
-    int64_t covered_ns = 0;
-    for (guint i = 0; i < g->items->len; i++) {
-        const sort_item *item = AT(g->items, sort_item, i);
-        const request_span *child = SPAN(g, item->index);
-        request_span *parent = SPAN(g, child->parent);
-        if (i == 0 || item->major != AT(g->items, sort_item, i - 1)->major)
-            covered_ns = parent->begin_ns;
-        int64_t from_ns = MAX(child->begin_ns, covered_ns), to_ns = MIN(child->end_ns, parent->end_ns);
+    for (uint32_t i = 0; i < g->item_count; i++) {
+        const request_span *child = &g->spans[g->items[i].index];
+        if (child->parent == REQUEST_NONE)
+            continue;
+        request_span *parent = &g->spans[child->parent];
+        int64_t *covered_ns = &g->work[child->parent].covered_ns;
+        int64_t from_ns = MAX(child->begin_ns, *covered_ns), to_ns = MIN(child->end_ns, parent->end_ns);
         if (to_ns > from_ns) {
             parent->self_ns -= to_ns - from_ns;
-            covered_ns = to_ns;
+            *covered_ns = to_ns;
         }
     }
-}
-
-/* ---- strands ---- */
-
-static uint32_t strand_of_lane(graph *g, uint32_t place, uint32_t thread)
-{
-    uint64_t lane = lane_of(place, thread);
-    guint low = 0, high = g->lanes->len;
-    while (low < high) {
-        guint middle = low + (high - low) / 2;
-        if (g_array_index(g->lanes, uint64_t, middle) < lane)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return g->spans->len + low;
-}
-
-static int by_lane(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
-/* Numbers the threads of the request's programs. */
-static void find_lanes(graph *g)
-{
-    g_array_set_size(g->lanes, 0);
-    for (uint32_t i = 0; i < g->public.event_count; i++) {
-        uint64_t lane = lane_of(EVENT(g, i)->place, EVENT(g, i)->thread);
-        if (g->lanes->len == 0 || g_array_index(g->lanes, uint64_t, g->lanes->len - 1) != lane)
-            g_array_append_val(g->lanes, lane);
-    }
-    uint64_t spare;
-    sort_array(g->lanes, by_lane, &spare);
-    guint kept = 0;
-    for (guint i = 0; i < g->lanes->len; i++)
-        if (i == 0 || g_array_index(g->lanes, uint64_t, i) != g_array_index(g->lanes, uint64_t, kept - 1))
-            g_array_index(g->lanes, uint64_t, kept++) = g_array_index(g->lanes, uint64_t, i);
-    g_array_set_size(g->lanes, kept);
-}
-
-static uint32_t strand_around(graph *g, const request_span *s)
-{
-    return s->parent != REQUEST_NONE ? s->parent : strand_of_lane(g, s->place, s->thread);
-}
-
-static void add_node(graph *g, int64_t time_ns, uint32_t strand, uint32_t order, uint32_t event, uint32_t child,
-                     uint8_t rank)
-{
-    make_space(g->nodes, &g->node_capacity);
-    *NODE(g, g->nodes->len++) = (graph_node){time_ns, strand, order, event, child, rank};
-}
-
-static void add_span_nodes(graph *g, uint32_t index)
-{
-    const request_span *s = SPAN(g, index);
-    uint32_t begin_order = s->begin != REQUEST_NONE ? EVENT(g, s->begin)->order : 0;
-    uint32_t end_order = s->end != REQUEST_NONE ? EVENT(g, s->end)->order : UINT32_MAX;
-    add_node(g, s->begin_ns, index, begin_order, s->begin, REQUEST_NONE, RANK_BEGIN);
-    add_node(g, s->end_ns, index, end_order, s->end, REQUEST_NONE, RANK_END);
-    if (s->parent == REQUEST_NONE || !s->outlives_parent) {
-        int64_t join_ns = s->parent == REQUEST_NONE ? s->end_ns : MIN(s->end_ns, SPAN(g, s->parent)->end_ns);
-        add_node(g, join_ns, strand_around(g, s), end_order, REQUEST_NONE, index, RANK_MIDDLE);
-    }
-}
-
-static void find_strands(graph *g)
-{
-    find_lanes(g);
-    g_array_set_size(g->nodes, 0);
-    for (uint32_t i = 0; i < g->spans->len; i++)
-        add_span_nodes(g, i);
-    for (uint32_t i = 0; i < g->public.event_count; i++) {
-        const request_event *e = EVENT(g, i);
-        uint32_t span = g_array_index(g->event_strand, uint32_t, i);
-        int64_t shift_ns =
-            span != REQUEST_NONE ? SPAN(g, span)->shift_ns : clock_alignment_shift(g->alignment, e->host);
-        if (e->role == REQUEST_POINT)
-            add_node(g, e->time_ns + shift_ns, span != REQUEST_NONE ? span : strand_of_lane(g, e->place, e->thread),
-                     e->order, i, REQUEST_NONE, RANK_MIDDLE);
-    }
-    graph_node spare;
-    sort_array(g->nodes, by_strand, &spare);
-    g_array_set_size(g->strands, 0);
-    g_array_set_size(g->strands, g->spans->len + g->lanes->len);
-    g_array_set_size(g->event_node, (guint)g->public.event_count);
-    for (guint i = 0; i < g->nodes->len; i++) {
-        const graph_node *n = NODE(g, i);
-        strand *of = AT(g->strands, strand, n->strand);
-        if (of->count++ == 0)
-            of->first = i;
-        if (n->event != REQUEST_NONE)
-            g_array_index(g->event_node, uint32_t, n->event) = i;
-        if (n->child != REQUEST_NONE)
-            NODES(g, n->child)->join = i;
-        if (n->rank == RANK_BEGIN)
-            NODES(g, n->strand)->begin = i;
-        if (n->rank == RANK_END)
-            NODES(g, n->strand)->end = i;
-    }
-}
-
-/* ---- the critical path ---- */
-
-/* Returns the node of the parent's strand after which a span begins, or REQUEST_NONE. */
-static uint32_t find_fork(graph *g, uint32_t span)
-{
-    const request_span *s = SPAN(g, span);
-    const strand *around = AT(g->strands, strand, strand_around(g, s));
-    uint32_t low = around->first, high = around->first + around->count, join = NODES(g, span)->join;
-    if (join != REQUEST_NONE)
-        high = join;
-    uint32_t begin_order = s->begin != REQUEST_NONE ? EVENT(g, s->begin)->order : UINT32_MAX;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        const graph_node *n = NODE(g, middle);
-        if (n->time_ns < s->begin_ns || (n->time_ns == s->begin_ns && n->order <= begin_order))
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low > around->first)
-        return low - 1;
-    /* The clocks disagree: the child begins before its parent. */
-    return s->parent != REQUEST_NONE ? around->first : REQUEST_NONE;
-}
-
-/* Returns the latest event after since_ns that causes an event of another program, or REQUEST_NONE. */
-static uint32_t find_cause(const graph *g, uint32_t event, int64_t since_ns)
-{
-    const request_event *e = EVENT(g, event);
-    uint32_t left = CAUSE_SCAN_MAX;
-    for (uint32_t i = event; g->edges != NULL && i > 0 && left > 0; left--) {
-        const request_event *c = EVENT(g, --i);
-        if (c->time_ns < since_ns)
-            break;
-        if (c->place != e->place && precedence_holds(g->edges, c, e) > 0)
-            return i;
-    }
-    return REQUEST_NONE;
-}
-
-/*
- * Returns the event that a node represents: its own event, the end of the span for which it waited, or, if a span's
- * begin is missing, the end of that span.
- */
-static uint32_t event_of(const graph *g, uint32_t node)
-{
-    const graph_node *n = NODE(g, node);
-    while (n->child != REQUEST_NONE && SPAN(g, n->child)->end == REQUEST_NONE)
-        n = NODE(g, NODES(g, n->child)->end);
-    if (n->child != REQUEST_NONE)
-        return SPAN(g, n->child)->end;
-    return n->event == REQUEST_NONE && n->strand < g->spans->len ? SPAN(g, n->strand)->end : n->event;
-}
-
-/* Returns whether the time between a parent's node and its child on another host is an edge and not the parent's own
- * work. */
-static bool is_message(const graph *g, uint32_t parent, uint32_t child, uint32_t parent_node)
-{
-    if (SPAN(g, parent)->place == SPAN(g, child)->place)
-        return false;
-    return NODE(g, parent_node)->rank == RANK_MIDDLE ? NODE(g, parent_node)->event != REQUEST_NONE
-                                                     : SPAN(g, parent)->child_count == 1;
-}
-
-/* Classifies the time from node `from` to node `to`. `certainty` is the certainty of an inferred edge, or 0. */
-static request_step classify_step(graph *g, uint32_t from, uint32_t to, float certainty)
-{
-    bool inferred = certainty > 0;
-    const graph_node *a = NODE(g, from), *b = NODE(g, to);
-    uint32_t spans = g->spans->len;
-    request_step step = {
-        REQUEST_EDGE, 0, 0, REQUEST_NONE, event_of(g, from), event_of(g, to), inferred, inferred ? certainty : 1};
-    if (inferred)
-        return step;
-    if (a->strand == b->strand) {
-        bool reply = a->strand < spans && a->child != REQUEST_NONE && is_message(g, a->strand, a->child, to);
-        if (a->strand >= spans || reply)
-            return step;
-        step.kind = REQUEST_SELF;
-        step.span = a->strand;
-    } else if (a->strand < spans && !is_message(g, a->strand, b->strand, from)) { /* a fork */
-        step.kind = REQUEST_SELF;
-        step.span = a->strand;
-        step.inferred = SPAN(g, b->strand)->inferred_parent;
-    }
-    return step;
-}
-
-/*
- * Returns the latest node that had to come before `node`, or REQUEST_NONE. Sets *certainty to the certainty of an
- * inferred edge, or to 0.
- */
-static uint32_t find_predecessor(graph *g, uint32_t node, float *certainty)
-{
-    const graph_node *n = NODE(g, node);
-    *certainty = 0;
-    if (n->child != REQUEST_NONE)
-        return NODES(g, n->child)->end;
-    uint32_t before = REQUEST_NONE;
-    if (node > AT(g->strands, strand, n->strand)->first)
-        before = node - 1;
-    else if (n->strand < g->spans->len)
-        before = find_fork(g, n->strand);
-    if (n->event == REQUEST_NONE)
-        return before;
-    bool explicit = n->strand < g->spans->len && SPAN(g, n->strand)->id != 0 && n->rank == RANK_BEGIN &&
-                    SPAN(g, n->strand)->parent != REQUEST_NONE;
-    int64_t since_ns = before != REQUEST_NONE ? NODE(g, before)->time_ns : INT64_MIN;
-    uint32_t cause = explicit ? REQUEST_NONE : find_cause(g, n->event, since_ns);
-    if (cause == REQUEST_NONE || (before != REQUEST_NONE && EVENT(g, cause)->time_ns <= since_ns))
-        return before;
-    *certainty = (float)precedence_holds(g->edges, EVENT(g, cause), EVENT(g, n->event));
-    return g_array_index(g->event_node, uint32_t, cause);
-}
-
-static void add_step(graph *g, request_step step, int64_t from_ns, int64_t to_ns)
-{
-    step.from_ns = from_ns;
-    step.to_ns = to_ns;
-    if (step.kind == REQUEST_SELF)
-        SPAN(g, step.span)->path_ns += to_ns - from_ns;
-    g_array_append_val(g->path, step);
-}
-
-static void reverse_path(graph *g)
-{
-    for (guint i = 0, j = g->path->len; i + 1 < j; i++) {
-        request_step swap = *AT(g->path, request_step, --j);
-        *AT(g->path, request_step, j) = *AT(g->path, request_step, i);
-        *AT(g->path, request_step, i) = swap;
-    }
-}
-
-/* Returns the node of the request's last event. Sets the request's times if shifts changed them. */
-static uint32_t find_last_node(graph *g)
-{
-    uint32_t last = g_array_index(g->event_node, uint32_t, g->public.event_count - 1);
-    if (!clock_alignment_has_shifts(g->alignment))
-        return last;
-    g->public.from_ns = INT64_MAX;
-    for (guint i = 0; i < g->nodes->len; i++) {
-        const graph_node *n = NODE(g, i);
-        g->public.from_ns = MIN(g->public.from_ns, n->time_ns);
-        if (n->child == REQUEST_NONE && (n->time_ns > NODE(g, last)->time_ns ||
-                                         (n->time_ns == NODE(g, last)->time_ns && n->order > NODE(g, last)->order)))
-            last = i;
-    }
-    /* The event that was last by its own clock may have been shifted to a time before other events. */
-    g->public.to_ns = NODE(g, last)->time_ns;
-    return last;
-}
-
-static void find_path(graph *g)
-{
-    g_array_set_size(g->path, 0);
-    for (guint i = 0; i < g->spans->len; i++)
-        SPAN(g, i)->path_ns = 0;
-    uint32_t node = find_last_node(g);
-    int64_t at_ns = g->public.to_ns;
-    for (size_t left = 4 * (size_t)g->nodes->len + 16; left > 0; left--) {
-        float certainty;
-        uint32_t before = find_predecessor(g, node, &certainty);
-        if (before == REQUEST_NONE)
-            break;
-        int64_t from_ns = MAX(NODE(g, before)->time_ns, g->public.from_ns);
-        if (from_ns < at_ns) {
-            add_step(g, classify_step(g, before, node, certainty), from_ns, at_ns);
-            at_ns = from_ns;
-        }
-        node = before;
-    }
-    if (at_ns > g->public.from_ns) {
-        request_step unknown = {REQUEST_UNKNOWN, 0, 0, REQUEST_NONE, REQUEST_NONE, event_of(g, node), false, 1};
-        add_step(g, unknown, g->public.from_ns, at_ns);
-    }
-    reverse_path(g);
 }
 
 unsigned request_problems_doubts(const request_problems *p)
@@ -969,14 +635,9 @@ void request_graph_build(request_graph *public, request_event *events, size_t co
                          const clock_bounds *clocks)
 {
     graph *g = (graph *)public;
-    g->edges = edges;
-    g->clocks = clocks;
     *public = (request_graph){.events = events, .event_count = count};
-    for (size_t i = 1; i < count; i++)
-        if (by_event_time(&events[i - 1], &events[i]) > 0) {
-            qsort(events, count, sizeof *events, by_event_time);
-            break;
-        }
+    reserve(g, count);
+    sort_events(events, count);
     find_spans(g);
     public->from_ns = events[0].time_ns;
     public->to_ns = events[count - 1].time_ns;
@@ -985,11 +646,8 @@ void request_graph_build(request_graph *public, request_event *events, size_t co
         public->from_ns = MIN(public->from_ns, begin_ns);
         public->failed = public->failed || events[i].failed;
     }
-    g->public.problems.missing = edges != NULL ? precedence_count_missing(edges, events, count) : 0;
-    find_parents(g);
+    public->problems.missing = edges != NULL ? precedence_count_missing(edges, events, count) : 0;
+    find_parents(g, clocks);
     find_self_times(g);
-    find_strands(g);
-    find_path(g);
-    public->path = (request_step *)g->path->data;
-    public->path_count = g->path->len;
+    critical_path_find(g->path, public, g->event_span, edges, g->alignment);
 }

@@ -14,10 +14,10 @@ enum {
     IDS_MAX = REQUEST_READER_IDS_MAX,
     LETTERS_MAX = 16,
     NAMES_MAX = CLOCK_BOUNDS_HOSTS_MAX,
-    NAME_CACHE_SIZE = 512, /* a power of two */
-    PLACE_CACHE_SIZE = 256,
     NAME_SIZE_MAX = 200,
-    SEEN_SIZE = 64,
+    CACHE_SIZE = 256, /* a power of two */
+    LAYOUT_FIELDS_MAX = 32,
+    LAYOUT_NAMES_SIZE = 384,
 };
 
 typedef enum field_use {
@@ -57,32 +57,40 @@ static const struct {
     {"file", USE_FILE, 0},
 };
 
-/* The meaning of a field's name. The name is the first member, so that few comparisons find it. */
-typedef struct known_name {
-    char name[24];
-    uint8_t size;
-    uint8_t use;  /* index in uses + 1; 0: the name has no use */
-    uint8_t id;   /* index of the ID + 1; 0: the name belongs to no ID */
-    uint8_t rank; /* its position among the fields of the ID */
-} known_name;
+/* The positions of the fields that events of requests use, in records with the same names of fields. */
+typedef struct field_layout {
+    uint32_t used[USE_COUNT]; /* index + 1 of the first field of each use; 0: no field */
+    uint32_t ids[IDS_MAX];    /* index + 1 of the field of each ID */
+    double unit_ns;           /* the duration's unit in nanoseconds */
+} field_layout;
 
-/* The fields of a record that events of requests use. */
+/* A layout, with the names of the fields one after another. */
+typedef struct known_layout {
+    field_layout layout;
+    uint32_t field_count; /* 0: the entry is empty */
+    uint16_t sizes[LAYOUT_FIELDS_MAX];
+    char names[LAYOUT_NAMES_SIZE];
+} known_layout;
+
+/* The latest record, and the positions of its fields. */
 typedef struct found_fields {
-    const nl_field *used[USE_COUNT]; /* the first field of each use */
-    double unit_ns;                  /* the duration's unit in nanoseconds */
-    const nl_field *ids[IDS_MAX];
+    const nl_record *record;
+    const field_layout *layout;
 } found_fields;
 
-/*
- * The number of the text that was last found at an address. A block contains each name only once, so the next record
- * has the same text there. A look-up also compares the texts.
- */
-typedef struct seen_text {
-    const char *text; /* owned by a table */
-    size_t size;
+/* The number of an event's name. */
+typedef struct known_name {
+    nl_string text; /* owned by the table of names */
     uint32_t number;
-} seen_text;
+} known_name;
 
+/* The numbers of a host and a program, and of the two together. */
+typedef struct known_place {
+    nl_string host_text, program_text; /* owned by the tables */
+    uint32_t host, program, place;
+} known_place;
+
+/* The caches hold the latest text for each short hash. A look-up also compares the texts. */
 struct request_reader {
     const char *const *ids;
     size_t id_count;
@@ -92,12 +100,11 @@ struct request_reader {
     clock_bounds *clocks;
     uint64_t seed;
     uint32_t order;
-    seen_text seen_hosts[SEEN_SIZE], seen_programs[SEEN_SIZE], seen_names[SEEN_SIZE];
-    found_fields found; /* fields of the latest record */
-    known_name known[NAME_CACHE_SIZE];
-    struct {
-        uint32_t host, program, place;
-    } place_cache[PLACE_CACHE_SIZE];
+    found_fields found;   /* of the latest record */
+    field_layout scratch; /* of the latest record, if it has too many fields for layouts */
+    known_layout layouts[CACHE_SIZE];
+    known_name name_cache[CACHE_SIZE];
+    known_place place_cache[CACHE_SIZE];
 };
 
 request_reader *request_reader_new(const char *const *ids, nl_fraction fraction)
@@ -147,77 +154,170 @@ static uint8_t use_of(nl_string name)
     return 0;
 }
 
-/* Finds a name among the fields of the IDs, which are joined by |. A name belongs to one ID at most. */
-static void find_id(const request_reader *r, nl_string name, known_name *known)
+/* Returns the position of a name among the fields of an ID, which are joined by |; -1 if the ID lacks it. */
+static int rank_of(const char *id, nl_string name)
 {
-    for (size_t i = 0; i < r->id_count; i++) {
-        const char *at = r->ids[i];
-        for (uint8_t rank = 0; *at != '\0' && rank < UINT8_MAX; rank++) {
-            size_t size = strcspn(at, "|");
-            if (size == name.size && memcmp(at, name.data, size) == 0) {
-                known->id = (uint8_t)(i + 1);
-                known->rank = rank;
-                return;
-            }
-            at += size + (at[size] == '|');
-        }
+    for (int rank = 0; *id != '\0'; rank++) {
+        size_t size = strcspn(id, "|");
+        if (size == name.size && memcmp(id, name.data, size) == 0)
+            return rank;
+        id += size + (id[size] == '|');
+    }
+    return -1;
+}
+
+/* Adds a field to a layout if its name has a use that no earlier field has. */
+static void add_use(field_layout *layout, nl_string name, size_t index)
+{
+    uint8_t use = use_of(name);
+    if (use == 0 || layout->used[uses[use - 1].use] != 0)
+        return;
+    layout->used[uses[use - 1].use] = (uint32_t)index + 1;
+    layout->unit_ns = uses[use - 1].use == USE_DURATION ? uses[use - 1].unit_ns : layout->unit_ns;
+}
+
+/*
+ * Adds a field to a layout if it belongs to an ID. A name belongs to one ID at most. ranks[i] is the position of the
+ * layout's field among the fields of the ID i.
+ */
+static void add_id(const request_reader *r, field_layout *layout, int *ranks, nl_string name, size_t index)
+{
+    int rank = -1;
+    for (size_t i = 0; i < r->id_count && rank < 0; i++) {
+        rank = rank_of(r->ids[i], name);
+        if (rank < 0 || (layout->ids[i] != 0 && rank >= ranks[i]))
+            continue;
+        layout->ids[i] = (uint32_t)index + 1;
+        ranks[i] = rank;
     }
 }
 
-/* Returns the meaning of a name. The result is valid until the next call. */
-static const known_name *know_name(request_reader *r, nl_string name)
+static void find_layout(const request_reader *r, const nl_record *record, field_layout *layout)
 {
-    known_name *known = &r->known[hash_bytes(r->seed, name.data, name.size) & (NAME_CACHE_SIZE - 1)];
-    if (known->size == name.size && name.size > 0 && name.size <= sizeof known->name &&
-        memcmp(known->name, name.data, name.size) == 0)
-        return known;
-    *known = (known_name){.use = use_of(name)};
-    find_id(r, name, known);
-    if (name.size <= sizeof known->name) {
-        memcpy(known->name, name.data, name.size);
-        known->size = (uint8_t)name.size;
+    int ranks[IDS_MAX];
+    *layout = (field_layout){0};
+    for (size_t i = 0; i < record->field_count; i++) {
+        add_use(layout, record->fields[i].name, i);
+        add_id(r, layout, ranks, record->fields[i].name, i);
     }
-    return known;
+}
+
+/* Returns whether two texts of the same size are equal. Most are short, and a call would take longer. */
+static inline bool equal_texts(const char *a, const char *b, size_t size)
+{
+    uint64_t x, y;
+    if (size < sizeof x) {
+        for (size_t i = 0; i < size; i++)
+            if (a[i] != b[i])
+                return false;
+        return true;
+    }
+    for (size_t at = 0;; at = at + 2 * sizeof x > size ? size - sizeof x : at + sizeof x) {
+        memcpy(&x, a + at, sizeof x);
+        memcpy(&y, b + at, sizeof y);
+        if (x != y || at == size - sizeof x)
+            return x == y;
+    }
+}
+
+/* Returns a short hash of a text: an index in a cache. */
+static inline size_t cache_index(nl_string text)
+{
+    uint64_t word = text.size;
+    if (text.size >= sizeof word) {
+        uint64_t last;
+        memcpy(&last, text.data + text.size - sizeof last, sizeof last);
+        memcpy(&word, text.data, sizeof word);
+        word ^= last * 31 + text.size;
+    } else {
+        for (size_t i = 0; i < text.size; i++)
+            word = word << 8 ^ (unsigned char)text.data[i];
+    }
+    return (size_t)((word * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & (CACHE_SIZE - 1);
+}
+
+static bool has_layout(const known_layout *known, const nl_record *record)
+{
+    const char *name = known->names;
+    if (known->field_count != record->field_count)
+        return false;
+    for (size_t i = 0; i < record->field_count; name += known->sizes[i++])
+        if (record->fields[i].name.size != known->sizes[i] ||
+            !equal_texts(record->fields[i].name.data, name, known->sizes[i]))
+            return false;
+    return true;
+}
+
+/* Copies the names of a record's fields. Returns false if there are too many. */
+static bool note_names(known_layout *known, const nl_record *record)
+{
+    size_t size = 0;
+    known->field_count = 0;
+    if (record->field_count == 0 || record->field_count > LAYOUT_FIELDS_MAX)
+        return false;
+    for (size_t i = 0; i < record->field_count; i++) {
+        nl_string name = record->fields[i].name;
+        if (name.size > sizeof known->names - size)
+            return false;
+        memcpy(known->names + size, name.data, name.size);
+        known->sizes[i] = (uint16_t)name.size;
+        size += name.size;
+    }
+    known->field_count = (uint32_t)record->field_count;
+    return true;
 }
 
 static void find_fields(request_reader *r, const nl_record *record)
 {
-    found_fields *found = &r->found;
-    uint8_t ranks[IDS_MAX];
-    memset(found->used, 0, sizeof found->used);
-    for (size_t i = 0; i < r->id_count; i++)
-        found->ids[i] = NULL;
-    for (size_t i = 0; i < record->field_count; i++) {
-        const nl_field *field = &record->fields[i];
-        const known_name *known = know_name(r, field->name);
-        if (known->use > 0 && found->used[uses[known->use - 1].use] == NULL) {
-            found->used[uses[known->use - 1].use] = field;
-            found->unit_ns = uses[known->use - 1].use == USE_DURATION ? uses[known->use - 1].unit_ns : found->unit_ns;
-        }
-        if (known->id > 0 && (found->ids[known->id - 1] == NULL || known->rank < ranks[known->id - 1])) {
-            found->ids[known->id - 1] = field;
-            ranks[known->id - 1] = known->rank;
-        }
+    known_layout *known = &r->layouts[(cache_index(record->event) + record->field_count) & (CACHE_SIZE - 1)];
+    r->found = (found_fields){record, &known->layout};
+    if (has_layout(known, record) && record->field_count > 0)
+        return;
+    if (!note_names(known, record))
+        r->found.layout = &r->scratch;
+    find_layout(r, record, (field_layout *)r->found.layout);
+}
+
+/* Returns the record's first field of a use, or NULL. */
+static inline const nl_field *field_of(const found_fields *f, field_use use)
+{
+    return f->layout->used[use] != 0 ? &f->record->fields[f->layout->used[use] - 1] : NULL;
+}
+
+/* Returns the record's field of an ID, or NULL. */
+static inline const nl_field *id_of(const found_fields *f, size_t id)
+{
+    return f->layout->ids[id] != 0 ? &f->record->fields[f->layout->ids[id] - 1] : NULL;
+}
+
+/* Returns whether a text is empty or consists of two or more zeros. */
+static inline bool is_nothing(nl_string text)
+{
+    uint64_t word;
+    const uint64_t zeros = UINT64_C(0x3030303030303030);
+    size_t at = 0;
+    for (; at + sizeof word <= text.size; at += sizeof word) {
+        memcpy(&word, text.data + at, sizeof word);
+        if (word != zeros)
+            return false;
     }
+    while (at < text.size && text.data[at] == '0')
+        at++;
+    return at == text.size && text.size != 1;
 }
 
 /* Returns a hash that is not 0; or 0 for an empty value, and for zeros, which mean that there is no identifier. */
-static uint64_t hash_value(const request_reader *r, const nl_field *field, uint64_t seed)
+static inline uint64_t hash_value(const request_reader *r, const nl_field *field, uint64_t seed)
 {
     char scratch[NL_FIELD_TEXT_SIZE];
-    nl_string text = nl_field_text(field, scratch);
-    size_t zeros = 0;
-    while (zeros < text.size && text.data[zeros] == '0')
-        zeros++;
-    if (zeros == text.size && text.size != 1)
-        return 0;
-    return hash_bytes(r->seed ^ seed, text.data, text.size) | 1;
+    nl_string text = field->type == NL_TYPE_STRING ? field->string : nl_field_text(field, scratch);
+    return is_nothing(text) ? 0 : hash_bytes(r->seed ^ seed, text.data, text.size) | 1;
 }
 
 /* Returns the letter of a Chrome event's phase, or NUL. */
 static char phase_of(const found_fields *f)
 {
-    const nl_field *phase = f->used[USE_PHASE];
+    const nl_field *phase = field_of(f, USE_PHASE);
     return phase != NULL && phase->type == NL_TYPE_STRING && phase->string.size == 1 ? *phase->string.data : '\0';
 }
 
@@ -247,21 +347,22 @@ static unsigned rounding_of(const nl_field *field, double unit_ns)
  * Returns the duration of a record in nanoseconds, or -1 if the record has no duration. Sets *rounding, see
  * request_event.
  */
-static int64_t duration_of(nl_fraction fraction, const nl_record *record, const found_fields *f, unsigned *rounding)
+static int64_t duration_of(nl_fraction fraction, const found_fields *f, unsigned *rounding)
 {
     double value;
-    int64_t start_ns;
-    const nl_field *start = f->used[USE_START];
-    if (f->used[USE_PHASE] != NULL && phase_of(f) != 'X')
+    int64_t start_ns, time_ns = f->record->time_ns;
+    const nl_field *start = field_of(f, USE_START), *duration = field_of(f, USE_DURATION),
+                   *phase = field_of(f, USE_PHASE);
+    if (phase != NULL && phase_of(f) != 'X')
         return -1;
-    if (f->used[USE_DURATION] != NULL && nl_field_double(f->used[USE_DURATION], &value)) {
-        double unit_ns = f->used[USE_PHASE] != NULL ? 1e3 : f->unit_ns, ns = value * unit_ns;
-        *rounding = rounding_of(f->used[USE_DURATION], unit_ns);
+    if (duration != NULL && nl_field_double(duration, &value)) {
+        double unit_ns = phase != NULL ? 1e3 : f->layout->unit_ns, ns = value * unit_ns;
+        *rounding = rounding_of(duration, unit_ns);
         return ns >= 0 && ns < 9e18 ? (int64_t)(ns + 0.5) : -1;
     }
     if (start != NULL && start->type == NL_TYPE_STRING &&
-        nl_time_parse(start->string.data, start->string.size, fraction, &start_ns) == NL_OK &&
-        start_ns <= record->time_ns && !__builtin_sub_overflow(record->time_ns, start_ns, &start_ns)) {
+        nl_time_parse(start->string.data, start->string.size, fraction, &start_ns) == NL_OK && start_ns <= time_ns &&
+        !__builtin_sub_overflow(time_ns, start_ns, &start_ns)) {
         *rounding = rounding_of(start, 1e9);
         return start_ns;
     }
@@ -277,19 +378,21 @@ static bool may_be_duration(nl_string name)
 
 bool request_duration(const nl_record *record, nl_fraction fraction, int64_t *duration_ns, bool *begins)
 {
-    found_fields f = {0};
+    field_layout layout = {0};
+    const found_fields f = {record, &layout};
     unsigned rounding;
-    for (size_t i = 0; i < record->field_count; i++) {
-        const nl_field *field = &record->fields[i];
-        uint8_t use = may_be_duration(field->name) ? use_of(field->name) : 0;
-        if (use == 0 || f.used[uses[use - 1].use] != NULL)
-            continue;
-        f.used[uses[use - 1].use] = field;
-        f.unit_ns = uses[use - 1].use == USE_DURATION ? uses[use - 1].unit_ns : f.unit_ns;
-    }
-    *duration_ns = duration_of(fraction, record, &f, &rounding);
+    for (size_t i = 0; i < record->field_count; i++)
+        if (may_be_duration(record->fields[i].name))
+            add_use(&layout, record->fields[i].name, i);
+    *duration_ns = duration_of(fraction, &f, &rounding);
     *begins = phase_of(&f) == 'X';
     return *duration_ns >= 0;
+}
+
+/* Returns whether a status, such as a code of HTTP, reports a failure. */
+static bool is_failure_number(int64_t status)
+{
+    return status == 2 || status == -1 || (status >= 500 && status <= 599);
 }
 
 static bool is_failure(const nl_record *record, const nl_field *status)
@@ -298,7 +401,11 @@ static bool is_failure(const nl_record *record, const nl_field *status)
     char scratch[NL_FIELD_TEXT_SIZE];
     if (record->level <= NL_ERROR && record->level_text.data != NULL)
         return true;
-    nl_string text = status != NULL ? nl_field_text(status, scratch) : (nl_string){0};
+    if (status == NULL)
+        return false;
+    if (status->type == NL_TYPE_INT)
+        return is_failure_number(status->int_value);
+    nl_string text = nl_field_text(status, scratch);
     for (size_t i = 0; i < G_N_ELEMENTS(failures); i++)
         if (text.size == strlen(failures[i]) && g_ascii_strncasecmp(text.data, failures[i], text.size) == 0)
             return true;
@@ -324,58 +431,44 @@ static const char *text_of(const name_table *t, uint32_t number)
     return number == 0 ? "" : t->texts[number - 1];
 }
 
-static seen_text *slot_of(seen_text *seen, nl_string name)
+/* Returns a text of a table as a cached text; {0} if the table has another text for the name, see number_of. */
+static nl_string cached_text(const char *text, nl_string name)
 {
-    uintptr_t address = (uintptr_t)name.data;
-    return &seen[(address ^ address >> 6 ^ name.size) % SEEN_SIZE];
+    bool same = name.size > 0 && strlen(text) == name.size && memcmp(text, name.data, name.size) == 0;
+    return same ? (nl_string){text, name.size} : (nl_string){0};
 }
 
-static bool was_seen(const seen_text *slot, nl_string name)
+/* Returns whether a cache has a text. Empty texts are not cached. */
+static inline bool is_cached(nl_string cached, nl_string text)
 {
-    return slot->size == name.size && name.size > 0 && memcmp(slot->text, name.data, name.size) == 0;
+    return cached.size == text.size && text.size > 0 && equal_texts(cached.data, text.data, text.size);
 }
 
-static void note_seen(seen_text *slot, const char *text, nl_string name, uint32_t number)
+static uint32_t number_of_event(request_reader *r, nl_string name)
 {
-    if (strlen(text) == name.size) /* otherwise the number is shared by many names */
-        *slot = (seen_text){text, name.size, number};
-}
-
-static uint32_t seen_number(seen_text *seen, name_table *t, nl_string name)
-{
-    seen_text *slot = slot_of(seen, name);
-    if (was_seen(slot, name))
-        return slot->number;
-    uint32_t number = number_of(t, name);
-    if (number != 0 && strncmp(text_of(t, number), name.data, name.size) == 0)
-        note_seen(slot, text_of(t, number), name, number);
-    return number;
-}
-
-static uint32_t seen_name(request_reader *r, nl_string name)
-{
-    seen_text *slot = slot_of(r->seen_names, name);
-    if (was_seen(slot, name))
-        return slot->number;
-    uint32_t number = event_names_add(r->names, name);
-    const char *text = event_names_text(r->names, number);
-    if (name.size > 0 && strncmp(text, name.data, name.size) == 0)
-        note_seen(slot, text, name, number);
-    return number;
-}
-
-static uint32_t place_of(request_reader *r, uint32_t host, uint32_t program)
-{
-    size_t slot = (host * 31 + program) & (PLACE_CACHE_SIZE - 1);
-    if (r->place_cache[slot].place == 0 || r->place_cache[slot].host != host ||
-        r->place_cache[slot].program != program) {
-        char text[24];
-        size_t size = (size_t)snprintf(text, sizeof text, "%u %u", host, program);
-        r->place_cache[slot].host = host;
-        r->place_cache[slot].program = program;
-        r->place_cache[slot].place = number_of(&r->places, (nl_string){text, size});
+    known_name *known = &r->name_cache[cache_index(name)];
+    if (!is_cached(known->text, name)) {
+        known->number = event_names_add(r->names, name);
+        known->text = cached_text(event_names_text(r->names, known->number), name);
     }
-    return r->place_cache[slot].place;
+    return known->number;
+}
+
+/* Returns the numbers of a record's host and program. The result is valid until the next call. */
+static const known_place *find_place(request_reader *r, const nl_record *record)
+{
+    size_t index = cache_index(record->host) ^ cache_index(record->prog) << 1;
+    known_place *known = &r->place_cache[index & (CACHE_SIZE - 1)];
+    if (is_cached(known->host_text, record->host) && is_cached(known->program_text, record->prog))
+        return known;
+    char text[24];
+    known->host = number_of(&r->hosts, record->host);
+    known->program = number_of(&r->programs, record->prog);
+    known->place = number_of(
+        &r->places, (nl_string){text, (size_t)snprintf(text, sizeof text, "%u %u", known->host, known->program)});
+    known->host_text = cached_text(text_of(&r->hosts, known->host), record->host);
+    known->program_text = cached_text(text_of(&r->programs, known->program), record->prog);
+    return known;
 }
 
 /* ---- records ---- */
@@ -383,10 +476,12 @@ static uint32_t place_of(request_reader *r, uint32_t host, uint32_t program)
 /* Returns the hash of the request's name, or 0 if the record has neither a trace ID nor all ID fields. */
 static uint64_t request_of(const request_reader *r, const found_fields *f, bool *traced)
 {
-    uint64_t hash = f->used[USE_TRACE] != NULL ? hash_value(r, f->used[USE_TRACE], 0) : 0;
+    const nl_field *trace = field_of(f, USE_TRACE);
+    uint64_t hash = trace != NULL ? hash_value(r, trace, 0) : 0;
     *traced = hash != 0;
     for (size_t i = 0; i < r->id_count && !*traced; i++) {
-        uint64_t value = f->ids[i] != NULL ? hash_value(r, f->ids[i], i + 1) : 0;
+        const nl_field *field = id_of(f, i);
+        uint64_t value = field != NULL ? hash_value(r, field, i + 1) : 0;
         if (value == 0)
             return 0;
         hash = hash_mix(hash ^ value, UINT64_C(0x9e3779b97f4a7c15)) | 1;
@@ -394,26 +489,25 @@ static uint64_t request_of(const request_reader *r, const found_fields *f, bool 
     return hash;
 }
 
-/*
- * Returns the thread's number, or 0 if the record names no thread. A thread's identifier may be unique only in its
- * process.
- */
+/* Returns the thread's number, or 0 if the record names no thread. A thread's identifier may be unique only in its
+ * process. */
 static uint32_t thread_of(const request_reader *r, const found_fields *f, uint16_t process)
 {
-    if (f->used[USE_THREAD] == NULL)
+    const nl_field *thread = field_of(f, USE_THREAD);
+    if (thread == NULL)
         return 0;
-    return (uint32_t)hash_mix(hash_value(r, f->used[USE_THREAD], 0) ^ process, UINT64_C(0x9e3779b97f4a7c15)) | 1;
+    return (uint32_t)hash_mix(hash_value(r, thread, 0) ^ process, UINT64_C(0x9e3779b97f4a7c15)) | 1;
 }
 
-/*
- * Returns the process's number, or 0 if the record names no process. Processes beyond the limit share the last number.
+/* Returns the process's number, or 0 if the record names no process. Processes beyond the limit share the last number.
  */
 static uint16_t process_of(request_reader *r, const found_fields *f)
 {
     char scratch[NL_FIELD_TEXT_SIZE];
-    if (f->used[USE_PROCESS] == NULL)
+    const nl_field *process = field_of(f, USE_PROCESS);
+    if (process == NULL)
         return 0;
-    return (uint16_t)MIN(number_of(&r->processes, nl_field_text(f->used[USE_PROCESS], scratch)), UINT16_MAX);
+    return (uint16_t)MIN(number_of(&r->processes, nl_field_text(process, scratch)), UINT16_MAX);
 }
 
 static bool is_sensor(const nl_record *record)
@@ -436,27 +530,27 @@ uint64_t request_reader_take(request_reader *r, const nl_record *record, request
     uint64_t request = request_of(r, f, &traced);
     if ((request == 0 && r->id_count > 0) || is_sensor(record))
         return 0;
-    uint32_t host = seen_number(r->seen_hosts, &r->hosts, record->host),
-             program = seen_number(r->seen_programs, &r->programs, record->prog);
+    const known_place *place = find_place(r, record);
+    const nl_field *span = field_of(f, USE_SPAN), *parent = field_of(f, USE_PARENT);
     unsigned rounding = 0;
-    int64_t duration_ns = duration_of(r->fraction, record, f, &rounding);
+    int64_t duration_ns = duration_of(r->fraction, f, &rounding);
     uint16_t process = process_of(r, f);
     *event = (request_event){
         .time_ns = record->time_ns,
-        .name = seen_name(r, record->event),
-        .host = host,
-        .program = program,
-        .place = place_of(r, host, program),
+        .name = number_of_event(r, record->event),
+        .host = place->host,
+        .program = place->program,
+        .place = place->place,
         .thread = thread_of(r, f, process),
         .process = process,
-        .span_id = f->used[USE_SPAN] != NULL ? hash_value(r, f->used[USE_SPAN], 0) : 0,
-        .parent = f->used[USE_PARENT] != NULL ? hash_value(r, f->used[USE_PARENT], 0) : 0,
+        .span_id = span != NULL ? hash_value(r, span, 0) : 0,
+        .parent = parent != NULL ? hash_value(r, parent, 0) : 0,
         .order = r->order++,
         .role = duration_ns >= 0 ? REQUEST_WHOLE : REQUEST_POINT,
         .rounding = rounding & 31,
         .duration_ns = MAX(duration_ns, 0),
         .traced = traced,
-        .failed = is_failure(record, f->used[USE_STATUS]),
+        .failed = is_failure(record, field_of(f, USE_STATUS)),
     };
     char phase = phase_of(f);
     if (phase == 'B' || phase == 'E')
@@ -475,10 +569,10 @@ uint64_t request_reader_take(request_reader *r, const nl_record *record, request
 bool request_reader_find_bytes(const request_reader *r, double *bytes, nl_string *what,
                                char scratch[NL_FIELD_TEXT_SIZE])
 {
-    if (r->found.used[USE_BYTES] == NULL || !nl_field_double(r->found.used[USE_BYTES], bytes) || !(*bytes >= 0) ||
-        !(*bytes < 1e18))
+    const nl_field *count = field_of(&r->found, USE_BYTES), *file = field_of(&r->found, USE_FILE);
+    if (count == NULL || !nl_field_double(count, bytes) || !(*bytes >= 0) || !(*bytes < 1e18))
         return false;
-    *what = r->found.used[USE_FILE] != NULL ? nl_field_text(r->found.used[USE_FILE], scratch) : (nl_string){0};
+    *what = file != NULL ? nl_field_text(file, scratch) : (nl_string){0};
     return true;
 }
 
@@ -486,15 +580,17 @@ char *request_reader_name_request(const request_reader *r)
 {
     char scratch[NL_FIELD_TEXT_SIZE];
     nl_string text;
-    if (r->found.used[USE_TRACE] != NULL) {
-        text = nl_field_text(r->found.used[USE_TRACE], scratch);
+    const nl_field *trace = field_of(&r->found, USE_TRACE);
+    if (trace != NULL) {
+        text = nl_field_text(trace, scratch);
         return g_strndup(text.data, MIN(text.size, NAME_SIZE_MAX));
     }
     GString *name = g_string_new("");
     for (size_t i = 0; i < r->id_count && name->len < NAME_SIZE_MAX; i++) {
-        if (r->found.ids[i] == NULL)
+        const nl_field *field = id_of(&r->found, i);
+        if (field == NULL)
             continue;
-        text = nl_field_text(r->found.ids[i], scratch);
+        text = nl_field_text(field, scratch);
         if (r->id_count > 1)
             g_string_append_printf(name, "%s%s=", name->len > 0 ? " " : "", r->ids[i]);
         g_string_append_len(name, text.data, (gssize)MIN(text.size, NAME_SIZE_MAX));

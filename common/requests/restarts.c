@@ -2,8 +2,9 @@
 
 #include "requests/restarts.h"
 
-#include "requests/hash64.h"
+#include "requests/key_map.h"
 
+#include <glib.h>
 #include <stdlib.h>
 
 enum {
@@ -33,7 +34,6 @@ typedef struct round_sample {
 
 /* What is known of IDs whose first event is of one kind. */
 typedef struct first_event {
-    uint64_t kind;
     uint64_t ids, ends, restarts;
     last_event lasts[LAST_KINDS_MAX + 1]; /* the last element is for all other kinds */
     uint32_t last_count;
@@ -46,35 +46,42 @@ typedef struct first_event {
 } first_event;
 
 struct restarts {
-    GHashTable *firsts; /* kind to first_event */
+    key_map indices; /* kind + 1 to index + 1 in firsts */
+    first_event *firsts[RESTARTS_KINDS_MAX];
 };
 
 restarts *restarts_new(void)
 {
-    restarts *r = g_new0(restarts, 1);
-    r->firsts = g_hash_table_new_full(hash64, g_int64_equal, NULL, g_free);
-    return r;
+    return g_new0(restarts, 1);
 }
 
 void restarts_free(restarts *r)
 {
     if (r == NULL)
         return;
-    g_hash_table_destroy(r->firsts);
+    for (size_t i = 0; i < r->indices.count; i++)
+        g_free(r->firsts[i]);
+    key_map_free(&r->indices);
     g_free(r);
 }
 
 /* ---- learning ---- */
 
-static first_event *find_first(restarts *r, const request_event *event)
+/* Returns what is known of a kind of first event, or NULL. */
+static first_event *find_first(const restarts *r, const request_event *event)
 {
-    uint64_t kind = request_event_kind(event);
-    first_event *f = g_hash_table_lookup(r->firsts, &kind);
-    if (f != NULL || g_hash_table_size(r->firsts) == RESTARTS_KINDS_MAX)
+    const uint64_t *index = key_map_find(&r->indices, request_event_kind(event) + 1);
+    return index != NULL ? r->firsts[*index - 1] : NULL;
+}
+
+/* Like find_first, but adds a new kind if it fits. */
+static first_event *add_first(restarts *r, const request_event *event)
+{
+    first_event *f = find_first(r, event);
+    if (f != NULL || r->indices.count == RESTARTS_KINDS_MAX)
         return f;
-    f = g_new0(first_event, 1);
-    f->kind = kind;
-    g_hash_table_insert(r->firsts, &f->kind, f);
+    f = r->firsts[r->indices.count] = g_new0(first_event, 1);
+    *key_map_add(&r->indices, request_event_kind(event) + 1) = r->indices.count;
     return f;
 }
 
@@ -110,7 +117,7 @@ static void learn_restart(first_event *f, const request_event *last, const reque
 
 void restarts_learn(restarts *r, const request_event *events, size_t count, bool over)
 {
-    first_event *f = count > 0 ? find_first(r, &events[0]) : NULL;
+    first_event *f = count > 0 ? add_first(r, &events[0]) : NULL;
     if (f == NULL)
         return;
     size_t from = 0;
@@ -161,11 +168,8 @@ static void settle_first(first_event *f)
 
 void restarts_settle(restarts *r)
 {
-    GHashTableIter iterator;
-    gpointer f;
-    g_hash_table_iter_init(&iterator, r->firsts);
-    while (g_hash_table_iter_next(&iterator, NULL, &f))
-        settle_first(f);
+    for (size_t i = 0; i < r->indices.count; i++)
+        settle_first(r->firsts[i]);
 }
 
 bool restarts_repeats(const request_event *first, const request_event *last, const request_event *event)
@@ -177,10 +181,9 @@ bool restarts_repeats(const request_event *first, const request_event *last, con
 bool restarts_splits(const restarts *r, const request_event *first, const request_event *last,
                      const request_event *event, bool unknown)
 {
-    uint64_t kind = request_event_kind(first);
     if (!restarts_repeats(first, last, event))
         return false;
-    first_event *f = g_hash_table_lookup(r->firsts, &kind);
+    first_event *f = find_first(r, first);
     if (f == NULL)
         return unknown;
     return f->always_splits || has_ended(f, last_index(f, last, false), event->time_ns - last->time_ns);

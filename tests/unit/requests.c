@@ -1,5 +1,6 @@
 /* Graphs of requests: spans, parents and critical paths, against what is known of simulated programs. */
 #include "requests/assembler.h"
+#include "requests/key_map.h"
 #include "requests/precedence.h"
 
 #include <glib.h>
@@ -101,6 +102,39 @@ static void assert_path(const script *s, const char *expected)
     char *text = path_text(s);
     assert_string_equal(text, expected);
     g_free(text);
+}
+
+/* ---- maps ---- */
+
+/* A map and a GHashTable get the same additions and removals. The keys are few, so that they often collide. */
+static void maps_hold_what_was_added(void **state)
+{
+    enum { KEYS = 200, STEPS = 20000 };
+    key_map map = {0};
+    GHashTable *model = g_hash_table_new(NULL, NULL);
+    GRand *random = g_rand_new_with_seed(1);
+    for (guint step = 1; step <= STEPS; step++) {
+        uint64_t key = (uint64_t)g_rand_int_range(random, 1, KEYS);
+        if (g_rand_boolean(random)) {
+            *key_map_add(&map, key) = step;
+            g_hash_table_insert(model, GUINT_TO_POINTER(key), GUINT_TO_POINTER(step));
+        } else {
+            key_map_remove(&map, key);
+            g_hash_table_remove(model, GUINT_TO_POINTER(key));
+        }
+        assert_int_equal(map.count, g_hash_table_size(model));
+        for (key = 1; step % 100 == 0 && key < KEYS; key++) {
+            const uint64_t *value = key_map_find(&map, key);
+            assert_int_equal(value != NULL ? *value : 0,
+                             GPOINTER_TO_UINT(g_hash_table_lookup(model, GUINT_TO_POINTER(key))));
+        }
+    }
+    key_map_reset(&map, 10);
+    assert_null(key_map_find(&map, 1));
+    key_map_free(&map);
+    g_rand_free(random);
+    g_hash_table_destroy(model);
+    (void)state;
 }
 
 /* ---- names ---- */
@@ -1406,6 +1440,7 @@ static void examples_through_a_log(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(maps_hold_what_was_added),
         cmocka_unit_test(names_of_spans),
         cmocka_unit_test(names_of_no_spans),
         cmocka_unit_test(names_beyond_the_limit),

@@ -1,0 +1,433 @@
+/*
+ * Strands. A strand is a sequence of nodes in program order. Each span has a strand, and each thread of a program has a
+ * strand for the events that no span covers. Nodes are events and joins: at a join, a span continues after one of its
+ * children has ended. A child begins after its fork, the latest node of its parent's strand at that time. So the
+ * predecessors of a node are the node before it in its strand, a child's end, its fork, and an event of another program
+ * that caused it.
+ *
+ * The walk over the path ends: each step goes to an earlier time, or to an earlier node of a strand, or from a span to
+ * its child or parent. Inconsistent times could lead the walk in a circle, so the number of steps is also limited.
+ */
+#include "config.h"
+
+#include "requests/critical_path.h"
+
+#include "requests/key_map.h"
+
+#include <glib.h>
+#include <stdlib.h>
+
+enum {
+    CAUSE_SCAN_MAX = 256, /* maximum number of events that are examined to find the cause of an event */
+    SMALL_STRAND_MAX = 32,
+};
+
+typedef enum node_kind { NODE_BEGIN, NODE_MIDDLE, NODE_END } node_kind;
+
+typedef struct graph_node {
+    int64_t time_ns;
+    uint32_t strand;
+    uint32_t order;
+    uint32_t event; /* REQUEST_NONE for joins and for sides without a record */
+    uint32_t child; /* for a join, the span that ended; otherwise REQUEST_NONE */
+    node_kind kind;
+} graph_node;
+
+/* The nodes of a span. */
+typedef struct span_nodes {
+    uint32_t around; /* the strand in which the span begins: its parent's, or its thread's */
+    uint32_t begin, end;
+    uint32_t join; /* the join in that strand; REQUEST_NONE if the parent does not wait */
+} span_nodes;
+
+/* A range of nodes. A span's strand begins and ends with the span's begin and end. */
+typedef struct strand {
+    uint32_t first, count;
+} strand;
+
+struct critical_path {
+    request_graph *graph; /* the latest request */
+    const precedence *edges;
+    const clock_alignment *alignment;
+    size_t capacity; /* maximum number of events */
+    key_map lanes;   /* thread of a program to the number of its strand + 1 */
+    uint32_t node_count, strand_count;
+    size_t step_count;
+    graph_node *nodes;
+    strand *strands;
+    span_nodes *spans;      /* by span */
+    uint32_t *event_strand; /* by event, for points */
+    uint32_t *event_node;   /* by event */
+    request_step *path;
+};
+
+critical_path *critical_path_new(void)
+{
+    return g_new0(critical_path, 1);
+}
+
+static void free_arrays(critical_path *p)
+{
+    g_free(p->nodes);
+    g_free(p->strands);
+    g_free(p->spans);
+    g_free(p->event_strand);
+    g_free(p->event_node);
+    g_free(p->path);
+}
+
+void critical_path_free(critical_path *p)
+{
+    if (p == NULL)
+        return;
+    free_arrays(p);
+    key_map_free(&p->lanes);
+    g_free(p);
+}
+
+/*
+ * Allocates memory for a request. Each event belongs to one span at most. A span has three nodes at most, and each step
+ * of the path begins at another time.
+ */
+static void reserve(critical_path *p, size_t events)
+{
+    if (events <= p->capacity)
+        return;
+    free_arrays(p);
+    p->capacity = MAX(events, 2 * p->capacity);
+    p->nodes = g_new(graph_node, 3 * p->capacity);
+    p->strands = g_new(strand, 2 * p->capacity);
+    p->spans = g_new(span_nodes, p->capacity);
+    p->event_strand = g_new(uint32_t, p->capacity);
+    p->event_node = g_new(uint32_t, p->capacity);
+    p->path = g_new(request_step, 3 * p->capacity + 2);
+}
+
+static request_span *span_at(const critical_path *p, uint32_t index)
+{
+    return &p->graph->spans[index];
+}
+
+static const request_event *event_at(const critical_path *p, uint32_t index)
+{
+    return &p->graph->events[index];
+}
+
+/* ---- strands ---- */
+
+static uint32_t strand_of_thread(critical_path *p, uint32_t place, uint32_t thread)
+{
+    uint64_t *number = key_map_add(&p->lanes, ((uint64_t)place << 32 | thread) + 1);
+    if (*number == 0) {
+        *number = p->strand_count + 1;
+        p->strands[p->strand_count++].count = 0;
+    }
+    return (uint32_t)(*number - 1);
+}
+
+/* Counts the nodes of each strand. */
+static void count_nodes(critical_path *p, const uint32_t *event_span)
+{
+    const request_graph *g = p->graph;
+    p->strand_count = (uint32_t)g->span_count;
+    for (uint32_t i = 0; i < g->span_count; i++)
+        p->strands[i].count = 2;
+    for (uint32_t i = 0; i < g->span_count; i++) {
+        const request_span *s = &g->spans[i];
+        uint32_t around = s->parent != REQUEST_NONE ? s->parent : strand_of_thread(p, s->place, s->thread);
+        p->spans[i].around = around;
+        p->strands[around].count += s->parent == REQUEST_NONE || !s->outlives_parent;
+    }
+    for (uint32_t i = 0; i < g->event_count; i++) {
+        const request_event *e = event_at(p, i);
+        if (e->role != REQUEST_POINT)
+            continue;
+        uint32_t strand = event_span[i] != REQUEST_NONE ? event_span[i] : strand_of_thread(p, e->place, e->thread);
+        p->event_strand[i] = strand;
+        p->strands[strand].count++;
+    }
+}
+
+/* Sets the ranges of the strands, and the counts to the number of nodes that exist already. */
+static void place_strands(critical_path *p)
+{
+    p->node_count = 0;
+    for (uint32_t i = 0; i < p->strand_count; i++) {
+        p->strands[i].first = p->node_count;
+        p->node_count += p->strands[i].count;
+        p->strands[i].count = i < p->graph->span_count;
+    }
+}
+
+static void add_middle(critical_path *p, graph_node node)
+{
+    strand *s = &p->strands[node.strand];
+    p->nodes[s->first + s->count++] = node;
+}
+
+static void add_span_nodes(critical_path *p, uint32_t index)
+{
+    const request_span *s = span_at(p, index);
+    span_nodes *nodes = &p->spans[index];
+    uint32_t begin_order = s->begin != REQUEST_NONE ? event_at(p, s->begin)->order : 0;
+    uint32_t end_order = s->end != REQUEST_NONE ? event_at(p, s->end)->order : UINT32_MAX;
+    nodes->begin = p->strands[index].first;
+    nodes->end = (index + 1 < p->strand_count ? p->strands[index + 1].first : p->node_count) - 1;
+    p->nodes[nodes->begin] = (graph_node){s->begin_ns, index, begin_order, s->begin, REQUEST_NONE, NODE_BEGIN};
+    p->nodes[nodes->end] = (graph_node){s->end_ns, index, end_order, s->end, REQUEST_NONE, NODE_END};
+    nodes->join = REQUEST_NONE;
+    if (s->parent != REQUEST_NONE && s->outlives_parent)
+        return;
+    int64_t join_ns = s->parent == REQUEST_NONE ? s->end_ns : MIN(s->end_ns, span_at(p, s->parent)->end_ns);
+    add_middle(p, (graph_node){join_ns, nodes->around, end_order, REQUEST_NONE, index, NODE_MIDDLE});
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const graph_node *x = a, *y = b;
+    if (x->time_ns != y->time_ns)
+        return x->time_ns < y->time_ns ? -1 : 1;
+    return (x->order > y->order) - (x->order < y->order);
+}
+
+/* Sorts nodes by time. Most strands are short or already sorted. */
+static void sort_nodes(graph_node *nodes, size_t count)
+{
+    for (size_t i = 1; i < count; i++) {
+        size_t at = i;
+        graph_node node = nodes[i];
+        if (by_time(&nodes[i - 1], &node) <= 0)
+            continue;
+        if (count > SMALL_STRAND_MAX) {
+            qsort(nodes, count, sizeof *nodes, by_time);
+            return;
+        }
+        for (; at > 0 && by_time(&nodes[at - 1], &node) > 0; at--)
+            nodes[at] = nodes[at - 1];
+        nodes[at] = node;
+    }
+}
+
+static void find_strands(critical_path *p, const uint32_t *event_span)
+{
+    const request_graph *g = p->graph;
+    key_map_reset(&p->lanes, 0);
+    count_nodes(p, event_span);
+    place_strands(p);
+    for (uint32_t i = 0; i < g->span_count; i++)
+        add_span_nodes(p, i);
+    for (uint32_t i = 0; i < g->event_count; i++) {
+        const request_event *e = event_at(p, i);
+        if (e->role != REQUEST_POINT)
+            continue;
+        int64_t shift_ns = event_span[i] != REQUEST_NONE ? span_at(p, event_span[i])->shift_ns
+                                                         : clock_alignment_shift(p->alignment, e->host);
+        add_middle(p, (graph_node){e->time_ns + shift_ns, p->event_strand[i], e->order, i, REQUEST_NONE, NODE_MIDDLE});
+    }
+    for (uint32_t i = 0; i < p->strand_count; i++) {
+        strand *s = &p->strands[i];
+        bool is_span = i < g->span_count;
+        sort_nodes(&p->nodes[s->first + is_span], s->count - is_span);
+        s->count += is_span;
+    }
+    for (uint32_t i = 0; i < p->node_count; i++) {
+        const graph_node *n = &p->nodes[i];
+        if (n->event != REQUEST_NONE)
+            p->event_node[n->event] = i;
+        if (n->child != REQUEST_NONE)
+            p->spans[n->child].join = i;
+    }
+}
+
+/* ---- the path ---- */
+
+/* Returns the node of the strand around a span after which the span begins, or REQUEST_NONE. */
+static uint32_t find_fork(const critical_path *p, uint32_t span)
+{
+    const request_span *s = span_at(p, span);
+    const strand *around = &p->strands[p->spans[span].around];
+    uint32_t low = around->first, high = around->first + around->count, join = p->spans[span].join;
+    if (join != REQUEST_NONE)
+        high = join;
+    uint32_t begin_order = s->begin != REQUEST_NONE ? event_at(p, s->begin)->order : UINT32_MAX;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        const graph_node *n = &p->nodes[middle];
+        if (n->time_ns < s->begin_ns || (n->time_ns == s->begin_ns && n->order <= begin_order))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low > around->first)
+        return low - 1;
+    /* The clocks disagree: the child begins before its parent. */
+    return s->parent != REQUEST_NONE ? around->first : REQUEST_NONE;
+}
+
+/* Returns the latest event after since_ns that causes an event of another program, or REQUEST_NONE. */
+static uint32_t find_cause(const critical_path *p, uint32_t event, int64_t since_ns)
+{
+    const request_event *e = event_at(p, event);
+    uint32_t left = CAUSE_SCAN_MAX;
+    for (uint32_t i = event; p->edges != NULL && i > 0 && left > 0; left--) {
+        const request_event *c = event_at(p, --i);
+        if (c->time_ns < since_ns)
+            break;
+        if (c->place != e->place && precedence_holds(p->edges, c, e) > 0)
+            return i;
+    }
+    return REQUEST_NONE;
+}
+
+/*
+ * Returns the event that a node represents: its own event, the end of the span for which it waited, or, if a span's
+ * begin is missing, the end of that span.
+ */
+static uint32_t event_of(const critical_path *p, uint32_t node)
+{
+    const graph_node *n = &p->nodes[node];
+    while (n->child != REQUEST_NONE && span_at(p, n->child)->end == REQUEST_NONE)
+        n = &p->nodes[p->spans[n->child].end];
+    if (n->child != REQUEST_NONE)
+        return span_at(p, n->child)->end;
+    return n->event == REQUEST_NONE && n->strand < p->graph->span_count ? span_at(p, n->strand)->end : n->event;
+}
+
+/* Returns whether the time between a parent's node and its child on another host is an edge and not the parent's own
+ * work. */
+static bool is_message(const critical_path *p, uint32_t parent, uint32_t child, uint32_t parent_node)
+{
+    const graph_node *n = &p->nodes[parent_node];
+    if (span_at(p, parent)->place == span_at(p, child)->place)
+        return false;
+    return n->kind == NODE_MIDDLE ? n->event != REQUEST_NONE : span_at(p, parent)->child_count == 1;
+}
+
+/* Classifies the time from node `from` to node `to`. `certainty` is the certainty of an inferred edge, or 0. */
+static request_step classify_step(const critical_path *p, uint32_t from, uint32_t to, float certainty)
+{
+    bool inferred = certainty > 0;
+    const graph_node *a = &p->nodes[from], *b = &p->nodes[to];
+    size_t spans = p->graph->span_count;
+    request_step step = {
+        REQUEST_EDGE, 0, 0, REQUEST_NONE, event_of(p, from), event_of(p, to), inferred, inferred ? certainty : 1};
+    if (inferred)
+        return step;
+    if (a->strand == b->strand) {
+        bool reply = a->strand < spans && a->child != REQUEST_NONE && is_message(p, a->strand, a->child, to);
+        if (a->strand >= spans || reply)
+            return step;
+        step.kind = REQUEST_SELF;
+        step.span = a->strand;
+    } else if (a->strand < spans && !is_message(p, a->strand, b->strand, from)) { /* a fork */
+        step.kind = REQUEST_SELF;
+        step.span = a->strand;
+        step.inferred = span_at(p, b->strand)->inferred_parent;
+    }
+    return step;
+}
+
+/*
+ * Returns the latest node that had to come before `node`, or REQUEST_NONE. Sets *certainty to the certainty of an
+ * inferred edge, or to 0.
+ */
+static uint32_t find_predecessor(const critical_path *p, uint32_t node, float *certainty)
+{
+    const graph_node *n = &p->nodes[node];
+    *certainty = 0;
+    if (n->child != REQUEST_NONE)
+        return p->spans[n->child].end;
+    uint32_t before = REQUEST_NONE;
+    bool is_span = n->strand < p->graph->span_count;
+    if (node > p->strands[n->strand].first)
+        before = node - 1;
+    else if (is_span)
+        before = find_fork(p, n->strand);
+    if (n->event == REQUEST_NONE)
+        return before;
+    bool explicit = is_span && span_at(p, n->strand)->id != 0 && n->kind == NODE_BEGIN &&
+                    span_at(p, n->strand)->parent != REQUEST_NONE;
+    int64_t since_ns = before != REQUEST_NONE ? p->nodes[before].time_ns : INT64_MIN;
+    uint32_t cause = explicit ? REQUEST_NONE : find_cause(p, n->event, since_ns);
+    if (cause == REQUEST_NONE || (before != REQUEST_NONE && event_at(p, cause)->time_ns <= since_ns))
+        return before;
+    *certainty = (float)precedence_holds(p->edges, event_at(p, cause), event_at(p, n->event));
+    return p->event_node[cause];
+}
+
+static void add_step(critical_path *p, request_step step, int64_t from_ns, int64_t to_ns)
+{
+    step.from_ns = from_ns;
+    step.to_ns = to_ns;
+    if (step.kind == REQUEST_SELF)
+        span_at(p, step.span)->path_ns += to_ns - from_ns;
+    p->path[p->step_count++] = step;
+}
+
+static void reverse_path(critical_path *p)
+{
+    for (size_t i = 0, j = p->step_count; i + 1 < j; i++) {
+        request_step swap = p->path[--j];
+        p->path[j] = p->path[i];
+        p->path[i] = swap;
+    }
+}
+
+/* Returns the node of the request's last event. Sets the request's times if shifts changed them. */
+static uint32_t find_last_node(critical_path *p)
+{
+    request_graph *g = p->graph;
+    uint32_t last = p->event_node[g->event_count - 1];
+    if (!clock_alignment_has_shifts(p->alignment))
+        return last;
+    g->from_ns = INT64_MAX;
+    for (uint32_t i = 0; i < p->node_count; i++) {
+        const graph_node *n = &p->nodes[i];
+        g->from_ns = MIN(g->from_ns, n->time_ns);
+        if (n->child == REQUEST_NONE && by_time(n, &p->nodes[last]) > 0)
+            last = i;
+    }
+    /* The event that was last by its own clock may have been shifted to a time before other events. */
+    g->to_ns = p->nodes[last].time_ns;
+    return last;
+}
+
+static void find_path(critical_path *p)
+{
+    request_graph *g = p->graph;
+    p->step_count = 0;
+    for (size_t i = 0; i < g->span_count; i++)
+        g->spans[i].path_ns = 0;
+    uint32_t node = find_last_node(p);
+    int64_t at_ns = g->to_ns;
+    for (size_t left = 4 * (size_t)p->node_count + 16; left > 0; left--) {
+        float certainty;
+        uint32_t before = find_predecessor(p, node, &certainty);
+        if (before == REQUEST_NONE)
+            break;
+        int64_t from_ns = MAX(p->nodes[before].time_ns, g->from_ns);
+        if (from_ns < at_ns) {
+            add_step(p, classify_step(p, before, node, certainty), from_ns, at_ns);
+            at_ns = from_ns;
+        }
+        node = before;
+    }
+    if (at_ns > g->from_ns) {
+        request_step unknown = {REQUEST_UNKNOWN, 0, 0, REQUEST_NONE, REQUEST_NONE, event_of(p, node), false, 1};
+        add_step(p, unknown, g->from_ns, at_ns);
+    }
+    reverse_path(p);
+}
+
+void critical_path_find(critical_path *p, request_graph *g, const uint32_t *event_span, const precedence *edges,
+                        const clock_alignment *alignment)
+{
+    p->graph = g;
+    p->edges = edges;
+    p->alignment = alignment;
+    reserve(p, g->event_count);
+    find_strands(p, event_span);
+    find_path(p);
+    g->path = p->path;
+    g->path_count = p->step_count;
+}
