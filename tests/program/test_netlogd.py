@@ -471,9 +471,14 @@ class Netlogd(collector.Case):
         reader = threading.Thread(target=lambda: [said.extend(data) for data in iter(lambda: os.read(read_end, 65536), b"")])
         reader.start()
         support.wait_until(lambda: b"Netlogd.Open" in said, what="the pipe is read")
-        process.send_signal(signal.SIGHUP)
-        support.wait_until(lambda: b"NetLogger.Lost" in said, what="the events that were dropped are counted")
-        support.wait_until(lambda: b" dropped: standard error was blocked" in said, what="the messages are counted")
+
+        def counted():
+            """Losses are reported before the next event or message that has space, and the log has no space until it has been written."""
+            process.send_signal(signal.SIGHUP)
+            time.sleep(0.2)
+            return b"NetLogger.Lost" in said and b" dropped: standard error was blocked" in said
+
+        support.wait_until(counted, what="the events and messages that were dropped are counted")
         process.send_signal(signal.SIGTERM)
         self.assertEqual(process.wait(20), 0, said)
         reader.join()

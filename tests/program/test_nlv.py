@@ -15,8 +15,8 @@ import support
 from nlv_window import requests
 
 
-def read_png(path):
-    """Returns width, height and rows of an 8-bit RGB or RGBA picture."""
+def decompress_png(path):
+    """Width, height, bytes per pixel and filtered rows of an 8-bit RGB or RGBA picture, which must be complete."""
     data = path.read_bytes()
     assert data[:8] == b"\x89PNG\r\n\x1a\n"
     at, pixels, width, height, depth = 8, b"", 0, 0, 0
@@ -31,20 +31,31 @@ def read_png(path):
             pixels += body
         at += 12 + size
     raw = zlib.decompress(pixels)
+    assert len(raw) == height * (width * depth + 1)
+    return width, height, depth, raw
+
+
+def png_size(path):
+    return decompress_png(path)[:2]
+
+
+def read_png(path):
+    """Width, height and rows of an 8-bit RGB or RGBA picture."""
+    width, height, depth, raw = decompress_png(path)
     rows, before = [], bytearray(width * depth)
     for y in range(height):
         start = y * (width * depth + 1)
         kind, row = raw[start], bytearray(raw[start + 1 : start + 1 + width * depth])
-        for x in range(len(row)):
+        if kind == 2:
+            row = bytearray(a + b & 255 for a, b in zip(row, before))
+        for x in range(len(row) if kind in (1, 3, 4) else 0):
             left = row[x - depth] if x >= depth else 0
             corner = before[x - depth] if x >= depth else 0
             if kind == 1:
                 row[x] = row[x] + left & 255
-            elif kind == 2:
-                row[x] = row[x] + before[x] & 255
             elif kind == 3:
                 row[x] = row[x] + (left + before[x]) // 2 & 255
-            elif kind == 4:
+            else:
                 p = left + before[x] - corner
                 best = min((abs(p - left), 0, left), (abs(p - before[x]), 1, before[x]), (abs(p - corner), 2, corner))
                 row[x] = row[x] + best[2] & 255
@@ -281,7 +292,7 @@ class Render(support.Case):
             self.log.write_text(text)
             result = self.render("odd.png", self.log)
             self.assertEqual((name, result.returncode), (name, int(name == "truncated")), result.stderr)
-            self.assertEqual(read_png(self.scratch / "odd.png")[:2], (1200, 800))
+            self.assertEqual(png_size(self.scratch / "odd.png"), (1200, 800))
 
     def test_what_goes_wrong_is_said(self):
         empty = self.scratch / "empty"
@@ -338,7 +349,7 @@ class Render(support.Case):
                 status, kilobytes = map(int, result.stdout.split())
                 if b"__asan_init" not in pathlib.Path(self.nlv).read_bytes():  # a sanitizer uses additional memory
                     self.assertLess(kilobytes, 140 << 10)
-                self.assertEqual(read_png(self.scratch / "a.png")[:2], (1200, 800))
+                self.assertEqual(png_size(self.scratch / "a.png"), (1200, 800))
                 if is_too_large is None:
                     continue
                 self.assertEqual(status, int(is_too_large), result.stderr)

@@ -20,8 +20,8 @@ class Packaging(support.Case):
     def test_configure_prints_no_errors(self):
         """Also if its directory "core" exists. It leaves no temporary files."""
         (self.scratch / "core").mkdir()
-        result = self.run_program(support.SOURCE / "configure", "--disable-nlv", "--disable-nlkernel", "--disable-nlagent", "--disable-netlogd",
-                                  "--disable-nltools", "--disable-java", "--disable-hardening", cwd=self.scratch)
+        result = self.run_compiler(support.SOURCE / "configure", "--disable-nlv", "--disable-nlkernel", "--disable-nlagent", "--disable-netlogd",
+                                   "--disable-nltools", "--disable-java", "--disable-hardening", cwd=self.scratch)
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         self.assertEqual([path.name for path in self.scratch.iterdir() if path.name.startswith("conf") and not path.name.startswith("config.")], [])
 

@@ -340,7 +340,7 @@ class Subscribe(support.Case):
         def go_on(prog):
             with socket.create_connection(("127.0.0.1", self.port), timeout=30) as s:
                 n = 0
-                while not stop.is_set():
+                while not stop.wait(0.001):  # twelve subscribers receive each record
                     s.sendall(b"".join(record(i, prog) for i in range(n, n + 100)))
                     n += 100
                 s.shutdown(socket.SHUT_WR)
