@@ -155,6 +155,7 @@ static void render(const arguments *a, const model *m)
     view.title = a->title;
     view.caption = a->caption;
     view.dark = a->look.dark;
+    view.hides_empty = true;
     if (a->look.since_ns != INT64_MIN)
         view.from_ns = a->look.since_ns;
     if (a->look.until_ns != INT64_MAX)

@@ -4,15 +4,17 @@
 
 #include "model/edges.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 enum { REQUESTS = 2000, STEPS_MAX = 200 };
 
 /* A line of a critical path. */
 typedef struct path_line {
-    uint64_t kind; /* identifies the lifeline and the two rows */
-    int64_t end_ns;
-    double long_ns; /* duration of the part in the time range */
+    uint64_t kind;            /* identifies the lifeline and the two rows */
+    int64_t begin_ns, end_ns; /* of the path */
+    double long_ns;           /* duration of the part in the time range */
+    bool is_cut;              /* a part is outside the time range */
     uint32_t from, to;
 } path_line;
 
@@ -26,14 +28,21 @@ static uint64_t kind_of(const store *s, size_t lifeline, unsigned layer, uint32_
 static void add_path(const store *s, size_t lifeline, unsigned layer, uint32_t last, int64_t from_ns, int64_t to_ns,
                      GArray *lines)
 {
-    uint32_t causes[EDGES_MAX];
+    uint32_t causes[EDGES_MAX], end = last;
+    const guint first = lines->len;
     for (unsigned steps = 0; steps < STEPS_MAX && edges_find(s, last, layer, causes) > 0; steps++) {
         uint32_t from = causes[0]; /* the latest cause */
-        path_line line = {kind_of(s, lifeline, layer, from, last), store_time(s, last), 0, from, last};
-        line.long_ns = (double)(MIN(store_time(s, last), to_ns) - MAX(store_time(s, from), from_ns));
-        if (store_time(s, last) >= from_ns && store_time(s, from) <= to_ns)
+        const int64_t begin_ns = store_time(s, from), end_ns = store_time(s, last);
+        path_line line = {.kind = kind_of(s, lifeline, layer, from, last), .from = from, .to = last};
+        line.long_ns = (double)(MIN(end_ns, to_ns) - MAX(begin_ns, from_ns));
+        line.is_cut = begin_ns < from_ns || end_ns > to_ns;
+        if (end_ns >= from_ns && begin_ns <= to_ns)
             g_array_append_val(lines, line);
         last = from;
+    }
+    for (guint i = first; i < lines->len; i++) {
+        g_array_index(lines, path_line, i).begin_ns = store_time(s, last);
+        g_array_index(lines, path_line, i).end_ns = store_time(s, end);
     }
 }
 
@@ -62,27 +71,36 @@ static int by_kind(const void *a, const void *b)
     const path_line *x = a, *y = b;
     if (x->kind != y->kind)
         return x->kind < y->kind ? -1 : 1;
+    if (x->is_cut != y->is_cut)
+        return x->is_cut ? -1 : 1;
     return (x->long_ns > y->long_ns) - (x->long_ns < y->long_ns);
 }
 
-static int by_end(const void *a, const void *b)
+static int by_time(const void *a, const void *b)
 {
-    const path_line *x = a, *y = b;
-    return (x->end_ns > y->end_ns) - (x->end_ns < y->end_ns);
+    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
 }
 
 /* Returns the result for the lines of one kind, which are sorted by duration. */
-static slow_line describe(path_line *lines, size_t count)
+static slow_line describe(const path_line *lines, guint count)
 {
-    const path_line *longest = &lines[count - 1];
-    slow_line found = {.is_found = longest->long_ns > 0,
+    int64_t *ends = g_new(int64_t, count);
+    for (guint i = 0; i < count; i++)
+        ends[i] = lines[i].end_ns;
+    qsort(ends, count, sizeof *ends, by_time);
+    const path_line *longest = &lines[count - 1], *shown = longest;
+    while (shown > lines && (shown->end_ns < ends[count / 4] || shown->end_ns > ends[count - 1 - count / 4]))
+        shown--;
+    if (longest->long_ns > 2 * shown->long_ns)
+        shown = longest;
+    g_free(ends);
+    return (slow_line){.is_found = longest->long_ns > 0,
                        .lifeline = (size_t)(longest->kind >> 32),
                        .from = longest->from,
                        .to = longest->to,
-                       .typical_ns = lines[count / 2].long_ns};
-    qsort(lines, count, sizeof *lines, by_end);
-    found.typical_at = lines[count / 2].end_ns;
-    return found;
+                       .begin_ns = shown->begin_ns,
+                       .end_ns = shown->end_ns};
 }
 
 slow_line slow_find(const store *s, int64_t from_ns, int64_t to_ns)
@@ -113,4 +131,49 @@ slow_line slow_find(const store *s, int64_t from_ns, int64_t to_ns)
     found.requests = requests;
     g_array_free(lines, TRUE);
     return found;
+}
+
+/* Returns whether a record is the first step of a request of a lifeline. */
+static bool begins_request(const store *s, uint32_t record, size_t lifeline)
+{
+    const unsigned layer = s->spec->lifelines[lifeline].layer;
+    return store_object(s, record, layer) != STORE_NONE && store_previous(s, record, layer) == STORE_NONE &&
+           spec_step_of(s->spec, store_event(s, record), layer).lifeline == lifeline;
+}
+
+/* Finds the first record of the nearest request after `record`, or before it if step is -1. */
+static uint32_t next_request(const store *s, uint32_t record, int step, size_t lifeline)
+{
+    for (uint32_t i = record + (uint32_t)step; i >= s->first && i < s->count; i += (uint32_t)step)
+        if (begins_request(s, i, lifeline))
+            return i;
+    return STORE_NONE;
+}
+
+void slow_find_neighbours(const store *s, const slow_line *slow, unsigned count, int64_t *from_ns, int64_t *to_ns)
+{
+    enum { LENGTH = 60 }; /* maximum length, in multiples of the path */
+    const double max_ns = LENGTH * ((double)slow->end_ns - (double)slow->begin_ns);
+    uint32_t first = store_find_time(s, slow->begin_ns), last = store_find_time(s, slow->end_ns);
+    unsigned begun = 0;
+    *from_ns = slow->begin_ns;
+    *to_ns = slow->end_ns;
+    for (uint32_t i = first; i <= last; i++)
+        begun += begins_request(s, i, slow->lifeline);
+    uint32_t before = next_request(s, first, -1, slow->lifeline), after = next_request(s, last, 1, slow->lifeline);
+    for (; begun < count && (before != STORE_NONE || after != STORE_NONE); begun++) {
+        const double left_ns = before == STORE_NONE ? INFINITY : (double)(*from_ns - store_time(s, before)),
+                     right_ns = after == STORE_NONE ? INFINITY : (double)(store_time(s, after) - *to_ns);
+        if ((double)(*to_ns - *from_ns) + MIN(left_ns, right_ns) > max_ns)
+            break;
+        if (left_ns < right_ns) {
+            *from_ns = MIN(*from_ns, store_time(s, before));
+            before = next_request(s, before, -1, slow->lifeline);
+        } else {
+            *to_ns = MAX(*to_ns, store_time(s, after));
+            after = next_request(s, after, 1, slow->lifeline);
+        }
+    }
+    if (after == STORE_NONE) /* show the end of the last request */
+        *to_ns = MIN(*to_ns + slow->end_ns - slow->begin_ns, MAX(*to_ns, store_time(s, s->count - 1)));
 }

@@ -11,16 +11,25 @@
 typedef struct slow_line {
     bool is_found;
     size_t lifeline;
-    uint32_t from, to;  /* the records that the longest line of this kind joins */
-    double typical_ns;  /* the median duration of lines of this kind */
-    int64_t typical_at; /* the median time at which they end */
-    size_t requests;    /* number of requests in the sample */
+    uint32_t from, to;        /* the records that the longest line of this kind joins */
+    int64_t begin_ns, end_ns; /* the times of a path that is suitable for the first view: see below */
+    size_t requests;          /* number of requests in the sample */
 } slow_line;
 
 /*
- * Finds the slowest kind of line in a time range. Samples requests that end in the range, or later by at most the
- * length of the range.
+ * Finds the slowest kind of line in a time range, and its longest line; a line that is completely in the range precedes
+ * a longer line that is not. Samples requests that end in the range, or later by at most the length of the range.
+ *
+ * begin_ns and end_ns are the times of the path with the longest line that is not in the first or last quarter of the
+ * lines, when fewer requests may run at the same time. They are those of the longest line itself if it is more than
+ * twice as long.
  */
 slow_line slow_find(const store *s, int64_t from_ns, int64_t to_ns);
+
+/*
+ * Extends the time from slow->begin_ns to slow->end_ns until at least `count` requests of its lifeline begin in it. The
+ * result is at most 60 times as long as the path, so that the lines of the path slant in a picture.
+ */
+void slow_find_neighbours(const store *s, const slow_line *slow, unsigned count, int64_t *from_ns, int64_t *to_ns);
 
 #endif

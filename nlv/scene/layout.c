@@ -41,39 +41,76 @@ static double weight(const pane *p)
 }
 
 /* Places the overview, a strip at the bottom, if it is requested or if a part of the log is not visible. */
-static void place_overview(layout *l, const model *m, const scene_view *view)
+static void place_overview(layout *l, const scene_view *view, bool is_part)
 {
     static const double height = 30;
     l->overview_top = l->overview_bottom = l->caption_y - text_height(TEXT_SMALL) / 2 - 6;
-    if (!model_time_range(m, &l->whole_from_ns, &l->whole_to_ns))
-        return;
-    bool all = view->from_ns <= l->whole_from_ns && view->to_ns >= l->whole_to_ns;
-    if (l->whole_from_ns == l->whole_to_ns)
-        l->whole_to_ns++;
-    if (view->overview || !all)
+    if (view->overview || is_part)
         l->overview_top -= height;
 }
 
-static void add_pane(layout *l, pane_kind kind, guint index, unsigned rows)
+static bool list_has_records(const list *l, uint32_t from, uint32_t to)
 {
-    if (l->pane_count < LAYOUT_PANES)
-        l->panes[l->pane_count++] = (pane){.kind = kind, .index = index, .rows = rows};
+    size_t at = l->count > l->start ? list_find(l, from, l->start) : l->count;
+    return at < l->count && list_at(l, at) < to;
+}
+
+/* Returns whether a pane has records in the view. */
+static bool has_records(const model *m, const scene_view *view, const pane *p)
+{
+    const store *s = model_store(m);
+    uint32_t from = store_find_time(s, view->from_ns), to = store_find_time(s, view->to_ns);
+    bool any = false;
+    if (p->kind == PANE_LIFELINES) {
+        const unsigned layer = s->spec->lifelines[p->index].layer;
+        for (uint32_t i = from; i < to && !any; i++)
+            any = spec_step_of(s->spec, store_event(s, i), layer).lifeline == p->index;
+    } else if (p->kind == PANE_POINTS) {
+        for (unsigned i = 0; i < p->rows && i < s->point_count && !any; i++)
+            any = list_has_records(&s->points[i], from, to);
+    } else {
+        for (size_t i = 0; i < s->loadlines[p->index].count && !any; i++)
+            any = list_has_records(s->loadlines[p->index].hosts[i].list, from, to);
+    }
+    return any;
+}
+
+/* Adds the panes of the drawing. */
+static void add_panes(layout *l, const model *m, const scene_view *view, bool is_part)
+{
+    const drawing *d = model_drawing(m);
+    const guint points = d->points->len > 0, count = d->lifelines->len + points + d->loadlines->len;
+    for (guint i = 0; i < count && l->pane_count < LAYOUT_PANES; i++) {
+        pane p = {.kind = PANE_LOADLINE, .index = i - d->lifelines->len - points, .rows = 1};
+        if (i < d->lifelines->len) {
+            const drawing_lifeline *lifeline = g_ptr_array_index(d->lifelines, i);
+            p = (pane){.kind = PANE_LIFELINES, .index = i, .rows = g_strv_length(lifeline->events)};
+        } else if (i < d->lifelines->len + points) {
+            p = (pane){.kind = PANE_POINTS, .rows = d->points->len};
+        }
+        if (!view->hides_empty || !is_part || has_records(m, view, &p))
+            l->panes[l->pane_count++] = p;
+    }
+}
+
+/* Finds the time range of the log. Returns whether a part of the log is not visible. */
+static bool find_whole(layout *l, const model *m, const scene_view *view)
+{
+    if (!model_time_range(m, &l->whole_from_ns, &l->whole_to_ns))
+        return false;
+    const bool is_part = view->from_ns > l->whole_from_ns || view->to_ns < l->whole_to_ns;
+    if (l->whole_from_ns == l->whole_to_ns)
+        l->whole_to_ns++;
+    return is_part;
 }
 
 layout layout_make(const model *m, const scene_view *view, cairo_t *cr)
 {
-    const drawing *d = model_drawing(m);
     layout l = {.left = margin + label_width(m, view, cr) + label_gap, .right = view->width - margin - 6};
     if (l.right < l.left + 10)
         l.right = l.left + 10;
-    for (guint i = 0; i < d->lifelines->len; i++)
-        add_pane(&l, PANE_LIFELINES, i,
-                 g_strv_length(((drawing_lifeline *)g_ptr_array_index(d->lifelines, i))->events));
-    if (d->points->len > 0)
-        add_pane(&l, PANE_POINTS, 0, d->points->len);
-    for (guint i = 0; i < d->loadlines->len; i++)
-        add_pane(&l, PANE_LOADLINE, i, 1);
-
+    const bool is_part = find_whole(&l, m, view);
+    add_panes(&l, m, view, is_part);
     double top = margin + text_height(TEXT_TITLE) + 4;
     l.legend_y = top + text_height(TEXT_NORMAL) / 2;
     top += text_height(TEXT_NORMAL) + 10;
@@ -81,7 +118,7 @@ layout layout_make(const model *m, const scene_view *view, cairo_t *cr)
         view->caption == NULL ? 0 : text_paragraph_height(cr, view->caption, TEXT_NORMAL, l.right - l.left) + 6;
     l.caption_text_y = view->height - margin / 2 - caption_height;
     l.caption_y = l.caption_text_y - text_height(TEXT_SMALL) / 2 - (caption_height > 0 ? 6 : 0);
-    place_overview(&l, m, view);
+    place_overview(&l, view, is_part);
     l.axis_y = l.overview_top - 6 - 18;
     double capacity = MAX(l.axis_y - 6 - top, 10), weights = 0;
     for (unsigned i = 0; i < l.pane_count; i++)

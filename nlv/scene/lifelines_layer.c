@@ -541,7 +541,7 @@ static void name_line(const layer_context *c, const pane *p, const slow_line *sl
     const char *host = one_host == store_host(c->store, slow->from)
                            ? names_text(c->store->names.hosts, one_host)
                            : model_color_text(c->model, model_object_color(c->model, slow->lifeline, object));
-    char *text = g_strdup_printf("%s%s%s: %s%s%s", definition->events[from], from == to ? "" : " → ",
+    char *text = g_strdup_printf("%s%s%s: %s%s%s (longest in view)", definition->events[from], from == to ? "" : " → ",
                                  from == to ? " again" : definition->events[to], took, *host != '\0' ? ", " : "", host);
     double width = text_width(c->cr, text, TEXT_NORMAL) + 10, height = text_height(TEXT_NORMAL) + 4;
     double x = CLAMP((x0 + x1) / 2 - width / 2, c->layout->left, MAX(c->layout->right - width, c->layout->left));

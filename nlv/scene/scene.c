@@ -32,20 +32,20 @@ scene_view scene_fit(const model *m, double width, double height)
 
 scene_view scene_first(const model *m, double width, double height)
 {
-    enum {
-        REQUESTS_MIN = 20,
-        STEEP = 128,
-        SLANTED = 12
-    }; /* the last two are widths of a view, in multiples of a typical line */
+    enum { REQUESTS_MIN = 20, SHOWN = 25 };
     scene_view view = scene_fit(m, width, height);
-    slow_line slow = slow_find(model_store(m), INT64_MIN, INT64_MAX);
-    double whole_ns = (double)view.to_ns - (double)view.from_ns;
+    const slow_line slow = slow_find(model_store(m), INT64_MIN, INT64_MAX);
     view.names_slowest = slow.is_found && slow.requests >= REQUESTS_MIN;
-    if (!view.names_slowest || whole_ns < STEEP * MAX(slow.typical_ns, 1))
+    if (!view.names_slowest)
         return view;
-    int64_t half_ns = (int64_t)(SLANTED / 2 * MAX(slow.typical_ns, 100));
-    view.from_ns = MAX(view.from_ns, slow.typical_at - half_ns);
-    view.to_ns = MIN(view.from_ns + 2 * half_ns, view.to_ns);
+    int64_t from_ns, to_ns;
+    slow_find_neighbours(model_store(m), &slow, SHOWN, &from_ns, &to_ns);
+    const int64_t margin_ns = (to_ns - from_ns) / 25 + 1;
+    if (slow.requests > 2 * SHOWN ||
+        (double)view.to_ns - (double)view.from_ns > 3 * ((double)to_ns - (double)from_ns)) {
+        view.from_ns = MAX(view.from_ns, from_ns - margin_ns);
+        view.to_ns = MIN(view.to_ns, to_ns + margin_ns);
+    }
     return view;
 }
 

@@ -28,6 +28,7 @@ typedef struct scene_view {
     const char *caption; /* text below the picture, or NULL */
     bool names_slowest;  /* name the longest line of the slowest kind */
     bool overview;       /* draw the overview even if the whole log is visible */
+    bool hides_empty;    /* if a part of the log is visible, omit the panes without records in this part */
     bool is_coarse;      /* draw lines with half the resolution, for speed while the view moves */
 } scene_view;
 
@@ -35,8 +36,8 @@ typedef struct scene_view {
 scene_view scene_fit(const model *m, double width, double height);
 
 /*
- * Returns the first view of a model. This is the whole model unless the lines would be too steep to compare. In that
- * case, it is a part in which the lines of the slowest kind (slow.h) slant.
+ * Returns the first view of a model. This is the whole model unless it has too many requests to compare. In that case,
+ * it is a part with some 25 requests, among them the one with the longest line of the slowest kind (slow.h).
  */
 scene_view scene_first(const model *m, double width, double height);
 

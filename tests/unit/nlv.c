@@ -11,6 +11,7 @@
 #include "model/session.h"
 #include "model/slow.h"
 #include "model/statistics.h"
+#include "scene/layout.h"
 #include "scene/scene.h"
 #include "transport/writer.h"
 
@@ -1137,11 +1138,67 @@ static void test_branches(void **unused)
     assert_int_equal(spans, 2); /* Page and Orders; Users and Query are segments */
     statistics_free(of);
     slow_line slow = slow_find(s, INT64_MIN, INT64_MAX); /* not the wait of the frontend for orders */
-    assert_true(slow.is_found && slow.typical_ns == 600e3);
+    assert_true(slow.is_found && store_time(s, slow.to) - store_time(s, slow.from) == 600000);
     assert_string_equal(names_text(s->names.events, store_event(s, slow.to)), "Query.end");
     scene_view whole = scene_fit(m, 1000, 600), first = scene_first(m, 1000, 600);
     assert_true(first.to_ns - first.from_ns < (whole.to_ns - whole.from_ns) / 10 &&
                 first.to_ns - first.from_ns > 600000);
+    model_free(m);
+}
+
+/* Requests that follow each other at once, of which every tenth is slow, and loads after all requests. */
+static model *read_requests(unsigned count, program_reading *reading)
+{
+    static const char form[] = "DATE=%s HOST=h PROG=p LVL=Usage NL.EVNT=%s %s=%u\n";
+    const char *path = path_of("requests.log");
+    FILE *file = fopen(path, "w");
+    char date[NL_TIME_TEXT_SIZE];
+    int64_t time_us = INT64_C(1767225600000000);
+    for (unsigned i = 0; i < count; i++)
+        for (unsigned step = 0; step < 3; step++) {
+            static const char *const events[] = {"Got", "Parsed", "Done"};
+            nl_time_format_ulm(time_us * 1000, date);
+            fprintf(file, form, date, events[step], "REQ.ID", i);
+            time_us += step == 1 && i % 10 == 7 ? 15000 + i : 1000 + 10 * i;
+        }
+    for (unsigned i = 0; i < 30; i++) {
+        nl_time_format_ulm((time_us + i * 1000) * 1000, date);
+        fprintf(file, form, date, "Load", "LOAD", i * i % 17);
+    }
+    fclose(file);
+    return read_model(NULL, path, reading, (model_options){.no_index = true});
+}
+
+/* The first view has 25 requests with a slow one, or the whole log if it has no more than 50 requests. */
+static void test_first_view(void **unused)
+{
+    (void)unused;
+    program_reading reading = {0};
+    model *m = read_requests(100, &reading);
+    const store *s = model_store(m);
+    scene_view first = scene_first(m, 1000, 600);
+    const slow_line slow = slow_find(s, first.from_ns, first.to_ns);
+    assert_true(slow.is_found && store_time(s, slow.from) >= first.from_ns && store_time(s, slow.to) <= first.to_ns &&
+                store_time(s, slow.to) - store_time(s, slow.from) > 15000000);
+    unsigned begun = 0;
+    for (uint32_t i = store_find_time(s, first.from_ns); i < store_find_time(s, first.to_ns); i++)
+        begun += strcmp(names_text(s->names.events, store_event(s, i)), "Got") == 0;
+    assert_true(begun >= 25 && begun <= 30);
+    cairo_surface_t *surface = cairo_image_surface_create(CAIRO_FORMAT_RGB24, 1000, 600);
+    cairo_t *cr = cairo_create(surface);
+    assert_int_equal(layout_make(m, &first, cr).pane_count, 2); /* in a window, panes stay where they are */
+    first.hides_empty = true;
+    assert_int_equal(layout_make(m, &first, cr).pane_count, 1);
+    scene_view whole = scene_fit(m, 1000, 600);
+    whole.hides_empty = true;
+    assert_int_equal(layout_make(m, &whole, cr).pane_count, 2);
+    cairo_destroy(cr);
+    cairo_surface_destroy(surface);
+    model_free(m);
+    m = read_requests(40, &reading);
+    whole = scene_fit(m, 1000, 600);
+    first = scene_first(m, 1000, 600);
+    assert_true(first.from_ns == whole.from_ns && first.to_ns == whole.to_ns && first.names_slowest);
     model_free(m);
 }
 
@@ -1484,6 +1541,7 @@ int main(void)
         cmocka_unit_test(test_filters),
         cmocka_unit_test(test_what_begins_anew),
         cmocka_unit_test(test_branches),
+        cmocka_unit_test(test_first_view),
         cmocka_unit_test(test_repeated_ids),
         cmocka_unit_test(test_logs_with_equal_ids),
         cmocka_unit_test(test_violations),
