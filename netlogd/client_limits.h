@@ -16,9 +16,10 @@
  *
  * Limit of text. A block may expand by a factor of about 1,100, so a client with a slow line could fill a disk. The
  * text of ordinary blocks is usually about 25 times as large as the blocks. For each address, a bucket counts the bytes
- * that netlogd writes for its clients (the average of all outputs). It subtracts the received bytes, multiplied by
- * TEXT_RATIO, and drains by TEXT_RATE bytes per second. While a bucket contains more than TEXT_BURST bytes, netlogd
- * does not read from clients of this address whose own records expand that much. Their records wait, and none are lost.
+ * that netlogd writes for the address's clients (on average over all outputs). It subtracts the received bytes,
+ * multiplied by TEXT_RATIO, and drains by TEXT_RATE bytes per second. While a bucket contains more than TEXT_BURST
+ * bytes, netlogd does not read from clients of this address whose own records expand that much. Their records wait, and
+ * none are lost.
  */
 #ifndef NETLOGD_CLIENT_LIMITS_H
 #define NETLOGD_CLIENT_LIMITS_H

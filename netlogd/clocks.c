@@ -97,9 +97,9 @@ static size_t find_replaceable(uint64_t owner)
     size_t oldest = 0, found = 0;
     for (size_t i = 1; i < HOSTS_MAX; i++) {
         oldest = table.heard_ns[i] < table.heard_ns[oldest] ? i : oldest;
-        unsigned most = table.shares[found];
+        unsigned maximum = table.shares[found];
         bool own = table.owners[i] == owner, own_found = table.owners[found] == owner;
-        if (table.shares[i] > most || (table.shares[i] == most && own && !own_found) ||
+        if (table.shares[i] > maximum || (table.shares[i] == maximum && own && !own_found) ||
             (table.owners[i] == table.owners[found] && table.heard_ns[i] < table.heard_ns[found]))
             found = i;
     }

@@ -717,7 +717,7 @@ static void on_resume(evutil_socket_t fd, short what, void *user)
     listen_for_data(c);
 }
 
-/* Begins to limit the records per second. */
+/* Begins to limit the client's records per second. */
 static void limit_rate(connection *c)
 {
     c->limited = true;

@@ -82,7 +82,7 @@ static bool read_arguments(arguments *a, config_report report, void *report_user
     if ((s->seal_key != NULL && (!s->verify || s->repair)) || (s->since_ns != 0 && s->seal_key == NULL))
         options_fail("--seal-key requires --verify, and --since requires --seal-key");
     for (int i = 0; s->seal_key != NULL && i < a->path_count; i++)
-        if (!program_is_folder(a->paths[i]))
+        if (!program_is_directory(a->paths[i]))
             options_fail("--seal-key: %s: not a directory", a->paths[i]);
     if (!s->verify && a->path_count > 0)
         options_fail("%s: unexpected argument; see netlogd --help", a->paths[0]);

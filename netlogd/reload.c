@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Appends a problem to user, an nl_error, if it fits. */
+/* Appends a problem to `user`, an nl_error, if the text fits. */
 static void report_problem(void *user, const char *message)
 {
     nl_error *problems = user;

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <traceevent/event-parse.h>
 
-/* Each element of an array with at most this length becomes a field. A longer array is written as bytes. */
+/* If an array has at most this number of elements, each element becomes a field. A longer array is written as bytes. */
 enum { ELEMENTS_MAX = 16 };
 
 /* ---- names ---- */

@@ -377,7 +377,7 @@ void summaries_take(summaries *all, const nl_record *record)
 
 static double rank_of(const summary_row *row, summary_order order)
 {
-    return order == ORDER_SUM ? row->sum : order == ORDER_COUNT ? (double)row->count : (double)row->values.most;
+    return order == ORDER_SUM ? row->sum : order == ORDER_COUNT ? (double)row->count : (double)row->values.maximum;
 }
 
 static int order_rows(const void *a, const void *b, void *user)

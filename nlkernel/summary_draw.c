@@ -94,9 +94,9 @@ static void draw_scale(const chart *p)
 
 static void draw_cdf(chart p, summary *s)
 {
-    p.from = log((double)MAX(s->all.least, 1));
-    p.to = MAX(log((double)MAX(s->all.most, 1)), p.from + 0.1);
-    p.most = 1;
+    p.from = log((double)MAX(s->all.minimum, 1));
+    p.to = MAX(log((double)MAX(s->all.maximum, 1)), p.from + 0.1);
+    p.maximum = 1;
     chart_frame(&p, s->title);
     chart_heights(&p, write_share);
     draw_scale(&p);
@@ -133,7 +133,7 @@ static size_t bars_of(const summary *s)
 static void draw_bar(const chart *p, const summary *s, size_t place, const char *label, double value, unsigned color)
 {
     char text[UNITS_SIZE];
-    double width = p->most > 0 ? MAX((p->width - NAMES) * value / p->most, 0) : 0, y = p->y + BAR * (double)place;
+    double width = p->maximum > 0 ? MAX((p->width - NAMES) * value / p->maximum, 0) : 0, y = p->y + BAR * (double)place;
     chart_color(p->cr, color, 1);
     cairo_rectangle(p->cr, p->x + NAMES, y, MAX(width, 1), BAR - 3);
     cairo_fill(p->cr);
@@ -160,10 +160,10 @@ static void draw_bars(chart p, const summary *s)
     double rest = 0;
     for (size_t i = 0; i < s->row_count; i++)
         if (i < count)
-            p.most = MAX(p.most, row_value(s, s->rows[i]));
+            p.maximum = MAX(p.maximum, row_value(s, s->rows[i]));
         else
             rest += row_value(s, s->rows[i]);
-    p.most = MAX(p.most, rest);
+    p.maximum = MAX(p.maximum, rest);
     chart_color(p.cr, 0x222222, 1);
     chart_text(p.cr, p.x, p.y - 18, 0, 14, s->title);
     draw_heading(&p, s);
@@ -197,8 +197,8 @@ static void draw_points(chart p, const summary *s)
 {
     set_times(&p, s);
     for (size_t i = 0; i < lines_of(s); i++)
-        p.most = MAX(p.most, (double)s->rows[i]->values.most);
-    p.most = chart_round_up(p.most);
+        p.maximum = MAX(p.maximum, (double)s->rows[i]->values.maximum);
+    p.maximum = chart_round_up(p.maximum);
     chart_frame(&p, s->title);
     chart_heights(&p, write_value);
     chart_times_of_day(&p);
@@ -231,9 +231,9 @@ static void draw_series(chart p, const summary *s)
     for (size_t i = 0; i < lines_of(s); i++) {
         sum_intervals(&p, s->rows[i], intervals);
         for (int j = 0; j < INTERVALS; j++)
-            p.most = MAX(p.most, intervals[j]);
+            p.maximum = MAX(p.maximum, intervals[j]);
     }
-    p.most = chart_round_up(p.most);
+    p.maximum = chart_round_up(p.maximum);
     chart_frame(&p, s->title);
     chart_heights(&p, units_quantity);
     chart_times_of_day(&p);

@@ -40,7 +40,7 @@ typedef struct outlet {
     pthread_t thread;
 } outlet;
 
-static void *hand_on(void *argument)
+static void *gather_pass_on(void *argument)
 {
     outlet *o = argument;
     for (size_t i = 0;; i = (i + 1) % MERGED_BUFFERS) {
@@ -70,7 +70,7 @@ static void outlet_open(outlet *o, gather_sink *sink, void *user)
         b->text = big_new(b->capacity);
         b->lines = big_new(MERGED_LINES * sizeof *b->lines);
     }
-    int error = pthread_create(&o->thread, NULL, hand_on, o);
+    int error = pthread_create(&o->thread, NULL, gather_pass_on, o);
     if (error != 0)
         program_fail(PROGRAM_PROBLEM, "start a thread: %s", strerror(error));
 }

@@ -32,7 +32,7 @@ enum {
 /* The lines of a slot, in order. */
 typedef struct batch {
     line_list list;
-    int64_t least, most; /* minimum and maximum time */
+    int64_t minimum, maximum; /* minimum and maximum time */
 } batch;
 
 /*
@@ -78,7 +78,7 @@ static size_t read_some(int fd, char *to, size_t size, off_t at)
  * Finds the earliest time among some lines at an offset. Returns false if there are no lines, or if a line needs the
  * decoder.
  */
-static bool least_at(const flow_settings *s, off_t at, int64_t *least)
+static bool find_minimum(const flow_settings *s, off_t at, int64_t *minimum)
 {
     static char text[PLACE_SIZE];
     static nl_scanned_line lines[PLACE_LINES];
@@ -91,10 +91,10 @@ static bool least_at(const flow_settings *s, off_t at, int64_t *least)
     size_t count = nl_lines_scan(scanner, start, (size_t)(text + size - start), 0, lines, PLACE_LINES, &used);
     bool good = count > 0 && !nl_line_scanner_met_nul(scanner);
     nl_line_scanner_free(scanner);
-    *least = INT64_MAX;
+    *minimum = INT64_MAX;
     for (size_t i = 0; i < count; i++) {
         good &= nl_line_is_plain(lines[i]);
-        *least = lines[i].time_ns < *least ? lines[i].time_ns : *least;
+        *minimum = lines[i].time_ns < *minimum ? lines[i].time_ns : *minimum;
     }
     return good;
 }
@@ -106,11 +106,11 @@ bool flow_is_likely(const flow_settings *settings)
     if (fstat(settings->fd, &status) != 0 || status.st_size < PLACES * PLACE_SIZE ||
         pread(settings->fd, &last, 1, status.st_size - 1) != 1 || last != '\n')
         return false;
-    int64_t before = INT64_MIN, least;
+    int64_t before = INT64_MIN, minimum;
     for (off_t i = 0; i < PLACES; i++) {
-        if (!least_at(settings, (status.st_size - PLACE_SIZE) / (PLACES - 1) * i, &least) || least < before)
+        if (!find_minimum(settings, (status.st_size - PLACE_SIZE) / (PLACES - 1) * i, &minimum) || minimum < before)
             return false;
-        before = least;
+        before = minimum;
     }
     return true;
 }
@@ -174,8 +174,8 @@ static size_t find_lines(const flow *f, reading *r, const char *text, size_t siz
     piece p = piece_of(&r->found, 0, count);
     order_piece(&p, b->list.lines, r->spare.lines);
     b->list.count = count;
-    b->least = p.least;
-    b->most = p.most;
+    b->minimum = p.minimum;
+    b->maximum = p.maximum;
     return done;
 }
 
@@ -224,7 +224,7 @@ typedef struct waiting {
     line_list spare;
     size_t first;
     int64_t passed; /* the time of the last written line */
-    int64_t most[SLOTS];
+    int64_t maximum[SLOTS];
     char *out;
     size_t out_size;
 } waiting;
@@ -232,7 +232,7 @@ typedef struct waiting {
 /* Merges a batch into the waiting lines. Returns false if a line is too late. */
 static bool flow_merge_batch(waiting *w, const batch *b)
 {
-    if (b->least < w->passed)
+    if (b->minimum < w->passed)
         return false;
     size_t count = b->list.count, left = w->list.count - w->first;
     if (w->list.count + count > w->list.capacity && w->first > left) {
@@ -254,10 +254,10 @@ static void put_out(const flow *f, waiting *w)
     w->out_size = 0;
 }
 
-/* Writes the lines whose times are not later than `most`. */
-static void write_up_to(const flow *f, waiting *w, int64_t most)
+/* Writes the lines whose times are not later than `maximum`. */
+static void write_up_to(const flow *f, waiting *w, int64_t maximum)
 {
-    size_t count = order_count_before(w->list.lines + w->first, w->list.count - w->first, most, true);
+    size_t count = order_count_before(w->list.lines + w->first, w->list.count - w->first, maximum, true);
     for (size_t i = w->first; i < w->first + count; i++) {
         /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): order_count_before returned count */
         nl_scanned_line line = w->list.lines[i];
@@ -297,22 +297,22 @@ static bool has_given_up(flow *f)
 /* Writes all lines. Returns false if it gives up. */
 static bool write_lines(flow *f, waiting *w)
 {
-    int64_t most = INT64_MIN;
+    int64_t maximum = INT64_MIN;
     for (size_t i = 0; wait_for_slot(f, i); i++) {
         const batch *b = &f->batches[i % AHEAD];
         if (!flow_merge_batch(w, b)) {
             flow_end(f, true);
             return false;
         }
-        w->most[i % SLOTS] = b->most;
+        w->maximum[i % SLOTS] = b->maximum;
         advance(f, &f->taken);
         if (i + AHEAD < SLOTS)
             continue;
         int64_t oldest =
-            w->most[(i + AHEAD) %
-                    SLOTS]; /* latest time in the oldest slot of the window; lines up to this time can be written */
-        most = oldest > most ? oldest : most;
-        write_up_to(f, w, most);
+            w->maximum[(i + AHEAD) %
+                       SLOTS]; /* latest time in the oldest slot of the window; lines up to this time can be written */
+        maximum = oldest > maximum ? oldest : maximum;
+        write_up_to(f, w, maximum);
         advance(f, &f->freed);
         program_progress("sorting", i * f->slot_size, f->file_size, 0);
     }

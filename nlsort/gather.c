@@ -143,7 +143,7 @@ static const nl_scanned_line *place_lines(const gathering *g, size_t from, size_
 }
 
 /* Passes a share to the sink in pieces. */
-static void hand_on(const gathering *g, const share *s, const char *text, scratch *own)
+static void gather_pass_on(const gathering *g, const share *s, const char *text, scratch *own)
 {
     for (size_t from = s->from, to = from; from < s->to; from = to) {
         size_t size = 0;
@@ -172,7 +172,7 @@ static void work(void *user, size_t worker)
         while (g->turn != s.ticket)
             pthread_cond_wait(&g->turned, &g->lock);
         pthread_mutex_unlock(&g->lock);
-        hand_on(g, &s, text, &own);
+        gather_pass_on(g, &s, text, &own);
         pthread_mutex_lock(&g->lock);
         g->turn++;
         pthread_cond_broadcast(&g->turned);
@@ -206,14 +206,14 @@ static filling *filling_of(const gathering *g, uint64_t ticket)
 }
 
 /* Passes the next share to the sink if it is complete. The caller holds the lock, which is released for this. */
-static bool hand_on_whole(gathering *g)
+static bool gather_pass_on_whole(gathering *g)
 {
     filling *f = filling_of(g, g->turn);
     if (f->state != WHOLE)
         return false;
     f->state = HANDED_ON;
     pthread_mutex_unlock(&g->lock);
-    hand_on(g, &f->share, f->own.text, &f->own);
+    gather_pass_on(g, &f->share, f->own.text, &f->own);
     pthread_mutex_lock(&g->lock);
     f->state = EMPTY;
     g->turn++;
@@ -259,7 +259,7 @@ static void work_on_files(void *user, size_t worker)
     gathering *g = user;
     pthread_mutex_lock(&g->lock);
     while (g->turn < g->tickets || g->next < g->count) {
-        if (hand_on_whole(g) || copy_some(g) || begin_next(g))
+        if (gather_pass_on_whole(g) || copy_some(g) || begin_next(g))
             pthread_cond_broadcast(&g->turned);
         else
             pthread_cond_wait(&g->turned, &g->lock);
@@ -308,8 +308,8 @@ void gather_lines(table *t, const nl_scanned_line *lines, size_t count, size_t p
                    .lock = PTHREAD_MUTEX_INITIALIZER,
                    .turned = PTHREAD_COND_INITIALIZER};
     if (table_refers(t)) {
-        size_t most = gather_share(t->memory > t->kept ? t->memory - t->kept : 0, count);
-        g.taken = most > g.taken ? most : g.taken;
+        size_t maximum = gather_share(t->memory > t->kept ? t->memory - t->kept : 0, count);
+        g.taken = maximum > g.taken ? maximum : g.taken;
         g.line_cost = WINDOWS_LINE_COST;
     }
     size_t threads = workers_count() < THREADS ? 1 : THREADS;

@@ -137,10 +137,10 @@ static void live_flush(nl_writer *writer)
 /* Returns the time of a record, or this host's clock plus the window if that is earlier. */
 static int64_t live_limit_time(const window *w, int64_t time_ns)
 {
-    int64_t most;
-    if (__builtin_add_overflow(nl_time_now_ns(), w->what->window_ns, &most))
-        most = INT64_MAX;
-    return time_ns < most ? time_ns : most;
+    int64_t maximum;
+    if (__builtin_add_overflow(nl_time_now_ns(), w->what->window_ns, &maximum))
+        maximum = INT64_MAX;
+    return time_ns < maximum ? time_ns : maximum;
 }
 
 static void release_first(window *w)

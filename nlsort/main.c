@@ -490,13 +490,13 @@ static bool merge_sorted(arguments *a, result *r)
     bool unique_by_time = is_by_time(a) && a->input.unique, disordered = false;
     if (unique_by_time)
         a->input.unique = false; /* lines with equal times may be in any order */
-    size_t most = descriptors_for_inputs();
+    size_t maximum = descriptors_for_inputs();
     spill *runs = spill_new(a->directory);
     stream **streams;
     size_t count = 0;
-    if (a->file_count > most) {
-        for (size_t from = 0; from < a->file_count; from += most)
-            merge_group(a, runs, from, from + most < a->file_count ? from + most : a->file_count, &disordered);
+    if (a->file_count > maximum) {
+        for (size_t from = 0; from < a->file_count; from += maximum)
+            merge_group(a, runs, from, from + maximum < a->file_count ? from + maximum : a->file_count, &disordered);
         streams = new_streams(spill_run_count(runs));
         for (; count < spill_run_count(runs); count++)
             streams[count] = spill_open_run(runs, count, run_buffer(a, spill_run_count(runs)));

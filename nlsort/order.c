@@ -29,14 +29,14 @@ typedef struct span {
 
 /* A digit of the times. The times are relative to the minimum. */
 typedef struct digit {
-    int64_t least;
+    int64_t minimum;
     unsigned shift;
     unsigned mask;
 } digit;
 
 static inline unsigned digit_of(digit d, int64_t time_ns)
 {
-    return (unsigned)(((uint64_t)time_ns - (uint64_t)d.least) >> d.shift) & d.mask;
+    return (unsigned)(((uint64_t)time_ns - (uint64_t)d.minimum) >> d.shift) & d.mask;
 }
 
 static void count_digits(span s, digit d, size_t counts[DIGITS])
@@ -51,10 +51,11 @@ static void distribute(span s, digit d, size_t places[DIGITS], nl_scanned_line *
         to[places[digit_of(d, s.lines[i].time_ns)]++] = s.lines[i];
 }
 
-/* Returns the number of digits that distinguish the times from `least` to `most`. Sets *bits to the bits per digit. */
-static unsigned digits_of_range(int64_t least, int64_t most, unsigned *bits)
+/* Returns the number of digits that distinguish the times from `least` to `maximum`. Sets *bits to the bits per digit.
+ */
+static unsigned digits_of_range(int64_t minimum, int64_t maximum, unsigned *bits)
 {
-    uint64_t range = (uint64_t)most - (uint64_t)least;
+    uint64_t range = (uint64_t)maximum - (uint64_t)minimum;
     unsigned wanted = range == 0 ? 1 : 64 - (unsigned)__builtin_clzll(range);
     unsigned passes = (wanted + DIGIT_BITS - 1) / DIGIT_BITS;
     *bits = (wanted + passes - 1) / passes;
@@ -65,11 +66,12 @@ static unsigned digits_of_range(int64_t least, int64_t most, unsigned *bits)
  * Sorts lines by all digits of their times. The first pass writes to `next`, and the following passes alternate between
  * `other` and `next`. Returns the array that contains the result.
  */
-static nl_scanned_line *sort_span(span s, int64_t least, int64_t most, nl_scanned_line *next, nl_scanned_line *other)
+static nl_scanned_line *sort_span(span s, int64_t minimum, int64_t maximum, nl_scanned_line *next,
+                                  nl_scanned_line *other)
 {
-    unsigned bits, passes = digits_of_range(least, most, &bits);
+    unsigned bits, passes = digits_of_range(minimum, maximum, &bits);
     for (unsigned pass = 0; pass < passes; pass++) {
-        digit d = {least, pass * bits, (1u << bits) - 1};
+        digit d = {minimum, pass * bits, (1u << bits) - 1};
         size_t counts[DIGITS] = {0};
         count_digits(s, d, counts);
         for (size_t i = 0, sum = 0; i <= d.mask; i++) {
@@ -89,7 +91,7 @@ static nl_scanned_line *sort_span(span s, int64_t least, int64_t most, nl_scanne
 void order_piece(const piece *p, nl_scanned_line *to, nl_scanned_line *spare)
 {
     span s = {p->list->lines + p->first, p->count};
-    nl_scanned_line *ordered = p->ordered ? NULL : sort_span(s, p->least, p->most, to, spare);
+    nl_scanned_line *ordered = p->ordered ? NULL : sort_span(s, p->minimum, p->maximum, to, spare);
     if (ordered != to)
         memcpy(to, p->ordered ? s.lines : ordered, s.count * sizeof *to);
 }
@@ -195,12 +197,12 @@ static void sort_group(nl_scanned_line *lines, size_t count, nl_scanned_line *sp
         sort_few(lines, count);
         return;
     }
-    int64_t least = lines[0].time_ns, most = least;
+    int64_t minimum = lines[0].time_ns, maximum = minimum;
     for (size_t i = 1; i < count; i++) {
-        least = lines[i].time_ns < least ? lines[i].time_ns : least;
-        most = lines[i].time_ns > most ? lines[i].time_ns : most;
+        minimum = lines[i].time_ns < minimum ? lines[i].time_ns : minimum;
+        maximum = lines[i].time_ns > maximum ? lines[i].time_ns : maximum;
     }
-    nl_scanned_line *ordered = sort_span((span){lines, count}, least, most, spare, lines);
+    nl_scanned_line *ordered = sort_span((span){lines, count}, minimum, maximum, spare, lines);
     if (ordered != lines)
         memcpy(lines, ordered, count * sizeof *lines);
 }
@@ -238,21 +240,21 @@ static bool sort_by_groups(const span *spans, size_t span_count, digit first, si
     return true;
 }
 
-static nl_scanned_line *sort_by_digits(table *t, int64_t least, int64_t most)
+static nl_scanned_line *sort_by_digits(table *t, int64_t minimum, int64_t maximum)
 {
     size_t workers = workers_count();
     span *spans = nl_memory_check(calloc(t->piece_count, sizeof *spans)), parts[WORKERS_MAX];
     size_t(*counts)[DIGITS] = nl_memory_check(calloc(workers, sizeof *counts));
     for (size_t i = 0; i < t->piece_count; i++)
         spans[i] = (span){t->pieces[i].list->lines + t->pieces[i].first, t->pieces[i].count};
-    unsigned bits, passes = digits_of_range(least, most, &bits);
+    unsigned bits, passes = digits_of_range(minimum, maximum, &bits);
     nl_scanned_line *to = new_lines(t->line_count), *from = NULL;
-    if (sort_by_groups(spans, t->piece_count, (digit){least, (passes - 1) * bits, (1u << bits) - 1}, counts, to)) {
+    if (sort_by_groups(spans, t->piece_count, (digit){minimum, (passes - 1) * bits, (1u << bits) - 1}, counts, to)) {
         free(spans);
         free(counts);
         return to;
     }
-    pass p = {spans, t->piece_count, workers, {least, 0, (1u << bits) - 1}, to, counts};
+    pass p = {spans, t->piece_count, workers, {minimum, 0, (1u << bits) - 1}, to, counts};
     do_pass(&p);
     table_free_lists(t);
     if (passes > 1)
@@ -260,7 +262,7 @@ static nl_scanned_line *sort_by_digits(table *t, int64_t least, int64_t most)
     for (unsigned i = 1; i < passes; i++) {
         nl_scanned_line *before = p.to;
         cut(before, t->line_count, workers, parts);
-        p = (pass){parts, workers, workers, {least, i * bits, (1u << bits) - 1}, from, counts};
+        p = (pass){parts, workers, workers, {minimum, i * bits, (1u << bits) - 1}, from, counts};
         do_pass(&p);
         from = before;
     }
@@ -371,11 +373,11 @@ static nl_scanned_line *sort_near(table *t)
 /* Returns whether every line is at most NEAR pieces away from its final place. */
 static bool is_near(const table *t)
 {
-    int64_t most = INT64_MIN;
+    int64_t maximum = INT64_MIN;
     for (size_t i = 0; i + NEAR < t->piece_count; i++) {
-        most = t->pieces[i].most > most ? t->pieces[i].most : most;
+        maximum = t->pieces[i].maximum > maximum ? t->pieces[i].maximum : maximum;
         /* a piece that comes NEAR pieces later must not contain an earlier line */
-        if (t->pieces[i + NEAR].least < most)
+        if (t->pieces[i + NEAR].minimum < maximum)
             return false;
     }
     return true;
@@ -388,12 +390,12 @@ order order_table(table *t)
         o.lines = new_lines(0);
         return o;
     }
-    int64_t least = INT64_MAX, most = INT64_MIN;
+    int64_t minimum = INT64_MAX, maximum = INT64_MIN;
     for (size_t i = 0; i < t->piece_count; i++) {
-        least = t->pieces[i].least < least ? t->pieces[i].least : least;
-        most = t->pieces[i].most > most ? t->pieces[i].most : most;
+        minimum = t->pieces[i].minimum < minimum ? t->pieces[i].minimum : minimum;
+        maximum = t->pieces[i].maximum > maximum ? t->pieces[i].maximum : maximum;
     }
-    o.lines = is_near(t) ? sort_near(t) : sort_by_digits(t, least, most);
+    o.lines = is_near(t) ? sort_near(t) : sort_by_digits(t, minimum, maximum);
     return o;
 }
 

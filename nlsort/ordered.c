@@ -63,7 +63,7 @@ static void ordered_check(ordered_log *o, const piece *p)
     const nl_scanned_line *lines = p->list->lines + p->first;
     int64_t before = o->records > 0 ? o->time_ns : INT64_MIN;
     bool is_last = o->ended && o->piece == o->t->piece_count;
-    if (o->disorder == NULL || (p->ordered && p->least >= before))
+    if (o->disorder == NULL || (p->ordered && p->minimum >= before))
         return;
     if (is_last && p->count == 1 && o->l != NULL && load_is_unterminated(o->l))
         return; /* the last line does not end with a newline, so its time may be incomplete */

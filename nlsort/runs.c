@@ -191,13 +191,13 @@ static void merge_some(const runs *r, const run_file *file, size_t first, size_t
     free(all);
 }
 
-/* Merges runs in groups of at most `most` runs, because the blocks of all runs together do not fit into memory. */
-static void merge_groups(runs *r, size_t most)
+/* Merges runs in groups of at most `maximum` runs, because the blocks of all runs together do not fit into memory. */
+static void merge_groups(runs *r, size_t maximum)
 {
     run_file merged = {.fd = -1};
     block_sink to = {r, &merged};
-    for (size_t first = 0; first < r->file.count; first += most) {
-        size_t end = first + most < r->file.count ? first + most : r->file.count;
+    for (size_t first = 0; first < r->file.count; first += maximum) {
+        size_t end = first + maximum < r->file.count ? first + maximum : r->file.count;
         begin_run(r, &merged);
         cursor none = {0};
         merge_some(r, &r->file, first, end, &none, write_block, &to);
@@ -219,9 +219,9 @@ void runs_merge(runs *r, table *t, gather_sink *sink, void *user)
         runs_add(r, t);
         table_release(t);
     }
-    size_t most = (r->memory - merge_size(r, 0)) / (BLOCK_COST * r->block);
-    while (r->file.count > most)
-        merge_groups(r, most);
+    size_t maximum = (r->memory - merge_size(r, 0)) / (BLOCK_COST * r->block);
+    while (r->file.count > maximum)
+        merge_groups(r, maximum);
     order o = order_table(t);
     cursor last = {.rank = r->file.count, .lines = o.lines, .count = o.count, .text = t->text, .more = no_more};
     merge_some(r, &r->file, 0, r->file.count, &last, sink, user);

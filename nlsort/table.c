@@ -235,8 +235,8 @@ piece piece_of(const line_list *list, size_t first, size_t count)
     for (size_t i = 1; i < count; i++) {
         int64_t time_ns = lines[i].time_ns;
         p.ordered &= time_ns >= lines[i - 1].time_ns;
-        p.least = time_ns < p.least ? time_ns : p.least;
-        p.most = time_ns > p.most ? time_ns : p.most;
+        p.minimum = time_ns < p.minimum ? time_ns : p.minimum;
+        p.maximum = time_ns > p.maximum ? time_ns : p.maximum;
     }
     return p;
 }
@@ -289,8 +289,8 @@ void table_add(table *t, int64_t time_ns, nl_string line)
         return;
     }
     p->ordered &= list->lines[at - 1].time_ns <= time_ns;
-    p->least = time_ns < p->least ? time_ns : p->least;
-    p->most = time_ns > p->most ? time_ns : p->most;
+    p->minimum = time_ns < p->minimum ? time_ns : p->minimum;
+    p->maximum = time_ns > p->maximum ? time_ns : p->maximum;
     p->count++;
 }
 

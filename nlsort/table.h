@@ -27,7 +27,7 @@ typedef struct piece {
     const line_list *list;
     size_t first;
     size_t count;
-    int64_t least, most; /* minimum and maximum time */
+    int64_t minimum, maximum; /* minimum and maximum time */
     bool ordered;
 } piece;
 

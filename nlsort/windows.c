@@ -29,7 +29,7 @@ static size_t window_of(nl_scanned_line line)
     return nl_line_offset(line) / WINDOWS_COST;
 }
 
-static void windows_make_room(windows *w, size_t lines)
+static void windows_reserve(windows *w, size_t lines)
 {
     size_t size = lines * sizeof *w->moved;
     if (size > w->capacity) {
@@ -45,7 +45,7 @@ static void windows_make_room(windows *w, size_t lines)
 void windows_distribute(windows *w, const table *t, const nl_scanned_line *lines, size_t count)
 {
     w->count = t->used / WINDOWS_COST + 1;
-    windows_make_room(w, count);
+    windows_reserve(w, count);
     memset(w->ends, 0, w->count * sizeof *w->ends);
     for (size_t i = 0; i < count; i++)
         w->ends[window_of(lines[i])]++;

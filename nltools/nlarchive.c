@@ -132,15 +132,15 @@ static void nlarchive_read_arguments(arguments *a, int argc, char **argv)
 /* ---- load ---- */
 
 /* Returns whether a directory can be read. If not, reports an error, like that for a file. */
-static bool can_be_listed(loader *l, const char *folder)
+static bool can_be_listed(loader *l, const char *directory)
 {
-    DIR *entries = opendir(folder);
+    DIR *entries = opendir(directory);
     if (entries == NULL) {
-        loader_trouble(l, folder, "%s: %s", folder, strerror(errno));
+        loader_trouble(l, directory, "%s: %s", directory, strerror(errno));
         return false;
     }
     closedir(entries);
-    loader_is_well(l, folder);
+    loader_is_well(l, directory);
     return true;
 }
 
@@ -148,7 +148,7 @@ static bool load_source(loader *l, const char *name)
 {
     if (program_awaits_signal(name))
         return load_collector(l, name);
-    if (program_is_folder(name) && !can_be_listed(l, name))
+    if (program_is_directory(name) && !can_be_listed(l, name))
         return false;
     char **files;
     size_t count;

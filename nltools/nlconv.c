@@ -133,9 +133,9 @@ static bool copy_input(program_reading *reading, const char *url, int fd, const 
 static const char *keep_input(program_reading *reading, const char *url)
 {
     static char name[32];
-    const char *folder = getenv("TMPDIR");
+    const char *directory = getenv("TMPDIR");
     char path[4096];
-    snprintf(path, sizeof path, "%s/nlconv.XXXXXX", folder != NULL && *folder != '\0' ? folder : "/var/tmp");
+    snprintf(path, sizeof path, "%s/nlconv.XXXXXX", directory != NULL && *directory != '\0' ? directory : "/var/tmp");
     int fd = mkostemp(path, O_CLOEXEC);
     if (fd < 0) {
         program_error("open %s: %s", path, strerror(errno));
@@ -218,8 +218,8 @@ static bool convert(arguments *a, output *out, bool *keep)
 /* Lists the input files: the files of an archive, or a single input, which may be a trace directory. */
 static bool list_input(arguments *a)
 {
-    if (a->input != NULL && a->from == NULL && program_is_folder(a->input))
-        a->from = importer_kind_detect_folder(a->input);
+    if (a->input != NULL && a->from == NULL && program_is_directory(a->input))
+        a->from = importer_kind_detect_directory(a->input);
     if (a->input == NULL || a->from == NULL || a->from->read_path == NULL)
         return program_expand_archives(&a->reading, &a->input, a->input != NULL, &a->files, &a->file_count);
     a->files = nl_memory_check(calloc(1, sizeof *a->files));

@@ -166,9 +166,9 @@ static client *open_clients(size_t count, uint16_t port, nl_string data)
 }
 
 /* Sends as many bytes as the kernel accepts, up to a maximum. */
-static void send_some(client *c, size_t most)
+static void send_some(client *c, size_t maximum)
 {
-    size_t left = (size_t)(c->end - c->at), size = left < most ? left : most, put = 0;
+    size_t left = (size_t)(c->end - c->at), size = left < maximum ? left : maximum, put = 0;
     if (c->ssl != NULL) {
         if (SSL_write_ex(c->ssl, c->at, size, &put) != 1 && SSL_get_error(c->ssl, 0) == SSL_ERROR_SSL)
             die("TLS");
@@ -218,12 +218,12 @@ static void send_all(client *clients, size_t count)
 {
     int poll = watch(clients, count, EPOLLOUT);
     struct epoll_event events[512];
-    size_t most = count == 1 ? CHUNK : SMALL_CHUNK;
+    size_t maximum = count == 1 ? CHUNK : SMALL_CHUNK;
     for (size_t left = count; left > 0;) {
         int ready = epoll_wait(poll, events, 512, -1);
         for (int i = 0; i < ready; i++) {
             client *c = events[i].data.ptr;
-            send_some(c, most);
+            send_some(c, maximum);
             if (c->at < c->end)
                 continue;
             epoll_ctl(poll, EPOLL_CTL_DEL, c->fd, NULL);

@@ -86,8 +86,8 @@ typedef struct driver {
     cairo_t *cr;
     scene_view view;
     frames all, scale, rest;
-    double pixels;      /* number of pixels per unit */
-    const char *folder; /* directory for pictures; NULL: write no pictures */
+    double pixels;         /* number of pixels per unit */
+    const char *directory; /* directory for pictures; NULL: write no pictures */
 } driver;
 
 static void drive_take(frames *f, double ms, double spent_ms)
@@ -137,9 +137,9 @@ static void fit(driver *d)
 static void save(driver *d, const char *name)
 {
     char path[4096];
-    if (d->folder == NULL)
+    if (d->directory == NULL)
         return;
-    snprintf(path, sizeof path, "%s/%s.png", d->folder, name);
+    snprintf(path, sizeof path, "%s/%s.png", d->directory, name);
     cairo_surface_write_to_png(d->surface, path);
 }
 
@@ -426,7 +426,7 @@ int main(int argc, char **argv)
             seconds = strtod(argv[++i], NULL);
             max = strtod(argv[++i], NULL);
         } else if (strcmp(argv[i], "--png") == 0 && i + 1 < argc)
-            d.folder = argv[++i];
+            d.directory = argv[++i];
         else if (strcmp(argv[i], "--size") == 0 && i + 1 < argc && sscanf(argv[++i], "%dx%d", &width, &height) != 2)
             return 2;
     if (argc < 2)

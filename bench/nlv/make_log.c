@@ -20,12 +20,12 @@ typedef struct block {
 
 static uint64_t state = 88172645463325252u;
 
-static uint64_t make_log_draw(uint64_t most) /* xorshift (G. Marsaglia, 2003) */
+static uint64_t make_log_draw(uint64_t maximum) /* xorshift (G. Marsaglia, 2003) */
 {
     state ^= state << 13;
     state ^= state >> 7;
     state ^= state << 17;
-    return state % most;
+    return state % maximum;
 }
 
 /* Prints a time, given in nanoseconds after 2026-01-01T00:00:00, with microseconds. */

@@ -28,8 +28,8 @@ void client_free(client *c); /* NULL is allowed */
 bool client_call(client *c, const nl_buffer *message, soap_call *reply);
 
 /*
- * Opens a stream, which is a connection on which records arrive. Appends the bytes that have already arrived to begin.
- * The caller closes the channel with nl_channel_close before it calls client_free. Returns false on failure.
+ * Opens a stream, which is a connection on which records arrive. Appends the bytes that have already arrived to
+ * `begin`. The caller closes the channel with nl_channel_close before it calls client_free. Returns false on failure.
  */
 bool client_open_stream(client *c, const char *subscription, const char *format, nl_channel *channel, nl_buffer *begin);
 

@@ -38,7 +38,7 @@ double chart_x(const chart *p, double value)
 
 double chart_y(const chart *p, double value)
 {
-    return p->y + p->height - (p->most > 0 ? p->height * value / p->most : 0);
+    return p->y + p->height - (p->maximum > 0 ? p->height * value / p->maximum : 0);
 }
 
 double chart_round_up(double value)
@@ -70,7 +70,7 @@ void chart_heights(const chart *p, chart_write *write)
 {
     for (int i = 0; i <= 4; i++) {
         char text[UNITS_SIZE];
-        double value = p->most * i / 4, y = round(chart_y(p, value)) + 0.5;
+        double value = p->maximum * i / 4, y = round(chart_y(p, value)) + 0.5;
         chart_color(p->cr, 0xe4e4e4, 1);
         cairo_move_to(p->cr, p->x, y);
         cairo_line_to(p->cr, p->x + p->width, y);
@@ -105,8 +105,8 @@ void chart_histogram(chart p, nl_distribution *d, const char *title, chart_write
 {
     double counts[BARS];
     int bars = BARS;
-    p.from = log((double)MAX(d->least, 1));
-    p.to = log((double)MAX(d->most, 1));
+    p.from = log((double)MAX(d->minimum, 1));
+    p.to = log((double)MAX(d->maximum, 1));
     if (p.to - p.from < 0.1) {
         p.from -= 0.5;
         p.to += 0.5;
@@ -117,9 +117,9 @@ void chart_histogram(chart p, nl_distribution *d, const char *title, chart_write
         double step = (p.to - p.from) / bars;
         counts[i] = (double)nl_distribution_between(d, i == 0 ? -1 : exp(p.from + i * step),
                                                     i == bars - 1 ? INFINITY : exp(p.from + (i + 1) * step));
-        p.most = MAX(p.most, counts[i]);
+        p.maximum = MAX(p.maximum, counts[i]);
     }
-    p.most = chart_round_up(p.most);
+    p.maximum = chart_round_up(p.maximum);
     chart_frame(&p, title);
     chart_heights(&p, write_count);
     chart_color(p.cr, 0x2a6fbb, 1);

@@ -15,10 +15,10 @@ typedef struct chart {
     cairo_t *cr;
     double x, y, width, height; /* position and size of the area within the axes */
     double from, to;            /* values at the ends of the x axis */
-    double most;                /* value at the upper end of the y axis, which begins at 0 */
+    double maximum;             /* value at the upper end of the y axis, which begins at 0 */
 } chart;
 
-/* Writes a value as text. Returns out. */
+/* Writes a value as text. Returns `out`. */
 typedef const char *chart_write(double value, char out[UNITS_SIZE]);
 
 /* Sets the colour, which has the form 0xRRGGBB. `alpha` is from 0 to 1. */

@@ -52,8 +52,8 @@ void correction_solve(correction *c);
 int64_t correction_time(const correction *c, nl_string host, int64_t time_ns, double *error_ns);
 
 /*
- * Copies a record to out with its time corrected. Adds the original time as DATE.ORIGINAL, unless the record already
- * has that field. Returns false, with out unchanged, if the time needs no correction.
+ * Copies a record to `out` with its time corrected. Adds the original time as DATE.ORIGINAL, unless the record already
+ * has that field. Returns false, with `out` unchanged, if the time needs no correction.
  */
 bool correction_apply(const correction *c, const nl_record *record, nl_record *out);
 

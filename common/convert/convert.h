@@ -185,7 +185,7 @@ const importer_kind *importer_kind_find(const char *name);
 const importer_kind *importer_kind_detect(const char *data, size_t size);
 
 /* Returns the format of a directory, or NULL. */
-const importer_kind *importer_kind_detect_folder(const char *path);
+const importer_kind *importer_kind_detect_directory(const char *path);
 
 /* Return the row of a format of the library. */
 const exporter_kind *netlogger_exporter_kind(nl_format format);

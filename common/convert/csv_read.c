@@ -20,8 +20,9 @@ enum { QUOTED_LIMIT = 1 << 20 };
 static const char order_name[] = CSV_ORDER;
 
 /*
- * Returns the end of a cell, which is a comma, the end of the row, or end. Returns NULL if there is no closing quote
- * before end. Sets *quoted and, for a quoted cell, *close to the closing quote; bytes after it make the cell malformed.
+ * Returns the end of a cell, which is a comma, the end of the row, or `end`. Returns NULL if there is no closing quote
+ * before `end`. Sets *quoted and, for a quoted cell, *close to the closing quote; bytes after it make the cell
+ * malformed.
  */
 static const char *cell_end(const char *at, const char *end, bool *quoted, const char **close)
 {
@@ -128,7 +129,7 @@ static void add_cell(row_reader *r, nl_string text, bool present)
     r->cells[r->count++] = (cell){text, present};
 }
 
-/* Reads the cells of the row at `at`. Returns the end of the row, which is its newline or end. */
+/* Reads the cells of the row at `at`. Returns the end of the row, which is its newline or `end`. */
 static const char *read_cells(row_reader *r, const char *at, const char *end)
 {
     r->count = 0;

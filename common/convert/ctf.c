@@ -398,11 +398,11 @@ static void read_trace(ctf_reader *r, const plugins *p, const char *path)
     bt_graph_put_ref(graph);
 }
 
-static bool has_metadata(const char *folder)
+static bool has_metadata(const char *directory)
 {
     char path[4096];
     struct stat what;
-    return (size_t)snprintf(path, sizeof path, "%s/metadata", folder) < sizeof path && stat(path, &what) == 0 &&
+    return (size_t)snprintf(path, sizeof path, "%s/metadata", directory) < sizeof path && stat(path, &what) == 0 &&
            S_ISREG(what.st_mode);
 }
 
@@ -412,19 +412,19 @@ static int is_visible(const struct dirent *entry)
 }
 
 /* Calls take for each trace in a directory. Returns their number. If take is NULL, stops at the first trace. */
-static size_t each_trace(const char *folder, int depth, void (*take)(void *user, const char *path), void *user)
+static size_t each_trace(const char *directory, int depth, void (*take)(void *user, const char *path), void *user)
 {
-    if (has_metadata(folder)) {
+    if (has_metadata(directory)) {
         if (take != NULL)
-            take(user, folder);
+            take(user, directory);
         return 1;
     }
     struct dirent **entries;
     size_t found = 0;
-    int count = depth < DIRECTORY_DEPTH_MAX ? scandir(folder, &entries, is_visible, alphasort) : -1;
+    int count = depth < DIRECTORY_DEPTH_MAX ? scandir(directory, &entries, is_visible, alphasort) : -1;
     for (int i = 0; i < count; i++) {
         char path[4096];
-        bool fits = (size_t)snprintf(path, sizeof path, "%s/%s", folder, entries[i]->d_name) < sizeof path;
+        bool fits = (size_t)snprintf(path, sizeof path, "%s/%s", directory, entries[i]->d_name) < sizeof path;
         if (fits && (take != NULL || found == 0) && entries[i]->d_type == DT_DIR)
             found += each_trace(path, depth + 1, take, user);
         free(entries[i]);

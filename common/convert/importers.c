@@ -62,7 +62,7 @@ const importer_kind *importer_kind_detect(const char *data, size_t size)
     return importers_detect(last_importers, LAST_COUNT, data, size);
 }
 
-const importer_kind *importer_kind_detect_folder(const char *path)
+const importer_kind *importer_kind_detect_directory(const char *path)
 {
     const importer_kind *kind = importer_kind_at(0);
     for (size_t i = 0; kind != NULL && (kind->detect_path == NULL || !kind->detect_path(path));)

@@ -48,7 +48,7 @@ bool program_set_from_format(void *settings, const nl_option *row, const char *v
         return nl_error_false(NL_ERROR_INVALID, "%s: unknown format; nlconv --formats lists the formats", value);
     reading->foreign = kind->blocks ? NULL : kind;
     reading->format = kind->format;
-    reading->reads_folders = kind->read_path != NULL;
+    reading->reads_directories = kind->read_path != NULL;
     return true;
 }
 
@@ -60,9 +60,9 @@ bool program_is_foreign(const program_reading *reading, const char *head, size_t
     return kind != NULL && !kind->blocks;
 }
 
-bool program_is_foreign_folder(const char *path)
+bool program_is_foreign_directory(const char *path)
 {
-    return importer_kind_detect_folder(path) != NULL;
+    return importer_kind_detect_directory(path) != NULL;
 }
 
 /* ---- conversion ---- */
@@ -254,11 +254,12 @@ static void spill_write(sink *s)
     s->bytes.size = 0;
 }
 
-nl_source *program_translate_folder(program_reading *reading, const char *path)
+nl_source *program_translate_directory(program_reading *reading, const char *path)
 {
-    const char *folder = getenv("TMPDIR");
+    const char *directory = getenv("TMPDIR");
     char name[4096];
-    snprintf(name, sizeof name, "%s/netlogger.XXXXXX", folder != NULL && *folder != '\0' ? folder : "/var/tmp");
+    snprintf(name, sizeof name, "%s/netlogger.XXXXXX",
+             directory != NULL && *directory != '\0' ? directory : "/var/tmp");
     spill to = {.reading = reading, .path = path, .fd = mkostemp(name, O_CLOEXEC)};
     if (to.fd < 0) {
         nl_error_set_errno("open %s", name);
@@ -272,7 +273,7 @@ nl_source *program_translate_folder(program_reading *reading, const char *path)
               .strict = reading->strict,
               .drain = spill_write,
               .drain_user = &to};
-    const importer_kind *kind = reading->reads_folders ? reading->foreign : importer_kind_detect_folder(path);
+    const importer_kind *kind = reading->reads_directories ? reading->foreign : importer_kind_detect_directory(path);
     bool good = kind->read_path(path, &s);
     spill_write(&s);
     exporter_close(s.out);

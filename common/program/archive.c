@@ -28,29 +28,29 @@ static int is_of_archive(const struct dirent *entry)
            !ends_with(name, ".seal") && strcmp(name, "delivered") != 0;
 }
 
-bool program_is_folder(const char *path)
+bool program_is_directory(const char *path)
 {
     struct stat status;
     return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
 }
 
-static char *prefix_of(const char *folder)
+static char *prefix_of(const char *directory)
 {
-    char *prefix = program_format("%s%s", folder, ends_with(folder, "/") ? "" : "/");
+    char *prefix = program_format("%s%s", directory, ends_with(directory, "/") ? "" : "/");
     return prefix;
 }
 
-bool program_list_archive(const char *folder, char ***files, size_t *count)
+bool program_list_archive(const char *directory, char ***files, size_t *count)
 {
     struct dirent **entries;
-    int found = scandir(folder, &entries, is_of_archive, versionsort);
+    int found = scandir(directory, &entries, is_of_archive, versionsort);
     if (found < 0) {
-        program_error("%s: %m", folder);
+        program_error("%s: %m", directory);
         return false;
     }
     *files = nl_memory_check(calloc((size_t)found + 1, sizeof **files));
     *count = 0;
-    char *prefix = prefix_of(folder);
+    char *prefix = prefix_of(directory);
     for (int i = 0; i < found; i++) {
         char *name;
         struct stat status;
@@ -74,9 +74,9 @@ struct program_archive {
     struct program_archive *next;
 };
 
-void program_archive_begin(program_reading *reading, const char *folder)
+void program_archive_begin(program_reading *reading, const char *directory)
 {
-    char *prefix = prefix_of(folder);
+    char *prefix = prefix_of(directory);
     struct program_archive *a = reading->archives;
     while (a != NULL && strcmp(a->prefix, prefix) != 0)
         a = a->next;

@@ -7,7 +7,7 @@
 /* Returns the size of the UTF-8 sequence at `at`, whose first byte is not ASCII; 0 if it is invalid. */
 size_t utf8_size(const unsigned char *at, const unsigned char *end);
 
-/* Appends text to out. Replaces each byte that is not part of valid UTF-8 by U+FFFD. */
+/* Appends text to `out`. Replaces each byte that is not part of valid UTF-8 by U+FFFD. */
 void encoding_make_valid(nl_buffer *out, nl_string text);
 
 /* Appends text as a JSON string with quotes. Returns false, and appends nothing, for invalid UTF-8. */

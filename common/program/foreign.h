@@ -17,7 +17,7 @@ bool program_set_from_format(void *settings, const nl_option *row, const char *v
 bool program_is_foreign(const program_reading *reading, const char *head, size_t size);
 
 /* Returns whether a directory is a log in a foreign format. */
-bool program_is_foreign_folder(const char *path);
+bool program_is_foreign_directory(const char *path);
 
 /*
  * Adds a step to a source. The step detects a foreign format and converts it to blocks (nlb); it passes other content
@@ -28,6 +28,6 @@ void program_translate(nl_source *source, program_reading *reading, const char *
 
 /* Converts a directory in a foreign format to a temporary file of blocks. Returns NULL and sets the error on
  * failure. */
-nl_source *program_translate_folder(program_reading *reading, const char *path);
+nl_source *program_translate_directory(program_reading *reading, const char *path);
 
 #endif

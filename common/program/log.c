@@ -11,8 +11,8 @@
 
 struct program_log {
     program_reading *reading;
-    char *folder; /* NULL if the log is not an archive */
-    char **files; /* files of an archive; those before index `at` have been read */
+    char *directory; /* NULL if the log is not an archive */
+    char **files;    /* files of an archive; those before index `at` have been read */
     size_t count, at;
     char *name;        /* name of the current or latest file; NULL before the first file */
     nl_reader *reader; /* NULL between files */
@@ -32,7 +32,7 @@ static void free_files(char **files, size_t count)
 static bool find_files(program_log *log, const char *name)
 {
     if (program_is_archive(name)) {
-        log->folder = program_copy(name);
+        log->directory = program_copy(name);
         program_archive_begin(log->reading, name);
         return program_list_archive(name, &log->files, &log->count);
     }
@@ -88,8 +88,8 @@ program_log *program_log_open(program_reading *reading, const char *name, bool f
     program_add_source(reading, name);
     reading->live = reading->live || follow || program_awaits_signal(name);
     bool good = find_files(log, name);
-    log->polled = !nonblocking && ((log->folder != NULL && follow) || (!follow && program_awaits_signal(name)));
-    if (good && (log->folder != NULL || open_next(log)))
+    log->polled = !nonblocking && ((log->directory != NULL && follow) || (!follow && program_awaits_signal(name)));
+    if (good && (log->directory != NULL || open_next(log)))
         return log;
     program_log_close(log);
     return NULL;
@@ -100,7 +100,7 @@ static bool find_more(program_log *log)
 {
     char **files;
     size_t count;
-    if (!program_list_archive(log->folder, &files, &count))
+    if (!program_list_archive(log->directory, &files, &count))
         return false;
     free_files(log->files, log->count);
     log->files = files;
@@ -117,7 +117,7 @@ static bool find_more(program_log *log)
  */
 static nl_status look_further(program_log *log)
 {
-    if (log->folder == NULL || !log->follow)
+    if (log->directory == NULL || !log->follow)
         return NL_AGAIN;
     if (log->overtaken) {
         close_file(log);
@@ -133,7 +133,7 @@ static nl_status next(program_log *log, const nl_filter *where, const nl_record 
     for (;;) {
         while (log->reader == NULL && log->at < log->count && !open_next(log))
             ;
-        if (log->reader == NULL && (log->folder == NULL || !log->follow))
+        if (log->reader == NULL && (log->directory == NULL || !log->follow))
             return log->failed ? NL_FAILED : NL_END;
         if (log->reader == NULL && !find_more(log))
             return NL_AGAIN;
@@ -184,7 +184,7 @@ void program_log_close(program_log *log)
     if (log->reader != NULL)
         close_file(log);
     free_files(log->files, log->count);
-    free(log->folder);
+    free(log->directory);
     free(log->name);
     free(log);
 }

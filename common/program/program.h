@@ -90,7 +90,7 @@ void program_progress_end(void);
 typedef struct program_reading {
     nl_format format;                    /* a format of the library that --from-format named, or NL_FORMAT_UNKNOWN */
     const struct importer_kind *foreign; /* a foreign format (common/convert) that --from-format named, or NULL */
-    bool reads_folders;                  /* foreign is a format of directories */
+    bool reads_directories;              /* foreign is a format of directories */
     bool has_base;                       /* --base was given */
     int64_t base_ns;                     /* the origin of times that have no date */
     nl_fraction fraction;
@@ -183,9 +183,9 @@ typedef struct program_log program_log;
 program_log *program_log_open(program_reading *reading, const char *name, bool follow, bool nonblocking);
 
 /*
- * Returns NL_OK and the next record that matches where, which is valid until the next call. NULL for where selects all
- * records. Returns NL_END at the end. If part of the log could not be read, reports an error and returns NL_FAILED at
- * the end. May also return NL_AGAIN.
+ * Returns NL_OK and the next record that matches the filter `where`. The record is valid until the next call. If
+ * `where` is NULL, all records match. Returns NL_END at the end. If part of the log could not be read, reports an error
+ * and returns NL_FAILED at the end. May also return NL_AGAIN.
  */
 nl_status program_log_next(program_log *log, const nl_filter *where, const nl_record **record);
 
@@ -253,12 +253,12 @@ void program_pause(void);
 /* ---- directories and archives ---- */
 
 /* Returns whether a path is a directory, or an archive of netlogd. */
-bool program_is_folder(const char *path);
+bool program_is_directory(const char *path);
 bool program_is_archive(const char *path);
 
 /* Lists the log files of an archive in the order of their numbers. The caller frees the names and the array. Returns
  * false after reporting an error. */
-bool program_list_archive(const char *folder, char ***files, size_t *count);
+bool program_list_archive(const char *directory, char ***files, size_t *count);
 
 /*
  * Replaces each archive among the names by its files. If there are no names, uses "-". The sequence numbers of an

@@ -108,8 +108,8 @@ nl_source *program_source_open_stored(const char *name)
 
 nl_source *program_source_open(program_reading *reading, const char *name, bool follow, bool nonblocking)
 {
-    if (reading->reads_folders || (program_is_folder(name) && program_is_foreign_folder(name)))
-        return program_translate_folder(reading, name);
+    if (reading->reads_directories || (program_is_directory(name) && program_is_foreign_directory(name)))
+        return program_translate_directory(reading, name);
     return open_source(reading, name, follow, nonblocking || (!follow && program_awaits_signal(name)));
 }
 
@@ -128,7 +128,7 @@ nl_status program_source_read(nl_source *source, const char **data, size_t *size
 
 bool program_is_archive(const char *path)
 {
-    return program_is_folder(path) && !program_is_foreign_folder(path);
+    return program_is_directory(path) && !program_is_foreign_directory(path);
 }
 
 bool program_expand_archives(program_reading *reading, char **names, size_t count, char ***files, size_t *file_count)
@@ -144,20 +144,20 @@ bool program_expand_archives(program_reading *reading, char **names, size_t coun
     for (size_t i = 0; i < count; i++) {
         char **found = NULL, *name = NULL;
         size_t more = 1;
-        bool folder = program_is_archive(names[i]);
+        bool directory = program_is_archive(names[i]);
         program_add_source(reading, names[i]);
         reading->live = reading->live || program_awaits_signal(names[i]);
-        if (folder && !program_list_archive(names[i], &found, &more)) {
+        if (directory && !program_list_archive(names[i], &found, &more)) {
             reading->failed = true;
             good = false;
             continue;
         }
-        if (folder)
+        if (directory)
             program_archive_begin(reading, names[i]);
         *files = nl_memory_check(realloc(*files, (*file_count + more + 1) * sizeof **files));
-        if (!folder)
+        if (!directory)
             name = program_copy(names[i]);
-        memcpy(*files + *file_count, folder ? found : &name, more * sizeof **files);
+        memcpy(*files + *file_count, directory ? found : &name, more * sizeof **files);
         *file_count += more;
         free(found);
     }

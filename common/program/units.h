@@ -4,10 +4,10 @@
 
 enum { UNITS_SIZE = 32 };
 
-/* Writes a duration with a suitable unit. Returns out. */
+/* Writes a duration with a suitable unit. Returns `out`. */
 const char *units_time(double ns, char out[UNITS_SIZE]);
 
-/* Writes a number with a suitable prefix, such as 12.3 M. Returns out. */
+/* Writes a number with a suitable prefix, such as 12.3 M. Returns `out`. */
 const char *units_quantity(double value, char out[UNITS_SIZE]);
 
 #endif

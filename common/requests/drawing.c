@@ -147,7 +147,7 @@ static char **read_list(GKeyFile *file, const char *section, const char *key, gs
 }
 
 /*
- * Reads one set of event numbers for each of count events. Returns NULL if the key is absent or a set is invalid.
+ * Reads a set of event numbers for each of `count` events. Returns NULL if the key is absent or a set is invalid.
  */
 static uint64_t *read_sets(GKeyFile *file, const char *section, const char *key, guint count)
 {

@@ -64,7 +64,7 @@ static group *group_at(const grouping *g, guint number)
     return &g_array_index(g->groups, group, number);
 }
 
-/* Returns the number + 1 of a key in a table. A new key gets the number count. */
+/* Returns the number + 1 of a key in a table. A new key gets the number `count`. */
 static guint number_of(GHashTable *table, guint64 key, guint count)
 {
     guint number = GPOINTER_TO_UINT(g_hash_table_lookup(table, &key));

@@ -18,7 +18,7 @@ static inline allowance allowance_new(double rate, int64_t now_ns)
     return (allowance){rate, now_ns};
 }
 
-/* Adds the growth since the last call, then subtracts count. If the rate is 0, the allowance stays 0. */
+/* Adds the growth since the last call, then subtracts `count`. If the rate is 0, the allowance stays 0. */
 static inline void allowance_spend(allowance *a, double rate, int64_t now_ns, uint64_t count)
 {
     a->left += (double)(now_ns - a->at_ns) * rate / NL_NS_PER_SECOND;

@@ -128,7 +128,7 @@ bool event_key(const event *e, const clause *c, key *k)
     return true;
 }
 
-/* Converts a record to an event. If from is NULL, the event means that events were lost. */
+/* Converts a record to an event. If `from` is NULL, the event means that events were lost. */
 static event *event_new(nl_synthesis *s, const source *from, uint64_t mask, const nl_record *record)
 {
     unsigned count = from != NULL ? from->needed_count : 0;
@@ -191,7 +191,7 @@ static int order_events(const void *a, const void *b)
     return left->order < right->order ? -1 : left->order > right->order;
 }
 
-/* Processes, in order, at most limit of the waiting events before a time. */
+/* Processes, in order, at most `limit` of the waiting events before a time. */
 static void process_waiting(nl_synthesis *s, int64_t before_ns, size_t limit)
 {
     size_t done = 0;

@@ -59,7 +59,9 @@ typedef struct nl_synthesis_stats {
 
 void nl_synthesis_get_stats(const nl_synthesis *s, nl_synthesis_stats *stats);
 
-/* Returns the name of the function at a kernel address, which the callee owns. data is NULL if the name is unknown. */
+/*
+ * Returns the name of the function at a kernel address. The callee owns the name. data is NULL if the name is unknown.
+ */
 typedef nl_string nl_symbol_finder(void *user, uint64_t address);
 
 /*

@@ -91,7 +91,7 @@ bool nl_quality_add_kernel(nl_record *record, bool *synchronized)
         kernel_ns <= after_ns) /* other times come from a clock that only the process has, as with libfaketime */
         add_machine(record);
     nl_quality_add(record, "CLOCK.OFFSET", (double)t.offset * (t.status & STA_NANO ? 1e-3 : 1));
-    if (*synchronized) { /* otherwise the kernel reports its default of 16 s */
+    if (*synchronized) { /* if the clock is not synchronized, the kernel reports its default error of 16 s */
         nl_quality_add(record, "CLOCK.ERROR", (double)t.maxerror);
         nl_quality_add(record, "CLOCK.ERROR.ESTIMATED", (double)t.esterror);
     }

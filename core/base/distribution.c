@@ -28,9 +28,9 @@ static int64_t value_of(const nl_distribution *d, size_t bucket)
         return (int64_t)bucket;
     unsigned shift = (unsigned)((bucket - TWICE) / EACH) + 1;
     int64_t value = (int64_t)(((uint64_t)(EACH + (bucket - TWICE) % EACH) << shift) + ((UINT64_C(1) << shift) - 1) / 2);
-    if (value >= d->most)
-        return d->most;
-    return value <= d->least ? d->least : value;
+    if (value >= d->maximum)
+        return d->maximum;
+    return value <= d->minimum ? d->minimum : value;
 }
 
 /* Called when memory runs out. A program exits; in the library, the value is omitted. */
@@ -73,8 +73,8 @@ void nl_distribution_add(nl_distribution *d, int64_t value)
         d->values[d->count] = value;
         d->sorted = false;
     }
-    d->least = d->count == 0 || value < d->least ? value : d->least;
-    d->most = d->count == 0 || value > d->most ? value : d->most;
+    d->minimum = d->count == 0 || value < d->minimum ? value : d->minimum;
+    d->maximum = d->count == 0 || value > d->maximum ? value : d->maximum;
     d->total += (double)value;
     d->count++;
 }
@@ -115,7 +115,7 @@ int64_t nl_distribution_quantile(nl_distribution *d, double share)
     size_t bucket = 0;
     while (bucket + 1 < BUCKETS && (so_far += d->buckets[bucket]) < rank)
         bucket++;
-    return rank == d->count ? d->most : value_of(d, bucket);
+    return rank == d->count ? d->maximum : value_of(d, bucket);
 }
 
 double nl_distribution_mean(const nl_distribution *d)

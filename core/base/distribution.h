@@ -19,7 +19,7 @@ enum { NL_DISTRIBUTION_COMPACT_SIZE = 30 << 10 };
 typedef struct nl_distribution {
     uint64_t count;
     double total;
-    int64_t least, most;
+    int64_t minimum, maximum;
     int64_t *values; /* NULL while values are counted in buckets */
     size_t capacity;
     uint64_t *buckets; /* NULL while values are kept */

@@ -44,7 +44,7 @@ typedef bool nl_option_setter(void *settings, const nl_option *row, const char *
 
 /*
  * Returns the option's value with this index, or NULL after the last value. The first index is 0. The text may be
- * stored in scratch.
+ * stored in `scratch`.
  */
 typedef const char *nl_option_getter(const void *settings, size_t index, char scratch[NL_OPTION_TEXT_SIZE]);
 
@@ -89,11 +89,11 @@ bool nl_duration_parse(const char *text, int64_t *duration_ns);
  */
 bool nl_time_parse_relative(const char *text, int64_t *time_ns);
 
-/* Formats a value in the shortest exact notation, such as 90s, 1500ms or 64k. Returns out. */
+/* Formats a value in the shortest exact notation, such as 90s, 1500ms or 64k. Returns `out`. */
 const char *nl_duration_format(int64_t duration_ns, char out[NL_OPTION_VALUE_SIZE]);
 const char *nl_size_format(uint64_t size, char out[NL_OPTION_VALUE_SIZE]);
 
-/* Formats a row's minimum or maximum in the option's notation. Returns out. */
+/* Formats a row's minimum or maximum in the option's notation. Returns `out`. */
 const char *nl_option_format_bound(const nl_option *row, int64_t bound, char out[NL_OPTION_VALUE_SIZE]);
 
 /* ---- rows ---- */
@@ -130,7 +130,7 @@ bool nl_option_set_by_type(const nl_option *row, void *settings, const char *val
 
 /*
  * Return the option's value as text, or the value at an index of a repeatable option. The text may be stored in
- * scratch. Both return NULL if the value is not set or the row has no member.
+ * `scratch`. Both return NULL if the value is not set or the row has no member.
  */
 const char *nl_option_get(const nl_option *row, const void *settings, char scratch[NL_OPTION_TEXT_SIZE]);
 const char *nl_option_get_at(const nl_option *row, const void *settings, size_t index,

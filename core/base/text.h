@@ -27,7 +27,7 @@ static inline char *nl_text_copy(const char *text)
     return text != NULL ? (char *)nl_string_copy((nl_string){text, strlen(text)}).data : NULL;
 }
 
-/* Returns the ending of a noun with a regular plural: "" if count is 1, otherwise "s". */
+/* Returns the ending of a noun with a regular plural: "" if `count` is 1, otherwise "s". */
 static inline const char *nl_plural(uint64_t count)
 {
     return count == 1 ? "" : "s";

@@ -306,7 +306,7 @@ size_t nl_pattern_positions(const nl_pattern *pattern)
     return pattern->positions;
 }
 
-/* Adds the followers of now to next. */
+/* Adds the followers of `now` to `next`. */
 static inline void add_followers(const nl_pattern *p, const size_t units, const uint64_t *now, uint64_t *next)
 {
     const uint64_t *rows = p->follow;

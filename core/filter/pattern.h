@@ -22,7 +22,7 @@ typedef struct nl_pattern nl_pattern;
 enum { NL_PATTERN_POSITIONS_MAX = NL_FILTER_PATTERN_MAX };
 
 /*
- * Compiles text. Returns NULL and sets the error if it is invalid, or needs more than limit positions (at most
+ * Compiles text. Returns NULL and sets the error if it is invalid, or needs more than `limit` positions (at most
  * NL_PATTERN_POSITIONS_MAX). The caller frees the pattern.
  */
 nl_pattern *nl_pattern_compile(nl_string text, nl_pattern_kind kind, size_t limit);

@@ -128,9 +128,9 @@ static bool is_nothing(const nl_fragment *f)
 }
 
 /*
- * Repeats f minimum to maximum times. f consists of all positions from start to the last position. Each further
- * repetition copies these positions, so the limit of positions also limits the number of copies. An empty fragment is
- * not copied.
+ * Repeats `f` from `minimum` to `maximum` times. `f` consists of all positions from `start` to the last position. Each
+ * further repetition copies these positions, so the limit of positions also limits the number of copies. An empty
+ * fragment is not copied.
  */
 static nl_fragment repeat(regex *r, nl_fragment f, int minimum, int maximum, size_t start)
 {

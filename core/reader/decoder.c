@@ -251,7 +251,7 @@ static bool is_blank_line(const nl_line *l)
     return at == l->end;
 }
 
-/* Keeps the next record for the next call. It begins at next, in the same line as a truncated record. */
+/* Keeps the next record for the next call. The record begins at `next`, in the same line as a truncated record. */
 static void keep_rest(nl_decoder *decoder, const nl_line *l, const char *next)
 {
     decoder->rest = *l;

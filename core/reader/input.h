@@ -49,8 +49,8 @@ static inline void nl_input_advance(nl_input *in)
 }
 
 /*
- * Makes at least need bytes contiguous. Returns false if there are fewer; the rest of the piece is then copied to held.
- * Invalidates pointers into the input.
+ * Makes at least `need` bytes contiguous. Returns false if there are fewer; the rest of the piece is then copied to
+ * held. Invalidates pointers into the input.
  */
 bool nl_input_pull(nl_input *in, size_t need);
 

@@ -217,7 +217,7 @@ nl_status nl_reader_next(nl_reader *reader, const nl_record **record)
 
 /*
  * Moves begin to the first block that does not end before from_ns. Returns false if there are more blocks to check
- * after count blocks.
+ * after `count` blocks.
  */
 static bool find_time(nl_reader *reader, int fd, size_t count)
 {

@@ -25,7 +25,7 @@ char *nl_time_index_name(const char *path)
     return asprintf(&name, "%s" NL_TIME_INDEX_SUFFIX, path) >= 0 ? name : NULL;
 }
 
-/* Sets *sum to the checksum of the last bytes before end, at most maximum bytes. */
+/* Sets *sum to the checksum of the last bytes before `end`, at most `maximum` bytes. */
 static bool sum_before(int fd, uint64_t end, size_t maximum, uint32_t *sum)
 {
     char bytes[NL_TIME_INDEX_HEAD];

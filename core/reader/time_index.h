@@ -79,8 +79,9 @@ bool nl_time_index_holds(const nl_time_index *index, int fd, size_t i);
 void nl_time_piece_add(nl_time_piece *piece, const nl_time_piece *what);
 
 /*
- * Write to memory the header of an index whose first piece ends at end, and the entry of a piece that begins at begin.
- * Also set the header's checksum, and the checksum of the piece's tail. Return false if the file cannot be read.
+ * Write to memory the header of an index whose first piece ends at `end`, and the entry of a piece that begins at
+ * `begin`. Also set the header's checksum, and the checksum of the piece's tail. Return false if the file cannot be
+ * read.
  */
 bool nl_time_index_put_header(int fd, uint64_t end, char header[NL_TIME_INDEX_HEADER], uint32_t *sum);
 bool nl_time_index_put_entry(int fd, uint32_t sum, uint64_t begin, nl_time_piece *piece,

@@ -181,7 +181,7 @@ static bool block_write_grow(nl_block_index *index)
 }
 
 /*
- * Returns the index of the definition in scratch. If the definition is new, appends it to part, with count as its
+ * Returns the index of the definition in `scratch`. If the definition is new, appends it to part, with `count` as its
  * index. Returns NL_BLOCK_NO_PLACE if memory runs out.
  */
 static unsigned find_or_add(nl_block_index *index, nl_buffer *part, const nl_buffer *scratch, uint32_t count)
@@ -365,7 +365,7 @@ static size_t stored_min(size_t raw_size, uint64_t expanded)
     return for_raw > for_expanded ? for_raw : for_expanded;
 }
 
-/* Appends a skippable zstd frame, so that the payload has at least total bytes. Returns the new size. */
+/* Appends a skippable zstd frame, so that the payload has at least `total` bytes. Returns the new size. */
 static size_t put_padding(char *data, size_t size, size_t total)
 {
     size_t padding = total > size + ZSTD_SKIPPABLEHEADERSIZE ? total - size - ZSTD_SKIPPABLEHEADERSIZE : 0;

@@ -219,16 +219,16 @@ static inline bool nl_block_is_full(const nl_block_writer *w)
 }
 
 /*
- * Appends the block to out and empties w. Compresses the block with zstd_level if that makes it smaller; level 0
+ * Appends the block to `out` and empties w. Compresses the block with zstd_level if that makes it smaller; level 0
  * disables compression. Appends nothing if there are no records and none were lost. Returns false and changes nothing
  * if memory runs out.
  */
 bool nl_block_finish(nl_block_writer *w, const nl_block_identity *identity, int zstd_level, nl_buffer *out);
 
 /*
- * Appends a sound block to out. If the block is not compressed, compresses it with zstd_level if that makes it smaller;
- * level 0 disables compression. `expanded` is an upper bound of the block's expanded size. Uses only the compressor of
- * w. Returns false if memory runs out.
+ * Appends a sound block to `out`. If the block is not compressed, compresses it with zstd_level if that makes it
+ * smaller; level 0 disables compression. `expanded` is an upper bound of the block's expanded size. Uses only the
+ * compressor of w. Returns false if memory runs out.
  */
 bool nl_block_repack(nl_block_writer *w, nl_string block, uint64_t expanded, int zstd_level, nl_buffer *out);
 

@@ -51,8 +51,8 @@ static inline int nl_hex_digit(char c)
 }
 
 /*
- * Returns the first a, b or c in [at, end), or end. The function may read memory up to limit, which is at or after end.
- * Short pieces of a longer line therefore need no slow path.
+ * Returns the first a, b or c in [at, end), or `end`. The function may read memory up to `limit`, which is at or after
+ * `end`. Short pieces of a longer line therefore need no slow path.
  */
 static inline const char *nl_find_any(const char *at, const char *end, const char *limit, char a, char b, char c)
 {
@@ -91,7 +91,7 @@ static inline __m128i nl_name_bytes(__m128i bytes)
 }
 #endif
 
-/* Returns the first byte in [at, end) that is invalid in names, or end. For limit, see nl_find_any. */
+/* Returns the first byte in [at, end) that is invalid in names, or `end`. For `limit`, see nl_find_any. */
 static inline const char *nl_find_name_end(const char *at, const char *end, const char *limit)
 {
 #ifdef __SSE2__
@@ -136,7 +136,7 @@ static inline uint64_t nl_find_stops(const char *at)
 
 /*
  * Returns whether the bytes at `at` begin with the first size bytes of text; `size` is at most 16. The function may
- * read 16 bytes of text, and memory up to limit.
+ * read 16 bytes of text, and memory up to `limit`.
  */
 static inline bool nl_begins_as(const char *at, const char *text, size_t size, const char *limit)
 {

@@ -126,7 +126,7 @@ size_t nl_encoder_size(const nl_encoder *encoder)
     return encoder->ready.size + nl_block_size(&encoder->block);
 }
 
-/* Appends the finished lines to out as one zstd frame. */
+/* Appends the finished lines to `out` as one zstd frame. */
 static nl_status finish_frame(nl_encoder *encoder, nl_buffer *out)
 {
     if (encoder->zstd == NULL)

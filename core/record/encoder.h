@@ -49,7 +49,7 @@ nl_status nl_encoder_set_stream(nl_encoder *encoder, const unsigned char stream[
 /* Returns the approximate number of collected bytes; 0 if there are no records. */
 size_t nl_encoder_size(const nl_encoder *encoder);
 
-/* Appends the collected records to out. The encoder is empty afterwards. */
+/* Appends the collected records to `out`. The encoder is empty afterwards. */
 nl_status nl_encoder_finish(nl_encoder *encoder, nl_buffer *out);
 
 #endif

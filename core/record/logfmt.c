@@ -45,7 +45,7 @@ typedef struct pair {
     bool quoted;
 } pair;
 
-/* Returns the quote that closes the quote at start, or NULL. */
+/* Returns the quote that closes the quote at `start`, or NULL. */
 static const char *find_closing_quote(const char *start, const char *end, const char *limit, bool *escaped)
 {
     *escaped = false;
@@ -215,7 +215,7 @@ static bool logfmt_detect(const nl_text_format *format, const char *line, const 
 
 /* ---- values ---- */
 
-/* Reads exactly count digits in base 8 or 16. */
+/* Reads exactly `count` digits in base 8 or 16. */
 static bool read_digits(const char *text, const char *end, unsigned count, unsigned base, uint32_t *value)
 {
     if ((size_t)(end - text) < count)

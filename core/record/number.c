@@ -51,7 +51,7 @@ bool nl_number_parse_int(nl_string text, int64_t *value)
     }
     if (size == 0 || nl_digits(at, size) != size)
         return false;
-    int64_t result = 0; /* negative, because the negative range is larger */
+    int64_t result = 0; /* accumulated as a negative number, because the negative range is larger */
     for (size_t i = 0; i < size; i++)
         if (__builtin_mul_overflow(result, 10, &result) || __builtin_sub_overflow(result, at[i] - '0', &result))
             return false;

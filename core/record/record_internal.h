@@ -65,7 +65,7 @@ static inline nl_field *nl_record_append(nl_record *record)
     return &storage->fields[record->field_count++];
 }
 
-/* Like nl_record_append, for count fields (at least 1). */
+/* Like nl_record_append, for `count` fields (at least 1). */
 static inline nl_field *nl_record_append_many(nl_record *record, size_t count)
 {
     nl_record_storage *storage = (nl_record_storage *)(void *)record;

@@ -21,7 +21,7 @@
 #endif
 
 /*
- * Returns the size in bytes, 1 to 4, of the character at a position before end. Invalid UTF-8 has size 1. Sets
+ * Returns the size in bytes, 1 to 4, of the character at a position before `end`. Invalid UTF-8 has size 1. Sets
  * *controls to whether the character must not reach a terminal.
  */
 size_t nl_terminal_character(const char *at, const char *end, bool *controls);

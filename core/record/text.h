@@ -118,8 +118,8 @@ static inline bool nl_text_begins_with_field(const nl_text_format *format, nl_st
 
 /*
  * Decodes the record at the start of [line, end), which has no newline. `record` must be clear; its strings point into
- * the line or the record's memory. Memory up to limit, which is at least end, may be read. Sets *used to the size of
- * the record, which is the whole line unless another record begins in the line. In that case, *used is the offset of
+ * the line or the record's memory. Memory up to `limit`, which is at least `end`, may be read. Sets *used to the size
+ * of the record, which is the whole line unless another record begins in the line. In that case, *used is the offset of
  * the other record, and this record is malformed. Returns NL_OK or NL_MALFORMED.
  */
 static inline nl_status nl_text_decode(const nl_text_format *format, nl_record *record, nl_fraction fraction,

@@ -16,7 +16,7 @@ enum { BLOCK = 16, SLACK = 2 * BLOCK }; /* copying in blocks may write up to SLA
  * The module writes a line at a cursor, in memory that it reserves once per field. The cursor is NULL if memory runs
  * out.
  */
-static char *text_write_make_room(nl_buffer *out, const char *at, size_t size)
+static char *text_write_reserve(nl_buffer *out, const char *at, size_t size)
 {
     out->size = (size_t)(at - out->data);
     return nl_buffer_reserve(out, size + SLACK) ? out->data + out->size : NULL;
@@ -24,7 +24,7 @@ static char *text_write_make_room(nl_buffer *out, const char *at, size_t size)
 
 static inline char *want_room(nl_buffer *out, char *at, size_t size)
 {
-    return (size_t)(out->data + out->capacity - at) >= size + SLACK ? at : text_write_make_room(out, at, size);
+    return (size_t)(out->data + out->capacity - at) >= size + SLACK ? at : text_write_reserve(out, at, size);
 }
 
 static inline char *put_bytes(char *at, const char *data, size_t size)
@@ -161,7 +161,7 @@ static bool put_shape(const nl_text_format *format, const nl_record *record, nl_
     for (size_t i = 0; at != NULL; i++) {
         ends[i] = (uint32_t)(at - text->data);
         if (i == record->field_count)
-            return text_write_make_room(text, at, 0) != NULL; /* space for copying in blocks */
+            return text_write_reserve(text, at, 0) != NULL; /* space for copying in blocks */
         at = put_field_name(format, record->fields[i].name, text, at, 0);
     }
     return false;

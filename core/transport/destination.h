@@ -108,7 +108,7 @@ nl_destination *nl_memory_destination_open(const nl_url *url);
 /* Returns the descriptor of this process that a path such as /dev/stderr or /dev/fd/3 names, or -1. */
 int nl_path_descriptor(const char *path);
 
-/* Appends text to out and escapes the bytes that have a meaning in URLs. */
+/* Appends text to `out` and escapes the bytes that have a meaning in URLs. */
 void nl_url_append_escaped(nl_buffer *out, const char *text);
 
 /* Returns whether only this process can write to the URL: standard output, a terminal or memory. */

@@ -57,7 +57,7 @@ typedef struct socket_destination {
     bool replied;                 /* the reply to the question has arrived; `reply` and `collector` contain it */
     int64_t reply[2];             /* times of receipt and reply by the collector's clock */
     char collector[256];          /* the name in the reply */
-    bool has_no_time;             /* the collector acknowledged a question without a reply */
+    bool has_no_time;             /* the collector acknowledged a time question, but did not reply with its time */
     nl_buffer received;           /* bytes of an incomplete frame */
     bool greeted;                 /* the peer has answered the first question, so it is a collector */
     bool sent_text;               /* text was sent on this connection */
@@ -216,7 +216,7 @@ static nl_status send_all(socket_destination *s, const char *data, size_t size, 
     return NL_OK;
 }
 
-/* Returns the end of the first count blocks of data. Sets *found to their number. */
+/* Returns the end of the first `count` blocks of data. Sets *found to their number. */
 static size_t end_of_blocks(const char *data, size_t size, uint64_t count, uint64_t *found)
 {
     size_t at = 0;

@@ -23,8 +23,8 @@ enum {
 };
 
 struct nl_spool {
-    char *folder;
-    int folder_fd;
+    char *directory;
+    int directory_fd;
     nl_identity identity; /* identity of the spool's directory */
     size_t limit;
     bool oldest;
@@ -71,7 +71,7 @@ static int compare_names(const struct dirent **a, const struct dirent **b)
 static bool is_free(const nl_spool *spool, const char *name)
 {
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    int fd = openat(spool->folder_fd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    int fd = openat(spool->directory_fd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0)
         return errno != ENOENT;
     bool locked = fcntl(fd, F_OFD_GETLK, &whole) == 0 && whole.l_type != F_UNLCK;
@@ -91,14 +91,14 @@ static void forget_left(nl_spool *spool)
 /* Lists the rows of processes that have ended. */
 static nl_status list_left(nl_spool *spool)
 {
-    int count = scandir(spool->folder, &spool->left, is_row_file, compare_names);
+    int count = scandir(spool->directory, &spool->left, is_row_file, compare_names);
     if (count < 0)
-        return nl_error_set_errno("read the spool %s", spool->folder);
+        return nl_error_set_errno("read the spool %s", spool->directory);
     for (int i = 0; i < count; i++) {
         struct dirent *entry = spool->left[i];
         bool unfinished = has_suffix(entry, ".tmp"), left = is_free(spool, entry->d_name);
         if (unfinished && left)
-            unlinkat(spool->folder_fd, entry->d_name, 0); /* the file's process was killed before its first put */
+            unlinkat(spool->directory_fd, entry->d_name, 0); /* the file's process was killed before its first put */
         if (unfinished || !left) {
             free(entry);
             continue;
@@ -117,7 +117,7 @@ static nl_status adopt_next(nl_spool *spool)
 {
     while (spool->adopted == NULL && spool->left_next < spool->left_count) {
         struct dirent *entry = spool->left[spool->left_next];
-        if (nl_spool_row_adopt(spool->folder, spool->folder_fd, entry->d_name, &spool->adopted) == NL_FAILED)
+        if (nl_spool_row_adopt(spool->directory, spool->directory_fd, entry->d_name, &spool->adopted) == NL_FAILED)
             return NL_FAILED;
         free(entry);
         spool->left_next++;
@@ -138,15 +138,15 @@ static void forget_rows(nl_spool *spool)
 /* Checks that no other user can change the spool's directory, or replace it in its parent. */
 static nl_status check_owner(const nl_spool *spool)
 {
-    char *above = nl_memory_check(strdup(spool->folder));
+    char *above = nl_memory_check(strdup(spool->directory));
     struct stat status;
     if (above == NULL)
         return NL_FAILED;
     *strrchr(above, '/') = '\0';
     nl_status result = NL_OK;
-    if (fstat(spool->folder_fd, &status) != 0)
-        result = nl_error_set_errno("open the spool %s", spool->folder);
-    else if (nl_private_directory_check(spool->folder, &status, false) != NL_OK)
+    if (fstat(spool->directory_fd, &status) != 0)
+        result = nl_error_set_errno("open the spool %s", spool->directory);
+    else if (nl_private_directory_check(spool->directory, &status, false) != NL_OK)
         result = nl_error_prepend("spool");
     else if (stat(*above != '\0' ? above : "/", &status) != 0)
         result = nl_error_set_errno("open the spool %s", above);
@@ -156,15 +156,15 @@ static nl_status check_owner(const nl_spool *spool)
     return result;
 }
 
-static nl_status open_folder(nl_spool *spool)
+static nl_status open_directory(nl_spool *spool)
 {
-    spool->folder_fd = open(spool->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    if (spool->folder_fd < 0)
-        return nl_error_set_errno("open the spool %s", spool->folder);
-    spool->identity = nl_identity_of(spool->folder_fd);
+    spool->directory_fd = open(spool->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (spool->directory_fd < 0)
+        return nl_error_set_errno("open the spool %s", spool->directory);
+    spool->identity = nl_identity_of(spool->directory_fd);
     nl_status status = check_owner(spool);
     if (status != NL_OK)
-        close(spool->folder_fd);
+        close(spool->directory_fd);
     return status;
 }
 
@@ -174,21 +174,21 @@ static nl_status open_folder(nl_spool *spool)
  */
 static bool check_descriptors(nl_spool *spool)
 {
-    bool sound = nl_identity_holds(&spool->identity, spool->folder_fd) &&
+    bool sound = nl_identity_holds(&spool->identity, spool->directory_fd) &&
                  (spool->own == NULL || nl_spool_row_is_sound(spool->own)) &&
                  (spool->adopted == NULL || nl_spool_row_is_sound(spool->adopted));
     if (sound)
         return true;
     forget_rows(spool);
-    nl_identity_close(&spool->identity, spool->folder_fd);
-    if (open_folder(spool) != NL_OK) {
-        spool->folder_fd = -1;
+    nl_identity_close(&spool->identity, spool->directory_fd);
+    if (open_directory(spool) != NL_OK) {
+        spool->directory_fd = -1;
         return false;
     }
     if (list_left(spool) == NL_OK)
         return true;
-    close(spool->folder_fd);
-    spool->folder_fd = -1; /* the next call tries again */
+    close(spool->directory_fd);
+    spool->directory_fd = -1; /* the next call tries again */
     return false;
 }
 
@@ -196,30 +196,31 @@ static bool check_descriptors(nl_spool *spool)
  * Returns DIRECTORY/DESTINATION. DESTINATION is the URL in which all bytes except letters, digits, dots and hyphens are
  * replaced by '_'.
  */
-static char *folder_of(const char *folder, const nl_url *url)
+static char *directory_of(const char *directory, const nl_url *url)
 {
     size_t size = strcspn(url->text, "?");
     char *path;
-    if (asprintf(&path, "%s/%.*s", folder, (int)(size < 200 ? size : 200), url->text) < 0) {
+    if (asprintf(&path, "%s/%.*s", directory, (int)(size < 200 ? size : 200), url->text) < 0) {
         nl_memory_failed();
         return NULL;
     }
-    for (char *at = path + strlen(folder) + 1; *at != '\0'; at++)
+    for (char *at = path + strlen(directory) + 1; *at != '\0'; at++)
         if (strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-", *at) == NULL)
             *at = '_';
     return path;
 }
 
-nl_spool *nl_spool_open(const char *folder, const nl_url *destination, size_t size, bool oldest)
+nl_spool *nl_spool_open(const char *directory, const nl_url *destination, size_t size, bool oldest)
 {
     nl_spool *spool = nl_memory_check(calloc(1, sizeof *spool));
     if (spool == NULL)
         return NULL;
-    *spool = (nl_spool){.folder = folder_of(folder, destination), .folder_fd = -1, .limit = size, .oldest = oldest};
-    if (spool->folder != NULL) {
-        if (mkdir(folder, 0700) != 0 && errno != EEXIST)
-            nl_error_set_errno("create the spool %s", folder);
-        else if (mkdir(spool->folder, 0700), open_folder(spool) == NL_OK && list_left(spool) == NL_OK)
+    *spool = (nl_spool){
+        .directory = directory_of(directory, destination), .directory_fd = -1, .limit = size, .oldest = oldest};
+    if (spool->directory != NULL) {
+        if (mkdir(directory, 0700) != 0 && errno != EEXIST)
+            nl_error_set_errno("create the spool %s", directory);
+        else if (mkdir(spool->directory, 0700), open_directory(spool) == NL_OK && list_left(spool) == NL_OK)
             return spool;
     }
     nl_spool_close(spool);
@@ -231,9 +232,9 @@ void nl_spool_close(nl_spool *spool)
     if (spool == NULL)
         return;
     forget_rows(spool);
-    if (spool->folder_fd >= 0)
-        nl_identity_close(&spool->identity, spool->folder_fd);
-    free(spool->folder);
+    if (spool->directory_fd >= 0)
+        nl_identity_close(&spool->identity, spool->directory_fd);
+    free(spool->directory);
     free(spool);
 }
 
@@ -269,8 +270,8 @@ nl_status nl_spool_put(nl_spool *spool, const char *data, size_t size)
     bool too_large = NL_SPOOL_PUT_HEAD + size > spool->limit;
     if (too_large && !spool->oldest)
         return nl_error_set(NL_ERROR_LIMIT, "the spool %s cannot hold a record of %zu bytes; raise spool_size",
-                            spool->folder, size);
-    if (spool->own == NULL && (spool->own = nl_spool_row_make(spool->folder, spool->folder_fd)) == NULL)
+                            spool->directory, size);
+    if (spool->own == NULL && (spool->own = nl_spool_row_make(spool->directory, spool->directory_fd)) == NULL)
         return NL_FAILED;
     if (too_large)
         return nl_spool_row_drop(spool->own, data, size);
@@ -278,7 +279,7 @@ nl_status nl_spool_put(nl_spool *spool, const char *data, size_t size)
         if (nl_spool_row_drop_first(spool->own) != NL_OK)
             return NL_FAILED;
     if (spool->own->size + NL_SPOOL_PUT_HEAD + size > spool->limit)
-        return nl_error_set(NL_ERROR_FULL, "the spool %s is full; its records are kept", spool->folder);
+        return nl_error_set(NL_ERROR_FULL, "the spool %s is full; its records are kept", spool->directory);
     if (nl_spool_row_put(spool->own, data, size, spool->limit / SEGMENTS) != NL_OK)
         return NL_FAILED;
     note_unsafe(spool);
@@ -289,21 +290,21 @@ static nl_status sync_rows(nl_spool *spool)
 {
     nl_status status = spool->own != NULL ? nl_spool_row_sync(spool->own) : NL_OK;
     if (spool->others_unsafe && spool->adopted != NULL &&
-        nl_spool_row_sync_files(spool->folder, spool->folder_fd, spool->adopted->name) != NL_OK)
+        nl_spool_row_sync_files(spool->directory, spool->directory_fd, spool->adopted->name) != NL_OK)
         status = NL_FAILED;
     for (int i = spool->left_next; spool->others_unsafe && i < spool->left_count; i++)
-        if (nl_spool_row_sync_files(spool->folder, spool->folder_fd, spool->left[i]->d_name) != NL_OK)
+        if (nl_spool_row_sync_files(spool->directory, spool->directory_fd, spool->left[i]->d_name) != NL_OK)
             status = NL_FAILED;
     spool->others_unsafe = false;
     return status;
 }
 
 /* Syncs the directory, which contains the names of the files, and its parent, which contains the directory's name. */
-static nl_status sync_folder(const nl_spool *spool)
+static nl_status sync_directory(const nl_spool *spool)
 {
-    int above = openat(spool->folder_fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    bool synced = fsync(spool->folder_fd) == 0 && above >= 0 && fsync(above) == 0;
-    nl_status status = synced ? NL_OK : nl_error_set_errno("fsync the spool %s", spool->folder);
+    int above = openat(spool->directory_fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool synced = fsync(spool->directory_fd) == 0 && above >= 0 && fsync(above) == 0;
+    nl_status status = synced ? NL_OK : nl_error_set_errno("fsync the spool %s", spool->directory);
     if (above >= 0)
         close(above);
     return status;
@@ -318,7 +319,7 @@ nl_status nl_spool_sync(nl_spool *spool)
             return NL_FAILED;
         nl_status rows = sync_rows(spool);
         spool->unsafe = false;
-        if (rows != NL_OK || sync_folder(spool) != NL_OK) {
+        if (rows != NL_OK || sync_directory(spool) != NL_OK) {
             spool->sync_failed = true;
             return NL_FAILED;
         }
@@ -326,7 +327,7 @@ nl_status nl_spool_sync(nl_spool *spool)
     if (spool->sync_failed)
         return nl_error_set(NL_ERROR_SYSTEM,
                             "fsync the spool %s: an earlier fsync failed; its records may not be on the disk",
-                            spool->folder);
+                            spool->directory);
     spool->unsafe_since_ns = 0;
     return NL_OK;
 }

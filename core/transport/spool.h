@@ -21,7 +21,7 @@ typedef struct nl_spool nl_spool;
  * users must neither own these directories nor be able to write to them. `size` is the maximum for this process's
  * records in bytes. If oldest is true, a full spool drops its oldest records. Returns NULL on failure.
  */
-nl_spool *nl_spool_open(const char *folder, const nl_url *destination, size_t size, bool oldest);
+nl_spool *nl_spool_open(const char *directory, const nl_url *destination, size_t size, bool oldest);
 
 /* Closes the spool. Its records stay on disk. Closing NULL has no effect. */
 void nl_spool_close(nl_spool *spool);

@@ -13,7 +13,7 @@
  */
 bool nl_spool_losses_add(nl_buffer *losses, const char *data, size_t size);
 
-/* Appends a block for each element of losses to out. Returns false if memory runs out. */
+/* Appends a block for each element of losses to `out`. Returns false if memory runs out. */
 bool nl_spool_losses_encode(const nl_buffer *losses, nl_buffer *out);
 
 #endif

@@ -41,7 +41,7 @@ _Static_assert(sizeof(put_head) == NL_SPOOL_PUT_HEAD, "no padding");
 
 static nl_status row_failed(const nl_spool_row *row, const char *action, const char *file)
 {
-    return nl_error_set_errno("%s the spool %s/%s", action, row->folder, file);
+    return nl_error_set_errno("%s the spool %s/%s", action, row->directory, file);
 }
 
 static bool lock_file(int fd)
@@ -71,20 +71,20 @@ static nl_status change_state(nl_spool_row *row, const nl_spool_row_state *state
 
 /* ---- opening and closing ---- */
 
-static nl_spool_row *new_row(const char *folder, int folder_fd, const char *name)
+static nl_spool_row *new_row(const char *directory, int directory_fd, const char *name)
 {
     nl_spool_row *row = nl_memory_check(calloc(1, sizeof *row));
     if (row == NULL)
         return NULL;
-    row->folder = folder;
-    row->folder_fd = folder_fd;
+    row->directory = directory;
+    row->directory_fd = directory_fd;
     snprintf(row->name, sizeof row->name, "%s", name);
     row->fd = -1;
     row->last = &row->segments;
     return row;
 }
 
-nl_spool_row *nl_spool_row_make(const char *folder, int folder_fd)
+nl_spool_row *nl_spool_row_make(const char *directory, int directory_fd)
 {
     uint64_t random;
     char name[NL_SPOOL_NAME_SIZE], hidden[FILE_NAME_SIZE], file[FILE_NAME_SIZE];
@@ -93,21 +93,21 @@ nl_spool_row *nl_spool_row_make(const char *folder, int folder_fd)
     snprintf(name, sizeof name, "%020" PRId64 "-%016" PRIx64, nl_time_now_ns(), random);
     snprintf(hidden, sizeof hidden, "%s.tmp", name);
     snprintf(file, sizeof file, "%s.row", name);
-    nl_spool_row *row = new_row(folder, folder_fd, name);
+    nl_spool_row *row = new_row(directory, directory_fd, name);
     if (row == NULL)
         return NULL;
     nl_spool_row_state state = {.first = 1};
     memcpy(state.magic, MAGIC, sizeof MAGIC);
     row->own = true;
-    row->fd = openat(folder_fd, hidden, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    row->fd = openat(directory_fd, hidden, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     row->identity = nl_identity_of(row->fd);
     /* The file gets its final name last, so that other processes find it locked. */
     if (row->fd >= 0 && lock_file(row->fd) && change_state(row, &state) == NL_OK &&
-        renameat(folder_fd, hidden, folder_fd, file) == 0)
+        renameat(directory_fd, hidden, directory_fd, file) == 0)
         return row;
     row_failed(row, "write", file);
     if (row->fd >= 0)
-        unlinkat(folder_fd, hidden, 0);
+        unlinkat(directory_fd, hidden, 0);
     nl_spool_row_close(row);
     return NULL;
 }
@@ -128,16 +128,16 @@ static nl_status read_state(int fd, nl_spool_row_state *state)
     return valid ? NL_OK : NL_END;
 }
 
-nl_status nl_spool_row_adopt(const char *folder, int folder_fd, const char *name, nl_spool_row **adopted)
+nl_status nl_spool_row_adopt(const char *directory, int directory_fd, const char *name, nl_spool_row **adopted)
 {
     char file[FILE_NAME_SIZE];
     *adopted = NULL;
-    nl_spool_row *row = new_row(folder, folder_fd, name);
+    nl_spool_row *row = new_row(directory, directory_fd, name);
     if (row == NULL)
         return NL_FAILED;
     nl_status status = NL_END;
     snprintf(file, sizeof file, "%s.row", name);
-    row->fd = openat(folder_fd, file, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    row->fd = openat(directory_fd, file, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     row->identity = nl_identity_of(row->fd);
     if (row->fd < 0 && errno != ENOENT)
         status = row_failed(row, "open", file);
@@ -149,9 +149,9 @@ nl_status nl_spool_row_adopt(const char *folder, int folder_fd, const char *name
     }
     /* Remove the files of segments that a killed process had just dropped, or had not yet counted. */
     name_segment(row, row->state.first - 1, "spool", file);
-    unlinkat(folder_fd, file, 0);
+    unlinkat(directory_fd, file, 0);
     name_segment(row, row->state.last + 1, "spool", file);
-    unlinkat(folder_fd, file, 0);
+    unlinkat(directory_fd, file, 0);
     *adopted = row;
     return NL_OK;
 }
@@ -185,10 +185,10 @@ void nl_spool_row_remove(nl_spool_row *row)
     char file[FILE_NAME_SIZE];
     for (uint64_t losses_file = 1; losses_file <= 2; losses_file++) {
         name_losses(row, losses_file, file);
-        unlinkat(row->folder_fd, file, 0);
+        unlinkat(row->directory_fd, file, 0);
     }
     snprintf(file, sizeof file, "%s.row", row->name);
-    unlinkat(row->folder_fd, file, 0);
+    unlinkat(row->directory_fd, file, 0);
     nl_spool_row_close(row);
 }
 
@@ -228,7 +228,7 @@ static nl_spool_segment *start_segment(nl_spool_row *row)
     char file[FILE_NAME_SIZE];
     nl_spool_row_state state = row->state;
     name_segment(row, ++state.last, "spool", file);
-    int fd = openat(row->folder_fd, file, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int fd = openat(row->directory_fd, file, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0) {
         row_failed(row, "write", file);
         return NULL;
@@ -239,7 +239,7 @@ static nl_spool_segment *start_segment(nl_spool_row *row)
         return s;
     }
     free(s);
-    unlinkat(row->folder_fd, file, 0);
+    unlinkat(row->directory_fd, file, 0);
     close(fd);
     return NULL;
 }
@@ -299,7 +299,7 @@ static put_status read_head(const nl_spool_segment *s, uint64_t at, put_head *he
     return head->size > 0 ? PUT_READ : PUT_END;
 }
 
-/* Appends the put at an offset to out and moves the offset past the put. */
+/* Appends the put at an offset to `out` and moves the offset past the put. */
 static put_status read_put(const nl_spool_row *row, const nl_spool_segment *s, uint64_t *at, nl_buffer *out)
 {
     put_head head;
@@ -337,9 +337,9 @@ static nl_status leave_first(nl_spool_row *row, uint64_t lost, uint64_t losses_f
     name_segment(row, number, "spool", file);
     if (new_suffix != NULL) {
         name_segment(row, number, new_suffix, new_file);
-        renameat(row->folder_fd, file, row->folder_fd, new_file);
+        renameat(row->directory_fd, file, row->directory_fd, new_file);
     } else {
-        unlinkat(row->folder_fd, file, 0);
+        unlinkat(row->directory_fd, file, 0);
     }
     if (row->segments != NULL && row->segments->number == number)
         pop_segment(row);
@@ -354,7 +354,7 @@ static nl_status open_first(nl_spool_row *row)
     struct stat status;
     while (row->segments == NULL && row->state.first <= row->state.last) {
         name_segment(row, row->state.first, "spool", file);
-        int fd = openat(row->folder_fd, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+        int fd = openat(row->directory_fd, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
         if (fd >= 0) {
             uint64_t size = fstat(fd, &status) == 0 && S_ISREG(status.st_mode) ? (uint64_t)status.st_size : 0;
             nl_spool_segment *s = new_segment(row->state.first, fd, size);
@@ -429,7 +429,7 @@ void nl_spool_row_delivered(nl_spool_row *row, size_t size)
 
 /* ---- dropping ---- */
 
-/* Appends the content of the losses file, if it exists, to out. */
+/* Appends the content of the losses file, if it exists, to `out`. */
 static nl_status read_losses_file(const nl_spool_row *row, nl_buffer *out)
 {
     char file[FILE_NAME_SIZE];
@@ -437,7 +437,7 @@ static nl_status read_losses_file(const nl_spool_row *row, nl_buffer *out)
     if (row->state.losses_file == 0)
         return NL_OK;
     name_losses(row, row->state.losses_file, file);
-    int fd = openat(row->folder_fd, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    int fd = openat(row->directory_fd, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0)
         return errno == ENOENT ? NL_OK : row_failed(row, "open", file);
     nl_status result = NL_FAILED;
@@ -469,7 +469,7 @@ static nl_status write_losses_file(const nl_spool_row *row, const nl_buffer *los
         return NL_OK;
     name_losses(row, *losses_file, file);
     if (nl_spool_losses_encode(losses, &blocks)) {
-        int fd = openat(row->folder_fd, file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+        int fd = openat(row->directory_fd, file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
         status = fd >= 0 && nl_write_all_at(fd, blocks.data, blocks.size, 0) ? NL_OK : row_failed(row, "write", file);
         if (fd >= 0)
             close(fd);
@@ -499,7 +499,7 @@ static void remove_losses_file(const nl_spool_row *row, uint64_t losses_file)
     char file[FILE_NAME_SIZE];
     name_losses(row, losses_file, file);
     if (losses_file != 0)
-        unlinkat(row->folder_fd, file, 0);
+        unlinkat(row->directory_fd, file, 0);
 }
 
 nl_status nl_spool_row_drop_first(nl_spool_row *row)
@@ -554,7 +554,7 @@ void nl_spool_row_loss_reported(nl_spool_row *row)
 /* Syncs a file. Succeeds if the file does not exist, because a delivered file may have been removed. */
 static nl_status sync_file(const nl_spool_row *row, const char *file)
 {
-    int fd = openat(row->folder_fd, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    int fd = openat(row->directory_fd, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0)
         return errno == ENOENT ? NL_OK : row_failed(row, "fsync", file);
     nl_status status = fdatasync(fd) == 0 ? NL_OK : row_failed(row, "fsync", file);
@@ -584,13 +584,13 @@ nl_status nl_spool_row_sync(nl_spool_row *row)
     return status;
 }
 
-nl_status nl_spool_row_sync_files(const char *folder, int folder_fd, const char *name)
+nl_status nl_spool_row_sync_files(const char *directory, int directory_fd, const char *name)
 {
     char file[FILE_NAME_SIZE];
-    nl_spool_row row = {.folder = folder, .folder_fd = folder_fd};
+    nl_spool_row row = {.directory = directory, .directory_fd = directory_fd};
     snprintf(row.name, sizeof row.name, "%s", name);
     snprintf(file, sizeof file, "%s.row", name);
-    int fd = openat(folder_fd, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    int fd = openat(directory_fd, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0)
         return errno == ENOENT ? NL_OK : row_failed(&row, "fsync", file);
     nl_status status = read_state(fd, &row.state);

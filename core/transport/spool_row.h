@@ -43,8 +43,8 @@ typedef struct nl_spool_segment {
 } nl_spool_segment;
 
 typedef struct nl_spool_row {
-    const char *folder; /* path of the spool's directory, for messages */
-    int folder_fd;      /* descriptor of the spool's directory */
+    const char *directory; /* path of the spool's directory, for messages */
+    int directory_fd;      /* descriptor of the spool's directory */
     char name[NL_SPOOL_NAME_SIZE];
     int fd;
     nl_identity identity;
@@ -57,13 +57,13 @@ typedef struct nl_spool_row {
 } nl_spool_row;
 
 /* Creates a row for this process. Returns NULL on failure. */
-nl_spool_row *nl_spool_row_make(const char *folder, int folder_fd);
+nl_spool_row *nl_spool_row_make(const char *directory, int directory_fd);
 
 /*
  * Opens the row of another process, to deliver it. Returns NL_END if the row no longer exists or another process has
  * opened it, and NL_FAILED if this cannot be determined.
  */
-nl_status nl_spool_row_adopt(const char *folder, int folder_fd, const char *name, nl_spool_row **row);
+nl_status nl_spool_row_adopt(const char *directory, int directory_fd, const char *name, nl_spool_row **row);
 
 /* Closes the files, which stay on disk. Closing NULL has no effect. */
 void nl_spool_row_close(nl_spool_row *row);
@@ -113,6 +113,6 @@ void nl_spool_row_loss_reported(nl_spool_row *row);
 
 /* Sync a row of this process, or all files of another row. Return NL_FAILED on failure. */
 nl_status nl_spool_row_sync(nl_spool_row *row);
-nl_status nl_spool_row_sync_files(const char *folder, int folder_fd, const char *name);
+nl_status nl_spool_row_sync_files(const char *directory, int directory_fd, const char *name);
 
 #endif

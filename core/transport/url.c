@@ -394,14 +394,14 @@ void nl_url_append_escaped(nl_buffer *out, const char *text)
 
 int nl_path_descriptor(const char *path)
 {
-    static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
+    static const char *const directories[] = {"/dev/fd/", "/proc/self/fd/"};
     if (strcmp(path, "/dev/stdout") == 0)
         return 1;
     if (strcmp(path, "/dev/stderr") == 0)
         return 2;
     for (int i = 0; i < 2; i++) {
-        size_t size = strlen(folders[i]);
-        if (strncmp(path, folders[i], size) == 0) {
+        size_t size = strlen(directories[i]);
+        if (strncmp(path, directories[i], size) == 0) {
             char *end;
             long fd = strtol(path + size, &end, 10);
             return path[size] >= '0' && path[size] <= '9' && *end == '\0' && fd <= INT_MAX ? (int)fd : -1;

@@ -55,7 +55,7 @@ static bool answer_size(client *c)
     return answer(c, DPSS_DONE, 0, (uint64_t)size);
 }
 
-static bool dpss_server_make_room(client *c, size_t size)
+static bool dpss_server_reserve(client *c, size_t size)
 {
     if (size <= c->capacity)
         return true;
@@ -74,7 +74,7 @@ static bool answer_block(client *c, const dpss_request *request)
     unsigned long long id = request->block;
     nl_write(log, NL_USAGE, "BlockRequestRecv", "BLOCK.ID=%llu", id);
     if (request->block_size == 0 || request->block_size > DPSS_BLOCK_MAX ||
-        !dpss_server_make_room(c, request->block_size))
+        !dpss_server_reserve(c, request->block_size))
         return answer(c, DPSS_BAD_REQUEST, request->block, 0);
     if (request->block >= (uint64_t)INT64_MAX / request->block_size)
         return answer(c, DPSS_NO_BLOCK, request->block, 0);

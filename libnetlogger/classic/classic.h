@@ -17,7 +17,7 @@ struct NL_Handle {
     char *tag; /* NULL: no tag; protected by tags_lock */
 };
 
-/* Appends the handle's tag and the global tag to out, each with a space after it. Thread-safe. */
+/* Appends the handle's tag and the global tag to `out`, each with a space after it. Thread-safe. */
 void nl_classic_append_tags(NL_Handle *handle, nl_buffer *out);
 
 /* The functions of the interface with -DOLD_API, by their exported names. */

@@ -189,11 +189,11 @@ static void clock_watch_detect_step(nl_log *log, int64_t now_ns)
     if (!compare_clocks(&ahead_ns))
         return;
     int64_t step_ns = ahead_ns - w->ahead_ns;
-    int64_t least_ns = STEP_NS + (now_ns - w->compared_ns) / 1000000 * STEP_PPM;
+    int64_t minimum_ns = STEP_NS + (now_ns - w->compared_ns) / 1000000 * STEP_PPM;
     bool compared = w->compared_ns != 0;
     w->compared_ns = now_ns;
     w->ahead_ns = ahead_ns;
-    if (!compared || (step_ns < least_ns && step_ns > -least_ns))
+    if (!compared || (step_ns < minimum_ns && step_ns > -minimum_ns))
         return;
     nl_record *record = nl_own_record_new(log, NL_WARNING, NL_CLOCK_STEP);
     nl_quality_add(record, "CLOCK.STEP", (double)step_ns / 1e3);

@@ -99,7 +99,7 @@ nl_record *nl_own_record_new(nl_log *log, nl_level level, const char *event);
 void nl_own_records_add(nl_log *log, nl_record *record);
 
 /*
- * nl_own_records_encode appends the first queued records to out and returns their number. If one_level is true, all
+ * nl_own_records_encode appends the first queued records to `out` and returns their number. If one_level is true, all
  * these records have the same level, which it stores in *level. nl_own_records_drop removes count records from the
  * queue.
  */

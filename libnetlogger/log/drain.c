@@ -55,7 +55,7 @@ static void set_id(nl_field *field, const void *id, size_t size, char **digits)
 
 /*
  * Reads a value of a raw type at *at into field. Writes the digits of an ID at *digits. Returns false if the value
- * extends beyond end.
+ * extends beyond `end`.
  */
 static inline bool get_value(const char **at, const char *end, unsigned raw_type, nl_field *field, char **digits)
 {
@@ -251,16 +251,16 @@ static void sift_down(nl_drain *drain, size_t i)
 {
     nl_ring **heap = drain->heap;
     for (;;) {
-        size_t least = i;
+        size_t minimum = i;
         for (size_t child = 2 * i + 1; child <= 2 * i + 2 && child < drain->heap_size; child++)
-            if (next_ticks(heap[child]) < next_ticks(heap[least]))
-                least = child;
-        if (least == i)
+            if (next_ticks(heap[child]) < next_ticks(heap[minimum]))
+                minimum = child;
+        if (minimum == i)
             return;
         nl_ring *moved = heap[i];
-        heap[i] = heap[least];
-        heap[least] = moved;
-        i = least;
+        heap[i] = heap[minimum];
+        heap[minimum] = moved;
+        i = minimum;
     }
 }
 

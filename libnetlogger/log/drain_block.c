@@ -157,7 +157,7 @@ static inline __attribute__((always_inline)) char *put_value(char *at, const cha
 /* Returns whether the event's strings end within the event; its other values always do. */
 static bool is_whole(const nl_site *site, const nl_event_header *header, const char *event)
 {
-    size_t left = header->size - site->least_size;
+    size_t left = header->size - site->minimum_size;
     const char *value = event + sizeof *header;
     for (unsigned i = 0; i < site->field_count; i++) {
         uint32_t size = 0;
@@ -189,16 +189,16 @@ static bool put_typed(nl_drain *drain, nl_ring *ring, const nl_event_header *hea
                       const nl_span_ids *ids)
 {
     const nl_site *site = nl_site_table_get(&drain->sites, header->site);
-    if (site == NULL || header->size < site->least_size || !is_whole(site, header, event))
+    if (site == NULL || header->size < site->minimum_size || !is_whole(site, header, event))
         return false;
     unsigned shape = shape_of(drain, header->site, site, ids != NULL);
     if (shape == NL_BLOCK_NO_PLACE)
         return false;
     nl_block_writer *block = &drain->block;
     uint64_t *before = nl_block_before(block, shape);
-    size_t most = NL_BLOCK_RECORD_HEAD + NUMBERS_SIZE + header->size, left = header->size - site->least_size;
-    if (__builtin_expect(block->records.capacity - block->records.size < most, 0) &&
-        !nl_buffer_reserve(&block->records, most))
+    size_t maximum = NL_BLOCK_RECORD_HEAD + NUMBERS_SIZE + header->size, left = header->size - site->minimum_size;
+    if (__builtin_expect(block->records.capacity - block->records.size < maximum, 0) &&
+        !nl_buffer_reserve(&block->records, maximum))
         return false;
     char *records = block->records.data, *at = records + block->records.size;
     const char *from = event + sizeof *header;
@@ -308,8 +308,8 @@ static inline __attribute__((always_inline)) uint64_t put_run_with(nl_drain *dra
         memcpy(&header, event, sizeof header);
         if (!turn_to_site(drain, header.site, &latest))
             break;
-        size_t left = (size_t)header.size - latest.site->least_size; /* the result wraps around to a huge number if the
-                                                                      * event is too small */
+        size_t left = (size_t)header.size - latest.site->minimum_size; /* the result wraps around to a huge number if
+                                                                        * the event is too small */
         if (left > RUN_EVENT_MAX / 2 || header.size > published - position || header.ticks > until_ticks ||
             !nl_clock_segment_has(&clock, header.ticks))
             break;
@@ -355,7 +355,7 @@ static uint64_t put_run(nl_drain *drain, nl_ring *ring, uint64_t until, uint64_t
 /* ---- a block ---- */
 
 /*
- * Handles an event that does not fit into a block that already has count records. The event begins the next block, or
+ * Handles an event that does not fit into a block that already has `count` records. The event begins the next block, or
  * is lost if it is too large for any block.
  */
 static bool put_only(nl_drain *drain, nl_ring *ring, const nl_event_header *header, uint64_t count)
@@ -367,8 +367,8 @@ static bool put_only(nl_drain *drain, nl_ring *ring, const nl_event_header *head
 }
 
 /*
- * Adds an event to a block of count records. A damaged event begins a block with a report, because no part of put_run's
- * attempt may remain. Returns false if the event must wait for the next block.
+ * Adds an event to a block of `count` records. A damaged event begins a block with a report, because no part of
+ * put_run's attempt may remain. Returns false if the event must wait for the next block.
  */
 static bool put_event_or_loss(nl_drain *drain, nl_ring *ring, const nl_event_header *header, const char *event,
                               uint64_t count)
@@ -405,7 +405,7 @@ static void note_lost(nl_drain *drain, const char *event, nl_block_identity *ide
  * has space again while the rest is encoded. For a very large ring, the number is at most a quarter of the maximum
  * expanded size.
  */
-static uint64_t most_of(const nl_ring *ring)
+static uint64_t block_size_max(const nl_ring *ring)
 {
     uint64_t part = (ring->mask + 1) / 8;
     part = part < NL_BLOCK_EXPANDED_MAX / 4 ? part : NL_BLOCK_EXPANDED_MAX / 4;
@@ -436,7 +436,7 @@ static void forget_shapes(nl_drain *drain)
 uint64_t nl_drain_block(nl_drain *drain, nl_ring *ring, uint64_t until_ticks, nl_buffer *out)
 {
     nl_block_identity identity = identity_of(ring);
-    uint64_t count = 0, until = ring->at + most_of(ring);
+    uint64_t count = 0, until = ring->at + block_size_max(ring);
     nl_event_header header;
     const char *event;
     while (!nl_block_is_full(&drain->block) && ring->at < until && (event = nl_ring_event(ring, &header)) != NULL &&

@@ -31,13 +31,13 @@ bool nl_drain_record(nl_drain *drain, nl_ring *ring, const nl_event_header *head
 /* Sets drain->record to a report of a lost event with the reason, and counts the event. */
 void nl_drain_lose(nl_drain *drain, nl_ring *ring, uint64_t ticks, const char *reason);
 
-/* Appends a block with only drain->record to out. */
+/* Appends a block with only drain->record to `out`. */
 void nl_drain_block_record(nl_drain *drain, const nl_ring *ring, nl_buffer *out);
 
 /* Discards the unfinished block. */
 void nl_drain_block_forget(nl_drain *drain);
 
-/* Appends a block of the ring's events to out. Returns the number of its records. */
+/* Appends a block of the ring's events to `out`. Returns the number of its records. */
 uint64_t nl_drain_block(nl_drain *drain, nl_ring *ring, uint64_t until_ticks, nl_buffer *out);
 
 #endif

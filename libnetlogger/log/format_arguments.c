@@ -423,7 +423,7 @@ static nl_status print_conversion(nl_buffer *out, const conversion *c, va_list *
 }
 #pragma GCC diagnostic pop
 
-/* Appends the printed value to out. */
+/* Appends the printed value to `out`. */
 static nl_status print_value(nl_buffer *out, const nl_plan *plan, const nl_plan_field *field, int error,
                              va_list *arguments)
 {
@@ -441,7 +441,10 @@ static nl_status print_value(nl_buffer *out, const nl_plan *plan, const nl_plan_
 
 /* ---- arguments ---- */
 
-/* Reads a value that is not printed. Its type is that of the printf conversion; char and short are passed as int. */
+/*
+ * Reads a value that is not printed. The printf conversion determines the type of the argument; char and short are
+ * passed as int.
+ */
 static void plan_read_value(nl_field *field, taken_as kind, va_list *arguments)
 {
     const char *text;

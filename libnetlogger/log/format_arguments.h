@@ -44,7 +44,7 @@ unsigned nl_plan_printed(const nl_plan *plan);
 
 /*
  * Stores the arguments of a call in fields, which has space for field_count, as NL_TYPE_STRING, NL_TYPE_INT or
- * NL_TYPE_UINT. The strings point to arguments or into scratch, which the function clears first. `error` is the value
+ * NL_TYPE_UINT. The strings point to arguments or into `scratch`, which the function clears first. `error` is the value
  * of %m. Returns NL_FAILED if a value cannot be printed. Threads may share a plan.
  */
 nl_status nl_plan_take(const nl_plan *plan, nl_field *fields, nl_buffer *scratch, int error, va_list *arguments);

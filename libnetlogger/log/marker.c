@@ -59,7 +59,7 @@ static void after_fork_in_child(void)
     pthread_mutex_unlock(&mutex);
 }
 
-/* Registers its fork handlers before the handlers of logs, so that this lock is taken last. */
+/* Registers the module's fork handlers before those of logs, so that the module's lock is taken last. */
 __attribute__((constructor(101))) static void watch_forks(void)
 {
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
@@ -283,7 +283,7 @@ static nl_probe enlist(nl_probe_object *probe)
     return 0;
 }
 
-/* Returns a copy of the wanted probe; NULL if memory runs out. */
+/* Returns a copy of the probe `wanted`; NULL if memory runs out. */
 static nl_probe_object *make_probe(const nl_probe_object *wanted, const char *pattern, const char *to)
 {
     nl_probe_object *probe = nl_memory_check(malloc(sizeof *probe));

@@ -30,7 +30,7 @@ nl_status nl_outbox_make_batch(nl_outbox *outbox, unsigned number)
     return NL_OK;
 }
 
-bool nl_outbox_has_room(nl_outbox *outbox, size_t size)
+bool nl_outbox_has_space(nl_outbox *outbox, size_t size)
 {
     size_t end = outbox->shared->batch_size + size;
     if (end > NL_SHARED_BATCH_SIZE)
@@ -125,7 +125,7 @@ static nl_status write_batch(nl_outbox *outbox, nl_destination *destination, nl_
     return status;
 }
 
-/* Encodes a record that reports that the full spool dropped count records. The record belongs to no stream. */
+/* Encodes a report of the `count` records that the full spool dropped. The report belongs to no stream. */
 static nl_status encode_lost(const nl_outbox *outbox, uint64_t count, nl_buffer *bytes)
 {
     static const char event[] = "NetLogger.Lost", reason[] = "the spool was full";

@@ -54,7 +54,7 @@ nl_status nl_outbox_open_spool(nl_outbox *outbox);
 void nl_outbox_commit(nl_outbox *outbox, nl_ring *rings, const nl_buffer *bytes, uint64_t records);
 
 /* Returns whether the batch has space for size more bytes. Allocates memory for these bytes. */
-bool nl_outbox_has_room(nl_outbox *outbox, size_t size);
+bool nl_outbox_has_space(nl_outbox *outbox, size_t size);
 
 /*
  * Sends the batch to the destination, or to the spool or backup. Returns NL_OK if nothing is left; NL_AGAIN if it is

@@ -69,8 +69,8 @@ static int64_t time_of_class(unsigned class)
     if (class < 8)
         return class;
     unsigned shift = class / 8 - 1;
-    uint64_t least = (uint64_t)(8 + class % 8) << shift;
-    return (int64_t)(least + (((uint64_t)1 << shift) >> 1));
+    uint64_t minimum = (uint64_t)(8 + class % 8) << shift;
+    return (int64_t)(minimum + (((uint64_t)1 << shift) >> 1));
 }
 
 static void note_time(nl_probe_times *times, uint64_t time_ns)

@@ -322,7 +322,7 @@ static nl_ring *ready_ring(nl_log *log, nl_level level, size_t size)
     count_refused(ring);
     if (__atomic_load_n(&log->asleep, __ATOMIC_SEQ_CST))
         nl_writer_thread_wake(log);
-    bool found = nl_ring_make_room(ring, size, level, nl_writer_thread_wake, log);
+    bool found = nl_ring_make_space(ring, size, level, nl_writer_thread_wake, log);
     if (__atomic_load_n(&log->asleep, __ATOMIC_SEQ_CST)) /* the writer thread fell asleep in the meantime, and the limit
                                                           * that it had set was overwritten */
         nl_ring_stop_at(ring, 0);

@@ -188,7 +188,7 @@ static nl_status recover_take(nl_remains_log *log, nl_drain *drain, nl_buffer *b
     uint64_t taken;
     if (nl_drain_take(drain, log->rings, UINT64_MAX, bytes, BATCH_SIZE, &taken) != NL_OK) {
         status = NL_FAILED;
-    } else if (bytes->size > 0 && nl_outbox_has_room(&log->outbox, bytes->size)) {
+    } else if (bytes->size > 0 && nl_outbox_has_space(&log->outbox, bytes->size)) {
         nl_outbox_commit(&log->outbox, log->rings, bytes, taken);
         *records += taken;
         status = NL_OK;
@@ -291,17 +291,17 @@ static bool recover_log(recovery *r, const nl_remains *remains, nl_remains_log *
 
 /* ---- directories ---- */
 
-static void remove_folder(int parent, const char *name, int folder)
+static void remove_directory(int parent, const char *name, int directory)
 {
-    DIR *files = fdopendir(dup(folder));
+    DIR *files = fdopendir(dup(directory));
     if (files == NULL)
         return;
     rewinddir(files);
     for (struct dirent *entry; (entry = readdir(files)) != NULL;)
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 && strcmp(entry->d_name, "lock") != 0)
-            unlinkat(folder, entry->d_name, 0);
+            unlinkat(directory, entry->d_name, 0);
     closedir(files);
-    unlinkat(folder, "lock", 0); /* removed last, because a directory without a lock has nothing to recover */
+    unlinkat(directory, "lock", 0); /* removed last, because a directory without a lock has nothing to recover */
     unlinkat(parent, name, AT_REMOVEDIR);
 }
 
@@ -318,7 +318,7 @@ static void remove_empty(int parent, const char *name)
         unlinkat(parent, name, AT_REMOVEDIR); /* fails unless the directory is empty */
 }
 
-static void recover_folder(recovery *r, int parent, const char *name)
+static void recover_directory(recovery *r, int parent, const char *name)
 {
     nl_remains remains;
     nl_status status = nl_remains_open(&remains, parent, name);
@@ -345,7 +345,7 @@ static void recover_folder(recovery *r, int parent, const char *name)
         }
     }
     if (whole && !r->options.list_only)
-        remove_folder(parent, name, remains.folder);
+        remove_directory(parent, name, remains.directory);
     nl_remains_close(&remains);
 }
 
@@ -358,11 +358,11 @@ static void remove_unfinished(int parent, const char *name)
         fstatat(parent, name, &status, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISDIR(status.st_mode) ||
         status.st_uid != geteuid() || nl_time_now_ns() / NL_NS_PER_SECOND - status.st_mtime < UNFINISHED_S)
         return;
-    int folder = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (folder < 0)
+    int directory = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (directory < 0)
         return;
-    remove_folder(parent, name, folder);
-    close(folder);
+    remove_directory(parent, name, directory);
+    close(directory);
 }
 
 /* Returns whether this user may recover the directory, judging by its name and owner. */
@@ -385,7 +385,7 @@ static nl_status recover_all(recovery *r)
     const struct dirent *entry;
     while ((errno = 0, entry = readdir(parent)) != NULL)
         if (is_ours(r, dirfd(parent), entry->d_name))
-            recover_folder(r, dirfd(parent), entry->d_name);
+            recover_directory(r, dirfd(parent), entry->d_name);
         else if (!r->options.list_only)
             remove_unfinished(dirfd(parent), entry->d_name);
     if (errno != 0)

@@ -60,7 +60,7 @@ static char *copy_file(int fd, size_t size, size_t repeat)
 static nl_status map_file(const nl_remains *remains, const char *name, size_t size_min, size_t size_max, size_t repeat,
                           nl_mapping *mapping)
 {
-    *mapping = (nl_mapping){.fd = openat(remains->folder, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)};
+    *mapping = (nl_mapping){.fd = openat(remains->directory, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)};
     struct stat status;
     if (mapping->fd < 0)
         return errno == ENOENT ? NL_END : nl_error_set_errno("open %s", name);
@@ -126,12 +126,12 @@ static nl_status find_mapped(const char *name)
 
 nl_status nl_remains_open(nl_remains *remains, int parent, const char *name)
 {
-    *remains = (nl_remains){.folder = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC),
+    *remains = (nl_remains){.directory = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC),
                             .lock = -1,
                             .sites = {.fd = -1}};
-    if (remains->folder < 0)
+    if (remains->directory < 0)
         return errno == ENOENT ? NL_AGAIN : nl_error_set_errno("open %s", name);
-    remains->lock = openat(remains->folder, "lock", O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    remains->lock = openat(remains->directory, "lock", O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     if (remains->lock < 0 || fcntl(remains->lock, F_OFD_SETLK, &lock) != 0) {
         nl_status status = remains->lock >= 0 || errno == ENOENT ? NL_AGAIN : nl_error_set_errno("open %s/lock", name);
@@ -140,7 +140,7 @@ nl_status nl_remains_open(nl_remains *remains, int parent, const char *name)
     }
     struct stat status;
     nl_status mapped = find_mapped(name);
-    if (mapped == NL_END && fstat(remains->folder, &status) != 0)
+    if (mapped == NL_END && fstat(remains->directory, &status) != 0)
         mapped = nl_error_set_errno("open %s", name);
     if (mapped == NL_END) {
         remains->owner = status.st_uid;
@@ -160,8 +160,8 @@ void nl_remains_close(nl_remains *remains)
     nl_mapping_leave(&remains->sites);
     if (remains->lock >= 0)
         close(remains->lock);
-    if (remains->folder >= 0)
-        close(remains->folder);
+    if (remains->directory >= 0)
+        close(remains->directory);
 }
 
 /* ---- rings ---- */
@@ -201,11 +201,12 @@ static nl_status open_ring(const nl_remains *remains, const char *name, nl_remai
  * Calls function for each name in the directory until it fails. Also returns NL_FAILED if the directory cannot be
  * read.
  */
-static nl_status list_folder(const nl_remains *remains, nl_status (*function)(void *user, const char *name), void *user)
+static nl_status list_directory(const nl_remains *remains, nl_status (*function)(void *user, const char *name),
+                                void *user)
 {
-    int fd = openat(remains->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
-    if (folder == NULL) {
+    int fd = openat(remains->directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
+    if (directory == NULL) {
         nl_error_set_errno("read a directory of shared memory");
         if (fd >= 0)
             close(fd);
@@ -213,11 +214,11 @@ static nl_status list_folder(const nl_remains *remains, nl_status (*function)(vo
     }
     nl_status status = NL_OK;
     const struct dirent *entry;
-    while (status == NL_OK && (errno = 0, entry = readdir(folder)) != NULL)
+    while (status == NL_OK && (errno = 0, entry = readdir(directory)) != NULL)
         status = function(user, entry->d_name);
     if (status == NL_OK && errno != 0)
         status = nl_error_set_errno("read a directory of shared memory");
-    closedir(folder);
+    closedir(directory);
     return status;
 }
 
@@ -238,7 +239,7 @@ static nl_status open_rings(const nl_remains *remains, unsigned number, nl_remai
 {
     ring_search search = {.remains = remains, .log = log};
     snprintf(search.prefix, sizeof search.prefix, "ring-%u-", number);
-    return list_folder(remains, on_name_of_ring, &search);
+    return list_directory(remains, on_name_of_ring, &search);
 }
 
 /* Completes a commit during which the writer thread was killed (see shared.h). */
@@ -270,7 +271,7 @@ static nl_status on_name_of_log(void *user, const char *name)
 nl_status nl_remains_count_logs(const nl_remains *remains, unsigned *count)
 {
     *count = 0;
-    return list_folder(remains, on_name_of_log, count);
+    return list_directory(remains, on_name_of_log, count);
 }
 
 static void end_text(char *text, size_t size)
@@ -319,7 +320,7 @@ void nl_remains_close_log(nl_remains_log *log)
 static void save_file(const nl_remains *remains, const nl_mapping *mapping, size_t size)
 {
     struct stat status;
-    int fd = openat(remains->folder, mapping->name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    int fd = openat(remains->directory, mapping->name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0)
         return;
     size_t data = size - NL_SHARED_HEADER;
@@ -421,10 +422,10 @@ static nl_status find_prefixes(int fd, uint64_t offset, const char *text, size_t
 }
 
 /*
- * Searches the file from offset for parts of wanted. Sets *there to the size of the part that the file has, and
- * *ends_file to whether the file ends with that part. A program that was killed in the middle of a write leaves a
- * prefix; other programs append after the prefix, or between two parts of it. A match shorter than MATCH_MIN bytes is a
- * coincidence, unless it starts at a record and either ends the file or completes wanted.
+ * Searches the file from `offset` for parts of the text `wanted`. Sets *there to the size of the part that the file
+ * has, and *ends_file to whether the file ends with that part. A program that was killed in the middle of a write
+ * leaves a prefix; other programs append after the prefix, or between two parts of it. A match shorter than MATCH_MIN
+ * bytes is a coincidence, unless it starts at a record and either ends the file or completes `wanted`.
  */
 static nl_status find_in_file(const nl_shared_log *shared, int fd, uint64_t offset, const char *wanted, size_t size,
                               size_t *there, bool *ends_file)

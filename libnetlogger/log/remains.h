@@ -10,8 +10,8 @@
 #include <sys/types.h>
 
 typedef struct nl_remains {
-    int folder; /* descriptor */
-    int lock;   /* descriptor; this process holds the lock */
+    int directory; /* descriptor */
+    int lock;      /* descriptor; this process holds the lock */
     uid_t owner;
     bool copied; /* another user owns the files and may truncate them, so they are copied, not mapped */
     nl_mapping sites;

@@ -147,7 +147,7 @@ static bool fits(const nl_ring *ring, size_t size)
     return free_size(ring) >= size + (nl_ring_has_lost(ring) ? LOST_SIZE : 0);
 }
 
-/* Counts the events between from and to as lost. They are complete, because this producer wrote them. */
+/* Counts the events between `from` and `to` as lost. They are complete, because this producer wrote them. */
 static void count_overwritten(nl_ring *ring, uint64_t from, uint64_t to, nl_lost_event *lost)
 {
     nl_event_header header;
@@ -220,7 +220,7 @@ static void set_limit(nl_ring *ring)
     nl_ring_stop_at(ring, tail + (ring->policy->kind == NL_POLICY_LEVEL ? ring_size(ring) / 2 : ring_size(ring)));
 }
 
-static bool find_room(nl_ring *ring, size_t size, nl_level level, void (*wake)(void *user), void *user)
+static bool find_space(nl_ring *ring, size_t size, nl_level level, void (*wake)(void *user), void *user)
 {
     if (size > ring_size(ring) / 4 || size > NL_EVENT_MAX)
         return false;
@@ -242,9 +242,9 @@ static bool find_room(nl_ring *ring, size_t size, nl_level level, void (*wake)(v
     return false;
 }
 
-bool nl_ring_make_room(nl_ring *ring, size_t size, nl_level level, void (*wake)(void *user), void *user)
+bool nl_ring_make_space(nl_ring *ring, size_t size, nl_level level, void (*wake)(void *user), void *user)
 {
-    bool found = find_room(ring, size, level, wake, user);
+    bool found = find_space(ring, size, level, wake, user);
     /* Losses are reported with the next event that fits, so that reports do not fill the ring. */
     if (found)
         nl_ring_report_lost(ring);

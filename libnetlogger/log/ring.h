@@ -67,9 +67,12 @@ void nl_ring_begin_stream(nl_ring *ring);
  * Makes space for an event of size bytes. Returns false if the event is dropped, and counts it. Calls wake when the
  * reader must make space.
  */
-bool nl_ring_make_room(nl_ring *ring, size_t size, nl_level level, void (*wake)(void *user), void *user);
+bool nl_ring_make_space(nl_ring *ring, size_t size, nl_level level, void (*wake)(void *user), void *user);
 
-/* Makes the next event that ends after limit take the slow path through nl_ring_make_room. Any thread may call it. */
+/*
+ * Makes the next event that ends after the position `limit` take the slow path through nl_ring_make_space. Any thread
+ * may call it.
+ */
 static inline void nl_ring_stop_at(nl_ring *ring, uint64_t limit)
 {
     __atomic_store_n(&ring->producer.limit, limit, __ATOMIC_SEQ_CST); /* the caller then checks for sleeping threads */

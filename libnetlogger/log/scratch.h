@@ -36,7 +36,7 @@ static inline nl_scratch *nl_scratch_own(void)
     return nl_scratch_here != NULL ? nl_scratch_here : nl_scratch_make();
 }
 
-/* Makes space for count fields, whose contents may be lost. Returns false if memory runs out. */
+/* Makes space for `count` fields, whose contents may be lost. Returns false if memory runs out. */
 bool nl_scratch_want_fields(nl_scratch *scratch, size_t count);
 
 #endif

@@ -19,11 +19,11 @@
 #include <unistd.h>
 
 /* The directory and the locked file in it. The program may have closed either descriptor. */
-static enum { NOT_YET, MADE, NONE } folder_state;
-static pthread_mutex_t folder_mutex = PTHREAD_MUTEX_INITIALIZER; /* held while the directory is created */
-static int folder = -1, lock_file = -1, why_none;
-static nl_identity folder_identity, lock_identity;
-static char folder_path[256];
+static enum { NOT_YET, MADE, NONE } directory_state;
+static pthread_mutex_t directory_mutex = PTHREAD_MUTEX_INITIALIZER; /* held while the directory is created */
+static int directory = -1, lock_file = -1, why_none;
+static nl_identity directory_identity, lock_identity;
+static char directory_path[256];
 static bool kept; /* a closed log left events; protected by the registry's lock */
 
 const char *nl_session_parent(void)
@@ -49,64 +49,64 @@ static bool session_lock(int in, int flags)
  * Creates the directory. Gives it its final name after taking the lock, because recovery assumes that an unlocked
  * directory belongs to a process that has ended.
  */
-static bool make_folder(void)
+static bool make_directory(void)
 {
-    char hidden[sizeof folder_path + 1];
+    char hidden[sizeof directory_path + 1];
     uint32_t random;
     if (getrandom(&random, sizeof random, GRND_NONBLOCK) != sizeof random)
         random = (uint32_t)nl_time_now_ns();
     unsigned user = geteuid();
     int process = getpid();
-    int size = snprintf(folder_path, sizeof folder_path, "%s/netlogger-%u-%d-%08x", nl_session_parent(), user, process,
-                        random);
+    int size = snprintf(directory_path, sizeof directory_path, "%s/netlogger-%u-%d-%08x", nl_session_parent(), user,
+                        process, random);
     snprintf(hidden, sizeof hidden, "%s/.netlogger-%u-%d-%08x", nl_session_parent(), user, process, random);
     errno = ENAMETOOLONG;
-    if (size < 0 || (size_t)size >= sizeof folder_path || mkdir(hidden, 0700) != 0)
+    if (size < 0 || (size_t)size >= sizeof directory_path || mkdir(hidden, 0700) != 0)
         return false;
-    folder = open(hidden, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    folder_identity = nl_identity_of(folder);
-    return folder >= 0 && session_lock(folder, O_CREAT | O_EXCL) && rename(hidden, folder_path) == 0;
+    directory = open(hidden, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    directory_identity = nl_identity_of(directory);
+    return directory >= 0 && session_lock(directory, O_CREAT | O_EXCL) && rename(hidden, directory_path) == 0;
 }
 
 /*
  * Reopens descriptors that the program has closed, as daemons do. Returns false if the directory is missing or
  * inaccessible.
  */
-static bool reopen_folder(void)
+static bool reopen_directory(void)
 {
-    if (!nl_identity_holds(&folder_identity, folder)) {
-        int fd = open(folder_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (!nl_identity_holds(&directory_identity, directory)) {
+        int fd = open(directory_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
         if (fd < 0)
             return false;
-        if (!nl_identity_holds(&folder_identity, fd)) {
+        if (!nl_identity_holds(&directory_identity, fd)) {
             close(fd);
             errno = ENOENT;
             return false;
         }
-        folder = fd;
+        directory = fd;
     }
-    return nl_identity_holds(&lock_identity, lock_file) || session_lock(folder, 0);
+    return nl_identity_holds(&lock_identity, lock_file) || session_lock(directory, 0);
 }
 
 /* Returns the descriptor of the directory, which the first call creates; -1 with errno on failure. */
-static int open_folder(void)
+static int open_directory(void)
 {
-    pthread_mutex_lock(&folder_mutex);
-    if (folder_state == NOT_YET) {
-        folder_state = make_folder() ? MADE : NONE;
+    pthread_mutex_lock(&directory_mutex);
+    if (directory_state == NOT_YET) {
+        directory_state = make_directory() ? MADE : NONE;
         why_none = errno;
     }
-    bool good = folder_state == MADE && reopen_folder();
-    if (folder_state == NONE)
+    bool good = directory_state == MADE && reopen_directory();
+    if (directory_state == NONE)
         errno = why_none;
-    int in = good ? folder : -1;
-    pthread_mutex_unlock(&folder_mutex);
+    int in = good ? directory : -1;
+    pthread_mutex_unlock(&directory_mutex);
     return in;
 }
 
 static int open_file(const nl_mapping *mapping, int flags)
 {
-    int in = open_folder();
+    int in = open_directory();
     return in >= 0 ? openat(in, mapping->name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600) : -1;
 }
 
@@ -155,8 +155,8 @@ static bool reserve(int fd, size_t from, size_t to)
 static void unlink_file(const nl_mapping *mapping)
 {
     int saved = errno;
-    int in = mapping->named && folder_state == MADE ? open_folder()
-                                                    : -1; /* after fork, the directory belongs to the parent */
+    int in = mapping->named && directory_state == MADE ? open_directory()
+                                                       : -1; /* after fork, the directory belongs to the parent */
     if (in >= 0)
         unlinkat(in, mapping->name, 0);
     errno = saved;
@@ -257,14 +257,14 @@ void nl_shared_head_set(nl_shared_head *head)
     head->process = getpid();
 }
 
-static void close_folder(void)
+static void close_directory(void)
 {
-    if (folder >= 0)
-        nl_identity_close(&folder_identity, folder);
+    if (directory >= 0)
+        nl_identity_close(&directory_identity, directory);
     if (lock_file >= 0)
         nl_identity_close(&lock_identity, lock_file);
-    folder = lock_file = -1;
-    folder_state = NOT_YET;
+    directory = lock_file = -1;
+    directory_state = NOT_YET;
     kept = false;
 }
 
@@ -280,21 +280,21 @@ bool nl_session_is_kept(void)
 
 const char *nl_session_directory(void)
 {
-    return folder_path;
+    return directory_path;
 }
 
 void nl_session_remove(void)
 {
-    int in = folder_state == MADE && !kept ? open_folder() : -1;
+    int in = directory_state == MADE && !kept ? open_directory() : -1;
     if (in >= 0) {
         unlinkat(in, "lock", 0);
-        rmdir(folder_path);
+        rmdir(directory_path);
     }
-    close_folder();
+    close_directory();
 }
 
 void nl_session_after_fork(void)
 {
-    pthread_mutex_init(&folder_mutex, NULL);
-    close_folder();
+    pthread_mutex_init(&directory_mutex, NULL);
+    close_directory();
 }

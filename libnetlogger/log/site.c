@@ -249,7 +249,7 @@ size_t nl_raw_size(unsigned raw_type)
     return raw_type < sizeof sizes ? sizes[raw_type] : 0;
 }
 
-/* Reads a text at *at and advances *at; returns false if the text extends beyond end. */
+/* Reads a text at *at and advances *at; returns false if the text extends beyond `end`. */
 static bool get_text(const char **at, const char *end, nl_string *text)
 {
     uint16_t size;
@@ -268,7 +268,7 @@ static bool get_text(const char **at, const char *end, nl_string *text)
 static bool read_site(nl_site *site, const char *at, const char *end, const nl_shared_site *head)
 {
     *site = (nl_site){
-        .level = (nl_level)head->level, .field_count = head->field_count, .least_size = sizeof(nl_event_header)};
+        .level = (nl_level)head->level, .field_count = head->field_count, .minimum_size = sizeof(nl_event_header)};
     if (head->level > NL_DEBUG || head->field_count > NL_SITE_FIELDS_MAX || !get_text(&at, end, &site->event))
         return false;
     for (unsigned i = 0; i < head->field_count; i++) {
@@ -280,7 +280,7 @@ static bool read_site(nl_site *site, const char *at, const char *end, const nl_s
             return false;
         if (site->names[i].size == 7 && memcmp(site->names[i].data, "SPAN.ID", 7) == 0)
             site->has_span_id = true;
-        site->least_size +=
+        site->minimum_size +=
             (unsigned)(site->types[i] == NL_RAW_STRING ? sizeof(uint32_t) : nl_raw_size(site->types[i]));
     }
     return true;

@@ -13,8 +13,8 @@ typedef struct nl_site {
     nl_string event;
     nl_level level;
     unsigned field_count;
-    unsigned least_size; /* minimum size of its events, which includes everything but the contents of strings */
-    bool has_span_id;    /* the site has a SPAN.ID field */
+    unsigned minimum_size; /* minimum size of its events, which includes everything but the contents of strings */
+    bool has_span_id;      /* the site has a SPAN.ID field */
     unsigned char types[NL_SITE_FIELDS_MAX];
     nl_string names[NL_SITE_FIELDS_MAX];
 } nl_site;

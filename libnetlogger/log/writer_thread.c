@@ -88,17 +88,17 @@ static nl_ring *rings_of(nl_log *log)
  */
 static bool is_time(nl_log *log, nl_ring *rings, bool everything)
 {
-    uint64_t most = 0;
+    uint64_t maximum = 0;
     for (nl_ring *ring = rings; ring != NULL; ring = ring->next) {
         uint64_t tail = nl_ring_tail(ring);
         uint64_t waiting = __atomic_load_n(&ring->shared->published, __ATOMIC_ACQUIRE) - tail;
-        most = waiting > most ? waiting : most;
+        maximum = waiting > maximum ? waiting : maximum;
     }
-    log->waiting = most;
+    log->waiting = maximum;
     if (log->drain.format != NL_FORMAT_NLB || everything)
         return true;
     int64_t age_ns = log->url->scheme == NL_SCHEME_FILE ? BLOCK_AGE_NS : LIVE_AGE_NS;
-    return most >= BLOCK_FILL || nl_monotonic_ns() - log->drained_ns >= age_ns;
+    return maximum >= BLOCK_FILL || nl_monotonic_ns() - log->drained_ns >= age_ns;
 }
 
 static size_t batch_size(const nl_log *log)
@@ -245,7 +245,7 @@ static nl_status writer_thread_take(nl_log *log, bool everything)
         status = nl_error_set(NL_ERROR_MEMORY, "out of memory");
     } else if (log->encoded.size == 0) {
         records = 0;
-    } else if (nl_outbox_has_room(&log->outbox, log->encoded.size)) {
+    } else if (nl_outbox_has_space(&log->outbox, log->encoded.size)) {
         nl_outbox_commit(&log->outbox, rings, &log->encoded, records);
         nl_own_records_drop(log, own_count);
     } else {

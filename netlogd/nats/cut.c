@@ -91,7 +91,7 @@ static void give_part(cutting *c, uint64_t from, uint64_t to)
 {
     nl_buffer part = {0};
     encode(c, from, to, &part);
-    if (part.size <= c->cutter->most) {
+    if (part.size <= c->cutter->message_size_max) {
         give(c, (nl_string){part.data, part.size}, c->block.view.first_sequence + from, to - from);
     } else if (to - from > 1) {
         uint64_t middle = from + (to - from) / 2;
@@ -125,7 +125,7 @@ static void finish_block(cutting *c)
     if (!block->there)
         return;
     block->there = false;
-    if (block->view.bytes.size <= c->cutter->most && block->runs.size == 0)
+    if (block->view.bytes.size <= c->cutter->message_size_max && block->runs.size == 0)
         give(c, block->view.bytes, block->view.first_sequence, block->view.record_count);
     else if (block->seen > 0)
         give_runs(c);

@@ -23,7 +23,7 @@ typedef struct nats_cut {
 
 typedef struct nats_cutter {
     bool whole;                                    /* do not divide blocks by program */
-    size_t most;                                   /* maximum size of a message in bytes */
+    size_t message_size_max;                       /* maximum size of a message in bytes */
     int zstd_level;                                /* compression level of blocks that are encoded again */
     bool (*take)(void *user, const nats_cut *cut); /* returns false to stop after the current block */
     void *user;

@@ -53,34 +53,34 @@ typedef struct message_list {
 } message_list;
 
 /* A request for messages that the server may still hold. */
-typedef struct asking {
+typedef struct pull_state {
     unsigned left; /* number of messages that may still arrive; 0: no request */
     unsigned number;
     int64_t until_ms;
-} asking;
+} pull_state;
 
 typedef struct shard {
     char stream[NATS_NAME_SIZE];
     bool begun;       /* the shard's consumer exists */
     int64_t from_ms;  /* the shard is not examined before this time */
     int64_t until_ms; /* end of the wait for messages that other readers have not acknowledged; 0: no wait */
-    asking asked[REQUESTS];
+    pull_state asked[REQUESTS];
     unsigned requests;
     size_t here;
 } shard;
 
-/* A request to send. */
-typedef struct wish {
+/* A request for messages that must be sent. */
+typedef struct pull_request {
     unsigned shard, number;
-} wish;
+} pull_request;
 
 /* The reports and requests that the thread sends in one turn. */
-typedef struct telling {
+typedef struct turn_output {
     nats_message **late; /* messages in progress */
     size_t late_count;
-    wish *requests;
+    pull_request *requests;
     size_t request_count;
-} telling;
+} turn_output;
 
 struct nats_intake {
     nats_place *place;
@@ -212,7 +212,7 @@ static shard *shard_of(nats_intake *in, const char *stream)
 
 static void count_arrival(shard *s)
 {
-    asking *first = &s->asked[0];
+    pull_state *first = &s->asked[0];
     for (int i = 1; i < REQUESTS; i++)
         if (first->left == 0 || (s->asked[i].left > 0 && s->asked[i].number < first->number))
             first = &s->asked[i];
@@ -343,8 +343,8 @@ static natsStatus subscribe(nats_intake *in)
         snprintf(subject, sizeof subject, "%s.others", in->inbox);
         status = natsConnection_Subscribe(&in->others, c, subject, on_other, in);
     }
-    int64_t most = natsConnection_GetMaxPayload(c) + (64 << 10);
-    in->ask_bytes = most > ASK_BYTES ? (size_t)most : ASK_BYTES;
+    int64_t maximum = natsConnection_GetMaxPayload(c) + (64 << 10);
+    in->ask_bytes = maximum > ASK_BYTES ? (size_t)maximum : ASK_BYTES;
     return status;
 }
 
@@ -529,7 +529,7 @@ static void publish_settled(nats_intake *in)
 }
 
 /* Finds the messages that must be reported to JetStream as in progress. The mutex is held. */
-static void find_late(telling *what, message_list *list, int64_t now)
+static void find_late(turn_output *what, message_list *list, int64_t now)
 {
     for (nats_message *m = list->first; m != NULL; m = m->next)
         if (now - m->touched_ms >= IN_PROGRESS_MS) {
@@ -538,13 +538,14 @@ static void find_late(telling *what, message_list *list, int64_t now)
         }
 }
 
-static void choose_request(telling *what, unsigned at, shard *s, asking *slot, int64_t now)
+static void choose_request(turn_output *what, unsigned at, shard *s, pull_state *slot, int64_t now)
 {
-    *slot = (asking){.left = ASK_FOR, .number = ++s->requests, .until_ms = now + REQUEST_S * 1000 + REQUEST_LATE_MS};
-    what->requests[what->request_count++] = (wish){at, slot->number};
+    *slot =
+        (pull_state){.left = ASK_FOR, .number = ++s->requests, .until_ms = now + REQUEST_S * 1000 + REQUEST_LATE_MS};
+    what->requests[what->request_count++] = (pull_request){at, slot->number};
 }
 
-static void intake_ask(nats_intake *in, wish w)
+static void intake_ask(nats_intake *in, pull_request w)
 {
     const shard *s = &in->shards[w.shard]; /* the shard's name never changes */
     char subject[2 * NATS_NAME_SIZE], reply[NATS_NAME_SIZE], request[128];
@@ -556,7 +557,7 @@ static void intake_ask(nats_intake *in, wish w)
 }
 
 /* Chooses the shards from which to request messages. The mutex is held. */
-static void choose_requests(nats_intake *in, telling *what, int64_t now)
+static void choose_requests(nats_intake *in, turn_output *what, int64_t now)
 {
     for (unsigned i = 0; i < in->shard_count; i++) {
         shard *s = &in->shards[i];
@@ -577,11 +578,12 @@ static void choose_requests(nats_intake *in, telling *what, int64_t now)
 }
 
 /* Chooses what to send in this turn. The mutex is held. */
-static telling choose_all(nats_intake *in, bool ready)
+static turn_output choose_all(nats_intake *in, bool ready)
 {
     int64_t now = nl_monotonic_ms();
-    telling what = {.late = nl_memory_check(calloc(in->waiting.count + in->taken.count + 1, sizeof(nats_message *))),
-                    .requests = nl_memory_check(calloc((size_t)in->shard_count * REQUESTS + 1, sizeof(wish)))};
+    turn_output what = {
+        .late = nl_memory_check(calloc(in->waiting.count + in->taken.count + 1, sizeof(nats_message *))),
+        .requests = nl_memory_check(calloc((size_t)in->shard_count * REQUESTS + 1, sizeof(pull_request)))};
     find_late(&what, &in->waiting, now);
     find_late(&what, &in->taken, now);
     if (ready && !in->stop)
@@ -593,7 +595,7 @@ static telling choose_all(nats_intake *in, bool ready)
  * Sends reports without holding the mutex, because libnats may wait for a reconnection and the server's thread must not
  * wait. This is safe: only this thread frees messages, and shards are not freed.
  */
-static void publish_all_states(nats_intake *in, telling *what)
+static void publish_all_states(nats_intake *in, turn_output *what)
 {
     for (size_t i = 0; i < what->late_count; i++)
         publish_state(in, what->late[i], "+WPI");
@@ -611,7 +613,7 @@ static void *intake_run(void *user)
         publish_settled(in);
         pthread_mutex_lock(&in->mutex);
         set_reason(in, ready == NL_OK ? NULL : nl_error_message());
-        telling what = choose_all(in, ready == NL_OK);
+        turn_output what = choose_all(in, ready == NL_OK);
         unsigned changes = in->changes;
         pthread_mutex_unlock(&in->mutex);
         publish_all_states(in, &what);

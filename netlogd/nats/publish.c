@@ -64,7 +64,7 @@ typedef struct publisher {
     natsSubscription *answers;
     char *inbox;
     int zstd_level;
-    size_t most; /* maximum size of a message in bytes */
+    size_t message_size_max; /* maximum size of a message in bytes */
 
     message *messages;
     size_t message_count, message_capacity;
@@ -140,8 +140,8 @@ static size_t add_message(publisher *p, const nats_cut *cut, unsigned shard)
 static size_t message_for(publisher *p, const nats_cut *cut, unsigned shard)
 {
     size_t open = p->place->by_shard ? p->open[shard] : 0;
-    size_t most = p->most < TOGETHER ? p->most : TOGETHER;
-    if (open == 0 || p->messages[open - 1].data.size + cut->bytes.size > most)
+    size_t maximum = p->message_size_max < TOGETHER ? p->message_size_max : TOGETHER;
+    if (open == 0 || p->messages[open - 1].data.size + cut->bytes.size > maximum)
         open = add_message(p, cut, shard) + 1;
     p->open[shard] = open;
     return open - 1;
@@ -344,8 +344,11 @@ static nl_status deliver(void *peer, const char *data, size_t size, output_place
     publisher *p = peer;
     pthread_mutex_lock(&p->mutex);
     clear(p);
-    nats_cutter cutter = {
-        .whole = p->place->by_shard, .most = p->most, .zstd_level = p->zstd_level, .take = publish_add_cut, .user = p};
+    nats_cutter cutter = {.whole = p->place->by_shard,
+                          .message_size_max = p->message_size_max,
+                          .zstd_level = p->zstd_level,
+                          .take = publish_add_cut,
+                          .user = p};
     size_t all = nats_cut_blocks(&cutter, data, size);
     nl_status status = publish_all(p);
     *taken = stored_bytes(p, all);
@@ -388,8 +391,8 @@ static nl_status listen_for_answers(publisher *p)
         snprintf(subject, sizeof subject, "%s.*.*", p->inbox);
         status = natsConnection_Subscribe(&p->answers, p->link->connection, subject, on_answer, p);
     }
-    int64_t most = status == NATS_OK ? natsConnection_GetMaxPayload(p->link->connection) : 0;
-    p->most = most > 2 * HEADERS ? (size_t)most - HEADERS : HEADERS;
+    int64_t maximum = status == NATS_OK ? natsConnection_GetMaxPayload(p->link->connection) : 0;
+    p->message_size_max = maximum > 2 * HEADERS ? (size_t)maximum - HEADERS : HEADERS;
     return status == NATS_OK ? NL_OK : nats_failure(p->place->name, status, 0);
 }
 

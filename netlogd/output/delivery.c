@@ -311,7 +311,7 @@ static void disconnect(delivery *d)
 }
 
 /* Delivers the bytes that were read. Reads and delivers more if they contain no whole record. */
-static nl_status hand_over(delivery *d, output_place end, size_t *taken)
+static nl_status delivery_deliver_chunk(delivery *d, output_place end, size_t *taken)
 {
     *taken = 0;
     if (d->peer == NULL && (d->peer = d->kind->open(d->options)) == NULL)
@@ -330,10 +330,10 @@ static nl_status hand_over(delivery *d, output_place end, size_t *taken)
 }
 
 /* Delivers the next piece, and chooses the size of the piece after it. */
-static nl_status hand_over_piece(delivery *d, output_place end, size_t *taken)
+static nl_status delivery_deliver_piece(delivery *d, output_place end, size_t *taken)
 {
     int64_t began_ms = nl_monotonic_ms();
-    nl_status status = hand_over(d, end, taken);
+    nl_status status = delivery_deliver_chunk(d, end, taken);
     int64_t took_ms = nl_monotonic_ms() - began_ms;
     if (status != NL_OK)
         d->piece = PIECE_MIN;
@@ -418,7 +418,7 @@ static void deliver_some(delivery *d)
     nl_status status = read_chunk(d, end, d->piece);
     bool nothing = status == NL_END;
     if (status == NL_OK)
-        status = hand_over_piece(d, end, &taken);
+        status = delivery_deliver_piece(d, end, &taken);
     if (taken > 0) {
         d->at.offset += taken;
         note_place(d);

@@ -347,7 +347,7 @@ int verify(char **paths, int count, const verify_options *options)
 {
     check c = {.sequences = nl_sequences_new(), .repair = options->repair};
     for (int i = 0; i < count; i++) {
-        if (program_is_folder(paths[i]))
+        if (program_is_directory(paths[i]))
             check_directory(&c, paths[i]);
         else
             check_file(&c, paths[i], true);

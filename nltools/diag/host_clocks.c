@@ -147,8 +147,8 @@ static double impossible_part(const visits *v, const char *host)
 }
 
 /*
- * Finds the wrong clocks from impossible calls between two hosts. The wrong clock is that of the host with the larger
- * part of impossible pairs or, if both parts are equal, that of the callee's host.
+ * Finds the wrong clocks from impossible calls between two hosts. The wrong clock belongs to the host with the larger
+ * part of impossible pairs. If both parts are equal, the wrong clock belongs to the callee's host.
  */
 static void take_calls(host_clocks *c, const visits *v)
 {

@@ -389,7 +389,7 @@ static void limit_tcp(limit *all, const char *host, const load *l, bool is_read)
 /* What identifies crossing edges of a request: the host and the time of their begin, or the host and event of their
  * end. */
 typedef struct crossing_key {
-    const char *host, *to; /* `to` is NULL for a begin */
+    const char *host, *to; /* `to` is NULL in a key for the begin of an edge */
     int64_t from_ns;
 } crossing_key;
 

@@ -141,7 +141,7 @@ static void found_value(const subject *s, kind k, const schema_field *f, nl_stri
 static void check_integer(const subject *s, const schema_field *f, nl_string text)
 {
     static const struct {
-        gint64 least, most;
+        gint64 minimum, maximum;
     } ranges[] = {
         [SCHEMA_INT8] = {INT8_MIN, INT8_MAX},    [SCHEMA_INT16] = {INT16_MIN, INT16_MAX},
         [SCHEMA_INT32] = {INT32_MIN, INT32_MAX}, [SCHEMA_INT64] = {INT64_MIN, INT64_MAX},
@@ -158,7 +158,7 @@ static void check_integer(const subject *s, const schema_field *f, nl_string tex
     char *copy = g_strndup(text.data, text.size), *number = copy + (text.data[0] == '+');
     bool ok = f->type == SCHEMA_UINT64
                   ? g_ascii_string_to_unsigned(number, 10, 0, UINT64_MAX, NULL, NULL)
-                  : g_ascii_string_to_signed(number, 10, ranges[f->type].least, ranges[f->type].most, NULL, NULL);
+                  : g_ascii_string_to_signed(number, 10, ranges[f->type].minimum, ranges[f->type].maximum, NULL, NULL);
     if (!ok)
         found_value(s, OUT_OF_RANGE, f, text);
     g_free(copy);

@@ -24,8 +24,8 @@ static void draw_series(chart p, series *s, bool rate, const char *title)
     p.to = (double)s->from_ns + (double)s->width_ns * (double)s->count;
     for (size_t i = 0; i < s->count; i++)
         if (s->intervals[i].count > 0)
-            p.most = MAX(p.most, s->intervals[i].sum * scale / (rate ? 1 : (double)s->intervals[i].count));
-    p.most = chart_round_up(p.most);
+            p.maximum = MAX(p.maximum, s->intervals[i].sum * scale / (rate ? 1 : (double)s->intervals[i].count));
+    p.maximum = chart_round_up(p.maximum);
     chart_frame(&p, title);
     chart_heights(&p, rate ? units_quantity : units_time);
     chart_times_of_day(&p);
@@ -55,8 +55,8 @@ static void draw_transfers(chart p, transfers *t)
     p.from = (double)intervals[0].from_ns;
     p.to = p.from + (double)interval_ns * (double)count;
     for (size_t k = 0; k < count; k++)
-        p.most = MAX(p.most, intervals[k].bytes / seconds);
-    p.most = chart_round_up(p.most);
+        p.maximum = MAX(p.maximum, intervals[k].bytes / seconds);
+    p.maximum = chart_round_up(p.maximum);
     chart_frame(&p, "bytes per second of all transfers");
     chart_heights(&p, units_quantity);
     chart_times_of_day(&p);
@@ -129,19 +129,19 @@ bool plot_write(const char *path, const report_subject *subjects, int count, thr
 /* Prints a histogram from the minimum to the maximum on a logarithmic scale: each row spans the same factor. */
 static void print_histogram(nl_distribution *d)
 {
-    double low = log((double)MAX(d->least, 1)), high = log((double)MAX(d->most, 1));
-    uint64_t counts[ROWS], most = 1;
+    double low = log((double)MAX(d->minimum, 1)), high = log((double)MAX(d->maximum, 1));
+    uint64_t counts[ROWS], maximum = 1;
     int rows = high > low ? ROWS : 1;
     for (int i = 0; i < rows; i++) {
         double from_ns = i == 0 ? -1 : exp(low + (high - low) * i / rows);
-        double to_ns = i == rows - 1 ? (double)d->most : exp(low + (high - low) * (i + 1) / rows);
+        double to_ns = i == rows - 1 ? (double)d->maximum : exp(low + (high - low) * (i + 1) / rows);
         counts[i] = nl_distribution_between(d, from_ns, to_ns);
-        most = MAX(most, counts[i]);
+        maximum = MAX(maximum, counts[i]);
     }
     for (int i = 0; i < rows; i++) {
         char text[UNITS_SIZE];
         printf("  %11s %9" G_GUINT64_FORMAT " ", units_time(exp(low + (high - low) * i / rows), text), counts[i]);
-        for (int bar = 0; bar < (int)ceil(BAR * (double)counts[i] / (double)most); bar++)
+        for (int bar = 0; bar < (int)ceil(BAR * (double)counts[i] / (double)maximum); bar++)
             printf("#");
         printf("\n");
     }

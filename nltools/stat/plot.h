@@ -4,7 +4,10 @@
 
 #include "stat/report.h"
 
-/* Writes a plot of count lifelines' requests, and of the throughput unless it is NULL. Returns false on failure. */
+/*
+ * Writes a plot of the requests of `count` lifelines, and of the throughput unless it is NULL. Returns false on
+ * failure.
+ */
 bool plot_write(const char *path, const report_subject *subjects, int count, throughput *t);
 
 /* Prints the histograms as text on standard output. */

@@ -93,7 +93,7 @@ static void print_row(const report_subject *r, tally_row *row, int width, bool p
     for (size_t i = 0; i < G_N_ELEMENTS(shares); i++)
         printf("%s%10s", nl_distribution_is_exact(d) ? " " : "~",
                units_time((double)nl_distribution_quantile(d, shares[i]), text));
-    printf(" %10s\n", units_time((double)d->most, text));
+    printf(" %10s\n", units_time((double)d->maximum, text));
     g_free(name);
 }
 
@@ -101,7 +101,7 @@ static void print_rows(const report_subject *r)
 {
     const tally *t = r->tally;
     bool programs = has_programs(t), exact = true, inferred = false;
-    double least = 1; /* the minimum certainty of all rows */
+    double minimum = 1; /* the minimum certainty of all rows */
     int width = report_name_width(r, programs);
     printf("\n  %-*s", width, "span or edge");
     if (r->by != NULL)
@@ -114,11 +114,12 @@ static void print_rows(const report_subject *r)
         exact = exact && nl_distribution_is_exact(&row->times);
         if (row->key.inferred) {
             inferred = true;
-            least = MIN(least, row->certainty / (double)row->path_count);
+            minimum = MIN(minimum, row->certainty / (double)row->path_count);
         }
     }
-    if (least < 1)
-        printf("  inferred: this order holds in at least %.1f %% of the requests\n", floor(1000 * least + 0.001) / 10);
+    if (minimum < 1)
+        printf("  inferred: this order holds in at least %.1f %% of the requests\n",
+               floor(1000 * minimum + 0.001) / 10);
     else if (inferred)
         printf("  inferred: this order holds in all requests\n");
     if (!exact)
@@ -260,9 +261,10 @@ static void print_zones_of_edges(const report_subject *r)
     int left = EDGES_MAX;
     for (guint i = 0; i < r->tally->rows->len && left > 0; i++) {
         const tally_row *row = g_ptr_array_index(r->tally->rows, i);
-        double least_ns = (double)row->times.least, zone_ns = half_hour_ns * (double)(int64_t)(least_ns / half_hour_ns);
+        double minimum_ns = (double)row->times.minimum,
+               zone_ns = half_hour_ns * (double)(int64_t)(minimum_ns / half_hour_ns);
         if (row->key.kind != TALLY_EDGE || row->times.count < COUNT_MIN || zone_ns == 0 ||
-            least_ns - zone_ns > delay_ns)
+            minimum_ns - zone_ns > delay_ns)
             continue;
         char text[UNITS_SIZE], *name = report_row_name(r, &row->key, true);
         printf("  each ");
@@ -281,7 +283,7 @@ void report_requests(const report_subject *r)
     printf("Requests by %s: %" PRIu64 ", %s in total", ids, t->requests, units_time(t->totals.total, text));
     printf(", %s each", units_time(nl_distribution_mean(&t->totals), text));
     printf("; p99 %s", units_time((double)nl_distribution_quantile(&t->totals, 0.99), text));
-    printf(", max %s\n", units_time((double)t->totals.most, text));
+    printf(", max %s\n", units_time((double)t->totals.maximum, text));
     g_free(ids);
     const request_problems *p = &t->problems;
     print_count(t->failed, "request failed", "requests failed");
@@ -331,16 +333,16 @@ void report_throughput(throughput *t, int64_t interval_ns)
     if (interval_ns == 0)
         interval_ns = series_nice_width_ns((double)t->series.width_ns * (double)t->series.count);
     series_widen(&t->series, interval_ns);
-    double most = 0;
+    double maximum = 0;
     for (size_t i = 0; i < t->series.count; i++)
-        most = MAX(most, t->series.intervals[i].sum);
+        maximum = MAX(maximum, t->series.intervals[i].sum);
     printf("\n  %-28s %9s %11s %12s\n", "from", "records", "sum", "per second");
     for (size_t i = 0; i < t->series.count; i++) {
         const series_interval *interval = &t->series.intervals[i];
         nl_time_format_iso(series_from_ns(&t->series, i), time);
         printf("  %-28s %9" PRIu64 " %11s", time, interval->count, units_quantity(interval->sum, text));
         printf(" %12s ", units_quantity(interval->sum / ((double)t->series.width_ns / 1e9), text));
-        for (int bar = 0; most > 0 && bar < (int)(30 * interval->sum / most + 0.5); bar++)
+        for (int bar = 0; maximum > 0 && bar < (int)(30 * interval->sum / maximum + 0.5); bar++)
             printf("#");
         printf("\n");
     }

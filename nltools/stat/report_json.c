@@ -19,7 +19,7 @@ static void add_times(json_object *to, nl_distribution *d)
     json_add_int(to, "p50_ns", nl_distribution_quantile(d, 0.5));
     json_add_int(to, "p90_ns", nl_distribution_quantile(d, 0.9));
     json_add_int(to, "p99_ns", nl_distribution_quantile(d, 0.99));
-    json_add_int(to, "max_ns", d->most);
+    json_add_int(to, "max_ns", d->maximum);
     json_add_bool(to, "exact", nl_distribution_is_exact(d));
 }
 

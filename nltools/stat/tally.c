@@ -426,12 +426,12 @@ static void count_events(tally *t, const request_graph *graph)
 
 uint64_t tally_count_without(const tally *t, bool last, uint32_t *name)
 {
-    uint64_t most = 0, with = 0;
+    uint64_t maximum = 0, with = 0;
     for (guint i = 0; i < t->events->len; i++) {
         const tally_event *e = &g_array_index(t->events, tally_event, i);
-        if (e->ends[last] <= most)
+        if (e->ends[last] <= maximum)
             continue;
-        most = e->ends[last];
+        maximum = e->ends[last];
         with = e->requests[last];
         *name = i;
     }

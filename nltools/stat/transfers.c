@@ -176,15 +176,15 @@ void transfers_print(transfers *t, int64_t interval_ns)
 {
     char text[UNITS_SIZE], time[NL_TIME_TEXT_SIZE];
     summary s = sum_up(t);
-    double span_ns = (double)s.to_ns - (double)s.from_ns, most = 0;
+    double span_ns = (double)s.to_ns - (double)s.from_ns, maximum = 0;
     printf("Transfers: %u, %s bytes", t->all->len, units_quantity(s.bytes, text));
     printf(" in %s", units_time(span_ns, text));
     printf(", %s per second", units_quantity(span_ns > 0 ? s.bytes / (span_ns / 1e9) : 0, text));
     printf("; %.1f at a time, at most %u\n", span_ns > 0 ? s.busy_ns / span_ns : 0, s.concurrent_max);
     if (s.rates.count > 0) {
-        printf("  bytes per second of a transfer: minimum %s", units_quantity((double)s.rates.least, text));
+        printf("  bytes per second of a transfer: minimum %s", units_quantity((double)s.rates.minimum, text));
         printf(", p50 %s", units_quantity((double)nl_distribution_quantile(&s.rates, 0.5), text));
-        printf(", maximum %s\n", units_quantity((double)s.rates.most, text));
+        printf(", maximum %s\n", units_quantity((double)s.rates.maximum, text));
     }
     if (t->left_out > 0)
         printf("  %" PRIu64 " further transfers were left out\n", t->left_out);
@@ -193,13 +193,13 @@ void transfers_print(transfers *t, int64_t interval_ns)
     size_t count;
     transfers_interval *intervals = transfers_over_time(t, &interval_ns, &count);
     for (size_t k = 0; k < count; k++)
-        most = MAX(most, intervals[k].bytes);
+        maximum = MAX(maximum, intervals[k].bytes);
     printf("\n  %-28s %11s %10s %10s\n", "from", "at a time", "bytes", "per second");
     for (size_t k = 0; k < count; k++) {
         nl_time_format_iso(intervals[k].from_ns, time);
         printf("  %-28s %11.1f %10s", time, intervals[k].concurrency, units_quantity(intervals[k].bytes, text));
         printf(" %10s ", units_quantity(intervals[k].bytes / ((double)interval_ns / 1e9), text));
-        for (int bar = 0; most > 0 && bar < (int)(BAR * intervals[k].bytes / most + 0.5); bar++)
+        for (int bar = 0; maximum > 0 && bar < (int)(BAR * intervals[k].bytes / maximum + 0.5); bar++)
             printf("#");
         printf("\n");
     }
@@ -218,9 +218,9 @@ json_object *transfers_json(transfers *t, int64_t interval_ns)
     json_add_int(object, "from_ns", s.from_ns);
     json_add_int(object, "to_ns", s.to_ns);
     json_add_int(object, "concurrent_max", s.concurrent_max);
-    json_add_int(object, "rate_min", s.rates.least);
+    json_add_int(object, "rate_min", s.rates.minimum);
     json_add_int(object, "rate_p50", nl_distribution_quantile(&s.rates, 0.5));
-    json_add_int(object, "rate_max", s.rates.most);
+    json_add_int(object, "rate_max", s.rates.maximum);
     nl_distribution_clear(&s.rates);
     g_array_sort(t->all, by_begin);
     for (guint i = 0; i < MIN(t->all->len, TRANSFER_NAMES_MAX); i++) {

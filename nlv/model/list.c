@@ -73,7 +73,7 @@ static void add_to_node(list_node *n, uint32_t record, float measure, uint16_t a
 
 static void own_block(list_block *b);
 
-/* Returns the number of entries that fit into the memory of a block with count entries. */
+/* Returns the number of entries that fit into the memory of a block with `count` entries. */
 static size_t capacity_for(size_t block, size_t count)
 {
     size_t capacity = LIST_BLOCK;
@@ -200,8 +200,10 @@ void list_drop(list *l, uint32_t record)
     l->start = list_find(l, record, MAX(l->start, block * LIST_BLOCK));
 }
 
-/* Returns the first index in [low, high) whose element is at least value, or `high` if all elements are smaller. The
- * array is ascending. */
+/*
+ * Returns the first index in [low, high) whose element is at least `value`, or `high` if all elements are smaller. The
+ * array is ascending.
+ */
 static size_t lower_bound(const uint32_t *array, size_t low, size_t high, uint32_t value)
 {
     while (low < high) {

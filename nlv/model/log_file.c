@@ -344,7 +344,7 @@ void log_file_free(log_file *f)
 
 /* ---- records ---- */
 
-/* Calls `take` for at most max records in data. */
+/* Calls `take` for at most `max` records in `data`. */
 static bool log_file_decode(const log_file *f, const char *data, size_t size, size_t max, log_file_take *take,
                             void *user)
 {

@@ -47,7 +47,7 @@ typedef struct worker {
 } worker;
 
 /*
- * Reads the piece at start, from the byte before it to the end of the line that contains its last byte. Returns the
+ * Reads the piece at `start`, from the byte before it to the end of the line that contains its last byte. Returns the
  * offset of the first byte; the bytes are in w->bytes.
  */
 static uint64_t read_piece(worker *w, uint64_t start, uint64_t *piece_end)

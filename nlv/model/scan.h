@@ -14,7 +14,7 @@
 typedef struct scan_job {
     const log_file *file;
     uint64_t from, to;       /* offsets; from is the start of a line or block */
-    const log_block *blocks; /* the blocks between from and to, if the log is binary */
+    const log_block *blocks; /* the blocks between `from` and `to`, if the log is binary */
     size_t block_count;
     const spec *spec;
     const nl_filter *filter;  /* NULL: all records */
@@ -47,7 +47,7 @@ typedef struct scan_part {
 /* Receives a part. Returns false to end the scan. */
 typedef bool scan_take(void *user, scan_part *part);
 
-/* Calls `take` for each part, until all records that end between from and to were passed on or reading fails. */
+/* Calls `take` for each part, until all records that end between `from` and `to` were passed on or reading fails. */
 void scan_run(const scan_job *job, scan_take *take, void *user);
 
 #endif

@@ -579,7 +579,7 @@ static void consider(scene_found *found, double distance, uint32_t record, int64
 }
 
 /*
- * Stores a segment in found if the segment is nearer to a place than the previous result. Near the ends of a segment,
+ * Stores a segment in `found` if the segment is nearer to a place than the previous result. Near the ends of a segment,
  * the distance counts as smaller.
  */
 static void consider_segment(const drawer *d, const kind *k, size_t i, double x, double y, scene_found *found)

@@ -9,7 +9,7 @@ typedef enum text_size { TEXT_SMALL, TEXT_NORMAL, TEXT_TITLE } text_size;
 /* The part of the text that is at x. The middle of the text is always at y. */
 typedef enum text_edge { TEXT_LEFT, TEXT_CENTER, TEXT_RIGHT } text_edge;
 
-/* Draws text, with an ellipsis if it is wider than max units (0: no limit). Returns its width. */
+/* Draws text, with an ellipsis if it is wider than `max` units (0: no limit). Returns its width. */
 double text_draw(cairo_t *cr, const char *text, text_size size, color c, text_edge edge, double x, double y,
                  double max);
 

@@ -213,8 +213,8 @@ class Abi(support.Case):
 def print_list():
     import tempfile
 
-    print("# The interface on which programs compiled against the library rely, on 64-bit machines. tests/program/test_abi.py checks it,")
-    print("# describes which lines may change, and prints this file with --print.")
+    print("# The interface on which programs compiled against the library rely, on 64-bit machines. tests/program/test_abi.py")
+    print("# checks it, describes which lines may change, and prints this file with --print.")
     with tempfile.TemporaryDirectory() as scratch:
         print("\n".join(sorted(symbols() + layout(scratch))))
 

@@ -152,7 +152,7 @@ static void parts_of_subjects(void **state)
 enum { RECORDS = 1000 };
 
 typedef struct taken {
-    size_t cuts, most, end;
+    size_t cuts, maximum, end;
     uint64_t next; /* the next number */
     size_t wanted; /* messages to accept, after which it stops */
     bool whole;
@@ -162,7 +162,7 @@ typedef struct taken {
 static bool nats_take(void *user, const nats_cut *cut)
 {
     taken *t = user;
-    assert_in_range(cut->bytes.size, 1, t->most);
+    assert_in_range(cut->bytes.size, 1, t->maximum);
     assert_int_equal(cut->first, t->next);
     assert_true(cut->end >= t->end);
     nl_decoder *decoder = nl_decoder_new(&(nl_decoder_options){.format = NL_FORMAT_NLB});
@@ -220,10 +220,10 @@ static nl_buffer make_blocks(unsigned blocks, unsigned run, size_t padding)
     return out;
 }
 
-static taken cut_all(const nl_buffer *blocks, size_t most, bool whole)
+static taken cut_all(const nl_buffer *blocks, size_t maximum, bool whole)
 {
-    taken t = {.most = most, .wanted = SIZE_MAX, .whole = whole};
-    nats_cutter cutter = {.whole = whole, .most = most, .take = nats_take, .user = &t};
+    taken t = {.maximum = maximum, .wanted = SIZE_MAX, .whole = whole};
+    nats_cutter cutter = {.whole = whole, .message_size_max = maximum, .take = nats_take, .user = &t};
     assert_int_equal(nats_cut_blocks(&cutter, blocks->data, blocks->size), blocks->size);
     assert_int_equal(t.next, RECORDS);
     assert_int_equal(t.end, blocks->size);
@@ -264,8 +264,8 @@ static void no_block_is_left_in_part(void **state)
 {
     (void)state;
     nl_buffer blocks = make_blocks(10, 10, 10);
-    taken t = {.most = 1 << 20, .wanted = 14};
-    nats_cutter cutter = {.most = 1 << 20, .take = nats_take, .user = &t};
+    taken t = {.maximum = 1 << 20, .wanted = 14};
+    nats_cutter cutter = {.message_size_max = 1 << 20, .take = nats_take, .user = &t};
     size_t done = nats_cut_blocks(&cutter, blocks.data, blocks.size);
     assert_int_equal(t.cuts, 20);
     assert_int_equal(t.next, 2 * RECORDS / 10);
@@ -280,8 +280,8 @@ static void what_is_not_whole_waits(void **state)
     nl_buffer blocks = make_blocks(2, RECORDS, 10);
     taken all = cut_all(&blocks, 1 << 20, false);
     for (size_t size = 0; size < blocks.size; size += 97) {
-        taken t = {.most = all.most, .wanted = SIZE_MAX};
-        nats_cutter cutter = {.most = all.most, .take = nats_take, .user = &t};
+        taken t = {.maximum = all.maximum, .wanted = SIZE_MAX};
+        nats_cutter cutter = {.message_size_max = all.maximum, .take = nats_take, .user = &t};
         size_t done = nats_cut_blocks(&cutter, blocks.data, size);
         assert_int_equal(done, t.end);
         assert_true(done <= size);
@@ -309,7 +309,7 @@ static void damage_is_passed_over(void **state)
         for (int k = rand() % 4; k >= 0; k--)
             damaged.data[(size_t)rand() % damaged.size] = (char)rand();
         size_t count = 0;
-        nats_cutter cutter = {.most = 1 << 20, .take = count_cut, .user = &count};
+        nats_cutter cutter = {.message_size_max = 1 << 20, .take = count_cut, .user = &count};
         assert_true(nats_cut_blocks(&cutter, damaged.data, damaged.size) <= damaged.size);
         assert_in_range(count, 0, 4);
         nl_buffer_free(&damaged);

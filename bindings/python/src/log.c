@@ -73,7 +73,7 @@ typedef struct call {
     nl_field some_values[INLINE_FIELDS];
 } call;
 
-static int log_make_room(call *c, Py_ssize_t count)
+static int log_reserve(call *c, Py_ssize_t count)
 {
     PyObject **objects = c->some_objects;
     c->count = 0;
@@ -195,7 +195,7 @@ static PyObject *emit(py_log *self, nl_level level, PyObject *event, PyObject *f
     if (!nl_is_on(self->log, level)) /* false for a closed log too */
         Py_RETURN_FALSE;
     Py_ssize_t count = (first != NULL ? PyDict_Size(first) : 0) + (second != NULL ? PyDict_Size(second) : 0);
-    if (log_make_room(&c, count) < 0)
+    if (log_reserve(&c, count) < 0)
         return NULL;
     if (first != NULL)
         add_fields(&c, first);
@@ -441,7 +441,7 @@ static int span_call(py_log *self, nl_span *span, nl_level level, PyObject *name
     int result = -1;
     if (nlpy_take_text(name, &text, &kept) < 0)
         return -1;
-    if (log_make_room(&c, PyDict_Size(fields)) < 0) {
+    if (log_reserve(&c, PyDict_Size(fields)) < 0) {
         Py_DECREF(kept);
         return -1;
     }

@@ -113,7 +113,7 @@ typedef struct nl_event_cost {
  * NL_EVENT, and each combination of event, level and format of nl_write. A separate thread writes each event some
  * thousand times into a private ring, with strings of 23 bytes; no log receives them. ns is the minimum of several
  * rounds. It excludes full rings, cold caches, and the time in which nl_write reads and prints its arguments. The
- * measurement takes about 0.1 ms per event. report is called with user in the calling thread; cost is valid until
+ * measurement takes about 0.1 ms per event. report is called with `user` in the calling thread; cost is valid until
  * report returns. The strings in it are valid while the code that logs the event is loaded. Returns NL_OK, or NL_FAILED
  * with the reason in nl_error_message(). Thread-safe while no shared library that logs is unloaded. Do not call it in
  * signal handlers.

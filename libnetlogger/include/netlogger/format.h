@@ -19,16 +19,17 @@
 NL_BEGIN_DECLS
 
 /*
- * Appends record to out as one line with a newline. Equal records result in equal lines, whatever text they were parsed
- * from. format is a text format; only logs write blocks. Returns NL_OK. If memory runs out, returns NL_FAILED and
- * leaves out unchanged. Thread-safe for different buffers.
+ * Appends `record` to `out` as one line with a newline. Equal records result in equal lines, whatever text they were
+ * parsed from. format is a text format; only logs write blocks. Returns NL_OK. If memory runs out, returns NL_FAILED
+ * and leaves `out` unchanged. Any number of threads may call the function with different buffers.
  */
 NL_API nl_status nl_record_encode(const nl_record *record, nl_format format, nl_buffer *out);
 
 /*
  * Parses one line (without newline) into record, which is from nl_record_new. The strings of the record may point into
  * line, so line must stay valid as long as the record is used. Returns NL_OK, or NL_MALFORMED with the reason in
- * nl_error_message(). After NL_MALFORMED, record is empty. Thread-safe for different records.
+ * nl_error_message(). After NL_MALFORMED, record is empty. Any number of threads may call the function with different
+ * records.
  */
 NL_API nl_status nl_record_decode(nl_record *record, nl_format format, nl_fraction fraction, const char *line,
                                   size_t size);

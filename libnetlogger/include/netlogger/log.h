@@ -60,8 +60,8 @@ typedef struct nl_log nl_log;
  * sends text, which is not acknowledged. nl_open waits for the connection at most as long as the URL's timeout= option
  * allows. nl_open does not fail if the destination cannot be reached now, for example because the collector is not
  * running. The log then prints one line on standard error, keeps the events in its rings or its spool, and tries again
- * after pauses that double from 0.1 s to 10 s. It does the same if the peer is not a collector. If a connection is
- * reset after text was sent over it, the text may be lost, and nl_close reports that.
+ * after pauses that double from 0.1 s to 10 s. The log also does this if the peer is not a collector. If a connection
+ * is reset after text was sent over it, the text may be lost, and nl_close reports that.
  *
  * Returns the log, which the caller closes with nl_close. Returns NULL if logging is off; nl_error_message() is then
  * "". Also returns NULL if the URL is invalid or the destination can never work, such as a file in a missing directory;

@@ -73,7 +73,7 @@ NL_API nl_probe nl_marker_attach_count(const char *pattern);
  */
 NL_API nl_probe nl_marker_attach_time(const char *from, const char *to);
 
-/* Calls function with user, which must be valid until nl_marker_detach has returned. */
+/* Calls function with `user`, which must be valid until nl_marker_detach has returned. */
 NL_API nl_probe nl_marker_attach_call(const char *pattern, nl_probe_function function, void *user);
 
 /*
@@ -115,7 +115,7 @@ typedef struct nl_probe_info {
 } nl_probe_info;
 
 /*
- * Call function with user and each marker (also those not yet reached), or each probe, in no particular order. The
+ * Call function with `user` and each marker (also those not yet reached), or each probe, in no particular order. The
  * pointers are valid until function returns. function may call all functions of this file. Return NL_OK. If memory runs
  * out, return NL_FAILED without calling function.
  */

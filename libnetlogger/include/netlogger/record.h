@@ -181,8 +181,8 @@ NL_API bool nl_field_int(const nl_field *field, int64_t *value);
 NL_API bool nl_field_double(const nl_field *field, double *value);
 
 /*
- * Returns the value of a field as text: the bytes of a string, or any other value as ULM writes it, in scratch. Parsing
- * the text gives the same value again.
+ * Returns the value of a field as text: the bytes of a string, or any other value as ULM writes it, in `scratch`.
+ * Parsing the text gives the same value again.
  */
 #define NL_FIELD_TEXT_SIZE 40
 NL_API nl_string nl_field_text(const nl_field *field, char scratch[NL_FIELD_TEXT_SIZE]);

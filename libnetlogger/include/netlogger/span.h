@@ -138,8 +138,8 @@ NL_API nl_status nl_span_end_fields(nl_span *span, const nl_field *fields, size_
 static inline nl_context nl_context_current(void);
 
 /*
- * Makes a copy of context the thread's current context. NULL or an empty context means that no context is current.
- * Returns the previous context. To detach, attach the previous context again.
+ * Makes a copy of `context` the current context of the thread. NULL or an empty context means that no context is
+ * current. Returns the previous context. To detach, attach the previous context again.
  */
 NL_API nl_context nl_context_attach(const nl_context *context);
 

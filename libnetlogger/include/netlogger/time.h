@@ -35,7 +35,7 @@ NL_API int64_t nl_time_now_ns(void);
 NL_API nl_status nl_time_parse(const char *text, size_t size, nl_fraction fraction, int64_t *time_ns);
 
 /*
- * Writes a time as a ULM DATE with a NUL into out and returns its length. The fraction has six digits, or nine if the
+ * Writes a time as a ULM DATE with a NUL into `out` and returns its length. The fraction has six digits, or nine if the
  * time is not a whole number of microseconds. Safe in any thread and in signal handlers.
  */
 NL_API size_t nl_time_format_ulm(int64_t time_ns, char out[NL_TIME_TEXT_SIZE]);
