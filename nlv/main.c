@@ -184,9 +184,8 @@ static int work_headless(arguments *a)
     for (int i = 0; i < a->source_count; i++)
         good = model_add_source(m, a->sources[i], false) && good;
     model_load(m);
+    print_notices(m);
     char *missing = model_missing(m);
-    if (a->model.fix_clocks || missing != NULL)
-        print_notices(m);
     good = good && missing == NULL;
     g_free(missing);
     int64_t from_ns, to_ns;

@@ -347,6 +347,17 @@ static bool is_empty_file(const source *s)
            status.st_size == 0;
 }
 
+/* Reports anomalies of the records. */
+static void check_records(loader *l)
+{
+    const source *only = l->sources->len == 1 ? g_ptr_array_index(l->sources, 0) : NULL;
+    GPtrArray *found = g_ptr_array_new();
+    checks_add(model_own_store(l->model), model_drawing(l->model), only != NULL && only->path != NULL, found);
+    for (guint i = 0; i < found->len; i++)
+        model_tell(l->model, g_ptr_array_index(found, i));
+    g_ptr_array_free(found, TRUE);
+}
+
 /* Reports anomalies of the logs after they have been read for the first time. */
 static void check_logs(loader *l)
 {
@@ -364,12 +375,7 @@ static void check_logs(loader *l)
             model_tell(l->model, g_strdup_printf(
                                      "%s: the last line is incomplete; it will be shown when it is complete", s->url));
     }
-    const source *only = l->sources->len == 1 ? g_ptr_array_index(l->sources, 0) : NULL;
-    GPtrArray *found = g_ptr_array_new();
-    checks_add(model_own_store(l->model), model_drawing(l->model), only != NULL && only->path != NULL, found);
-    for (guint i = 0; i < found->len; i++)
-        model_tell(l->model, g_ptr_array_index(found, i));
-    g_ptr_array_free(found, TRUE);
+    check_records(l);
 }
 
 /* ---- filters, drawings and clocks ---- */
@@ -637,6 +643,8 @@ void loader_load(loader *l)
         ended = ended && !take_over_requests(l, true);
     }
     settle(l);
+    if (!has_filter(l))
+        check_records(l);
     write_index(l);
 }
 

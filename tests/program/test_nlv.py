@@ -75,6 +75,18 @@ class Render(support.Case):
         environment = {k: v for k, v in os.environ.items() if k not in ("DISPLAY", "WAYLAND_DISPLAY")}
         return self.run_program(self.nlv, "--render", self.scratch / name, *arguments, env=environment)
 
+    def test_another_time_zone_is_reported(self):
+        """A picture of a workflow whose jobs begin in another time zone: nlv prints by how much."""
+        log, config = self.scratch / "a.bp", self.scratch / "c.nlv"
+        config.write_text("[lifeline Task]\nevents=inv.start;inv.end\nid=inv.id\n")
+        for early in (8, 0):
+            log.write_text("".join(f"ts=2012-03-14T{22 - early:02d}:{i:02d}:10.0Z event=inv.start level=Info inv.id={i} host=w\n"
+                                   f"ts=2012-03-14T22:{i:02d}:20.0Z event=inv.end level=Info inv.id={i} host=w dur=4.5\n"
+                                   for i in range(30)))
+            result = self.render("a.svg", "--config", config, log)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertEqual("30 of 30 times of inv.start on w are 8 h too early: the durations" in result.stderr, early == 8)
+
     def test_png_has_the_lines_where_they_belong(self):
         config = self.scratch / "c.nlv"
         config.write_text("[lifeline R]\nevents=Client.Send;Client.Recv\nid=REQ.ID\n")
