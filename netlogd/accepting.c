@@ -135,7 +135,7 @@ static void wait_for_descriptors(const char *reason)
 {
     int64_t now_ns = nl_monotonic_ns();
     if (reported_ns == 0 || now_ns - reported_ns >= REPORT_SECONDS * NL_NS_PER_SECOND) {
-        program_error("accept: %s; new clients wait until others disconnect",
+        program_error("accept: %s; new clients wait until other clients disconnect",
                       reason != NULL ? reason : "no file descriptor is free for another client");
         reported_ns = now_ns;
     }

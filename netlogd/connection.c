@@ -592,7 +592,8 @@ static outcome read_some(connection *c)
         return BROKEN;
     uint64_t in_vain = nl_decoder_get_stats(c->decoder)->bytes - c->good_at;
     if (in_vain > GARBAGE_LIMIT && in_vain - GARBAGE_LIMIT > server_settings()->max_record_size) {
-        nl_write(server_log(), NL_WARNING, "Netlogd.Garbage", "PEER=%s NOTE=\"closed: it sends no records\"", c->peer);
+        nl_write(server_log(), NL_WARNING, "Netlogd.Garbage", "PEER=%s NOTE=\"closed: the client sent no records\"",
+                 c->peer);
         return BROKEN;
     }
     return MORE;

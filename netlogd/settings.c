@@ -254,8 +254,8 @@ const nl_option settings_rows[] = {
      .initial = "0",
      .on_reload = true,
      NL_OPTION_MEMBER(settings, max_rate),
-     .help = "Maximum number of records per second from one client. netlogd slows down a faster client by reading from "
-             "it later; 0 sets no limit"},
+     .help = "Maximum number of records per second from one client. netlogd reads more slowly from a faster client; 0 "
+             "sets no limit"},
     {.name = "record-timeout",
      .type = NL_OPTION_DURATION,
      .initial = "5m",

@@ -19,7 +19,7 @@ const nl_option call_view_rows[] = {
      .initial = "(detected in /usr/lib/debug if --filter-filepath is given)",
      NL_OPTION_MEMBER(call_view, symbols),
      .help =
-         "Take the source file of each function from FILE: the output of nlkernel symbols, or a vmlinux with DWARF"},
+         "FILE that names the source file of each function: the output of nlkernel symbols, or a vmlinux with DWARF"},
     {.name = "filter-filepath",
      .value = "PATH[,PATH...]",
      NL_OPTION_MEMBER(call_view, filepaths),
@@ -33,7 +33,7 @@ const nl_option call_view_rows[] = {
      .type = NL_OPTION_COUNT,
      .initial = "(150 in graph, 30 in calls)",
      NL_OPTION_MEMBER(call_view, top),
-     .help = "Show only the COUNT functions with the most calls; 0 shows all"},
+     .help = "Show only the COUNT functions with the most calls; 0 shows all functions"},
     {0},
 };
 

@@ -136,8 +136,7 @@ const nl_option recording_rows[] = {
     {.name = "functions",
      .choices = "graph|calls",
      .optional_value = true,
-     .initial = "(graph if this kernel supports it in each tracing instance (Linux 6.11) and --filter-function is "
-                "absent, otherwise calls)",
+     .initial = "(calls with --filter-function or before Linux 6.11, otherwise graph)",
      .set = set_functions,
      .help = "Record every call of the kernel's functions. With graph, the records have each call's duration "
              "(ftrace.funcgraph_entry and ftrace.funcgraph_exit); with calls, they have the caller (ftrace.function). "

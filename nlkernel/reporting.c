@@ -24,19 +24,18 @@ const nl_option reporting_rows[] = {
     {.name = "derived",
      .value = "FILE",
      NL_OPTION_MEMBER(reporting_options, derived),
-     .help = "Write the records that the rules derive to FILE, in the binary format if the name ends in .nlb, "
-             "otherwise as text"},
+     .help = "Write the derived records to FILE, in the binary format if the name ends in .nlb, otherwise as text"},
     {.name = "top",
      .type = NL_OPTION_COUNT,
      .initial = "(set by the rules)",
      .maximum = 1000000000,
      NL_OPTION_MEMBER(reporting_options, top),
-     .help = "Maximum number of lines of each table; 0 prints all"},
+     .help = "Maximum number of rows of each table; 0 prints all rows"},
     {.name = "cdf",
      .value = "NAME",
      NL_OPTION_MEMBER(reporting_options, cdf),
-     .help = "Print the cumulative distribution (CDF) of row NAME in the first report that has one. Each line has a "
-             "value (times are in microseconds) and the share of values up to it"},
+     .help = "Print the cumulative distribution (CDF) of row NAME in the first report that has this row. Each line has "
+             "a value (times are in microseconds), and the share of the values that are at most this value"},
     {0},
 };
 

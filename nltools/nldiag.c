@@ -33,7 +33,7 @@ static const nl_option options[] = {
     {.name = "html",
      .value = "FILE",
      NL_OPTION_MEMBER(arguments, html),
-     .help = "Write a report with pictures to FILE, a single page"},
+     .help = "Write a report with pictures to FILE, as one HTML page"},
     {.name = "json",
      .letter = 'j',
      .type = NL_OPTION_FLAG,
@@ -48,13 +48,13 @@ static const options_usage usage = {
                                       {"Watching", follow_option_rows, offsetof(arguments, follow)},
                                       SUBJECT_GROUPS(arguments)},
     .operands = "[SOURCE...]",
-    .summary = "Report why a program is slow, from its log: the answer in one sentence, then each cause with the share "
-               "of the requests' time that it claims, its evidence, what to try, the expected gain and the confidence.",
-    .notes = PROGRAM_SOURCES
-    ". The more the log holds about hosts and kernel (nlsensor, nlkernel), the more causes nldiag can find.\n\n"
-    "Exit status: 0 healthy; 1 a source could not be read or has no records; 2 wrong use; 3 a cause was found, "
-    "or, with --compare, requests are slower or more of them fail; 4 cannot tell, such as --compare with too few "
-    "logs or requests to find a change of 25 %.",
+    .summary = "Report from a log why a program is slow: first the answer in one sentence, then each cause with its "
+               "share of the requests' time, its evidence, a remedy to try, the expected gain and the confidence.",
+    .notes =
+        PROGRAM_SOURCES ". The more the log holds about hosts and kernel (nlsensor, nlkernel), the more causes nldiag "
+                        "can find.\n\nExit status: 0 healthy; 1 a source could not be read or has no records; 2 usage "
+                        "error; 3 a cause was found, or, with --compare, requests are slower or more of them fail; 4 "
+                        "cannot tell, such as --compare with too few logs or requests to find a change of 25 %.",
 };
 
 static visits *read_log(arguments *a, char *const *names, int count, host_clocks *clocks, bool *ok)

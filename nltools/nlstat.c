@@ -55,8 +55,7 @@ static const nl_option options[] = {
     {.name = "by",
      .value = "FIELD",
      NL_OPTION_MEMBER(arguments, by),
-     .help = "Group requests by FIELD. With HOST, group each request by the host, among those it visits, that the "
-             "fewest requests visit"},
+     .help = "Group requests by FIELD. With HOST, group each request by the least visited of its hosts"},
     {.name = "slowest",
      .type = NL_OPTION_COUNT,
      .initial = "0",
@@ -98,8 +97,8 @@ static const options_usage usage = {
                                       {"Comparing", compare_option_rows, offsetof(arguments, compare)},
                                       SUBJECT_GROUPS(arguments)},
     .operands = "[SOURCE...]",
-    .summary = "Report where requests, blocks or jobs spend their time: in which spans and edges of their critical "
-               "paths. Without SOURCE, read standard input. " PROGRAM_SOURCES ".",
+    .summary = "Report in which spans and edges of their critical paths requests, blocks or jobs spend their time. "
+               "Without SOURCE, read standard input. " PROGRAM_SOURCES ".",
     .notes =
         "Examples:\n  nlstat --id BLOCK.ID --by HOST dpss.log\n  nlstat --slowest 10 --throughput SEND.SZ dpss.log\n"
         "  nlstat --compare before.log --with after.log",

@@ -280,7 +280,7 @@ bool program_has_records(program_reading *reading, uint64_t selected, const char
             program_error("%sno records match --where, --since and --until", context);
         else if (reading->malformed == 0)
             program_error("%s%s: no records%s", context, name_in_message(reading->source),
-                          reading->several ? ", and none in the other sources" : "");
+                          reading->several ? ", and no records in the other sources" : "");
     }
     reading->checked = true;
     return false;

@@ -263,13 +263,13 @@ const nl_option listening_tls_rows[] = {
      .value = "FILE",
      .is_path = true,
      NL_OPTION_MEMBER(listening_options, tls.crl),
-     .help = "With ca=: reject revoked client certificates; FILE contains a revocation list of every CA in a client's "
+     .help = "With ca=: reject revoked client certificates; FILE contains a revocation list for every CA in a client's "
              "chain"},
     {.name = "peers",
      .value = "NAME,...",
      NL_OPTION_MEMBER(listening_options, tls.peers),
-     .help =
-         "With ca=: accept only clients whose certificate has one of these names or addresses, or matches *.DOMAIN"},
+     .help = "With ca=: accept only clients whose certificate contains one of these names or addresses; *.DOMAIN is a "
+             "wildcard"},
     {0},
 };
 
@@ -285,7 +285,7 @@ const nl_option listening_names_rows[] = {
     {.name = "names",
      .value = "NAME,...",
      NL_OPTION_MEMBER(listening_options, names),
-     .help = "Further names that requests may use for this host, besides its name and addresses"},
+     .help = "Additional names that requests may use for this host, besides its own name and addresses"},
     {0},
 };
 

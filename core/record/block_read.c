@@ -237,7 +237,7 @@ static nl_status decompress(nl_block_reader *r, const nl_block_header *header, c
     r->decompressed = header->raw_size;
     size_t size = ZSTD_decompressDCtx(r->zstd, r->raw.data, header->raw_size, stored, header->stored_size);
     if (ZSTD_isError(size) || size != header->raw_size)
-        return malformed("block can't be decompressed");
+        return malformed("block cannot be decompressed");
     r->at = r->raw.data;
     return NL_OK;
 }

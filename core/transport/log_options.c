@@ -42,8 +42,8 @@ const nl_option nl_log_rows[] = {
      .minimum = 64 << 10,
      .maximum = 1 << 30,
      NL_OPTION_MEMBER(nl_log_options, ring_size),
-     .help = "Size of each thread's ring, rounded up to a power of two. An event can fill a quarter of the ring, and "
-             "at most 960k"},
+     .help = "Size of each thread's ring, rounded up to a power of two. The maximum size of an event is a quarter of "
+             "the ring, but not more than 960k"},
     {.name = "spool",
      .value = "DIRECTORY",
      .is_path = true,
@@ -95,7 +95,7 @@ const nl_option nl_log_rows[] = {
      .choices = "no",
      .value = "no|DURATION",
      .environment = "NETLOGGER_CLOCK",
-     .initial = "(60s for collectors, otherwise no)",
+     .initial = "(60s for logs to collectors, otherwise no)",
      .minimum = NL_NS_PER_SECOND / 10,
      NL_OPTION_MEMBER(nl_log_options, clock_ns),
      .help = "Interval at which the log records the quality of the host's clock: ClockKernel; ClockTracking if chronyd "
@@ -171,7 +171,7 @@ const nl_option nl_environment_rows[] = {
      .initial = "yes",
      .environment = "NETLOGGER_ON",
      NL_OPTION_MEMBER(nl_environment, on),
-     .help = "Enable logging. With no, 0, off or false, programs open no logs and write nothing"},
+     .help = "Enable logging. If the value is no, 0, off or false, programs open no logs and write nothing"},
     {.name = "quiet_logs",
      .type = NL_OPTION_CHOICE,
      .choices = SWITCH,

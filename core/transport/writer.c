@@ -46,10 +46,9 @@ const nl_option nl_writer_rows[] = {
      .list_choices = nl_format_choices,
      .initial = "(nlb to collectors, or by the file's suffix, such as .nlb; otherwise ulm)",
      NL_OPTION_MEMBER(nl_writer_options, format),
-     .help =
-         "Format of the records. A collector acknowledges only nlb, the binary format, and stores it as its own "
-         "output requires. Text (ulm, bp) is lost and not counted when the collector or the connection fails before "
-         "the collector has written it"},
+     .help = "Format of the records. A collector acknowledges only nlb, the binary format. Text (ulm, bp, logfmt) is "
+             "lost, and not counted, if the collector or the connection fails before the collector has written the "
+             "text. The collector's own output determines the format in which it stores the records"},
     {.name = "zstd",
      .type = NL_OPTION_COUNT,
      .maximum = 19,
@@ -65,7 +64,7 @@ const nl_option nl_writer_rows[] = {
      .commands = "file",
      .initial = "yes",
      NL_OPTION_MEMBER(nl_writer_options, truncate),
-     .help = "Append to the file. With no, truncate the file first"},
+     .help = "Append to the file; with no, truncate the file first"},
     {.name = "timeout",
      .type = NL_OPTION_DURATION,
      .minimum = 1000000,

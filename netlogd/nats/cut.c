@@ -98,7 +98,7 @@ static void give_part(cutting *c, uint64_t from, uint64_t to)
         give_part(c, from, middle);
         give_part(c, middle, to);
     } else {
-        program_error("a record of %.*s takes %zu bytes, which do not fit into a NATS message; record omitted",
+        program_error("a record of %.*s takes %zu bytes, which is too large for a NATS message; record omitted",
                       (int)c->block.prog.size, c->block.prog.data, part.size);
     }
     nl_buffer_free(&part);

@@ -34,8 +34,9 @@ static nl_status check_piece(const nl_time_index *index, int fd, size_t i)
         return NL_OK;
     if (found.min_ns < entry->min_ns || found.max_ns > entry->max_ns)
         return nl_error_set(NL_ERROR_INVALID, "the range has records with other times");
-    return found.records == entry->records ? NL_OK
-                                           : nl_error_set(NL_ERROR_INVALID, "the range has another number of records");
+    return found.records == entry->records
+               ? NL_OK
+               : nl_error_set(NL_ERROR_INVALID, "the range has a different number of records");
 }
 
 static file_index_state check_pieces(const char *path, const nl_time_index *index, int fd)

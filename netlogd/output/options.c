@@ -140,7 +140,7 @@ const nl_option output_spool_rows[] = {
      .minimum = 1 << 20,
      .initial = "1g",
      NL_OPTION_MEMBER(output_options, spool_size),
-     .help = "Maximum size of the spool; while it is full, clients wait"},
+     .help = "Maximum size of the spool; while the spool is full, clients wait"},
     {0},
 };
 

@@ -63,7 +63,7 @@ static const sensor_field fields[] = {
     {"ClockTracking", "CLOCK.SOURCE", "", "server or reference clock that chronyd uses"},
     {"ClockTracking", "CLOCK.SYNCHRONIZED", "", "whether chronyd synchronizes the clock"},
     {"ClockTracking", "CLOCK.STRATUM", "", "number of servers between this host and the reference clock"},
-    {"ClockTracking", "CLOCK.LEAP", "", "0 normal, 1 or 2 leap second announced, 3 not synchronized"},
+    {"ClockTracking", "CLOCK.LEAP", "", "0: normal; 1 or 2: leap second announced; 3: not synchronized"},
     {"ClockTracking", "CLOCK.OFFSET", "us",
      "difference from chronyd's estimate; a positive value means that the clock is slow"},
     {"ClockTracking", "CLOCK.OFFSET.LAST", "us", "offset of the latest measurement"},
@@ -76,7 +76,7 @@ static const sensor_field fields[] = {
 
 const sensor_kind clock_sensor = {
     .name = "clock",
-    .what = "the offset and error of the clock, as the kernel and, if it runs, chronyd report them",
+    .what = "the offset and error of the clock that the kernel reports, and that chronyd reports if it runs",
     .arguments = "",
     .is_default = true,
     .fields = fields,

@@ -194,7 +194,7 @@ static const sensor_field fields[] = {
     TCP("TCP.PEER", "", "remote address and port"),
     TCP("TCP.STATE", "", "established, close-wait ..."),
     TCP("TCP.INODE", "", "inode of the socket, which identifies it"),
-    TCP("TCP.QUEUE.IN", "bytes", "received, not read by the program"),
+    TCP("TCP.QUEUE.IN", "bytes", "received, but not yet read by the program"),
     TCP("TCP.QUEUE.OUT", "bytes", "written, not acknowledged"),
     TCP("TCP.ALGORITHM", "", "congestion control algorithm"),
     TCP("TCP.CWND", "segments", "congestion window"),
@@ -216,9 +216,9 @@ static const sensor_field fields[] = {
     TCP("TCP.UNSENT", "bytes", "written, not sent"),
     TCP("TCP.RATE", "bytes/s", "recent delivery rate"),
     TCP("TCP.BUSY", "us", "time with data to send since the start"),
-    TCP("TCP.LIMITED.RECEIVER", "us", "part of TCP.BUSY, limited by the peer's window"),
-    TCP("TCP.LIMITED.BUFFER", "us", "part of TCP.BUSY, limited by the send buffer"),
-    TCP("TCP.LIMITED.NETWORK", "us", "rest of TCP.BUSY, limited by congestion control"),
+    TCP("TCP.LIMITED.RECEIVER", "us", "part of TCP.BUSY in which the peer's window was the limit"),
+    TCP("TCP.LIMITED.BUFFER", "us", "part of TCP.BUSY in which the send buffer was the limit"),
+    TCP("TCP.LIMITED.NETWORK", "us", "part of TCP.BUSY in which congestion control was the limit"),
     {0},
 };
 

@@ -67,12 +67,12 @@ static bool cpu_measure(measurement *m)
 }
 
 #define STATE_FIELDS(event)                                                                                            \
-    {event, "CPU.BUSY", "%", "not idle, and not waiting for I/O"}, {event, "CPU.USER", "%", "user code"},              \
+    {event, "CPU.BUSY", "%", "time in neither CPU.IDLE nor CPU.IOWAIT"}, {event, "CPU.USER", "%", "user code"},        \
         {event, "CPU.NICE", "%", "user code with lowered priority"}, {event, "CPU.SYS", "%", "kernel code"},           \
         {event, "CPU.IDLE", "%", "idle"}, {event, "CPU.IOWAIT", "%", "idle while waiting for I/O"},                    \
         {event, "CPU.IRQ", "%", "interrupts"}, {event, "CPU.SOFTIRQ", "%", "softirqs"},                                \
     {                                                                                                                  \
-        event, "CPU.STEAL", "%", "used by the hypervisor for other guests"                                             \
+        event, "CPU.STEAL", "%", "time that the hypervisor used for other guests"                                      \
     }
 
 static const sensor_field fields[] = {

@@ -187,7 +187,7 @@ static const sensor_field fields[] = {
     {"Process", "PROC.ID", "", "process ID"},
     {"Process", "PROC.NAME", "", "program name, at most 15 bytes"},
     {"Process", "PROC.PARENT", "", "ID of the parent"},
-    {"Process", "PROC.STATE", "", "R running, S sleeping, D waiting for I/O, T stopped, Z ended"},
+    {"Process", "PROC.STATE", "", "R: running; S: sleeping; D: waiting for I/O; T: stopped; Z: ended"},
     {"Process", "PROC.USER", "%", "share of a processor's time in user code"},
     {"Process", "PROC.SYS", "%", "share of a processor's time in the kernel"},
     {"Process", "PROC.RESIDENT", "bytes", "resident memory"},

@@ -52,22 +52,24 @@ void finding_describe(const search *s, finding *f, const candidate *c)
         finding_evidence(f, "%s a visit, against %s for the other values", slow, other);
         describe_slow_visits(f, c, p);
     } else if (strcmp(c->cause, "size") == 0) {
-        f->answer =
-            g_strdup_printf("%s of the requests' time: %s takes longer the larger %s is", part, where, c->column->name);
+        f->answer = g_strdup_printf("%s of the requests' time: %s takes longer when %s is larger", part, where,
+                                    c->column->name);
         f->advice = "reduce the amount of work, or make its cost grow less with the amount";
-        finding_evidence(f, "%s a visit on average, against %s for an eighth of them", slow, other);
+        finding_evidence(f, "%s a visit on average, against %s in the fastest eighth of the values", slow, other);
     } else if (strcmp(c->cause, "load") == 0) {
-        f->answer = g_strdup_printf("%s of the requests' time: %s takes longer the more requests are there, up to %.0f",
-                                    part, where, c->m.peak);
-        f->advice = "find out what they share: processors, connections, a lock; allow more at a time, or spread them";
-        finding_evidence(f, "%s a visit on average, against %s when few are there", slow, other);
+        f->answer =
+            g_strdup_printf("%s of the requests' time: %s takes longer when more requests are in progress, up to %.0f",
+                            part, where, c->m.peak);
+        f->advice = "find out what the requests share (processors, connections, a lock); allow more requests at a "
+                    "time, or spread them over time";
+        finding_evidence(f, "%s a visit on average, against %s when few requests are in progress", slow, other);
     } else if (strcmp(c->cause, "calls") == 0) {
         bool all = c->slow_count == c->count;
         f->answer = all ? g_strdup_printf("%s of the requests' time: each request calls %s %.0f times", part, where,
                                           c->m.length_ns)
                         : g_strdup_printf("%s of the requests' time: some requests call %s %.0f times, others %.0f",
                                           part, where, c->m.peak, c->m.length_ns);
-        f->advice = "make one call for all of it, or make the calls at the same time";
+        f->advice = "combine the calls into one call, or make them at the same time";
         if (!all)
             finding_evidence(f, "the requests with more calls than usual make %u of the %u calls", c->slow_count,
                              c->count);
@@ -75,18 +77,18 @@ void finding_describe(const search *s, finding *f, const candidate *c)
         f->answer = g_strdup_printf("%s of the requests' time: %s waits for a time-out of %s and tries again", part,
                                     where, period);
         f->advice = "find out why the first attempt has no answer; a shorter time-out only hides it";
-        finding_evidence(f, "%.1f %% of the visits take %s longer than the others, and almost none are between",
+        finding_evidence(f, "%.1f %% of the visits take %s longer than the others, and almost no visits are in between",
                          100 * c->m.share, period);
     } else if (strcmp(c->cause, "timer") == 0) {
         f->answer =
             g_strdup_printf(c->m.constant ? "%s of the requests' time: %s always takes %s: a timer or fixed work"
                                           : "%s of the requests' time: %s waits for a timer of %s",
                             part, where, period);
-        f->advice = "wait for the event itself instead of looking for it from time to time";
+        f->advice = "wait for the event itself instead of polling";
         if (c->m.constant)
             finding_evidence(f, "half of %u visits differ by at most 0.5 %%", c->count);
         else
-            finding_evidence(f, "the visits end at multiples of %s; their regularity is %.2f, 1 at most", period,
+            finding_evidence(f, "the visits end at multiples of %s; their regularity is %.2f (maximum 1)", period,
                              c->explained);
     } else if (strcmp(c->cause, "batch") == 0) {
         f->answer = g_strdup_printf("%s of the requests' time: %s waits until a batch is full", part, where);
@@ -98,13 +100,13 @@ void finding_describe(const search *s, finding *f, const candidate *c)
                                     c->m.period_ns > 0 ? "every " : "now and then", c->m.period_ns > 0 ? period : "");
         f->advice =
             "look for garbage collection, a full log or disk, a CPU quota, or suspended machines at these times";
-        finding_evidence(f, "%u times nothing began or ended, for %s on average, while requests were under way",
+        finding_evidence(f, "%u times, nothing began or ended for %s on average while requests were in progress",
                          c->m.count, length);
     } else if (strcmp(c->cause, "resource") == 0) {
         f->answer = g_strdup_printf("%s of the requests' time: %s is slow when %s %s changes", part, where,
                                     c->sensor->event, c->sensor->field);
         f->advice = "find out what uses this resource at these times";
-        finding_evidence(f, "%s a visit on average, against %s in the eighth at the other end", slow, other);
+        finding_evidence(f, "%s a visit on average, against %s in the fastest eighth of the values", slow, other);
     } else if (strcmp(c->cause, "cold") == 0 || strcmp(c->cause, "changed") == 0) {
         char *when = text_ns((double)(c->from_ns - v->from_ns)), *until = text_ns((double)(c->to_ns - v->from_ns));
         f->answer =
@@ -128,13 +130,14 @@ void finding_describe(const search *s, finding *f, const candidate *c)
                                           part, where, c->m.servers, c->m.servers, c->m.peak);
         if (strcmp(c->cause, "balance") == 0) {
             g_free(f->answer);
-            f->answer = g_strdup_printf(
-                "%s of the requests' time: requests queue at %s, which gets %.1f times its part of them (%s)", part,
-                c->host, c->m.share, where);
+            f->answer = g_strdup_printf("%s of the requests' time: requests queue at %s, which receives %.1f times its "
+                                        "share of the requests (%s)",
+                                        part, c->host, c->m.share, where);
         }
-        f->advice = strcmp(c->cause, "balance") == 0 ? "distribute the requests evenly"
-                                                     : "hold it for a shorter time, divide it, or allow more at a time";
-        finding_evidence(f, "up to %.0f are there at a time", c->m.peak);
+        f->advice = strcmp(c->cause, "balance") == 0
+                        ? "distribute the requests evenly"
+                        : "hold the resource for a shorter time, divide it, or allow more requests at a time";
+        finding_evidence(f, "up to %.0f requests are there at a time", c->m.peak);
     }
     if (is_measured(c)) {
         char *removed = text_share(c->explained);

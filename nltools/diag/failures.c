@@ -71,9 +71,10 @@ void find_failures(findings *f)
         char *where = text_place(v, most, x->host), *part = text_share(share);
         x->answer = g_strdup_printf("%s of the requests fail, most of them in %s", part, where);
         x->advice = "look at the messages of the failed requests: nlstat --slowest, or nlv";
-        finding_evidence(x, "%u of %u requests failed, %u of them first in this place", failed, v->requests->len,
-                         by_place[most]);
-        finding_evidence(x, "%.1f %% of its visits failed%s", 100 * here, x->host != NULL ? " on this host" : "");
+        finding_evidence(x, "%u of %u requests failed; in %u of them, this place failed first", failed,
+                         v->requests->len, by_place[most]);
+        finding_evidence(x, "%.1f %% of the visits to this place failed%s", 100 * here,
+                         x->host != NULL ? " on this host" : "");
         g_free(where);
         g_free(part);
     }

@@ -95,9 +95,10 @@ static char *reason_mixture(const visits *v)
     if (sum <= UNEXPLAINED_MAX * v->total_ns)
         return NULL;
     char *part = text_share(sum / v->total_ns),
-         *reason = g_strdup_printf("the log has too many names of events, and %s of the requests' time is in names "
-                                   "beyond the maximum; log what varies as fields, or select events with --where",
-                                   part);
+         *reason =
+             g_strdup_printf("the log has too many names of events, and %s of the requests' time is in names beyond "
+                             "the maximum; log the varying parts of the names as fields, or select events with --where",
+                             part);
     g_free(part);
     return reason;
 }
@@ -158,15 +159,14 @@ void findings_judge(findings *f, const char *no_requests)
     if (reason != NULL)
         ;
     else if (visits_overlap(v))
-        reason =
-            "requests overlap and have no ID, so it is unknown which events belong to which; log TRACE.ID, or TID if "
-            "each thread serves one request at a time";
+        reason = "requests overlap and have no ID, so it is unknown which events belong to which request; log "
+                 "TRACE.ID, or TID if each thread serves one request at a time";
     else if (v->requests->len == 0)
         reason = no_requests;
     else if (v->sites_dropped > v->requests->len)
-        reason = "the log has too many programs, spans and hosts; select some with --where";
+        reason = "the log has too many programs, spans and hosts; select some of them with --where";
     else if (v->requests->len < REQUESTS_MIN)
-        reason = "the log has too few requests; log at least 60 of them";
+        reason = "the log has too few requests; log at least 60 requests";
     else if (v->total_ns <= 0)
         reason = "all events of a request have the same time; log times with more digits";
     f->cannot_tell = reason != NULL ? g_strdup(reason) : reason_mixture(v);

@@ -268,9 +268,10 @@ static const limit kinds[LIMITS] = {
     [DISK] = {"disk", "a disk at its limit on",
               "read less, use larger requests, spread the data over more disks, or find other users of the disk",
               FELT_WITHIN | FELT_TO, FELT_WITHIN, 1, 0.8, 0, NULL, NULL, NULL},
-    [SOFTIRQ] = {"softirq", "a processor that only receives packets on",
-                 "distribute the receiving: RSS or RPS, larger segments (GRO), interrupts on other processors",
-                 FELT_WITHIN | FELT_TO | FELT_FROM, FELT_TO | FELT_FROM, 1, 0.8, 0, NULL, NULL, NULL},
+    [SOFTIRQ] =
+        {"softirq", "a processor that only receives packets on",
+         "distribute the receiving of packets: RSS or RPS, larger segments (GRO), interrupts on other processors",
+         FELT_WITHIN | FELT_TO | FELT_FROM, FELT_TO | FELT_FROM, 1, 0.8, 0, NULL, NULL, NULL},
     [CPU] = {"cpu", "too few processors on", "find what runs there with the sensor processes, or with nlkernel record",
              FELT_WITHIN | FELT_TO, FELT_WITHIN, 1, 0.8, 0, NULL, NULL, NULL},
     [LINK] = {"link", "a full network interface on",
@@ -285,8 +286,8 @@ static const limit kinds[LIMITS] = {
               "full, drops are normal",
               FELT_FROM, FELT_FROM, 1, 0.8, 0, NULL, NULL, NULL},
     [STREAMS] = {"streams", "too few requests are under way at a time on the path from",
-                 "request more at a time: more streams, or more requests in advance on each", 0, FELT_TO | FELT_FROM, 1,
-                 0.8, 0, NULL, NULL, NULL},
+                 "request more at a time: use more streams, or request more in advance on each stream", 0,
+                 FELT_TO | FELT_FROM, 1, 0.8, 0, NULL, NULL, NULL},
 };
 
 /* Adds a host to a limit. Returns whether it is the first host, whose evidence is used. */
@@ -329,8 +330,8 @@ static void limit_host(limit *all, const char *host, const load *l)
     }
     if (softirqs && add_host(&all[SOFTIRQ], host)) {
         tell(&all[SOFTIRQ], true, "softirqs take %.0f %% of one processor", l->softirq);
-        tell(&all[SOFTIRQ], l->softirq_user >= 0, "programs get %.0f %% of it", l->softirq_user);
-        tell(&all[SOFTIRQ], l->softirq_busy >= 0, "it is busy %.0f %% of the time", l->softirq_busy);
+        tell(&all[SOFTIRQ], l->softirq_user >= 0, "programs get %.0f %% of this processor", l->softirq_user);
+        tell(&all[SOFTIRQ], l->softirq_busy >= 0, "this processor is busy %.0f %% of the time", l->softirq_busy);
     }
     if (!softirqs && (l->cpu_busy >= 90 || l->cpu_waited >= 40)) {
         if (l->unread >= UNREAD) /* the program does not read its input fast enough */
@@ -342,7 +343,7 @@ static void limit_host(limit *all, const char *host, const load *l)
         }
     }
     if (l->link >= LINK_FULL && add_host(&all[LINK], host))
-        tell(&all[LINK], true, "its mean rate is %.0f %% of that of such an interface", 100 * l->link);
+        tell(&all[LINK], true, "its mean rate is %.0f %% of the maximum rate of such an interface", 100 * l->link);
 }
 
 /*
@@ -368,7 +369,7 @@ static void limit_tcp(limit *all, const char *host, const load *l, bool is_read)
         all[LOSS].part = l->felt;
         all[LOSS].busy = busy;
         tell(&all[LOSS], true, "TCP retransmitted %.2f %%", 100 * l->retransmits);
-        tell(&all[LOSS], true, "losses are felt in %.0f %% of the time", 100 * l->felt);
+        tell(&all[LOSS], true, "losses reduce the rate during %.0f %% of the time", 100 * l->felt);
         tell(&all[LOSS], t->rtt_us > 0, "with a round trip of %.1f ms, this limits a connection to about %.1f MB/s",
              t->rtt_us / 1e3, 1448 / (t->rtt_us / 1e6) * sqrt(1.5 / l->retransmits) / 1e6);
     }

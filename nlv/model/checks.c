@@ -59,8 +59,8 @@ static void check_gap(const store *s, GPtrArray *notices)
         return;
     char time[NL_TIME_TEXT_SIZE];
     nl_time_format_iso(store_time(s, before), time);
-    g_ptr_array_add(notices, g_strdup_printf("The log has no records for %.1f days from %s, nine tenths of its time "
-                                             "range. Zoom into either end, or search (Ctrl+F).",
+    g_ptr_array_add(notices, g_strdup_printf("The log has no records for %.1f days from %s, which is at least nine "
+                                             "tenths of its time range. Zoom into either end, or search (Ctrl+F).",
                                              (double)gap_ns / 86400e9, time));
 }
 
