@@ -332,8 +332,9 @@ const nl_option settings_rows[] = {
      .type = NL_OPTION_COPY,
      .set = set_metrics,
      NL_OPTION_MEMBER(settings, metrics),
-     .help = "Address on which to serve Prometheus metrics (GET /metrics): http://HOST:PORT; a non-loopback address "
-             "requires --allow. Requests must name this host by its address, its name, or one of ?names=NAME,..."},
+     .help =
+         "Address on which to serve Prometheus metrics (GET /metrics): http://HOST:PORT; a non-loopback address "
+         "requires --allow. Requests must name this host by its address, by its name, or by a name in ?names=NAME,..."},
     {.name = "recover",
      .type = NL_OPTION_DURATION,
      .initial = "5s",

@@ -123,13 +123,13 @@ static bool measure_counters(measurement *m, const sensor_field *fields, const c
 /* ---- memory ---- */
 
 static const sensor_field memory_fields[] = {
-    {"MemoryFree", "MEM.TOTAL", "bytes", "managed by the kernel"},
+    {"MemoryFree", "MEM.TOTAL", "bytes", "memory that the kernel manages"},
     {"MemoryFree", "MEM.FREE", "bytes", "unused"},
-    {"MemoryFree", "MEM.AVAILABLE", "bytes", "available without swapping"},
+    {"MemoryFree", "MEM.AVAILABLE", "bytes", "memory available without swapping"},
     {"MemoryFree", "MEM.BUFFERS", "bytes", "buffers of block devices"},
     {"MemoryFree", "MEM.CACHED", "bytes", "cached file content"},
-    {"MemoryFree", "MEM.DIRTY", "bytes", "to be written to disk"},
-    {"MemoryFree", "MEM.WRITEBACK", "bytes", "being written to disk"},
+    {"MemoryFree", "MEM.DIRTY", "bytes", "data to be written to disk"},
+    {"MemoryFree", "MEM.WRITEBACK", "bytes", "data being written to disk"},
     {"MemoryFree", "MEM.ANONYMOUS", "bytes", "memory of processes that no file backs"},
     {"MemoryFree", "MEM.MAPPED", "bytes", "files mapped by processes"},
     {"MemoryFree", "MEM.SHARED", "bytes", "shared memory and tmpfs"},
@@ -154,8 +154,8 @@ static const sensor_field swap_fields[] = {
     {"SwapUse", "SWAP.TOTAL", "bytes", "swap space"},
     {"SwapUse", "SWAP.FREE", "bytes", "unused swap space"},
     {"SwapUse", "SWAP.USED", "bytes", "used swap space"},
-    {"SwapUse", "SWAP.IN", "bytes/s", "read from swap space"},
-    {"SwapUse", "SWAP.OUT", "bytes/s", "written to swap space"},
+    {"SwapUse", "SWAP.IN", "bytes/s", "data read from swap space"},
+    {"SwapUse", "SWAP.OUT", "bytes/s", "data written to swap space"},
     {0},
 };
 
@@ -174,12 +174,12 @@ COUNTERS_SENSOR(swap, "the use of swap space");
 static const sensor_field vm_fields[] = {
     {"VmActivity", "VM.FAULTS", "faults/s", "page faults, minor and major"},
     {"VmActivity", "VM.FAULTS.MAJOR", "faults/s", "page faults that read from disk"},
-    {"VmActivity", "VM.PAGED.IN", "bytes/s", "read from block devices"},
-    {"VmActivity", "VM.PAGED.OUT", "bytes/s", "written to block devices"},
-    {"VmActivity", "VM.ALLOCATED", "pages/s", "allocated in the normal zone"},
+    {"VmActivity", "VM.PAGED.IN", "bytes/s", "data read from block devices"},
+    {"VmActivity", "VM.PAGED.OUT", "bytes/s", "data written to block devices"},
+    {"VmActivity", "VM.ALLOCATED", "pages/s", "pages allocated in the normal zone"},
     {"VmActivity", "VM.SCANNED", "pages/s", "pages scanned by kswapd because memory is short"},
     {"VmActivity", "VM.SCANNED.DIRECT", "pages/s", "pages scanned by processes that need memory at once"},
-    {"VmActivity", "VM.STOLEN", "pages/s", "reclaimed by kswapd"},
+    {"VmActivity", "VM.STOLEN", "pages/s", "pages reclaimed by kswapd"},
     {"VmActivity", "VM.OOM.KILLS", "processes", "processes killed for lack of memory since the last record"},
     {0},
 };
@@ -197,9 +197,9 @@ COUNTERS_SENSOR(vm, "page faults and paging");
 /* ---- tcp ---- */
 
 static const sensor_field tcp_fields[] = {
-    {"TcpSegments", "TCP.RETRANS", "segments", "retransmitted since the last record"},
+    {"TcpSegments", "TCP.RETRANS", "segments", "segments retransmitted since the last record"},
     {"TcpSegments", "TCP.IN", "segments/s", "received"},
-    {"TcpSegments", "TCP.OUT", "segments/s", "sent, not counting retransmissions"},
+    {"TcpSegments", "TCP.OUT", "segments/s", "segments sent, not counting retransmissions"},
     {"TcpSegments", "TCP.IN.ERRORS", "segments", "segments received with errors since the last record"},
     {"TcpSegments", "TCP.RESETS.OUT", "segments", "segments with RST sent since the last record"},
     {"TcpSegments", "TCP.RESETS.IN", "connections", "connections reset since the last record"},

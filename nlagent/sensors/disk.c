@@ -108,9 +108,9 @@ static bool disk_measure(measurement *m)
 }
 
 static const sensor_field fields[] = {
-    {"DiskIo", "DISK.READ", "bytes/s", "read from all disks"},
-    {"DiskIo", "DISK.WRITE", "bytes/s", "written to all disks"},
-    {"DiskIo", "DISK.BUSY", "%", "share of the time with requests pending, summed over disks"},
+    {"DiskIo", "DISK.READ", "bytes/s", "data read from all disks"},
+    {"DiskIo", "DISK.WRITE", "bytes/s", "data written to all disks"},
+    {"DiskIo", "DISK.BUSY", "%", "share of the time with pending requests, summed over disks"},
     {"DiskDevice", "DISK.NAME", "", "name of the device"},
     {"DiskDevice", "DISK.READ", "bytes/s", "read"},
     {"DiskDevice", "DISK.WRITE", "bytes/s", "written"},
@@ -119,8 +119,8 @@ static const sensor_field fields[] = {
     {"DiskDevice", "DISK.READ.MS", "ms", "mean duration of a read; 0 if there were no reads"},
     {"DiskDevice", "DISK.WRITE.MS", "ms", "mean duration of a write; 0 if there were no writes"},
     {"DiskDevice", "DISK.QUEUE", "requests", "mean number of pending requests"},
-    {"DiskDevice", "DISK.IN.FLIGHT", "requests", "in progress now"},
-    {"DiskDevice", "DISK.BUSY", "%", "share of the time with requests pending"},
+    {"DiskDevice", "DISK.IN.FLIGHT", "requests", "requests in progress now"},
+    {"DiskDevice", "DISK.BUSY", "%", "share of the time with pending requests"},
     {0},
 };
 

@@ -31,10 +31,10 @@ static bool load_measure(measurement *m)
 }
 
 static const sensor_field fields[] = {
-    {"LoadAverage", "LOAD.1", "tasks", "running or waiting, 1-minute average"},
-    {"LoadAverage", "LOAD.5", "tasks", "running or waiting, 5-minute average"},
-    {"LoadAverage", "LOAD.15", "tasks", "running or waiting, 15-minute average"},
-    {"LoadAverage", "LOAD.RUNNABLE", "tasks", "running or runnable now"},
+    {"LoadAverage", "LOAD.1", "tasks", "tasks that run or wait, 1-minute average"},
+    {"LoadAverage", "LOAD.5", "tasks", "tasks that run or wait, 5-minute average"},
+    {"LoadAverage", "LOAD.15", "tasks", "tasks that run or wait, 15-minute average"},
+    {"LoadAverage", "LOAD.RUNNABLE", "tasks", "tasks that run or can run now"},
     {"LoadAverage", "LOAD.TASKS", "tasks", "all threads now"},
     {0},
 };
