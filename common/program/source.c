@@ -80,10 +80,21 @@ bool program_is_read_in_place(const program_reading *reading, const char *head, 
            !program_is_foreign(reading, head, size);
 }
 
+/* Reports, once, that a program waits for input on a terminal. */
+static void report_terminal(void)
+{
+    static bool reported;
+    if (!reported && isatty(STDIN_FILENO))
+        program_error("reading standard input; press Ctrl-D to end it, or see %s --help", program_get_name());
+    reported = true;
+}
+
 /* If `reading` is NULL, the source only decompresses the stored bytes. */
 static nl_source *open_source(program_reading *reading, const char *name, bool follow, bool nonblocking)
 {
     nl_url *url = nl_url_parse(name);
+    if (url != NULL && url->scheme == NL_SCHEME_STDIO)
+        report_terminal();
     nl_source *source = url != NULL ? nl_source_open(url, follow, nonblocking) : NULL;
     if (source != NULL && (url->scheme == NL_SCHEME_FILE || url->scheme == NL_SCHEME_STDIO)) {
         size_t size;

@@ -85,14 +85,20 @@ class Install(support.Case):
         result = self.run_program(program, env=self.environment())
         self.assertEqual(result.returncode, 0, result.stderr)
         lines = (self.scratch / "hello.log").read_text().splitlines()
-        self.assertEqual(len(lines), 60)
+        self.assertEqual(len(lines), 300)
         for line in lines:
             self.assertRegex(line, r"^DATE=\d{14}\.\d{6} HOST=\S+ PROG=hello LVL=Usage NL\.EVNT=Request\.\w+ REQ\.ID=\d+")
+
+        diagnosis = self.run_program(self.bin / "nldiag", self.scratch / "hello.log", env=self.environment())
+        self.assertRegex(diagnosis.stdout, r"^(\d+ % of the requests' time: Request of hello is slow for KIND=large|cannot tell: .*)\n")  # on a busy host
+        invalid = self.run_program(program, "http://localhost", env=self.environment())
+        self.assertEqual(invalid.returncode, 1)
+        self.assertRegex(invalid.stderr, r"\Anetlogger: URL \"http://localhost\": unknown scheme; use [^\n]*\n\Z")
 
         # A second run uses the same IDs; its requests remain separate.
         self.assertEqual(self.run_program(program, env=self.environment()).returncode, 0)
         result = self.run_program(self.bin / "nlstat", self.scratch / "hello.log", env=self.environment())
-        self.assertIn("Requests by REQ.ID: 40, ", result.stdout)
+        self.assertIn("Requests by REQ.ID: 200, ", result.stdout)
 
         viewer = self.bin / "nlv"
         if not viewer.exists():

@@ -136,6 +136,21 @@ class Terminal(support.Case):
         self.assertEqual(process.wait(60), 0, bytes(printed))
         return bytes(printed)
 
+    def test_programs_that_wait_for_input_report_it(self):
+        """A program that is started without arguments does not wait on a terminal in silence."""
+        for name in "nltools/nldiag", "nltools/nlstat", "nlsort/nlsort":
+            with self.subTest(name):
+                master, slave = pty.openpty()
+                process = self.start(support.program(name), stdin=slave, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+                os.close(slave)
+                program = name.split("/")[1]
+                self.assertEqual(process.stderr.readline().decode(), f"{program}: reading standard input; press Ctrl-D to end it, or see {program} --help\n")
+                os.write(master, b"\x04")
+                self.assertIn(process.wait(60), (0, 1))
+                os.close(master)
+                result = self.run_program(support.program(name), stdin=subprocess.DEVNULL)
+                self.assertNotIn("reading standard input", result.stderr)
+
     def test_nlsort_escapes_on_a_terminal_only(self):
         for output in "/dev/stdout", "/dev/fd/1", "file:/dev/tty":
             printed = self.on_terminal("nlsort/nlsort", "-o", output, self.text)
