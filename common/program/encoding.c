@@ -3,22 +3,15 @@
 #include "program/encoding.h"
 #include "base/level.h"
 #include "base/buffer.h"
+#include "record/terminal.h"
 
 #include <string.h>
 
 size_t utf8_size(const unsigned char *at, const unsigned char *end)
 {
-    static const uint32_t minimum[] = {0, 0, 0x80, 0x800, 0x10000};
-    size_t size = *at >= 0xf0 ? 4 : *at >= 0xe0 ? 3 : 2;
-    if (*at < 0xc2 || *at > 0xf4 || (size_t)(end - at) < size)
-        return 0;
-    uint32_t code = *at & (0xffu >> (size + 1));
-    for (size_t i = 1; i < size; i++) {
-        if ((at[i] & 0xc0) != 0x80)
-            return 0;
-        code = code << 6 | (at[i] & 0x3f);
-    }
-    return code >= minimum[size] && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff) ? size : 0;
+    uint32_t code;
+    size_t size = nl_utf8_read(at, end, &code);
+    return code != UINT32_MAX ? size : 0;
 }
 
 /* ---- strings of JSON ---- */

@@ -2,7 +2,6 @@
 #ifndef NETLOGGER_BASE_TEXT_H
 #define NETLOGGER_BASE_TEXT_H
 
-#include "base/text.h"
 #include "base/memory.h"
 
 #include <stdint.h>

@@ -2,10 +2,7 @@
 
 #include "record/terminal.h"
 
-#include <stdint.h>
-
-/* Decodes a character. Returns its size. For invalid UTF-8, returns 1 and sets *code to UINT32_MAX. */
-static size_t read_character(const unsigned char *at, const unsigned char *end, uint32_t *code)
+size_t nl_utf8_read(const unsigned char *at, const unsigned char *end, uint32_t *code)
 {
     static const uint32_t minimum[] = {0, 0, 0x80, 0x800, 0x10000};
     size_t size = *at < 0x80 ? 1 : *at >= 0xc2 && *at < 0xe0 ? 2 : *at >= 0xe0 && *at < 0xf0 ? 3 : *at >= 0xf0 ? 4 : 0;
@@ -28,7 +25,7 @@ size_t nl_terminal_character(const char *text, const char *end, bool *controls)
 {
     const unsigned char *at = (const unsigned char *)text;
     uint32_t code;
-    size_t size = read_character(at, (const unsigned char *)end, &code);
+    size_t size = nl_utf8_read(at, (const unsigned char *)end, &code);
     if (code == UINT32_MAX)
         *controls = *at < 0xa0;
     else

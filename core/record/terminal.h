@@ -15,10 +15,14 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #ifdef __SSE2__
 #include <emmintrin.h>
 #endif
+
+/* Decodes a character. Returns its size. For invalid UTF-8, returns 1 and sets *code to UINT32_MAX. */
+size_t nl_utf8_read(const unsigned char *at, const unsigned char *end, uint32_t *code);
 
 /*
  * Returns the size in bytes, 1 to 4, of the character at a position before `end`. Invalid UTF-8 has size 1. Sets

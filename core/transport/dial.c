@@ -102,13 +102,14 @@ static int connect_address(int family, const struct sockaddr *address, socklen_t
     return -1;
 }
 
-static nl_status connect_tcp(const nl_dialer *d, int64_t deadline_ns, nl_channel *channel)
+int nl_tcp_connect(const char *host, const char *port, int64_t deadline_ns)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *addresses;
-    int result = getaddrinfo(d->host, d->port, &hints, &addresses);
+    int result = getaddrinfo(host, port, &hints, &addresses);
     if (result != 0) {
         nl_error_set(NL_ERROR_SYSTEM, "%s", result == EAI_SYSTEM ? strerror(errno) : gai_strerror(result));
-        return nl_dialer_prepend(d);
+        errno = 0;
+        return -1;
     }
     int fd = -1, error = 0, left = 0;
     for (struct addrinfo *a = addresses; a != NULL; a = a->ai_next)
@@ -119,14 +120,22 @@ static nl_status connect_tcp(const nl_dialer *d, int64_t deadline_ns, nl_channel
         error = errno;
     }
     freeaddrinfo(addresses);
+    errno = error;
     if (fd < 0)
-        return fail_connect(d, error);
+        nl_error_set_errno("connect");
+    return fd;
+}
+
+static nl_status connect_tcp(const nl_dialer *d, int64_t deadline_ns, nl_channel *channel)
+{
+    channel->fd = nl_tcp_connect(d->host, d->port, deadline_ns);
+    if (channel->fd < 0)
+        return errno != 0 ? fail_connect(d, errno) : nl_dialer_prepend(d);
     /*
      * Disables Nagle's algorithm, because records are small and should arrive at once. Callers that need throughput
      * buffer records.
      */
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
-    channel->fd = fd;
+    setsockopt(channel->fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
     return NL_OK;
 }
 

@@ -42,7 +42,13 @@ nl_status nl_dialer_prepend(const nl_dialer *dialer);
  */
 nl_status nl_dialer_cannot(const nl_dialer *dialer, const char *what, const nl_channel *channel, int error);
 
-/* ---- waiting ---- */
+/* ---- connecting and waiting ---- */
+
+/*
+ * Connects a non-blocking socket over TCP. Returns the socket, or -1 with the error and errno set. errno is 0 if the
+ * host name cannot be resolved.
+ */
+int nl_tcp_connect(const char *host, const char *port, int64_t deadline_ns);
 
 /* Returns the deadline that is timeout_ms from now, on the monotonic clock. */
 int64_t nl_deadline_ns(int timeout_ms);

@@ -34,8 +34,7 @@ static nl_status kind_syslog_look(void)
 
 static void *open_peer(const output_options *options)
 {
-    nl_writer *writer = nl_writer_open(options->target, &(nl_writer_options){.format = options->format});
-    return writer;
+    return nl_writer_open(options->target, &(nl_writer_options){.format = options->format});
 }
 
 static nl_status check(const nl_url *url, const output_options *options)

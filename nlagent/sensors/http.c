@@ -5,9 +5,9 @@
 #include "base/monotonic.h"
 #include "base/buffer.h"
 #include "base/error.h"
+#include "transport/dial.h"
 
 #include <errno.h>
-#include <netdb.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -40,53 +40,11 @@ bool http_place_read(const char *url, http_place *p)
     return p->host[0] != '\0' && has_port && (http || port != NULL) && strpbrk(url, " \r\n") == NULL;
 }
 
-/* Waits until the socket is ready. Returns 0 or an errno value. */
-static int wait_for(int fd, short what, int64_t deadline_ns)
-{
-    int64_t left_ms = (deadline_ns - nl_monotonic_ns()) / 1000000;
-    struct pollfd ready = {.fd = fd, .events = what};
-    int count = poll(&ready, 1, left_ms > 0 ? (int)left_ms : 0);
-    return count > 0 ? 0 : count == 0 ? ETIMEDOUT : errno;
-}
-
-/* Returns a connected socket, or -1 with errno set. */
-static int http_connect_to(const struct addrinfo *address, int64_t deadline_ns)
-{
-    int fd = socket(address->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), error = 0;
-    if (fd < 0)
-        return -1;
-    if (connect(fd, address->ai_addr, address->ai_addrlen) != 0)
-        error = errno == EINPROGRESS ? wait_for(fd, POLLOUT, deadline_ns) : errno;
-    if (error == 0)
-        getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &(socklen_t){sizeof error});
-    if (error == 0)
-        return fd;
-    close(fd);
-    errno = error;
-    return -1;
-}
-
-static int http_dial(const http_place *p, int64_t deadline_ns)
-{
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *addresses;
-    int error = getaddrinfo(p->host, p->port, &hints, &addresses), fd = -1;
-    if (error != 0) {
-        nl_error_set(NL_ERROR_NOT_FOUND, "resolve the host name: %s", gai_strerror(error));
-        return -1;
-    }
-    for (const struct addrinfo *one = addresses; one != NULL && fd < 0; one = one->ai_next)
-        fd = http_connect_to(one, deadline_ns);
-    if (fd < 0)
-        nl_error_set_errno("connect");
-    freeaddrinfo(addresses);
-    return fd;
-}
-
 static bool send_all(int fd, const char *text, int64_t deadline_ns)
 {
     for (size_t left = strlen(text); left > 0;) {
         ssize_t sent = send(fd, text, left, MSG_NOSIGNAL);
-        if (sent < 0 && errno == EAGAIN && (errno = wait_for(fd, POLLOUT, deadline_ns)) == 0)
+        if (sent < 0 && errno == EAGAIN && (errno = nl_wait_ready(fd, POLLOUT, deadline_ns)) == 0)
             continue;
         if (sent < 0)
             return false;
@@ -103,7 +61,7 @@ static bool http_read_all(int fd, size_t max_size, int64_t deadline_ns, nl_buffe
     for (;;) {
         nl_buffer_reserve(body, 16 << 10);
         ssize_t got = recv(fd, body->data + body->size, body->capacity - body->size - 1, 0);
-        if (got < 0 && errno == EAGAIN && (errno = wait_for(fd, POLLIN, deadline_ns)) == 0)
+        if (got < 0 && errno == EAGAIN && (errno = nl_wait_ready(fd, POLLIN, deadline_ns)) == 0)
             continue;
         if (got < 0)
             return false;
@@ -145,10 +103,10 @@ static bool http_ask(int fd, const http_place *p, size_t max_size, int64_t deadl
 
 bool http_get(const http_place *p, int timeout_ms, size_t max_size, http_reply *a)
 {
-    int64_t start_ns = nl_monotonic_ns(), deadline_ns = start_ns + timeout_ms * INT64_C(1000000);
+    int64_t start_ns = nl_monotonic_ns(), deadline_ns = nl_deadline_ns(timeout_ms);
     a->connected = false;
     a->status = 0;
-    int fd = http_dial(p, deadline_ns);
+    int fd = nl_tcp_connect(p->host, p->port, deadline_ns);
     a->connect_ms = a->reply_ms = (double)(nl_monotonic_ns() - start_ns) / 1e6;
     if (fd < 0)
         return false;

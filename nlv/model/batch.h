@@ -40,7 +40,6 @@ typedef struct batch_step {
     uint64_t key;    /* key of the object, computed with the spec's seed; 0: the row belongs to no object */
     uint32_t object; /* the object's number in the store */
     uint16_t color;  /* the name of the colour field's value, if the lifeline has one; otherwise NAMES_NONE */
-    uint16_t visitor;
 } batch_step;
 
 typedef struct batch_value {

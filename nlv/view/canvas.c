@@ -27,7 +27,7 @@ struct canvas {
     history history;
     drag drag;
     bool dragged; /* the pointer has moved too far for a click */
-    double press_x, press_y, last_x;
+    double press_x, last_x;
     double pointer_x, pointer_y;
     bool is_pointed;    /* the pointer is in the canvas */
     char *hovered;      /* text about the record under the pointer, or NULL */
@@ -234,7 +234,6 @@ static gboolean on_press(GtkWidget *widget, GdkEventButton *event, gpointer user
     c->drag = drag_of(c, event);
     c->dragged = false;
     c->press_x = c->last_x = event->x;
-    c->press_y = event->y;
     return c->drag != DRAG_NONE;
 }
 
