@@ -39,7 +39,7 @@ const nl_option subject_option_rows[] = {
      .initial = "512m",
      .minimum = 1 << 20,
      NL_OPTION_MEMBER(subject_options, memory_max),
-     .help = "Maximum memory for requests; the manual page describes the effect of this limit"},
+     .help = "Maximum memory for requests; if the limit is reached, the report states the effect"},
     {0},
 };
 
