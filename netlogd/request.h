@@ -66,7 +66,10 @@ void requests_settings_changed(void);
 /* Returns the number of bytes in all queues. */
 size_t requests_get_queued(void);
 
-/* Sends as much of all queues as the kernel accepts. Returns the bytes left. Called at the end of the program. */
+/*
+ * Sends as much of all queues as the kernel accepts. Returns the number of bytes that are still queued. Called at the
+ * end of the program.
+ */
 size_t requests_send(void);
 
 /* Closes all requests. */

@@ -360,7 +360,10 @@ bool subscriptions_want_records(void)
     return groups != NULL;
 }
 
-/* Returns the number up to which the group can be matched in one step, because no member joins before it. */
+/*
+ * Returns the number of the first record at which a member joins the group, at most `end`. The group can be matched up
+ * to that record in one step.
+ */
 static uint64_t find_next_join(group *g, uint64_t end)
 {
     size_t joining = 0;
@@ -495,8 +498,8 @@ static span span_of(uint64_t from, uint64_t before)
 
 /*
  * Considers the groups that were not matched with all records before the record `before`. Marks the remaining records
- * before that record as missed by each member. Most groups are at the same record, so the span is computed again only
- * if it differs from that of the previous group.
+ * before that record as missed by each member. Most groups are at the same record, so the span is computed only for
+ * groups at a different record from the previous group.
  */
 static void pass_over(uint64_t before)
 {

@@ -102,8 +102,10 @@ static int read_calls(calls *c, log_input *input, char **names, size_t count)
 
 /* ---- files ---- */
 
-/* Returns the usual path of a kernel's vmlinux with DWARF, which the caller frees. Returns NULL and sets the error
- * if there is no such file. */
+/*
+ * Returns the usual path of a kernel's vmlinux with DWARF, which the caller frees. Returns NULL and sets the error if
+ * no such file exists.
+ */
 static char *find_vmlinux(const char *kernel)
 {
     static const char *const places[][2] = {{"/usr/lib/debug/boot/vmlinux-", ""},

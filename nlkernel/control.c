@@ -144,7 +144,10 @@ void control_answer(control *c)
     close(fd);
 }
 
-/* Returns the process ID of the only running recorder. If there is not exactly one, returns 0 and sets the error. */
+/*
+ * Returns the process ID of the only running recorder. If no recorder or more than one recorder is running, returns 0
+ * and sets the error.
+ */
 static int find_recorder(void)
 {
     char line[512], others[256] = "";

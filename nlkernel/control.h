@@ -34,7 +34,7 @@ typedef struct control {
     struct stat seen; /* state of the file when it was last applied; zeros if it was never applied or did not exist */
 } control;
 
-/* Starts with everything switched on. `path` may be NULL, and the file need not exist. */
+/* Initially, everything is switched on. `path` may be NULL, and the file need not exist. */
 void control_open(control *c, const control_target *target, const char *path);
 void control_close(control *c);
 

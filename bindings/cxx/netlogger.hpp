@@ -351,7 +351,7 @@ class attached
     }
     attached(const attached &) = delete;
     attached &operator=(const attached &) = delete;
-    /** Attaches the previous context again. */
+    /** Attaches the context that was attached before. */
     ~attached()
     {
         nl_context_attach(&previous);
@@ -922,7 +922,7 @@ class reader
         {
             return now.has_value() == other.now.has_value();
         }
-        /** The opposite of ==. */
+        /** Returns the opposite of ==. */
         bool operator!=(const iterator &other) const
         {
             return !(*this == other);

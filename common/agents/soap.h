@@ -50,7 +50,7 @@ bool soap_lines(const soap_call *call, nl_buffer *lines);
 
 /* ---- writing ---- */
 
-/* Begin and end a message whose body is an element with the name. */
+/* Begin and end a message whose body is an element called `name`. */
 void soap_begin(nl_buffer *out, const char *name);
 void soap_end(nl_buffer *out, const char *name);
 

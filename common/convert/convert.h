@@ -105,7 +105,7 @@ struct exporter {
 
 typedef struct exporter_kind {
     const char *name;
-    const char *what; /* for lists of formats */
+    const char *what; /* description, for lists of formats */
     bool in_order;    /* one exporter gets all records in their order */
     bool text_only;   /* values lose their types */
     nl_format format; /* format of the library; unknown for a foreign format */
@@ -139,7 +139,7 @@ struct importer {
 
 typedef struct importer_kind {
     const char *name;
-    const char *what; /* for lists of formats */
+    const char *what; /* description, for lists of formats */
     bool in_order;    /* one importer gets all pieces in their order */
     bool blocks;      /* a format of the library, in which blocks and text may be mixed */
     nl_format format; /* format of the library; if it is unknown, the format of each line is detected */

@@ -86,7 +86,7 @@ static void netlogger_flush(exporter *base, sink *s)
 
 /* ---- rows, from the table of the library ---- */
 
-/* The row of NL_FORMAT_UNKNOWN is for logs whose format is detected. Such a log may mix formats. */
+/* The row of NL_FORMAT_UNKNOWN is for logs whose format is detected. A log with detected formats may mix them. */
 static importer_kind importer_kinds[NL_FORMAT_COUNT];
 static exporter_kind exporter_kinds[NL_FORMAT_COUNT];
 static pthread_once_t made = PTHREAD_ONCE_INIT;

@@ -315,7 +315,8 @@ int program_reading_finish(program_reading *reading)
     if (reading->repeated > 0)
         program_error("%" PRIu64 " record%s of an archive stored twice, but read only once", reading->repeated,
                       nl_plural(reading->repeated));
-    if (reading->unterminated > 0 && !reading->failed) /* if reading failed, the line ends where it failed */
+    if (reading->unterminated > 0 &&
+        !reading->failed) /* if reading failed, the line ends at the position of the failure */
         report_unterminated(reading);
     if (reading->reject_file != NULL) {
         bool failed = ferror(reading->reject_file) != 0;

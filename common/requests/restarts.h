@@ -37,7 +37,7 @@ bool restarts_repeats(const request_event *first, const request_event *last, con
 
 /*
  * Returns whether an event that begins a round begins a new request. Returns `unknown` if nothing was learned about
- * such a first event. `last` is the event before it.
+ * such a first event. `last` is the event before `event`.
  */
 bool restarts_splits(const restarts *r, const request_event *first, const request_event *last,
                      const request_event *event, bool unknown);

@@ -15,7 +15,7 @@ typedef struct network {
 /* Parses a network. Returns false if text is invalid. */
 bool network_parse(const char *text, network *result);
 
-/* The value of an option. */
+/* The value of an option that lists networks. */
 typedef struct network_list {
     network *items;
     size_t count;

@@ -14,7 +14,7 @@ typedef struct nl_input {
     bool finished;       /* there are no more pieces */
 
     nl_buffer held;
-    bool in_held;                  /* at and end point into held */
+    bool in_held;                  /* `at` and `end` point into `held` */
     const char *piece;             /* start of the piece */
     const char *later, *later_end; /* rest of the piece, after held */
 } nl_input;

@@ -13,7 +13,7 @@
  */
 uint32_t nl_crc32c(uint32_t crc, const void *data, size_t size);
 
-/* Like nl_crc32c, but uses tables on any processor. Only the test calls it. */
+/* Like nl_crc32c, but uses tables on any processor. Only the test calls this function. */
 uint32_t nl_crc32c_by_table(uint32_t crc, const void *data, size_t size);
 
 #endif

@@ -21,7 +21,7 @@ enum {
 struct nl_line_scanner {
     const nl_text_format *format;
     nl_fraction fraction;
-    nl_string time;      /* name of the time */
+    nl_string time;      /* name of the time field */
     uint64_t begin_word; /* the time's name and '=', compared under begin_mask */
     uint64_t begin_mask;
     bool met_nul;
@@ -243,8 +243,8 @@ static inline bool is_time_name(const nl_line_scanner *s, const char *at, size_t
 }
 
 /*
- * Returns the candidates that are a time's name followed by digits. Only these may begin another record. The decoder
- * determines whether they do.
+ * Returns the candidates that are a time's name followed by digits. Only these candidates may begin another record; the
+ * decoder determines which of them do.
  */
 static uint64_t real_times(const nl_line_scanner *s, const char *block, const char *end, uint64_t times)
 {

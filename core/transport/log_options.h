@@ -54,7 +54,9 @@ typedef struct nl_environment {
 
 extern const nl_option nl_environment_rows[];
 
-/* Reads the variables. If one is invalid, still sets the others, sets the error and returns false. */
+/*
+ * Reads the environment variables. If a variable is invalid, sets the error and returns false after reading the others.
+ */
 bool nl_environment_read(nl_environment *environment);
 
 #endif

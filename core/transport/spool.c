@@ -188,7 +188,7 @@ static bool check_descriptors(nl_spool *spool)
     if (list_left(spool) == NL_OK)
         return true;
     close(spool->directory_fd);
-    spool->directory_fd = -1; /* the next call tries again */
+    spool->directory_fd = -1; /* the next call tries to open the directory again */
     return false;
 }
 

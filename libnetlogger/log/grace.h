@@ -22,7 +22,7 @@ void nl_grace_leave(void);
 /* Returns whether this thread has entered. */
 bool nl_grace_is_inside(void);
 
-/* Waits for all threads that have entered. The caller must not have entered. */
+/* Waits until all threads that have entered leave. The calling thread must not have entered. */
 void nl_grace_wait(void);
 
 /* Call it in the child after fork, which has only this thread. */

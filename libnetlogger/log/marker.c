@@ -115,7 +115,7 @@ static size_t find_links(const char *name, link *links)
     return count;
 }
 
-/* The library's half of the gate's state; the other half belongs to tracers. */
+/* The 16 bits of the gate's state that the library sets. Tracers set the other 16 bits. */
 typedef uint16_t __attribute__((may_alias)) half;
 
 static void set_chain(nl_marker_gate *gate, chain *now)

@@ -262,7 +262,7 @@ static void report_unreadable(recovery *r, const char *name)
                    .process = process, .prog = "?", .url = name, .status = NL_FAILED, .message = nl_error_message()});
 }
 
-/* Recovers a log. Returns whether all its events are at its destination. */
+/* Recovers a log. Returns whether all events of the log are at the log's destination. */
 static bool recover_log(recovery *r, const nl_remains *remains, nl_remains_log *log)
 {
     nl_shared_log *shared = log->outbox.shared;

@@ -41,9 +41,9 @@ struct nats_message {
     nats_message *next;
     natsMsg *msg;
     unsigned shard;
-    uint64_t number; /* sequence number in its JetStream stream */
+    uint64_t number; /* the message's sequence number in its JetStream stream */
     bool again;
-    bool refused;       /* NATS must deliver it again */
+    bool refused;       /* NATS must deliver the message again */
     int64_t touched_ms; /* time at which JetStream was last told that the message is in progress */
 };
 

@@ -4,8 +4,8 @@
  * delivered files. The thread never delivers bytes before they are acknowledged to clients, because they may still be
  * truncated.
  *
- * The file SPOOL/delivered contains the position. It is locked, so that no two processes use a spool. After a kill,
- * bytes that were delivered after the last stored position are delivered again.
+ * The file SPOOL/delivered contains the position. The file is locked, so that no two processes use a spool. After a
+ * kill, bytes that were delivered after the last stored position are delivered again.
  *
  * Only the server's thread may call the functions. Only deliveries_end waits.
  */

@@ -99,7 +99,10 @@ static void meet_killed(void *user, const nl_stream_state *state)
     nl_buffer_free(&before);
 }
 
-/* Handles a stream of an output that has ended properly. The output with the most numbers has existed longest. */
+/*
+ * Handles a stream of an output that has ended properly. If outputs disagree about the stream's next number, the
+ * highest number is correct, because its output has existed longest.
+ */
 static void meet_ended(void *user, const nl_stream_state *state)
 {
     (void)user;

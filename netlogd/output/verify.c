@@ -103,7 +103,7 @@ static void print_lost(const nl_lost *what)
            nl_plural(what->count), from, to, what->dropped);
 }
 
-/* Reports records that programs have dropped. If a file lacks records, they may be in the next file. */
+/* Reports records that programs have dropped. Records that are missing from a file may be in the next file. */
 static void on_lost(void *user, const nl_lost *what)
 {
     (void)user;

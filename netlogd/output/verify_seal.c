@@ -22,10 +22,10 @@
 /* A log file that a seal names. */
 typedef struct sealed_file {
     char *name;
-    int fd;             /* -1: it cannot be read */
-    int error;          /* why it cannot be read */
-    seal_record latest; /* its last seal */
-    int64_t first_ns;   /* time of its first seal */
+    int fd;             /* -1: the file cannot be read */
+    int error;          /* reason (errno) why the file cannot be read */
+    seal_record latest; /* the file's last seal */
+    int64_t first_ns;   /* time of the file's first seal */
     bool bad;           /* a range was altered */
 } sealed_file;
 

@@ -130,7 +130,7 @@ struct subscription {
     uint64_t missed; /* records dropped since the last Nlagentd.Missed event */
     int64_t missed_from_ns, missed_to_ns;
     bool is_scheduled; /* on_records will be called */
-    bool over;         /* its expression exceeded the budget; the subscription ends when its queue is empty */
+    bool over; /* the subscription's expression exceeded the budget; the subscription ends when its queue is empty */
     struct event *schedule;
     void (*on_records)(void *user); /* called when the queue has records; NULL: no client is waiting */
     void *user;

@@ -58,7 +58,7 @@ column *columns_add(columns *c, const char *name);
 /* Returns the number of a text in a column. Closes the column if it has too many texts. */
 float column_number(column *c, nl_string text);
 
-/* Sets the value at an index of of_requests or of_visits, unless it is already set. */
+/* Sets the value at `index` of a column's of_requests or of_visits, unless the value is already set. */
 void column_set(GArray *values, size_t index, float value);
 
 /* Returns the value at an index, or NAN. */

@@ -46,7 +46,7 @@ typedef struct findings {
     uint32_t tests;    /* number of candidates that were tried */
     float *claimed;    /* for each visit, the time that findings claim */
     char *cannot_tell; /* reason and remedy, or NULL */
-    bool healthy;      /* nothing was found, but a cause would have been found */
+    bool healthy;      /* no cause was found, although the data was sufficient to find one */
 } findings;
 
 findings *findings_find(const visits *v);

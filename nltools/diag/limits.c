@@ -57,7 +57,8 @@ typedef struct load {
     double cpu_busy, cpu_waited, disk_busy, io_waited, memory_waited, swapped, major_faults,
         disk_ms;                                /* NAN if unknown */
     double softirq, softirq_busy, softirq_user; /* in percent, for the processor with the most softirqs */
-    double retransmits, felt;                   /* share of segments, and share of the time in which the loss is felt */
+    double retransmits,
+        felt; /* share of segments that were sent again; share of the time in which this loss delays data */
     double link, unread;
     tcp tcp;
 } load;

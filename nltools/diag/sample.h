@@ -67,8 +67,8 @@ double sample_explained_by_waits(const sample *s, const float *waits);
 int sample_quantize(const float *values, uint32_t count, uint8_t *bins);
 
 /*
- * Returns the half of a visit. Of two consecutive requests, each half gets one at random. Rare values, parts of the
- * log, and hosts that take turns therefore have visits in both halves.
+ * Returns the half of the sample that a visit belongs to. Of two consecutive requests, one is assigned to each half at
+ * random. Rare values, parts of the log, and hosts that take turns therefore have visits in both halves.
  */
 static inline bool sample_half(const sample *s, uint32_t i)
 {

@@ -89,7 +89,7 @@ void schema_check_free(schema_check *c)
     g_free(c);
 }
 
-/* Returns the start of text for messages. The caller frees it with g_free. */
+/* Returns the beginning of a text, for use in a message. The caller frees it with g_free. */
 static char *shorten(nl_string text)
 {
     size_t size = MIN(text.size, VALUE_SHOWN);

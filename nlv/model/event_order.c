@@ -21,7 +21,7 @@ static const char *const parent_fields[] = {"PARENT.ID",    "PARENT.SPAN.ID", "p
 
 /* A record of the sample that is a step of the lifeline. */
 typedef struct sampled_step {
-    uint64_t key; /* key of its request */
+    uint64_t key; /* key of the step's request */
     uint32_t record;
     uint32_t row;
 } sampled_step;

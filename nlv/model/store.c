@@ -693,7 +693,10 @@ static void merge_late(store *s)
     batch_free(&late);
 }
 
-/* Keeps a late row until there are enough late rows to make it worthwhile to move the records after them. */
+/*
+ * Keeps a late row. Late rows are inserted together when there are enough of them, because each insertion moves the
+ * later records.
+ */
 static void put_late(store *s, const batch *b, size_t i)
 {
     if (s->late.count == 0 || b->rows[i].time_ns < s->earliest_late)

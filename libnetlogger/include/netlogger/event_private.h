@@ -86,9 +86,9 @@ typedef struct nl_event_header {
 NL_API nl_ring_producer *nl_private_prepare(nl_log_gate *log, nl_event_site *site, size_t size);
 
 /*
- * Removes the sites of the program or shared library that contains the address inside. It is called when that program
- * or library is unloaded. The function is weak, so that a file that includes this header and logs no events does not
- * need the library.
+ * Removes the sites of the program or shared library that contains the address inside. The program or library calls
+ * this function when it is unloaded. The function is weak, so that a file that includes this header and logs no events
+ * does not need the library.
  */
 NL_API void nl_private_sites_leave(const void *inside) __attribute__((weak));
 
