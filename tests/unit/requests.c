@@ -1,4 +1,4 @@
-/* Graphs of requests: spans, parents and critical paths, against what is known of simulated programs. */
+/* Graphs of requests: spans, parents and critical paths, compared with the truth of simulated programs. */
 #include "requests/assembler.h"
 #include "requests/key_map.h"
 #include "requests/precedence.h"
@@ -16,7 +16,7 @@
 
 enum { EVENTS_MAX = 20000, GRAPHS = 2000, HOSTS_MAX = 50, FAN_OUT_MAX = 20, DEPTH_MAX = 4, SPAN_NAMES = 200 };
 
-/* A log of one request in the making. */
+/* The events of one request. */
 typedef struct script {
     clock_bounds *clocks; /* of hosts 1 and 2: 500 ns each */
     event_names *names;
@@ -54,7 +54,7 @@ static request_event *add(script *s, int64_t time_ns, const char *name, uint32_t
     return e;
 }
 
-/* A side of an explicit span. */
+/* The begin or end of an explicit span. */
 static void add_side(script *s, int64_t time_ns, const char *name, uint32_t place, uint64_t id, uint64_t parent)
 {
     request_event *e = add(s, time_ns, name, place);
@@ -76,7 +76,7 @@ static void build(script *s, const precedence *edges)
     s->count = 0;
 }
 
-/* The path as text: "Query 30, A>B 5" in order of time; spans by name, edges by their events, ? for unknown. */
+/* Returns the path as text: "Query 30, A>B 5" in order of time; spans by name, edges by their events, ? for unknown. */
 static char *path_text(const script *s)
 {
     GString *text = g_string_new("");
@@ -160,7 +160,7 @@ static void names_of_spans(void **state)
         event_names *t = event_names_new();
         uint32_t span;
         uint32_t begin = event_names_add(t, (nl_string){pairs[i][0], strlen(pairs[i][0])});
-        assert_int_equal(event_names_side(t, begin, &span), EVENT_SIDE_NONE); /* its end was not seen yet */
+        assert_int_equal(event_names_side(t, begin, &span), EVENT_SIDE_NONE); /* the log does not have its end yet */
         assert_int_equal(span, begin);
         uint32_t end = event_names_add(t, (nl_string){pairs[i][1], strlen(pairs[i][1])}), other;
         assert_int_equal(event_names_side(t, begin, &span), EVENT_SIDE_BEGIN);
@@ -238,7 +238,7 @@ static void nested_pairs(void **state)
     (void)state;
 }
 
-/* Two calls at once, on other hosts, and the parent waits for both. */
+/* Two parallel calls, on other hosts; the parent waits for both. */
 static void two_parallel_children(void **state)
 {
     script *s = script_new();
@@ -428,7 +428,7 @@ static void effects_before_causes(void **state)
     add_side(s, 20000, "Call.end", 1, 1, 0);
     build(s, NULL);
     assert_int_equal(s->graph->problems.violations, 1);
-    /* Nothing is known of the clock of host 3; programs of host 2 share a clock. */
+    /* The clock of host 3 is unknown; programs of host 2 share a clock. */
     for (uint32_t host = 2; host <= 3; host++) {
         add_side(s, 10000, "Call.start", 2, 1, 0);
         add_side(s, 9500, "Work.start", 7, 2, 1);
@@ -467,7 +467,7 @@ static void rounded_durations(void **state)
     (void)state;
 }
 
-/* What records say about clocks. */
+/* Clock records. */
 static void bounds_of_clocks(void **state)
 {
     clock_bounds *b = clock_bounds_new();
@@ -520,7 +520,7 @@ static void ends_before_begins(void **state)
     (void)state;
 }
 
-/* A parent that another trace has is missing here. Times may be far apart. */
+/* A parent in another trace counts as missing. Times may be far apart. */
 static void parents_elsewhere(void **state)
 {
     script *s = script_new();
@@ -540,7 +540,7 @@ static void parents_elsewhere(void **state)
     (void)state;
 }
 
-/* Events that a generator of random numbers makes: whatever they are, the path adds up and ends. */
+/* Random events: the path adds up and ends for any events. */
 static void random_events(void **state)
 {
     script *s = script_new();
@@ -567,7 +567,7 @@ static void random_events(void **state)
     (void)state;
 }
 
-/* Points after many nested spans have ended do not look at each of these. */
+/* Points after many nested spans have ended do not cost time for each of these spans. */
 static void points_after_nested_spans(void **state)
 {
     enum { MANY = 500000 };
@@ -589,7 +589,7 @@ static void points_after_nested_spans(void **state)
     (void)state;
 }
 
-/* The order of spans is that of their first events, for any identifiers. */
+/* Spans have the order of their first events, for any IDs. */
 static void order_of_spans(void **state)
 {
     script *s = script_new();
@@ -608,7 +608,7 @@ static void order_of_spans(void **state)
     (void)state;
 }
 
-/* A million children, or a million levels: time and memory stay in proportion. */
+/* A million children, or a million levels: time and memory are proportional to the number. */
 static void large_requests(void **state)
 {
     enum { MANY = 1000000 };
@@ -644,14 +644,14 @@ typedef struct simulation {
     uint64_t random;
     uint64_t next_id;
     uint32_t hosts;
-    int64_t free_ns[HOSTS_MAX + 1][POOL_SIZE]; /* when the workers of each host's pool are free */
+    int64_t free_ns[HOSTS_MAX + 1][POOL_SIZE]; /* the times at which the workers of each host's pool become free */
     int64_t offset_ns[HOSTS_MAX + 1];          /* of the hosts' clocks */
     int64_t drift_ppm[HOSTS_MAX + 1];
     bool has_async;
     unsigned async_elsewhere; /* number of asynchronous children on other hosts */
     unsigned lost_of_1000;    /* records */
     size_t lost;
-    struct outcome *latest; /* what ends last of what nobody waits for */
+    struct outcome *latest; /* the latest end of a child that no span waits for */
 } simulation;
 
 static uint64_t draw(simulation *m, uint64_t below)
@@ -662,13 +662,14 @@ static uint64_t draw(simulation *m, uint64_t below)
     return m->random % below;
 }
 
-/* The critical path of a span: what each name has of it. A call's time is the network's, the queue's and its own. */
+/* The critical path of a span: the share of each name. A call's time consists of the network, the queue and the span
+ * itself. */
 typedef struct outcome {
     int64_t end_ns;
     int64_t *path_ns; /* by name */
 } outcome;
 
-/* What led to a span: the path of each span around it so far. */
+/* The path up to a span: the paths of the enclosing spans so far. */
 typedef struct frame {
     const int64_t *path_ns;
     const struct frame *around;
@@ -710,7 +711,7 @@ static void log_span(simulation *m, unsigned name, uint32_t host, uint64_t id, u
 static outcome simulate(simulation *m, unsigned depth, uint32_t host, uint64_t parent, int64_t at_ns,
                         const frame *around);
 
-/* When a request that arrives at a host begins: when a worker of its pool is free, or with the next batch. */
+/* Returns when a request that arrives at a host begins: when a worker of its pool is free, or with the next batch. */
 static int64_t begin_at(simulation *m, uint32_t host, int64_t arrival_ns, int64_t **worker)
 {
     *worker = &m->free_ns[host][0];
@@ -719,11 +720,11 @@ static int64_t begin_at(simulation *m, uint32_t host, int64_t arrival_ns, int64_
             *worker = &m->free_ns[host][i];
     if (draw(m, 10) == 0)
         return (arrival_ns + BATCH_NS - 1) / BATCH_NS * BATCH_NS;
-    /* Calls are not simulated in the order of time: a worker that was busy long after this one counts as another. */
+    /* Calls are not simulated in order of time: a worker that is busy long after this call counts as another worker. */
     return **worker > arrival_ns && **worker < arrival_ns + 200000 ? **worker : arrival_ns;
 }
 
-/* A call to another host, which may fail at first and is tried again: both attempts are within the call's span. */
+/* A call to another host, which may fail at first and is repeated: both attempts are within the call's span. */
 static outcome simulate_call(simulation *m, unsigned depth, uint32_t host, uint64_t parent, int64_t at_ns,
                              const frame *around)
 {
@@ -746,9 +747,9 @@ static outcome simulate_call(simulation *m, unsigned depth, uint32_t host, uint6
     return result;
 }
 
-/* A child that nobody waits for, from when it begins. path_ns is what led to it. */
+/* A child that no span waits for, from its begin. path_ns is the path up to it. */
 typedef struct async_child {
-    int64_t from_ns, *path_ns; /* NULL: not known */
+    int64_t from_ns, *path_ns; /* NULL: unknown */
 } async_child;
 
 static async_child begin_async(int64_t at_ns, const frame *around)
@@ -790,8 +791,8 @@ static void end_async(simulation *m, async_child child, uint32_t host, uint64_t 
 }
 
 /*
- * A span that works, calls others on other hosts, several at once, and waits for all of them; then again. Children that
- * nobody waits for begin between.
+ * A span that works, calls several spans on other hosts in parallel, waits for all of them, and repeats this. Children
+ * that no span waits for begin between.
  */
 static outcome simulate(simulation *m, unsigned depth, uint32_t host, uint64_t parent, int64_t at_ns,
                         const frame *around)
@@ -833,7 +834,7 @@ static outcome simulate(simulation *m, unsigned depth, uint32_t host, uint64_t p
     return result;
 }
 
-/* Logs a request of m->hosts hosts, and returns its critical path, for g_free. */
+/* Logs a request of m->hosts hosts. Returns its critical path, which the caller frees with g_free. */
 static int64_t *simulate_request(simulation *m)
 {
     outcome latest = {0, path_new()};
@@ -846,7 +847,7 @@ static int64_t *simulate_request(simulation *m)
     return truth_ns;
 }
 
-/* The critical path that was found: the time by name. An edge belongs to the call whose begin or end it has. */
+/* Returns the critical path of the graph: the time by name. An edge belongs to the call whose begin or end it has. */
 static int64_t *found_path_of(const request_graph *g, const event_names *names)
 {
     int64_t *found_ns = path_new();
@@ -872,7 +873,7 @@ static int64_t *found_path(const simulation *m)
     return found_path_of(m->s->graph, m->s->names);
 }
 
-/* What is found differs from the truth by this much. */
+/* Returns the difference between the result and the truth. */
 static int64_t wrong_time(const int64_t *found_ns, const int64_t *truth_ns)
 {
     int64_t wrong_ns = 0;
@@ -889,7 +890,7 @@ static int64_t sum_of(const int64_t *path_ns)
     return sum_ns;
 }
 
-/* With all records and explicit identifiers, each nanosecond belongs to the right span. */
+/* With all records and explicit IDs, each nanosecond belongs to the right span. */
 static void simulated_services(void **state)
 {
     simulation m = {.s = script_new(), .random = 88172645463325252u, .next_id = 1, .has_async = true};
@@ -911,7 +912,7 @@ static void simulated_services(void **state)
     (void)state;
 }
 
-/* Clocks that are up to a second off, and drift: the durations of spans are right, up to the drift. */
+/* With clocks that are up to a second off and drift, the durations of spans are right, up to the drift. */
 static void services_with_wrong_clocks(void **state)
 {
     simulation m = {.s = script_new(), .random = 1234567890123u, .next_id = 1};
@@ -925,7 +926,7 @@ static void services_with_wrong_clocks(void **state)
         }
         int64_t *truth_ns = simulate_request(&m);
         clock_bounds *known = m.s->clocks;
-        m.s->clocks = NULL; /* nothing is known */
+        m.s->clocks = NULL; /* the clocks are unknown */
         build(m.s, NULL);
         m.s->clocks = known;
         shifted += m.s->graph->problems.unknown_clocks;
@@ -943,7 +944,7 @@ static void services_with_wrong_clocks(void **state)
     (void)state;
 }
 
-/* Without up to 5 % of the records: what is missing is reported, and a request that lost none is exact. */
+/* Without up to 5 % of the records: missing records are reported, and a request without losses is exact. */
 static void services_that_lose_records(void **state)
 {
     simulation m = {.s = script_new(), .random = 424242424242u, .next_id = 1};
@@ -976,7 +977,7 @@ static void services_that_lose_records(void **state)
 
 /* ---- precedence ---- */
 
-/* A client, a server behind it, and the client reads before the server's send has returned. */
+/* A client and a server; the client reads before the server's send has returned. */
 static void client_and_server(void **state)
 {
     script *s = script_new();
@@ -1009,12 +1010,12 @@ static void client_and_server(void **state)
     (void)state;
 }
 
-/* A front end calls two back ends at once; one of them is always the slower one. */
+/* A front end calls two back ends in parallel; the same back end is always slower. */
 static void two_backends(void **state)
 {
     script *s = script_new();
     precedence *p = precedence_new();
-    uint64_t random = 7; /* "Request" and "Reply" are the sides of a span */
+    uint64_t random = 7; /* "Request" and "Reply" are the begin and end of a span */
     for (int i = 0; i <= 300; i++) {
         random = random * 6364136223846793005u + 1442695040888963407u;
         int64_t a = 40 + (int64_t)(random >> 40) % 20, b = 100 + (int64_t)(random >> 20) % 50;
@@ -1049,7 +1050,7 @@ static void two_backends(void **state)
 
 enum { SERVICE_REQUESTS = 2000, LEARNED = 500, PLACES = 4, TRUE_NAMES = 64 };
 
-/* A time that varies as those of services do: mostly near the base, sometimes ten times as long. */
+/* Returns a time that varies as in services: mostly near the base, sometimes ten times as long. */
 static int64_t vary(simulation *m, int64_t base_ns)
 {
     int64_t ns = base_ns / 2 + (int64_t)draw(m, (uint64_t)base_ns);
@@ -1071,8 +1072,8 @@ static void is_true(int64_t truth_ns[TRUE_NAMES], simulation *m, const char *nam
 }
 
 /*
- * A front end (place 1) calls back end A (2), which queries a database (4) and sometimes twice, and back end B (3), at
- * once; then it renders the page. Sets the true times on the critical path. The network's times are the calls'.
+ * A front end (place 1) calls back end A (2), which queries a database (4) once or twice, and in parallel back end B
+ * (3); then it renders the page. Sets the true times on the critical path. The network's times belong to the calls.
  */
 static void simulate_page(simulation *m, int64_t truth_ns[TRUE_NAMES])
 {
@@ -1113,7 +1114,7 @@ static void simulate_page(simulation *m, int64_t truth_ns[TRUE_NAMES])
     }
 }
 
-/* Sums up the path that was found. An edge between hosts belongs to the call that it begins or ends. */
+/* Adds up the path of the graph. An edge between hosts belongs to the call that it begins or ends. */
 static void find_page(const request_graph *g, const event_names *names, simulation *m, int64_t found_ns[TRUE_NAMES])
 {
     for (size_t k = 0; k < g->path_count; k++) {
@@ -1130,7 +1131,7 @@ static void find_page(const request_graph *g, const event_names *names, simulati
     }
 }
 
-/* Without any parents, at least 95 % of the critical path's time belongs to the right span. */
+/* Without explicit parents, at least 95 % of the critical path's time belongs to the right span. */
 static void pages_without_parents(void **state)
 {
     simulation m = {.s = script_new(), .random = 20261123};
@@ -1164,8 +1165,8 @@ static void pages_without_parents(void **state)
 
 /*
  * A block of the worked example in examples/dpss: the client (place 1) requests it from a server (2), which reads it
- * from the disk and sends it, and the client reads it in pieces while the server still sends. Sets the true times: the
- * network's both ways, the wait for the disk, the disk, and the client's reading.
+ * from the disk and sends it; the client reads it in pieces while the server still sends. Sets the true times: the
+ * network in both directions, the wait for the disk, the disk, and the client's reading.
  */
 static void simulate_block(simulation *m, int64_t truth_ns[TRUE_NAMES])
 {
@@ -1240,7 +1241,7 @@ static void blocks_without_parents(void **state)
 
 /* ---- through a log ---- */
 
-/* Writes the events of the script as records of a ULM log. Records with identifiers name their trace; others have
+/* Writes the events of the script as records of a ULM log. Records with explicit IDs name their trace; others have
  * REQ.ID. */
 static void write_events(const script *s, unsigned request, nl_record *r, nl_buffer *out)
 {
@@ -1264,7 +1265,7 @@ static void write_events(const script *s, unsigned request, nl_record *r, nl_buf
     }
 }
 
-/* Requests that are written into a log and read back. */
+/* Requests that are written to a log and read back. */
 typedef struct logged {
     simulation m;
     GPtrArray *truths; /* int64_t *, by request */
@@ -1300,7 +1301,7 @@ static void logged_free(logged *l)
     g_free(l);
 }
 
-/* Writes the request that was simulated. Takes the truth. */
+/* Writes the simulated request. Takes ownership of truth. */
 static void logged_add(logged *l, int64_t *truth_ns)
 {
     write_events(l->m.s, l->truths->len, l->record, &l->text);
@@ -1336,7 +1337,7 @@ static void take_logged(void *user, const request_graph *g, const char *name, ui
     g_free(found_ns);
 }
 
-/* Reads the log back and compares. Returns the share of the time that belongs to another span. */
+/* Reads the log back and compares. Returns the share of the time that belongs to a wrong span. */
 static double logged_read(logged *l, const char *id)
 {
     char path[] = "/tmp/netlogger-requests-XXXXXX";
@@ -1359,7 +1360,7 @@ static double logged_read(logged *l, const char *id)
     return l->wrong_ns / l->all_ns;
 }
 
-/* Random services on 1 to 50 hosts, with explicit identifiers: exact. */
+/* Random services on 1 to 50 hosts, with explicit IDs: exact. */
 static void services_through_a_log(void **state)
 {
     logged *l = logged_new(20260131);
@@ -1375,8 +1376,8 @@ static void services_through_a_log(void **state)
     (void)state;
 }
 
-/* With 0 to 5 % of the records lost, and clocks up to a second off that drift: most requests are right, and what is
- * wrong is reported. */
+/* With 0 to 5 % of the records lost, and clocks up to a second off that drift: most requests are right, and errors are
+ * reported. */
 static void services_through_a_bad_log(void **state)
 {
     logged *l = logged_new(131313131);
@@ -1399,7 +1400,7 @@ static void services_through_a_bad_log(void **state)
                   "%u wrong silently\n",
                   l->off, l->found, l->doubted, l->silent);
     assert_int_equal(l->found, written);
-    /* Where one record in forty is lost, one host's clock may stay unknown: its offset is then part of the request. */
+    /* If one record of forty is lost, one host's clock may stay unknown: its offset is then part of the request. */
     assert_true(l->off < l->found * 3 / 20);
     assert_int_equal(l->silent, 0);
     logged_free(l);
