@@ -81,7 +81,8 @@ static first_event *add_first(restarts *r, const request_event *event)
     if (f != NULL || r->indices.count == RESTARTS_KINDS_MAX)
         return f;
     f = r->firsts[r->indices.count] = g_new0(first_event, 1);
-    *key_map_add(&r->indices, request_event_kind(event) + 1) = r->indices.count;
+    uint64_t *index = key_map_add(&r->indices, request_event_kind(event) + 1);
+    *index = r->indices.count;
     return f;
 }
 
