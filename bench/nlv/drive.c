@@ -98,7 +98,7 @@ static void drive_take(frames *f, double ms, double spent_ms)
     f->spent_ms[f->count++] = spent_ms;
 }
 
-/* Draws a frame, and adds its cost to `to` and and_to unless they are NULL. */
+/* Draws a frame. Adds its cost to `to` and to `and_to`, each of which may be NULL. */
 static void drive_draw(driver *d, frames *to, frames *and_to)
 {
     double begin = now_s(), spent = spent_s();

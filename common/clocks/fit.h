@@ -46,7 +46,6 @@ typedef struct fit_step {
 
 /*
  * Returns the correction, which the caller frees. It is empty if there are no bounds. Sorts bounds and steps by time.
- *
  */
 fit fit_find(fit_bound *bounds, size_t count, fit_step *steps, size_t step_count);
 

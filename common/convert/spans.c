@@ -126,7 +126,6 @@ static bool has_field(const nl_record *record, const nl_field *field)
 
 /*
  * Writes the fields of one or two records, each of which may be NULL. Omits identifiers, and writes equal fields once.
- *
  */
 static void put_attributes(spans_writer *w, const nl_record *begin, const nl_record *end)
 {

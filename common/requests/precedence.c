@@ -251,8 +251,8 @@ static void find_heard(const precedence *p, heard_table heard)
 }
 
 /*
- * Returns whether `cause` may have caused `effect`. An earlier event of the effect's program may already follow from
- * the cause's program. Only causes that always come after that event are then new.
+ * Returns whether `cause` may have caused `effect`. If an earlier event of the effect's program already depends on the
+ * cause's program, only causes that always come after that event are new.
  */
 static bool is_news(const precedence *p, heard_table heard, guint cause, guint effect)
 {

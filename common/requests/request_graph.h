@@ -116,7 +116,7 @@ typedef struct request_problems {
 /* Why the path of a request may be wrong. */
 typedef enum request_doubt {
     REQUEST_DOUBT_RECORDS = 1, /* records are missing */
-    REQUEST_DOUBT_CLOCKS = 2,  /* clocks of hosts are wrong or unknown, and this matters */
+    REQUEST_DOUBT_CLOCKS = 2,  /* clocks of hosts are wrong or unknown, and the errors may change the path */
     REQUEST_DOUBT_TIMES = 4,   /* times or parents contradict each other, although one clock measured them */
 } request_doubt;
 

@@ -12,7 +12,6 @@ typedef struct byte_range {
 /*
  * The character classes of the C locale, so that a filter has the same meaning everywhere. An empty range ends each
  * row.
- *
  */
 static const struct {
     const char *name;

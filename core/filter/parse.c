@@ -400,7 +400,6 @@ static bool parse(parser *p)
 
 /*
  * Creates the C locale now, so that matching does not have to create it when it parses the first difficult number.
- *
  */
 static void prepare_numbers(void)
 {

@@ -89,7 +89,6 @@ bool nl_time_index_put_entry(int fd, uint32_t sum, uint64_t begin, nl_time_piece
 
 /*
  * Returns the piece size for a file of file_size bytes: small pieces for small files, and few pieces for large files.
- *
  */
 static inline uint64_t nl_time_index_piece_size(uint64_t file_size)
 {

@@ -292,7 +292,7 @@ static nl_status greet(socket_destination *s, int64_t deadline_ns, bool later)
     deadline_ns = patience_ns < deadline_ns ? patience_ns : deadline_ns;
     int error = s->question > 0 || send_question(s, nl_time_now_ns(), deadline_ns) == NL_OK ? 0 : ECONNRESET;
     if (error != 0)
-        receive(s); /* the reason may have come before the failure */
+        receive(s); /* the peer may have sent a reason before the failure */
     while (error == 0 && !s->greeted) {
         error = wait_until(s, nl_channel_wants(&s->channel, POLLIN), deadline_ns);
         if (error == 0)

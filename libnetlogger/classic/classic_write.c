@@ -206,7 +206,7 @@ static bool is_filtered(NL_Handle *handle, int level)
     return threshold <= 0 || level > threshold;
 }
 
-/* Sets the event's time in nanoseconds since 1970. Returns false if it is before 1970 or after 2262. */
+/* Sets the event's time in nanoseconds since 1970. Returns false if the time is before 1970 or after 2262. */
 static bool set_time(classic_event *event, long sec, long usec)
 {
     int64_t fraction_ns;

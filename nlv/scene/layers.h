@@ -28,8 +28,8 @@ void lifelines_layer_draw(const layer_context *c, const pane *p);
 void lifelines_layer_name_slowest(const layer_context *c);
 void points_layer_back(const layer_context *c, const pane *p);
 void points_layer_draw(const layer_context *c, const pane *p);
-void loadlines_layer_draw(const layer_context *c,
-                          const pane *p); /* also draws its background, because the axis depends on the data */
+/* Draws loadlines. Also draws the pane's background, because the axis depends on the data. */
+void loadlines_layer_draw(const layer_context *c, const pane *p);
 
 /* Draws the throughput of a loadline with rate=true, with its background. */
 void throughput_layer_draw(const layer_context *c, const pane *p);

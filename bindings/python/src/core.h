@@ -51,8 +51,8 @@ PyObject *nlpy_raise(const char *instead);
 int nlpy_take(PyObject *value, nl_field *field, PyObject **keep);
 
 /*
- * Returns the UTF-8 bytes of a str, with surrogate escapes decoded. They are valid as long as *keep, a new reference,
- * exists.
+ * Returns the UTF-8 bytes of a str, with surrogate escapes decoded. The bytes are valid as long as *keep, a new
+ * reference, exists.
  */
 int nlpy_take_text(PyObject *text, nl_string *bytes, PyObject **keep);
 
