@@ -84,7 +84,7 @@ assembler *assembler_new(const assembler_options *options)
     a->options = *options;
     a->reader = request_reader_new(options->ids, options->fraction);
     a->graph = request_graph_new(request_reader_names(a->reader));
-    a->edges = precedence_new();
+    a->edges = precedence_new(request_reader_names(a->reader));
     a->restarts = restarts_new();
     a->learning = g_ptr_array_new();
     a->now_ns = -REQUEST_TIME_MAX;

@@ -5,6 +5,7 @@
 #include "requests/key_map.h"
 
 #include <glib.h>
+#include <math.h>
 #include <string.h>
 
 enum {
@@ -21,19 +22,20 @@ static const double rule_share = 0.99;
 static const double call_share = 0.9;
 
 /*
- * The order of the events of one program ("this") and another program ("the other"), in the requests in which both have
- * events.
+ * The order of the events of one program ("this") and another program ("the other"): over the visits of this program in
+ * requests in which both have events.
  */
 typedef struct program_pair {
     uint32_t both;
-    uint32_t before; /* number of requests in which the other program has an event before this program's first event */
-    uint32_t after;  /* number of requests in which the other program has an event after this program's last event */
-    double gap_ns;   /* sum of the times from the other program's last earlier event to this program's first event, over
-                        the requests that `before` counts */
+    uint32_t before;    /* number of visits before which the other program has an event */
+    uint32_t inside;    /* number of visits that are inside of a visit of the other program */
+    double gap, square; /* sums of the times, in seconds, from the other program's last earlier event to the visit, and
+                           of their squares, over the visits that `before` counts */
 } program_pair;
 
 struct precedence {
-    key_map events; /* kind + 1 to index + 1 */
+    const event_names *names; /* NULL: names do not tell which events begin and end spans */
+    key_map events;           /* kind + 1 to index + 1 */
     uint16_t role_count;
     uint32_t both[PRECEDENCE_EVENTS_MAX][PRECEDENCE_EVENTS_MAX]; /* on the diagonal, the requests with the event */
     uint32_t before[PRECEDENCE_EVENTS_MAX]
@@ -41,6 +43,9 @@ struct precedence {
     program_pair pairs[PRECEDENCE_ROLES_MAX][PRECEDENCE_ROLES_MAX];
     uint16_t role_of[PRECEDENCE_EVENTS_MAX]; /* NONE: unknown */
     bool unused[PRECEDENCE_ROLES_MAX];       /* roles that were joined to other roles */
+    /* For each role, how often a visit follows visits of the same request on another host, and how often it begins
+     * before they have ended. */
+    uint32_t repeated[PRECEDENCE_ROLES_MAX], overlapping[PRECEDENCE_ROLES_MAX];
     /* precedence_settle sets the following members. */
     uint16_t caller[PRECEDENCE_ROLES_MAX];
     float certain[PRECEDENCE_EVENTS_MAX]
@@ -49,9 +54,10 @@ struct precedence {
     bool has_losses;                                            /* some events are expected */
 };
 
-precedence *precedence_new(void)
+precedence *precedence_new(const event_names *names)
 {
     precedence *p = g_new0(precedence, 1);
+    p->names = names;
     memset(p->caller, 0xff, sizeof p->caller);
     memset(p->role_of, 0xff, sizeof p->role_of);
     return p;
@@ -88,8 +94,9 @@ static void pair_add(program_pair *to, const program_pair *more)
 {
     to->both += more->both;
     to->before += more->before;
-    to->after += more->after;
-    to->gap_ns += more->gap_ns;
+    to->inside += more->inside;
+    to->gap += more->gap;
+    to->square += more->square;
 }
 
 /* Joins two roles to one role. */
@@ -102,14 +109,21 @@ static void join_roles(precedence *p, uint16_t to, uint16_t from)
         pair_add(&p->pairs[to][i], &p->pairs[from][i]);
         pair_add(&p->pairs[i][to], &p->pairs[i][from]);
     }
+    p->repeated[to] += p->repeated[from];
+    p->overlapping[to] += p->overlapping[from];
     p->unused[from] = true;
 }
 
-/* The first and the last event of one place in a request. */
+/*
+ * The first and the last event of one visit of a request to a place. If all spans at the place have ended and the first
+ * span begins again, it is another visit.
+ */
 typedef struct program_visit {
     uint32_t place;
     uint16_t role; /* NONE: there are too many roles */
     int64_t first_ns, last_ns;
+    uint64_t first_kind;
+    int open; /* number of spans that have begun and not ended */
 } program_visit;
 
 /* Assigns one role to all events of a visit. */
@@ -125,25 +139,61 @@ static void learn_role(precedence *p, program_visit *visit, uint16_t event)
     visit->role = *role;
 }
 
+/* Returns how an event changes the number of open spans: 1, -1 or 0. */
+static int nesting_of(const precedence *p, const request_event *e)
+{
+    uint32_t span;
+    if (e->role != REQUEST_POINT || p->names == NULL)
+        return (e->role == REQUEST_BEGIN) - (e->role == REQUEST_END);
+    event_side side = event_names_side(p->names, e->name, &span);
+    return (side == EVENT_SIDE_BEGIN) - (side == EVENT_SIDE_END);
+}
+
 /* Sets visit_of for each event to the number of its visit; UINT8_MAX: there are too many visits. */
 static size_t find_visits(precedence *p, const request_event *events, size_t count,
                           program_visit visits[PRECEDENCE_ROLES_MAX], uint8_t *visit_of)
 {
     size_t found = 0;
     for (size_t i = 0; i < count; i++) {
-        size_t v = 0;
-        while (v < found && visits[v].place != events[i].place)
-            v++;
+        uint64_t kind = request_event_kind(&events[i]);
+        int nesting = nesting_of(p, &events[i]);
+        size_t v = found;
+        while (v > 0 && visits[v - 1].place != events[i].place)
+            v--;
+        bool again = v > 0 && nesting > 0 && visits[v - 1].open == 0 && visits[v - 1].first_kind == kind;
+        v = v == 0 || again ? found : v - 1;
         visit_of[i] = v < PRECEDENCE_ROLES_MAX ? (uint8_t)v : UINT8_MAX;
         if (v == PRECEDENCE_ROLES_MAX)
             continue;
         if (v == found)
-            visits[found++] = (program_visit){events[i].place, NONE, events[i].time_ns, 0};
+            visits[found++] = (program_visit){events[i].place, NONE, events[i].time_ns, 0, kind, 0};
         visits[v].last_ns = events[i].time_ns;
+        visits[v].open = MAX(0, visits[v].open + nesting);
         learn_role(p, &visits[v], add_event(p, &events[i]));
     }
     return found;
 }
+
+/* Learns whether a visit waits for the earlier visits of its role on other hosts. */
+static void learn_repetition(precedence *p, const program_visit *visits, size_t v)
+{
+    bool repeated = false, overlapping = false;
+    for (size_t w = 0; w < v && visits[v].role != NONE; w++)
+        if (visits[w].role == visits[v].role && visits[w].place != visits[v].place) {
+            repeated = true;
+            overlapping = overlapping || visits[v].first_ns < visits[w].last_ns;
+        }
+    if (repeated) {
+        p->repeated[visits[v].role]++;
+        p->overlapping[visits[v].role] += overlapping;
+    }
+}
+
+/* What a visit meets of another role in its request. */
+typedef struct meeting {
+    bool present, inside;
+    int64_t latest_ns; /* time of the role's latest event before the visit, or INT64_MIN */
+} meeting;
 
 static void learn_visits(precedence *p, const request_event *events, size_t count)
 {
@@ -151,23 +201,33 @@ static void learn_visits(precedence *p, const request_event *events, size_t coun
     uint8_t visit_of[LEARNED_EVENTS_MAX];
     size_t found = find_visits(p, events, count, visits, visit_of);
     for (size_t v = 0; v < found; v++) {
-        int64_t latest_ns[PRECEDENCE_ROLES_MAX];
+        meeting met[PRECEDENCE_ROLES_MAX];
+        uint16_t role = visits[v].role;
+        learn_repetition(p, visits, v);
+        for (size_t w = 0; w < PRECEDENCE_ROLES_MAX; w++)
+            met[w] = (meeting){false, false, INT64_MIN};
         for (size_t w = 0; w < found; w++)
-            latest_ns[w] = INT64_MIN;
-        for (size_t i = 0; i < count && events[i].time_ns <= visits[v].first_ns; i++)
-            if (visit_of[i] != UINT8_MAX)
-                latest_ns[visit_of[i]] = events[i].time_ns;
-        for (size_t w = 0; w < found; w++) {
-            uint16_t role = visits[v].role, other = visits[w].role;
-            if (role == NONE || other == NONE || role == other)
-                continue;
-            program_pair *pair = &p->pairs[role][other];
-            pair->both++;
-            if (latest_ns[w] != INT64_MIN) {
-                pair->before++;
-                pair->gap_ns += (double)(visits[v].first_ns - latest_ns[w]);
+            if (visits[w].role != NONE) {
+                meeting *m = &met[visits[w].role];
+                m->present = true;
+                m->inside =
+                    m->inside || (visits[w].first_ns <= visits[v].first_ns && visits[w].last_ns >= visits[v].last_ns);
             }
-            pair->after += visits[w].last_ns >= visits[v].last_ns;
+        for (size_t i = 0; i < count && events[i].time_ns <= visits[v].first_ns; i++)
+            if (visit_of[i] != UINT8_MAX && visits[visit_of[i]].role != NONE)
+                met[visits[visit_of[i]].role].latest_ns = events[i].time_ns;
+        for (uint16_t w = 0; w < PRECEDENCE_ROLES_MAX && role != NONE; w++) {
+            if (w == role || !met[w].present)
+                continue;
+            program_pair *pair = &p->pairs[role][w];
+            pair->both++;
+            pair->inside += met[w].inside;
+            if (met[w].latest_ns == INT64_MIN)
+                continue;
+            double gap = (double)(visits[v].first_ns - met[w].latest_ns) / 1e9;
+            pair->before++;
+            pair->gap += gap;
+            pair->square += gap * gap;
         }
     }
 }
@@ -195,35 +255,49 @@ void precedence_learn(precedence *p, const request_event *events, size_t count)
     learn_visits(p, events, count);
 }
 
-/* Returns whether program w can call program v. If `ends` is true, w must also end after v. */
-static bool can_call(const program_pair *pair, bool ends)
+/* Returns whether the other program can call this program. If `inside` is true, it must also wait for this program. */
+static bool can_call(const program_pair *pair, bool inside, double share)
 {
     double both = pair->both;
-    return pair->both >= ALONE_ENOUGH && pair->before >= call_share * both &&
-           (!ends || pair->after >= call_share * both);
+    return pair->both >= ALONE_ENOUGH && pair->before >= share * both && (!inside || pair->inside >= share * both);
+}
+
+/*
+ * Returns how far a program is from its possible caller: the mean gap, increased by its deviation. The gap from the
+ * caller's own caller, or from another program that this caller calls, contains more steps and therefore varies more.
+ */
+static double distance_of(const program_pair *pair)
+{
+    double mean = pair->before > 0 ? pair->gap / pair->before : 0,
+           square = pair->before > 0 ? pair->square / pair->before : 0;
+    return mean + 2 * sqrt(MAX(square - mean * mean, 0));
+}
+
+static uint16_t find_caller(const precedence *p, guint v, bool inside, double share)
+{
+    uint16_t caller = NONE;
+    double best = 0;
+    for (guint w = 0; w < p->role_count; w++) {
+        const program_pair *pair = &p->pairs[v][w];
+        /* Two roles whose first events have the same time would call each other. */
+        if (w == v || p->unused[w] || !can_call(pair, inside, share) ||
+            (can_call(&p->pairs[w][v], inside, share) && w > v))
+            continue;
+        double distance = distance_of(pair);
+        if (caller == NONE || distance < best) {
+            caller = (uint16_t)w;
+            best = distance;
+        }
+    }
+    return caller;
 }
 
 static void choose_callers(precedence *p)
 {
-    guint roles = p->role_count;
-    for (guint v = 0; v < roles; v++) {
+    for (guint v = 0; v < p->role_count; v++) {
         p->caller[v] = NONE;
-        if (p->unused[v])
-            continue;
-        for (int ends = 1; ends >= 0 && p->caller[v] == NONE; ends--) {
-            double best_ns = 0;
-            for (guint w = 0; w < roles; w++) {
-                const program_pair *pair = &p->pairs[v][w], *reverse = &p->pairs[w][v];
-                double gap_ns = pair->before > 0 ? pair->gap_ns / pair->before : 0;
-                /* Two roles whose first events have the same time would call each other. */
-                if (w == v || p->unused[w] || !can_call(pair, ends) || (can_call(reverse, ends) && w > v))
-                    continue;
-                if (p->caller[v] == NONE || gap_ns < best_ns) {
-                    p->caller[v] = (uint16_t)w;
-                    best_ns = gap_ns;
-                }
-            }
-        }
+        for (int k = 0; k < 4 && !p->unused[v] && p->caller[v] == NONE; k++)
+            p->caller[v] = find_caller(p, v, k < 2, k % 2 == 0 ? rule_share : call_share);
     }
 }
 
@@ -308,8 +382,18 @@ uint32_t precedence_count_missing(const precedence *p, const request_event *even
     return found;
 }
 
+/* Returns how certain it is that visits of a role on different hosts wait for each other; 0 if some overlap. */
+static double certainty_of_turns(const precedence *p, uint16_t role)
+{
+    double part = p->repeated[role] >= ALONE_ENOUGH ? 1 - (double)p->overlapping[role] / p->repeated[role] : 0;
+    return part >= rule_share ? part : 0;
+}
+
 double precedence_holds(const precedence *p, const request_event *cause, const request_event *effect)
 {
     uint16_t first = find_event(p, cause), second = find_event(p, effect);
-    return first == NONE || second == NONE ? 0 : p->certain[first][second];
+    if (first == NONE || second == NONE)
+        return 0;
+    uint16_t role = p->role_of[first];
+    return role != NONE && role == p->role_of[second] ? certainty_of_turns(p, role) : p->certain[first][second];
 }

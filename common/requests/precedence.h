@@ -6,7 +6,8 @@
  * such as client or server: roles also distinguish programs of one name. If a role calls another role, the caller
  * begins before the called role and ends after it. A role has one caller. Among several candidates, the caller is the
  * role whose latest event comes closest before the first event of the called role. Only roles that call each other have
- * edges, because events of two concurrent programs may have a constant order without a cause.
+ * edges, because events of two concurrent programs may have a constant order without a cause. If a request visits one
+ * role on several hosts, always one after another, each visit waits for the visit before it.
  *
  * Memory is bounded: PRECEDENCE_EVENTS_MAX event names and PRECEDENCE_ROLES_MAX roles; further names and roles have no
  * edges. Only one thread at a time may use a precedence.
@@ -20,7 +21,11 @@ enum { PRECEDENCE_EVENTS_MAX = 256, PRECEDENCE_ROLES_MAX = 64 };
 
 typedef struct precedence precedence;
 
-precedence *precedence_new(void);
+/*
+ * `names` must outlive the result; it tells which events begin and end spans. If it is NULL, only events whose role is
+ * REQUEST_BEGIN or REQUEST_END do.
+ */
+precedence *precedence_new(const event_names *names);
 void precedence_free(precedence *p); /* NULL is allowed */
 
 /* Learns from the events of one request, in order of time. Ignores very large requests. */
@@ -38,7 +43,8 @@ uint32_t precedence_count_missing(const precedence *p, const request_event *even
 
 /*
  * Returns the certainty, from 0 to 1, that an event like `cause` precedes an event like `effect`: the share of requests
- * in which it preceded that event. Returns 0 if both have one role, or if neither role calls the other.
+ * in which it preceded that event. Returns 0 if neither role calls the other. If both events have one role, they are
+ * from different hosts; the result is then how certain it is that visits of this role wait for each other.
  */
 double precedence_holds(const precedence *p, const request_event *cause, const request_event *effect);
 

@@ -400,7 +400,7 @@ static void learn_lifeline(drawing_lifeline *l, const trace *t, bool arranges)
     o->trace = t;
     o->lifeline = l;
     o->rows = g_strv_length(l->events);
-    o->programs = precedence_new();
+    o->programs = precedence_new(NULL);
     find_ids(o);
     find_strings(t, span_fields, o->spans);
     find_strings(t, parent_fields, o->parents);

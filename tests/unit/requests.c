@@ -981,7 +981,7 @@ static void services_that_lose_records(void **state)
 static void client_and_server(void **state)
 {
     script *s = script_new();
-    precedence *p = precedence_new();
+    precedence *p = precedence_new(NULL);
     uint64_t random = 1;
     for (int learn = 1; learn >= 0; learn--) {
         for (int i = 0; i < (learn ? 200 : 1); i++) {
@@ -1014,7 +1014,7 @@ static void client_and_server(void **state)
 static void two_backends(void **state)
 {
     script *s = script_new();
-    precedence *p = precedence_new();
+    precedence *p = precedence_new(NULL);
     uint64_t random = 7; /* "Request" and "Reply" are the begin and end of a span */
     for (int i = 0; i <= 300; i++) {
         random = random * 6364136223846793005u + 1442695040888963407u;
@@ -1041,6 +1041,48 @@ static void two_backends(void **state)
     precedence_settle(p);
     build(s, p);
     assert_path(s, "Request 10, Request 1, SendB>B.start~ 5, B 61, B 59, B.end>RecvB~ 5, Request 9");
+    precedence_free(p);
+    script_free(s);
+    (void)state;
+}
+
+static void add_call(script *s, int64_t from_ns, int64_t to_ns, const char *name, uint32_t program, uint32_t host)
+{
+    char text[32];
+    for (int end = 0; end < 2; end++) {
+        snprintf(text, sizeof text, "%s.%s", name, end ? "end" : "start");
+        add(s, end ? to_ns : from_ns, text, 10 * program + host)->program = program;
+    }
+}
+
+/* A service that is called twice, on different hosts, calls a service with one host each time. */
+static void repeated_calls_on_other_hosts(void **state)
+{
+    enum { LEARNED_REQUESTS = 300 };
+    script *s = script_new();
+    precedence *p = precedence_new(s->names);
+    uint64_t random = 11;
+    for (int i = 0; i <= LEARNED_REQUESTS; i++) {
+        int64_t at = 10;
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        for (uint32_t call = 0; call < 2; call++) {
+            int64_t way = i < LEARNED_REQUESTS ? 3 + (int64_t)(random >> (20 + 8 * call)) % 5 : 5;
+            add_call(s, at + way, at + 3 * way + 60, "Shop", 2, 1 + ((uint32_t)i + call) % 3);
+            add_call(s, at + 2 * way, at + 2 * way + 60, "Stock", 3, 1);
+            at += 4 * way + 60;
+        }
+        add_call(s, 0, at, "Page", 1, 1);
+        request_graph_build(s->graph, s->events, s->count, NULL, NULL);
+        if (i < LEARNED_REQUESTS) {
+            precedence_learn(p, s->events, s->count);
+            s->count = 0;
+        }
+    }
+    precedence_settle(p);
+    build(s, p);
+    assert_path(s, "Page.start>Shop.start~ 15, Shop.start>Stock.start~ 5, Stock 60, Stock.end>Shop.end~ 5, "
+                   "Shop.end>Shop.start~ 10, Shop.start>Stock.start~ 5, Stock 60, Stock.end>Shop.end~ 5, "
+                   "Shop.end>Page.end~ 5");
     precedence_free(p);
     script_free(s);
     (void)state;
@@ -1135,7 +1177,7 @@ static void find_page(const request_graph *g, const event_names *names, simulati
 static void pages_without_parents(void **state)
 {
     simulation m = {.s = script_new(), .random = 20261123};
-    precedence *p = precedence_new();
+    precedence *p = precedence_new(NULL);
     int64_t wrong_ns = 0, all_ns = 0;
     for (int i = 0; i < SERVICE_REQUESTS; i++) {
         int64_t truth_ns[TRUE_NAMES] = {0}, found_ns[TRUE_NAMES] = {0};
@@ -1212,7 +1254,7 @@ static void find_block(const request_graph *g, const event_names *names, simulat
 static void blocks_without_parents(void **state)
 {
     simulation m = {.s = script_new(), .random = 19981999};
-    precedence *p = precedence_new();
+    precedence *p = precedence_new(NULL);
     int64_t wrong_ns = 0, all_ns = 0;
     for (int i = 0; i < SERVICE_REQUESTS; i++) {
         int64_t truth_ns[TRUE_NAMES] = {0}, found_ns[TRUE_NAMES] = {0};
@@ -1469,6 +1511,7 @@ int main(void)
         cmocka_unit_test(services_that_lose_records),
         cmocka_unit_test(client_and_server),
         cmocka_unit_test(two_backends),
+        cmocka_unit_test(repeated_calls_on_other_hosts),
         cmocka_unit_test(pages_without_parents),
         cmocka_unit_test(blocks_without_parents),
         cmocka_unit_test(services_through_a_log),
