@@ -26,7 +26,7 @@
 enum {
     FAMILIES = 3,
     OTHER_DIVISIONS = 4, /* peers at both ends, the time, and the load */
-    MECHANISMS = 6,
+    MECHANISMS = 7,
     EXAMINED_SHARE = 50, /* the search examines places with at least 1/EXAMINED_SHARE of the time */
     EXAMINED_COUNT = 20
 };
@@ -144,7 +144,23 @@ static uint32_t tests_of_family(const search *s, const candidate *c)
     return s->tests.mechanisms;
 }
 
-/* Keeps a candidate if it is significant and explains more than the best candidate so far; frees it otherwise. */
+static bool is_excluded(const search *s, const candidate *c)
+{
+    for (guint i = 0; i < s->excluded->len; i++) {
+        const exclusion *e = &g_array_index(s->excluded, exclusion, i);
+        if (e->place == c->place && strcmp(e->cause, c->cause) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Keeps a candidate for comparison with the finding of its place, without the time that it claims. */
+static void add_rival(search *s, candidate *c)
+{
+    g_clear_pointer(&c->cut, g_free);
+    g_array_append_val(s->rivals, *c);
+}
+
 void candidate_offer(search *s, candidate *c)
 {
     candidate *best = &s->best[c->place];
@@ -169,12 +185,15 @@ void candidate_offer(search *s, candidate *c)
             g_strdup("the clock of a host may be wrong, which looks like slow messages; log ClockOffset records");
         counts = false;
     }
-    if (!counts || is_chance || (best->cause != NULL && best->score >= c->score)) {
+    if (!counts || is_chance || is_excluded(s, c)) {
         candidate_clear(c);
-        return;
+    } else if (best->cause == NULL || best->score < c->score) {
+        if (best->cause != NULL)
+            add_rival(s, best);
+        *best = *c;
+    } else {
+        add_rival(s, c);
     }
-    candidate_clear(best);
-    *best = *c;
 }
 
 /* ---- the time that a candidate claims ---- */
@@ -295,7 +314,6 @@ candidate candidate_of(const sample *s, const char *cause, explanation *e, doubl
                    .explained = e->explained,
                    .score = e->explained * preference,
                    .claim_ns = e->claim_ns,
-                   .scale = s->scale,
                    .slow_ns = e->slow_ns,
                    .other_ns = e->other_ns,
                    .slow_count = e->slow_count,

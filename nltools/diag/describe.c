@@ -85,7 +85,13 @@ void finding_describe(const search *s, finding *f, const candidate *c)
                                           : "%s of the requests' time: %s waits for a timer of %s",
                             part, where, period);
         f->advice = "wait for the event itself instead of polling";
-        if (c->m.constant)
+        if (c->m.acknowledgement) {
+            g_free(f->answer);
+            f->answer = g_strdup_printf("%s of the requests' time: %s waits for TCP's delayed acknowledgement of %s",
+                                        part, where, period);
+            f->advice = "write each message with one call, or set TCP_NODELAY";
+            finding_evidence(f, "%.0f %% of the visits wait, at most this long", 100 * c->m.share);
+        } else if (c->m.constant)
             finding_evidence(f, "half of %u visits differ by at most 0.5 %%", c->count);
         else
             finding_evidence(f, "the visits end at multiples of %s; their regularity is %.2f (maximum 1)", period,

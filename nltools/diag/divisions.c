@@ -18,6 +18,9 @@
 
 enum { TIME_BINS = 48, TIME_BINS_MIN = 16, SHIFTS = 16 };
 
+/* A sensor names a resource, and a range of time does not. */
+#define RESOURCE_PREFERENCE 1.1
+
 /* Minimum part of the variation that a sensor explains; high, because many slow sensors are tried. */
 #define RESOURCE_MIN 0.12
 
@@ -369,7 +372,7 @@ static candidate try_sensor(search *s, const sample *x, const GPtrArray *all, gu
     if (count > 1) {
         s->f->tests++;
         explanation e = sample_explain(x, bins, count, true);
-        c = candidate_of(x, "resource", &e, 1);
+        c = candidate_of(x, "resource", &e, RESOURCE_PREFERENCE);
         c.sensor = g_ptr_array_index(all, number);
         for (int k = 1; k <= SHIFTS && c.p < PROMISING && c.explained > RESOURCE_MIN; k++) {
             sensor_values(s->v, x, all, number, k / (SHIFTS + 1.0), values);

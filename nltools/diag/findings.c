@@ -7,7 +7,10 @@
 #include <stdarg.h>
 #include <string.h>
 
-enum { ROUNDS_MAX = 6 };
+enum { ROUNDS_MAX = 6, RIVALS_MAX = 2 };
+
+/* A rival explains at least this part of what the finding explains. */
+#define RIVAL_NEAR 0.5
 
 void finding_evidence(finding *f, const char *format, ...)
 {
@@ -17,32 +20,58 @@ void finding_evidence(finding *f, const char *format, ...)
     va_end(values);
 }
 
-finding *findings_add(findings *f, const char *cause)
-{
-    finding *x = g_new0(finding, 1);
-    x->cause = cause;
-    x->place = VISIT_NONE;
-    x->evidence = g_ptr_array_new_with_free_func(g_free);
-    x->others = g_array_new(FALSE, FALSE, sizeof(uint32_t));
-    x->from_ns = f->visits->from_ns;
-    x->to_ns = f->visits->to_ns;
-    g_ptr_array_add(f->list, x);
-    return x;
-}
-
 static void finding_free(gpointer data)
 {
     finding *x = data;
     g_free(x->answer);
     g_free(x->cut);
     g_ptr_array_free(x->evidence, TRUE);
+    g_ptr_array_free(x->rivals, TRUE);
     g_array_free(x->others, TRUE);
     g_free(x);
+}
+
+finding *finding_new(const visits *v, const char *cause)
+{
+    finding *x = g_new0(finding, 1);
+    x->cause = cause;
+    x->place = VISIT_NONE;
+    x->evidence = g_ptr_array_new_with_free_func(g_free);
+    x->rivals = g_ptr_array_new_with_free_func(finding_free);
+    x->others = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    x->from_ns = v->from_ns;
+    x->to_ns = v->to_ns;
+    return x;
+}
+
+finding *findings_add(findings *f, const char *cause)
+{
+    finding *x = finding_new(f->visits, cause);
+    g_ptr_array_add(f->list, x);
+    return x;
+}
+
+void finding_add_rival(finding *x, finding *rival)
+{
+    rival->possible = rival->share;
+    rival->share = rival->gain = 0;
+    rival->rival_of = x;
+    g_clear_pointer(&rival->cut, g_free);
+    g_ptr_array_add(x->rivals, rival);
+}
+
+/* Removes the rivals of a place from the search. */
+static void drop_rivals(search *s, uint32_t place)
+{
+    for (guint i = s->rivals->len; i-- > 0;)
+        if (g_array_index(s->rivals, candidate, i).place == place)
+            g_array_remove_index_fast(s->rivals, i);
 }
 
 static void examine(search *s, uint32_t number)
 {
     candidate_clear(&s->best[number]);
+    drop_rivals(s, number);
     s->dirty[number] = false;
     if (!place_is_examined(s->v, number))
         return;
@@ -110,6 +139,92 @@ static candidate *first_of_host(const search *s, candidate *largest)
     return first;
 }
 
+/* Returns whether a candidate explains why a span takes long. Values are demand, which its servers must handle. */
+static bool is_fault_of_server(const candidate *c)
+{
+    static const char *const others[] = {"field", "size", "calls", "load"};
+    for (size_t i = 0; c->cause != NULL && i < G_N_ELEMENTS(others); i++)
+        if (strcmp(c->cause, others[i]) == 0)
+            return false;
+    return c->cause != NULL && c->m.servers == 0;
+}
+
+/*
+ * Visits may wait before a span because its earlier visits take long. If something explains the times of that span, and
+ * most of the waits would be gone without it, it is the cause of the waits. Returns its candidate, and sets *saved to
+ * the time that each waiting visit would save. Otherwise, returns `largest`.
+ */
+static candidate *server_of_queue(search *s, candidate *largest, float **saved)
+{
+    if (largest->m.servers == 0 || place_at(s->v, largest->place)->kind != PLACE_EDGE)
+        return largest;
+    uint32_t next = next_span(s->v, largest->place);
+    if (next == VISIT_NONE || !is_fault_of_server(&s->best[next]))
+        return largest;
+    float *waits = g_new0(float, s->v->all->len + 1);
+    double saved_ns = queue_find_savings(s->v, largest->place, largest->m.servers, s->best[next].cut, waits);
+    if (saved_ns < 0.5 * largest->claim_ns) {
+        g_free(waits);
+        return largest;
+    }
+    *saved = waits;
+    return &s->best[next];
+}
+
+/* Makes a finding from a candidate. The finding claims no time yet. */
+static finding *finding_of(const visits *v, const candidate *c)
+{
+    finding *f = finding_new(v, c->cause);
+    f->place = c->place;
+    f->host = c->host;
+    f->column = c->column;
+    f->value = c->value;
+    f->explained = c->explained;
+    f->from_ns = c->from_ns;
+    f->to_ns = c->to_ns;
+    return f;
+}
+
+static int by_score(gconstpointer a, gconstpointer b)
+{
+    double x = ((const candidate *)a)->score, y = ((const candidate *)b)->score;
+    return (x < y) - (x > y);
+}
+
+/* Returns whether a finding, or one of its rivals, already says what a candidate says. */
+static bool is_repetition(const finding *x, const candidate *c)
+{
+    if (strcmp(x->cause, c->cause) == 0 && (x->host == c->host || c->host == NULL) &&
+        (x->column == c->column || strcmp(x->cause, "peer") == 0))
+        return true;
+    for (guint i = 0; i < x->rivals->len; i++)
+        if (is_repetition(g_ptr_array_index(x->rivals, i), c))
+            return true;
+    return false;
+}
+
+static void add_rival_of(search *s, finding *f, const candidate *c, double share)
+{
+    finding *rival = finding_of(s->v, c);
+    rival->share = MIN(1, share);
+    finding_describe(s, rival, c);
+    if (rival->host == NULL)
+        rival->host = only_host(s->v, place_at(s->v, c->place));
+    finding_add_rival(f, rival);
+}
+
+/* Adds the other explanations of the finding's place that explain nearly as much as the finding's candidate. */
+static void add_rivals(search *s, finding *f, const candidate *first)
+{
+    g_array_sort(s->rivals, by_score);
+    for (guint i = 0; i < s->rivals->len && f->rivals->len < RIVALS_MAX; i++) {
+        const candidate *c = &g_array_index(s->rivals, candidate, i);
+        if (c->place == first->place && c->score >= RIVAL_NEAR * first->score &&
+            c->claim_ns >= MIN(RIVAL_NEAR * first->claim_ns, FINDING_MIN * s->v->total_ns) && !is_repetition(f, c))
+            add_rival_of(s, f, c, f->share * c->claim_ns / MAX(first->claim_ns, 1));
+    }
+}
+
 /* Takes the candidate with the largest claim. Returns false if no candidate is left. */
 static bool take_best(search *s)
 {
@@ -120,20 +235,22 @@ static bool take_best(search *s)
     if (best == NULL || best->claim_ns < 0.03 * s->v->total_ns)
         return false;
     best = first_of_host(s, best);
-    finding *f = findings_add(s->f, best->cause);
-    f->place = best->place;
-    f->host = best->host;
-    f->column = best->column;
-    f->value = best->value;
-    f->explained = best->explained;
-    f->from_ns = best->from_ns;
-    f->to_ns = best->to_ns;
+    float *saved = NULL;
+    candidate *waiting = best, queue = *best;
+    queue.cut = NULL;
+    best = server_of_queue(s, best, &saved);
+    if (saved != NULL) { /* the queue claims only what its server explains */
+        g_free(waiting->cut);
+        waiting->cut = saved;
+    }
+    finding *f = finding_of(s->v, best);
+    g_ptr_array_add(s->f->list, f);
     candidate first = *best;
     first.cut = NULL;
     uint32_t main = best->place;
     for (guint i = 0; i < s->v->places->len; i++) {
         candidate *c = &s->best[i];
-        if (c->cause == NULL || (i != main && !is_same_cause(f, c)))
+        if (c->cause == NULL || (i != main && !(saved != NULL && c == waiting) && !is_same_cause(f, c)))
             continue;
         claim(s, f, c);
         if (i != main)
@@ -144,7 +261,17 @@ static bool take_best(search *s)
     finding_describe(s, f, &first);
     if (f->host == NULL)
         f->host = only_host(s->v, place_at(s->v, main));
+    if (saved != NULL)
+        add_rival_of(s, f, &queue, queue.claim_ns / s->v->total_ns);
+    add_rivals(s, f, &first);
     return true;
+}
+
+/* Adds the time that a finding claims, or removes it if `sign` is -1. */
+static void change_claims(findings *f, const finding *x, int sign)
+{
+    for (guint n = 0; n < f->visits->all->len; n++)
+        f->claimed[n] += (float)sign * x->cut[n];
 }
 
 /* A small cause remains if sensors confirm it. */
@@ -154,26 +281,96 @@ void findings_drop_small(findings *f)
         const finding *x = g_ptr_array_index(f->list, i);
         if (x->share < FINDING_MIN && x->cut != NULL && !x->confirmed) {
             g_ptr_array_add(f->tried, g_strdup_printf("too small: %s", x->answer));
-            for (guint n = 0; n < f->visits->all->len; n++)
-                f->claimed[n] -= x->cut[n];
+            change_claims(f, x, -1);
             g_ptr_array_remove_index(f->list, i);
         }
     }
 }
 
+static void examine_changed(search *s)
+{
+    for (guint i = 0; i < s->v->places->len; i++)
+        if (s->dirty[i])
+            examine(s, i);
+}
+
+static bool is_place_of(const finding *x, uint32_t place)
+{
+    bool found = x->place == place;
+    for (guint i = 0; i < x->others->len && !found; i++)
+        found = g_array_index(x->others, uint32_t, i) == place;
+    return found;
+}
+
+/* Updates the places of a finding, which was removed from the list or added to it. */
+static void touch_places(search *s, const finding *x)
+{
+    for (guint i = 0; i < s->v->places->len; i++) {
+        if (!is_place_of(x, i))
+            continue;
+        s->dirty[i] = true;
+        s->has_finding[i] = false;
+        for (guint n = 0; n < s->f->list->len; n++)
+            s->has_finding[i] = s->has_finding[i] || is_place_of(g_ptr_array_index(s->f->list, n), i);
+    }
+}
+
+static void exclude_cause(search *s, const finding *x)
+{
+    for (guint i = 0; i <= x->others->len; i++) {
+        const exclusion e = {i == 0 ? x->place : g_array_index(x->others, uint32_t, i - 1), x->cause};
+        g_array_append_val(s->excluded, e);
+    }
+}
+
 /*
- * Returns how sure a finding is: the share of such findings that were right, among 213 findings of development runs
- * with simulated programs (tests/diagnosis/score.py) and with real processes. Causes that other causes resemble are
- * right less often, as are findings that claim or explain little.
+ * Searches the places of each small finding again without its cause, which may hide a larger cause. A larger cause
+ * replaces the small finding, which becomes its rival. Otherwise, the small finding remains.
+ */
+static void search_again(search *s)
+{
+    findings *f = s->f;
+    for (guint i = f->list->len; i-- > 0;) {
+        finding *small = g_ptr_array_index(f->list, i), *larger = NULL;
+        if (small->share >= FINDING_MIN)
+            continue;
+        g_ptr_array_steal_index(f->list, i);
+        change_claims(f, small, -1);
+        touch_places(s, small);
+        exclude_cause(s, small);
+        examine_changed(s);
+        if (take_best(s)) {
+            larger = g_ptr_array_steal_index(f->list, f->list->len - 1);
+            if (larger->share < FINDING_MIN) {
+                change_claims(f, larger, -1);
+                touch_places(s, larger);
+                g_clear_pointer(&larger, finding_free);
+            }
+        }
+        if (larger == NULL)
+            change_claims(f, small, 1);
+        else if (is_place_of(larger, small->place))
+            finding_add_rival(larger, small);
+        else
+            finding_free(small);
+        g_ptr_array_insert(f->list, (gint)i, larger != NULL ? larger : small);
+        touch_places(s, g_ptr_array_index(f->list, i));
+    }
+}
+
+/*
+ * Returns how sure a finding is: the share of such findings that were right (tests/diagnosis/calibrate.py; 270 findings
+ * of development runs with simulated programs and with real processes). Causes that other causes resemble are right
+ * less often, as are findings that claim or explain little.
  */
 static double confidence(const finding *f)
 {
     static const char *const resembled[] = {"peer", "timeout", "pool", "field", "changed", "load"};
-    double right = 0.97, weak = 0.15;
+    static const double right[2][2] = {{0.97, 0.80}, {0.88, 0.29}}; /* [is resembled][is weak] */
+    bool is_resembled = false, is_weak = f->share < 0.13 || f->explained < 0.4;
     for (size_t i = 0; i < G_N_ELEMENTS(resembled); i++)
-        if (strcmp(resembled[i], f->cause) == 0)
-            right = 0.87;
-    return f->share < 0.13 || f->explained < 0.4 ? right - weak : right;
+        is_resembled = is_resembled || strcmp(resembled[i], f->cause) == 0;
+    return right[is_resembled][is_weak];
 }
 
 static void search_places(findings *f)
@@ -183,22 +380,25 @@ static void search_places(findings *f)
                 v,
                 find_pauses(v),
                 g_new0(candidate, v->places->len + 1),
+                g_array_new(FALSE, FALSE, sizeof(candidate)),
+                g_array_new(FALSE, FALSE, sizeof(exclusion)),
                 g_new0(bool, v->places->len + 1),
                 g_new0(bool, v->places->len + 1),
                 search_count_tests(v)};
     memset(s.dirty, true, v->places->len);
     for (int round = 0; round < ROUNDS_MAX; round++) {
-        for (guint i = 0; i < v->places->len; i++)
-            if (s.dirty[i])
-                examine(&s, i);
+        examine_changed(&s);
         if (!take_best(&s))
             break;
     }
+    search_again(&s);
     for (guint i = 0; i < v->places->len; i++)
         candidate_clear(&s.best[i]);
     for (guint i = 0; i < s.pauses->len; i++)
         g_free(g_array_index(s.pauses, pause_result, i).m.waits);
     g_array_free(s.pauses, TRUE);
+    g_array_free(s.rivals, TRUE);
+    g_array_free(s.excluded, TRUE);
     g_free(s.best);
     g_free(s.dirty);
     g_free(s.has_finding);

@@ -37,6 +37,13 @@ typedef struct finding {
     const column *column; /* the field, if the cause is a field */
     double value;
     bool confirmed; /* sensors confirm the cause */
+    /*
+     * Other explanations of the same place, which the log supports nearly as well (elements are finding).
+     * findings_judge moves them to the list. They claim no time: share and gain are 0.
+     */
+    GPtrArray *rivals;
+    const struct finding *rival_of; /* the finding that a rival would replace; NULL for a finding */
+    double possible;                /* for a rival: share of the requests' time that it would claim */
 } finding;
 
 typedef struct findings {
@@ -58,8 +65,14 @@ void findings_free(findings *f);
  */
 void findings_judge(findings *f, const char *no_requests);
 
+/* Returns a finding that is in no list. */
+finding *finding_new(const visits *v, const char *cause);
+
 /* Adds a finding about clocks or failures. */
 finding *findings_add(findings *f, const char *cause);
+
+/* Makes `rival` a rival of x, which then owns it. */
+void finding_add_rival(finding *x, finding *rival);
 void finding_evidence(finding *f, const char *format, ...) G_GNUC_PRINTF(2, 3);
 
 /* Returns whether the log would have shown a cause in one of eight visits of a place (power.c). */

@@ -1,6 +1,7 @@
 /* Decides the verdict. A log without findings is healthy only if it would have shown a cause. */
 #include "config.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "diag/findings.h"
@@ -14,7 +15,8 @@ _Static_assert(REQUESTS_MIN == 60, "a reason names this number");
 /* Returns the expected gain from removing a cause. */
 static double worth_of(const finding *x)
 {
-    return (x->gain > 0 ? x->gain : x->share) * x->sure;
+    const finding *of = x->rival_of;
+    return of != NULL ? fmin(worth_of(of), x->possible * x->sure) : (x->gain > 0 ? x->gain : x->share) * x->sure;
 }
 
 /* Wrong clocks come first, because all times depend on them. */
@@ -24,7 +26,24 @@ static int by_worth(gconstpointer a, gconstpointer b)
     bool first = strcmp(x->cause, "clock") == 0, second = strcmp(y->cause, "clock") == 0;
     if (first != second)
         return second - first;
-    return (worth_of(x) < worth_of(y)) - (worth_of(x) > worth_of(y));
+    int order = (worth_of(x) < worth_of(y)) - (worth_of(x) > worth_of(y));
+    return order != 0 ? order : (x->rival_of != NULL) - (y->rival_of != NULL);
+}
+
+/* The share of rivals that are right if their finding is wrong. */
+#define RIVAL_RIGHT 0.2
+
+/* Moves the rivals of all findings to the list. */
+static void list_rivals(findings *f)
+{
+    for (guint i = 0, count = f->list->len; i < count; i++) {
+        const finding *x = g_ptr_array_index(f->list, i);
+        while (x->rivals->len > 0) {
+            finding *rival = g_ptr_array_steal_index(x->rivals, x->rivals->len - 1);
+            rival->sure = RIVAL_RIGHT * (1 - x->sure);
+            g_ptr_array_add(f->list, rival);
+        }
+    }
 }
 
 static bool has_connections(const visits *v, const char *host)
@@ -152,6 +171,7 @@ void findings_judge(findings *f, const char *no_requests)
 {
     const visits *v = f->visits;
     const char *reason = f->cannot_tell;
+    list_rivals(f);
     g_ptr_array_sort(f->list, by_worth);
     f->cannot_tell = NULL;
     if (f->list->len > 0)

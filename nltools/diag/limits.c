@@ -503,8 +503,28 @@ static const char *only_host_of(const limit *l)
     return g_hash_table_size(l->hosts) == 1 && g_hash_table_iter_next(&i, &host, NULL) ? host : NULL;
 }
 
+/* Keeps what a finding said before a limit named it, if it explained variation, as a rival. */
+static void keep_former_cause(const findings *f, finding *x)
+{
+    if (x->answer == NULL || x->explained <= 0)
+        return;
+    finding *former = finding_new(f->visits, x->cause);
+    former->place = x->place;
+    former->host = x->host;
+    former->column = x->column;
+    former->value = x->value;
+    former->explained = x->explained;
+    former->share = x->share;
+    former->answer = g_strdup(x->answer);
+    former->advice = x->advice;
+    for (guint i = 0; i < x->evidence->len; i++)
+        finding_evidence(former, "%s", (const char *)g_ptr_array_index(x->evidence, i));
+    finding_add_rival(x, former);
+}
+
 static void name_finding(const findings *f, finding *x, const limit *l)
 {
+    keep_former_cause(f, x);
     const char *host = only_host_of(l);
     char *hosts = host != NULL ? g_strdup(host) : g_strdup_printf("%u hosts", g_hash_table_size(l->hosts));
     char *part = text_share(x->share), *where = text_place(f->visits, x->place, NULL);

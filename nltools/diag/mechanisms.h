@@ -10,18 +10,19 @@
 /* The wait of each visit, by its index, freed with g_free, or NULL if the mechanism does not apply. */
 typedef struct mechanism {
     float *waits;
-    double claim_ns;  /* claimed time on critical paths */
-    double explained; /* 0 to 1; see each function */
-    double p;         /* probability of at least this effect by chance */
-    const char *host; /* the host with most of the effect, or NULL */
-    int servers;      /* for a queue: the number of servers */
-    double busy;      /* for a queue: share of the time in which all servers are busy */
-    double peak;      /* for a queue: the maximum number of visits at a time */
-    double period_ns; /* for timers, time-outs and periodic pauses; 0: not periodic */
-    uint32_t count;   /* number of pauses, of clusters, or of visits that timed out */
-    double length_ns; /* length of a pause, or time between visits that end together */
-    double share;     /* share of visits that wait; for a queue: of the place's visits on host */
-    bool constant;    /* for a timer: every visit takes the same time */
+    double claim_ns;      /* claimed time on critical paths */
+    double explained;     /* 0 to 1; see each function */
+    double p;             /* probability of at least this effect by chance */
+    const char *host;     /* the host with most of the effect, or NULL */
+    int servers;          /* for a queue: the number of servers */
+    double busy;          /* for a queue: share of the time in which all servers are busy */
+    double peak;          /* for a queue: the maximum number of visits at a time */
+    double period_ns;     /* for timers, time-outs and periodic pauses; 0: not periodic */
+    uint32_t count;       /* number of pauses, of clusters, or of visits that timed out */
+    double length_ns;     /* length of a pause, or time between visits that end together */
+    double share;         /* share of visits that wait; for a queue: of the place's visits on host */
+    bool constant;        /* for a timer: every visit takes the same time */
+    bool acknowledgement; /* for a timer: the visits wait for TCP's delayed acknowledgements */
 } mechanism;
 
 /*
@@ -30,6 +31,15 @@ typedef struct mechanism {
  * distribution of the other half.
  */
 mechanism find_queue(const visits *v, uint32_t place);
+
+/* Returns the place of the spans that begin on the same host when visits of an edge end, or VISIT_NONE. */
+uint32_t next_span(const visits *v, uint32_t edge);
+
+/*
+ * Computes how much shorter the visits of an edge would wait for one of `servers` servers, the spans after it, if each
+ * span were shorter by `cut`. Sets `saved`, indexed by visit. Returns the sum on critical paths in nanoseconds.
+ */
+double queue_find_savings(const visits *v, uint32_t edge, int servers, const float *cut, float *saved);
 
 /* Finds pauses of all visits of a program on a host. Returns the programs that pause most (pause_result). */
 GArray *find_pauses(const visits *v);
@@ -42,6 +52,12 @@ typedef struct pause_result {
 
 /* Finds visits that end at multiples of a period, or that all take the same time. */
 mechanism find_timer(const sample *s);
+
+/*
+ * Finds messages between hosts that wait for an acknowledgement that the receiver delays: Nagle's algorithm (RFC 896)
+ * holds back the second of two small segments until then.
+ */
+mechanism find_acknowledgement(const sample *s);
 
 /* Finds visits that end together although they began at different times. */
 mechanism find_batch(const sample *s);

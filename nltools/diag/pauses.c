@@ -18,12 +18,12 @@ enum {
     ACTIVE_MIN = 2,
     SCAN_MAX = 256,
     SURVIVAL_MAX = 2048,
-    SUSPECT = 8,
+    SUSPECT = 7, /* minimum improbability of a gap, in natural logarithms */
     GAPS_MAX = 1000,
     RESULTS_MAX = 16 /* each result has a number for each visit of the log */
 };
 
-/* Maximum expected number of gaps in a log that occur by chance. */
+/* Maximum expected share of the gaps that are found that occur by chance. */
 #define GAP_CHANCE 0.01
 
 /* The distribution of the durations of a place's visits. */
@@ -166,19 +166,52 @@ static double improbability(const station *s, int64_t from_ns, int64_t to_ns, bo
     return sum;
 }
 
-static void find_gaps(station *s, double threshold, double long_ns, bool first)
+static int by_improbability(gconstpointer a, gconstpointer b)
 {
-    GArray *found = g_array_new(FALSE, FALSE, sizeof(active));
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x < y) - (x > y);
+}
+
+/*
+ * Returns the smallest improbability of a gap that is found: of n gaps, the k-th largest improbability counts if gaps
+ * would exceed it by chance at most GAP_CHANCE * k times (Benjamini and Hochberg's procedure).
+ */
+static double threshold_of(GArray *improbabilities, guint count)
+{
+    double threshold = INFINITY;
+    g_array_sort(improbabilities, by_improbability);
+    for (guint k = 0; k < improbabilities->len; k++) {
+        double x = g_array_index(improbabilities, double, k);
+        if (x >= log(count) + log(1 / GAP_CHANCE) - log(k + 1))
+            threshold = x;
+    }
+    return threshold;
+}
+
+static void find_gaps(station *s, double long_ns, bool first)
+{
+    GArray *found = g_array_new(FALSE, FALSE, sizeof(active)), *all = g_array_new(FALSE, FALSE, sizeof(double));
     for (guint i = 1; i < s->times->len; i++) {
         int64_t from_ns = g_array_index(s->times, int64_t, i - 1), to_ns = g_array_index(s->times, int64_t, i);
         uint32_t count;
         if ((double)(to_ns - from_ns) < long_ns)
             continue;
-        if (improbability(s, from_ns, to_ns, first, &count) > threshold && count >= ACTIVE_MIN) {
-            const active gap = {from_ns, to_ns, count};
-            g_array_append_val(found, gap);
-        }
+        double x = improbability(s, from_ns, to_ns, first, &count);
+        if (x < SUSPECT || count < ACTIVE_MIN)
+            continue;
+        const active gap = {from_ns, to_ns, count};
+        g_array_append_val(found, gap);
+        g_array_append_val(all, x);
     }
+    if (!first) {
+        GArray *sorted = g_array_copy(all);
+        double threshold = threshold_of(sorted, s->times->len);
+        for (guint i = found->len; i-- > 0;)
+            if (g_array_index(all, double, i) < threshold)
+                g_array_remove_index(found, i);
+        g_array_free(sorted, TRUE);
+    }
+    g_array_free(all, TRUE);
     g_array_free(s->gaps, TRUE);
     s->gaps = found;
 }
@@ -281,9 +314,9 @@ static void examine_station(station *s, const uint32_t *indices, uint32_t count,
     if (s->times->len >= 100 && s->active->len >= 50) {
         double shortest = long_gap(s);
         learn_survival(s);
-        find_gaps(s, SUSPECT, shortest, true);
+        find_gaps(s, shortest, true);
         learn_survival(s);
-        find_gaps(s, log(s->times->len) + log(1 / GAP_CHANCE), shortest, false);
+        find_gaps(s, shortest, false);
         if (s->gaps->len >= PAUSES_MIN) {
             pause_result r = {.program = s->program, .host = s->host};
             sum_pauses(s, &r.m);

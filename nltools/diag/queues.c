@@ -70,8 +70,8 @@ static void likelihoods(const double *values, size_t count, double low, double h
     }
 }
 
-/* Returns when the service of a visit ends. For an edge that leads to a span, this is the end of the span. */
-static int64_t end_of_service(const visits *v, const visit *x)
+/* Returns the index of the visit of a span that begins when a visit of an edge ends, or VISIT_NONE. */
+static uint32_t span_after(const visits *v, const visit *x)
 {
     const request *q = request_at(v, x->request);
     const place *edge = place_at(v, place_of_visit(v, x));
@@ -80,9 +80,29 @@ static int64_t end_of_service(const visits *v, const visit *x)
         const place *p = place_at(v, place_of_visit(v, y));
         if (p->kind == PLACE_SPAN && y->from_ns == x->to_ns && p->program == edge->program &&
             site_at(v, y->site)->host == site_at(v, x->site)->host)
-            return y->to_ns;
+            return q->first + i;
     }
-    return x->to_ns;
+    return VISIT_NONE;
+}
+
+uint32_t next_span(const visits *v, uint32_t edge)
+{
+    enum { LOOKED_AT = 50 };
+    const place *p = place_at(v, edge);
+    for (uint32_t i = 0; i < MIN(p->count, LOOKED_AT); i++) {
+        uint32_t next =
+            span_after(v, visit_at(v, v->by_place[p->first + (uint64_t)i * p->count / LOOKED_AT % p->count]));
+        if (next != VISIT_NONE)
+            return place_of_visit(v, visit_at(v, next));
+    }
+    return VISIT_NONE;
+}
+
+/* Returns when the service of a visit ends. For an edge that leads to a span, this is the end of the span. */
+static int64_t end_of_service(const visits *v, const visit *x)
+{
+    uint32_t span = span_after(v, x);
+    return span != VISIT_NONE ? visit_at(v, span)->to_ns : x->to_ns;
 }
 
 /* Gathers the visits of a place, grouped by host and sorted by end. Adds the hosts to `hosts`, by number. */
@@ -379,4 +399,50 @@ mechanism find_queue(const visits *v, uint32_t number)
         m.waits = NULL;
     }
     return m;
+}
+
+static void add_savings(const visits *v, const queue_work *w, int servers, const float *cut, float *saved)
+{
+    int64_t free_ns[SERVERS_MAX];
+    for (int k = 0; k < servers; k++)
+        free_ns[k] = INT64_MIN;
+    for (size_t n = 0; n < w->count; n++) { /* in the order of arrival, as in serve_in_order */
+        const holding *h = &w->held[w->arrivals[n]];
+        int64_t served_ns = w->served[w->arrivals[n]];
+        const visit *x = visit_at(v, h->visit);
+        uint32_t span = span_after(v, x);
+        int first = 0;
+        for (int k = 1; k < servers; k++)
+            if (free_ns[k] < free_ns[first])
+                first = k;
+        int64_t begin_ns = MAX(h->from_ns, free_ns[first]);
+        int64_t taken_ns = h->to_ns - served_ns - (span != VISIT_NONE ? (int64_t)cut[span] : 0);
+        free_ns[first] = begin_ns + MAX(taken_ns, 0);
+        saved[h->visit] = (float)CLAMP((double)(served_ns - begin_ns), 0, (double)x->own_ns);
+    }
+}
+
+double queue_find_savings(const visits *v, uint32_t edge, int servers, const float *cut, float *saved)
+{
+    const place *p = place_at(v, edge);
+    holding *held = g_new(holding, p->count + 1);
+    GPtrArray *hosts = g_ptr_array_new();
+    size_t all = gather_holdings(v, edge, held, hosts);
+    for (size_t from = 0, to = 0; from < all; from = to) {
+        queue_work w;
+        while (to < all && held[to].host == held[from].host)
+            to++;
+        queue_work_init(&w, held + from, to - from);
+        serve_in_order(w.held, w.arrivals, w.count, servers, w.served);
+        add_savings(v, &w, servers, cut, saved);
+        queue_work_clear(&w);
+    }
+    g_ptr_array_free(hosts, TRUE);
+    g_free(held);
+    double sum = 0;
+    for (uint32_t i = 0; i < p->count; i++) {
+        uint32_t index = v->by_place[p->first + i];
+        sum += (double)saved[index] * path_weight(visit_at(v, index));
+    }
+    return sum;
 }

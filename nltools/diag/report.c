@@ -98,6 +98,14 @@ char *report_view(const finding *x, const visits *v, const report_sources *sourc
     return line;
 }
 
+guint report_number(const findings *f, const finding *x)
+{
+    guint i = 0;
+    while (g_ptr_array_index(f->list, i) != x)
+        i++;
+    return i + 1;
+}
+
 static int by_path(const void *a, const void *b, void *user)
 {
     const visits *v = user;
@@ -165,7 +173,11 @@ static void print_finding(const findings *f, guint i, const report_sources *sour
 {
     const finding *x = g_ptr_array_index(f->list, i);
     char *view = report_view(x, f->visits, sources), *gain = text_share(x->gain), *sure = text_share(x->sure);
-    printable_print("\n%u. %s [%s]\n", i + 1, x->answer, x->cause);
+    if (x->rival_of != NULL)
+        printable_print("\n%u. Or, instead of %u: %s [%s]\n", i + 1, report_number(f, x->rival_of), x->answer,
+                        x->cause);
+    else
+        printable_print("\n%u. %s [%s]\n", i + 1, x->answer, x->cause);
     for (guint n = 0; n < x->evidence->len; n++)
         printable_print("   - %s\n", (const char *)g_ptr_array_index(x->evidence, n));
     for (guint n = 0; n < x->others->len && n < 4; n++) {
@@ -231,6 +243,8 @@ static json_object *finding_object(const findings *f, const finding *x, const re
     char *view = report_view(x, f->visits, sources);
     json_add_text(object, "cause", x->cause);
     json_add_text(object, "title", x->answer);
+    if (x->rival_of != NULL)
+        json_add_int(object, "instead_of", report_number(f, x->rival_of));
     json_add_double(object, "share", x->share);
     json_add_double(object, "gain", x->gain);
     json_add_double(object, "sure", x->sure);

@@ -31,6 +31,9 @@ bool report_html(const findings *f, const report_sources *sources, const char *p
 GPtrArray *report_command(const finding *x, const visits *v, const report_sources *sources);
 char *report_view(const finding *x, const visits *v, const report_sources *sources);
 
+/* Returns the number of a finding in the report, from 1. */
+guint report_number(const findings *f, const finding *x);
+
 /* Returns the indices of the places, the largest share of the time first. The caller frees the array with g_free. */
 uint32_t *report_places(const visits *v);
 

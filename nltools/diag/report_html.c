@@ -60,10 +60,14 @@ static void append_picture(GString *out, const finding *cause, const visits *v, 
     g_free(nlv);
 }
 
-static void append_cause(GString *out, const finding *cause, const visits *v, const report_sources *sources)
+static void append_cause(GString *out, const findings *f, guint number, const report_sources *sources)
 {
-    char *gain = text_share(cause->gain), *sure = text_share(cause->sure), *view = report_view(cause, v, sources);
+    const finding *cause = g_ptr_array_index(f->list, number);
+    char *gain = text_share(cause->rival_of != NULL ? cause->possible : cause->gain), *sure = text_share(cause->sure),
+         *view = report_view(cause, f->visits, sources);
     g_string_append(out, "<li><h2>");
+    if (cause->rival_of != NULL)
+        g_string_append_printf(out, "Or, instead of %u: ", report_number(f, cause->rival_of));
     append_escaped(out, cause->answer);
     g_string_append_printf(out, "</h2>\n<p>Expected gain: %s of the requests' time; confidence %s.</p>\n<ul>\n", gain,
                            sure);
@@ -75,7 +79,7 @@ static void append_cause(GString *out, const finding *cause, const visits *v, co
     g_string_append(out, "</ul>\n<p>Try: ");
     append_escaped(out, cause->advice);
     g_string_append(out, "</p>\n");
-    append_picture(out, cause, v, sources);
+    append_picture(out, cause, f->visits, sources);
     g_string_append(out, "<pre>");
     append_escaped(out, view);
     g_string_append(out, "</pre></li>\n");
@@ -124,7 +128,7 @@ bool report_html(const findings *f, const report_sources *sources, const char *p
     }
     g_string_append(out, "<ol>\n");
     for (guint i = 0; i < f->list->len; i++)
-        append_cause(out, g_ptr_array_index(f->list, i), v, sources);
+        append_cause(out, f, i, sources);
     g_string_append(out, "</ol>\n");
     if (v->total_ns > 0)
         append_places(out, v);

@@ -17,7 +17,7 @@ typedef struct candidate {
     const sensor_series *sensor;
     mechanism m; /* the mechanism, without its waits */
     double p;    /* probability of at least this effect by chance */
-    double explained, score, claim_ns, scale;
+    double explained, score, claim_ns;
     double slow_ns, other_ns;
     uint32_t slow_count, count;
     int64_t from_ns, to_ns;
@@ -29,11 +29,19 @@ typedef struct test_counts {
     uint32_t divisions, sensors, mechanisms;
 } test_counts;
 
+/* A cause that the search does not offer at a place again. */
+typedef struct exclusion {
+    uint32_t place;
+    const char *cause;
+} exclusion;
+
 typedef struct search {
     findings *f;
     const visits *v;
     GArray *pauses;
     candidate *best;           /* indexed by place; if cause is NULL, there is no candidate */
+    GArray *rivals;            /* elements are candidate, without cut: significant, but not the best of their place */
+    GArray *excluded;          /* elements are exclusion */
     bool *dirty, *has_finding; /* indexed by place */
     test_counts tests;
 } search;

@@ -170,6 +170,43 @@ mechanism find_timer(const sample *s)
     return m;
 }
 
+/* ---- delayed acknowledgements ---- */
+
+/* Counts the times from `from` to before `to`. */
+static uint32_t count_between(const sample *s, double from, double to)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < s->count; i++)
+        count += s->y[i] >= from && s->y[i] < to;
+    return count;
+}
+
+mechanism find_acknowledgement(const sample *s)
+{
+    static const double delays_ns[] = {40e6, 200e6}; /* TCP_DELACK_MIN and TCP_DELACK_MAX of Linux */
+    mechanism m = {0};
+    if (s->count < VISITS_MIN || is_local(s))
+        return m;
+    double low = quantile_of(s, 0.02);
+    for (size_t i = 0; i < G_N_ELEMENTS(delays_ns); i++) {
+        double d = delays_ns[i];
+        uint32_t here = count_between(s, low + 0.97 * d, low + 1.12 * d),
+                 before = count_between(s, low + 0.82 * d, low + 0.97 * d),
+                 after = count_between(s, low + 1.12 * d, INFINITY), at_once = count_between(s, 0, low + 0.2 * d);
+        /* Most visits wait for no more than the delay, and many of them for exactly that long. */
+        if (here * 10 < s->count || here < 3 * before || here < 3 * after || at_once * 10 < s->count)
+            continue;
+        m.period_ns = d;
+        m.share = (double)(s->count - at_once) / s->count;
+        m.p = normal_tail((double)(here - before) / sqrt(here + before + 1.0)) * G_N_ELEMENTS(delays_ns);
+        m.explained = (double)here / (here + before + after);
+        m.acknowledgement = true;
+        claim_above(s, low, &m);
+        return m;
+    }
+    return m;
+}
+
 /* ---- batches ---- */
 
 typedef struct ending {
@@ -185,25 +222,6 @@ static int by_ending(const void *a, const void *b)
     return x->end_ns != y->end_ns ? (x->end_ns > y->end_ns) - (x->end_ns < y->end_ns) : (x->i > y->i) - (x->i < y->i);
 }
 
-/* Returns the place whose visits begin on the same host when the visits of an edge end, or VISIT_NONE. */
-static uint32_t next_place(const sample *s)
-{
-    enum { LOOKED_AT = 50 };
-    const visits *v = s->visits;
-    for (uint32_t i = 0; i < MIN(s->count, LOOKED_AT); i++) {
-        const visit *x = visit_at(v, s->index[i]);
-        const request *q = request_at(v, x->request);
-        for (uint32_t n = 0; n < q->count; n++) {
-            const visit *y = visit_at(v, q->first + n);
-            if (y->from_ns == x->to_ns && place_of_visit(v, y) != s->place &&
-                place_at(v, place_of_visit(v, y))->kind == PLACE_SPAN &&
-                site_at(v, y->site)->host == site_at(v, x->site)->host)
-                return place_of_visit(v, y);
-        }
-    }
-    return VISIT_NONE;
-}
-
 /*
  * Returns whether visits end together only because the next place was busy and then accepts all waiting visits. In this
  * case, most clusters end just after a visit of the next place on their host.
@@ -211,7 +229,7 @@ static uint32_t next_place(const sample *s)
 static bool follows_service(const sample *s, const ending *clusters, uint32_t count)
 {
     const visits *v = s->visits;
-    uint32_t next = next_place(s), followed = 0;
+    uint32_t next = next_span(v, s->place), followed = 0;
     if (next == VISIT_NONE || count == 0)
         return false;
     const place *p = place_at(v, next);

@@ -154,7 +154,7 @@ static void offer_retries(search *s, uint32_t number, const calls *of)
     const visits *v = s->v;
     const place *p = place_at(v, number);
     uint32_t failed, repeated = 0;
-    candidate c = {.cause = "timeout", .place = number, .scale = 1, .from_ns = v->from_ns, .to_ns = v->to_ns};
+    candidate c = {.cause = "timeout", .place = number, .from_ns = v->from_ns, .to_ns = v->to_ns};
     c.p = chance_of_retries(v, p, of, &failed);
     if (failed < FAILED_MIN)
         return;
@@ -202,7 +202,7 @@ void try_calls(search *s, uint32_t number)
     calls of = count_calls(v, p);
     double limit = 1, callers = 0;
     bool all = of.usual >= CALLS_MANY;
-    candidate c = {.cause = "calls", .place = number, .scale = 1, .from_ns = v->from_ns, .to_ns = v->to_ns};
+    candidate c = {.cause = "calls", .place = number, .from_ns = v->from_ns, .to_ns = v->to_ns};
     offer_retries(s, number, &of);
     c.p = of.count >= CALLERS_MIN && !has_calls(s->f, number) ? chance_of_group(&of, &limit) : 1;
     if (c.p >= 1) {
@@ -244,7 +244,6 @@ static void offer_mechanism(search *s, const sample *x, const char *cause, mecha
                    .explained = m->explained,
                    .score = m->explained * preference,
                    .claim_ns = m->claim_ns,
-                   .scale = 1,
                    .count = x->count,
                    .from_ns = s->v->from_ns,
                    .to_ns = s->v->to_ns,
@@ -311,9 +310,11 @@ void try_mechanisms(search *s, const sample *x)
         }
         offer_mechanism(s, x, "pause", &copy, 1.1);
     }
+    mechanism m = find_acknowledgement(x);
+    offer_mechanism(s, x, "timer", &m, 1);
     if (elsewhere)
         return;
-    mechanism m = find_queue(s->v, x->place);
+    m = find_queue(s->v, x->place);
     if (m.waits != NULL) {
         m.explained = explained_by(x, m.waits);
         offer_mechanism(s, x,

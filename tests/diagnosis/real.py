@@ -111,6 +111,7 @@ def main():
     parser.add_argument("--programs", type=lambda text: text.split(","), default=list(real_faults.FAULTS))
     parser.add_argument("--faults", type=lambda text: text.split(","), help="only these kinds, and no healthy runs; healthy: only healthy runs")
     parser.add_argument("--logs", type=pathlib.Path, help="keep the logs here")
+    parser.add_argument("--details", metavar="FILE", help="write each run's findings as JSON, for calibrate.py")
     parser.add_argument("--target", type=float, default=0, help="exit status 1 if Top-1 is lower")
     parser.add_argument("--again", action="store_true", help="judge the logs in --logs again, instead of running programs")
     options = parser.parse_args()
@@ -128,6 +129,8 @@ def main():
     kinds = sorted({kind for program in options.programs for kind in real_faults.FAULTS[program]})
     score.report(results, kinds, [real_faults.HEALTHY])
     print_confusion(results)
+    if options.details:
+        pathlib.Path(options.details).write_text("".join(json.dumps(r) + "\n" for r in results), encoding="utf-8")
     faults = [r["right"][:1] == [True] for r in results if r["kind"] != real_faults.HEALTHY]
     return 0 if good and sum(faults) >= options.target * len(faults) else 1
 

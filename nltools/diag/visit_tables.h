@@ -1,0 +1,17 @@
+/* The tables of visits: their memory, halving, and the index by place. Only visits.c uses these functions. */
+#ifndef NLDIAG_VISIT_TABLES_H
+#define NLDIAG_VISIT_TABLES_H
+
+#include "diag/visits.h"
+
+/* Returns the number of bytes in the tables. */
+size_t visits_memory(const visits *v);
+
+/* Drops every second request. */
+void visits_halve(visits *v);
+
+/* Sorts the visits by place, adds up the times of places, and adds a column of hosts for each program on several hosts.
+ */
+void visits_index(visits *v);
+
+#endif
