@@ -470,31 +470,6 @@ static void limit_memory(visits_reader *r)
     r->checked = v->all->len;
 }
 
-/*
- * Returns whether a request that no ID names consists of several requests. The assembler ends such a request when no
- * span of the thread or program is open. If one span does not contain the others, or does not name them as its
- * children, several requests were in progress at the same time. It is then unknown which events belong to which.
- */
-static bool is_overlap(const request_graph *g)
-{
-    const request_span *first = NULL;
-    for (uint32_t i = 0; i < g->span_count; i++) {
-        const request_span *s = &g->spans[i];
-        if (s->begin != REQUEST_NONE && s->end != REQUEST_NONE &&
-            (first == NULL || s->begin_ns < first->begin_ns ||
-             (s->begin_ns == first->begin_ns && s->end_ns > first->end_ns)))
-            first = s;
-    }
-    for (uint32_t i = 0; first != NULL && i < g->span_count; i++) {
-        const request_span *s = &g->spans[i];
-        bool is_child = s->id != 0 && s->parent != REQUEST_NONE && !s->inferred_parent;
-        if (s->begin != REQUEST_NONE && s->end != REQUEST_NONE && !is_child && s->begin_ns < first->end_ns &&
-            s->end_ns > first->end_ns)
-            return true;
-    }
-    return false;
-}
-
 static void take_graph(void *user, const request_graph *g, const char *name, uint32_t by, bool cut)
 {
     (void)name;
@@ -508,10 +483,6 @@ static void take_graph(void *user, const request_graph *g, const char *name, uin
     v->problems.no_parent += g->problems.no_parent;
     v->problems.cycles += g->problems.cycles;
     v->problems.violations += g->problems.violations;
-    bool overlap = k->is_thread && is_overlap(g);
-    *(overlap ? &v->overlapping_ns : &v->separate_ns) += (double)(g->to_ns - g->from_ns);
-    if (overlap)
-        return;
     learn_bounds(k, g);
     bool has_sites = v->sites->len < SITES_MAX || sites_are_known(k, g),
          keep = (r->number++ & r->keep_mask) == 0 && has_sites;
@@ -639,8 +610,11 @@ visits *visits_finish(visits_reader *r)
 {
     visits *v = r->result;
     subject_settle(r->subject);
-    for (uint32_t i = 0; i < r->kind_count; i++)
+    for (uint32_t i = 0; i < r->kind_count; i++) {
         assembler_finish(r->kinds[i].assembler);
+        v->overlapping += assembler_overlapping(r->kinds[i].assembler);
+    }
+    v->separate = r->number;
     v->from_ns = INT64_MAX;
     v->to_ns = INT64_MIN;
     for (guint i = 0; i < v->requests->len; i++) {

@@ -83,8 +83,8 @@ typedef struct visits {
     uint32_t dropped;       /* number of requests that were dropped because of memory */
     uint32_t sites_dropped; /* number of requests that were dropped because there were too many sites */
     double total_ns;
-    double overlapping_ns; /* time of groups of requests that overlap and cannot be separated; see is_overlap */
-    double separate_ns;    /* time of all other requests */
+    uint64_t overlapping; /* number of spans without IDs that overlap and cannot be separated (assembler.h) */
+    uint64_t separate;    /* number of requests, including those that were dropped */
     int64_t from_ns, to_ns;
     GPtrArray *ids;     /* names of the ID fields, for reports */
     GArray *bounds;     /* elements are clock_bound */
@@ -125,7 +125,7 @@ static inline place *place_at(const visits *v, size_t i)
 /* Returns whether so many requests overlap, and cannot be separated, that the others do not represent the log. */
 static inline bool visits_overlap(const visits *v)
 {
-    return v->overlapping_ns > 0.05 * (v->overlapping_ns + v->separate_ns);
+    return (double)v->overlapping > 0.05 * (double)(v->overlapping + v->separate);
 }
 
 static inline uint32_t place_of_visit(const visits *v, const visit *x)
