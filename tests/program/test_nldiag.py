@@ -631,6 +631,30 @@ class Nldiag(support.Case):
         self.assertEqual((first["cause"], first["from_event"], first["to_event"]), ("timer", "Put", "Got"))
         self.assertRegex(first["title"], "a timer of 2(50|49) ms")
 
+    def test_delayed_acknowledgements(self):
+        """A message waits for up to 40 ms if its sender waits for an acknowledgement; the same times on one host are no message."""
+        chance, records = random.Random(3), []
+        for i in range(400):
+            way = 0.0004 + (0 if chance.random() < 0.3 else 0.0405 if chance.random() < 0.8 else chance.uniform(0.005, 0.04)) + chance.uniform(0, 5e-4)
+            records += [(i * 0.05, "a", "Work.start", f"ID={i}"), (i * 0.05 + 0.005, "a", "Work.end", f"ID={i}"),
+                        (i * 0.05 + 0.005 + way, "b", "Got.start", f"ID={i}"), (i * 0.05 + 0.015 + way, "b", "Got.end", f"ID={i}")]
+        first = self.first_of(records)
+        self.assertEqual((first["cause"], first["from_event"], first["to_event"]), ("timer", "Work.end", "Got.start"))
+        self.assertIn("delayed acknowledgement of 40.0 ms", first["title"])
+        self.assertNotIn("acknowledgement", str(self.diagnosed_of([(at, "a", event, ids) for at, _, event, ids in records])["causes"]))
+
+    def test_rivals(self):
+        """Another explanation of the same place is an alternative that claims nothing."""
+        chance, records = random.Random(5), []
+        for i in range(600):
+            slow = chance.random() < 0.3
+            same = slow if chance.random() < 0.95 else not slow
+            records += [(i * 0.1, "h", "Work.start", f"ID={i} KIND={'ab'[slow]} SHAPE={'xy'[same]}"),
+                        (i * 0.1 + chance.uniform(0.01, 0.012) + 0.03 * slow, "h", "Work.end", f"ID={i}")]
+        found = self.diagnosed_of(records)
+        fields = [(c.get("field"), c.get("instead_of"), c["share"] > 0) for c in found["causes"]]
+        self.assertEqual(fields[:2], [("KIND", None, True), ("SHAPE", 1, False)])
+
     def test_rounds_of_long_work_are_no_pauses(self):
         """All requests wait for the last one, repeatedly, while no event is logged."""
         chance, records, at = random.Random(6), [], 0.0
