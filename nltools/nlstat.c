@@ -109,6 +109,8 @@ static const options_usage usage = {
 static void nlstat_take_request(void *user, const request_graph *graph, const char *name, uint32_t by, bool cut)
 {
     const report_subject *kind = user;
+    if (graph->overlaps)
+        return;
     tally_add(kind->tally, assembler_reader(kind->assembler), graph, name, by, cut);
 }
 

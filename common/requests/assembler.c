@@ -221,7 +221,8 @@ static void hand_out_events(assembler *a, const open_request *r, uint32_t from, 
             a->options.rest(a->options.user, a->graph, name, r->by, cut);
         uint32_t overlapping = count_overlapping(a->graph);
         a->overlapping += overlapping;
-        if (a->graph->span_count == 0 || overlapping > 0)
+        a->graph->overlaps = overlapping > 0;
+        if (a->graph->span_count == 0)
             return;
         const request_span *outermost = &a->graph->spans[0];
         while (outermost->parent != REQUEST_NONE)

@@ -136,6 +136,7 @@ typedef struct request_graph {
     int64_t from_ns, to_ns;
     request_problems problems;
     bool failed;          /* an event or a span failed */
+    bool overlaps;        /* set by the assembler: spans of several requests, which nothing tells apart */
     const char *payloads; /* see assembler_pack; NULL if there are no payloads */
 } request_graph;
 
