@@ -36,21 +36,26 @@ def escape(text):
 
 
 def notes(option, kind):
-    """What help adds in parentheses."""
+    """Returns the notes that help adds: in parentheses, or as a sentence after several sentences."""
+    sentence = ". " in option["help"] or "; " in option["help"]
+    colon = ":" if sentence else ""
     found = []
     if "default_description" in option:
         found.append("default: " + option["default_description"][1:-1])
     elif "default" in option:
-        found.append("default " + option["default"])
+        found.append(f"default{colon} {option['default']}")
     if "environment" in option and kind != "variables":
         found.append("environment: " + option["environment"])
     if option.get("minimum", "0") != "0":
-        found.append("minimum " + option["minimum"])
+        found.append(f"minimum{colon} {option['minimum']}")
     if "maximum" in option:
-        found.append("maximum " + option["maximum"])
+        found.append(f"maximum{colon} {option['maximum']}")
     if option.get("repeatable"):
         found.append("repeatable")
-    return f" ({'; '.join(found)})" if found else ""
+    if not found:
+        return ""
+    text = "; ".join(found)
+    return ". " + text[0].upper() + text[1:] if sentence else f" ({text})"
 
 
 def text_of(option, kind):

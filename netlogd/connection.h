@@ -25,7 +25,8 @@ void connection_check_time(connection *c, int64_t now_ns);
 /* Stops reading from the client because an output is blocked, or resumes reading. */
 void connection_pause(connection *c, bool pause);
 
-/* Applies new limits on silence and on records per second, and new networks. May close the connection. */
+/* Applies a changed idle timeout, a changed maximum rate of records, and a changed list of allowed networks. May close
+ * the connection. */
 void connection_settings_changed(connection *c);
 
 /*

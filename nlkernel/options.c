@@ -160,8 +160,9 @@ const nl_option recording_rows[] = {
      .value = "EXPRESSION",
      .repeatable = true,
      .set = set_filter,
-     .help = "Record only events that match EXPRESSION, such as 'NEXT.PRIO < 100 || PREV.COMM ~ \"kworker*\"'. The "
-             "kernel evaluates the parts that it supports. doc/expressions.md describes the language"},
+     .help =
+         "Record only events that match EXPRESSION, such as 'NEXT.PRIO < 100 || PREV.COMM ~ \"kworker*\"'. The "
+         "kernel evaluates the parts of the expression that it supports. doc/expressions.md describes the language"},
     {.name = "counters",
      .value = "NAME[,NAME...]",
      .set = set_counters,

@@ -1,7 +1,7 @@
 /*
  * Sorted tables on disk. Each table becomes a run in an unnamed file. At the end, the runs are merged. A run is a
- * sequence of blocks; a block consists of a header, the times and places of its lines, and their text. Errors end the
- * program. Not thread-safe.
+ * sequence of blocks. A block consists of a header, the times and positions of its lines, and the text of the lines.
+ * Errors end the program. Not thread-safe.
  */
 #ifndef NLSORT_RUNS_H
 #define NLSORT_RUNS_H

@@ -254,7 +254,7 @@ static bool nlstat_report(work *w, bool ok)
         if (overlapping > 0)
             program_error("%" PRIu64 " " REPORT_OVERLAPPING_SPANS, overlapping);
         else
-            program_error(a->subject.ids != NULL ? "no two events have the same values of --id"
+            program_error(a->subject.ids != NULL ? "no two events have the same values in the --id fields"
                                                  : "cannot find a request ID field; name one with --id");
         return false;
     }

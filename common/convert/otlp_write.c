@@ -244,7 +244,7 @@ static void otlp_write_flush(exporter *base, sink *s)
 
 const exporter_kind otlp_exporter = {
     .name = "otlp",
-    .what = "OpenTelemetry's logs as JSON lines",
+    .what = "OpenTelemetry logs (OTLP) as JSON lines",
     .size = sizeof(otlp_writer),
     .close = otlp_write_close_writer,
     .put = otlp_write_put,

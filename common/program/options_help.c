@@ -6,6 +6,7 @@
 #include "program/json_document.h"
 #include "program/program.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,8 +26,8 @@ const nl_option options_standard[] = {
      .choices = "json|words|urls",
      .optional_value = true,
      .set = options_have_help,
-     .help = "Print this help. With json, print the options as JSON; with words, words for shell completion; with "
-             "urls, the options of URLs and the environment variables"},
+     .help = "Print this help. The value json prints the options as JSON, words prints words for shell completion, and "
+             "urls prints the options of URLs and the environment variables"},
     {.name = "version", .letter = 'V', .type = NL_OPTION_FLAG, .set = options_have_help, .help = "Print the version"},
     {0},
 };
@@ -80,7 +81,7 @@ const char *options_value_name(const nl_option *row)
     return row->value != NULL ? row->value : choices != NULL ? choices + (*choices == '|') : names[row->type];
 }
 
-/* Adds a note to the parentheses after an option's help. */
+/* Adds a note after an option's help. */
 NL_PRINTF(2, 3)
 static void add_note(nl_buffer *notes, const char *format, ...)
 {
@@ -89,7 +90,8 @@ static void add_note(nl_buffer *notes, const char *format, ...)
     va_start(arguments, format);
     size_t size = (size_t)vsnprintf(note, sizeof note, format, arguments);
     va_end(arguments);
-    nl_buffer_append(notes, notes->size > 0 ? "; " : " (", 2);
+    if (notes->size > 0)
+        nl_buffer_append(notes, "; ", 2);
     nl_buffer_append(notes, note, size < sizeof note ? size : sizeof note - 1);
 }
 
@@ -104,20 +106,28 @@ static char *option_help(const nl_option *row, bool with_variable)
         nl_buffer_append(&text, ": ", 2);
     }
     nl_buffer_append(&text, row->help, strlen(row->help));
+    /* After several sentences, parentheses would seem to belong to the last one. The notes are then a sentence. */
+    bool sentence = strstr(row->help, ". ") != NULL || strstr(row->help, "; ") != NULL;
+    const char *colon = sentence ? ":" : "";
     if (row->initial != NULL && *row->initial == '(')
         add_note(&notes, "default: %.*s", (int)strlen(row->initial) - 2, row->initial + 1);
     else if (row->initial != NULL)
-        add_note(&notes, "default %s", row->initial);
+        add_note(&notes, "default%s %s", colon, row->initial);
     if (row->environment != NULL && with_variable)
         add_note(&notes, "environment: %s", row->environment);
     if (row->minimum != 0 && row->type != NL_OPTION_FLAG)
-        add_note(&notes, "minimum %s", nl_option_format_bound(row, row->minimum, bound));
+        add_note(&notes, "minimum%s %s", colon, nl_option_format_bound(row, row->minimum, bound));
     if (row->maximum != 0)
-        add_note(&notes, "maximum %s", nl_option_format_bound(row, row->maximum, bound));
+        add_note(&notes, "maximum%s %s", colon, nl_option_format_bound(row, row->maximum, bound));
     if (row->repeatable)
         add_note(&notes, "repeatable");
-    nl_buffer_append(&text, notes.data, notes.size);
-    nl_buffer_append(&text, notes.size > 0 ? ")" : "", notes.size > 0 ? 1 : 0);
+    if (notes.size > 0) {
+        nl_buffer_append(&text, sentence ? ". " : " (", 2);
+        if (sentence)
+            notes.data[0] = (char)toupper((unsigned char)notes.data[0]);
+        nl_buffer_append(&text, notes.data, notes.size);
+        nl_buffer_append(&text, ")", sentence ? 0 : 1);
+    }
     nl_buffer_append(&text, "", 1);
     nl_buffer_free(&notes);
     return text.data;

@@ -114,7 +114,7 @@ static inline const char *nl_find_name_end(const char *at, const char *end, cons
     return at;
 }
 
-/* Returns a bit for each of 64 bytes that is a blank or '='. */
+/* Returns a mask of 64 bytes. A bit is set if its byte is a blank or '='. */
 static inline uint64_t nl_find_stops(const char *at)
 {
     uint64_t stops = 0;

@@ -39,8 +39,8 @@ enum {
     EXCHANGE_MS = 500,
     OPEN_WAIT_MS = 100, /* time for which a log that is being opened waits for the collector's first answer */
     FRAME_MAX = 64 << 10,
-    READS_AT_ONCE = 64, /* maximum number of consecutive reads, so that a collector that sends much does not block the
-                         * log */
+    READS_AT_ONCE = 64, /* maximum number of consecutive reads, so that a collector that sends much data does not block
+                         * the log */
 };
 
 typedef struct socket_destination {

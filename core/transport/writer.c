@@ -64,7 +64,7 @@ const nl_option nl_writer_rows[] = {
      .commands = "file",
      .initial = "yes",
      NL_OPTION_MEMBER(nl_writer_options, truncate),
-     .help = "Append to the file; with no, truncate the file first"},
+     .help = "Append to the file; the value no truncates the file first"},
     {.name = "timeout",
      .type = NL_OPTION_DURATION,
      .minimum = 1000000,

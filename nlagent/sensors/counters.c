@@ -180,7 +180,7 @@ static const sensor_field vm_fields[] = {
     {"VmActivity", "VM.SCANNED", "pages/s", "pages scanned by kswapd because memory is short"},
     {"VmActivity", "VM.SCANNED.DIRECT", "pages/s", "pages scanned by processes that need memory at once"},
     {"VmActivity", "VM.STOLEN", "pages/s", "pages reclaimed by kswapd"},
-    {"VmActivity", "VM.OOM.KILLS", "processes", "processes killed for lack of memory since the last record"},
+    {"VmActivity", "VM.OOM.KILLS", "processes", "processes killed for lack of memory since the previous record"},
     {0},
 };
 
@@ -197,21 +197,21 @@ COUNTERS_SENSOR(vm, "page faults and paging");
 /* ---- tcp ---- */
 
 static const sensor_field tcp_fields[] = {
-    {"TcpSegments", "TCP.RETRANS", "segments", "segments retransmitted since the last record"},
+    {"TcpSegments", "TCP.RETRANS", "segments", "segments retransmitted since the previous record"},
     {"TcpSegments", "TCP.IN", "segments/s", "received"},
     {"TcpSegments", "TCP.OUT", "segments/s", "segments sent, not counting retransmissions"},
-    {"TcpSegments", "TCP.IN.ERRORS", "segments", "segments received with errors since the last record"},
-    {"TcpSegments", "TCP.RESETS.OUT", "segments", "segments with RST sent since the last record"},
-    {"TcpSegments", "TCP.RESETS.IN", "connections", "connections reset since the last record"},
-    {"TcpSegments", "TCP.OPENED", "connections", "connections opened by this host since the last record"},
-    {"TcpSegments", "TCP.ACCEPTED", "connections", "connections opened by other hosts since the last record"},
-    {"TcpSegments", "TCP.FAILED", "connections", "connections that failed to open since the last record"},
+    {"TcpSegments", "TCP.IN.ERRORS", "segments", "segments received with errors since the previous record"},
+    {"TcpSegments", "TCP.RESETS.OUT", "segments", "segments with RST sent since the previous record"},
+    {"TcpSegments", "TCP.RESETS.IN", "connections", "connections reset since the previous record"},
+    {"TcpSegments", "TCP.OPENED", "connections", "connections opened by this host since the previous record"},
+    {"TcpSegments", "TCP.ACCEPTED", "connections", "connections opened by other hosts since the previous record"},
+    {"TcpSegments", "TCP.FAILED", "connections", "connections that failed to open since the previous record"},
     {"TcpSegments", "TCP.ESTABLISHED", "connections", "established now"},
     {"TcpSegments", "TCP.LISTEN.OVERFLOWS", "connections",
-     "connections rejected since the last record because an accept queue was full"},
-    {"TcpSegments", "TCP.LISTEN.DROPS", "connections", "connections that a listener dropped since the last record"},
-    {"TcpSegments", "TCP.TIMEOUTS", "timeouts", "retransmission timeouts since the last record"},
-    {"TcpRetransmit", "TCP.RETRANS", "segments", "segments retransmitted since the last record, if any"},
+     "connections rejected since the previous record because an accept queue was full"},
+    {"TcpSegments", "TCP.LISTEN.DROPS", "connections", "connections that a listener dropped since the previous record"},
+    {"TcpSegments", "TCP.TIMEOUTS", "timeouts", "retransmission timeouts since the previous record"},
+    {"TcpRetransmit", "TCP.RETRANS", "segments", "segments retransmitted since the previous record, if any"},
     {0},
 };
 

@@ -56,11 +56,11 @@ static bool pressure_measure(measurement *m)
 
 static const sensor_field fields[] = {
     {"Pressure", "PSI.RESOURCE", "", "cpu, memory or io"},
-    {"Pressure", "PSI.SOME", "%", "at least one task waited, average since the last record"},
+    {"Pressure", "PSI.SOME", "%", "at least one task waited, average since the previous record"},
     {"Pressure", "PSI.SOME.10", "%", "at least one task waited, average over 10 s"},
     {"Pressure", "PSI.SOME.60", "%", "at least one task waited, average over 1 minute"},
     {"Pressure", "PSI.SOME.300", "%", "at least one task waited, average over 5 minutes"},
-    {"Pressure", "PSI.FULL", "%", "all tasks waited, average since the last record"},
+    {"Pressure", "PSI.FULL", "%", "all tasks waited, average since the previous record"},
     {"Pressure", "PSI.FULL.10", "%", "all tasks waited, average over 10 s"},
     {"Pressure", "PSI.FULL.60", "%", "all tasks waited, average over 1 minute"},
     {"Pressure", "PSI.FULL.300", "%", "all tasks waited, average over 5 minutes"},

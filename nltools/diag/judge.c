@@ -141,7 +141,7 @@ static char *reason_unobserved(const visits *v)
     }
     char *part = text_share(p->path_ns / v->total_ns), *where = text_place(v, largest, NULL),
          *reason = g_strdup_printf("%s of the requests' time is in %s, and the log does not show what happens there; "
-                                   "log more events between these two",
+                                   "log more events in this part of the program",
                                    part, where);
     g_free(part);
     g_free(where);

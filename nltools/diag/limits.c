@@ -322,7 +322,7 @@ static void limit_host(limit *all, const char *host, const load *l)
     if (memory && add_host(&all[MEMORY], host)) {
         tell(&all[MEMORY], swaps, "%.1f MB/s to or from swap space", l->swapped / 1e6);
         tell(&all[MEMORY], waits, "some task waited for memory %.0f %% of the time", l->memory_waited);
-        tell(&all[MEMORY], faults, "%.0f page faults per second read from a disk", l->major_faults);
+        tell(&all[MEMORY], faults, "%.0f major page faults per second (pages read from disk)", l->major_faults);
     }
     if (!memory && (l->disk_busy >= 85 || l->io_waited >= 30) && add_host(&all[DISK], host)) {
         tell(&all[DISK], l->disk_busy >= 0, "the disk is busy %.0f %% of the time", l->disk_busy);

@@ -54,8 +54,8 @@ typedef struct list_entry {
 } list_entry;
 
 /*
- * The first sections. They are followed by the tops of each list, the first records of its blocks, and its nodes. A
- * picture needs all of these. After them come the columns, the objects and the entries of each list.
+ * The first sections. For each list, the summary nodes and the first record of each block follow. A picture needs all
+ * of these sections. After them come the columns, the objects and the entries of each list.
  */
 enum {
     SECTION_DRAWING,

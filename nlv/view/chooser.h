@@ -14,7 +14,7 @@ chooser *chooser_new(model *m, GtkWidget *relative_to, void (*changed)(void *use
 /* Shows the popover with the model's current names. */
 void chooser_show(chooser *c);
 
-/* Returns the expression for the ticked boxes, which the caller frees with g_free, or NULL if all boxes are ticked. */
+/* Returns the expression for the ticked boxes, or NULL if all boxes are ticked. The caller frees it with g_free. */
 char *chooser_expression(const chooser *c);
 
 /*

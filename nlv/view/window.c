@@ -209,7 +209,7 @@ static void show_range(void *user)
     gtk_widget_show(w->side);
 }
 
-/* Once the record of the session's chosen lifeline has arrived in the model, chooses that lifeline. */
+/* Selects the lifeline that was selected in the saved session, as soon as the model contains its record. */
 static void choose_waiting(window *w)
 {
     const session *s = session_keeper_session(w->keeper);
