@@ -25,12 +25,18 @@ EXTRA_DIST += %D%/dpss/dpss.nlv %D%/dpss/experiment.nlv %D%/dpss/dpss.schema %D%
 EXTRA_DIST += \
 	%D%/languages/Dolly.java \
 	%D%/languages/README.md \
+	%D%/languages/Spans.java \
 	%D%/languages/Ten.java \
 	%D%/languages/dolly.c \
 	%D%/languages/dolly.cpp \
 	%D%/languages/dolly.f90 \
 	%D%/languages/dolly.pl \
 	%D%/languages/dolly.py \
+	%D%/languages/spans.c \
+	%D%/languages/spans.cpp \
+	%D%/languages/spans.f90 \
+	%D%/languages/spans.pl \
+	%D%/languages/spans.py \
 	%D%/languages/ten.c \
 	%D%/languages/ten.cpp \
 	%D%/languages/ten.f90 \

@@ -40,6 +40,12 @@ nl_context_attach(NULL);
             MEASURE_BARRIER();
     }
     });
+    MEASURE("off, begin", flush_log, {
+        nl_span span =
+            nl_span_begin(bench_log, NL_DEBUG, "Off", &root.context, "A", i, "B", 2L * i, "C", sql, "D", 1.5, "E", i);
+        MEASURE_BARRIER();
+        nl_span_end(&span, "F", i, "G", 2L * i, "H", sql, "I", 1.5, "J", i);
+    });
     nl_context unsampled = root.context;
     unsampled.flags = 0;
     nl_context_attach(&unsampled);

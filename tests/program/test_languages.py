@@ -105,6 +105,24 @@ class Languages(collector.Case):
         self.assertEqual(self.lines(command), lines)
         self.assertEqual(self.records(command), records)
 
+    SPANS = ["Request.start TRACE.ID=T1 SPAN.ID=S1 ID=7",
+             'Query.start PARENT.ID=S1 TRACE.ID=T1 SPAN.ID=S2 SQL="SELECT 1"',
+             "Row N=1 TRACE.ID=T1 SPAN.ID=S2",
+             "Query.end PARENT.ID=S1 TRACE.ID=T1 SPAN.ID=S2 STATUS=3",
+             "Copy.start PARENT.ID=S1 TRACE.ID=T1 SPAN.ID=S3",
+             "Copy.end PARENT.ID=S1 TRACE.ID=T1 SPAN.ID=S3 STATUS=0 BYTES=700",
+             "Reply TRACE.ID=T1 SPAN.ID=S1",
+             "Request.end TRACE.ID=T1 SPAN.ID=S1 STATUS=0",
+             "Idle"]
+
+    def check_spans(self, make):
+        """Begin, end and scope of spans: the parents, and the events that belong to them."""
+        lines = self.ten(make(self, "spans"), "log").read_text().splitlines()
+        self.assertEqual(support.numbered_ids([line.split(" LVL=Usage NL.EVNT=")[1] for line in lines]), self.SPANS)
+
+    def test_spans_in_c(self):
+        self.check_spans(compiled_c)
+
     def check_dolly(self, make):
         command = make(self, "dolly")
         server = self.serve()
@@ -241,6 +259,9 @@ def add_language(language):
     def test_ten(self):
         self.check_ten(language)
 
+    def test_spans(self):
+        self.check_spans(LANGUAGES[language])
+
     def test_dolly(self):
         self.check_dolly(LANGUAGES[language])
 
@@ -253,6 +274,7 @@ def add_language(language):
 
     name = language.lower().replace("+", "x")
     setattr(Languages, f"test_{name}_emits_the_same_ten_events", test_ten)
+    setattr(Languages, f"test_spans_in_{name}", test_spans)
     setattr(Languages, f"test_the_papers_example_in_{name}", test_dolly)
     setattr(Unreachable, f"test_{name}", test_unreachable)
     setattr(Unreachable, f"test_wrong_peers_{name}", test_wrong_peers)

@@ -106,8 +106,8 @@ static inline void nl_span_set_status(int status);
     __extension__({                                                                                                    \
         nl_span nl_span_;                                                                                              \
         NL_PRIVATE_JOIN(NL_PRIVATE_SPAN_, NL_PRIVATE_FORM(__VA_ARGS__))                                                \
-        (NL_PRIVATE_JOIN(NL_PRIVATE_EACH_, NL_PRIVATE_PAIRS(__VA_ARGS__)), nl_span_, log, level, name, __VA_ARGS__,    \
-         0);                                                                                                           \
+        (NL_PRIVATE_JOIN(NL_PRIVATE_EACH_, NL_PRIVATE_PAIRS(__VA_ARGS__)), nl_span_, nl_private_span_skip, log, level, \
+         name, __VA_ARGS__, 0);                                                                                        \
         nl_span_;                                                                                                      \
     })
 

@@ -69,6 +69,24 @@ static inline int nl_private_is_sampled(const nl_context *parent)
 }
 
 /*
+ * Sets the members of a span that is not logged which other code may read: its context and log. One call clears log and
+ * parent_id, because a copy of the span loads both together, and two smaller stores would delay this load.
+ */
+static inline void nl_private_span_skip(nl_span *span, const nl_context *parent)
+{
+    span->context = *parent;
+    __builtin_memset(NL_PRIVATE_CAST(char *, NL_PRIVATE_CAST(void *, span)) + offsetof(nl_span, parent_id), 0,
+                     sizeof span->parent_id + sizeof span->log);
+}
+
+/* The same for a scope, whose span.log is already 0. The program cannot reach the other members of the span. */
+static inline void nl_private_scope_skip(const nl_span *span, const nl_context *parent)
+{
+    (void)span;
+    (void)parent;
+}
+
+/*
  * Runs before the arguments are evaluated, because an exception or the thread's cancellation can end the scope during
  * the evaluation.
  */
@@ -88,7 +106,7 @@ static inline void nl_private_scope_end(nl_private_scope *scope)
 {
     if (scope->span.log != 0)
         nl_private_scope_leave(scope);
-    else
+    else if (nl_private_current.status != scope->previous_status)
         nl_private_current.status = scope->previous_status;
 }
 
@@ -121,9 +139,9 @@ enum {
 
 /*
  * Like NL_PRIVATE_EVENT_pairs, defines static sites, checks the gate, evaluates the values, computes their size and
- * copies them.
+ * copies them. skip(span, parent) sets a span that is not logged.
  */
-#define NL_PRIVATE_SPAN_pairs(each, span, log_given, level_given, span_name, parent_given, ...)                        \
+#define NL_PRIVATE_SPAN_pairs(each, span, skip, log_given, level_given, span_name, parent_given, ...)                  \
     do {                                                                                                               \
         NL_PRIVATE_STATIC_ASSERT(__builtin_constant_p(level_given), "the level of a span must be a constant");         \
         NL_PRIVATE_STATIC_ASSERT((level_given) >= NL_EMERGENCY && (level_given) <= NL_DEBUG,                           \
@@ -158,8 +176,7 @@ enum {
                 each(NL_PRIVATE_PUT_IT, __VA_ARGS__) nl_private_commit(nl_ring_, nl_size_);                            \
             }                                                                                                          \
         } else {                                                                                                       \
-            __builtin_memset(&(span), 0, sizeof(span));                                                                \
-            (span).context = *nl_parent_;                                                                              \
+            skip(&(span), nl_parent_);                                                                                 \
         }                                                                                                              \
     } while (0)
 
@@ -190,7 +207,7 @@ enum {
     NL_PRIVATE_SCOPE_IN(NL_PRIVATE_JOIN(nl_scope_, __LINE__), NL_PRIVATE_JOIN(nl_inside_, __LINE__),                   \
                         NL_PRIVATE_CALL(NL_PRIVATE_JOIN(NL_PRIVATE_SPAN_, NL_PRIVATE_FORM(__VA_ARGS__)),               \
                                         NL_PRIVATE_JOIN(NL_PRIVATE_EACH_, NL_PRIVATE_PAIRS(__VA_ARGS__)),              \
-                                        NL_PRIVATE_JOIN(nl_scope_, __LINE__).span, log, level,                         \
+                                        NL_PRIVATE_JOIN(nl_scope_, __LINE__).span, nl_private_scope_skip, log, level,  \
                                         NL_PRIVATE_SCOPE_ARGUMENTS(__VA_ARGS__, 0)))
 #define NL_PRIVATE_CALL(macro, ...) macro(__VA_ARGS__)
 #define NL_PRIVATE_SCOPE_ARGUMENTS(name, ...) name, 0, __VA_ARGS__
