@@ -273,7 +273,7 @@ static bool is_too_long(const nl_decoder *decoder, const nl_line *l)
 /* Reports a malformed line. A last line without a newline, after valid records, is a record that was cut off. */
 static void report_line(nl_decoder *decoder, const nl_line *l, size_t size, const char *reason)
 {
-    const bool is_cut = !l->terminated && l->text + size == l->end && decoder->stats.records > 0;
+    const bool is_cut = l->last && l->text + size == l->end && decoder->stats.records > 0;
     nl_decoder_report(decoder, l->text, size, l->offset, is_cut ? "the last line is incomplete; ignored" : reason);
 }
 
@@ -365,7 +365,7 @@ static nl_line carried_line(nl_decoder *decoder, bool terminated)
 {
     const char *end = decoder->carry.data + decoder->carry.size;
     decoder->carry_used = true;
-    return (nl_line){decoder->carry.data, end, end, decoder->carry_offset, terminated};
+    return (nl_line){decoder->carry.data, end, end, decoder->carry_offset, .terminated = terminated};
 }
 
 /* Sets *l to the line that ends at newline; its start may be in the carry. Returns false if the line is skipped. */
@@ -380,7 +380,7 @@ static bool decoder_take_line(nl_decoder *decoder, const char *newline, nl_line 
         return false;
     }
     if (decoder->carry.size == 0) {
-        *l = (nl_line){start, newline, decoder->in.end, nl_input_offset(&decoder->in, start), true};
+        *l = (nl_line){start, newline, decoder->in.end, nl_input_offset(&decoder->in, start), .terminated = true};
         return true;
     }
     if (!carry_more(decoder, start, (size_t)(newline - start))) {
@@ -397,14 +397,16 @@ static nl_status decode_last(nl_decoder *decoder, const nl_record **record)
     if (decoder->carry.size == 0 || decoder->skipping)
         return NL_END;
     decoder->line = decoder->lines + 1;
-    return decode_line(decoder, carried_line(decoder, false), record);
+    nl_line l = carried_line(decoder, false);
+    l.last = true;
+    return decode_line(decoder, l, record);
 }
 
 /* Decodes the text_size bytes before a block as a line; they may begin in the carry. The block comes next. */
 static nl_status decode_before_block(nl_decoder *decoder, size_t text_size, const nl_record **record)
 {
     nl_input *in = &decoder->in;
-    nl_line l = {in->at, in->at + text_size, in->end, nl_input_offset(in, in->at), false};
+    nl_line l = {in->at, in->at + text_size, in->end, nl_input_offset(in, in->at), .terminated = false};
     size_t carried = decoder->carry.size;
     bool skipped = decoder->skipping;
     if (text_size < carried) {

@@ -19,6 +19,7 @@ typedef struct nl_line {
     const char *limit; /* memory up to this position may be read; never before `end` */
     uint64_t offset;   /* offset of text in the input */
     bool terminated;
+    bool last; /* the input ends at `end` */
 } nl_line;
 
 /* Input that is skipped because it is damaged. The decoder reports the damage when it ends or is long enough. */
