@@ -273,8 +273,12 @@ static bool is_too_long(const nl_decoder *decoder, const nl_line *l)
 /* Reports a malformed line. A last line without a newline, after valid records, is a record that was cut off. */
 static void report_line(nl_decoder *decoder, const nl_line *l, size_t size, const char *reason)
 {
-    const bool is_cut = l->last && l->text + size == l->end && decoder->stats.records > 0;
-    nl_decoder_report(decoder, l->text, size, l->offset, is_cut ? "the last line is incomplete; ignored" : reason);
+    char cut[NL_ERROR_MESSAGE_SIZE];
+    if (l->last && l->text + size == l->end && decoder->stats.records > 0) {
+        snprintf(cut, sizeof cut, "the last line is incomplete: %s", reason);
+        reason = cut;
+    }
+    nl_decoder_report(decoder, l->text, size, l->offset, reason);
 }
 
 /* Decodes a line. Returns NL_AGAIN if it has no record, after reporting malformed text. */

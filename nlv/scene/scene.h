@@ -37,7 +37,7 @@ scene_view scene_fit(const model *m, double width, double height);
 
 /*
  * Returns the first view of a model. This is the whole model unless it has too many requests to compare. In that case,
- * it is a part with some 25 requests, among them the one with the longest line of the slowest kind (slow.h).
+ * it is a part with about 25 requests, among them the request with the longest line of the slowest kind (slow.h).
  */
 scene_view scene_first(const model *m, double width, double height);
 

@@ -32,9 +32,10 @@ class Http(support.Case):
         self.assertEqual(result.returncode, 0, result.stderr)
         return folder, result
 
-    def slowest_paths(self):
-        """The steps in which the slowest request and the others waited."""
-        paths = re.findall(r" critical path .*\n((?:      \S.*\n)+)", self.run_example()[1].stdout)
+    @staticmethod
+    def slowest_paths(report):
+        """Returns the steps in which the slowest request and the other requests waited."""
+        paths = re.findall(r" critical path .*\n((?:      \S.*\n)+)", report)
         steps = [[line[6:].partition("  ")[0].strip() for line in path.splitlines()] for path in paths]
         return [[step for step in path if step.startswith(("Prices @", "Query @", "Render @"))] for path in steps]
 
@@ -65,9 +66,14 @@ class Http(support.Case):
                 self.assertEqual(span["TRACE.ID"], spans[span["PARENT.ID"]]["TRACE.ID"])
         self.assertEqual(sorted(spans[event["SPAN.ID"]]["PLACE"] for event in events),
                          4 * ["prices/Prices"] + 4 * ["stock/Stock"])
-        # The slowest request waited for the prices, the others for the database. A busy machine can delay any of them.
-        support.wait_until(lambda: self.slowest_paths() == [["Prices @prices", "Render @frontend"], ["Query @database", "Render @frontend"]],
-                           what="a run with these critical paths")
+        # The slowest request waited for the prices, the others for the database. A busy machine can delay any request, so
+        # two more runs may show the paths.
+        expected = [["Prices @prices", "Render @frontend"], ["Query @database", "Render @frontend"]]
+        paths = self.slowest_paths(result.stdout)
+        for _ in range(2):
+            if paths != expected:
+                paths = self.slowest_paths(self.run_example()[1].stdout)
+        self.assertEqual(paths, expected)
 
     # ---- headers ----
 
