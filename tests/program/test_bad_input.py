@@ -167,8 +167,13 @@ class BadInput(support.Case):
                 with self.subTest(program=program, source=source.name):
                     result, files = self.run_one(program, source)
                     self.assertEqual(result.returncode, status, result.stderr)
-                    self.assertRegex(result.stderr, f"^{program[0].split('/')[1]}: {source}: [^\n]*\n$")
-                    self.assertIn(reason, result.stderr)
+                    printed = result.stderr
+                    if (program[0], source.name) == ("nlv/nlv", "date.log"):  # the time that is cut is before the others
+                        unordered = "nlv: 1 of 1502 records were out of order; nlv shows them in time order\n"
+                        self.assertIn(unordered, printed)
+                        printed = printed.replace(unordered, "")
+                    self.assertRegex(printed, f"^{program[0].split('/')[1]}: {source}: [^\n]*\n$")
+                    self.assertIn(reason, printed)
                     self.assertTrue(result.stdout or files)
 
     def test_a_cut_line_is_not_out_of_order(self):

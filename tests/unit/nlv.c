@@ -1360,9 +1360,10 @@ static void test_clocks_corrected(void **unused)
     char *text = model_describe(m, s->count - 1);
     assert_non_null(strstr(text, "DATE.ORIGINAL=20260101000022.3"));
     g_free(text);
-    char *told = model_take_notice(m);
-    assert_non_null(strstr(told, "to the clock of a; added: b \342\210\2223 s"));
-    g_free(told);
+    bool is_told = false; /* other notices are about the records */
+    for (char *told; !is_told && (told = model_take_notice(m)) != NULL; g_free(told))
+        is_told = strstr(told, "to the clock of a; added: b \342\210\2223 s") != NULL;
+    assert_true(is_told);
     model_correct_clocks(m, false);
     model_load(m);
     compare_stores(model_store(logged), model_store(m));
