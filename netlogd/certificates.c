@@ -212,9 +212,11 @@ static bool authority_open(identity *ca, const char *directory)
         ok = nl_error_false(NL_ERROR_INVALID, "%s is not the private key that belongs to %s", key_path,
                             certificate_path);
     } else if (ok && certificates_days_left(ca->certificate) < HOST_DAYS) {
-        program_error("%s expires in %d days; create a new authority in another directory, and set every ca= to a file "
-                      "with both CA certificates until all hosts have new certificates",
-                      certificate_path, certificates_days_left(ca->certificate));
+        int days = certificates_days_left(ca->certificate);
+        program_error(
+            "%s expires in %d day%s; create a new CA in another directory, and let every ca= name a file with "
+            "both CA certificates until all hosts have new certificates",
+            certificate_path, days, days == 1 ? "" : "s");
     }
     free(key_path);
     free(certificate_path);

@@ -24,7 +24,7 @@ typedef struct event_kind {
     uint64_t pair; /* equal for both events of a message */
 } event_kind;
 
-/* The sending and the receiving of a message. The log may lack one of them; its host is then NONE. */
+/* The send event and the receive event of a message. If the log lacks an event, its host is NONE. */
 typedef struct half {
     uint64_t key; /* 0: unused */
     uint32_t from, to;

@@ -32,7 +32,7 @@ typedef struct round_sample {
     uint32_t last;    /* index in first_event.lasts */
 } round_sample;
 
-/* What is known of IDs whose first event is of one kind. */
+/* Statistics of the IDs whose first event is of a given kind. */
 typedef struct first_event {
     uint64_t ids, ends, restarts;
     last_event lasts[LAST_KINDS_MAX + 1]; /* the last element is for all other kinds */

@@ -326,7 +326,7 @@ nl_status nl_spool_sync(nl_spool *spool)
     }
     if (spool->sync_failed)
         return nl_error_set(NL_ERROR_SYSTEM,
-                            "fsync the spool %s: an earlier fsync failed; its records may not be on the disk",
+                            "fsync the spool %s: an earlier fsync failed; the spool's records may not be on the disk",
                             spool->directory);
     spool->unsafe_since_ns = 0;
     return NL_OK;

@@ -33,14 +33,14 @@ const nl_option compare_option_rows[] = {
      .set = compare_set_with,
      .repeatable = true,
      .takes_operands = true,
-     .help = "SOURCEs from after the change, for --compare"},
+     .help = "SOURCEs recorded after the change, for --compare"},
     {0},
 };
 
 void compare_options_check(const compare_options *o, int operand_count)
 {
     if (o->compare && (o->after == NULL ? operand_count != 2 : operand_count < 1))
-        options_fail("--compare: needs SOURCEs from before and after");
+        options_fail("--compare: needs SOURCEs recorded before and after the change");
     if (!o->compare && o->after != NULL)
         options_fail("--with: needs --compare");
 }

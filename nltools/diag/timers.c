@@ -172,7 +172,7 @@ mechanism find_timer(const sample *s)
 
 /* ---- delayed acknowledgements ---- */
 
-/* Counts the times from `from` to before `to`. */
+/* Counts the times in the range [from, to). */
 static uint32_t count_between(const sample *s, double from, double to)
 {
     uint32_t count = 0;

@@ -199,7 +199,7 @@ class Nlstat(support.Case):
             with self.subTest(name):
                 path = self.log(log)
                 self.assertEqual([kind["requests"] for kind in self.found(path)], expected)
-                diagnosis = json.loads(self.run_program("nltools/nldiag", "--json", path).stdout)
+                diagnosis = json.loads(self.run_program(support.program("nltools/nldiag"), "--json", path).stdout)
                 self.assertEqual(diagnosis["requests"], sum(expected))
 
     def rounds(self, steps, requests=100, ids=100, apart=20000):

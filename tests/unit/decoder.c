@@ -45,8 +45,10 @@ static void reads_lines_however_they_are_cut(void **state)
     assert_decoded(DATE " A=1\n" DATE " A=2\r\n\n" DATE " A=3\n", DATE " A=1\n" DATE " A=2\n" DATE " A=3\n");
     assert_decoded(DATE " A=1\n" DATE " A=\"2 3", DATE " A=1\n..." DATE " A=\"\\\"2 3\"\n");
     assert_decoded(DATE " A=1\n" DATE " A=2\r", DATE " A=1\n..." DATE " A=2\n");
-    assert_decoded(DATE " A=1\nDATE=2000", DATE " A=1\n! in:2@31 the last line is incomplete; ignored: DATE=2000\n");
-    assert_decoded(DATE " A=1\nDA", DATE " A=1\n! in:2@31 the last line is incomplete; ignored: DA\n");
+    assert_decoded(
+        DATE " A=1\nDATE=2000", DATE
+        " A=1\n! in:2@31 the last line is incomplete: DATE: invalid time: 14 digits are required, not 4: DATE=2000\n");
+    assert_decoded(DATE " A=1\nDA", DATE " A=1\n! in:2@31 the last line is incomplete: no DATE= field: DA\n");
     assert_decoded("DATE=2000", "! in:1@0 DATE: invalid time: 14 digits are required, not 4: DATE=2000\n");
 }
 
