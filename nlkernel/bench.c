@@ -291,7 +291,7 @@ static const nl_option options[] = {
      .minimum = 1,
      .maximum = ROUNDS_MAX,
      NL_OPTION_MEMBER(bench, rounds),
-     .help = "Number of measurements with and without recording, in alternation"},
+     .help = "Number of rounds; each round measures every case once"},
     {.name = "tracefs",
      .value = "DIRECTORY",
      .initial = "(detected)",

@@ -190,7 +190,7 @@ static void ftrace_read_graph(ftrace_reader *r, const trace_head *h, nl_string t
     size_t depth = indent < 2 ? 0 : (indent - 2) / 2;
     graph_cpu *cpu = cpu_of(r, h->cpu);
     if (text.size == 0 || text_take(&text, "/*") || cpu == NULL)
-        return; /* the line is a comment, which is an event between the calls */
+        return; /* a comment line has an event, not a call */
     bool is_exit = *text.data == '}';
     nl_string name = {NULL, 0};
     char *within = depth < DEPTH_MAX ? cpu->within[depth] : NULL;

@@ -215,10 +215,10 @@ static uint64_t perfetto_lane_of(perfetto_writer *w, const stream_span *span)
     return l->track;
 }
 
-/* The begin or end of a slice. The slices of a track nest, so inner slices end first and begin last. */
+/* The start or end of a slice. The slices of a track nest, so inner slices end first and begin last. */
 typedef struct edge {
     int64_t time_ns;
-    int kind;    /* 0 is an end, 1 a begin, and 2 the end of a span whose duration is 0 */
+    int kind;    /* 0 is an end, 1 a start, and 2 the end of a span whose duration is 0 */
     size_t rank; /* position of the span in stream_request_order */
     size_t span;
 } edge;

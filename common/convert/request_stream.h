@@ -18,7 +18,7 @@
 typedef struct stream_span {
     int64_t begin_ns, end_ns;
     const char *name;
-    size_t begin, end; /* numbers of the records of the span's begin and end, which may be the same record; STREAM_NONE
+    size_t begin, end; /* numbers of the records of the span's start and end, which may be the same record; STREAM_NONE
                         * if a record is missing */
     size_t parent;     /* index of a span; STREAM_NONE if the span has no parent */
     size_t first_point, point_count; /* in stream_request.points */
@@ -64,7 +64,7 @@ bool request_stream_is_typed(const request_stream *s);
 const nl_record *request_stream_record(request_stream *s, size_t number, int slot, bool *whole);
 
 /*
- * Like request_stream_record, for the record of a span's begin. If that record is missing, uses the record of the
+ * Like request_stream_record, for the record of a span's start. If that record is missing, uses the record of the
  * span's end. If both are missing, uses the record of the request's first event.
  */
 const nl_record *request_stream_span_record(request_stream *s, const stream_span *span, int slot, bool *whole);

@@ -26,8 +26,8 @@ const nl_option options_standard[] = {
      .choices = "json|words|urls",
      .optional_value = true,
      .set = options_have_help,
-     .help = "Print this help. The value json prints the options as JSON, words prints words for shell completion, and "
-             "urls prints the options of URLs and the environment variables"},
+     .help = "Print this help. With json, print the options as JSON; with words, print the words for shell completion; "
+             "with urls, print the URL options and the environment variables"},
     {.name = "version", .letter = 'V', .type = NL_OPTION_FLAG, .set = options_have_help, .help = "Print the version"},
     {0},
 };

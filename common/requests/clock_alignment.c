@@ -430,7 +430,7 @@ void clock_alignment_shift_spans(clock_alignment *a, request_graph *g, const clo
     }
 }
 
-/* Returns by how much rounding may have moved the begin of a span, if it was computed from the duration. */
+/* Returns by how much rounding may have moved the start of a span, if it was computed from the duration. */
 static int64_t rounding_of(const request_graph *g, const request_span *s)
 {
     int64_t rounding_ns = 1000; /* rounding of the record's time; most records have microseconds */

@@ -40,7 +40,7 @@ typedef struct span_nodes {
     uint32_t join; /* the join in that strand; REQUEST_NONE if the parent does not wait */
 } span_nodes;
 
-/* A range of nodes. A span's strand begins and ends with the span's begin and end. */
+/* A range of nodes. A span's strand begins and ends with the span's start and end. */
 typedef struct strand {
     uint32_t first, count;
 } strand;

@@ -156,14 +156,14 @@ static uint64_t lane_of(uint32_t place, uint32_t thread)
 /* ---- spans ---- */
 
 /*
- * Returns the difference between the time zones of a begin and an end. error_ns is the time between them minus the
+ * Returns the difference between the time zones of a start and an end. error_ns is the time between them minus the
  * measured duration. It consists of the difference, in whole half hours, and of at most ZONE_DELAY_NS until the end was
  * logged. Because times and durations are rounded, it may be up to ZONE_EARLY_NS less.
  */
 int64_t request_find_zone(int64_t error_ns)
 {
     int64_t from_ns = error_ns + ZONE_EARLY_NS, zone_ns = from_ns / ZONE_NS * ZONE_NS;
-    if (from_ns < zone_ns) /* the begin is in a zone to the east */
+    if (from_ns < zone_ns) /* the start is in a zone to the east */
         zone_ns -= ZONE_NS;
     return from_ns - zone_ns <= ZONE_DELAY_NS && zone_ns >= -ZONE_MAX_NS && zone_ns <= ZONE_MAX_NS ? zone_ns : 0;
 }
@@ -221,7 +221,7 @@ static void find_role(const graph *g, request_event *e)
     if (e->role != REQUEST_POINT && e->role != REQUEST_WHOLE)
         return;
     event_side side = event_names_side(g->names, e->name, &e->span_name);
-    if (side == EVENT_SIDE_END) /* with a duration: the begin may be missing */
+    if (side == EVENT_SIDE_END) /* with a duration: the start may be missing */
         e->role = REQUEST_END;
     else if (side == EVENT_SIDE_BEGIN && e->role == REQUEST_POINT)
         e->role = REQUEST_BEGIN;
@@ -422,7 +422,7 @@ static void sort_by_lane(graph *g, lane_kind kind, bool points)
     sort_items(g);
 }
 
-/* Returns whether all spans are explicit and all points name their spans. Then no thread determines a parent. */
+/* Returns whether all spans are explicit and all points name their spans. If so, no parent is inferred from threads. */
 static bool is_explicit(const graph *g)
 {
     for (uint32_t i = 0; i < g->span_count; i++)
@@ -545,7 +545,7 @@ static void extend_span(request_span *s, const request_span *other)
 }
 
 /*
- * Estimates the times of explicit spans whose begin or end is missing: they contain their children, and an only child
+ * Estimates the times of explicit spans whose start or end is missing: they contain their children, and an only child
  * without children fills its parent. Otherwise, the time counts for the parent.
  */
 static void estimate_sides(graph *g)

@@ -10,7 +10,7 @@
  * follows the event that happened last (CRISP, USENIX ATC 2022). Each nanosecond between the first and the last event
  * belongs to one step of the path, which is part of the self time of one span, or one edge.
  *
- * If the begin or end of an explicit span is missing, it is estimated from the span's children, because a span contains
+ * If the start or end of an explicit span is missing, it is estimated from the span's children, because a span contains
  * its children. The member `problems` counts such spans. clock_alignment.h corrects the times of spans and of the path,
  * but not of events, if hosts' clocks differ.
  *
@@ -72,13 +72,13 @@ typedef struct request_span {
     uint32_t parent;     /* index of a span, or REQUEST_NONE */
     uint32_t child_count;
     uint32_t depth;   /* 0 if the span has no parent */
-    int64_t zone_ns;  /* time added to the span's begin (see request_graph_build), or 0 */
-    int64_t shift_ns; /* time added to the span's begin and end because of its host's clock (clock_alignment.h), or 0 */
+    int64_t zone_ns;  /* time added to the span's start (see request_graph_build), or 0 */
+    int64_t shift_ns; /* time added to the span's start and end because of its host's clock (clock_alignment.h), or 0 */
     uint16_t process;
     bool names_parent; /* a record names the span's parent, which may be missing */
     bool inferred_parent;
     bool outlives_parent; /* the span ends after its parent, which did not wait for it */
-    bool incomplete;      /* the span is explicit, and its begin or end is missing */
+    bool incomplete;      /* the span is explicit, and its start or end is missing */
     bool failed;
 } request_span;
 
@@ -142,7 +142,7 @@ typedef struct request_graph {
 
 /*
  * Returns the difference between the time zones of a span's begin and end: whole half hours in nanoseconds, or 0.
- * error_ns is the time from the logged begin to the begin that follows from the end and the measured duration.
+ * error_ns is the time from the logged start to the start that follows from the end and the measured duration.
  */
 int64_t request_find_zone(int64_t error_ns);
 
@@ -153,7 +153,7 @@ void request_graph_free(request_graph *g); /* NULL is allowed */
 /*
  * Builds the graph of one request from at least one event. The times of the events are within REQUEST_TIME_MAX, in any
  * order; the function sorts the events. If `edges` is NULL, only explicit parents join programs. A begin event is in
- * another time zone than its end event if the duration that the end event carries proves this; the time of the begin is
+ * another time zone than its end event if the duration that the end event carries proves this; the time of the start is
  * then corrected by whole half hours. If `clocks` is NULL, nothing is known about the hosts' clocks.
  */
 void request_graph_build(request_graph *g, request_event *events, size_t count, const struct precedence *edges,

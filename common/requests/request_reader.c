@@ -369,7 +369,7 @@ static int64_t duration_of(nl_fraction fraction, const found_fields *f, unsigned
     return -1;
 }
 
-/* Returns whether a name may be that of a duration, of a begin or of a phase. */
+/* Returns whether a name may be that of a duration, of a start or of a phase. */
 static bool may_be_duration(nl_string name)
 {
     int first = name.size >= 2 ? tolower((unsigned char)name.data[0]) : 0, second = first != 0 ? name.data[1] | 32 : 0;
@@ -557,7 +557,7 @@ uint64_t request_reader_take(request_reader *r, const nl_record *record, request
         event->role = phase == 'B' ? REQUEST_BEGIN : REQUEST_END;
     event->span_name = event->name;
     event->time_ns = CLAMP(event->time_ns, -REQUEST_TIME_MAX, REQUEST_TIME_MAX);
-    if (phase == 'X') { /* Chrome's records have the time of the begin */
+    if (phase == 'X') { /* Chrome's records have the time of the start */
         event->duration_ns = MIN(event->duration_ns, REQUEST_TIME_MAX - MAX(event->time_ns, 0));
         event->time_ns += event->duration_ns;
     }

@@ -5,7 +5,7 @@
  * The trace ID names a request. If the record has no trace ID, the values of the ID fields name the request. If there
  * are no ID fields, the thread of the record names it. The fields are found by their letters, in any case and with any
  * separators: TRACE.ID, SPAN.ID and PARENT.ID (also PARENT.SPAN.ID), the duration DUR or DURATION in seconds (DUR.MS,
- * DURATION.NS and so on in these units; with a field ph, of Chrome's traces, in microseconds), START, the begin of a
+ * DURATION.NS and so on in these units; with a field ph, of Chrome's traces, in microseconds), START, the start of a
  * span whose record has the time of its end, the thread TID, THREAD or THREAD.ID, with the process PID, and STATUS.
  * Records of sensors belong to no request. Times far from 1970 count as REQUEST_TIME_MAX. Only one thread at a time may
  * use a reader.
@@ -52,7 +52,7 @@ bool request_reader_find_bytes(const request_reader *r, double *bytes, nl_string
 
 /*
  * If a record carries the duration of a span, sets *duration_ns and returns true. If *begins is then true, the record's
- * time is the span's begin; otherwise, it is the span's end.
+ * time is the span's start; otherwise, it is the span's end.
  */
 bool request_duration(const nl_record *record, nl_fraction fraction, int64_t *duration_ns, bool *begins);
 

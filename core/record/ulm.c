@@ -3,7 +3,7 @@
  *
  *   DATE=20000330112320.957943 HOST=dpss1.lbl.gov PROG=testProg LVL=Usage NL.EVNT=WriteData SEND.SZ=49332
  *
- * DATE is in UTC, with 0 to 9 digits of fraction; further digits are ignored. ISO 8601 times are also accepted.
+ * DATE is in UTC, with 0 to 9 fractional digits; further digits are ignored. ISO 8601 times are also accepted.
  */
 #include "config.h"
 

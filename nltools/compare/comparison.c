@@ -494,7 +494,7 @@ static char *reason_no_data(const comparison *c)
         return g_strdup_printf("a comparison needs at least %d requests on each side; there are %.0f and %.0f",
                                REQUESTS_EACH_MIN, c->requests[0], c->requests[1]);
     if (c->unadjusted.before <= 0 || c->unadjusted.after <= 0)
-        return g_strdup_printf("the requests %s the change take no time; log the begin and the end of each request",
+        return g_strdup_printf("the requests %s the change have no duration; log the start and the end of each request",
                                sides[c->unadjusted.before > 0]);
     if (!c->unadjusted.tested)
         return g_strdup("there are too few requests to measure how much their times vary; compare longer logs");

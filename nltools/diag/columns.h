@@ -3,9 +3,9 @@
  * that there is no value.
  *
  * The values of a column are numbers, or the numbers of texts. A field with too many different texts contains names and
- * explains nothing, so its column is closed. A float cannot hold every large number. Up to COLUMN_TEXTS_MAX different
- * large numbers therefore each have their own float, which is near the number. IDs, results (durations, status) and
- * threads have no columns. Not thread-safe.
+ * explains nothing, so its column is closed. A float cannot represent every large number exactly. Up to
+ * COLUMN_TEXTS_MAX different large numbers therefore each have their own float, which is near the number. IDs, results
+ * (durations, status) and threads have no columns. Not thread-safe.
  */
 #ifndef NLDIAG_COLUMNS_H
 #define NLDIAG_COLUMNS_H

@@ -138,7 +138,7 @@ static void try_column(search *s, const sample *x, const column *c)
     g_free(values);
 }
 
-/* Compares the hosts of a place: the same span on other hosts or, for an edge, the hosts at the edge's begin or end. */
+/* Compares the hosts of a place: the same span on other hosts or, for an edge, the hosts at the edge's start or end. */
 static void try_peers(search *s, const sample *x, bool at_begin)
 {
     const char *hosts[BINS_MAX];

@@ -391,14 +391,14 @@ static void limit_tcp(limit *all, const char *host, const load *l, bool is_read)
 /* What identifies crossing edges of a request: the host and the time of their begin, or the host and event of their
  * end. */
 typedef struct crossing_key {
-    const char *host, *to; /* `to` is NULL in a key for the begin of an edge */
+    const char *host, *to; /* `to` is NULL in a key for the start of an edge */
     int64_t from_ns;
 } crossing_key;
 
 typedef struct crossing {
     crossing_key key;
     uint32_t index;
-    const char *host; /* host of the edge's begin */
+    const char *host; /* host of the edge's start */
 } crossing;
 
 static guint crossing_hash(gconstpointer key)
@@ -441,7 +441,7 @@ static crossing *index_crossings(const visits *v, const request *q, GHashTable *
 /*
  * Returns the sender of a visit. There are two cases for a visit on one host. If a crossing edge begins where the visit
  * ends, the host itself is the sender, because the program may send until then. If the visit is between repeated events
- * and a crossing edge ends there, the sender is the host at the begin of that edge. If both are true, the earlier edge
+ * and a crossing edge ends there, the sender is the host at the start of that edge. If both are true, the earlier edge
  * determines the sender.
  */
 static sender sender_of(const visits *v, const visit *x, GHashTable *crossings)

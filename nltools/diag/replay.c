@@ -1,6 +1,6 @@
 /*
  * Computes the gain: replays the requests with shorter visits. Within its parent, a visit begins some time after the
- * latest earlier event: the parent's begin, or the end of another child. This time stays the same, and the events move
+ * latest earlier event: the parent's start, or the end of another child. This time stays the same, and the events move
  * (Curtsinger and Berger, "Coz", SOSP 2015; CRISP, USENIX ATC 2022).
  */
 #include "config.h"

@@ -303,7 +303,7 @@ static void add_side_edge(kind *k, const request_graph *g, uint32_t from, uint32
         add_visit(k->reader->result, &x);
 }
 
-/* Returns the event after which a parent called a child: its begin, or the latest earlier end of a child. */
+/* Returns the event after which a parent called a child: its start, or the latest earlier end of a child. */
 static uint32_t fork_of(const request_graph *g, uint32_t child)
 {
     const request_span *s = &g->spans[child], *p = &g->spans[s->parent];

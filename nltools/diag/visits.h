@@ -30,7 +30,7 @@ typedef struct visit {
 typedef struct site {
     uint32_t place;
     const char *host;      /* host of the span, or of the edge's end */
-    const char *from_host; /* host of the edge's begin; "" for a span */
+    const char *from_host; /* host of the edge's start; "" for a span */
     double path_ns;
     uint32_t count;
     uint32_t kind, from_number, number; /* numbers of its hosts, in the reader of its kind */

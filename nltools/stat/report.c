@@ -290,7 +290,7 @@ void report_requests(const report_subject *r)
     print_without(r, false);
     print_without(r, true);
     print_count(p->no_end, "span has no end", "spans have no end");
-    print_count(p->no_begin, "span has no begin", "spans have no begin");
+    print_count(p->no_begin, "span has no start", "spans have no start");
     print_count(p->no_parent, "parent is missing", "parents are missing");
     print_count(p->cycles, "span is its own ancestor", "spans are their own ancestors");
     print_count(p->violations - p->one_clock, "effect is before its cause: check the clocks of the hosts",

@@ -209,7 +209,7 @@ static void put_names(writing *w, const names *n)
     end_section(w);
 }
 
-/* Writes a column of all chunks. `member` is its offset in struct chunk. */
+/* Writes one column, chunk by chunk. `member` is the offset of the column in struct chunk. */
 static void put_column(writing *w, const store *s, size_t member, size_t size)
 {
     begin_section(w);

@@ -43,7 +43,7 @@ static color bar_color(const bars *b, uint32_t record)
     return palette_series(number, c->view->dark);
 }
 
-/* Returns whether the record's span is already drawn as a line from its begin, or belongs to no lifeline. */
+/* Returns whether the record's span is already drawn as a line from its start, or belongs to no lifeline. */
 static bool is_drawn_elsewhere(const bars *b, uint32_t record)
 {
     const store *s = b->c->store;

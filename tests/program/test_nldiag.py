@@ -894,8 +894,8 @@ class Nldiag(support.Case):
         zero.write_text("".join(f"DATE=202601010{i // 60:03d}{i % 60:02d}.000000 HOST=h PROG=p LVL=Usage NL.EVNT=Work.{at} ID=r{i}\n"
                                 for i in range(500) for at in ("start", "end")))
         for before, after, reason in ((log, few, "a comparison needs at least 20 requests on each side; there are 200 and 15"),
-                                      (zero, zero, "the requests before the change take no time; log the begin and the end of each request"),
-                                      (log, zero, "the requests after the change take no time; log the begin and the end of each request")):
+                                      (zero, zero, "the requests before the change have no duration; log the start and the end of each request"),
+                                      (log, zero, "the requests after the change have no duration; log the start and the end of each request")):
             found = self.compared([before], [after], status=CANNOT_TELL)
             self.assertEqual((found["verdict"], found["answer"]), ("cannot tell", f"cannot tell: {reason}"))
             result = self.run_program(self.nldiag, "--compare", before, after)
