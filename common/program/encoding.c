@@ -23,7 +23,7 @@ static inline uint64_t has_zero(uint64_t v)
     return (v - EACH(1)) & ~v & EACH(0x80);
 }
 
-/* Returns whether one of eight bytes is a control byte, a quote, a backslash, or not ASCII. */
+/* Returns whether any of the eight bytes is a control byte, a quote, a backslash, or not ASCII. */
 static inline bool is_special8(uint64_t v)
 {
     return ((((v - EACH(0x20)) & ~v) | v) & EACH(0x80)) != 0 || has_zero(v ^ EACH('"')) != 0 ||

@@ -4,8 +4,8 @@
  *
  * If the mix of requests has changed, its effect is separated from that of the program (Kitagawa, J. Am. Stat. Assoc.
  * 1955; Oaxaca, Int. Econ. Rev. 1973). The effect is how much the new shares of a field's values change the requests'
- * time if each value keeps its old mean time. Only a field of the requests' first events counts as mix, because later
- * fields may be results.
+ * time if each value keeps its old mean time. Only a field of the requests' first events can define the mix, because
+ * later fields may be results.
  *
  * If nothing has changed, the probability that a comparison reports a change is at most 3 * COMPARISON_RATE. With 3,000
  * requests on each side whose times vary by 10 %, it finds a change of a place's time by 2 % with a probability of 95 %

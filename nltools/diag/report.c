@@ -122,7 +122,7 @@ uint32_t *report_places(const visits *v)
     return order;
 }
 
-/* Returns the share of all time that findings claim at a place. */
+/* Returns the time that findings claim at a place, as a share of the total time. */
 static double claimed_share(const findings *f, uint32_t place)
 {
     const visits *v = f->visits;
