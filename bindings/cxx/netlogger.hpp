@@ -750,7 +750,7 @@ class record
     {
         return view(data->event);
     }
-    /** Returns the number of other fields. */
+    /** Returns the number of fields, not counting time, level, host, program and event. */
     std::size_t size() const
     {
         return data->field_count;

@@ -29,9 +29,9 @@ typedef struct sort_item {
 
 /* What request_graph_build knows about a span, besides request_span. */
 typedef struct span_work {
-    uint32_t next; /* of the spans that have the same key and no end, the one that began before or after this one */
-    uint32_t last; /* for the first span of a key whose spans do not nest: the latest span without an end */
-    uint32_t up;   /* the smallest span of the same thread that encloses this span */
+    uint32_t next;      /* a span with the same key and no end: the neighbour in the order of starts */
+    uint32_t last;      /* for the first span of a key whose spans do not nest: the latest span without an end */
+    uint32_t up;        /* the smallest span of the same thread that encloses this span */
     int64_t covered_ns; /* children that began so far cover the span until this time */
 } span_work;
 

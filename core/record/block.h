@@ -65,8 +65,8 @@ enum { NL_BLOCK_FLAG_ZSTD = 1 };
 enum { NL_BLOCK_TYPE_OFFSET = 1 };
 
 /*
- * A time question is a block whose payload is one time. The reply is a frame with that time, two times of the collector
- * and its name (doc/binary-format.md, "Time").
+ * A time question is a block whose payload is one time. The reply is a frame with that time, the times at which the
+ * collector received the question and replied, and the name of the collector's host (doc/binary-format.md, "Time").
  */
 enum { NL_TIME_QUESTION_SIZE = NL_BLOCK_HEADER_SIZE + 12, NL_TIME_ANSWER_MIN = 24 };
 #define NL_TIME_ANSWER_MAGIC "NLT1"

@@ -87,7 +87,7 @@ class Site:
         return layout.relative(found, place) + ("#" + fragment if fragment else "")
 
     def picture(self, wanted, file):
-        """A picture of the tree, or one that the page's own commands have made."""
+        """Returns a picture of the tree, or a picture that the page's own commands have made."""
         made = self.source / wanted
         if not made.exists():
             page, own = os.path.basename(os.path.dirname(wanted)), pathlib.Path(file).stem

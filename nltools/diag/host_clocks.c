@@ -178,11 +178,6 @@ bool host_clocks_decide(host_clocks *c, const visits *v)
     return c->wrong->len > 0;
 }
 
-bool host_clocks_are_wrong(const host_clocks *c)
-{
-    return c->wrong->len > 0;
-}
-
 /* If a clock may be wrong, the log is not healthy. */
 static void report_doubt(const host_clocks *c, findings *f)
 {

@@ -26,6 +26,4 @@ void host_clocks_report(const host_clocks *c, findings *f, bool corrected);
  * compared with those of other hosts. */
 bool host_clock_is_doubtful(const visits *v, const char *host);
 
-bool host_clocks_are_wrong(const host_clocks *c);
-
 #endif

@@ -564,9 +564,7 @@ static void take_record(void *user, const nl_record *original)
     for (uint32_t i = 0; i < r->kind_count && !is_sensor(&record); i++) {
         any = assembler_add(r->kinds[i].assembler, &record) || any;
     }
-    if (any)
-        r->result->in_requests++;
-    else
+    if (!any)
         series_set_add(r->result->series, &record);
 }
 
@@ -622,7 +620,6 @@ visits *visits_finish(visits_reader *r)
         v->from_ns = MIN(v->from_ns, q->from_ns);
         v->to_ns = MAX(v->to_ns, q->to_ns);
         v->total_ns += (double)(q->to_ns - q->from_ns);
-        v->failed_requests += q->failed;
     }
     find_site_clocks(r);
     for (guint i = 0; i < v->bounds->len; i++)

@@ -78,7 +78,7 @@ typedef struct visits {
     uint32_t *by_place;     /* indices of visits, sorted by place and then by time */
     columns *columns;
     series_set *series;
-    uint64_t records, in_requests, cut, failed_requests;
+    uint64_t records, cut;
     request_problems problems;
     uint32_t dropped;       /* number of requests that were dropped because of memory */
     uint32_t sites_dropped; /* number of requests that were dropped because there were too many sites */

@@ -365,7 +365,7 @@ class Run:
                 yield Join([self.visit(s, request, span_id, (service, host)) for s in step[1]])
                 yield self.awake(service, host, 0)
         end(STATUS="error" if caller is None and request["failed"] else None)
-        if caller is None:  # the log lacks what comes before and after
+        if not caller:  # the log does not contain the time before and after the request
             self.durations.append(self.world.now - began)
         yield from self.travel(service, host)
         if done is not None:

@@ -518,7 +518,7 @@ class Hostile(collector.Case):
             with self.connect("metrics") as s:
                 self.send(s, sent)
                 self.served()
-                if answer is None:  # an error, or no output
+                if not answer:  # netlogd sends an error or no reply
                     s.settimeout(1)
                     try:
                         said = s.recv(65536)

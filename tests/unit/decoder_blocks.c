@@ -332,7 +332,7 @@ static void many_streams_are_forgotten_in_their_order(void **state)
         stream->known = true;
         stream->next = i;
         uint32_t first = 1;
-        memcpy(id, &first, sizeof first); /* a stream that occurs again and again stays */
+        memcpy(id, &first, sizeof first); /* the table keeps a stream that is in use */
         stream = nl_streams_find(&streams, id);
         assert_true(stream->known);
         assert_int_equal(stream->next, 1);
