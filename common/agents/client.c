@@ -156,6 +156,9 @@ static bool fail_head(const client *c, const nl_buffer *in, int error)
 {
     if (in->size >= 2 && memcmp(in->data, "\x15\x03", 2) == 0)
         nl_error_set(NL_ERROR_PROTOCOL, "the port requires TLS; use https:// in the URL");
+    else if (in->size >= 5 && memcmp(in->data, "HTTP/", 5) == 0 && error != ETIMEDOUT)
+        nl_error_set(NL_ERROR_PROTOCOL, "the connection ended before the reply was complete%s%s",
+                     error != 0 ? ": " : "", error != 0 ? strerror(error) : "");
     else if (in->size > 0)
         nl_error_set(NL_ERROR_PROTOCOL, "the peer is not nlagentd; check host and port");
     else if (error == ETIMEDOUT)

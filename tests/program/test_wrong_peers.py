@@ -96,6 +96,8 @@ class WrongPeers(Peers):
                 (self.http_server(), "https", "the peer is an HTTP server without TLS; check the scheme, host and port"),
                 (self.peer(collector.greet(b"SSH-2.0-OpenSSH_9.2\r\n")), "http", wrong),
                 (self.peer(collector.send_back), "http", wrong),
+                (self.peer(lambda connection: (connection.recv(1000), connection.sendall(b"HTTP/1.1 200 OK\r\nContent-"))), "http",
+                 "the connection ended before the reply was complete"),
                 (tls, "http", "the port requires TLS; use https:// in the URL"),
                 (self.peer(lambda connection: connection.recv(10)), "http", "the peer closed the connection without a reply; perhaps it is not "
                  "nlagentd, does not allow this host, or requires TLS (https://)")):
