@@ -4,7 +4,7 @@ nlagent_sensor_kinds = \
 	%D%/sensors/sensor.h %D%/sensors/kinds.c %D%/sensors/proc.c %D%/sensors/http.c %D%/sensors/http.h \
 	%D%/sensors/clock.c %D%/sensors/collectd.c %D%/sensors/connections.c %D%/sensors/counters.c %D%/sensors/cpu.c \
 	%D%/sensors/disk.c %D%/sensors/filesystem.c %D%/sensors/interrupts.c %D%/sensors/load.c %D%/sensors/network.c \
-	%D%/sensors/ping.c %D%/sensors/pressure.c %D%/sensors/processes.c %D%/sensors/prometheus.c %D%/sensors/server.c
+	%D%/sensors/socket_owners.c %D%/sensors/socket_owners.h %D%/sensors/ping.c %D%/sensors/pressure.c %D%/sensors/processes.c %D%/sensors/prometheus.c %D%/sensors/server.c
 
 bin_PROGRAMS += nlagent/nlsensor
 nlagent_nlsensor_SOURCES = $(nlagent_sensor_sources) %D%/output_log.c

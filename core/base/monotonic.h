@@ -14,6 +14,14 @@ static inline int64_t nl_monotonic_ns(void)
     return (int64_t)now.tv_sec * NL_NS_PER_SECOND + now.tv_nsec;
 }
 
+/* Returns the processor time that the calling thread has used, in nanoseconds. */
+static inline int64_t nl_thread_cpu_ns(void)
+{
+    struct timespec used;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    return (int64_t)used.tv_sec * NL_NS_PER_SECOND + used.tv_nsec;
+}
+
 static inline int64_t nl_monotonic_ms(void)
 {
     return nl_monotonic_ns() / 1000000;

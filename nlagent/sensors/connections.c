@@ -1,12 +1,21 @@
 /*
- * Reports the kernel's state of each TCP connection: windows, round-trip times, and what limits the sender. Uses
- * sock_diag(7) and struct tcp_info; similar to Web100 (RFC 4898).
+ * Reports the kernel's state of each TCP connection: windows, round-trip times, what limits the sender, and the owner.
+ * Uses sock_diag(7) and struct tcp_info; similar to Web100 (RFC 4898).
+ *
+ * The number of connections is not limited. Two bounds keep the cost low:
+ * - A connection is logged if it has changed since its last record, and at least every 10 s.
+ * - Reading all connections uses at most 5 % of one processor. A measurement that would exceed this share is skipped.
+ *
+ * Memory: 24 bytes per connection, and the table of owners (socket_owners.h).
  */
 #include "config.h"
 
 #include "sensors/sensor.h"
 
 #include "base/error.h"
+#include "base/hash_bytes.h"
+#include "base/monotonic.h"
+#include "sensors/socket_owners.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -21,14 +30,40 @@
 #include <string.h>
 #include <sys/socket.h>
 
-enum { SHOWN_MAX = 512, ESTABLISHED = 1, LISTENING = 10, STATES = 12 };
+enum { LISTENING = 10, STATES = 12, COST_FACTOR = 20, LOOKAHEAD = 64 };
+
+#define LOGGED_AGAIN_NS (10 * NL_NS_PER_SECOND)
+
+/* What is remembered of a connection from one measurement to the next. */
+typedef struct connection_seen {
+    uint64_t cookie;
+    uint64_t digest; /* of the values that change when the connection is in use */
+    int64_t logged_ns;
+} connection_seen;
+
+typedef struct seen_list {
+    connection_seen *list;
+    size_t count, capacity;
+} seen_list;
 
 typedef struct connections_state {
     int fd;
-    long port;     /* local or remote port; 0: any port */
-    char peer[64]; /* glob for the peer's address; "": any address */
-    int shown;
+    long port;               /* local or remote port; 0: any port */
+    char peer[64];           /* glob for the peer's address; "": any address */
+    seen_list before, now;   /* in the kernel's order, which stays nearly the same */
+    size_t next;             /* expected index in `before` */
+    int64_t now_ns, next_ns; /* time of this measurement, and the earliest time of the next measurement */
+    uint64_t logged;
+    socket_owners *owners;
 } connections_state;
+
+/* One connection, from a message of the kernel. */
+typedef struct connection {
+    const struct inet_diag_msg *socket;
+    struct tcp_info info;
+    char algorithm[24], local[64], peer[64];
+    uint32_t receive_buffer, send_buffer; /* bytes; 0 if unknown */
+} connection;
 
 static bool connections_open(void *state, const sensor_spec *spec)
 {
@@ -37,6 +72,9 @@ static bool connections_open(void *state, const sensor_spec *spec)
     if (!spec_number(spec, "port", 1, 65535, 0, &s->port))
         return false;
     snprintf(s->peer, sizeof s->peer, "%s", peer != NULL ? peer : "");
+    s->owners = socket_owners_new();
+    if (s->owners == NULL)
+        return nl_error_false(NL_ERROR_MEMORY, "out of memory");
     s->fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
     if (s->fd < 0)
         nl_error_set_errno("sock_diag");
@@ -49,21 +87,24 @@ static bool connections_request(int fd, int family)
     struct {
         struct nlmsghdr head;
         struct inet_diag_req_v2 what;
-    } request = {.head = {.nlmsg_len = sizeof request,
-                          .nlmsg_type = SOCK_DIAG_BY_FAMILY,
-                          .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP},
-                 .what = {.sdiag_family = (unsigned char)family,
-                          .sdiag_protocol = IPPROTO_TCP,
-                          .idiag_ext = 1 << (INET_DIAG_INFO - 1) | 1 << (INET_DIAG_CONG - 1),
-                          .idiag_states = ((1u << STATES) - 1) & ~(1u << LISTENING | 1u << 6 | 1u << 7)}};
+    } request = {
+        .head = {.nlmsg_len = sizeof request,
+                 .nlmsg_type = SOCK_DIAG_BY_FAMILY,
+                 .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP},
+        .what = {.sdiag_family = (unsigned char)family,
+                 .sdiag_protocol = IPPROTO_TCP,
+                 .idiag_ext = 1 << (INET_DIAG_INFO - 1) | 1 << (INET_DIAG_CONG - 1) | 1 << (INET_DIAG_SKMEMINFO - 1),
+                 .idiag_states = ((1u << STATES) - 1) & ~(1u << LISTENING | 1u << 6 | 1u << 7)}};
     return send(fd, &request, sizeof request, 0) == (ssize_t)sizeof request;
 }
 
+/* Formats an address and port. An IPv4 address in an IPv6 socket looks like in an IPv4 socket, as at the other end. */
 static void address_text(const struct inet_diag_msg *d, const uint32_t *address, unsigned port, char out[64])
 {
     char host[INET6_ADDRSTRLEN];
-    inet_ntop(d->idiag_family, address, host, sizeof host);
-    snprintf(out, 64, d->idiag_family == AF_INET6 ? "[%s]:%u" : "%s:%u", host, port);
+    bool mapped = d->idiag_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)(const void *)address);
+    inet_ntop(mapped ? AF_INET : d->idiag_family, mapped ? address + 3 : address, host, sizeof host);
+    snprintf(out, 64, d->idiag_family == AF_INET6 && !mapped ? "[%s]:%u" : "%s:%u", host, port);
 }
 
 static const char *state_name(unsigned state)
@@ -72,6 +113,13 @@ static const char *state_name(unsigned state)
                                               "fin-wait-1", "fin-wait-2",  "time-wait", "closed",
                                               "close-wait", "last-ack",    "listen",    "closing"};
     return state < STATES ? names[state] : "";
+}
+
+/* Returns the name of the state of congestion control. */
+static const char *recovery_name(unsigned state)
+{
+    static const char *const names[] = {"open", "disorder", "cwr", "recovery", "loss"};
+    return state < sizeof names / sizeof names[0] ? names[state] : "";
 }
 
 /* Adds the members of tcp_info. The counters start at 0 with the connection. */
@@ -90,6 +138,7 @@ static void add_info(nl_record *record, const struct tcp_info *i)
         {"TCP.RTT.VAR", i->tcpi_rttvar},
         {"TCP.RTT.MIN", i->tcpi_min_rtt},
         {"TCP.RTO", i->tcpi_rto},
+        {"TCP.RTT.RECEIVE", i->tcpi_rcv_rtt},
         {"TCP.UNACKED", i->tcpi_unacked},
         {"TCP.LOST", i->tcpi_lost},
         {"TCP.RETRANS", i->tcpi_total_retrans},
@@ -99,6 +148,16 @@ static void add_info(nl_record *record, const struct tcp_info *i)
         {"TCP.BYTES.RETRANS", i->tcpi_bytes_retrans},
         {"TCP.UNSENT", i->tcpi_notsent_bytes},
         {"TCP.RATE", i->tcpi_delivery_rate},
+        {"TCP.RATE.APP.LIMITED", i->tcpi_delivery_rate_app_limited},
+        {"TCP.PACING", i->tcpi_pacing_rate},
+        {"TCP.REORDERING", i->tcpi_reordering},
+        {"TCP.REORDERED", i->tcpi_reord_seen},
+        {"TCP.DSACKS", i->tcpi_dsack_dups},
+        {"TCP.ECN", (i->tcpi_options & TCPI_OPT_ECN) != 0},
+        {"TCP.ECN.MARKED", i->tcpi_delivered_ce},
+        {"TCP.SCALE.OUT", i->tcpi_snd_wscale},
+        {"TCP.SCALE.IN", i->tcpi_rcv_wscale},
+        {"TCP.IDLE.OUT", i->tcpi_last_data_sent * UINT64_C(1000)},
         {"TCP.BUSY", i->tcpi_busy_time},
         {"TCP.LIMITED.RECEIVER", i->tcpi_rwnd_limited},
         {"TCP.LIMITED.BUFFER", i->tcpi_sndbuf_limited},
@@ -109,47 +168,120 @@ static void add_info(nl_record *record, const struct tcp_info *i)
     nl_record_add_uint(record, "TCP.LIMITED.NETWORK", i->tcpi_busy_time > limited ? i->tcpi_busy_time - limited : 0);
 }
 
-static void log_connection(measurement *m, const struct inet_diag_msg *d, const struct tcp_info *info,
-                           const char *algorithm)
+static bool is_selected(const connections_state *s, const connection *c)
+{
+    const struct inet_diag_sockid *id = &c->socket->id;
+    return (s->port == 0 || ntohs(id->idiag_sport) == s->port || ntohs(id->idiag_dport) == s->port) &&
+           (s->peer[0] == '\0' || fnmatch(s->peer, c->peer, 0) == 0);
+}
+
+static uint64_t connection_digest(const connection *c)
+{
+    const struct tcp_info *i = &c->info;
+    const uint64_t values[] = {c->socket->idiag_state, c->socket->idiag_rqueue, c->socket->idiag_wqueue,
+                               i->tcpi_bytes_sent,     i->tcpi_bytes_acked,     i->tcpi_bytes_received,
+                               i->tcpi_busy_time,      i->tcpi_segs_in,         i->tcpi_segs_out};
+    return hash_bytes(0, (const char *)values, sizeof values);
+}
+
+/*
+ * Finds a connection in the last measurement. Searches only a few connections from the expected index; a connection
+ * that this search misses is treated as new.
+ */
+static connection_seen find_seen(connections_state *s, uint64_t cookie)
+{
+    for (size_t i = s->next; i < s->before.count && i < s->next + LOOKAHEAD; i++)
+        if (s->before.list[i].cookie == cookie) {
+            s->next = i + 1;
+            return s->before.list[i];
+        }
+    return (connection_seen){.cookie = cookie, .logged_ns = INT64_MIN / 2};
+}
+
+static void remember(seen_list *l, connection_seen seen)
+{
+    if (l->count == l->capacity) {
+        size_t capacity = l->capacity > 0 ? 2 * l->capacity : 256;
+        connection_seen *list = realloc(l->list, capacity * sizeof *list);
+        if (list == NULL)
+            return; /* the connection is logged in each measurement */
+        l->list = list;
+        l->capacity = capacity;
+    }
+    l->list[l->count++] = seen;
+}
+
+/* Returns whether the connection has changed, or has not been logged for a while. Remembers it. */
+static bool is_due(connections_state *s, const connection *c)
+{
+    const uint32_t *cookie = c->socket->id.idiag_cookie;
+    connection_seen seen = find_seen(s, (uint64_t)cookie[1] << 32 | cookie[0]);
+    uint64_t digest = connection_digest(c);
+    bool due = digest != seen.digest || s->now_ns - seen.logged_ns >= LOGGED_AGAIN_NS;
+    seen.digest = digest;
+    seen.logged_ns = due ? s->now_ns : seen.logged_ns;
+    remember(&s->now, seen);
+    return due;
+}
+
+static void add_owner(nl_record *record, connections_state *s, const struct inet_diag_msg *d)
+{
+    const socket_owner *owner = socket_owners_find(s->owners, d->idiag_inode);
+    nl_record_add_uint(record, "TCP.UID", d->idiag_uid);
+    if (owner == NULL)
+        return;
+    nl_record_add_int(record, "TCP.PID", owner->pid);
+    add_text(record, "TCP.PROGRAM", owner->program);
+    add_text(record, "TCP.CGROUP", owner->cgroup);
+}
+
+static void log_connection(measurement *m, connection *c)
 {
     connections_state *s = m->state;
-    char local[64], peer[64];
-    unsigned ports[2] = {ntohs(d->id.idiag_sport), ntohs(d->id.idiag_dport)};
-    address_text(d, d->id.idiag_src, ports[0], local);
-    address_text(d, d->id.idiag_dst, ports[1], peer);
-    if ((s->port != 0 && (long)ports[0] != s->port && (long)ports[1] != s->port) ||
-        (s->peer[0] != '\0' && fnmatch(s->peer, peer, 0) != 0) || s->shown++ >= SHOWN_MAX)
+    const struct inet_diag_msg *d = c->socket;
+    address_text(d, d->id.idiag_src, ntohs(d->id.idiag_sport), c->local);
+    address_text(d, d->id.idiag_dst, ntohs(d->id.idiag_dport), c->peer);
+    if (!is_selected(s, c) || !is_due(s, c))
         return;
+    s->logged++;
     nl_record *record = record_begin(m, "TcpConnection");
-    add_text(record, "TCP.LOCAL", local);
-    add_text(record, "TCP.PEER", peer);
+    add_text(record, "TCP.LOCAL", c->local);
+    add_text(record, "TCP.PEER", c->peer);
     add_text(record, "TCP.STATE", state_name(d->idiag_state));
+    nl_record_add_uint(record, "TCP.COOKIE", (uint64_t)d->id.idiag_cookie[1] << 32 | d->id.idiag_cookie[0]);
     nl_record_add_uint(record, "TCP.INODE", d->idiag_inode);
+    add_owner(record, s, d);
     nl_record_add_uint(record, "TCP.QUEUE.IN", d->idiag_rqueue);
     nl_record_add_uint(record, "TCP.QUEUE.OUT", d->idiag_wqueue);
-    add_text(record, "TCP.ALGORITHM", algorithm);
-    add_info(record, info);
+    nl_record_add_uint(record, "TCP.BUFFER.IN", c->receive_buffer);
+    nl_record_add_uint(record, "TCP.BUFFER.OUT", c->send_buffer);
+    add_text(record, "TCP.ALGORITHM", c->algorithm);
+    add_text(record, "TCP.RECOVERY", recovery_name(c->info.tcpi_ca_state));
+    add_info(record, &c->info);
     record_end(m);
 }
 
 static void log_message(measurement *m, const struct nlmsghdr *head)
 {
-    const struct inet_diag_msg *d = NLMSG_DATA(head);
-    struct tcp_info info = {0};
-    char algorithm[24] = "";
+    connection c = {.socket = NLMSG_DATA(head)};
     bool has_info = false;
-    int left = (int)(head->nlmsg_len - NLMSG_LENGTH(sizeof *d));
-    for (const struct rtattr *a = (const struct rtattr *)(d + 1); RTA_OK(a, left); a = RTA_NEXT(a, left)) {
+    int left = (int)(head->nlmsg_len - NLMSG_LENGTH(sizeof *c.socket));
+    for (const struct rtattr *a = (const struct rtattr *)(c.socket + 1); RTA_OK(a, left); a = RTA_NEXT(a, left)) {
         size_t size = RTA_PAYLOAD(a);
-        if (a->rta_type == INET_DIAG_INFO) {
-            memcpy(&info, RTA_DATA(a), size < sizeof info ? size : sizeof info); /* older kernels have fewer members */
+        uint32_t memory[SK_MEMINFO_VARS] = {0};
+        if (a->rta_type == INET_DIAG_INFO) { /* older kernels have fewer members */
+            memcpy(&c.info, RTA_DATA(a), size < sizeof c.info ? size : sizeof c.info);
             has_info = true;
         } else if (a->rta_type == INET_DIAG_CONG) {
-            snprintf(algorithm, sizeof algorithm, "%.*s", (int)size, (const char *)RTA_DATA(a));
+            snprintf(c.algorithm, sizeof c.algorithm, "%.*s", (int)size, (const char *)RTA_DATA(a));
+        } else if (a->rta_type == INET_DIAG_SKMEMINFO) {
+            memcpy(memory, RTA_DATA(a), size < sizeof memory ? size : sizeof memory);
+            c.receive_buffer = memory[SK_MEMINFO_RCVBUF];
+            c.send_buffer = memory[SK_MEMINFO_SNDBUF];
         }
     }
     if (has_info)
-        log_connection(m, d, &info, algorithm);
+        log_connection(m, &c);
 }
 
 /* Reads the whole reply. */
@@ -176,12 +308,26 @@ static bool read_reply(measurement *m, int fd)
 static bool connections_measure(measurement *m)
 {
     connections_state *s = m->state;
-    s->shown = 0;
+    s->now_ns = nl_monotonic_ns();
+    if (s->now_ns < s->next_ns)
+        return true;
+    int64_t used_ns = nl_thread_cpu_ns();
+    seen_list before = s->before;
+    s->before = s->now;
+    s->now = before;
+    s->now.count = s->next = s->logged = 0;
     bool four = connections_request(s->fd, AF_INET) && read_reply(m, s->fd);
     bool six = connections_request(s->fd, AF_INET6) && read_reply(m, s->fd);
     if (!four && !six)
-        nl_error_set(NL_ERROR_SYSTEM, "sock_diag: the kernel does not list connections");
-    return four || six;
+        return nl_error_false(NL_ERROR_SYSTEM, "sock_diag: the kernel does not list connections");
+    nl_record *record = record_begin(m, "TcpConnections");
+    nl_record_add_uint(record, "TCP.CONNECTIONS", s->now.count);
+    nl_record_add_uint(record, "TCP.LOGGED", s->logged);
+    used_ns = nl_thread_cpu_ns() - used_ns;
+    nl_record_add_int(record, "TCP.COST", used_ns / 1000);
+    record_end(m);
+    s->next_ns = s->now_ns + COST_FACTOR * used_ns;
+    return true;
 }
 
 #define TCP(name, unit, meaning)                                                                                       \
@@ -193,10 +339,18 @@ static const sensor_field fields[] = {
     TCP("TCP.LOCAL", "", "local address and port"),
     TCP("TCP.PEER", "", "remote address and port"),
     TCP("TCP.STATE", "", "established, close-wait ..."),
-    TCP("TCP.INODE", "", "inode of the socket, which identifies it"),
+    TCP("TCP.COOKIE", "", "number of the socket, which no other socket gets until the next boot"),
+    TCP("TCP.INODE", "", "inode of the socket; 0 if no process owns it"),
+    TCP("TCP.UID", "", "user that owns the socket"),
+    TCP("TCP.PID", "", "process that owns the socket; absent if unknown"),
+    TCP("TCP.PROGRAM", "", "name of the process"),
+    TCP("TCP.CGROUP", "", "control group of the process"),
     TCP("TCP.QUEUE.IN", "bytes", "data received, but not read by the program"),
     TCP("TCP.QUEUE.OUT", "bytes", "data written, but not acknowledged"),
+    TCP("TCP.BUFFER.IN", "bytes", "maximum memory for received data, including the kernel's headers"),
+    TCP("TCP.BUFFER.OUT", "bytes", "maximum memory for data to send, including the kernel's headers"),
     TCP("TCP.ALGORITHM", "", "congestion control algorithm"),
+    TCP("TCP.RECOVERY", "", "state of congestion control: open, disorder, cwr, recovery, loss"),
     TCP("TCP.CWND", "segments", "congestion window"),
     TCP("TCP.SSTHRESH", "segments", "slow start threshold"),
     TCP("TCP.MSS", "bytes", "maximum segment size"),
@@ -206,6 +360,7 @@ static const sensor_field fields[] = {
     TCP("TCP.RTT.VAR", "us", "variation of the round-trip time"),
     TCP("TCP.RTT.MIN", "us", "minimum round-trip time"),
     TCP("TCP.RTO", "us", "retransmission timeout"),
+    TCP("TCP.RTT.RECEIVE", "us", "round-trip time as the receiver estimates it; 0 if unknown"),
     TCP("TCP.UNACKED", "segments", "in flight"),
     TCP("TCP.LOST", "segments", "segments presumed lost now"),
     TCP("TCP.RETRANS", "segments", "segments retransmitted since the connection began"),
@@ -215,19 +370,33 @@ static const sensor_field fields[] = {
     TCP("TCP.BYTES.RETRANS", "bytes", "data retransmitted since the connection began"),
     TCP("TCP.UNSENT", "bytes", "data written, but not sent"),
     TCP("TCP.RATE", "bytes/s", "recent delivery rate"),
+    TCP("TCP.RATE.APP.LIMITED", "", "1 if the program did not write enough while TCP.RATE was measured, otherwise 0"),
+    TCP("TCP.PACING", "bytes/s", "rate at which the sender paces segments"),
+    TCP("TCP.REORDERING", "segments", "largest distance by which segments have been reordered"),
+    TCP("TCP.REORDERED", "events", "reorderings seen since the connection began"),
+    TCP("TCP.DSACKS", "segments", "duplicates that the peer has reported since the connection began"),
+    TCP("TCP.ECN", "", "1 if both ends use explicit congestion notification, otherwise 0"),
+    TCP("TCP.ECN.MARKED", "segments", "segments that arrived with a congestion mark since the connection began"),
+    TCP("TCP.SCALE.OUT", "bits", "window scale of the peer"),
+    TCP("TCP.SCALE.IN", "bits", "window scale of this host"),
+    TCP("TCP.IDLE.OUT", "us", "time since data was last sent"),
     TCP("TCP.BUSY", "us", "time in which the connection had data to send"),
     TCP("TCP.LIMITED.RECEIVER", "us", "part of TCP.BUSY in which the peer's window was the limit"),
     TCP("TCP.LIMITED.BUFFER", "us", "part of TCP.BUSY in which the send buffer was the limit"),
     TCP("TCP.LIMITED.NETWORK", "us", "part of TCP.BUSY in which congestion control was the limit"),
+    {"TcpConnections", "TCP.CONNECTIONS", "", "number of connections that match the arguments"},
+    {"TcpConnections", "TCP.LOGGED", "records", "connections that were logged, because they have changed"},
+    {"TcpConnections", "TCP.COST", "us", "processor time of this measurement"},
     {0},
 };
 
 const sensor_kind connections_sensor = {
     .name = "connections",
-    .what = "the windows, round-trip times and sender limits of each TCP connection",
+    .what = "the windows, round-trip times, sender limits and owner of each TCP connection",
     .arguments = " port peer ",
     .arguments_help = "port=N (log only connections with this local or remote port), peer=GLOB (log only connections "
-                      "whose remote ADDRESS:PORT matches). The sensor logs at most 512 connections",
+                      "whose remote ADDRESS:PORT matches). The sensor logs a connection when it has changed, and at "
+                      "least every 10 s. It skips measurements that would use more than 5 % of one processor",
     .fields = fields,
     .open = connections_open,
     .measure = connections_measure,

@@ -174,13 +174,47 @@ class Values(support.Case):
         self.assertTrue(mine and accepted, records)
         self.assertGreaterEqual(int(mine[-1]["TCP.BYTES.SENT"]), 100000)  # including retransmissions
         self.assertEqual(mine[-1]["TCP.STATE"], "established")
-        said = self.run_program("ss", "-tinH", f"sport = :{client.getsockname()[1]}").stdout
+        said = self.run_program("ss", "-tinmeH", f"sport = :{client.getsockname()[1]}").stdout
         for name, pattern in [("TCP.CWND", r"cwnd:(\d+)"), ("TCP.BYTES.SENT", r"bytes_sent:(\d+)"), ("TCP.BYTES.ACKED", r"bytes_acked:(\d+)"),
-                              ("TCP.MSS", r" mss:(\d+)"), ("TCP.WINDOW", r"snd_wnd:(\d+)")]:
-            self.assertEqual(mine[-1][name], re.search(pattern, said).group(1), said)
+                              ("TCP.MSS", r" mss:(\d+)"), ("TCP.WINDOW", r"snd_wnd:(\d+)"), ("TCP.SCALE.OUT", r"wscale:(\d+)"), ("TCP.SCALE.IN", r"wscale:\d+,(\d+)"),
+                              ("TCP.BUFFER.OUT", r"skmem:.*,tb(\d+)"), ("TCP.UID", r"uid:(\d+)"), ("TCP.INODE", r"ino:(\d+)"),
+                              ("TCP.COOKIE", r"sk:(\w+)")]:
+            expected = re.search(pattern, said + " uid:0").group(1)  # ss prints no uid of root
+            self.assertEqual(mine[-1][name], str(int(expected, 16)) if name == "TCP.COOKIE" else expected, said)
+        self.assertEqual([mine[-1]["TCP.PID"], mine[-1]["TCP.PROGRAM"]], [str(os.getpid()), open("/proc/self/comm").read().strip()])
+        self.assertIn("0::" + mine[-1]["TCP.CGROUP"] + "\n", open("/proc/self/cgroup").read())
         rtt = float(re.search(r"rtt:([\d.]+)/", said).group(1)) * 1000
         self.assertAlmostEqual(float(mine[-1]["TCP.RTT"]), rtt, delta=1)
         self.assertGreater(int(accepted[-1]["TCP.QUEUE.IN"]), 0)
+
+    def test_connections_have_no_limit_and_are_logged_when_they_change(self):
+        server = socket.create_server(("::", 0), family=socket.AF_INET6, dualstack_ipv6=True, backlog=700)
+        port = server.getsockname()[1]
+        clients = [socket.create_connection(("127.0.0.1", port)) for _ in range(600)]
+        peers = [server.accept()[0] for _ in clients]
+        sensor = self.start(self.sensor, "--interval", "0.05", f"connections?port={port}", stdout=subprocess.PIPE, text=True)
+
+        def measurement():
+            lines = []
+            for line in sensor.stdout:
+                lines.append(line)
+                if "NL.EVNT=TcpConnections" in line:
+                    return lines
+
+        first = measurement()
+        names = [re.search(r"TCP.LOCAL=(\S+) TCP.PEER=(\S+)", l).groups() for l in first[:-1]]
+        self.assertEqual(len(set(names)), 1200)
+        self.assertEqual({(b, a) for a, b in names}, set(names))  # both ends have the same names, though the server's is IPv6
+        self.assertIn("TCP.CONNECTIONS=1200 TCP.LOGGED=1200 ", first[-1])
+        self.assertIn("TCP.LOGGED=0 ", measurement()[-1])
+        clients[300].sendall(b"x" * 500)
+        changed = []
+        while len({l.split("TCP.COOKIE=")[1].split()[0] for l in changed}) < 2:
+            changed += measurement()[:-1]
+        self.assertTrue(any("TCP.QUEUE.IN=500 " in l for l in changed), changed)
+        self.assertEqual({str(clients[300].getsockname()[1]) in l for l in changed}, {True})
+        for s in (server, *clients, *peers):
+            s.close()
 
     def test_process_is_what_proc_says(self):
         sleeper = self.start("sleep", "1000")

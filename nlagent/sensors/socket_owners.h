@@ -1,0 +1,31 @@
+/*
+ * Finds the processes that own sockets.
+ *
+ * Only /proc/PID/fd relates a socket to its processes, and a search of all processes is slow. The module therefore
+ * keeps the result of the last search, and searches again only when an unknown socket is looked up. Its searches use at
+ * most 1 % of one processor: after a search that used 5 ms, the next search follows 500 ms later. It uses 16 bytes per
+ * socket and about 150 bytes per process. The connections sensor calls it. Not thread-safe.
+ */
+#ifndef NLAGENT_SOCKET_OWNERS_H
+#define NLAGENT_SOCKET_OWNERS_H
+
+#include <netlogger.h>
+
+typedef struct socket_owner {
+    int pid;
+    char program[16]; /* the process's name, as in /proc/PID/comm */
+    char cgroup[128]; /* path in the hierarchy of version 2; "" if unknown */
+} socket_owner;
+
+typedef struct socket_owners socket_owners;
+
+/* Returns an empty table, or NULL if memory is insufficient. The table is never freed. */
+socket_owners *socket_owners_new(void);
+
+/*
+ * Returns the owner of the socket with this inode, valid until the next call. Returns NULL if the socket has no owner,
+ * or if the owner is not known yet. If several processes own the socket, returns the process with the lowest ID.
+ */
+const socket_owner *socket_owners_find(socket_owners *o, uint64_t inode);
+
+#endif
