@@ -122,7 +122,7 @@ static void print_all(struct evbuffer *out)
         {"netlogd_nats_messages_again_total", "counter", "Messages that NATS delivered again.", nats.again},
         {"netlogd_nats_waiting_messages", "gauge", "Messages received from NATS and not acknowledged yet.",
          nats.waiting},
-        {"netlogd_nats_away", "gauge", "NATS inputs from which netlogd cannot read now.", nats.away},
+        {"netlogd_nats_away", "gauge", "NATS inputs that netlogd currently cannot read.", nats.away},
         {"netlogd_certificate_expiry_timestamp_seconds", "gauge",
          "Earliest expiry time of the certificates of listeners and outputs, in seconds since 1970; 0 if there are no "
          "certificates.",

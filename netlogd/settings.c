@@ -312,8 +312,8 @@ const nl_option settings_rows[] = {
      .minimum = 4 << 10,
      .on_reload = true,
      NL_OPTION_MEMBER(settings, subscriber_queue),
-     .help = "Maximum size of the records that a slow subscriber has not read; beyond this size, the subscriber misses "
-             "records, and netlogd reports their number to it"},
+     .help = "Maximum total size of the records that wait for a slow subscriber; beyond this size, netlogd drops "
+             "records for this subscriber and reports their number to the subscriber"},
     {.name = "max-subscribers",
      .type = NL_OPTION_COUNT,
      .initial = "1000",

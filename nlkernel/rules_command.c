@@ -319,7 +319,7 @@ static int rules_command_run(int argc, char **argv)
     a.recording.command = first < argc ? argv + first : NULL;
     recording_options_check(&a.recording, false);
     if (a.name == NULL)
-        options_fail("rules run: missing RULES as the first argument; for example, nlkernel rules run scheduler "
+        options_fail("rules run: the first argument must be RULES; for example, nlkernel rules run scheduler "
                      "--duration 10s");
     if (a.vary != NULL && a.recording.command == NULL)
         options_fail("--vary requires a COMMAND");

@@ -92,7 +92,8 @@ static const nl_option options[] = {
 };
 
 static const options_command commands[] = {
-    {"load", "DATABASE [SOURCE...]", "Store in DATABASE the records of the SOURCEs that it does not yet contain"},
+    {"load", "DATABASE [SOURCE...]",
+     "Load into DATABASE the records of the SOURCEs that DATABASE does not contain yet"},
     {"query", "DATABASE", "Write records in time order"},
     {0},
 };

@@ -104,7 +104,7 @@ static const nl_option options[] = {
     {.name = "no-index",
      .type = NL_OPTION_FLAG,
      NL_OPTION_MEMBER(arguments, model.no_index),
-     .help = "Do not read or write LOG.nlv-index, the index with which nlv opens a large log faster the next time"},
+     .help = "Do not read or write LOG.nlv-index, the index that speeds up the next opening of a large log"},
     {.name = "directory",
      .value = "URL",
      .environment = "NLAGENT_DIRECTORY",

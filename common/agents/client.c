@@ -231,8 +231,8 @@ bool client_call(client *c, const nl_buffer *message, soap_call *answer)
         good = false;
     } else if (good && strcmp(answer->operation, "Fault") == 0) {
         const char *fault = soap_value(answer, "faultstring");
-        good =
-            nl_error_false(NL_ERROR_INVALID, "%s", fault != NULL ? fault : "the agent reported a fault without a text");
+        good = nl_error_false(NL_ERROR_INVALID, "%s",
+                              fault != NULL ? fault : "the agent reported a fault without a description");
     }
     if (channel.fd >= 0)
         nl_channel_close(&channel);

@@ -110,7 +110,8 @@ void losses_report(const char *format, const uint64_t losses[LOSS_COUNT])
         [LOSS_SPELLING] = {"level was replaced by a level that the format supports",
                            "levels were replaced by levels that the format supports"},
         [LOSS_FIELDS] = {"field was left out", "fields were left out"},
-        [LOSS_TIMES] = {"time lost digits", "times lost digits"},
+        [LOSS_TIMES] = {"time was written with fewer fractional digits",
+                        "times were written with fewer fractional digits"},
         [LOSS_RECORDS] = {"record was left out", "records were left out"},
     };
     for (size_t i = 0; i < LOSS_COUNT; i++)

@@ -206,7 +206,7 @@ static void print_help_text(const options_usage *usage)
     print_groups(usage->groups, FORM_COMMAND_LINE);
     print_groups(standard_groups, FORM_COMMAND_LINE);
     if (usage->urls != NULL)
-        printf("\n%s --help=urls lists the options of URLs.\n", options_name(usage));
+        printf("\n%s --help=urls lists the URL options.\n", options_name(usage));
     if (usage->notes != NULL) {
         putchar('\n');
         print_wrapped(usage->notes, 0, 0);

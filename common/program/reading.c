@@ -37,7 +37,7 @@ static bool reading_set_base(void *settings, const nl_option *row, const char *v
     else
         reading->has_base = !__builtin_mul_overflow((int64_t)mktime(&day), NL_NS_PER_SECOND, &reading->base_ns);
     return reading->has_base ||
-           nl_error_false(NL_ERROR_INVALID, "invalid time \"%s\"; use YYYY-MM-DD or a time", value);
+           nl_error_false(NL_ERROR_INVALID, "invalid time \"%s\"; use a date (YYYY-MM-DD), or a date and time", value);
 }
 
 const nl_option program_reading_options[] = {

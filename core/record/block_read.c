@@ -246,7 +246,7 @@ static nl_status decompress(nl_block_reader *r, const nl_block_header *header, c
 static nl_status check_claims(const nl_block_header *h)
 {
     if (h->flags & ~NL_BLOCK_FLAG_ZSTD)
-        return malformed("block has flags that this version does not know");
+        return malformed("block has flags that this version does not support");
     if (h->raw_size > NL_BLOCK_MANY_MAX && h->record_count != 1)
         return malformed("block that contains several records is larger than 2 MiB");
     if (h->raw_size > NL_BLOCK_RATIO_FREE + (uint64_t)NL_BLOCK_RAW_RATIO_MAX * h->stored_size)

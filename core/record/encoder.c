@@ -23,7 +23,7 @@ struct nl_encoder {
 
 nl_encoder *nl_encoder_new(const nl_encoder_options *options)
 {
-    NL_REQUIRE(options->format != NL_FORMAT_UNKNOWN, "the format is not known", NULL);
+    NL_REQUIRE(options->format != NL_FORMAT_UNKNOWN, "unknown format", NULL);
     nl_encoder *encoder = nl_memory_check(calloc(1, sizeof *encoder));
     if (encoder != NULL)
         encoder->options = *options;

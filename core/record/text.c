@@ -474,7 +474,7 @@ static nl_known_names *known_names(nl_record *record, const nl_text_format *form
 static nl_status finish(scan *s)
 {
     if (s->cut != NULL) {
-        nl_error_set(NL_ERROR_INVALID, "incomplete record, followed by another in the same line");
+        nl_error_set(NL_ERROR_INVALID, "incomplete record, followed by another record on the same line");
         return NL_MALFORMED;
     }
     close_field(s);

@@ -10,7 +10,8 @@
 const char nl_peer_closed[] =
     "the peer closed the connection without a reply; perhaps it is not netlogd, does not allow this host, or "
     "requires TLS (x-netlogs://)";
-const char nl_peer_control[] = "this is netlogd's control socket, which accepts no events; use a URL of --listen";
+const char nl_peer_control[] =
+    "this is netlogd's control socket, which accepts no events; use one of netlogd's --listen URLs";
 const char nl_peer_silent[] = "no reply; check that the peer is netlogd, and that netlogd can write its output";
 
 static bool begins(const char *data, size_t size, const char *start)

@@ -382,7 +382,7 @@ static nl_status find_shards(nats_intake *in)
         return NL_FAILED;
     unsigned count = in->link->shards;
     if (in->shards != NULL && count != in->shard_count)
-        return nl_error_set(NL_ERROR_UNREACHABLE, "%s: the stream has %u shards now, and had %u; restart netlogd",
+        return nl_error_set(NL_ERROR_UNREACHABLE, "%s: the stream now has %u shards instead of %u; restart netlogd",
                             in->place->name, count, in->shard_count);
     if (in->shards == NULL) {
         shard *shards = nl_memory_check(calloc(count, sizeof *shards));

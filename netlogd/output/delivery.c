@@ -86,7 +86,7 @@ static void note_place(delivery *d)
     if (put == size || d->place_reported)
         return;
     /* Do not set the error, which may contain a delivery failure that was not reported yet. */
-    program_error("write %s/delivered: %s; after a kill, records may be delivered again", d->spool,
+    program_error("write %s/delivered: %s; if netlogd is killed, it may deliver records again", d->spool,
                   strerror(put < 0 ? errno : ENOSPC));
     d->place_reported = true;
 }

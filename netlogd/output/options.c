@@ -121,7 +121,7 @@ const nl_option output_file_rows[] = {
      .minimum = NL_NS_PER_SECOND,
      .initial = "15m",
      NL_OPTION_MEMBER(output_options, seal_ns),
-     .help = "Maximum time between the writing of a record and its sealing"},
+     .help = "Maximum time between writing a record and sealing it"},
     {0},
 };
 

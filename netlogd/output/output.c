@@ -524,7 +524,7 @@ static bool is_meant(output *out, const nl_record *record)
     if (nl_filter_match(out->options.filter, record, &steps, &matches) == NL_OK)
         return matches;
     if (out->counts.undecided++ == 0)
-        program_error("output %s: evaluating where= costs too much for a record; netlogd stores this record, and only "
+        program_error("output %s: evaluating where= for a record costs too much; netlogd stores this record, and only "
                       "counts further such records",
                       out->options.target);
     return true;

@@ -145,9 +145,9 @@ static bool service_check_reading(call *c, const char *sensor, unsigned right)
 {
     active *s;
     active_find(c->agent, sensor, &s);
-    return service_check_right(c, right, "you have no right to read this") &&
+    return service_check_right(c, right, "you are not allowed to read this") &&
            ((s != NULL && s->process != NULL) ||
-            service_check_right(c, RIGHT_START, "the sensor is not running, and you have no right to start it"));
+            service_check_right(c, RIGHT_START, "the sensor is not running, and you are not allowed to start it"));
 }
 
 /* ---- List, Status, Settings ---- */
@@ -220,7 +220,7 @@ static void do_settings(call *c)
 {
     char scratch[NL_OPTION_TEXT_SIZE];
     const char *value;
-    if (!service_check_right(c, RIGHT_ALL, "you have no right to read the settings"))
+    if (!service_check_right(c, RIGHT_ALL, "you are not allowed to read the settings"))
         return;
     for (const nl_option *row = agent_settings_rows; row->name != NULL; row++)
         for (size_t i = 0; (value = nl_option_get_at(row, c->agent->settings, i, scratch)) != NULL; i++) {
@@ -447,7 +447,7 @@ static void do_start(call *c)
 {
     const char *sensor = service_required(c, "sensor");
     double interval_s = service_number(c, "interval", 1);
-    if (c->failed || !service_check_right(c, RIGHT_START, "you have no right to start sensors"))
+    if (c->failed || !service_check_right(c, RIGHT_START, "you are not allowed to start sensors"))
         return;
     if (!(interval_s >= c->agent->limits.min_interval_s && interval_s <= 86400)) {
         service_fail(c, NL_ERROR_INVALID, "interval is out of range; use %g to 86400 seconds",
@@ -478,7 +478,7 @@ static bool find_sensor(call *c, unsigned right, const char *problem, active **s
 static void do_stop(call *c)
 {
     active *s;
-    if (!find_sensor(c, RIGHT_START, "you have no right to stop sensors", &s))
+    if (!find_sensor(c, RIGHT_START, "you are not allowed to stop sensors", &s))
         return;
     if (s != NULL) {
         s->held = false;
@@ -502,7 +502,7 @@ static void do_summaries(call *c)
     int64_t since_ns = 0;
     if (since != NULL && nl_time_parse(since, strlen(since), NL_FRACTION_DECIMAL, &since_ns) != NL_OK)
         service_fail(c, NL_ERROR_INVALID, "since: invalid time");
-    if (!find_sensor(c, RIGHT_SUMMARIES, "you have no right to read summaries", &s) || s == NULL)
+    if (!find_sensor(c, RIGHT_SUMMARIES, "you are not allowed to read summaries", &s) || s == NULL)
         return;
     active_summarize(s);
     summaries_list(s->summaries, minutes, since_ns, put_summary, c);
@@ -557,7 +557,7 @@ static void do_register(call *c)
     double ttl_s = service_number(c, "agent.ttl", 60);
     directory_sensor sensors[DIRECTORY_SENSORS_MAX];
     if (c->failed || !service_check_directory(c) ||
-        !service_check_right(c, RIGHT_REGISTER, "you have no right to register agents"))
+        !service_check_right(c, RIGHT_REGISTER, "you are not allowed to register agents"))
         return;
     size_t count = read_sensors(c, sensors);
     if (count > DIRECTORY_SENSORS_MAX)
@@ -577,7 +577,7 @@ static void do_withdraw(call *c)
 {
     const char *url = service_required(c, "url");
     if (!c->failed && service_check_directory(c) &&
-        service_check_right(c, RIGHT_REGISTER, "you have no right to register agents"))
+        service_check_right(c, RIGHT_REGISTER, "you are not allowed to register agents"))
         directory_withdraw(c->agent->directory, url);
 }
 
@@ -591,7 +591,7 @@ static void do_find(call *c)
     const char *expression = service_text(c, "expression");
     nl_filter *filter = NULL;
     if (!service_check_directory(c) ||
-        !service_check_right(c, RIGHT_SUMMARIES, "you have no right to search the directory"))
+        !service_check_right(c, RIGHT_SUMMARIES, "you are not allowed to search the directory"))
         return;
     if (expression != NULL && (filter = directory_filter(expression)) == NULL) {
         c->failed = true;
@@ -652,7 +652,7 @@ static void do_collect(call *c)
                             .destination = service_required(c, "destination")};
     read_list(c, "agent", agents);
     read_list(c, "sensor", sensors);
-    if (c->failed || !service_check_right(c, RIGHT_COLLECT, "you have no right to start collections"))
+    if (c->failed || !service_check_right(c, RIGHT_COLLECT, "you are not allowed to start collections"))
         return;
     check_destination(c, o.destination);
     if (sensors[0] == NULL || (agents[0] == NULL && o.hosts == NULL))
@@ -667,7 +667,7 @@ static void do_collect(call *c)
 static void do_release(call *c)
 {
     const char *name = service_required(c, "collection");
-    if (name != NULL && service_check_right(c, RIGHT_COLLECT, "you have no right to end collections") &&
+    if (name != NULL && service_check_right(c, RIGHT_COLLECT, "you are not allowed to end collections") &&
         !collections_end(c->agent->collections, name))
         service_fail(c, NL_ERROR_NOT_FOUND, "unknown collection");
 }

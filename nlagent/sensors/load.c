@@ -31,16 +31,16 @@ static bool load_measure(measurement *m)
 }
 
 static const sensor_field fields[] = {
-    {"LoadAverage", "LOAD.1", "tasks", "tasks that run or wait, 1-minute average"},
-    {"LoadAverage", "LOAD.5", "tasks", "tasks that run or wait, 5-minute average"},
-    {"LoadAverage", "LOAD.15", "tasks", "tasks that run or wait, 15-minute average"},
-    {"LoadAverage", "LOAD.RUNNABLE", "tasks", "tasks that run or can run now"},
+    {"LoadAverage", "LOAD.1", "tasks", "tasks running or waiting, 1-minute average"},
+    {"LoadAverage", "LOAD.5", "tasks", "tasks running or waiting, 5-minute average"},
+    {"LoadAverage", "LOAD.15", "tasks", "tasks running or waiting, 15-minute average"},
+    {"LoadAverage", "LOAD.RUNNABLE", "tasks", "tasks that are running or runnable now"},
     {"LoadAverage", "LOAD.TASKS", "tasks", "all threads now"},
     {0},
 };
 
 const sensor_kind load_sensor = {.name = "load",
-                                 .what = "the number of tasks that run or wait",
+                                 .what = "the number of tasks running or waiting",
                                  .arguments = "",
                                  .is_default = true,
                                  .fields = fields,

@@ -181,8 +181,8 @@ static bool processes_measure(measurement *m)
 
 static const sensor_field fields[] = {
     {"ProcessSummary", "PROCS.TASKS", "tasks", "all threads now"},
-    {"ProcessSummary", "PROCS.RUNNING", "tasks", "tasks that run or can run now"},
-    {"ProcessSummary", "PROCS.BLOCKED", "tasks", "tasks that wait for I/O now"},
+    {"ProcessSummary", "PROCS.RUNNING", "tasks", "tasks that are running or runnable now"},
+    {"ProcessSummary", "PROCS.BLOCKED", "tasks", "tasks that are waiting for I/O now"},
     {"ProcessSummary", "PROCS.FORKS", "tasks/s", "started"},
     {"Process", "PROC.ID", "", "process ID"},
     {"Process", "PROC.NAME", "", "program name, at most 15 bytes"},

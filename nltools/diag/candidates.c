@@ -182,7 +182,7 @@ void candidate_offer(search *s, candidate *c)
     if (counts && !is_chance && strcmp(c->cause, "pause") != 0 && may_be_clock(s->v, c)) {
         g_free(s->f->cannot_tell);
         s->f->cannot_tell =
-            g_strdup("the clock of a host may be wrong, which looks like slow messages; log ClockOffset records");
+            g_strdup("the clock of a host may be wrong, which would look like slow messages; log ClockOffset records");
         counts = false;
     }
     if (!counts || is_chance || is_excluded(s, c)) {

@@ -76,7 +76,7 @@ void finding_describe(const search *s, finding *f, const candidate *c)
     } else if (strcmp(c->cause, "timeout") == 0) {
         f->answer = g_strdup_printf("%s of the requests' time: %s waits for a time-out of %s and tries again", part,
                                     where, period);
-        f->advice = "find out why the first attempt has no answer; a shorter time-out only hides it";
+        f->advice = "find out why the first attempt has no answer; a shorter time-out only hides the problem";
         finding_evidence(f, "%.1f %% of the visits take %s longer than the others, and almost no visits are in between",
                          100 * c->m.share, period);
     } else if (strcmp(c->cause, "timer") == 0) {

@@ -115,7 +115,7 @@ static char *reason_mixture(const visits *v)
         return NULL;
     char *part = text_share(sum / v->total_ns),
          *reason =
-             g_strdup_printf("the log has too many names of events, and %s of the requests' time is in names beyond "
+             g_strdup_printf("the log has too many event names, and %s of the requests' time belongs to names beyond "
                              "the maximum; log the varying parts of the names as fields, or select events with --where",
                              part);
     g_free(part);

@@ -19,7 +19,7 @@ typedef struct report_subject {
 
 /* What follows the number of overlapping spans (assembler_overlapping) in messages. */
 #define REPORT_OVERLAPPING_SPANS                                                                                       \
-    "spans overlap and have no request ID, so they cannot be told apart, or ends of spans are missing; log TRACE.ID, " \
+    "spans without a request ID overlap and cannot be told apart, or ends of spans are missing; log TRACE.ID, "        \
     "or name an ID field with --id"
 
 /* Print the report as tables. */

@@ -764,7 +764,7 @@ static void measure(window *w)
     view->has_mark = !w->is_measuring;
     view->mark_ns = time_ns;
     w->is_measuring = !w->is_measuring;
-    show_status(w, w->is_measuring ? "Press M at the other end to measure the time between" : "");
+    show_status(w, w->is_measuring ? "Press M at the other end to measure the time between the two points" : "");
     canvas_redraw(w->canvas);
 }
 

@@ -346,7 +346,7 @@ class Access(nlagents.Agent):
         agent = self.start_with_access()
         reader, starter = ([("Authorization", f"Bearer {self.TOKENS[who]}")] for who in ("reader", "starter"))
         status, text = self.call(agent, "Subscribe", [("sensor", "load")], reader)
-        self.assertIn("you have no right to start it", text)
+        self.assertIn("you are not allowed to start it", text)
         self.assertEqual(self.call(agent, "Start", [("sensor", "load")], starter)[0], 200)
         status, text = self.call(agent, "Subscribe", [("sensor", "load")], reader)
         self.assertEqual(status, 200)

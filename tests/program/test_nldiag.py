@@ -333,7 +333,7 @@ class Nldiag(support.Case):
     def test_too_many_names(self):
         """Most of the time belongs to names beyond the maximum, which share one place."""
         found = self.diagnosed("--id", "ID", self.spans("names.log", 80_000, lambda i: [f"S{i}"]), status=CANNOT_TELL)
-        self.assertRegex(found["answer"], r"^cannot tell: the log has too many names of events, and \d+ % of the requests' time is in names beyond the maximum")
+        self.assertRegex(found["answer"], r"^cannot tell: the log has too many event names, and \d+ % of the requests' time belongs to names beyond the maximum")
 
     def test_memory_of_large_requests(self):
         found = self.diagnosed("--id", "ID", "--memory=1m", self.spans("large.log", 100, lambda i: [f"W{k}" for k in range(1000)]))

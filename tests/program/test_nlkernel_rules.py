@@ -329,7 +329,7 @@ class Files(Case):
 
     def test_wrong_use(self):
         for arguments, words in [(["rules"], "missing command; the commands are list, show, run"), (["rules", "what"], "what: unknown command"),
-                                 (["rules", "run"], "missing RULES as the first argument"), (["rules", "show"], "missing RULES"),
+                                 (["rules", "run"], "the first argument must be RULES"), (["rules", "show"], "missing RULES"),
                                  (["rules", "run", "scheduler", "--vary", "N=1"], "--vary requires a COMMAND"),
                                  (["rules", "run", "nosuch"], "nosuch: unknown rules"), (["report"], "missing RULES"),
                                  (["live"], "missing --event"), (["live", "--rules", "nosuch"], "nosuch: unknown rules")]:

@@ -288,7 +288,7 @@ class Nlstat(support.Case):
             steps = [s for i in range(30) for s in spans(i * 10000, 350 if i < overlapping else 2000)]
             log = self.log("".join(line(us, event, "").replace(" REQ.ID=", "") for us, event in steps))
             result = self.run_program(self.nlstat, log)
-            message = f"{2 * overlapping} spans overlap and have no request ID, so they cannot be told apart, or ends of spans are missing; log TRACE.ID, or name"
+            message = f"{2 * overlapping} spans without a request ID overlap and cannot be told apart, or ends of spans are missing; log TRACE.ID, or name"
             self.assertEqual(result.returncode, 0 if pages else 1)
             self.assertIn(message, result.stdout if pages else result.stderr)
             if pages:

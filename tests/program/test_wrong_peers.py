@@ -172,7 +172,7 @@ class WrongPeers(Peers):
     def test_control_socket_of_netlogd(self):
         control = self.scratch / "control"
         self.serve("--control", f"unix:{control}")
-        self.check_senders(f"unix:{control}", "this is netlogd's control socket, which accepts no events; use a URL of --listen")
+        self.check_senders(f"unix:{control}", "this is netlogd's control socket, which accepts no events; use one of netlogd's --listen URLs")
 
     def test_events_are_delivered_when_netlogd_takes_the_place(self):
         """Records in blocks that a wrong peer received are not lost."""

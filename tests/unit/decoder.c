@@ -128,12 +128,13 @@ static void finds_the_record_behind_a_cut_one(void **state)
         }
     }
     assert_decoded(DATE " A=\"never closed" DATE " HOST=b B=\"x y\"\n",
-                   "! in:1@0 incomplete record, followed by another in the same line: " DATE " A=\"never closed\n" DATE
-                   " HOST=b B=\"x y\"\n");
+                   "! in:1@0 incomplete record, followed by another record on the same line: " DATE
+                   " A=\"never closed\n" DATE " HOST=b B=\"x y\"\n");
     assert_decoded(DATE " A=1" DATE " A=2" DATE " A=3"
                         "\n",
-                   "! in:1@0 incomplete record, followed by another in the same line: " DATE " A=1\n"
-                   "! in:1@30 incomplete record, followed by another in the same line: " DATE " A=2\n" DATE " A=3\n");
+                   "! in:1@0 incomplete record, followed by another record on the same line: " DATE " A=1\n"
+                   "! in:1@30 incomplete record, followed by another record on the same line: " DATE " A=2\n" DATE
+                   " A=3\n");
     /* The same text in quotes is a value. */
     assert_decoded(DATE " A=\"" DATE "\" B=\"x " DATE "\"\n", DATE " A=\"" DATE "\" B=\"x " DATE "\"\n");
 }
