@@ -6,6 +6,7 @@
 #include "model/clock_learning.h"
 #include "model/full_store.h"
 #include "model/index_keeper.h"
+#include "model/request_reading.h"
 #include "model/subset.h"
 
 #include <glib/gstdio.h>
@@ -25,6 +26,7 @@ struct loader {
     inference *inference;
     index_keeper *keeper;
     full_store *full;
+    request_reading *requests;
     model_options options;
     size_t memory_max; /* bytes */
     bool is_live;      /* a source that is not a file may still deliver records */
@@ -69,6 +71,7 @@ loader *loader_new(model *m, const drawing *given, program_reading *reading)
     l->inference = inference_new(given);
     l->keeper = index_keeper_new(0);
     l->full = full_store_new();
+    l->requests = request_reading_new(m, reading);
     l->memory_max = half_of_memory();
     return l;
 }
@@ -78,6 +81,7 @@ void loader_free(loader *l)
     l->stopping = true;
     if (l->is_started)
         pthread_join(l->thread, NULL);
+    request_reading_free(l->requests);
     g_ptr_array_free(l->fresh, TRUE);
     g_ptr_array_free(l->sources, TRUE);
     inference_free(l->inference);
@@ -151,6 +155,7 @@ static void read_again(loader *l, drawing *d, colors_mode mode, bool tries)
 {
     store *fresh = loader_new_store(d, inference_is_active(l->inference));
     full_store_forget(l->full, model_own_store(l->model));
+    request_reading_restart(l->requests);
     index_keeper_reset(l->keeper, tries);
     l->has_told_missing = false;
     set_full(l, false);
@@ -516,6 +521,7 @@ static void try_index(loader *l)
     index_found found;
     if (!index_keeper_open(l->keeper, s, is_active ? NULL : model_drawing(l->model), l->is_started, &found))
         return;
+    request_reading_restart(l->requests);
     store_free(model_replace_store(l->model, found.store, found.drawing, COLORS_ANEW));
     model_lock(l->model);
     source_skip_to(s, found.at);
@@ -646,6 +652,8 @@ void loader_load(loader *l)
     if (!has_filter(l))
         check_records(l);
     write_index(l);
+    while (l->options.reads_requests && request_reading_step(l->requests, l->sources, false))
+        ;
 }
 
 static void *loader_run(void *user)
@@ -660,6 +668,8 @@ static void *loader_run(void *user)
         if (verify_index(l))
             continue;
         write_index(l);
+        if (request_reading_step(l->requests, l->sources, l->is_live))
+            continue;
         g_usleep(WAIT_MS * 1000);
     }
     return NULL;

@@ -22,9 +22,10 @@ struct model {
     colors *colors;
     gint64 colored_us;
     GString *name;
-    GPtrArray *files;   /* log_file of the sources, by number */
-    GPtrArray *notices; /* char *: notices that were not taken yet */
-    GHashTable *told;   /* the texts of all notices */
+    GPtrArray *files;       /* log_file of the sources, by number */
+    request_list *requests; /* NULL: not read yet */
+    GPtrArray *notices;     /* char *: notices that were not taken yet */
+    GHashTable *told;       /* the texts of all notices */
     nl_filter *filter, *next_filter;
     drawing *next_drawing, *next_extra;
     atomic_bool filter_changed, drawing_changed, extra_changed, clocks_changed, corrects_clocks;
@@ -85,6 +86,7 @@ void model_free(model *m)
     drawing_free(m->next_extra);
     colors_free(m->colors);
     store_free(m->store);
+    request_list_free(m->requests);
     g_ptr_array_free(m->corrections, TRUE);
     drawing_free(m->drawing);
     g_string_free(m->name, TRUE);
@@ -237,6 +239,15 @@ void model_set_clocks(model *m, correction *c)
     model_unlock(m);
 }
 
+void model_set_requests(model *m, request_list *requests)
+{
+    model_lock(m);
+    request_list *old = m->requests;
+    m->requests = requests;
+    model_unlock(m);
+    request_list_free(old);
+}
+
 void model_set_expected(model *m, time_range range)
 {
     model_lock(m);
@@ -379,6 +390,11 @@ bool model_is_settled(const model *m)
 const store *model_store(const model *m)
 {
     return m->store;
+}
+
+const request_list *model_requests(const model *m)
+{
+    return m->requests;
 }
 
 const drawing *model_drawing(const model *m)

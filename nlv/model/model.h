@@ -11,6 +11,7 @@
 #define NLV_MODEL_H
 
 #include "model/feed.h"
+#include "model/request_list.h"
 #include "model/store.h"
 #include "requests/drawing.h"
 
@@ -29,6 +30,7 @@ typedef struct model_options {
     size_t
         memory_max; /* maximum bytes for records; 0: half of the machine's memory, but at most 1 GiB for live sources */
     bool no_index;  /* neither read nor write an index */
+    bool reads_requests; /* model_load also reads the requests (model_requests); model_start always does */
     bool fix_clocks;     /* correct the clocks (model_correct_clocks) */
     uint64_t index_size; /* bytes of the smallest text log that gets an index; 0: the default */
 } model_options;
@@ -68,6 +70,9 @@ bool model_is_settled(const model *m);
 
 const store *model_store(const model *m);
 const drawing *model_drawing(const model *m);
+
+/* Returns the requests of all records, also of those that a filter hides; NULL if they were not read yet. */
+const request_list *model_requests(const model *m);
 
 size_t model_count(const model *m);
 

@@ -49,6 +49,9 @@ const correction *model_clocks(const model *m);
 /* Sets the correction of times, and takes ownership of c. NULL means that times are not corrected. Locks. */
 void model_set_clocks(model *m, correction *c);
 
+/* Replaces the list of requests, takes ownership of the new list, and frees the previous list. Locks. */
+void model_set_requests(model *m, request_list *requests);
+
 /* Sets the range of times of records that were not read yet. Locks. */
 void model_set_expected(model *m, time_range range);
 

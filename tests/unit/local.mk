@@ -225,12 +225,16 @@ tests_unit_nlagent_unit_CPPFLAGS = $(unit_cppflags) -I$(srcdir)/nlagent
 tests_unit_nlagent_unit_CFLAGS = $(AM_CFLAGS) $(AGENT_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_nlagent_unit_LDADD = $(unit_ldadd) $(AGENT_LIBS)
 if BUILD_NLV
-unit_tests += %D%/nlv.unit %D%/scene.unit
+unit_tests += %D%/nlv.unit %D%/scene.unit %D%/request_list.unit
 endif
 tests_unit_nlv_unit_SOURCES = %D%/nlv.c %D%/lifelines.c %D%/lifelines.h
 tests_unit_nlv_unit_CPPFLAGS = $(unit_cppflags) -I$(srcdir)/nlv
 tests_unit_nlv_unit_CFLAGS = $(AM_CFLAGS) $(GTK_CFLAGS) $(GLIB_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_nlv_unit_LDADD = nlv/libscene.la $(unit_ldadd) $(GTK_LIBS)
+tests_unit_request_list_unit_SOURCES = %D%/request_list.c
+tests_unit_request_list_unit_CPPFLAGS = $(tests_unit_nlv_unit_CPPFLAGS)
+tests_unit_request_list_unit_CFLAGS = $(tests_unit_nlv_unit_CFLAGS)
+tests_unit_request_list_unit_LDADD = $(tests_unit_nlv_unit_LDADD) -lm
 tests_unit_scene_unit_SOURCES = %D%/scene.c
 tests_unit_scene_unit_CPPFLAGS = $(tests_unit_nlv_unit_CPPFLAGS)
 tests_unit_scene_unit_CFLAGS = $(tests_unit_nlv_unit_CFLAGS)

@@ -1,0 +1,55 @@
+/*
+ * Counts the requests of a log by start and by duration, for the heat map. The map has HEAT_COLUMNS columns of equal
+ * width. When a request starts outside of them, the width doubles, so that the map always covers all requests and needs
+ * constant memory. The rows are quarters of powers of two of the duration in nanoseconds. request_list.h adds requests,
+ * and scene/heat_layer.c draws the map. The owner of the map locks it.
+ */
+#ifndef NLV_HEAT_MAP_H
+#define NLV_HEAT_MAP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { HEAT_COLUMNS = 1024, HEAT_ROWS = 256 };
+
+typedef struct heat_cell {
+    uint32_t count, failed;
+} heat_cell;
+
+typedef struct heat_map {
+    int64_t from_ns;  /* the start of the first column */
+    int64_t width_ns; /* of a column; 0: the map is empty */
+    heat_cell (*columns)[HEAT_ROWS];
+    uint64_t totals[HEAT_ROWS]; /* number of requests by duration */
+    uint64_t count, failed;
+} heat_map;
+
+void heat_map_init(heat_map *h);
+void heat_map_clear(heat_map *h); /* frees the members, not the map */
+
+/* Adds a request. `duration_ns` is at least 0. */
+void heat_map_add(heat_map *h, int64_t start_ns, int64_t duration_ns, bool is_failed);
+
+/* Returns the row of a duration. */
+unsigned heat_row(int64_t duration_ns);
+
+/* Returns the smallest duration of a row in nanoseconds. `row` is at most HEAT_ROWS. */
+double heat_row_ns(unsigned row);
+
+/* Returns the column that contains a time, as a number that may be outside of the map. */
+double heat_map_column(const heat_map *h, int64_t time_ns);
+
+/*
+ * Returns the duration in nanoseconds that a share (0 to 1) of the requests does not exceed. counts[row] is the number
+ * of requests in a row. Returns 0 if all counts are 0.
+ */
+double heat_quantile(const uint64_t counts[HEAT_ROWS], double share);
+
+/*
+ * Returns the duration in nanoseconds above which a request is an outlier: three interquartile ranges of the logarithms
+ * above the third quartile (Tukey, Exploratory Data Analysis, 1977), but at least twice the third quartile and at least
+ * the 99th percentile.
+ */
+double heat_map_slow_ns(const heat_map *h);
+
+#endif

@@ -1,0 +1,235 @@
+#include "config.h"
+
+#include "model/request_list.h"
+
+#include "base/hash_bytes.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+const request_choice request_choice_all = {INT64_MIN, INT64_MAX, -INFINITY, INFINITY, NULL};
+
+request_list *request_list_new(void)
+{
+    request_list *l = g_new0(request_list, 1);
+    l->chunks = g_ptr_array_new_with_free_func(g_free);
+    l->names = names_new();
+    heat_map_init(&l->heat);
+    return l;
+}
+
+void request_list_free(request_list *l)
+{
+    if (l == NULL)
+        return;
+    g_ptr_array_free(l->chunks, TRUE);
+    names_free(l->names);
+    heat_map_clear(&l->heat);
+    g_free(l);
+}
+
+static request_summary *own_request(request_list *l, uint32_t i)
+{
+    return (request_summary *)g_ptr_array_index(l->chunks, i / REQUEST_LIST_CHUNK) + i % REQUEST_LIST_CHUNK;
+}
+
+/* ---- adding ---- */
+
+/* Keeps the requests with errors, and the others that are slower than their median. */
+static void drop_fast(request_list *l)
+{
+    uint64_t counts[HEAT_ROWS] = {0};
+    for (uint32_t i = 0; i < l->count; i++)
+        counts[heat_row(request_list_at(l, i)->duration_ns)] += request_list_at(l, i)->errors == 0;
+    const double median_ns = heat_quantile(counts, 0.5);
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < l->count; i++)
+        if (request_list_at(l, i)->errors != 0 || (double)request_list_at(l, i)->duration_ns > median_ns)
+            *own_request(l, kept++) = *request_list_at(l, i);
+    if (kept > REQUEST_LIST_MAX / 8 * 7) { /* nearly all have errors: keep the newest */
+        kept = l->count / 2;
+        for (uint32_t i = 0; i < kept; i++)
+            *own_request(l, i) = *request_list_at(l, l->count - kept + i);
+    }
+    l->dropped += l->count - kept;
+    l->count = kept;
+    l->version++;
+}
+
+void request_list_append(request_list *l, const request_summary *request)
+{
+    if (l->count == REQUEST_LIST_MAX)
+        drop_fast(l);
+    if (l->count == l->chunks->len * REQUEST_LIST_CHUNK)
+        g_ptr_array_add(l->chunks, g_new(request_summary, REQUEST_LIST_CHUNK));
+    *own_request(l, l->count++) = *request;
+    heat_map_add(&l->heat, request->start_ns, request->duration_ns, request->errors != 0);
+}
+
+uint32_t request_name_hash(const char *name)
+{
+    return (uint32_t)hash_bytes(0, name, strlen(name));
+}
+
+/* ---- choosing and sorting ---- */
+
+/* Returns for each name of a span whether it contains the text. The caller frees the array with g_free. */
+static bool *names_that_contain(const request_list *l, const char *folded)
+{
+    const size_t count = names_count(l->names);
+    bool *found = g_new0(bool, count + 1);
+    for (size_t i = 0; i < count; i++) {
+        char *name = g_utf8_casefold(names_text(l->names, (uint16_t)i), -1);
+        found[i] = strstr(name, folded) != NULL;
+        g_free(name);
+    }
+    return found;
+}
+
+/* A choice whose text is prepared for comparisons. */
+typedef struct chooser {
+    const request_choice *choice;
+    bool has_text;
+    bool *names; /* by number: whether the name of a span matches */
+    size_t name_count;
+    uint32_t hash;
+    uint8_t errors; /* the reasons of errors whose names match */
+} chooser;
+
+static chooser chooser_begin(const request_list *l, const request_choice *choice)
+{
+    chooser c = {.choice = choice, .has_text = choice->text != NULL && *choice->text != '\0'};
+    if (!c.has_text)
+        return c;
+    char *folded = g_utf8_casefold(choice->text, -1);
+    c.name_count = names_count(l->names);
+    c.names = names_that_contain(l, folded);
+    c.hash = request_name_hash(choice->text);
+    c.errors = (strstr("failed", folded) != NULL ? REQUEST_FAILED : 0) |
+               (strstr("incomplete", folded) != NULL ? REQUEST_INCOMPLETE : 0);
+    g_free(folded);
+    return c;
+}
+
+static bool chooser_matches(const chooser *c, const request_summary *r)
+{
+    const request_choice *choice = c->choice;
+    if (r->start_ns < choice->from_ns || r->start_ns >= choice->to_ns || (double)r->duration_ns < choice->shortest_ns ||
+        (double)r->duration_ns >= choice->longest_ns)
+        return false;
+    return !c->has_text || r->name_hash == c->hash || (r->errors & c->errors) != 0 ||
+           (r->slowest < c->name_count && c->names[r->slowest]);
+}
+
+typedef struct sorted_request {
+    int64_t key, duration_ns;
+    uint32_t index;
+} sorted_request;
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Returns the position of each name in the alphabet, by number. The caller frees the array with g_free. */
+static uint16_t *rank_names(const request_list *l)
+{
+    const size_t count = names_count(l->names);
+    GPtrArray *sorted = g_ptr_array_new();
+    for (size_t i = 0; i < count; i++)
+        g_ptr_array_add(sorted, (gpointer)names_text(l->names, (uint16_t)i));
+    g_ptr_array_sort(sorted, by_text);
+    uint16_t *ranks = g_new0(uint16_t, NAMES_NONE + 1);
+    for (size_t i = 0; i < count; i++)
+        ranks[names_find(l->names, g_ptr_array_index(sorted, i))] = (uint16_t)i;
+    g_ptr_array_free(sorted, TRUE);
+    return ranks;
+}
+
+static int64_t key_of(const request_summary *r, request_column column, const uint16_t *ranks)
+{
+    switch (column) {
+    case REQUEST_BY_START:
+        return r->start_ns;
+    case REQUEST_BY_SLOWEST:
+        return ranks[r->slowest];
+    case REQUEST_BY_SHARE:
+        return r->share;
+    case REQUEST_BY_POSITION:
+        return r->position;
+    case REQUEST_BY_HOSTS:
+        return r->host_count;
+    case REQUEST_BY_ERROR:
+        return r->errors & REQUEST_FAILED ? 2 : r->errors != 0;
+    default:
+        return r->duration_ns;
+    }
+}
+
+/* Returns whether a comes before b: the larger key, or the longer duration, or the earlier request. */
+static bool comes_first(const sorted_request *a, const sorted_request *b)
+{
+    if (a->key != b->key)
+        return a->key > b->key;
+    if (a->duration_ns != b->duration_ns)
+        return a->duration_ns > b->duration_ns;
+    return a->index < b->index;
+}
+
+static int by_key(const void *a, const void *b)
+{
+    return comes_first(b, a) - comes_first(a, b);
+}
+
+/* Restores the order of a heap whose first element is the last in the order, after an element was replaced. */
+static void sink(sorted_request *heap, size_t count, size_t at)
+{
+    for (size_t child; (child = 2 * at + 1) < count; at = child) {
+        if (child + 1 < count && comes_first(&heap[child], &heap[child + 1]))
+            child++;
+        if (!comes_first(&heap[at], &heap[child]))
+            return;
+        const sorted_request moved = heap[at];
+        heap[at] = heap[child];
+        heap[child] = moved;
+    }
+}
+
+/* Adds a request to the first `max` requests. `heap` is a heap as soon as it is full. */
+static void keep_first(sorted_request *heap, size_t *count, size_t max, const sorted_request *request)
+{
+    if (*count < max) {
+        heap[(*count)++] = *request;
+        for (size_t at = *count / 2; *count == max && at-- > 0;)
+            sink(heap, *count, at);
+    } else if (max > 0 && comes_first(request, &heap[0])) {
+        heap[0] = *request;
+        sink(heap, *count, 0);
+    }
+}
+
+size_t request_list_sort(const request_list *l, const request_choice *choice, request_column column, bool descending,
+                         size_t max, uint32_t **found)
+{
+    const chooser c = chooser_begin(l, choice);
+    uint16_t *ranks = column == REQUEST_BY_SLOWEST ? rank_names(l) : NULL;
+    sorted_request *heap = g_new(sorted_request, MIN(max, l->count) + 1);
+    size_t count = 0, all = 0;
+    for (uint32_t i = 0; i < l->count; i++) {
+        const request_summary *r = request_list_at(l, i);
+        if (!chooser_matches(&c, r))
+            continue;
+        all++;
+        const int64_t key = key_of(r, column, ranks);
+        keep_first(heap, &count, max, &(sorted_request){descending ? key : -key, r->duration_ns, i});
+    }
+    qsort(heap, count, sizeof *heap, by_key);
+    *found = g_new(uint32_t, count + 1);
+    for (size_t i = 0; i < count; i++)
+        (*found)[i] = heap[i].index;
+    g_free(heap);
+    g_free(ranks);
+    g_free(c.names);
+    return all;
+}

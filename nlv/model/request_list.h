@@ -1,0 +1,89 @@
+/*
+ * The requests of the logs: a summary of each request, and their counts by start and duration (heat_map.h).
+ *
+ * request_reading.c appends each request when it is over. The request table, the heat map and the selection of requests
+ * read the list. The list holds at most REQUEST_LIST_MAX requests: when it is full, it drops the faster half of the
+ * requests without errors. The heat map still counts them. The names in the list belong to the list. The model's lock
+ * protects the list.
+ */
+#ifndef NLV_REQUEST_LIST_H
+#define NLV_REQUEST_LIST_H
+
+#include "model/heat_map.h"
+#include "model/names.h"
+
+#include <glib.h>
+
+enum { REQUEST_LIST_MAX = 1 << 21, REQUEST_LIST_CHUNK = 1 << 14 };
+
+/* Why a request is an error; a request may have several reasons. */
+enum {
+    REQUEST_FAILED = 1,     /* a record reports an error: its level or its status */
+    REQUEST_INCOMPLETE = 2, /* its start, its end, or an event that requests like this one have is missing */
+};
+
+typedef struct request_summary {
+    int64_t start_ns, duration_ns;
+    /* One of its records that the drawing shows as a step: the record's time, and its place (batch.h). */
+    int64_t step_ns;
+    uint64_t step_place;
+    uint32_t name_hash; /* of the values of its ID fields, see request_name_hash */
+    uint16_t slowest;   /* number in request_list.names: the span or edge with the largest share of the critical path */
+    uint16_t host_count;
+    uint8_t share;    /* that share, in percent */
+    uint8_t position; /* where the longest part of this span or edge begins: percent of the duration */
+    uint8_t lifeline; /* index of the drawing's lifeline */
+    uint8_t errors;   /* sum of the reasons above; 0: no error */
+} request_summary;
+
+typedef struct request_list {
+    GPtrArray *chunks; /* of REQUEST_LIST_CHUNK summaries, in the order in which the requests ended */
+    uint32_t count;
+    uint64_t dropped; /* number of requests that only the heat map counts */
+    names *names;     /* names of spans and edges */
+    heat_map heat;
+    unsigned version; /* changes when requests are dropped */
+} request_list;
+
+request_list *request_list_new(void);
+void request_list_free(request_list *l); /* NULL is allowed */
+
+void request_list_append(request_list *l, const request_summary *request);
+
+static inline const request_summary *request_list_at(const request_list *l, uint32_t i)
+{
+    return (const request_summary *)g_ptr_array_index(l->chunks, i / REQUEST_LIST_CHUNK) + i % REQUEST_LIST_CHUNK;
+}
+
+/* Returns the hash that the list keeps of a request's name: the values of its ID fields, separated by blanks. */
+uint32_t request_name_hash(const char *name);
+
+typedef enum request_column {
+    REQUEST_BY_START,
+    REQUEST_BY_DURATION,
+    REQUEST_BY_SLOWEST, /* the name of the span or edge */
+    REQUEST_BY_SHARE,
+    REQUEST_BY_POSITION,
+    REQUEST_BY_HOSTS,
+    REQUEST_BY_ERROR,
+} request_column;
+
+/* A selection of requests. All conditions apply. */
+typedef struct request_choice {
+    int64_t from_ns, to_ns;         /* the times at which the requests start: [from_ns, to_ns) */
+    double shortest_ns, longest_ns; /* their durations: [shortest_ns, longest_ns) */
+    const char *text; /* NULL or "": any request; otherwise the request's name, or a part of the name of its slowest
+                         span, or of "failed" or "incomplete" */
+} request_choice;
+
+extern const request_choice request_choice_all;
+
+/*
+ * Sorts the requests of a choice by a column, and then by duration, longest first. Sets *found to their indices, at
+ * most `max`, which the caller frees with g_free. Returns the number of all requests of the choice, which may be
+ * larger.
+ */
+size_t request_list_sort(const request_list *l, const request_choice *choice, request_column column, bool descending,
+                         size_t max, uint32_t **found);
+
+#endif

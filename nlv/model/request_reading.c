@@ -1,0 +1,373 @@
+#include "config.h"
+
+#include "model/request_reading.h"
+
+#include "model/record_walk.h"
+#include "requests/assembler.h"
+
+#include <string.h>
+
+enum {
+    STEP_MS = 20,
+    SHOW_MS = 250,          /* minimum time between two pictures with new requests */
+    CLOCK_RECORDS = 256,    /* number of records between two readings of the clock */
+    MEMORY_MAX = 256 << 20, /* bytes, for requests that are not over */
+    SMALL_LOG = 16 << 20,   /* bytes; a larger log is not read again when it grows */
+    PAUSE_FACTOR = 10,      /* minimum pause before a log is read again, as a multiple of the time that this took */
+    PARTS_MAX = 64,         /* maximum number of different spans and edges of a request that are compared */
+    HOSTS_MAX = 64,         /* maximum number of hosts that are counted in a request */
+};
+
+/* A kind of request. */
+typedef struct request_kind {
+    request_reading *reading;
+    assembler *assembler;
+    uint8_t lifeline;
+    GHashTable *steps; /* the names of the events that the drawing shows as steps */
+} request_kind;
+
+struct request_reading {
+    model *model;
+    nl_fraction fraction;
+    drawing *drawing; /* a copy, because assemblers refer to it; NULL: not begun */
+    request_kind *kinds;
+    guint kind_count;
+    GPtrArray *walks;        /* record_walk, one per source */
+    const nl_record **heads; /* the next record of each walk; NULL: not read yet */
+    uint64_t *places;        /* and its place */
+    uint64_t place;          /* the place of the record that is being added */
+    nl_record *corrected;
+    request_list *list; /* the model owns it as soon as it is published */
+    bool is_published;
+    GArray *fresh;    /* request_summary: requests that are not in the list yet */
+    bool is_finished; /* requests that were open were counted as over */
+    gint64 shown_us, paused_until_us;
+    gint64 used_us; /* the time that reading has taken */
+};
+
+/* The record of an event that is a step of the drawing, as the assembler keeps it. */
+typedef struct step_record {
+    int64_t time_ns;
+    uint64_t place;
+} step_record;
+
+/* ---- the summary of a request ---- */
+
+/* A span or edge, and its parts of the critical path. */
+typedef struct path_part {
+    bool is_edge;
+    uint32_t from, to; /* numbers of the names of events; for a span, `to` is its name */
+    int64_t sum_ns, longest_ns, longest_from_ns;
+} path_part;
+
+static path_part part_of_step(const request_graph *g, const request_step *step)
+{
+    if (step->kind == REQUEST_SELF)
+        return (path_part){false, REQUEST_NONE, g->spans[step->span].name, 0, 0, 0};
+    return (path_part){true,
+                       step->from == REQUEST_NONE ? REQUEST_NONE : g->events[step->from].name,
+                       step->to == REQUEST_NONE ? REQUEST_NONE : g->events[step->to].name,
+                       0,
+                       0,
+                       0};
+}
+
+/* Returns the span or edge with the largest share of the critical path. */
+static path_part find_slowest(const request_graph *g)
+{
+    path_part parts[PARTS_MAX] = {0};
+    unsigned count = 0, slowest = 0;
+    for (size_t i = 0; i < g->path_count; i++) {
+        const request_step *step = &g->path[i];
+        const path_part own = part_of_step(g, step);
+        const int64_t long_ns = step->to_ns - step->from_ns;
+        unsigned at = 0;
+        while (at < count && (parts[at].is_edge != own.is_edge || parts[at].from != own.from || parts[at].to != own.to))
+            at++;
+        if (at == PARTS_MAX)
+            continue;
+        if (at == count)
+            parts[count++] = own;
+        parts[at].sum_ns += long_ns;
+        if (long_ns >= parts[at].longest_ns) {
+            parts[at].longest_ns = long_ns;
+            parts[at].longest_from_ns = step->from_ns;
+        }
+        if (parts[at].sum_ns > parts[slowest].sum_ns)
+            slowest = at;
+    }
+    return parts[slowest];
+}
+
+static const char *event_text(const request_reader *reader, uint32_t name)
+{
+    return name == REQUEST_NONE ? "?" : event_names_text(request_reader_names(reader), name);
+}
+
+static uint16_t name_of_part(const request_list *l, const request_reader *reader, const path_part *part)
+{
+    char *edge = NULL;
+    const char *text = event_text(reader, part->to);
+    if (part->is_edge)
+        text = edge = g_strdup_printf("%s \342\206\222 %s", event_text(reader, part->from), text);
+    const uint16_t number = names_put(l->names, (nl_string){text, strlen(text)});
+    g_free(edge);
+    return number;
+}
+
+static uint16_t count_hosts_of(const request_graph *g)
+{
+    uint32_t hosts[HOSTS_MAX];
+    unsigned count = 0;
+    for (size_t i = 0; i < g->event_count && count < HOSTS_MAX; i++) {
+        unsigned at = 0;
+        while (at < count && hosts[at] != g->events[i].host)
+            at++;
+        if (at == count)
+            hosts[count++] = g->events[i].host;
+    }
+    return (uint16_t)count;
+}
+
+static uint8_t percent(int64_t part_ns, int64_t whole_ns)
+{
+    return whole_ns > 0 ? (uint8_t)CLAMP((100.0 * (double)part_ns) / (double)whole_ns + 0.5, 0, 100) : 0;
+}
+
+/* Sets the request's latest step. Returns false if the drawing shows no event of the request. */
+static bool find_step(const request_graph *g, request_summary *summary)
+{
+    for (size_t i = g->event_count; i-- > 0;) {
+        const request_event *e = &g->events[i];
+        step_record step;
+        if (e->payload_size != sizeof step)
+            continue;
+        memcpy(&step, g->payloads + e->payload, sizeof step);
+        summary->step_ns = step.time_ns;
+        summary->step_place = step.place;
+        return true;
+    }
+    return false;
+}
+
+/* Appends the summary of a request (assembler_take). */
+static void request_reading_take(void *user, const request_graph *g, const char *name, uint32_t by, bool cut)
+{
+    (void)by;
+    const request_kind *kind = user;
+    request_reading *r = kind->reading;
+    request_summary summary = {.start_ns = g->from_ns,
+                               .duration_ns = MAX(g->to_ns - g->from_ns, 0),
+                               .name_hash = request_name_hash(name),
+                               .slowest = NAMES_NONE,
+                               .host_count = count_hosts_of(g),
+                               .lifeline = kind->lifeline};
+    const request_problems *problems = &g->problems;
+    if (g->overlaps || !find_step(g, &summary))
+        return;
+    summary.errors =
+        (g->failed ? REQUEST_FAILED : 0) |
+        (cut || problems->no_begin > 0 || problems->no_end > 0 || problems->missing > 0 ? REQUEST_INCOMPLETE : 0);
+    if (g->path_count > 0) {
+        const path_part slowest = find_slowest(g);
+        summary.slowest = name_of_part(r->list, assembler_reader(kind->assembler), &slowest);
+        summary.share = percent(slowest.sum_ns, summary.duration_ns);
+        summary.position = percent(slowest.longest_from_ns - g->from_ns, summary.duration_ns);
+    }
+    g_array_append_val(r->fresh, summary);
+}
+
+static void request_reading_pack(void *user, const nl_record *record, nl_buffer *buffer)
+{
+    const request_kind *kind = user;
+    char name[NL_FIELD_TEXT_SIZE];
+    if (record->event.size >= sizeof name)
+        return;
+    memcpy(name, record->event.data, record->event.size);
+    name[record->event.size] = '\0';
+    const step_record step = {record->time_ns, kind->reading->place};
+    if (g_hash_table_contains(kind->steps, name))
+        nl_buffer_append(buffer, (const char *)&step, sizeof step);
+}
+
+/* ---- creation and destruction ---- */
+
+request_reading *request_reading_new(model *m, const program_reading *reading)
+{
+    request_reading *r = g_new0(request_reading, 1);
+    r->model = m;
+    r->fraction = reading->fraction;
+    r->walks = g_ptr_array_new_with_free_func((GDestroyNotify)record_walk_free);
+    r->fresh = g_array_new(FALSE, FALSE, sizeof(request_summary));
+    r->corrected = nl_record_new();
+    return r;
+}
+
+/* Ends the current reading. */
+static void request_reading_end(request_reading *r)
+{
+    for (guint i = 0; i < r->kind_count; i++) {
+        assembler_free(r->kinds[i].assembler);
+        g_hash_table_destroy(r->kinds[i].steps);
+    }
+    g_clear_pointer(&r->kinds, g_free);
+    r->kind_count = 0;
+    g_clear_pointer(&r->drawing, drawing_free);
+    g_ptr_array_set_size(r->walks, 0);
+    g_clear_pointer(&r->heads, g_free);
+    g_clear_pointer(&r->places, g_free);
+    g_array_set_size(r->fresh, 0);
+    if (!r->is_published)
+        request_list_free(r->list);
+    r->list = NULL;
+    r->is_published = r->is_finished = false;
+}
+
+void request_reading_free(request_reading *r)
+{
+    request_reading_end(r);
+    g_ptr_array_free(r->walks, TRUE);
+    g_array_free(r->fresh, TRUE);
+    nl_record_free(r->corrected);
+    g_free(r);
+}
+
+void request_reading_restart(request_reading *r)
+{
+    request_reading_end(r);
+    model_set_requests(r->model, NULL);
+}
+
+/* ---- reading ---- */
+
+static void add_kind(request_reading *r, const GPtrArray *lifelines, guint i)
+{
+    const drawing_lifeline *l = g_ptr_array_index(lifelines, i), *first = g_ptr_array_index(lifelines, 0);
+    request_kind *kind = &r->kinds[i];
+    guint lifeline = 0;
+    g_ptr_array_find(r->drawing->lifelines, l, &lifeline);
+    *kind = (request_kind){.reading = r,
+                           .lifeline = (uint8_t)MIN(lifeline, UINT8_MAX),
+                           .steps = g_hash_table_new(g_str_hash, g_str_equal)};
+    for (char **event = l->events; *event != NULL; event++)
+        g_hash_table_add(kind->steps, *event);
+    kind->assembler = assembler_new(&(assembler_options){.ids = (const char *const *)l->ids,
+                                                         .events = l->again ? (const char *const *)l->events : NULL,
+                                                         .again = l->again,
+                                                         .untraced = !l->traced && first->traced,
+                                                         .fraction = r->fraction,
+                                                         .memory_max = MEMORY_MAX / lifelines->len,
+                                                         .pack = request_reading_pack,
+                                                         .take = request_reading_take,
+                                                         .user = kind});
+}
+
+/* Begins to read the sources from their starts. Publishes the list at once unless the model has an earlier list. */
+static void request_reading_begin(request_reading *r, const GPtrArray *sources)
+{
+    request_reading_end(r);
+    r->drawing = drawing_copy(model_drawing(r->model));
+    GPtrArray *lifelines = drawing_find_requests(r->drawing, false);
+    r->kinds = g_new0(request_kind, lifelines->len + 1);
+    r->kind_count = lifelines->len;
+    for (guint i = 0; i < lifelines->len; i++)
+        add_kind(r, lifelines, i);
+    g_ptr_array_free(lifelines, TRUE);
+    for (guint i = 0; i < sources->len; i++)
+        g_ptr_array_add(r->walks, record_walk_new(g_ptr_array_index(sources, i)));
+    r->heads = g_new0(const nl_record *, sources->len + 1);
+    r->places = g_new0(uint64_t, sources->len + 1);
+    r->list = request_list_new();
+    r->used_us = 0;
+}
+
+/* Moves the new requests to the list, and publishes the list if its turn has come. */
+static void show_fresh(request_reading *r)
+{
+    const bool publishes = !r->is_published && (r->is_finished || model_requests(r->model) == NULL);
+    const gint64 now_us = g_get_monotonic_time();
+    if (!publishes && (r->fresh->len == 0 || (!r->is_finished && now_us - r->shown_us < SHOW_MS * 1000)))
+        return;
+    r->shown_us = now_us;
+    model_lock(r->model);
+    for (guint i = 0; i < r->fresh->len; i++)
+        request_list_append(r->list, &g_array_index(r->fresh, request_summary, i));
+    model_unlock(r->model);
+    g_array_set_size(r->fresh, 0);
+    if (publishes)
+        model_set_requests(r->model, r->list);
+    r->is_published = r->is_published || publishes;
+    model_changed(r->model, model_is_settled(r->model));
+}
+
+/* Returns the walk with the earliest next record, or the number of walks. */
+static guint earliest_walk(const request_reading *r)
+{
+    guint found = r->walks->len;
+    for (guint i = 0; i < r->walks->len; i++) {
+        if (r->heads[i] == NULL)
+            r->heads[i] = record_walk_next(g_ptr_array_index(r->walks, i), &r->places[i]);
+        if (r->heads[i] != NULL && (found == r->walks->len || r->heads[i]->time_ns < r->heads[found]->time_ns))
+            found = i;
+    }
+    return found;
+}
+
+/* Adds the next record to the requests. Returns false if there is no further record now. */
+static bool add_record(request_reading *r)
+{
+    const guint walk = earliest_walk(r);
+    if (walk == r->walks->len)
+        return false;
+    const correction *clocks = model_clocks(r->model);
+    const nl_record *record = r->heads[walk];
+    if (clocks != NULL && correction_apply(clocks, record, r->corrected))
+        record = r->corrected;
+    r->place = r->places[walk];
+    for (guint i = 0; i < r->kind_count; i++)
+        assembler_add(r->kinds[i].assembler, record);
+    r->heads[walk] = NULL;
+    return true;
+}
+
+static uint64_t bytes_read(const request_reading *r)
+{
+    uint64_t bytes = 0;
+    for (guint i = 0; i < r->walks->len; i++)
+        bytes += record_walk_bytes(g_ptr_array_index(r->walks, i));
+    return bytes;
+}
+
+/* Counts the open requests as over, unless most requests have ended and a live source may end the others. */
+static void request_reading_finish(request_reading *r, bool is_live)
+{
+    if (r->is_finished || (is_live && bytes_read(r) > SMALL_LOG))
+        return;
+    for (guint i = 0; i < r->kind_count; i++)
+        assembler_finish(r->kinds[i].assembler);
+    r->is_finished = true;
+    r->paused_until_us = g_get_monotonic_time() + PAUSE_FACTOR * r->used_us;
+    show_fresh(r);
+}
+
+bool request_reading_step(request_reading *r, const GPtrArray *sources, bool is_live)
+{
+    const gint64 begun_us = g_get_monotonic_time();
+    if (r->is_finished && earliest_walk(r) == r->walks->len && r->walks->len == sources->len)
+        return false;
+    if (r->is_finished && begun_us < r->paused_until_us)
+        return false;
+    if (r->drawing == NULL || r->walks->len != sources->len || (r->is_finished && bytes_read(r) < SMALL_LOG))
+        request_reading_begin(r, sources);
+    if (r->kind_count == 0)
+        return false;
+    r->is_finished = false;
+    bool more = true;
+    for (unsigned i = 0; more && (i % CLOCK_RECORDS != 0 || g_get_monotonic_time() - begun_us < STEP_MS * 1000); i++)
+        more = add_record(r);
+    r->used_us += g_get_monotonic_time() - begun_us;
+    show_fresh(r);
+    if (!more)
+        request_reading_finish(r, is_live);
+    return more;
+}

@@ -1,0 +1,33 @@
+/*
+ * Makes the list of requests (request_list.h) from the records that the loader has read. Reads these records again,
+ * because the store has only the values that are drawn. The loader calls this module when it has nothing else to do, so
+ * that the first picture does not wait for it.
+ *
+ * Path of a record: record_walk_next merges the sources by time; an assembler per kind of request (assembler.h)
+ * collects the record; when the request is over, request_reading_take appends its summary to the list.
+ *
+ * When everything has been read, the requests that are still open count as over. When a small log grows after that, the
+ * module reads it again from its start, at most a tenth of the time; readers keep the previous list meanwhile. In a
+ * large log, it continues with new requests. In the loader's thread.
+ */
+#ifndef NLV_REQUEST_READING_H
+#define NLV_REQUEST_READING_H
+
+#include "model/model_loading.h"
+#include "model/source.h"
+
+typedef struct request_reading request_reading;
+
+request_reading *request_reading_new(model *m, const program_reading *reading);
+void request_reading_free(request_reading *r);
+
+/* Forgets all requests. Call it when the lifelines of the drawing or the times of records have changed. */
+void request_reading_restart(request_reading *r);
+
+/*
+ * Reads records of the sources (source) for some milliseconds. If `is_live` is true, a request is over only when its
+ * last event has been read. Returns whether more can be read now.
+ */
+bool request_reading_step(request_reading *r, const GPtrArray *sources, bool is_live);
+
+#endif

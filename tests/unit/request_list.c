@@ -1,0 +1,374 @@
+/* nlv's list of requests and its heat map, and how they are read from logs. */
+#include "config.h"
+
+#include "model/model.h"
+#include "transport/writer.h"
+
+#include <stdarg.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char folder[] = "/tmp/netlogger-requests-XXXXXX";
+
+static const char *path_of(const char *name)
+{
+    static char path[256];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return path;
+}
+
+/* ---- the heat map ---- */
+
+static void test_rows_of_durations(void **unused)
+{
+    (void)unused;
+    unsigned before = 0;
+    for (int64_t ns = 0; ns < INT64_MAX / 2; ns = ns + ns / 7 + 1) {
+        unsigned row = heat_row(ns);
+        assert_in_range(row, before, HEAT_ROWS - 1);
+        assert_true(heat_row_ns(row) <= (double)ns && (double)ns < heat_row_ns(row + 1));
+        before = row;
+    }
+    assert_in_range(heat_row(INT64_MAX), before, HEAT_ROWS - 1);
+    assert_int_equal(heat_row(-5), 0);
+}
+
+/* The map keeps all requests and their times while its width doubles in both directions. */
+static void test_map_widens(void **unused)
+{
+    (void)unused;
+    static const int64_t starts[] = {0, 5, -700000, 1000000000, -3600000000000, 86400000000000, 40};
+    heat_map h;
+    heat_map_init(&h);
+    for (size_t i = 0; i < G_N_ELEMENTS(starts); i++)
+        heat_map_add(&h, starts[i], 1000 << i, i % 2);
+    assert_int_equal(h.count, G_N_ELEMENTS(starts));
+    assert_int_equal(h.failed, G_N_ELEMENTS(starts) / 2);
+    for (size_t i = 0; i < G_N_ELEMENTS(starts); i++) {
+        double column = floor(heat_map_column(&h, starts[i]));
+        assert_true(column >= 0 && column < HEAT_COLUMNS);
+        const heat_cell *cell = &h.columns[(int)column][heat_row(1000 << i)];
+        assert_int_equal(cell->count, 1);
+        assert_int_equal(cell->failed, i % 2);
+    }
+    heat_map_add(&h, INT64_MAX / 2, 1, false); /* times that are as far apart as possible */
+    heat_map_add(&h, -INT64_MAX / 2, 1, false);
+    assert_int_equal(h.count, G_N_ELEMENTS(starts) + 2);
+    heat_map_clear(&h);
+}
+
+static void test_quantiles_and_outliers(void **unused)
+{
+    (void)unused;
+    heat_map h;
+    heat_map_init(&h);
+    assert_true(heat_quantile(h.totals, 0.5) == 0);
+    for (int i = 0; i < 100000; i++)
+        heat_map_add(&h, i * INT64_C(1000000), 1000000 + i * 10, false);
+    for (int i = 0; i < 50; i++)
+        heat_map_add(&h, i * INT64_C(2000000000), 50000000, false);
+    assert_true(fabs(heat_quantile(h.totals, 0.5) / 1500000 - 1) < 0.1);
+    assert_true(fabs(heat_quantile(h.totals, 0.99) / 1990000 - 1) < 0.1);
+    double slow_ns = heat_map_slow_ns(&h);
+    assert_true(slow_ns > 2100000 && slow_ns < 50000000);
+    heat_map_clear(&h);
+}
+
+/* ---- the list ---- */
+
+static request_summary summary(request_list *l, int64_t start_ns, int64_t duration_ns, const char *slowest,
+                               uint8_t errors, const char *name)
+{
+    return (request_summary){.start_ns = start_ns,
+                             .duration_ns = duration_ns,
+                             .slowest = names_put(l->names, (nl_string){slowest, strlen(slowest)}),
+                             .errors = errors,
+                             .name_hash = request_name_hash(name)};
+}
+
+static void check_sorted(const request_list *l, const request_choice *choice, request_column column, bool descending,
+                         size_t max, size_t all, const uint32_t *expected, size_t count)
+{
+    uint32_t *found;
+    assert_int_equal(request_list_sort(l, choice, column, descending, max, &found), all);
+    for (size_t i = 0; i < count; i++)
+        assert_int_equal(found[i], expected[i]);
+    g_free(found);
+}
+
+static void test_sorted_and_chosen(void **unused)
+{
+    (void)unused;
+    request_list *l = request_list_new();
+    const request_summary requests[] = {
+        summary(l, 100, 5000, "Query", 0, "a"), summary(l, 200, 9000, "Disk", REQUEST_FAILED, "b"),
+        summary(l, 300, 1000, "Query", REQUEST_INCOMPLETE, "c"), summary(l, 400, 7000, "Parse", 0, "d")};
+    for (size_t i = 0; i < G_N_ELEMENTS(requests); i++)
+        request_list_append(l, &requests[i]);
+    request_choice all = request_choice_all, some = {200, 400, 0, INFINITY, NULL};
+    check_sorted(l, &all, REQUEST_BY_DURATION, true, 10, 4, (uint32_t[]){1, 3, 0, 2}, 4);
+    check_sorted(l, &all, REQUEST_BY_DURATION, true, 2, 4, (uint32_t[]){1, 3}, 2);
+    check_sorted(l, &all, REQUEST_BY_START, false, 10, 4, (uint32_t[]){0, 1, 2, 3}, 4);
+    check_sorted(l, &all, REQUEST_BY_SLOWEST, false, 10, 4, (uint32_t[]){1, 3, 0, 2}, 4);
+    check_sorted(l, &all, REQUEST_BY_ERROR, true, 10, 4, (uint32_t[]){1, 2, 3, 0}, 4);
+    check_sorted(l, &some, REQUEST_BY_DURATION, true, 10, 2, (uint32_t[]){1, 2}, 2);
+    all.text = "quer";
+    check_sorted(l, &all, REQUEST_BY_DURATION, true, 10, 2, (uint32_t[]){0, 2}, 2);
+    all.text = "d"; /* the ID of a request; also parts of "failed", "incomplete" and "Disk" */
+    check_sorted(l, &all, REQUEST_BY_START, false, 10, 2, (uint32_t[]){1, 3}, 2);
+    all.text = "Failed";
+    check_sorted(l, &all, REQUEST_BY_START, false, 10, 1, (uint32_t[]){1}, 1);
+    all.text = "nothing like this";
+    check_sorted(l, &all, REQUEST_BY_START, false, 10, 0, NULL, 0);
+    request_list_free(l);
+}
+
+/* The first requests of a long list are those of a complete sort. */
+static void test_many_are_sorted(void **unused)
+{
+    (void)unused;
+    enum { COUNT = 50000, MAX_SHOWN = 1000 };
+    request_list *l = request_list_new();
+    uint64_t random = 88172645463325252u;
+    for (int i = 0; i < COUNT; i++) {
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        request_summary one = summary(l, i, (int64_t)(random >> 34), "x", 0, "x");
+        request_list_append(l, &one);
+    }
+    uint32_t *some, *all;
+    request_list_sort(l, &request_choice_all, REQUEST_BY_DURATION, true, MAX_SHOWN, &some);
+    request_list_sort(l, &request_choice_all, REQUEST_BY_DURATION, true, COUNT, &all);
+    for (int i = 0; i + 1 < COUNT; i++)
+        assert_true(request_list_at(l, all[i])->duration_ns >= request_list_at(l, all[i + 1])->duration_ns);
+    assert_memory_equal(some, all, MAX_SHOWN * sizeof *some);
+    g_free(some);
+    g_free(all);
+    request_list_free(l);
+}
+
+/* A full list keeps errors and slow requests, and the heat map counts all requests. */
+static void test_full_list(void **unused)
+{
+    (void)unused;
+    enum { COUNT = REQUEST_LIST_MAX + 100 };
+    request_list *l = request_list_new();
+    request_summary one = summary(l, 0, 0, "x", 0, "x");
+    for (int i = 0; i < COUNT; i++) {
+        one.start_ns = i;
+        one.duration_ns = i == 77 ? 1000000000 : 1000 + i % 1000;
+        one.errors = i % 100000 == 5;
+        request_list_append(l, &one);
+    }
+    assert_in_range(l->count, REQUEST_LIST_MAX / 4, REQUEST_LIST_MAX / 4 * 3);
+    assert_int_equal(l->count + l->dropped, COUNT);
+    assert_int_equal(l->heat.count, COUNT);
+    uint32_t *found;
+    request_list_sort(l, &request_choice_all, REQUEST_BY_DURATION, true, 1, &found);
+    assert_int_equal(request_list_at(l, found[0])->start_ns, 77);
+    g_free(found);
+    request_choice failed = request_choice_all;
+    failed.text = "failed";
+    assert_int_equal(request_list_sort(l, &failed, REQUEST_BY_START, true, 1, &found), COUNT / 100000 + 1);
+    g_free(found);
+    request_list_free(l);
+}
+
+/* ---- requests of logs ---- */
+
+enum { REQUESTS = 2000, SLOW = 700, FAILED = 1300 };
+
+/*
+ * Returns records of requests that branch: a server calls "Query" on one host and "Render" on another at the same time.
+ * Usually Query takes longer. In request SLOW, Render takes 90 ms. Request FAILED ends with status 500, and the last
+ * request has no end.
+ */
+static char *make_requests(void)
+{
+    GString *text = g_string_new(NULL);
+    for (int i = 0; i < REQUESTS; i++) {
+        const int at = i * 10000, render = i == SLOW ? 90000 : i % 3 == 0 ? 3200 : 1000;
+        const struct {
+            int us;
+            const char *event, *host, *more;
+        } records[] = {
+            {0, "Serve.start", "web", ""},
+            {500, "Query.start", "db", ""},
+            {500, "Render.start", "app", ""},
+            {500 + render, "Render.end", "app", ""},
+            {3500, "Query.end", "db", ""},
+            {MAX(4000, 1000 + render), "Serve.end", "web", i == FAILED ? " STATUS=500" : " STATUS=200"},
+        };
+        for (size_t r = 0; r < G_N_ELEMENTS(records) - (i + 1 == REQUESTS); r++)
+            g_string_append_printf(text,
+                                   "DATE=202601011200%02d.%06d HOST=%s PROG=p LVL=Usage NL.EVNT=%s REQ.ID=r%d%s\n",
+                                   (at + records[r].us) / 1000000, (at + records[r].us) % 1000000, records[r].host,
+                                   records[r].event, i, records[r].more);
+    }
+    return g_string_free(text, FALSE);
+}
+
+static model *load_requests(const char *const *paths)
+{
+    static program_reading reading;
+    model *m = model_new(NULL, &reading);
+    model_set_options(m, (model_options){.no_index = true, .reads_requests = true});
+    for (; *paths != NULL; paths++)
+        assert_true(model_add_source(m, *paths, false));
+    model_load(m);
+    return m;
+}
+
+static void check_step(const model *m, const request_summary *r, const char *event)
+{
+    const store *s = model_store(m);
+    uint32_t record = store_find_time(s, r->step_ns);
+    while (record < s->count && store_place(s, record) != r->step_place)
+        record++;
+    assert_in_range(record, 0, s->count - 1);
+    assert_string_equal(names_text(s->names.events, store_event(s, record)), event);
+    assert_int_not_equal(store_object(s, record, s->spec->lifelines[r->lifeline].layer), STORE_NONE);
+}
+
+static void check_requests(const model *m)
+{
+    const request_list *l = model_requests(m);
+    assert_non_null(l);
+    assert_int_equal(l->count, REQUESTS);
+    uint32_t *found;
+    request_list_sort(l, &request_choice_all, REQUEST_BY_DURATION, true, 2, &found);
+    const request_summary *slow = request_list_at(l, found[0]), *usual = request_list_at(l, found[1]);
+    assert_int_equal(slow->duration_ns, 91000000);
+    assert_int_equal(usual->duration_ns, 4200000);
+    assert_int_equal(slow->name_hash, request_name_hash("r700"));
+    assert_string_equal(names_text(l->names, slow->slowest), "Render");
+    assert_string_equal(names_text(l->names, usual->slowest), "Render");
+    assert_in_range(slow->share, 95, 99);
+    assert_in_range(usual->share, 70, 80);
+    assert_int_equal(slow->host_count, 3);
+    assert_int_equal(slow->errors, 0);
+    assert_in_range(slow->position, 0, 2);
+    assert_in_range(usual->position, 12, 13);
+    check_step(m, slow, "Serve.end");
+    g_free(found);
+    request_choice chosen = request_choice_all;
+    chosen.text = "r1";
+    assert_int_equal(request_list_sort(l, &chosen, REQUEST_BY_START, true, 1, &found), 1);
+    assert_int_equal(request_list_at(l, found[0])->duration_ns, 4000000);
+    assert_string_equal(names_text(l->names, request_list_at(l, found[0])->slowest), "Query");
+    g_free(found);
+    assert_int_equal(request_list_sort(l, &request_choice_all, REQUEST_BY_ERROR, true, 3, &found), REQUESTS);
+    assert_int_equal(request_list_at(l, found[0])->errors, REQUEST_FAILED);
+    assert_int_equal(request_list_at(l, found[0])->name_hash, request_name_hash("r1300"));
+    assert_int_equal(request_list_at(l, found[1])->errors, REQUEST_INCOMPLETE);
+    assert_int_equal(request_list_at(l, found[1])->name_hash, request_name_hash("r1999"));
+    assert_int_equal(request_list_at(l, found[2])->errors, 0);
+    g_free(found);
+}
+
+/* Writes the records whose host begins with one of these letters. */
+static void write_records(const char *path, const char *text, const char *hosts, bool blocks)
+{
+    nl_writer *w = nl_writer_open(
+        path,
+        &(nl_writer_options){.format = blocks ? NL_FORMAT_NLB : NL_FORMAT_ULM, .buffer_size = 20000, .truncate = true});
+    assert_non_null(w);
+    nl_decoder *decoder = nl_decoder_new(&(nl_decoder_options){.format = NL_FORMAT_ULM});
+    const nl_record *record;
+    nl_decoder_feed(decoder, text, strlen(text));
+    while (nl_decoder_next(decoder, &record) == NL_OK)
+        if (strchr(hosts, record->host.data[0]) != NULL)
+            assert_int_equal(nl_writer_put(w, record), NL_OK);
+    nl_decoder_free(decoder);
+    assert_int_equal(nl_writer_close(w), NL_OK);
+}
+
+static void test_text_blocks_and_several_logs(void **unused)
+{
+    (void)unused;
+    char *text = make_requests(), *one = g_strdup(path_of("one.log")), *blocks = g_strdup(path_of("one.nlb")),
+         *web = g_strdup(path_of("web.log")), *rest = g_strdup(path_of("rest.nlb"));
+    write_records(one, text, "wda", false);
+    write_records(blocks, text, "wda", true);
+    write_records(web, text, "w", false);
+    write_records(rest, text, "da", true);
+    const char *const logs[][3] = {{one, NULL, NULL}, {blocks, NULL, NULL}, {web, rest, NULL}};
+    for (size_t i = 0; i < G_N_ELEMENTS(logs); i++) {
+        model *m = load_requests(logs[i]);
+        check_requests(m);
+        model_free(m);
+    }
+    g_free(text);
+    g_free(one);
+    g_free(blocks);
+    g_free(web);
+    g_free(rest);
+}
+
+static void wait_for_requests(model *m, uint32_t count)
+{
+    for (int i = 0;; i++) {
+        assert_in_range(i, 0, 30000);
+        model_lock(m);
+        const request_list *l = model_requests(m);
+        const bool is_there = l != NULL && l->count == count && l->heat.count == count;
+        model_unlock(m);
+        if (is_there)
+            return;
+        g_usleep(1000);
+    }
+}
+
+/* Requests are added while the log grows. A request that was open is then complete. */
+static void test_growing_log(void **unused)
+{
+    (void)unused;
+    static program_reading reading;
+    char *text = make_requests(), *path = g_strdup(path_of("growing.log"));
+    const size_t half = (size_t)(strstr(text, "NL.EVNT=Serve.start REQ.ID=r1000") - text);
+    const size_t line = (size_t)((char *)memrchr(text, '\n', half) + 1 - text);
+    const size_t cut = (size_t)((char *)memrchr(text, '\n', line - 1) + 1 - text); /* request 999 is open */
+    FILE *f = fopen(path, "w");
+    fwrite(text, 1, cut, f);
+    fflush(f);
+    model *m = model_new(NULL, &reading);
+    model_set_options(m, (model_options){.no_index = true});
+    assert_true(model_add_source(m, path, true));
+    model_start(m);
+    wait_for_requests(m, 1000);
+    fwrite(text + cut, 1, strlen(text + cut), f);
+    fclose(f);
+    wait_for_requests(m, REQUESTS);
+    model_lock(m);
+    check_requests(m);
+    model_unlock(m);
+    model_free(m);
+    g_free(path);
+    g_free(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rows_of_durations),
+        cmocka_unit_test(test_map_widens),
+        cmocka_unit_test(test_quantiles_and_outliers),
+        cmocka_unit_test(test_sorted_and_chosen),
+        cmocka_unit_test(test_many_are_sorted),
+        cmocka_unit_test(test_full_list),
+        cmocka_unit_test(test_text_blocks_and_several_logs),
+        cmocka_unit_test(test_growing_log),
+    };
+    if (mkdtemp(folder) == NULL)
+        return 1;
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    for (const char *const *name =
+             (const char *const[]){"one.log", "one.nlb", "web.log", "rest.nlb", "growing.log", NULL};
+         *name != NULL; name++)
+        unlink(path_of(*name));
+    rmdir(folder);
+    return failed;
+}
