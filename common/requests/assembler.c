@@ -18,6 +18,7 @@ enum {
     GROUPS_MAX = 1 << 16,
     THREAD_EVENTS_MIN = 1024,
     AHEAD_COUNT = 100,
+    COMPLETE_MIN = 30, /* minimum number of complete requests from which the order of events is learned */
 };
 
 #define AHEAD_NS ((int64_t)ASSEMBLER_IDLE_S * NL_NS_PER_SECOND)
@@ -330,17 +331,46 @@ static uint32_t group_of_round(const assembler *a, const open_request *r, uint32
     return first.by;
 }
 
-/* Learns causes from each round of a request. If `over` is true, the last round is over too. */
-static void learn_rounds(assembler *a, const open_request *r, bool over)
+/* Learning passes over all requests several times, see precedence_learn_kinds. */
+typedef enum learning_pass { LEARN_KINDS, LEARN_FROM_COMPLETE, LEARN_FROM_INCOMPLETE } learning_pass;
+
+static uint32_t learn_round(assembler *a, const request_event *events, uint32_t count, learning_pass pass)
 {
+    if (pass == LEARN_KINDS) {
+        precedence_learn_kinds(a->edges, events, count);
+        count_hosts(a, events, count);
+        vote(a, &events[count - 1]);
+        return 1;
+    }
+    bool complete = precedence_count_missing(a->edges, events, count) == 0;
+    if (complete != (pass == LEARN_FROM_COMPLETE))
+        return 0;
+    precedence_learn(a->edges, events, count);
+    return 1;
+}
+
+/* Learns from each round of a request. If `over` is true, the last round is over too. Returns the number of rounds from
+ * which it has learned. */
+static uint32_t learn_rounds(assembler *a, const open_request *r, bool over, learning_pass pass)
+{
+    uint32_t learned = 0;
     for (uint32_t from = 0, to; from < r->count; from = to) {
         to = round_end(a, r, from);
         if (to == r->count && !over)
             break;
-        precedence_learn(a->edges, r->events + from, to - from);
-        count_hosts(a, r->events + from, to - from);
-        vote(a, &r->events[to - 1]);
+        learned += learn_round(a, r->events + from, to - from, pass);
     }
+    return learned;
+}
+
+static uint32_t learn_requests(assembler *a, const GPtrArray *kept, const GPtrArray *unfinished, learning_pass pass)
+{
+    uint32_t learned = 0;
+    for (guint i = 0; i < kept->len; i++)
+        learned += learn_rounds(a, g_ptr_array_index(kept, i), true, pass);
+    for (guint i = 0; i < unfinished->len; i++)
+        learned += learn_rounds(a, g_ptr_array_index(unfinished, i), false, pass);
+    return learned;
 }
 
 /* Hands out the rounds of a request. If the request is not over, it keeps its last round. */
@@ -405,10 +435,10 @@ static void finish_learning(assembler *a)
         restarts_learn(a->restarts, r->events, r->count, i < kept->len + unfinished->len / 2);
     }
     restarts_settle(a->restarts);
-    for (guint i = 0; i < kept->len; i++)
-        learn_rounds(a, g_ptr_array_index(kept, i), true);
-    for (guint i = 0; i < unfinished->len; i++)
-        learn_rounds(a, g_ptr_array_index(unfinished, i), false);
+    learn_requests(a, kept, unfinished, LEARN_KINDS);
+    bool has_losses = precedence_settle_kinds(a->edges);
+    if (learn_requests(a, kept, unfinished, LEARN_FROM_COMPLETE) < COMPLETE_MIN && has_losses)
+        learn_requests(a, kept, unfinished, LEARN_FROM_INCOMPLETE);
     precedence_settle(a->edges);
     a->learning = NULL;
     for (guint i = 0; i < kept->len; i++)

@@ -433,12 +433,8 @@ void clock_alignment_shift_spans(clock_alignment *a, request_graph *g, const clo
 /* Returns by how much rounding may have moved the start of a span, if it was computed from the duration. */
 static int64_t rounding_of(const request_graph *g, const request_span *s)
 {
-    int64_t rounding_ns = 1000; /* rounding of the record's time; most records have microseconds */
-    if (s->begin != REQUEST_NONE || s->end == REQUEST_NONE)
-        return 0;
-    for (unsigned digits = g->events[s->end].rounding; digits > 0; digits--)
-        rounding_ns *= digits > 3 ? 10 : 1;
-    return rounding_ns;
+    bool computed = s->begin == REQUEST_NONE && s->end != REQUEST_NONE;
+    return computed ? request_event_rounding(&g->events[s->end]) : 0;
 }
 
 /* Compares the times of a span with those of its parent, as they were logged. Sides that were estimated prove nothing.

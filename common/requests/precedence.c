@@ -12,6 +12,7 @@ enum {
     NONE = UINT16_MAX,
     ALONE_ENOUGH = 1,
     LOSSES_NOISE = 2,         /* number of requests that lack an event for other reasons */
+    CROSSINGS_MIN = 3,        /* minimum number of requests in which spans cross */
     LEARNED_EVENTS_MAX = 4096 /* maximum number of events of a request from which the module learns */
 };
 
@@ -37,7 +38,11 @@ struct precedence {
     const event_names *names; /* NULL: names do not tell which events begin and end spans */
     key_map events;           /* kind + 1 to index + 1 */
     uint16_t role_count;
-    uint32_t both[PRECEDENCE_EVENTS_MAX][PRECEDENCE_EVENTS_MAX]; /* on the diagonal, the requests with the event */
+    /* precedence_learn_kinds: number of requests with both events; on the diagonal, the requests with the event. */
+    uint32_t together[PRECEDENCE_EVENTS_MAX][PRECEDENCE_EVENTS_MAX];
+    uint32_t equal[PRECEDENCE_EVENTS_MAX]
+                  [PRECEDENCE_EVENTS_MAX];                       /* those of them with as many of one as of the other */
+    uint32_t both[PRECEDENCE_EVENTS_MAX][PRECEDENCE_EVENTS_MAX]; /* number of requests with both events */
     uint32_t before[PRECEDENCE_EVENTS_MAX]
                    [PRECEDENCE_EVENTS_MAX]; /* number of requests in which the first index precedes the second */
     program_pair pairs[PRECEDENCE_ROLES_MAX][PRECEDENCE_ROLES_MAX];
@@ -46,6 +51,11 @@ struct precedence {
     /* For each role, how often a visit follows visits of the same request on another host, and how often it begins
      * before they have ended. */
     uint32_t repeated[PRECEDENCE_ROLES_MAX], overlapping[PRECEDENCE_ROLES_MAX];
+    /* For the first events of two spans of one thread: the requests in which the first span contains the second. */
+    uint32_t nested[PRECEDENCE_EVENTS_MAX][PRECEDENCE_EVENTS_MAX];
+    /* The requests in which the first span begins first, and the second begins within the first and ends after it. */
+    uint32_t crossed[PRECEDENCE_EVENTS_MAX][PRECEDENCE_EVENTS_MAX];
+    bool has_crossed;
     /* precedence_settle sets the following members. */
     uint16_t caller[PRECEDENCE_ROLES_MAX];
     float certain[PRECEDENCE_EVENTS_MAX]
@@ -86,6 +96,81 @@ static uint16_t add_event(precedence *p, const request_event *e)
     uint64_t *index = key_map_add(&p->events, request_event_kind(e) + 1);
     *index = *index != 0 ? *index : p->events.count;
     return (uint16_t)(*index - 1);
+}
+
+/* ---- lost records ---- */
+
+/* Counts a request's events of each kind. Returns the number of different kinds, which it stores in `kinds`. */
+static size_t count_kinds(const precedence *p, const request_event *events, size_t count,
+                          uint32_t counts[PRECEDENCE_EVENTS_MAX], uint16_t kinds[PRECEDENCE_EVENTS_MAX])
+{
+    size_t found = 0;
+    memset(counts, 0, PRECEDENCE_EVENTS_MAX * sizeof *counts);
+    for (size_t i = 0; i < count; i++) {
+        uint16_t kind = find_event(p, &events[i]);
+        if (kind != NONE && counts[kind]++ == 0)
+            kinds[found++] = kind;
+    }
+    return found;
+}
+
+void precedence_learn_kinds(precedence *p, const request_event *events, size_t count)
+{
+    uint32_t counts[PRECEDENCE_EVENTS_MAX];
+    uint16_t kinds[PRECEDENCE_EVENTS_MAX];
+    for (size_t i = 0; i < count; i++)
+        add_event(p, &events[i]);
+    size_t found = count_kinds(p, events, count, counts, kinds);
+    for (size_t i = 0; i < found; i++)
+        for (size_t k = 0; k < found; k++) {
+            p->together[kinds[i]][kinds[k]]++;
+            p->equal[kinds[i]][kinds[k]] += counts[kinds[i]] == counts[kinds[k]];
+        }
+}
+
+/* Returns whether requests with event a have event b too, unless its record was lost, see precedence_count_missing. */
+static bool goes_with(const precedence *p, guint a, guint b)
+{
+    uint32_t with_a = p->together[a][a], with_b = p->together[b][b], both = p->together[a][b];
+    uint32_t without_b = with_a - both, without_a = with_b - both;
+    return both >= call_share * with_a && without_b > 0 && without_b <= 2 * without_a + LOSSES_NOISE &&
+           without_a > LOSSES_NOISE;
+}
+
+bool precedence_settle_kinds(precedence *p)
+{
+    guint kinds = (guint)p->events.count;
+    for (guint a = 0; a < kinds; a++)
+        for (guint b = 0; b < kinds; b++) {
+            p->expects[a][b] = a != b && goes_with(p, a, b);
+            p->has_losses = p->has_losses || p->expects[a][b];
+        }
+    return p->has_losses;
+}
+
+/* Returns whether a request that has an event of kind a lacks an event of kind b, given the numbers of both. */
+static bool lacks_event(const precedence *p, guint a, guint b, const uint32_t *counts)
+{
+    if (!p->expects[a][b])
+        return false;
+    bool as_many = p->equal[a][b] >= call_share * p->together[a][b];
+    return counts[b] < (as_many ? counts[a] : 1);
+}
+
+uint32_t precedence_count_missing(const precedence *p, const request_event *events, size_t count)
+{
+    uint32_t counts[PRECEDENCE_EVENTS_MAX], missing = 0;
+    uint16_t kinds[PRECEDENCE_EVENTS_MAX];
+    if (!p->has_losses)
+        return 0;
+    size_t found = count_kinds(p, events, count, counts, kinds);
+    for (guint b = 0; b < p->events.count; b++) {
+        bool lacks = false;
+        for (size_t i = 0; i < found && !lacks; i++)
+            lacks = lacks_event(p, kinds[i], b, counts);
+        missing += lacks;
+    }
+    return missing;
 }
 
 /* ---- roles ---- */
@@ -232,6 +317,79 @@ static void learn_visits(precedence *p, const request_event *events, size_t coun
     }
 }
 
+/* ---- spans that run side by side ---- */
+
+/* The first span of a kind in a thread. */
+typedef struct first_span {
+    uint16_t kind; /* index of its first event */
+    uint32_t name;
+    uint64_t lane;
+    int64_t begin_ns, end_ns; /* end_ns is INT64_MIN while the span is open */
+    int64_t rounding_ns;      /* of its times */
+} first_span;
+
+/* Finds the first span of each kind that begins with one of the events. Returns the number of spans. */
+static size_t find_first_spans(precedence *p, const request_event *events, size_t count,
+                               first_span spans[PRECEDENCE_EVENTS_MAX])
+{
+    bool seen[PRECEDENCE_EVENTS_MAX] = {false};
+    size_t found = 0;
+    for (size_t i = 0; i < count; i++) {
+        const request_event *e = &events[i];
+        uint64_t lane = (uint64_t)e->place << 32 | e->thread;
+        uint32_t name = e->span_name;
+        int nesting = nesting_of(p, e);
+        if (e->role == REQUEST_POINT && p->names != NULL)
+            event_names_side(p->names, e->name, &name);
+        for (size_t s = 0; nesting < 0 && s < found; s++)
+            if (spans[s].end_ns == INT64_MIN && spans[s].name == name && spans[s].lane == lane) {
+                spans[s].end_ns = e->time_ns;
+                break;
+            }
+        uint16_t kind = nesting > 0 || e->role == REQUEST_WHOLE ? find_event(p, e) : NONE;
+        if (kind == NONE || seen[kind] || e->span_id != 0)
+            continue;
+        seen[kind] = true;
+        spans[found++] = (first_span){kind, name, lane, e->time_ns, INT64_MIN, 0};
+        if (e->role == REQUEST_WHOLE) {
+            spans[found - 1].begin_ns -= e->duration_ns;
+            spans[found - 1].end_ns = e->time_ns;
+            spans[found - 1].rounding_ns = request_event_rounding(e);
+        }
+    }
+    return found;
+}
+
+/* Learns which spans of a thread contain others, and which run side by side. */
+static void learn_crossings(precedence *p, const request_event *events, size_t count)
+{
+    first_span spans[PRECEDENCE_EVENTS_MAX];
+    size_t found = find_first_spans(p, events, count, spans);
+    for (size_t i = 0; i < found; i++)
+        for (size_t k = 0; k < found; k++) {
+            const first_span *a = &spans[i], *b = &spans[k];
+            int64_t rounding_ns = a->rounding_ns + b->rounding_ns;
+            if (i == k || a->lane != b->lane || b->begin_ns < a->begin_ns || b->begin_ns >= a->end_ns)
+                continue;
+            p->nested[a->kind][b->kind] += b->end_ns <= a->end_ns;
+            bool crossed = b->begin_ns - a->begin_ns > rounding_ns && b->end_ns - a->end_ns > rounding_ns &&
+                           a->end_ns - b->begin_ns > rounding_ns;
+            p->crossed[a->kind][b->kind] += crossed;
+            p->has_crossed = p->has_crossed || crossed;
+        }
+}
+
+bool precedence_nests(const precedence *p, const request_event *outer, const request_event *inner)
+{
+    if (p == NULL || !p->has_crossed)
+        return true;
+    uint16_t a = find_event(p, outer), b = find_event(p, inner);
+    if (a == NONE || b == NONE)
+        return true;
+    double crossed = (double)p->crossed[a][b] + p->crossed[b][a];
+    return crossed < CROSSINGS_MIN || crossed < (1 - call_share) * (crossed + p->nested[a][b]);
+}
+
 void precedence_learn(precedence *p, const request_event *events, size_t count)
 {
     uint16_t order[PRECEDENCE_EVENTS_MAX];
@@ -244,7 +402,6 @@ void precedence_learn(precedence *p, const request_event *events, size_t count)
         if (kind == NONE || seen[kind])
             continue;
         seen[kind] = true;
-        p->both[kind][kind]++;
         for (size_t k = 0; k < kinds; k++) {
             p->both[order[k]][kind]++;
             p->both[kind][order[k]]++;
@@ -253,6 +410,7 @@ void precedence_learn(precedence *p, const request_event *events, size_t count)
         order[kinds++] = kind;
     }
     learn_visits(p, events, count);
+    learn_crossings(p, events, count);
 }
 
 /* Returns whether the other program can call this program. If `inside` is true, it must also wait for this program. */
@@ -338,15 +496,6 @@ static bool is_news(const precedence *p, heard_table heard, guint cause, guint e
     return true;
 }
 
-/* Returns whether requests with event a have event b too, unless its record was lost, see precedence_count_missing. */
-static bool goes_with(const precedence *p, guint a, guint b)
-{
-    uint32_t with_a = p->both[a][a], with_b = p->both[b][b], both = p->both[a][b];
-    uint32_t without_b = with_a - both, without_a = with_b - both;
-    return both >= call_share * with_a && without_b > 0 && without_b <= 2 * without_a + LOSSES_NOISE &&
-           without_a > LOSSES_NOISE;
-}
-
 void precedence_settle(precedence *p)
 {
     heard_table heard = {{false}};
@@ -357,29 +506,7 @@ void precedence_settle(precedence *p)
         for (guint b = 0; b < kinds; b++) {
             bool causes = are_joined(p, a, b) && is_before(p, a, b) && is_news(p, heard, a, b);
             p->certain[a][b] = causes ? (float)p->before[a][b] / (float)p->both[a][b] : 0;
-            p->expects[a][b] = a != b && goes_with(p, a, b);
-            p->has_losses = p->has_losses || p->expects[a][b];
         }
-}
-
-uint32_t precedence_count_missing(const precedence *p, const request_event *events, size_t count)
-{
-    bool seen[PRECEDENCE_EVENTS_MAX] = {false}, missing[PRECEDENCE_EVENTS_MAX] = {false};
-    uint32_t found = 0;
-    if (!p->has_losses)
-        return 0;
-    for (size_t i = 0; i < count; i++) {
-        uint16_t kind = find_event(p, &events[i]);
-        if (kind != NONE)
-            seen[kind] = true;
-    }
-    guint kinds = (guint)p->events.count;
-    for (guint a = 0; a < kinds; a++)
-        for (guint b = 0; seen[a] && b < kinds; b++)
-            missing[b] = missing[b] || (p->expects[a][b] && !seen[b]);
-    for (guint b = 0; b < kinds; b++)
-        found += missing[b];
-    return found;
 }
 
 /* Returns how certain it is that visits of a role on different hosts wait for each other; 0 if some overlap. */

@@ -7,7 +7,9 @@
  * begins before the called role and ends after it. A role has one caller. Among several candidates, the caller is the
  * role whose latest event comes closest before the first event of the called role. Only roles that call each other have
  * edges, because events of two concurrent programs may have a constant order without a cause. If a request visits one
- * role on several hosts, always one after another, each visit waits for the visit before it.
+ * role on several hosts, always one after another, each visit waits for the visit before it. If spans of two names
+ * often overlap in one thread so that neither contains the other, they run side by side: neither is part of the other,
+ * even where one contains the other by chance.
  *
  * Memory is bounded: PRECEDENCE_EVENTS_MAX event names and PRECEDENCE_ROLES_MAX roles; further names and roles have no
  * edges. Only one thread at a time may use a precedence.
@@ -28,6 +30,15 @@ typedef struct precedence precedence;
 precedence *precedence_new(const event_names *names);
 void precedence_free(precedence *p); /* NULL is allowed */
 
+/*
+ * Learns which events occur together in requests. If records were lost, the order of the other events misleads. Pass
+ * all requests to precedence_learn_kinds, call precedence_settle_kinds, which returns whether records were lost, and
+ * then pass the requests that lack nothing (precedence_count_missing) to precedence_learn. Without these calls, no
+ * records count as lost.
+ */
+void precedence_learn_kinds(precedence *p, const request_event *events, size_t count);
+bool precedence_settle_kinds(precedence *p);
+
 /* Learns from the events of one request, in order of time. Ignores very large requests. */
 void precedence_learn(precedence *p, const request_event *events, size_t count);
 
@@ -36,8 +47,8 @@ void precedence_settle(precedence *p);
 
 /*
  * Returns how many events a request lacks because their records are probably lost: each goes together with an event
- * that the request has. If one of two events is optional, it never occurs without the other; but if records are lost at
- * random, either of the two is missing about as often.
+ * that the request has, once or as often as that event. If one of two events is optional, it never occurs without the
+ * other; but if records are lost at random, either of the two is missing about as often.
  */
 uint32_t precedence_count_missing(const precedence *p, const request_event *events, size_t count);
 
@@ -47,5 +58,11 @@ uint32_t precedence_count_missing(const precedence *p, const request_event *even
  * from different hosts; the result is then how certain it is that visits of this role wait for each other.
  */
 double precedence_holds(const precedence *p, const request_event *cause, const request_event *effect);
+
+/*
+ * Returns whether a span may be part of another span of its thread. `outer` and `inner` are the first events of the
+ * spans. Returns true if `p` is NULL.
+ */
+bool precedence_nests(const precedence *p, const request_event *outer, const request_event *inner);
 
 #endif

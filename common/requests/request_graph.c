@@ -38,6 +38,7 @@ typedef struct span_work {
 typedef struct graph {
     request_graph public;
     const event_names *names;
+    const precedence *edges; /* of the latest build; NULL: unknown */
     clock_alignment *alignment;
     critical_path *path;
     uint64_t seed;
@@ -434,6 +435,21 @@ static bool is_explicit(const graph *g)
     return true;
 }
 
+/* Returns the index of a span's first event. */
+static uint32_t first_event(const request_span *s)
+{
+    return s->begin != REQUEST_NONE ? s->begin : s->end;
+}
+
+/* Returns the smallest span that may contain a span: `around`, or a span around it; REQUEST_NONE if none may. */
+static uint32_t find_container(const graph *g, uint32_t around, const request_span *s)
+{
+    while (around != REQUEST_NONE &&
+           !precedence_nests(g->edges, EVENT(g, first_event(&g->spans[around])), EVENT(g, first_event(s))))
+        around = g->work[around].up;
+    return around;
+}
+
 /*
  * Sets the parent of each span without an explicit parent to the smallest span of its thread that encloses it. Sets the
  * span of each point in the same way.
@@ -465,7 +481,7 @@ static void find_enclosing(graph *g)
             around = g->work[around].up;
         g->work[item->index].up = around;
         if (s->parent == REQUEST_NONE && s->id == 0)
-            s->parent = around;
+            s->parent = find_container(g, around, s);
         latest = item->index;
     }
 }
@@ -635,6 +651,7 @@ void request_graph_build(request_graph *public, request_event *events, size_t co
                          const clock_bounds *clocks)
 {
     graph *g = (graph *)public;
+    g->edges = edges;
     *public = (request_graph){.events = events, .event_count = count};
     reserve(g, count);
     sort_events(events, count);

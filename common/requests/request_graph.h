@@ -62,6 +62,15 @@ static inline uint64_t request_event_kind(const request_event *e)
     return (uint64_t)e->program << 32 | e->name;
 }
 
+/* Returns by how much the start of a whole span may be wrong, because its time and duration were rounded. */
+static inline int64_t request_event_rounding(const request_event *e)
+{
+    int64_t rounding_ns = 1000; /* of the record's time; most records have microseconds */
+    for (unsigned digits = e->rounding; digits > 3; digits--)
+        rounding_ns *= 10;
+    return rounding_ns;
+}
+
 typedef struct request_span {
     int64_t begin_ns, end_ns;
     int64_t self_ns; /* the time in which no child ran */
