@@ -28,7 +28,10 @@
 
 enum { HOSTS_MAX = 1 << 16, NO_HOST = UINT32_MAX };
 
-/* A measurement or message between two hosts. When one clock is known, it bounds the other. */
+/*
+ * A measurement or message between two hosts. When the clock of one host is known, the relation bounds the clock of the
+ * other host.
+ */
 typedef struct relation {
     uint32_t host, other;
     bool is_measured;

@@ -152,7 +152,7 @@ static void set_host_shift(clock_alignment *a, uint32_t host, int64_t shift_ns, 
     g_hash_table_insert(a->host_shifts, GUINT_TO_POINTER(host), g_memdup2(&found, sizeof found));
 }
 
-/* What the calls between a host and others reveal about its clock. */
+/* Evidence about a host's clock from the calls between this host and other hosts. */
 typedef struct clock_evidence {
     uint32_t impossible, correct; /* numbers of groups that begin before their parent, and that lie within it */
 } clock_evidence;
@@ -198,9 +198,9 @@ static bool is_trusted(const clock_alignment *a, uint32_t host)
 }
 
 /*
- * Returns whether impossible times of the same request prove that its clocks are wrong by as much as a time of the
- * group is after the end of its parent, and nothing proves that one of the two clocks is right. The clocks of two hosts
- * differ by at most twice their maximum error.
+ * Returns whether wrong clocks can explain that a time of the group is after the end of its parent. This requires that
+ * impossible times in the same request prove errors of this size, and that nothing proves one of the two clocks right.
+ * The clocks of two hosts differ by at most twice their maximum error.
  */
 static bool is_skewed_by(const clock_alignment *a, const host_group *group, int64_t time_ns)
 {
@@ -243,7 +243,7 @@ static bool is_skewed_late(const clock_alignment *a, const host_group *group)
            is_skewed_by(a, group, group->begin_ns);
 }
 
-/* What a parent and its children reveal about the clocks of two hosts. */
+/* Evidence about the clocks of two hosts from a parent and its children. */
 typedef struct host_pair {
     uint32_t host, other;
     bool is_late;      /* the children begin after the parent has ended */

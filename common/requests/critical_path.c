@@ -5,8 +5,9 @@
  * predecessors of a node are the node before it in its strand, a child's end, its fork, and an event of another program
  * that caused it.
  *
- * The walk over the path ends: each step goes to an earlier time, or to an earlier node of a strand, or from a span to
- * its child or parent. Inconsistent times could lead the walk in a circle, so the number of steps is also limited.
+ * The walk over the path always ends, because each step goes to an earlier time, or to an earlier node of a strand, or
+ * from a span to its child or parent. Inconsistent times could lead the walk in a circle, so the number of steps is
+ * also limited.
  */
 #include "config.h"
 

@@ -81,8 +81,8 @@ void drawing_free(drawing *d);
 
 /*
  * Returns the lifelines (drawing_lifeline) that describe different requests; the caller frees the array, and the
- * drawing owns its elements. Lifelines with the same IDs show different events of the same requests. Of these, the
- * function returns only the first, unless by_events is true.
+ * drawing owns its elements. Lifelines with the same IDs show different events of the same requests. The function
+ * returns only the first of these lifelines, unless by_events is true.
  */
 GPtrArray *drawing_find_requests(const drawing *d, bool by_events);
 

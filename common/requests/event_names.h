@@ -1,5 +1,5 @@
 /*
- * The names of a log's events, numbered, and which of them begin or end a span.
+ * The numbered names of a log's events. The module determines which names begin or end a span.
  *
  * A name that consists of the name of a span and a word such as "start" begins that span, if another event of the log
  * ends it. The words may stand before or after the name, in lower case, upper case or capitalized: Query.start and

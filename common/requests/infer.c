@@ -313,7 +313,7 @@ typedef struct precedence {
     uint32_t before[EVENTS_MAX][EVENTS_MAX];
 } precedence;
 
-/* Returns the index of an event, which it adds if there is space; otherwise EVENTS_MAX. */
+/* Returns the index of an event. Adds the event if it is new. Returns EVENTS_MAX if there is no space. */
 static unsigned precedence_index(precedence *p, uint32_t event)
 {
     unsigned i = 0;

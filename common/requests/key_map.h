@@ -3,7 +3,7 @@
  *
  * The map is an open-addressing table with linear probing (Knuth, The Art of Computer Programming, volume 3, section
  * 6.4, algorithms L and R). Keys that come from logs must be hashes with a secret seed, because nothing else limits the
- * length of a probe. {0} is an empty map. One thread at a time.
+ * length of a probe. {0} is an empty map. Only one thread at a time may use a map.
  */
 #ifndef NETLOGGER_REQUESTS_KEY_MAP_H
 #define NETLOGGER_REQUESTS_KEY_MAP_H

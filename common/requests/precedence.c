@@ -35,7 +35,7 @@ typedef struct program_pair {
 } program_pair;
 
 struct precedence {
-    const event_names *names; /* NULL: names do not tell which events begin and end spans */
+    const event_names *names; /* NULL: names do not show which events begin and end spans */
     key_map events;           /* kind + 1 to index + 1 */
     uint16_t role_count;
     /* precedence_learn_kinds: number of requests with both events; on the diagonal, the requests with the event. */
@@ -60,8 +60,9 @@ struct precedence {
     uint16_t caller[PRECEDENCE_ROLES_MAX];
     float certain[PRECEDENCE_EVENTS_MAX]
                  [PRECEDENCE_EVENTS_MAX]; /* certainty that the first index causes the second; 0: it does not */
-    bool expects[PRECEDENCE_EVENTS_MAX][PRECEDENCE_EVENTS_MAX]; /* a request with the first has the second */
-    bool has_losses;                                            /* some events are expected */
+    bool expects[PRECEDENCE_EVENTS_MAX]
+                [PRECEDENCE_EVENTS_MAX]; /* requests with the first event also have the second event */
+    bool has_losses;                     /* some events are expected */
 };
 
 precedence *precedence_new(const event_names *names)
@@ -274,7 +275,7 @@ static void learn_repetition(precedence *p, const program_visit *visits, size_t 
     }
 }
 
-/* What a visit meets of another role in its request. */
+/* How the events of another role in the same request relate to a visit. */
 typedef struct meeting {
     bool present, inside;
     int64_t latest_ns; /* time of the role's latest event before the visit, or INT64_MIN */

@@ -24,8 +24,8 @@ enum { PRECEDENCE_EVENTS_MAX = 256, PRECEDENCE_ROLES_MAX = 64 };
 typedef struct precedence precedence;
 
 /*
- * `names` must outlive the result; it tells which events begin and end spans. If it is NULL, only events whose role is
- * REQUEST_BEGIN or REQUEST_END do.
+ * `names` must outlive the result; it determines which events begin and end spans. If it is NULL, only events whose
+ * role is REQUEST_BEGIN or REQUEST_END do.
  */
 precedence *precedence_new(const event_names *names);
 void precedence_free(precedence *p); /* NULL is allowed */
@@ -48,7 +48,7 @@ void precedence_settle(precedence *p);
 /*
  * Returns how many events a request lacks because their records are probably lost: each goes together with an event
  * that the request has, once or as often as that event. If one of two events is optional, it never occurs without the
- * other; but if records are lost at random, either of the two is missing about as often.
+ * other; but if records are lost at random, each of the two events is missing about equally often.
  */
 uint32_t precedence_count_missing(const precedence *p, const request_event *events, size_t count);
 

@@ -27,7 +27,7 @@ typedef struct sort_item {
     uint32_t index;
 } sort_item;
 
-/* What request_graph_build knows about a span, besides request_span. */
+/* The data of a span that only request_graph_build needs. */
 typedef struct span_work {
     uint32_t next;      /* a span with the same key and no end: the neighbour in the order of starts */
     uint32_t last;      /* for the first span of a key whose spans do not nest: the latest span without an end */
@@ -247,7 +247,10 @@ static bool nests(const request_event *e)
     return e->thread != 0 || e->span_id != 0;
 }
 
-/* Makes a span the first to which an end belongs, or the last if such spans do not nest. */
+/*
+ * Adds a span that has no end yet. If spans with this key nest, the next end belongs to it; otherwise, the next end
+ * belongs to the earliest open span.
+ */
 static void pair_begin(graph *g, uint32_t event)
 {
     uint32_t span = add_span(g, event, REQUEST_NONE);

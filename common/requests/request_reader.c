@@ -36,7 +36,7 @@ typedef enum field_use {
     USE_COUNT,
 } field_use;
 
-/* The letters of a field's name, in lower case and without separators; of durations, the unit in nanoseconds. */
+/* The letters of a field's name, in lower case and without separators; for durations, also the unit in nanoseconds. */
 static const struct {
     const char *letters;
     field_use use;
@@ -84,7 +84,7 @@ typedef struct known_name {
     uint32_t number;
 } known_name;
 
-/* The numbers of a host and a program, and of the two together. */
+/* The numbers of a host, of a program, and of the pair of the two. */
 typedef struct known_place {
     nl_string host_text, program_text; /* owned by the tables */
     uint32_t host, program, place;
@@ -135,7 +135,7 @@ void request_reader_free(request_reader *r)
 
 /* ---- fields ---- */
 
-/* Returns the index in uses + 1, or 0. */
+/* Returns the index of a field's name in `uses`, plus 1, or 0 if the name has no use. */
 static uint8_t use_of(nl_string name)
 {
     char letters[LETTERS_MAX];
@@ -202,7 +202,10 @@ static void find_layout(const request_reader *r, const nl_record *record, field_
     }
 }
 
-/* Returns whether two texts of the same size are equal. Most are short, and a call would take longer. */
+/*
+ * Returns whether two texts of the same size are equal. The function is inline, because most texts are short and a call
+ * would take longer.
+ */
 static inline bool equal_texts(const char *a, const char *b, size_t size)
 {
     uint64_t x, y;

@@ -14,7 +14,7 @@ enum {
     RULE_MIN = 10,    /* minimum number of rounds for a rule */
     ROUNDS_MANY = 3,  /* minimum number of rounds of an ID that prove that the ID is reused */
     ROUNDS_ALONE = 8, /* the same minimum, if no ID has ended */
-    USUAL_SHARE = 4,  /* a quarter of all IDs end with a usual last event */
+    USUAL_SHARE = 4,  /* a last event is usual if 1/USUAL_SHARE of all IDs end with it */
     RULE_PERCENT = 90,
 };
 
@@ -67,14 +67,14 @@ void restarts_free(restarts *r)
 
 /* ---- learning ---- */
 
-/* Returns what is known of a kind of first event, or NULL. */
+/* Returns the statistics of a kind of first event, or NULL. */
 static first_event *find_first(const restarts *r, const request_event *event)
 {
     const uint64_t *index = key_map_find(&r->indices, request_event_kind(event) + 1);
     return index != NULL ? r->firsts[*index - 1] : NULL;
 }
 
-/* Like find_first, but adds a new kind if it fits. */
+/* Like find_first, but adds a new kind if there is space. */
 static first_event *add_first(restarts *r, const request_event *event)
 {
     first_event *f = find_first(r, event);

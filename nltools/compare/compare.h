@@ -18,8 +18,8 @@ void compare_options_check(const compare_options *o, int operand_count);
 void compare_options_finish(compare_options *o);
 
 /*
- * Reads the logs and prints the comparison. Returns the exit status. `operands` are the logs from before the change or,
- * without --with, two logs.
+ * Reads the logs and prints the comparison. Returns the exit status. `operands` are the logs recorded before the change
+ * or, without --with, two logs.
  */
 int compare_logs(const compare_options *o, subject_options *subject, char **operands, int operand_count, bool json);
 

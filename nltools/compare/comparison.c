@@ -8,7 +8,7 @@
 
 enum { REQUESTS_EACH_MIN = 20, VISITS_MIN = 20, SENSORS_SHOWN = 3, STRATUM_REQUESTS_MIN = 30 };
 
-/* The values of a field are compared separately if this reduces the standard error at least to this part. */
+/* The values of a field are compared separately if this multiplies the standard error by at most this factor. */
 #define STRATA_ERROR_MAX 0.9
 
 #define ATTRIBUTION_RATE 0.01

@@ -2,10 +2,10 @@
  * Determines what has changed between two sides: the requests' time, the mix of requests, and places. Also finds what
  * else changes together with each change.
  *
- * If the mix of requests has changed, its effect is separated from that of the program (Kitagawa, J. Am. Stat. Assoc.
- * 1955; Oaxaca, Int. Econ. Rev. 1973). The effect is how much the new shares of a field's values change the requests'
- * time if each value keeps its old mean time. Only a field of the requests' first events can define the mix, because
- * later fields may be results.
+ * If the mix of requests has changed, its effect is separated from the effect of the program (Kitagawa, J. Am. Stat.
+ * Assoc. 1955; Oaxaca, Int. Econ. Rev. 1973). The effect is how much the new shares of a field's values change the
+ * requests' time if each value keeps its old mean time. Only a field of the requests' first events can define the mix,
+ * because later fields may be results.
  *
  * If nothing has changed, the probability that a comparison reports a change is at most 3 * COMPARISON_RATE. With 3,000
  * requests on each side whose times vary by 10 %, it finds a change of a place's time by 2 % with a probability of 95 %
@@ -19,7 +19,7 @@
 /* Maximum rate of false alarms for each of three families of tests: the requests' time, the mix, and all places. */
 #define COMPARISON_RATE 0.0015
 
-/* Smaller changes of a place or of the requests' time are not reported, even if there are many data. */
+/* Smaller changes of a place or of the requests' time are not reported, even if there is a lot of data. */
 #define COMPARISON_CHANGE_MIN 0.005
 
 /*
@@ -70,7 +70,7 @@ typedef struct comparison {
     /* The time that all changes add to a request, in nanoseconds, and half the width of its interval at `level`. */
     double changes_ns, changes_half_ns;
     comparison_verdict verdict;
-    bool of_changes; /* the verdict is that of changes_ns, because the requests' time varies too much */
+    bool of_changes; /* the verdict follows from changes_ns, because the requests' time varies too much */
     char *reason;    /* why the comparison cannot tell, and what to do; otherwise NULL */
     bool has_data;   /* false: only the profile, `requests`, `verdict` and `reason` are valid */
 } comparison;

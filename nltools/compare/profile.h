@@ -3,7 +3,7 @@
  *
  * The first row is for whole requests. Each other row is for a place (diag/visits.h) on any host. A bin is a value of a
  * field: a text, or a range of numbers. Hosts and sensors' connections are named without port numbers, because the
- * ports of clients are random. Memory is bounded, because it does not depend on the number of logs and records. Not
+ * ports of clients are random. The memory that a profile uses does not depend on the number of logs and records. Not
  * thread-safe.
  */
 #ifndef NLTOOLS_PROFILE_H

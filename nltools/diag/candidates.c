@@ -14,7 +14,7 @@
  */
 #define EFFECT_MIN 1.5
 
-/* After a finding, another effect in the same place is often its consequence, so it must explain more. */
+/* After a finding, another effect in the same place is often its consequence, so the other effect must explain more. */
 #define AGAIN_MIN 0.3
 
 /* Minimum part of the variation that an explanation removes, and minimum share of the time that it claims. */

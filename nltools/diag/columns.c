@@ -106,7 +106,7 @@ static int find_large(const column *c, float value)
     return -1;
 }
 
-/* Returns the value that stands for a number: the number itself if a float can hold all such numbers. */
+/* Returns the value that stands for a number. For a number below EXACT_MAX, this is the number itself. */
 static float value_of_number(column *c, double number, nl_string text)
 {
     float value = (float)number;

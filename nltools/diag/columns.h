@@ -52,7 +52,10 @@ void columns_exclude(columns *c, const char *const *names);
 /* Converts a field to a value. Returns false if the field has no column. */
 bool columns_read(columns *c, const nl_field *field, column_value *value);
 
-/* Returns or adds the column with this name, or returns NULL. The column has values only for requests. */
+/*
+ * Returns the column with this name, and adds it if necessary. Returns NULL if there are too many columns. The column
+ * has values only for requests.
+ */
 column *columns_add(columns *c, const char *name);
 
 /* Returns the number of a text in a column. Closes the column if it has too many texts. */

@@ -7,21 +7,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* If a sensor's effect has a larger probability by chance, it is not compared with shifted sensors. */
+/* If the probability of a sensor's effect by chance is larger, the sensor is not compared with shifted sensors. */
 #define PROMISING 1e-3
 
 /* The load is a consequence of many causes, which therefore count more than the load. */
 #define LOAD_PREFERENCE 0.5
 
-/* Maximum number of visits for each visit in the sample. Counting the load needs all visits in order of time. */
+/*
+ * Maximum number of visits for each visit in the sample. To count the load, the search needs all visits in order of
+ * time.
+ */
 #define LOAD_SCALE_MAX 8
 
 enum { TIME_BINS = 48, TIME_BINS_MIN = 16, SHIFTS = 16 };
 
-/* A sensor names a resource, and a range of time does not. */
+/* A sensor is preferred to a range of time, because the sensor names a resource. */
 #define RESOURCE_PREFERENCE 1.1
 
-/* Minimum part of the variation that a sensor explains; high, because many slow sensors are tried. */
+/* Minimum part of the variation that a sensor explains; high, because many sensors that change slowly are tried. */
 #define RESOURCE_MIN 0.12
 
 /* ---- fields and hosts ---- */
@@ -359,8 +362,8 @@ static bool is_first_of_kind(const GPtrArray *all, guint i)
 }
 
 /*
- * Tries a sensor. Also increases *chance to the part that the sensor explains by chance: it changes as slowly as the
- * times do, so moving it in time shows how well it fits by chance.
+ * Tries a sensor. Also increases *chance to the part of the variation that the sensor explains by chance. Moving the
+ * sensor's values in time shows this part, because the moved values change as slowly as before.
  */
 static candidate try_sensor(search *s, const sample *x, const GPtrArray *all, guint number, double *chance)
 {

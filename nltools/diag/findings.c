@@ -139,7 +139,10 @@ static candidate *first_of_host(const search *s, candidate *largest)
     return first;
 }
 
-/* Returns whether a candidate explains why a span takes long. Values are demand, which its servers must handle. */
+/*
+ * Returns whether a candidate explains why a span takes long. Fields, sizes, calls and load are demand, which the
+ * span's servers must handle.
+ */
 static bool is_fault_of_server(const candidate *c)
 {
     static const char *const others[] = {"field", "size", "calls", "load"};

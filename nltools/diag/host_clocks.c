@@ -133,7 +133,7 @@ bool host_clock_is_doubtful(const visits *v, const char *host)
     return false;
 }
 
-/* Returns the part of the pairs of hosts with this host whose calls are impossible. */
+/* Considers the pairs of hosts that include this host. Returns the share of these pairs whose calls are impossible. */
 static double impossible_part(const visits *v, const char *host)
 {
     double all = 0, impossible = 0;

@@ -6,7 +6,7 @@
 
 #include "diag/findings.h"
 
-/* If a place has more than this share of the time and the log shows nothing of it, the place may hide any cause. */
+/* If a place has more than this share of the time and the log shows nothing about it, the place may hide any cause. */
 #define UNEXPLAINED_MAX 0.5
 
 enum { ZONE_COUNT_MIN = 10 };
@@ -58,8 +58,8 @@ static bool has_connections(const visits *v, const char *host)
 }
 
 /*
- * Returns whether the log shows nothing of a place: the path between hosts without sensors of connections, or the time
- * between two events that no record connects.
+ * Returns whether the log shows nothing about a place: the path between hosts without sensors of connections, or the
+ * time between two events that no record connects.
  */
 static bool is_unobserved(const visits *v, const place *p)
 {

@@ -38,9 +38,10 @@ typedef struct sender {
 /* A limit, with the results of all hosts that have it. */
 typedef struct limit {
     const char *cause, *what, *advice;
-    int felt, alone;     /* scopes in which the limit names findings, and in which it is a finding of its own */
-    double part, sure;   /* 0 to 1: part of the time where the limit is felt */
-    double busy;         /* 0 to 1: share of the time in which TCP has data to send, for the time of sending programs */
+    int felt, alone;   /* scopes in which the limit names findings, and in which it is a finding of its own */
+    double part, sure; /* 0 to 1: part of the time where the limit is felt */
+    double busy; /* 0 to 1: share of the time in which TCP has data to send; this share of a sending program's time
+                    counts */
     GHashTable *hosts;   /* a set: names of the hosts, interned */
     GPtrArray *evidence; /* char *: evidence from the first host */
     const sender *senders;
@@ -71,7 +72,9 @@ static bool is_of(const sensor_series *s, const char *event, const char *field, 
            (instance == NULL || strcmp(s->instance, instance) == 0);
 }
 
-/* Adds up a series during requests. Returns the number of samples. Sets *rise to the last minus the first. */
+/*
+ * Adds up a series during requests. Returns the number of samples. Sets *rise to the last value minus the first value.
+ */
 static uint32_t sum_series(const visits *v, const sensor_series *s, double *sum, double *rise)
 {
     uint32_t count = 0;
@@ -388,8 +391,7 @@ static void limit_tcp(limit *all, const char *host, const load *l, bool is_read)
 
 /* ---- where limits are felt ---- */
 
-/* What identifies crossing edges of a request: the host and the time of their begin, or the host and event of their
- * end. */
+/* The key of crossing edges of a request: the host and time of their start, or the host and event of their end. */
 typedef struct crossing_key {
     const char *host, *to; /* `to` is NULL in a key for the start of an edge */
     int64_t from_ns;
@@ -417,7 +419,7 @@ static bool is_crossing(const visits *v, const visit *x)
     return place_at(v, at->place)->kind == PLACE_EDGE && at->from_host != at->host;
 }
 
-/* Maps each key of a request's crossing edges to the first of them. Returns the map's elements. */
+/* Maps each key of a request's crossing edges to the first edge with this key. Returns the map's elements. */
 static crossing *index_crossings(const visits *v, const request *q, GHashTable *map)
 {
     uint32_t count = 0;
@@ -503,7 +505,7 @@ static const char *only_host_of(const limit *l)
     return g_hash_table_size(l->hosts) == 1 && g_hash_table_iter_next(&i, &host, NULL) ? host : NULL;
 }
 
-/* Keeps what a finding said before a limit named it, if it explained variation, as a rival. */
+/* If a finding explained variation before a limit named it, keeps the former finding as a rival. */
 static void keep_former_cause(const findings *f, finding *x)
 {
     if (x->answer == NULL || x->explained <= 0)
@@ -641,7 +643,10 @@ static bool find_limit(findings *f, const limit *l)
     return most;
 }
 
-/* Returns whether the times of the place with the most time between hosts are nearly constant, as on a path. */
+/*
+ * Considers the place between hosts that has the most time. Returns whether its times are nearly constant, as on a
+ * path.
+ */
 static bool is_path_constant(const visits *v)
 {
     const place *largest = NULL;

@@ -36,8 +36,9 @@ mechanism find_queue(const visits *v, uint32_t place);
 uint32_t next_span(const visits *v, uint32_t edge);
 
 /*
- * Computes how much shorter the visits of an edge would wait for one of `servers` servers, the spans after it, if each
- * span were shorter by `cut`. Sets `saved`, indexed by visit. Returns the sum on critical paths in nanoseconds.
+ * The visits of an edge wait for one of `servers` servers, which execute the spans after the edge. Computes how much
+ * less each visit would wait if each span were shorter by `cut`. Sets `saved`, indexed by visit. Returns the sum on
+ * critical paths in nanoseconds.
  */
 double queue_find_savings(const visits *v, uint32_t edge, int servers, const float *cut, float *saved);
 

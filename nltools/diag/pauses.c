@@ -23,7 +23,7 @@ enum {
     RESULTS_MAX = 16 /* each result has a number for each visit of the log */
 };
 
-/* Maximum expected share of the gaps that are found that occur by chance. */
+/* Maximum expected share of chance gaps among the gaps that are found. */
 #define GAP_CHANCE 0.01
 
 /* The distribution of the durations of a place's visits. */

@@ -173,8 +173,8 @@ static void serve_any(const holding *held, size_t count, int servers, int64_t *s
 }
 
 /*
- * Computes the same if visits are served in the order of arrival: a service then begins when the first of the k servers
- * is free.
+ * Like serve_any, but for visits that are served in the order of arrival: a service begins when the first of the k
+ * servers is free.
  */
 static void serve_in_order(const holding *held, const uint32_t *arrivals, size_t count, int servers, int64_t *served)
 {
@@ -200,7 +200,7 @@ typedef struct queue_work {
     uint8_t *positions;
     int64_t *served;
     double *values, *alone, *with;
-    double low, high; /* limits of the times' logarithms */
+    double low, high; /* bounds of the logarithms of the times */
 } queue_work;
 
 /* Adds the log likelihood of each position, from the positions of the other half. */

@@ -15,7 +15,10 @@ typedef struct report_sources {
 /* Returns the answer in one sentence. The caller frees it with g_free. */
 char *report_answer(const findings *f);
 
-/* Returns a text on what the verdict does not cover because of limits, which the caller frees with g_free, or NULL. */
+/*
+ * Returns a text about the requests that the verdict does not cover because of limits, or NULL. The caller frees the
+ * text with g_free.
+ */
 char *report_limits(const visits *v);
 
 void report_text(const findings *f, const report_sources *sources, bool explain);

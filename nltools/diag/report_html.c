@@ -29,7 +29,7 @@ static char *find_nlv(void)
     return g_find_program_in_path("nlv");
 }
 
-/* Appends a picture, drawn by nlv, of the time of a cause. Appends nothing if nlv fails. */
+/* Appends a picture of the time range of a cause, which nlv draws. Appends nothing if nlv fails. */
 static void append_picture(GString *out, const finding *cause, const visits *v, const report_sources *sources)
 {
     char *picture = NULL, *nlv = find_nlv(), *bytes = NULL;

@@ -168,7 +168,10 @@ static void sum_bins(const sample *s, const uint8_t *bins, const uint8_t *halves
     g_free(values);
 }
 
-/* Returns the statistic of Kruskal and Wallis, made normal with the cube root of Wilson and Hilferty. */
+/*
+ * Returns the statistic of Kruskal and Wallis, transformed to a normal deviate with the cube root of Wilson and
+ * Hilferty.
+ */
 static double kruskal_wallis(const sample *s, const uint8_t *bins, int count)
 {
     double sums[BINS_MAX] = {0}, n = 0, total = 0, square = 0;

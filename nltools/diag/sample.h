@@ -1,5 +1,5 @@
 /*
- * The own times of a place's visits, and how much of their variation something explains.
+ * The own times of a place's visits, and functions that measure how much of their variation an explanation removes.
  *
  * A sample contains up to SAMPLE_MAX visits of a place, in order of time. It is divided into two halves by request. An
  * explanation is fitted to one half and judged by the other half, and the other way round. Not thread-safe.
@@ -67,7 +67,7 @@ double sample_explained_by_waits(const sample *s, const float *waits);
 int sample_quantize(const float *values, uint32_t count, uint8_t *bins);
 
 /*
- * Returns the half of the sample that a visit belongs to. Of two consecutive requests, one is assigned to each half at
+ * Returns the half of the sample that a visit belongs to. Two consecutive requests are assigned to different halves, at
  * random. Rare values, parts of the log, and hosts that take turns therefore have visits in both halves.
  */
 static inline bool sample_half(const sample *s, uint32_t i)

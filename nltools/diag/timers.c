@@ -44,7 +44,7 @@ static double find_period(double *gaps, size_t count, double *best)
     for (double p = middle / 12; p < 1.2 * middle; p *= 1.01) {
         size_t used;
         double r = regularity(gaps, count, p, 8, &used);
-        /* Half and a third of the period are as regular. Use the longest period. */
+        /* Fractions of a period are as regular as the period. Use the longest period. */
         if (used >= GAPS_MIN && used * 2 > count && (r > *best || (r > *best * 0.97 && p > 1.5 * period))) {
             *best = MAX(r, *best);
             period = p;
@@ -91,7 +91,7 @@ static void claim_above(const sample *s, double base, mechanism *m)
     }
 }
 
-/* Returns whether a part of a program takes the time, and not the path between hosts. */
+/* Returns whether the visits' time passes in a program, not on the path between hosts. */
 static bool is_local(const sample *s)
 {
     const place *p = place_at(s->visits, s->place);
@@ -372,7 +372,7 @@ mechanism find_timeout(const sample *s)
         end++;
     double middle = y[(split + end) / 2], upper_spread = spread(y + split, end - split),
            ratio = middle / MAX(base, NOTHING * middle);
-    /* The times have the same distribution, but shifted and not stretched. */
+    /* The slow times have the distribution of the others, shifted but not stretched. */
     if (end - split >= TIMED_OUT_MIN && ratio >= 2 && upper_spread < sqrt(ratio) * base_spread) {
         m.period_ns = middle - base;
         m.count = n - split;

@@ -16,7 +16,7 @@ enum {
     VISITS_UNCHECKED = 4096 /* maximum number of new visits, except for one request, until the next check of memory */
 };
 
-#define ON_PATH (UINT32_C(1) << 31) /* bit in event_begin and event_end: the message is on the path */
+#define ON_PATH (UINT32_C(1) << 31) /* bit in event_begin and event_end: the message is on the critical path */
 
 /* The requests of one lifeline. */
 typedef struct kind {

@@ -210,7 +210,7 @@ static void print_without(const report_subject *r, bool last)
     printf(", the usual %s event\n", last ? "last" : "first");
 }
 
-/* Prints how many requests are divided among spans and edges with doubt, and why. */
+/* Prints how many requests have an uncertain critical path, and why. */
 static void print_doubts(const tally *t)
 {
     const struct {

@@ -17,7 +17,7 @@ typedef struct report_subject {
     tally *tally;
 } report_subject;
 
-/* What follows the number of overlapping spans (assembler_overlapping) in messages. */
+/* The text that follows the number of overlapping spans (assembler_overlapping) in messages. */
 #define REPORT_OVERLAPPING_SPANS                                                                                       \
     "spans without a request ID overlap and cannot be told apart, or ends of spans are missing; log TRACE.ID, "        \
     "or name an ID field with --id"

@@ -62,12 +62,12 @@ typedef struct tally_example {
 } tally_example;
 
 /*
- * The number of requests that have an event, and that begin or end with it. Index 0 is for the first event of requests,
- * and index 1 for the last event.
+ * The numbers of requests that have an event, and of requests that begin or end with it. Index 0 is for the first event
+ * of requests, and index 1 for the last event.
  */
 typedef struct tally_event {
     uint64_t ends[2];
-    uint64_t requests[2]; /* number of incomplete requests, at this end, that have the event */
+    uint64_t requests[2]; /* number of requests that have the event and are incomplete at this end */
     uint64_t latest;      /* number of the latest request that has the event */
 } tally_event;
 

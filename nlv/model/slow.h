@@ -20,9 +20,9 @@ typedef struct slow_line {
  * Finds the slowest kind of line in a time range, and its longest line; a line that is completely in the range precedes
  * a longer line that is not. Samples requests that end in the range, or later by at most the length of the range.
  *
- * begin_ns and end_ns are the times of the path with the longest line that is not in the first or last quarter of the
- * lines, when fewer requests may run at the same time. They are those of the longest line itself if it is more than
- * twice as long.
+ * begin_ns and end_ns are the times of the path of the longest line outside the first and last quarters of the lines,
+ * because fewer requests may run during these quarters. If the longest line of all is more than twice as long, they are
+ * the times of its path instead.
  */
 slow_line slow_find(const store *s, int64_t from_ns, int64_t to_ns);
 
