@@ -17,6 +17,7 @@ enum {
     EVENTS_USUAL_MAX = 32,
     GROUPS_MAX = 1 << 16,
     THREAD_EVENTS_MIN = 1024,
+    LATER_EVENTS_MIN = 1 << 16, /* events after which the lost end of a thread's span is noticed */
     AHEAD_COUNT = 100,
     COMPLETE_MIN = 30, /* minimum number of complete requests from which the order of events is learned */
 };
@@ -195,20 +196,31 @@ static void drop_events(assembler *a, open_request *r, uint32_t count)
     a->memory += memory_of(r);
 }
 
-/*
- * Returns the number of a thread's outermost spans if some of them overlap, and otherwise 0. Rounded times of
- * consecutive spans may overlap by up to a microsecond.
- */
+/* Returns by how much rounded times may make a span overlap the spans before and after it. */
+static int64_t rounding_of(const request_graph *g, const request_span *s)
+{
+    const request_event *end = s->begin == REQUEST_NONE ? &g->events[s->end] : NULL;
+    if (end != NULL && end->rounding > 3)
+        return request_event_rounding(end);
+    return s->begin_ns % 1000 == 0 && s->end_ns % 1000 == 0 ? 1000 : 0;
+}
+
+/* Returns the number of a thread's outermost spans if some of them overlap by more than their times are rounded, and
+ * otherwise 0. */
 static uint32_t count_overlapping(const request_graph *g)
 {
     uint32_t outermost = 0;
+    int64_t rounding_ns = 0;
     double spans_ns = 0;
     for (size_t i = 0; i < g->span_count; i++) {
-        bool is_outermost = g->spans[i].parent == REQUEST_NONE;
-        outermost += is_outermost;
-        spans_ns += is_outermost ? (double)(g->spans[i].end_ns - g->spans[i].begin_ns) : 0;
+        const request_span *s = &g->spans[i];
+        if (s->parent != REQUEST_NONE)
+            continue;
+        outermost++;
+        rounding_ns += rounding_of(g, s);
+        spans_ns += (double)(s->end_ns - s->begin_ns);
     }
-    return spans_ns > (double)(g->to_ns - g->from_ns) + 1000.0 * outermost ? outermost : 0;
+    return spans_ns > (double)(g->to_ns - g->from_ns) + (double)rounding_ns ? outermost : 0;
 }
 
 static void hand_out_events(assembler *a, const open_request *r, uint32_t from, uint32_t to, bool cut)
@@ -257,24 +269,55 @@ static int nesting_of(const assembler *a, const request_event *e)
     return begins - ends;
 }
 
-/* Hands out the outermost spans of a thread that ended before a time, and keeps the other events. */
-static void split_thread(assembler *a, open_request *r, int64_t before_ns)
+/* The state of a thread at an event. */
+typedef struct thread_state {
+    int64_t begin_ns; /* the earliest begin of this event and all later ones */
+    uint32_t open;    /* number of spans that are open after the event */
+    uint32_t low;     /* the lowest such number of this event and all later ones */
+} thread_state;
+
+/* Returns the states of a thread's sorted events, followed by the state after the last event. */
+static thread_state *find_states(const assembler *a, const open_request *r)
 {
-    uint32_t from = 0, open = 0;
-    qsort(r->events, r->count, sizeof *r->events, by_time);
-    int64_t *begins = g_new(int64_t, r->count + 1); /* the earliest begin of this event and all later ones */
-    begins[r->count] = INT64_MAX;
-    for (uint32_t i = r->count; i-- > 0;)
-        begins[i] = MIN(begins[i + 1], begin_of(&r->events[i]));
-    for (uint32_t i = 0; i < r->count && r->events[i].time_ns < before_ns; i++) {
+    thread_state *states = g_new(thread_state, r->count + 1);
+    uint32_t open = 0;
+    for (uint32_t i = 0; i < r->count; i++) {
         int nesting = nesting_of(a, &r->events[i]);
         open = nesting > 0 ? open + 1 : open - (nesting < 0 && open > 0);
-        if (open > 0 || begins[i + 1] < r->events[i].time_ns)
+        states[i].open = open;
+    }
+    states[r->count] = (thread_state){INT64_MAX, 0, UINT32_MAX};
+    for (uint32_t i = r->count; i-- > 0;) {
+        states[i].begin_ns = MIN(states[i + 1].begin_ns, begin_of(&r->events[i]));
+        states[i].low = MIN(states[i + 1].low, states[i].open);
+    }
+    return states;
+}
+
+/*
+ * Hands out the outermost spans of a thread that ended before a time, and keeps the other events. If the record of an
+ * end was lost, the number of open spans stays higher from then on. The outermost span has then ended when a span of
+ * its name begins. This is known only if all events of the thread are there, or many later events (LATER_EVENTS_MIN).
+ */
+static void split_thread(assembler *a, open_request *r, int64_t before_ns)
+{
+    uint32_t from = 0, lost = 0; /* lost: number of spans that stay open because their ends were lost */
+    qsort(r->events, r->count, sizeof *r->events, by_time);
+    thread_state *states = find_states(a, r);
+    for (uint32_t i = 0; i < r->count && r->events[i].time_ns < before_ns; i++) {
+        const thread_state *next = &states[i + 1];
+        bool may_end = next->begin_ns >= r->events[i].time_ns, ended = states[i].open <= lost,
+             is_certain = before_ns == INT64_MAX || r->count - i > LATER_EVENTS_MIN;
+        bool begins_again = !ended && is_certain && i + 1 < r->count && next->open > states[i].open &&
+                            next->low >= states[i].open &&
+                            request_event_kind(&r->events[i + 1]) == request_event_kind(&r->events[from]);
+        if (!may_end || !(ended || begins_again))
             continue;
         hand_out_events(a, r, from, i + 1, false);
         from = i + 1;
+        lost = states[i].open;
     }
-    g_free(begins);
+    g_free(states);
     drop_events(a, r, from);
     r->split_at = MAX(THREAD_EVENTS_MIN, 2 * r->count);
 }

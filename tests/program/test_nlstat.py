@@ -297,6 +297,33 @@ class Nlstat(support.Case):
                 self.assertEqual({n: r["path_ns"] for n, r in self.rows(found, "span").items()},
                                  {"Page": pages * 500_000, "Query": pages * 500_000})
 
+    def test_lost_ends_without_ids(self):
+        """One lost end of a span makes one request uncertain, and leaves the others as they are."""
+        def pages(thread, lost):
+            for i in range(300):
+                for us, event in ((0, "Page.start"), (1000, "Query.start"), (3000, "Query.end"), (5000, "Page.end")):
+                    if (i, event) != lost:
+                        yield line(i * 10000 + us, event, "").replace(" REQ.ID=", thread)
+        for thread in ("", " TID=7"):
+            for lost in ("Page.end", "Query.end"):
+                with self.subTest(thread=thread, lost=lost):
+                    (found,) = self.found(self.log("".join(pages(thread, (20, lost)))))
+                    self.assertEqual((found["requests"], found["spans_without_end"], found["uncertain"], found["overlapping_spans"]),
+                                     (300, 1, 1, 0))
+                    pages_ns, queries_ns = (298 * 3_000_000, 300 * 2_000_000) if lost == "Page.end" else (299 * 3_000_000, 299 * 2_000_000)
+                    rows = self.rows(found, "span")
+                    self.assertGreaterEqual(rows["Page"]["path_ns"], pages_ns)
+                    self.assertGreaterEqual(rows["Query"]["path_ns"], queries_ns)
+                    self.assertLess(found["total_ns"], 301 * 5_000_000)
+
+    def test_short_spans_that_overlap(self):
+        """Spans of 400 ns overlap: with nanoseconds in the log, half of that is no rounding."""
+        text = "".join(f"DATE=20260101120000.{i * 1000 + ns:09} HOST=h PROG=p LVL=Usage NL.EVNT=Page.{side}\n"
+                       for i in range(100) for ns, side in ((0, "start"), (200, "start"), (400, "end"), (600, "end")))
+        result = self.run_program(self.nlstat, self.log(text))
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("200 spans without a request ID overlap", result.stderr)
+
     def test_processes_and_threads_are_no_ids(self):
         """A thread's number is unique only in its process. Each process has four spans, which a pid alone would join."""
         def trace(name, *spans):
