@@ -23,22 +23,6 @@ void recording_options_add_pattern(recording_options *o, const char *pattern)
     append_text(&o->patterns, &o->pattern_count, pattern);
 }
 
-bool recording_options_add_filter(recording_options *o, const char *expression)
-{
-    nl_filter *filter = nl_filter_parse(expression);
-    if (filter != NULL && o->filter != NULL) {
-        char *both = program_format("(%s) && (%s)", nl_filter_text(o->filter), expression);
-        nl_filter_free(filter);
-        filter = nl_filter_parse(both);
-        free(both);
-    }
-    if (filter == NULL)
-        return false;
-    nl_filter_free(o->filter);
-    o->filter = filter;
-    return true;
-}
-
 /* Parses a number between minimum and maximum at *text, and advances *text. */
 static bool read_number(const char **text, long minimum, long maximum, long *value)
 {
@@ -117,7 +101,7 @@ static bool add_glob(void *settings, const nl_option *row, const char *value)
 static bool set_filter(void *settings, const nl_option *row, const char *value)
 {
     (void)row;
-    return recording_options_add_filter(settings, value);
+    return program_filter_narrow(&((recording_options *)settings)->filter, value);
 }
 
 static bool set_counters(void *settings, const nl_option *row, const char *value)

@@ -37,12 +37,6 @@ extern const nl_option recording_rows[];
 /* Adds a pattern. Borrows `pattern`. */
 void recording_options_add_pattern(recording_options *o, const char *pattern);
 
-/*
- * Adds a condition: records only events that match `expression` as well as the earlier conditions. Returns false and
- * sets the error on failure.
- */
-bool recording_options_add_filter(recording_options *o, const char *expression);
-
 /* Exits with a message if two options exclude each other. If `needs_event` is true, also exits if there is neither
  * an event nor --functions. */
 void recording_options_check(const recording_options *o, bool needs_event);

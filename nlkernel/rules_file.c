@@ -163,7 +163,7 @@ bool rules_file_add_events(const rules_file *file, recording_options *o)
 {
     for (size_t i = 0; i < file->pattern_count; i++)
         recording_options_add_pattern(o, file->patterns[i]);
-    return file->filter == NULL || recording_options_add_filter(o, file->filter);
+    return file->filter == NULL || program_filter_narrow(&o->filter, file->filter);
 }
 
 void rules_file_free(rules_file *file)

@@ -159,6 +159,12 @@ typedef struct program_where {
 
 extern const nl_option program_where_options[];
 
+/*
+ * Replaces *filter (NULL: all records) by a filter for the records that match both *filter and the expression. Returns
+ * false, sets the current thread's error and does not change *filter if the expression is invalid.
+ */
+bool program_filter_narrow(nl_filter **filter, const char *expression);
+
 /* The sentence about sources in the help of these programs. */
 #define PROGRAM_SOURCES                                                                                                \
     "A SOURCE can be: a file in any format that nlconv reads, optionally compressed with zstd or gzip; a pipe; a "     \

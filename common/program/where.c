@@ -7,28 +7,26 @@
 
 #include <stdlib.h>
 
-static bool where_narrow(program_where *w, const char *expression)
+bool program_filter_narrow(nl_filter **filter, const char *expression)
 {
-    nl_filter *filter = nl_filter_parse(expression);
-    if (filter == NULL)
-        return false;
-    if (w->filter != NULL) {
-        char *both = program_format("(%s) && (%s)", nl_filter_text(w->filter), nl_filter_text(filter));
-        nl_filter_free(filter);
-        filter = nl_filter_parse(both);
+    nl_filter *narrower = nl_filter_parse(expression);
+    if (narrower != NULL && *filter != NULL) {
+        char *both = program_format("(%s) && (%s)", nl_filter_text(*filter), nl_filter_text(narrower));
+        nl_filter_free(narrower);
+        narrower = nl_filter_parse(both);
         free(both);
-        if (filter == NULL)
-            return false;
     }
-    nl_filter_free(w->filter);
-    w->filter = filter;
+    if (narrower == NULL)
+        return false;
+    nl_filter_free(*filter);
+    *filter = narrower;
     return true;
 }
 
 static bool where_set_expression(void *settings, const nl_option *row, const char *value)
 {
     (void)row;
-    return where_narrow(settings, value);
+    return program_filter_narrow(&((program_where *)settings)->filter, value);
 }
 
 static bool where_set_time(void *settings, const nl_option *row, const char *value)
@@ -48,7 +46,7 @@ static bool where_set_time(void *settings, const nl_option *row, const char *val
     bool is_since = row->offset == offsetof(program_where, since_ns);
     nl_time_format_ulm(is_since ? w->since_ns : w->until_ns, time);
     snprintf(condition, sizeof condition, "DATE %s %s", is_since ? ">=" : "<", time);
-    return where_narrow(w, condition);
+    return program_filter_narrow(&w->filter, condition);
 }
 
 const nl_option program_where_options[] = {

@@ -68,9 +68,6 @@ void chunk_dispatch_converted(pipeline *p);
 /* Writes the output of a chunk, adds its counts, and empties the chunk. */
 void chunk_commit(pipeline *p, chunk *c);
 
-/* Writes the output header if it has not been written yet. */
-void pipeline_begin_output(pipeline *p);
-
 /* Reports the current thread's error, which concerns the input. Only the last pass reports it. Returns false. */
 bool pipeline_report_input(const pipeline *p);
 

@@ -31,6 +31,34 @@ static void chunk_empty(chunk *c)
     c->state = CHUNK_FREE;
 }
 
+static void pipeline_drain(sink *s)
+{
+    pipeline *p = s->drain_user;
+    p->failed = p->failed || !output_write(p->pass->out, s->bytes.data, s->bytes.size);
+    s->bytes.size = 0;
+}
+
+/* Writes the header or the trailer of the output. */
+static void pipeline_write_edge(pipeline *p, void (*edge)(exporter *e, sink *s))
+{
+    sink s = {.out = p->own, .drain = pipeline_drain, .drain_user = p};
+    if (edge == NULL || p->failed)
+        return;
+    edge(p->own, &s);
+    pipeline_drain(&s);
+    for (size_t i = 0; i < LOSS_COUNT; i++)
+        p->pass->losses[i] += s.losses[i];
+    nl_buffer_free(&s.bytes);
+}
+
+/* Writes the output header if it has not been written yet. */
+static void pipeline_begin_output(pipeline *p)
+{
+    if (!p->begun)
+        pipeline_write_edge(p, p->pass->to->begin);
+    p->begun = true;
+}
+
 void chunk_commit(pipeline *p, chunk *c)
 {
     pass *pass = p->pass;
@@ -173,33 +201,6 @@ void chunk_dispatch_converted(pipeline *p)
     if (p->own->kind->flush != NULL)
         p->own->kind->flush(p->own, &c->s);
     chunk_dispatch(p);
-}
-
-static void pipeline_drain(sink *s)
-{
-    pipeline *p = s->drain_user;
-    p->failed = p->failed || !output_write(p->pass->out, s->bytes.data, s->bytes.size);
-    s->bytes.size = 0;
-}
-
-/* Writes the header or the trailer of the output. */
-static void pipeline_write_edge(pipeline *p, void (*edge)(exporter *e, sink *s))
-{
-    sink s = {.out = p->own, .drain = pipeline_drain, .drain_user = p};
-    if (edge == NULL || p->failed)
-        return;
-    edge(p->own, &s);
-    pipeline_drain(&s);
-    for (size_t i = 0; i < LOSS_COUNT; i++)
-        p->pass->losses[i] += s.losses[i];
-    nl_buffer_free(&s.bytes);
-}
-
-void pipeline_begin_output(pipeline *p)
-{
-    if (!p->begun)
-        pipeline_write_edge(p, p->pass->to->begin);
-    p->begun = true;
 }
 
 /* ---- passes ---- */
