@@ -11,7 +11,7 @@ nlv_libscene_la_SOURCES = \
 	%D%/model/statistics.c %D%/model/statistics.h %D%/model/search.c %D%/model/search.h %D%/model/subset.c %D%/model/subset.h %D%/model/checks.c %D%/model/checks.h %D%/model/session.c %D%/model/session.h %D%/model/export.c %D%/model/export.h \
 	%D%/model/catalog.c %D%/model/catalog.h %D%/model/colors.c %D%/model/colors.h %D%/model/model.c %D%/model/model.h %D%/model/model_loading.h %D%/model/loader.c %D%/model/loader.h %D%/model/inference.c %D%/model/inference.h %D%/model/index_keeper.c %D%/model/index_keeper.h \
 	%D%/model/full_store.c %D%/model/full_store.h %D%/model/clock_learning.c %D%/model/clock_learning.h %D%/model/feed.c %D%/model/feed.h \
-	%D%/model/heat_map.c %D%/model/heat_map.h %D%/model/request_list.c %D%/model/request_list.h %D%/model/record_walk.c %D%/model/record_walk.h %D%/model/request_reading.c %D%/model/request_reading.h \
+	%D%/model/heat_map.c %D%/model/heat_map.h %D%/model/request_list.c %D%/model/request_list.h %D%/model/request_name.c %D%/model/request_name.h %D%/model/record_walk.c %D%/model/record_walk.h %D%/model/request_reading.c %D%/model/request_reading.h \
 	%D%/scene/scene.c %D%/scene/scene.h %D%/scene/layout.c %D%/scene/layout.h %D%/scene/axis.c %D%/scene/axis.h \
 	%D%/scene/text.c %D%/scene/text.h %D%/scene/palette.c %D%/scene/palette.h %D%/scene/beside.c %D%/scene/beside.h %D%/scene/density.c %D%/scene/density.h \
 	%D%/scene/lifelines_layer.c %D%/scene/loadlines_layer.c %D%/scene/points_layer.c %D%/scene/bars.c %D%/scene/throughput_layer.c %D%/scene/overview_layer.c %D%/scene/marks_layer.c \
@@ -27,7 +27,7 @@ nlv_nlv_SOURCES = %D%/main.c %D%/view/window.c %D%/view/window.h %D%/view/canvas
 	%D%/view/command_palette.c %D%/view/command_palette.h %D%/view/exporting.c %D%/view/exporting.h %D%/view/playback.c %D%/view/playback.h \
 	%D%/agents/agents.c %D%/agents/agents.h %D%/agents/stream.c %D%/agents/stream.h \
 	%D%/view/sensor_pane.c %D%/view/sensor_pane.h \
-	%D%/view/side_panel.c %D%/view/side_panel.h %D%/view/table.c %D%/view/table.h %D%/view/welcome.c %D%/view/welcome.h
+	%D%/view/side_panel.c %D%/view/side_panel.h %D%/view/table.c %D%/view/table.h %D%/view/request_pane.c %D%/view/request_pane.h %D%/view/welcome.c %D%/view/welcome.h
 nlv_nlv_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D%
 nlv_nlv_CFLAGS = $(AM_CFLAGS) $(GTK_CFLAGS) $(GLIB_CFLAGS)
 nlv_nlv_LDADD = nlv/libscene.la $(common_libs) $(GTK_LIBS)

@@ -54,7 +54,6 @@ static void drop_fast(request_list *l)
     }
     l->dropped += l->count - kept;
     l->count = kept;
-    l->version++;
 }
 
 void request_list_append(request_list *l, const request_summary *request)

@@ -42,7 +42,6 @@ typedef struct request_list {
     uint64_t dropped; /* number of requests that only the heat map counts */
     names *names;     /* names of spans and edges */
     heat_map heat;
-    unsigned version; /* changes when requests are dropped */
 } request_list;
 
 request_list *request_list_new(void);

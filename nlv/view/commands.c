@@ -60,6 +60,8 @@ static const entry entries[] = {
     {COMMAND_PREVIOUS, "_Search", "_Previous match", {{GDK_KEY_n, SHIFT}, {GDK_KEY_F3, SHIFT}}},
     {COMMAND_FILTER, "_Search", "Show _only…", {{GDK_KEY_l, CONTROL}}},
     {COMMAND_CHOOSE, "_Search", "_Events, hosts, programs…", {{GDK_KEY_t, CONTROL}}},
+    {COMMAND_REQUESTS, "_Search", "Slow _requests…", {{GDK_KEY_r, 0}}},
+    {COMMAND_FAILED, "_Search", "Failed r_equests…", {{GDK_KEY_e, 0}}},
     {COMMAND_PALETTE, "_Help", "_Find a command…", {{GDK_KEY_p, CONTROL | SHIFT}, {GDK_KEY_F2, 0}}},
     {COMMAND_SHORTCUTS, "_Help", "_Keys and pointer", {{GDK_KEY_F1, 0}}},
 };

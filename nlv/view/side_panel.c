@@ -4,7 +4,7 @@
 
 #include "base/text.h"
 #include "model/edges.h"
-#include "requests/printable.h"
+#include "model/request_name.h"
 
 #include "model/statistics.h"
 #include "scene/axis.h"
@@ -48,35 +48,6 @@ static void show(side_panel *p)
 }
 
 /* ---- the chosen lifeline ---- */
-
-typedef struct naming {
-    GString *name;
-    char **ids;
-} naming;
-
-static void find_name(void *user, const nl_record *record)
-{
-    naming *n = user;
-    for (char **id = n->ids; *id != NULL; id++) {
-        nl_field field;
-        char scratch[NL_FIELD_TEXT_SIZE];
-        if (!drawing_find_id(record, *id, &field))
-            continue;
-        nl_string value = nl_field_text(&field, scratch);
-        g_string_append(n->name, n->name->len > 0 ? " / " : "");
-        g_string_append_len(n->name, value.data, (gssize)value.size);
-    }
-}
-
-/* Returns the values of the ID fields. */
-static char *side_panel_name_of(const model *m, const drawing_lifeline *definition, uint32_t record)
-{
-    naming n = {g_string_new(NULL), definition->ids};
-    model_record(m, record, find_name, &n);
-    char *valid = printable(n.name->str);
-    g_string_free(n.name, TRUE);
-    return valid;
-}
 
 /* Returns an object's records by time. If there are more than STEPS_MAX, returns only the latest records. */
 static GArray *steps_of(const store *s, uint32_t object, unsigned layer)
@@ -130,8 +101,10 @@ void side_panel_show_lifeline(side_panel *p, size_t lifeline, uint32_t object)
     if (lifeline < s->spec->lifeline_count) {
         const drawing_lifeline *definition = g_ptr_array_index(model_drawing(p->model)->lifelines, lifeline);
         GArray *steps = steps_of(s, object, s->spec->lifelines[lifeline].layer);
-        char *name =
-            steps->len > 0 ? side_panel_name_of(p->model, definition, g_array_index(steps, uint32_t, 0)) : g_strdup("");
+        char *name = steps->len > 0
+                         ? request_name_at(p->model, definition,
+                                           store_place(model_store(p->model), g_array_index(steps, uint32_t, 0)))
+                         : g_strdup("");
         char *title = g_strdup_printf("%s %s", definition->name, name);
         add_segments(p, s, s->spec->lifelines[lifeline].layer, steps, title);
         add_records(p, steps);

@@ -14,6 +14,7 @@
 #include "view/editor.h"
 #include "view/exporting.h"
 #include "view/playback.h"
+#include "view/request_pane.h"
 #include "view/search_bar.h"
 #include "view/sensor_pane.h"
 #include "view/session_keeper.h"
@@ -39,6 +40,7 @@ typedef struct window {
     GtkWidget *info, *info_text; /* the bar of notices */
     canvas *canvas;
     side_panel *panel;
+    request_pane *requests;
     search_bar *search;
     chooser *chooser;
     editor *editor;
@@ -209,6 +211,15 @@ static void show_range(void *user)
     gtk_widget_show(w->side);
 }
 
+/* Returns a record by its time and place, or STORE_NONE if the store does not have it. */
+static uint32_t find_record(const store *s, int64_t time_ns, uint64_t place)
+{
+    uint32_t record = store_find_time(s, time_ns);
+    while (record < s->count && store_time(s, record) == time_ns && store_place(s, record) != place)
+        record++;
+    return record < s->count && store_place(s, record) == place ? record : (uint32_t)STORE_NONE;
+}
+
 /* Selects the lifeline that was selected in the saved session, as soon as the model contains its record. */
 static void choose_waiting(window *w)
 {
@@ -218,12 +229,8 @@ static void choose_waiting(window *w)
         return;
     model_lock(w->model);
     const store *from = model_store(w->model);
-    uint32_t record = store_find_time(from, s->choice_ns);
-    while (record < from->count && store_time(from, record) == s->choice_ns &&
-           store_place(from, record) != s->choice_place)
-        record++;
-    bool found = record < from->count && store_place(from, record) == s->choice_place &&
-                 s->choice_lifeline < from->spec->lifeline_count;
+    const uint32_t record = find_record(from, s->choice_ns, s->choice_place);
+    bool found = record != STORE_NONE && s->choice_lifeline < from->spec->lifeline_count;
     if (found) {
         uint32_t object = store_object(from, record, from->spec->lifelines[s->choice_lifeline].layer);
         view->selected = object != STORE_NONE ? (int64_t)object : -1;
@@ -271,6 +278,7 @@ static gboolean on_tick(gpointer user)
     window *w = user;
     unsigned generation = model_generation(w->model);
     search_bar_tick(w->search);
+    request_pane_tick(w->requests);
     playback_tick(w->playback);
     show_notices(w);
     if (w->is_first_shown && !playback_is_live(w->playback) && playback_speed(w->playback) == 0)
@@ -531,6 +539,32 @@ static void on_found(void *user, int64_t time_ns, uint32_t record)
     canvas_redraw(w->canvas);
 }
 
+/* ---- requests ---- */
+
+/* Shows a request, with a margin on both sides, and selects it. */
+static void show_request(void *user, const request_summary *request)
+{
+    window *w = user;
+    scene_view *view = canvas_view(w->canvas);
+    const int64_t margin_ns = request->duration_ns / 10 + 1000;
+    canvas_show(w->canvas, request->start_ns - margin_ns, request->start_ns + request->duration_ns + margin_ns);
+    view->has_mark = view->has_range = false;
+    model_lock(w->model);
+    choose_record(view, model_store(w->model),
+                  find_record(model_store(w->model), request->step_ns, request->step_place));
+    model_unlock(w->model);
+    show_chosen(w);
+    if (view->selected < 0)
+        show_status(w, "A filter hides the records of this request, or they are no longer in memory");
+    canvas_redraw(w->canvas);
+}
+
+static void on_requests_left(void *user)
+{
+    window *w = user;
+    gtk_widget_grab_focus(canvas_widget(w->canvas));
+}
+
 /* Shows only the records that match the typed expression and whose boxes are ticked. Returns false and sets the
  * error if the expression is invalid. */
 static bool apply_filter(window *w, const char *typed)
@@ -781,9 +815,14 @@ static void show_all(window *w)
     w->shows_whole = true;
 }
 
-/* Hides the search bar. If the bar is already hidden, removes all marks. */
+/* Hides the table of requests if it has the focus, or else the search bar. If both are hidden, removes all marks. */
 static void clear(window *w)
 {
+    GtkWidget *focus = gtk_window_get_focus(GTK_WINDOW(w->top));
+    if (focus != NULL && gtk_widget_is_ancestor(focus, request_pane_widget(w->requests))) {
+        request_pane_hide(w->requests);
+        return;
+    }
     if (w->source_count > 0)
         gtk_stack_set_visible_child_name(GTK_STACK(w->stack), "canvas");
     if (!search_bar_hide(w->search))
@@ -946,6 +985,10 @@ static void on_command(void *user, command which)
     case COMMAND_CHOOSE:
         chooser_show(w->chooser);
         break;
+    case COMMAND_REQUESTS:
+    case COMMAND_FAILED:
+        request_pane_show(w->requests, which == COMMAND_FAILED);
+        break;
     case COMMAND_PALETTE:
         command_palette_show(w->top, on_command, w);
         break;
@@ -968,7 +1011,8 @@ static gboolean on_key(GtkWidget *widget, GdkEventKey *event, gpointer user)
 {
     window *w = user;
     GtkWidget *focus = gtk_window_get_focus(GTK_WINDOW(widget));
-    bool in_pane = focus != NULL && gtk_widget_is_ancestor(focus, sensor_pane_widget(w->sensors));
+    bool in_pane = focus != NULL && (gtk_widget_is_ancestor(focus, sensor_pane_widget(w->sensors)) ||
+                                     gtk_widget_is_ancestor(focus, request_pane_widget(w->requests)));
     command which = commands_of_key(event, GTK_IS_EDITABLE(focus) || in_pane);
     if (which == COMMAND_NONE)
         return is_focus_coming(widget);
@@ -1016,7 +1060,7 @@ static GtkWidget *make_info(window *w)
 
 static GtkWidget *make_main(window *w, const window_options *look)
 {
-    GtkWidget *pane = gtk_paned_new(GTK_ORIENTATION_HORIZONTAL);
+    GtkWidget *pane = gtk_paned_new(GTK_ORIENTATION_HORIZONTAL), *left = gtk_paned_new(GTK_ORIENTATION_VERTICAL);
     w->canvas = canvas_new(w->model, look->dark, (canvas_callbacks){on_hover, on_moved, show_chosen, show_range, w});
     scene_view *view = canvas_view(w->canvas);
     view->marks = session_keeper_session(w->keeper)->marks;
@@ -1027,7 +1071,11 @@ static GtkWidget *make_main(window *w, const window_options *look)
     }
     w->panel = side_panel_new(w->model);
     w->side = side_panel_widget(w->panel);
-    gtk_paned_pack1(GTK_PANED(pane), canvas_widget(w->canvas), TRUE, FALSE);
+    w->requests = request_pane_new(w->model, (request_pane_callbacks){show_request, on_requests_left, w});
+    gtk_paned_pack1(GTK_PANED(left), canvas_widget(w->canvas), TRUE, FALSE);
+    gtk_paned_pack2(GTK_PANED(left), request_pane_widget(w->requests), FALSE, FALSE);
+    hide_at_first(request_pane_widget(w->requests));
+    gtk_paned_pack1(GTK_PANED(pane), left, TRUE, FALSE);
     gtk_paned_pack2(GTK_PANED(pane), w->side, FALSE, FALSE);
     hide_at_first(w->side);
     return pane;

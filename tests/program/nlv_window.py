@@ -1,7 +1,9 @@
 """nlv's window on a virtual display, operated by real input events, and seen as by a screen reader."""
+import datetime
 import json
 import os
 import pathlib
+import random
 import re
 import shutil
 import struct
@@ -22,6 +24,27 @@ def requests(count=50):
         lines.append((t + 5, f"HOST=s PROG=sensor LVL=System NL.EVNT=Load LOAD={i % 7}.5"))
     lines.append((1234, "HOST=s PROG=p LVL=Error NL.EVNT=Oops"))
     return "".join(f"DATE=20260101120000.{t:06d} {rest}\n" for t, rest in lines)
+
+
+def branching_requests(count, slow=(), failed=(), seed=1):
+    """Writes a log of requests that branch: a web server calls a database and a cache on two other hosts at the same time, and
+    then renders the page. In the requests `slow`, the database takes 250 ms; the requests `failed` end with status 500."""
+    draw = random.Random(seed)
+    lines, begin = [], 0
+    for i in range(count):
+        begin += int(draw.expovariate(1 / 2000)) + 1
+        query = 250000 if i in slow else int(draw.lognormvariate(7.6, 0.35))
+        cache, render = int(draw.lognormvariate(7, 0.4)), int(draw.lognormvariate(6.5, 0.3))
+        end = begin + 400 + max(query, cache) + render
+        for time_us, host, event, more in [
+                (begin, "web", "Serve.start", ""), (begin + 100, "db", "Query.start", ""), (begin + 120, "cache", "Lookup.start", ""),
+                (begin + 120 + cache, "cache", "Lookup.end", ""), (begin + 100 + query, "db", "Query.end", ""),
+                (end - render, "web", "Render.start", ""), (end - 20, "web", "Render.end", ""),
+                (end, "web", "Serve.end", f" STATUS={500 if i in failed else 200}")]:
+            lines.append((time_us, f"HOST={host} PROG=shop LVL={'Error' if more.endswith('500') else 'Usage'} NL.EVNT={event} REQ.ID=r{i}{more}"))
+    lines.sort()
+    start = datetime.datetime(2026, 1, 1, 12)
+    return "".join(f"DATE={start + datetime.timedelta(microseconds=t):%Y%m%d%H%M%S.%f} {rest}\n" for t, rest in lines)
 
 
 class WindowCase(support.Case):

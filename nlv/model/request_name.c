@@ -1,0 +1,34 @@
+#include "config.h"
+
+#include "model/request_name.h"
+
+#include "requests/printable.h"
+
+typedef struct naming {
+    GString *name;
+    char **ids;
+} naming;
+
+static void find_name(void *user, const nl_record *record)
+{
+    naming *n = user;
+    for (char **id = n->ids; *id != NULL; id++) {
+        nl_field field;
+        char scratch[NL_FIELD_TEXT_SIZE];
+        if (!drawing_find_id(record, *id, &field))
+            continue;
+        nl_string value = nl_field_text(&field, scratch);
+        if (n->ids[0] != NULL && n->ids[1] != NULL)
+            g_string_append_printf(n->name, "%s%s=", n->name->len > 0 ? " " : "", *id);
+        g_string_append_len(n->name, value.data, (gssize)value.size);
+    }
+}
+
+char *request_name_at(const model *m, const drawing_lifeline *definition, uint64_t place)
+{
+    naming n = {g_string_new(NULL), definition->ids};
+    model_record_at(m, place, find_name, &n);
+    char *valid = printable(n.name->str);
+    g_string_free(n.name, TRUE);
+    return valid;
+}

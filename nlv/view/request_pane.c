@@ -1,0 +1,410 @@
+#include "config.h"
+
+#include "view/request_pane.h"
+
+#include "base/text.h"
+#include "base/time_internal.h"
+#include "model/request_name.h"
+#include "requests/printable.h"
+#include "scene/axis.h"
+
+#include <string.h>
+
+enum { REFRESH_MS = 1000, COLUMNS = 8, HEIGHT = 190 };
+
+typedef struct pane_column {
+    const char *title;
+    request_column sort;
+    int width;
+    bool is_number;
+} pane_column;
+
+/* The last column, the ID, is not in the list of requests and cannot be sorted. */
+static const pane_column columns[COLUMNS] = {
+    {"Duration", REQUEST_BY_DURATION, 90, true},   {"Slowest span", REQUEST_BY_SLOWEST, 220, false},
+    {"Share", REQUEST_BY_SHARE, 70, true},         {"Begins at", REQUEST_BY_POSITION, 85, true},
+    {"Hosts", REQUEST_BY_HOSTS, 65, true},         {"Error", REQUEST_BY_ERROR, 140, false},
+    {"Start (UTC)", REQUEST_BY_START, 130, false}, {"Request", REQUEST_BY_START, 180, false},
+};
+
+/* A request in the table. The texts are allocated. */
+typedef struct pane_row {
+    request_summary summary;
+    char *slowest;
+    char *name; /* NULL: not fetched yet */
+} pane_row;
+
+struct request_pane {
+    model *model;
+    request_pane_callbacks callbacks;
+    GtkWidget *widget, *tree, *entry, *count, *all;
+    GtkListStore *store; /* the indices of rows */
+    GtkTreeViewColumn *columns[COLUMNS];
+    GArray *rows; /* pane_row */
+    request_choice choice;
+    request_column column;
+    bool descending;
+    uint64_t shown_count; /* number of requests in the list when it was last shown */
+    gint64 shown_us;
+};
+
+/* ---- cells ---- */
+
+static const char *error_text(uint8_t errors)
+{
+    static const char *const texts[] = {"", "failed", "incomplete", "failed, incomplete"};
+    return texts[errors & 3];
+}
+
+/* Returns the ID of a row's request. Reads its record when the row is visible for the first time. */
+static const char *name_of_row(const request_pane *p, pane_row *row)
+{
+    if (row->name != NULL)
+        return row->name;
+    model_lock(p->model);
+    const GPtrArray *lifelines = model_drawing(p->model)->lifelines;
+    if (row->summary.lifeline < lifelines->len)
+        row->name =
+            request_name_at(p->model, g_ptr_array_index(lifelines, row->summary.lifeline), row->summary.step_place);
+    model_unlock(p->model);
+    return row->name != NULL ? row->name : "";
+}
+
+static void describe_cell(const pane_row *row, unsigned column, char text[NL_TIME_TEXT_SIZE + 16])
+{
+    const request_summary *r = &row->summary;
+    char time[NL_TIME_TEXT_SIZE];
+    switch (column) {
+    case 0:
+        axis_span_label((double)r->duration_ns, text);
+        break;
+    case 2:
+        g_snprintf(text, 32, "%u %%", r->share);
+        break;
+    case 3:
+        g_snprintf(text, 32, "%u %%", r->position);
+        break;
+    case 4:
+        g_snprintf(text, 32, "%u", r->host_count);
+        break;
+    default:
+        nl_time_format_iso(r->start_ns, time);
+        const char *clock = strchr(time, 'T');
+        g_snprintf(text, 32, "%.15s", clock != NULL ? clock + 1 : time);
+    }
+}
+
+static void render_cell(GtkTreeViewColumn *column, GtkCellRenderer *cell, GtkTreeModel *tree, GtkTreeIter *at,
+                        gpointer user)
+{
+    request_pane *p = user;
+    guint index;
+    char text[NL_TIME_TEXT_SIZE + 16] = "";
+    gtk_tree_model_get(tree, at, 0, &index, -1);
+    pane_row *row = &g_array_index(p->rows, pane_row, index);
+    unsigned number = 0;
+    while (p->columns[number] != column)
+        number++;
+    const char *shown = number == 1   ? row->slowest
+                        : number == 5 ? error_text(row->summary.errors)
+                        : number == 7 ? name_of_row(p, row)
+                                      : text;
+    if (shown == text)
+        describe_cell(row, number, text);
+    g_object_set(cell, "text", shown, NULL);
+}
+
+/* ---- content ---- */
+
+static void clear_row(gpointer data)
+{
+    pane_row *row = data;
+    g_free(row->slowest);
+    g_free(row->name);
+}
+
+static void show_count(request_pane *p, size_t found, uint64_t total, uint64_t dropped)
+{
+    GString *text = g_string_new(NULL);
+    if (total == 0)
+        g_string_append(text, model_progress(p->model) < 1 || !model_is_settled(p->model)
+                                  ? "nlv is still reading the log"
+                                  : "No requests: no field ties records together");
+    else
+        g_string_append_printf(text, "%'zu of %'" G_GUINT64_FORMAT " request%s", found, total, nl_plural(total));
+    if (found > p->rows->len)
+        g_string_append_printf(text, "; the first %u are shown", p->rows->len);
+    if (dropped > 0)
+        g_string_append_printf(text, "; %'" G_GUINT64_FORMAT " fast requests are only in the heat map", dropped);
+    gtk_label_set_text(GTK_LABEL(p->count), text->str);
+    g_string_free(text, TRUE);
+}
+
+static void copy_rows(request_pane *p, const request_list *l, const uint32_t *found, size_t count)
+{
+    g_array_set_size(p->rows, 0);
+    for (size_t i = 0; i < count; i++) {
+        const request_summary *r = request_list_at(l, found[i]);
+        pane_row row = {.summary = *r, .slowest = printable(names_text(l->names, r->slowest))};
+        g_array_append_val(p->rows, row);
+    }
+}
+
+/* Fills the table. Keeps the cursor at its row. */
+static void fill(request_pane *p)
+{
+    GtkTreePath *cursor = NULL;
+    gtk_tree_view_get_cursor(GTK_TREE_VIEW(p->tree), &cursor, NULL);
+    gtk_tree_view_set_model(GTK_TREE_VIEW(p->tree), NULL);
+    gtk_list_store_clear(p->store);
+    p->choice.text = gtk_entry_get_text(GTK_ENTRY(p->entry));
+    size_t all = 0;
+    uint64_t total = 0, dropped = 0;
+    model_lock(p->model);
+    const request_list *l = model_requests(p->model);
+    if (l != NULL) {
+        uint32_t *found;
+        all = request_list_sort(l, &p->choice, p->column, p->descending, REQUEST_PANE_ROWS, &found);
+        copy_rows(p, l, found, MIN(all, REQUEST_PANE_ROWS));
+        g_free(found);
+        total = l->heat.count;
+        dropped = l->dropped;
+    } else {
+        g_array_set_size(p->rows, 0);
+    }
+    model_unlock(p->model);
+    p->shown_count = total;
+    p->shown_us = g_get_monotonic_time();
+    for (guint i = 0; i < p->rows->len; i++)
+        gtk_list_store_insert_with_values(p->store, NULL, -1, 0, i, -1);
+    show_count(p, all, total, dropped);
+    gtk_tree_view_set_model(GTK_TREE_VIEW(p->tree), GTK_TREE_MODEL(p->store));
+    gtk_tree_view_set_search_column(GTK_TREE_VIEW(p->tree), -1);
+    if (cursor == NULL)
+        cursor = gtk_tree_path_new_first();
+    if (p->rows->len > 0)
+        gtk_tree_view_set_cursor(GTK_TREE_VIEW(p->tree), cursor, NULL, FALSE);
+    gtk_tree_path_free(cursor);
+    const request_choice *c = &p->choice;
+    gtk_widget_set_visible(p->all, c->from_ns != INT64_MIN || c->to_ns != INT64_MAX);
+}
+
+static void sort_by(request_pane *p, request_column column, bool descending)
+{
+    p->column = column;
+    p->descending = descending;
+    for (unsigned i = 0; i + 1 < COLUMNS; i++) {
+        gtk_tree_view_column_set_sort_indicator(p->columns[i], columns[i].sort == column);
+        gtk_tree_view_column_set_sort_order(p->columns[i], descending ? GTK_SORT_DESCENDING : GTK_SORT_ASCENDING);
+    }
+    fill(p);
+    if (p->rows->len > 0) {
+        GtkTreePath *first = gtk_tree_path_new_first();
+        gtk_tree_view_set_cursor(GTK_TREE_VIEW(p->tree), first, NULL, FALSE);
+        gtk_tree_path_free(first);
+    }
+}
+
+/* Sorts by a column. The second time, reverses the order. */
+static void choose_column(request_pane *p, unsigned number)
+{
+    const request_column column = columns[number].sort;
+    const bool is_text = column == REQUEST_BY_START || column == REQUEST_BY_SLOWEST || column == REQUEST_BY_POSITION;
+    sort_by(p, column, column == p->column ? !p->descending : !is_text);
+}
+
+void request_pane_tick(request_pane *p)
+{
+    if (!gtk_widget_get_visible(p->widget) || g_get_monotonic_time() - p->shown_us < REFRESH_MS * 1000)
+        return;
+    model_lock(p->model);
+    const request_list *l = model_requests(p->model);
+    const bool has_changed = (l != NULL ? l->heat.count : 0) != p->shown_count;
+    model_unlock(p->model);
+    if (has_changed || p->shown_count == 0)
+        fill(p);
+}
+
+/* ---- the user's actions ---- */
+
+static void on_row(GtkTreeView *tree, GtkTreePath *path, GtkTreeViewColumn *column, gpointer user)
+{
+    (void)tree, (void)column;
+    request_pane *p = user;
+    const guint index = (guint)gtk_tree_path_get_indices(path)[0];
+    if (index < p->rows->len)
+        p->callbacks.go(p->callbacks.user, &g_array_index(p->rows, pane_row, index).summary);
+}
+
+static void on_column(GtkTreeViewColumn *column, gpointer user)
+{
+    request_pane *p = user;
+    unsigned number = 0;
+    while (p->columns[number] != column)
+        number++;
+    choose_column(p, number);
+}
+
+static gboolean on_table_key(GtkWidget *tree, GdkEventKey *event, gpointer user)
+{
+    (void)tree;
+    request_pane *p = user;
+    if (event->state & (GDK_CONTROL_MASK | GDK_MOD1_MASK))
+        return FALSE;
+    if (event->keyval >= GDK_KEY_1 && event->keyval < GDK_KEY_1 + COLUMNS - 1)
+        choose_column(p, event->keyval - GDK_KEY_1);
+    else if (event->keyval == GDK_KEY_slash)
+        gtk_widget_grab_focus(p->entry);
+    else if (event->keyval == GDK_KEY_r || event->keyval == GDK_KEY_e)
+        request_pane_show(p, event->keyval == GDK_KEY_e);
+    else
+        return FALSE;
+    return TRUE;
+}
+
+static void on_search(GtkSearchEntry *entry, gpointer user)
+{
+    (void)entry;
+    fill(user);
+}
+
+static void on_search_done(GtkEntry *entry, gpointer user)
+{
+    (void)entry;
+    request_pane *p = user;
+    fill(p);
+    gtk_widget_grab_focus(p->tree);
+}
+
+static void on_all(GtkButton *button, gpointer user)
+{
+    (void)button;
+    request_pane *p = user;
+    p->choice = request_choice_all;
+    sort_by(p, p->column, p->descending);
+    gtk_widget_grab_focus(p->tree);
+}
+
+static void on_close_table(GtkButton *button, gpointer user)
+{
+    (void)button;
+    request_pane_hide(user);
+}
+
+void request_pane_hide(request_pane *p)
+{
+    gtk_widget_hide(p->widget);
+    p->callbacks.left(p->callbacks.user);
+}
+
+void request_pane_show(request_pane *p, bool failed)
+{
+    p->choice = request_choice_all;
+    gtk_entry_set_text(GTK_ENTRY(p->entry), "");
+    gtk_widget_show(p->widget);
+    sort_by(p, failed ? REQUEST_BY_ERROR : REQUEST_BY_DURATION, true);
+    gtk_widget_grab_focus(p->tree);
+}
+
+void request_pane_show_area(request_pane *p, const request_choice *area)
+{
+    p->choice = *area;
+    gtk_entry_set_text(GTK_ENTRY(p->entry), "");
+    gtk_widget_show(p->widget);
+    sort_by(p, REQUEST_BY_DURATION, true);
+}
+
+/* ---- construction ---- */
+
+static void add_columns(request_pane *p)
+{
+    for (unsigned i = 0; i < COLUMNS; i++) {
+        GtkCellRenderer *cell = gtk_cell_renderer_text_new();
+        p->columns[i] = gtk_tree_view_column_new_with_attributes(columns[i].title, cell, NULL);
+        g_object_set(cell, "xalign", columns[i].is_number ? 1.0 : 0.0, "ellipsize",
+                     columns[i].is_number ? PANGO_ELLIPSIZE_NONE : PANGO_ELLIPSIZE_MIDDLE, NULL);
+        gtk_tree_view_column_set_alignment(p->columns[i], columns[i].is_number ? 1 : 0);
+        gtk_tree_view_column_set_sizing(p->columns[i], GTK_TREE_VIEW_COLUMN_FIXED);
+        gtk_tree_view_column_set_fixed_width(p->columns[i], columns[i].width);
+        gtk_tree_view_column_set_resizable(p->columns[i], TRUE);
+        gtk_tree_view_column_set_expand(p->columns[i], !columns[i].is_number);
+        gtk_tree_view_column_set_cell_data_func(p->columns[i], cell, render_cell, p, NULL);
+        gtk_tree_view_append_column(GTK_TREE_VIEW(p->tree), p->columns[i]);
+        if (i + 1 == COLUMNS)
+            break;
+        gtk_tree_view_column_set_clickable(p->columns[i], TRUE);
+        g_signal_connect(p->columns[i], "clicked", G_CALLBACK(on_column), p);
+    }
+}
+
+static GtkWidget *make_table(request_pane *p)
+{
+    GtkWidget *scrolled = gtk_scrolled_window_new(NULL, NULL);
+    p->store = gtk_list_store_new(1, G_TYPE_UINT);
+    p->tree = gtk_tree_view_new();
+    gtk_tree_view_set_enable_search(GTK_TREE_VIEW(p->tree), FALSE);
+    add_columns(p);
+    gtk_tree_view_set_fixed_height_mode(GTK_TREE_VIEW(p->tree), TRUE);
+    atk_object_set_name(gtk_widget_get_accessible(p->tree), "Requests");
+    g_signal_connect(p->tree, "row-activated", G_CALLBACK(on_row), p);
+    g_signal_connect(p->tree, "key-press-event", G_CALLBACK(on_table_key), p);
+    g_object_set(scrolled, "min-content-height", HEIGHT, NULL);
+    gtk_container_add(GTK_CONTAINER(scrolled), p->tree);
+    return scrolled;
+}
+
+static GtkWidget *make_head(request_pane *p)
+{
+    GtkWidget *head = gtk_box_new(GTK_ORIENTATION_HORIZONTAL, 8),
+              *close = gtk_button_new_from_icon_name("window-close-symbolic", GTK_ICON_SIZE_BUTTON);
+    p->count = gtk_label_new("");
+    gtk_label_set_xalign(GTK_LABEL(p->count), 0);
+    gtk_label_set_ellipsize(GTK_LABEL(p->count), PANGO_ELLIPSIZE_END);
+    p->all = gtk_button_new_with_mnemonic("_All requests");
+    p->entry = gtk_search_entry_new();
+    gtk_entry_set_placeholder_text(GTK_ENTRY(p->entry),
+                                   "ID, span, \342\200\234failed\342\200\235 or \342\200\234incomplete\342\200\235");
+    gtk_entry_set_width_chars(GTK_ENTRY(p->entry), 30);
+    atk_object_set_name(gtk_widget_get_accessible(p->entry), "Find requests");
+    atk_object_set_name(gtk_widget_get_accessible(close), "Close the table of requests");
+    gtk_button_set_relief(GTK_BUTTON(close), GTK_RELIEF_NONE);
+    g_signal_connect(p->entry, "search-changed", G_CALLBACK(on_search), p);
+    g_signal_connect(p->entry, "activate", G_CALLBACK(on_search_done), p);
+    g_signal_connect(p->all, "clicked", G_CALLBACK(on_all), p);
+    g_signal_connect(close, "clicked", G_CALLBACK(on_close_table), p);
+    g_object_set(head, "margin-start", 8, "margin-end", 4, "margin-top", 2, "margin-bottom", 2, NULL);
+    gtk_box_pack_start(GTK_BOX(head), p->count, TRUE, TRUE, 0);
+    gtk_box_pack_end(GTK_BOX(head), close, FALSE, FALSE, 0);
+    gtk_box_pack_end(GTK_BOX(head), p->entry, FALSE, FALSE, 0);
+    gtk_box_pack_end(GTK_BOX(head), p->all, FALSE, FALSE, 0);
+    return head;
+}
+
+static void request_pane_on_destroy(GtkWidget *widget, gpointer user)
+{
+    (void)widget;
+    request_pane *p = user;
+    g_array_free(p->rows, TRUE);
+    g_object_unref(p->store);
+    g_free(p);
+}
+
+request_pane *request_pane_new(model *m, request_pane_callbacks callbacks)
+{
+    request_pane *p = g_new0(request_pane, 1);
+    p->model = m;
+    p->callbacks = callbacks;
+    p->choice = request_choice_all;
+    p->rows = g_array_new(FALSE, FALSE, sizeof(pane_row));
+    g_array_set_clear_func(p->rows, clear_row);
+    p->widget = gtk_box_new(GTK_ORIENTATION_VERTICAL, 0);
+    gtk_box_pack_start(GTK_BOX(p->widget), make_head(p), FALSE, FALSE, 0);
+    gtk_box_pack_start(GTK_BOX(p->widget), make_table(p), TRUE, TRUE, 0);
+    g_signal_connect(p->widget, "destroy", G_CALLBACK(request_pane_on_destroy), p);
+    return p;
+}
+
+GtkWidget *request_pane_widget(request_pane *p)
+{
+    return p->widget;
+}

@@ -1,0 +1,41 @@
+/*
+ * The table of requests: duration, slowest span, hosts, errors, start and ID of each request. The user sorts it by any
+ * column and searches in it; Enter shows a request in the picture. The table shows the first REQUEST_PANE_ROWS requests
+ * in its order, so that sorting and filling take constant memory.
+ *
+ * The pane owns copies of the summaries that it shows. In GTK's thread.
+ */
+#ifndef NLV_REQUEST_PANE_H
+#define NLV_REQUEST_PANE_H
+
+#include "model/model.h"
+
+#include <gtk/gtk.h>
+
+enum { REQUEST_PANE_ROWS = 5000 };
+
+typedef struct request_pane request_pane;
+
+typedef struct request_pane_callbacks {
+    void (*go)(void *user, const request_summary *request); /* show this request in the picture */
+    void (*left)(void *user);                               /* the pane is hidden; the focus must go elsewhere */
+    void *user;
+} request_pane_callbacks;
+
+/* Returns a pane, which its widget owns. The pane is hidden at first. The model must outlive it. */
+request_pane *request_pane_new(model *m, request_pane_callbacks callbacks);
+GtkWidget *request_pane_widget(request_pane *p);
+
+/* Shows all requests, the slowest first or, if `failed` is true, those with errors first, and gives the table the
+ * focus. */
+void request_pane_show(request_pane *p, bool failed);
+
+/* Shows the requests of an area of the heat map (request_choice). Ignores the text of the choice. */
+void request_pane_show_area(request_pane *p, const request_choice *area);
+
+void request_pane_hide(request_pane *p);
+
+/* Shows new requests. Call it often. */
+void request_pane_tick(request_pane *p);
+
+#endif
