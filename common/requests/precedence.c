@@ -30,6 +30,7 @@ typedef struct program_pair {
     uint32_t both;
     uint32_t before;    /* number of visits before which the other program has an event */
     uint32_t inside;    /* number of visits that are inside of a visit of the other program */
+    uint32_t after;     /* number of visits that begin after the other program's last event */
     double gap, square; /* sums of the times, in seconds, from the other program's last earlier event to the visit, and
                            of their squares, over the visits that `before` counts */
 } program_pair;
@@ -58,6 +59,7 @@ struct precedence {
     bool has_crossed;
     /* precedence_settle sets the following members. */
     uint16_t caller[PRECEDENCE_ROLES_MAX];
+    uint16_t former[PRECEDENCE_ROLES_MAX]; /* the role that the caller called and waited for just before; or NONE */
     float certain[PRECEDENCE_EVENTS_MAX]
                  [PRECEDENCE_EVENTS_MAX]; /* certainty that the first index causes the second; 0: it does not */
     bool expects[PRECEDENCE_EVENTS_MAX]
@@ -70,6 +72,7 @@ precedence *precedence_new(const event_names *names)
     precedence *p = g_new0(precedence, 1);
     p->names = names;
     memset(p->caller, 0xff, sizeof p->caller);
+    memset(p->former, 0xff, sizeof p->former);
     memset(p->role_of, 0xff, sizeof p->role_of);
     return p;
 }
@@ -181,6 +184,7 @@ static void pair_add(program_pair *to, const program_pair *more)
     to->both += more->both;
     to->before += more->before;
     to->inside += more->inside;
+    to->after += more->after;
     to->gap += more->gap;
     to->square += more->square;
 }
@@ -278,6 +282,7 @@ static void learn_repetition(precedence *p, const program_visit *visits, size_t 
 /* How the events of another role in the same request relate to a visit. */
 typedef struct meeting {
     bool present, inside;
+    int64_t last_ns;   /* time of the role's last event */
     int64_t latest_ns; /* time of the role's latest event before the visit, or INT64_MIN */
 } meeting;
 
@@ -291,11 +296,12 @@ static void learn_visits(precedence *p, const request_event *events, size_t coun
         uint16_t role = visits[v].role;
         learn_repetition(p, visits, v);
         for (size_t w = 0; w < PRECEDENCE_ROLES_MAX; w++)
-            met[w] = (meeting){false, false, INT64_MIN};
+            met[w] = (meeting){false, false, INT64_MIN, INT64_MIN};
         for (size_t w = 0; w < found; w++)
             if (visits[w].role != NONE) {
                 meeting *m = &met[visits[w].role];
                 m->present = true;
+                m->last_ns = MAX(m->last_ns, visits[w].last_ns);
                 m->inside =
                     m->inside || (visits[w].first_ns <= visits[v].first_ns && visits[w].last_ns >= visits[v].last_ns);
             }
@@ -308,6 +314,7 @@ static void learn_visits(precedence *p, const request_event *events, size_t coun
             program_pair *pair = &p->pairs[role][w];
             pair->both++;
             pair->inside += met[w].inside;
+            pair->after += visits[v].first_ns >= met[w].last_ns;
             if (met[w].latest_ns == INT64_MIN)
                 continue;
             double gap = (double)(visits[v].first_ns - met[w].latest_ns) / 1e9;
@@ -421,15 +428,21 @@ static bool can_call(const program_pair *pair, bool inside, double share)
     return pair->both >= ALONE_ENOUGH && pair->before >= share * both && (!inside || pair->inside >= share * both);
 }
 
+/* Returns the standard deviation of the time from another program's last earlier event to this program's visits. */
+static double deviation_of(const program_pair *pair)
+{
+    double mean = pair->before > 0 ? pair->gap / pair->before : 0,
+           square = pair->before > 0 ? pair->square / pair->before : 0;
+    return sqrt(MAX(square - mean * mean, 0));
+}
+
 /*
  * Returns how far a program is from its possible caller: the mean gap, increased by its deviation. The gap from the
  * caller's own caller, or from another program that this caller calls, contains more steps and therefore varies more.
  */
 static double distance_of(const program_pair *pair)
 {
-    double mean = pair->before > 0 ? pair->gap / pair->before : 0,
-           square = pair->before > 0 ? pair->square / pair->before : 0;
-    return mean + 2 * sqrt(MAX(square - mean * mean, 0));
+    return (pair->before > 0 ? pair->gap / pair->before : 0) + 2 * deviation_of(pair);
 }
 
 static uint16_t find_caller(const precedence *p, guint v, bool inside, double share)
@@ -460,15 +473,39 @@ static void choose_callers(precedence *p)
     }
 }
 
+/*
+ * Finds the role whose end a role's caller awaits before it calls the role. The caller has no event in between. The
+ * visits of the two roles never overlap, and the time between them varies less than the time since the caller's last
+ * event. The time between two concurrent roles would vary more.
+ */
+static void choose_former_roles(precedence *p)
+{
+    for (guint v = 0; v < p->role_count; v++) {
+        p->former[v] = NONE;
+        if (p->unused[v] || p->caller[v] == NONE)
+            continue;
+        double best = deviation_of(&p->pairs[v][p->caller[v]]);
+        for (guint w = 0; w < p->role_count; w++) {
+            const program_pair *pair = &p->pairs[v][w];
+            if (w == v || p->unused[w] || p->caller[w] != p->caller[v] || !can_call(pair, false, rule_share) ||
+                pair->after < rule_share * pair->both || deviation_of(pair) >= best)
+                continue;
+            p->former[v] = (uint16_t)w;
+            best = deviation_of(pair);
+        }
+    }
+}
+
 static bool is_before(const precedence *p, guint first, guint second)
 {
     return p->both[first][second] >= ALONE_ENOUGH && p->before[first][second] >= rule_share * p->both[first][second];
 }
 
+/* Returns whether an event of a's role may cause an event of b's role. */
 static bool are_joined(const precedence *p, guint a, guint b)
 {
     uint16_t x = p->role_of[a], y = p->role_of[b];
-    return x != NONE && y != NONE && x != y && (p->caller[x] == y || p->caller[y] == x);
+    return x != NONE && y != NONE && x != y && (p->caller[x] == y || p->caller[y] == x || p->former[y] == x);
 }
 
 /* For an event and a role: whether the role has an event that always precedes that event. */
@@ -501,6 +538,7 @@ void precedence_settle(precedence *p)
 {
     heard_table heard = {{false}};
     choose_callers(p);
+    choose_former_roles(p);
     find_heard(p, heard);
     guint kinds = (guint)p->events.count;
     for (guint a = 0; a < kinds; a++)

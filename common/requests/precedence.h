@@ -6,10 +6,12 @@
  * such as client or server: roles also distinguish programs of one name. If a role calls another role, the caller
  * begins before the called role and ends after it. A role has one caller. Among several candidates, the caller is the
  * role whose latest event comes closest before the first event of the called role. Only roles that call each other have
- * edges, because events of two concurrent programs may have a constant order without a cause. If a request visits one
- * role on several hosts, always one after another, each visit waits for the visit before it. If spans of two names
- * often overlap in one thread so that neither contains the other, they run side by side: neither is part of the other,
- * even where one contains the other by chance.
+ * edges, because events of two concurrent programs may have a constant order without a cause. There is one exception
+ * for two roles of one caller, the earlier of which always ends before the later one begins: the later role waits for
+ * the earlier role if the time between them varies less than the time since the caller's last event. If a request
+ * visits one role on several hosts, always one after another, each visit waits for the visit before it. If spans of two
+ * names often overlap in one thread so that neither contains the other, they run side by side: neither is part of the
+ * other, even where one contains the other by chance.
  *
  * Memory is bounded: PRECEDENCE_EVENTS_MAX event names and PRECEDENCE_ROLES_MAX roles; further names and roles have no
  * edges. Only one thread at a time may use a precedence.
@@ -54,8 +56,8 @@ uint32_t precedence_count_missing(const precedence *p, const request_event *even
 
 /*
  * Returns the certainty, from 0 to 1, that an event like `cause` precedes an event like `effect`: the share of requests
- * in which it preceded that event. Returns 0 if neither role calls the other. If both events have one role, they are
- * from different hosts; the result is then how certain it is that visits of this role wait for each other.
+ * in which it preceded that event. Returns 0 if neither role calls or awaits the other. If both events have one role,
+ * they are from different hosts; the result is then how certain it is that visits of this role wait for each other.
  */
 double precedence_holds(const precedence *p, const request_event *cause, const request_event *effect);
 

@@ -21,6 +21,9 @@
 
 enum { TIME_BINS = 48, TIME_BINS_MIN = 16, SHIFTS = 16 };
 
+/* Minimum part of the time from the earlier start to the later end of two ranges that both contain. */
+#define SAME_RANGE 0.7
+
 /* A sensor is preferred to a range of time, because the sensor names a resource. */
 #define RESOURCE_PREFERENCE 1.1
 
@@ -216,11 +219,11 @@ static void try_time(search *s, const sample *x)
     uint8_t *bins = g_new(uint8_t, x->count + 1), *inside = g_new(uint8_t, x->count + 1);
     for (uint32_t i = 0; i < x->count; i++)
         bins[i] = (uint8_t)((uint64_t)i * (uint64_t)count / x->count);
-    int from[2], to[2], near = MAX(1, count / 16);
+    int from[2], to[2];
     bool found = find_range(x, bins, count, 0, &from[0], &to[0]) && find_range(x, bins, count, 1, &from[1], &to[1]);
-    if (found && abs(from[0] - from[1]) <= near &&
-        abs(to[0] - to[1]) <= near) { /* both halves have nearly the same range */
-        int begin = MIN(from[0], from[1]), end = MAX(to[0], to[1]);
+    int begin = found ? MIN(from[0], from[1]) : 0, end = found ? MAX(to[0], to[1]) : 0,
+        common = found ? MIN(to[0], to[1]) - MAX(from[0], from[1]) + 1 : 0;
+    if (common >= SAME_RANGE * (end - begin + 1)) { /* both halves have nearly the same range */
         for (uint32_t i = 0; i < x->count; i++)
             inside[i] = bins[i] >= begin && bins[i] <= end;
         s->f->tests++;
@@ -329,7 +332,10 @@ static bool same_series(const sensor_series *a, const sensor_series *b)
     return strcmp(a->event, b->event) == 0 && strcmp(a->field, b->field) == 0 && strcmp(a->instance, b->instance) == 0;
 }
 
-/* Gets the values of a series on each visit's own host, at times moved by `shift`, a share of the log's length. */
+/*
+ * Gets the values of a series on each visit's own host when the visit begins. A later value may be an effect of the
+ * visit. The times are moved by `shift`, a share of the log's length.
+ */
 static uint32_t sensor_values(const visits *v, const sample *x, const GPtrArray *all, guint first, double shift,
                               float *values)
 {
@@ -345,7 +351,7 @@ static uint32_t sensor_values(const visits *v, const sample *x, const GPtrArray 
     for (uint32_t i = 0; i < x->count; i++) {
         const visit *y = visit_at(v, x->index[i]);
         const sensor_series *own = g_hash_table_lookup(by_host, site_at(v, y->site)->host);
-        int64_t at = (y->from_ns + y->to_ns) / 2 - v->from_ns + (int64_t)(shift * (double)length);
+        int64_t at = y->from_ns - v->from_ns + (int64_t)(shift * (double)length);
         values[i] = own != NULL ? (float)series_at(own, v->from_ns + (length > 0 ? at % length : 0)) : NAN;
         known += isfinite(values[i]);
     }

@@ -1046,6 +1046,42 @@ static void two_backends(void **state)
     (void)state;
 }
 
+/*
+ * A front end calls two back ends, and logs nothing between the calls. If it waits for the first one, the first one is
+ * on the path; if it calls the second one after 100 ns, whenever the first one ends, only the second one is.
+ */
+static void two_calls(void **state)
+{
+    for (int waits = 0; waits < 2; waits++) {
+        script *s = script_new();
+        precedence *p = precedence_new(NULL);
+        uint64_t random = 3;
+        for (int i = 0; i <= 300; i++) {
+            random = random * 6364136223846793005u + 1442695040888963407u;
+            int64_t a = i < 300 ? 20 + (int64_t)(random >> 40) % 60 : 50,
+                    delay = i < 300 ? (int64_t)(random >> 20) % 5 : 2, b = waits ? 15 + a + delay : 100 + delay;
+            add(s, 0, "Request", 1);
+            add(s, 10, "A.start", 2);
+            add(s, 10 + a, "A.end", 2);
+            add(s, b, "B.start", 3);
+            add(s, b + 30, "B.end", 3);
+            add(s, b + 35, "Reply", 1);
+            if (i < 300) {
+                request_graph_build(s->graph, s->events, s->count, NULL, NULL);
+                precedence_learn(p, s->events, s->count);
+                s->count = 0;
+            }
+        }
+        precedence_settle(p);
+        build(s, p);
+        assert_path(s, waits ? "Request>A.start~ 10, A 50, A.end>B.start~ 7, B 30, B.end>Reply~ 5"
+                             : "Request>B.start~ 102, B 30, B.end>Reply~ 5");
+        precedence_free(p);
+        script_free(s);
+    }
+    (void)state;
+}
+
 static void add_call(script *s, int64_t from_ns, int64_t to_ns, const char *name, uint32_t program, uint32_t host)
 {
     char text[32];
@@ -1527,6 +1563,7 @@ int main(void)
         cmocka_unit_test(services_that_lose_records),
         cmocka_unit_test(client_and_server),
         cmocka_unit_test(two_backends),
+        cmocka_unit_test(two_calls),
         cmocka_unit_test(repeated_calls_on_other_hosts),
         cmocka_unit_test(pages_without_parents),
         cmocka_unit_test(blocks_without_parents),
