@@ -54,7 +54,7 @@ namespace netlogger
 class error : public std::runtime_error
 {
   public:
-    /** Takes the message of this thread's latest failure. */
+    /** Makes an exception with the message of this thread's latest failure. */
     error() : std::runtime_error(nl_error_message())
     {
     }

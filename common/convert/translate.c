@@ -206,8 +206,8 @@ static import_about translator_about_now(const program_reading *reading)
 }
 
 /*
- * Returns what is known about times that have no date. A file was written at its modification time; a stream is written
- * now.
+ * Returns the data for interpreting times that have no date. A file was written at its modification time; a stream is
+ * written now.
  */
 static import_about translator_about(const program_reading *reading, const nl_source *source)
 {

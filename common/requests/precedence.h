@@ -48,9 +48,9 @@ void precedence_learn(precedence *p, const request_event *events, size_t count);
 void precedence_settle(precedence *p);
 
 /*
- * Returns how many events a request lacks because their records are probably lost: each goes together with an event
- * that the request has, once or as often as that event. If one of two events is optional, it never occurs without the
- * other; but if records are lost at random, each of the two events is missing about equally often.
+ * Returns how many events a request lacks because their records are probably lost: each of them usually occurs together
+ * with an event that the request has, either once or as often as that event. If one of two events is optional, it never
+ * occurs without the other; but if records are lost at random, each of the two events is missing about equally often.
  */
 uint32_t precedence_count_missing(const precedence *p, const request_event *events, size_t count);
 

@@ -54,7 +54,7 @@ void finding_describe(const search *s, finding *f, const candidate *c)
     } else if (strcmp(c->cause, "size") == 0) {
         f->answer = g_strdup_printf("%s of the requests' time: %s takes longer when %s is larger", part, where,
                                     c->column->name);
-        f->advice = "reduce the amount of work, or make its cost grow less with the amount";
+        f->advice = "reduce the amount of work, or make the cost grow more slowly with the amount";
         finding_evidence(f, "%s a visit on average, against %s in the fastest eighth of the values", slow, other);
     } else if (strcmp(c->cause, "load") == 0) {
         f->answer =

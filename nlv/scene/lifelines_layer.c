@@ -84,7 +84,10 @@ static unsigned color_of(const drawer *d, uint32_t record)
     return model_object_color(d->c->model, d->p->index, store_object(d->c->store, record, d->layer));
 }
 
-/* Returns the x coordinate at which an entry begins. For a long segment, the duration may be too imprecise a float. */
+/*
+ * Returns the x coordinate at which an entry begins. For a long segment, the duration may be too imprecise, because it
+ * is a float.
+ */
 static double start_x(const drawer *d, const kind *k, size_t i)
 {
     const double relative_error = 1.2e-7;

@@ -731,8 +731,8 @@ static void on_go(void *user, int64_t time_ns)
 }
 
 /*
- * Applies the drawing from the editor, or the inferred drawing if `d` is NULL. Clears the choice, which belongs to the
- * previous drawing.
+ * Applies the drawing from the editor, or the inferred drawing if `d` is NULL. Clears the selection, which belongs to
+ * the previous drawing.
  */
 static void on_drawing(void *user, drawing *d)
 {

@@ -130,11 +130,11 @@ typedef enum nl_policy {
 NL_API void nl_set_policy(nl_log *log, nl_policy policy, int64_t block_ns, nl_level keep_level);
 
 /*
- * Sets how long the writer thread sleeps at most while nothing is logged, in nanoseconds. Replaces the URL's idle=
- * option. By default, the thread examines the rings 50 times per second, which takes 0.1 to 0.3 % of a processor, and
- * events need not wake it. Choose a second or more for programs that log rarely: the first event after a sleep of more
- * than 20 ms then wakes the thread with one system call. Commands of a collector or an activation file (nl_control)
- * take effect when the thread wakes. Values <= 0 have no effect. Thread-safe.
+ * Sets the maximum time, in nanoseconds, that the writer thread sleeps while nothing is logged. Replaces the URL's
+ * idle= option. By default, the thread examines the rings 50 times per second, which takes 0.1 to 0.3 % of a processor,
+ * and events need not wake it. Choose a second or more for programs that log rarely: the first event after a sleep of
+ * more than 20 ms then wakes the thread with one system call. Commands of a collector or an activation file
+ * (nl_control) take effect when the thread wakes. Values <= 0 have no effect. Thread-safe.
  */
 NL_API void nl_set_idle(nl_log *log, int64_t idle_ns);
 

@@ -69,8 +69,8 @@ static inline int nl_private_is_sampled(const nl_context *parent)
 }
 
 /*
- * Sets the members of a span that is not logged which other code may read: its context and log. One call clears log and
- * parent_id, because a copy of the span loads both together, and two smaller stores would delay this load.
+ * For a span that is not logged, sets the members that other code may read: the context and the log. One call clears
+ * log and parent_id, because a copy of the span loads both together, and two smaller stores would delay this load.
  */
 static inline void nl_private_span_skip(nl_span *span, const nl_context *parent)
 {
