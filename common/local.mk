@@ -90,7 +90,12 @@ noinst_LTLIBRARIES += %D%/libcommon.la
 	%D%/convert/csv_write.c \
 	%D%/convert/text_set.c \
 	%D%/convert/text_set.h \
+	%D%/convert/otlp_message.c \
+	%D%/convert/otlp_message.h \
 	%D%/convert/otlp_read.c \
+	%D%/convert/otlp_records.c \
+	%D%/convert/otlp_records.h \
+	%D%/convert/protobuf.h \
 	%D%/convert/otlp_write.c \
 	%D%/convert/otlp.h \
 	%D%/convert/chrome_read.c \

@@ -9,6 +9,7 @@
 #include "counts.h"
 #include "datagrams.h"
 #include "flush.h"
+#include "otlp_client.h"
 #include "program/program.h"
 #include "request.h"
 #include "server.h"
@@ -194,7 +195,7 @@ static void on_accept(struct evconnlistener *from, evutil_socket_t fd, struct so
     give_way(from);
     listener_address_text(peer, address, sizeof address);
     if (accepting_allows(peer, at->asked->authenticated) && make_place(peer, fd + 1 >= client_descriptors, address))
-        connection_new(fd, at, peer);
+        at->asked->otlp ? otlp_client_new(fd, at, peer) : (void)connection_new(fd, at, peer);
     else
         accepting_refuse(fd, peer);
 }

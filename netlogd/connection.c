@@ -12,6 +12,7 @@
 #include "foreign.h"
 #include "gaps.h"
 #include "client_limits.h"
+#include "otlp_client.h"
 #include "output/outputs.h"
 #include "reader/decoder_work.h"
 #include "record/format.h"
@@ -549,7 +550,7 @@ static void report_tls(connection *c)
 static bool is_too_much(void)
 {
     size_t held = connections_get_held();
-    return held > 0 && held + requests_get_queued() > server_settings()->max_memory;
+    return held > 0 && held + otlp_clients_held() + requests_get_queued() > server_settings()->max_memory;
 }
 
 static void count_held(connection *c)
@@ -649,7 +650,7 @@ static void free_memory(void)
 {
     size_t bound = server_settings()->max_memory / 8 * 7;
     connection *c;
-    while (connections_get_held() + requests_get_queued() > bound &&
+    while (connections_get_held() + otlp_clients_held() + requests_get_queued() > bound &&
            (c = connections_find_worst(part_since_ns)) != NULL) {
         counts_add(COUNT_CUT_OFF, 1);
         nl_write(server_log(), NL_WARNING, "Netlogd.Memory", "PEER=%s HELD=%zu NOTE=%s", c->peer, c->listed.held,

@@ -13,6 +13,7 @@
 #include "flush.h"
 #include "gaps.h"
 #include "nats_reader.h"
+#include "otlp_client.h"
 #include "output/outputs.h"
 #include "record/format.h"
 #include "reload.h"
@@ -118,6 +119,7 @@ nl_status control_clients(request *r, const nl_record *asked)
 {
     (void)asked;
     connections_visit(put_client, r);
+    otlp_clients_describe(r);
     nats_readers_describe(r);
     return done(r);
 }

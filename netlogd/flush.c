@@ -7,6 +7,7 @@
 #include "connections.h"
 #include "datagrams.h"
 #include "nats_reader.h"
+#include "otlp_client.h"
 #include "output/outputs.h"
 #include "program/program.h"
 #include "server.h"
@@ -89,6 +90,7 @@ void flush_acknowledge(void)
     for (connection *c; (c = connections_next_to_acknowledge()) != NULL;)
         connection_acknowledge(c);
     nats_readers_acknowledge();
+    otlp_clients_settled();
 }
 
 static void flush_all(void)

@@ -8,6 +8,7 @@
 #include "confined.h"
 #include "connection.h"
 #include "connections.h"
+#include "otlp_client.h"
 #include "output/outputs.h"
 #include "program/program.h"
 #include "request.h"
@@ -65,6 +66,7 @@ static void put_in_force(settings *now)
     server_replace_settings(now);
     subscriptions_outputs_changed();
     connections_visit(change_connection, NULL);
+    otlp_clients_settings_changed();
     requests_settings_changed();
     nl_set_level(server_log(), now->level);
     nl_write(server_log(), NL_USAGE, "Netlogd.Reload", "LISTEN.COUNT=%zu", now->listen_count);

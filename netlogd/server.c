@@ -17,6 +17,7 @@
 #include "gaps.h"
 #include "metrics.h"
 #include "nats_reader.h"
+#include "otlp_client.h"
 #include "output/outputs.h"
 #include "program/program.h"
 #include "records.h"
@@ -130,6 +131,7 @@ static void on_clock(evutil_socket_t fd, short what, void *user)
         nl_write(server_log(), NL_WARNING, "Netlogd.CallRefused", "CALL=%s", call);
     if (outputs_have_seal_due())
         flush_settle();
+    otlp_clients_check_time(now_ns);
     if (!flush_is_paused())
         connections_visit(check_time, &now_ns);
 }
@@ -361,6 +363,7 @@ static int stop(void)
     accepting_end();
     ending_enforce(server.settings->pid_file);
     connections_visit(close_connection, NULL);
+    otlp_clients_close();
     subscriptions_deliver(nl_monotonic_ns() + ending_left_ms() / 4 * NS_PER_MS);
     let_requests_read();
     requests_close();

@@ -57,16 +57,20 @@ static bool read_listening(const char *value, listening *l)
     if (url == NULL)
         return false;
     const nl_scheme scheme = url->scheme;
-    bool secure = scheme == NL_SCHEME_NETLOGS, inherited = scheme == NL_SCHEME_INHERITED, good;
+    bool secure = scheme == NL_SCHEME_NETLOGS, may_be_secure = scheme == NL_SCHEME_INHERITED, good;
+    l->otlp = scheme == NL_SCHEME_OTLP_HTTP;
+    may_be_secure |= l->otlp;
     if (scheme == NL_SCHEME_NATS)
         good = (l->url = nats_reader_check(url)) != NULL;
-    else if (secure || inherited || scheme == NL_SCHEME_NETLOG || scheme == NL_SCHEME_UNIX || scheme == NL_SCHEME_UDP)
-        good = listening_read(url, secure || inherited ? listening_hosts_rows : NULL, secure, inherited, l);
+    else if (secure || may_be_secure || scheme == NL_SCHEME_NETLOG || scheme == NL_SCHEME_UNIX ||
+             scheme == NL_SCHEME_UDP)
+        good = listening_read(url, secure || may_be_secure ? listening_hosts_rows : NULL, secure, may_be_secure, l);
     else
         good =
             nl_error_false(NL_ERROR_INVALID,
                            "netlogd listens on x-netlog://HOST:PORT, x-netlogs://HOST:PORT?cert=FILE&key=FILE&ca=FILE, "
-                           "x-netlog+udp://HOST:PORT, unix:PATH, inherited:NAME and nats://HOST/STREAM");
+                           "x-netlog+udp://HOST:PORT, otlp+http://HOST:PORT, unix:PATH, inherited:NAME and "
+                           "nats://HOST/STREAM");
     nl_url_free(url);
     return good;
 }
@@ -168,10 +172,12 @@ const nl_option settings_rows[] = {
      .set = add_listening,
      .get = get_listening,
      .initial = "(inherited:* if systemd opened sockets, otherwise x-netlog://127.0.0.1:14830)",
-     .help = "Address on which to listen: x-netlog://HOST[:PORT] (default port 14830; 0 is any free port); "
-             "x-netlogs://HOST[:PORT]?cert=FILE&key=FILE&ca=FILE, TLS; x-netlog+udp://HOST[:PORT], datagrams that "
-             "contain whole lines; unix:PATH; inherited:NAME, a socket that systemd opened (* for all); or "
-             "nats://HOST/STREAM, to read records from NATS JetStream (doc/nats.md)"},
+     .help =
+         "Address on which to listen: x-netlog://HOST[:PORT] (default port 14830; 0 is any free port); "
+         "x-netlogs://HOST[:PORT]?cert=FILE&key=FILE&ca=FILE, TLS; x-netlog+udp://HOST[:PORT], datagrams that "
+         "contain whole lines; otlp+http://HOST[:PORT], OpenTelemetry over HTTP (default port 4318; cert=, key= and "
+         "ca= enable TLS); unix:PATH; inherited:NAME, a socket that systemd opened (* for all); or "
+         "nats://HOST/STREAM, to read records from NATS JetStream (doc/nats.md)"},
     {.name = "output",
      .letter = 'o',
      .value = "FILE|DIRECTORY/|URL",

@@ -24,6 +24,7 @@ static nl_destination *open_kind(const nl_url *url, const nl_destination_options
     case NL_SCHEME_UDP:
     case NL_SCHEME_INHERITED:
     case NL_SCHEME_NATS:
+    case NL_SCHEME_OTLP_HTTP:
         break;
     }
     nl_error_set(NL_ERROR_UNSUPPORTED, "open %s: URLs of this scheme cannot be written", url->text);

@@ -24,9 +24,10 @@ static const struct {
     {"inherited", NL_SCHEME_INHERITED, false}, {"x-syslog", NL_SCHEME_SYSLOG, true},
     {"unix", NL_SCHEME_UNIX, false},           {"memory", NL_SCHEME_MEMORY, false},
     {"file", NL_SCHEME_FILE, false},           {"nats", NL_SCHEME_NATS, true},
+    {"otlp+http", NL_SCHEME_OTLP_HTTP, true},
 };
 
-enum { SCHEME_COUNT = sizeof schemes / sizeof schemes[0] };
+enum { SCHEME_COUNT = sizeof schemes / sizeof schemes[0], OTLP_HTTP_PORT = 4318 };
 
 /* Returns text[0..size) with %HH decoded, or NULL if an escape is invalid or denotes NUL. */
 static char *url_decode(const char *text, size_t size)
@@ -123,7 +124,7 @@ static nl_status parse_host(nl_url *url, const char *text, size_t size)
     }
     if (host == host_end)
         return nl_error_set(NL_ERROR_INVALID, "missing host");
-    url->port = NL_DEFAULT_PORT;
+    url->port = url->scheme == NL_SCHEME_OTLP_HTTP ? OTLP_HTTP_PORT : NL_DEFAULT_PORT;
     if (colon < end) {
         if (*colon != ':')
             return nl_error_set(NL_ERROR_INVALID, "unexpected \"%.*s\" after the host", (int)(end - colon), colon);
@@ -190,6 +191,7 @@ static nl_status parse_rest(nl_url *url, const char *text, size_t size)
     case NL_SCHEME_NETLOG:
     case NL_SCHEME_NETLOGS:
     case NL_SCHEME_UDP:
+    case NL_SCHEME_OTLP_HTTP:
         return parse_host(url, text, size);
     case NL_SCHEME_SYSLOG:
         if (size > 0 && text[size - 1] == '/')
@@ -234,8 +236,8 @@ static nl_status parse_scheme(nl_url *url, const char *text)
         return text[size] == '?' ? parse_options(url, text + size + 1) : NL_OK;
     }
     return nl_error_set(NL_ERROR_UNSUPPORTED,
-                        "unknown scheme; use file, unix, memory, x-netlog, x-netlogs, x-netlog+udp, inherited, nats or "
-                        "x-syslog");
+                        "unknown scheme; use file, unix, memory, x-netlog, x-netlogs, x-netlog+udp, inherited, nats, "
+                        "otlp+http or x-syslog");
 }
 
 /* Returns whether text begins with a known or unknown scheme, and is probably not a file name. */

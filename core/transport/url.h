@@ -15,6 +15,7 @@ typedef enum nl_scheme {
     NL_SCHEME_UDP,
     NL_SCHEME_INHERITED,
     NL_SCHEME_NATS,
+    NL_SCHEME_OTLP_HTTP,
 } nl_scheme;
 
 typedef struct nl_url_option {

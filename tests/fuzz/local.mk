@@ -103,6 +103,11 @@ tests_fuzz_import_otlp_replay_SOURCES = %D%/import_otlp.c %D%/replay.c %D%/impor
 tests_fuzz_import_otlp_replay_CPPFLAGS = $(fuzz_cppflags) -DFUZZ_TARGET='"import_otlp"'
 tests_fuzz_import_otlp_replay_LDADD = $(fuzz_import_ldadd)
 
+fuzz_replays += %D%/import_otlp_proto.replay
+tests_fuzz_import_otlp_proto_replay_SOURCES = %D%/import_otlp_proto.c %D%/replay.c %D%/importing.h
+tests_fuzz_import_otlp_proto_replay_CPPFLAGS = $(fuzz_cppflags) -DFUZZ_TARGET='"import_otlp_proto"'
+tests_fuzz_import_otlp_proto_replay_LDADD = $(fuzz_import_ldadd)
+
 fuzz_replays += %D%/import_chrome.replay
 tests_fuzz_import_chrome_replay_SOURCES = %D%/import_chrome.c %D%/replay.c %D%/importing.h
 tests_fuzz_import_chrome_replay_CPPFLAGS = $(fuzz_cppflags) -DFUZZ_TARGET='"import_chrome"'

@@ -10,6 +10,7 @@ EXTRA_DIST += \
 	tests/program/nlb_decoder.py \
 	tests/program/nlagents.py \
 	tests/program/nlv_window.py \
+	tests/program/otlp.py \
 	tests/program/oracle_producer.c \
 	tests/program/pingpong.c \
 	tests/program/producer.py \
@@ -39,6 +40,7 @@ program_tests += \
 	tests/program/test_sources.py \
 	tests/program/test_nlv_sensors.py \
 	tests/program/test_options.py \
+	tests/program/test_otlp.py \
 	tests/program/test_netlogd.py \
 	tests/program/test_netlogd_routing.py \
 	tests/program/test_install.py \

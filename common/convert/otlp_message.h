@@ -1,0 +1,75 @@
+/*
+ * Reads messages of OTLP, in protobuf or JSON, member by member and without building a tree. otlp_records.c uses it for
+ * both encodings, so that a record does not depend on the encoding.
+ *
+ * Every length is checked against the message that contains it, and nesting is limited. Values point into the input or
+ * to bytes of the builder. Only one thread at a time may use an otlp_input.
+ */
+#ifndef NETLOGGER_CONVERT_OTLP_MESSAGE_H
+#define NETLOGGER_CONVERT_OTLP_MESSAGE_H
+
+#include "convert/builder.h"
+
+typedef struct otlp_input {
+    builder *builder; /* its bytes hold converted text */
+    bool json;
+    const char *error; /* the first error, or NULL */
+} otlp_input;
+
+/* A value in a message. text.data is NULL if the message does not have the member. */
+typedef struct otlp_value {
+    nl_string text;     /* JSON text, the bytes of a protobuf field, or the rest of the message from a repeated field */
+    uint64_t number;    /* the value of a numeric protobuf field */
+    uint32_t field;     /* number of the protobuf field */
+    unsigned char wire; /* wire type of the protobuf field */
+} otlp_value;
+
+/* A member to find: its name in JSON and its number in protobuf. */
+typedef struct otlp_member {
+    const char *name;
+    uint32_t field;
+    bool repeated;
+    otlp_value value;
+} otlp_member;
+
+/* Sets the error unless one is set. Returns false. */
+bool otlp_fail(otlp_input *in, const char *error);
+
+/* Returns a value that contains a whole message. */
+static inline otlp_value otlp_whole(nl_string text)
+{
+    return (otlp_value){.text = text, .wire = 2};
+}
+
+/* Finds members of a message. Returns false after setting the error if the message is malformed. */
+bool otlp_pick(otlp_input *in, const otlp_value *message, otlp_member *members, size_t count);
+
+/* Calls take for each element of a repeated member. Returns false if take returns false or the input is malformed. */
+bool otlp_each(otlp_input *in, const otlp_value *list, bool (*take)(void *user, const otlp_value *element), void *user);
+
+/* Return a string, an ID in lower-case hexadecimal digits, or an integer. An absent value gives no text or 0. */
+bool otlp_text(otlp_input *in, const otlp_value *value, nl_string *text);
+bool otlp_id(otlp_input *in, const otlp_value *value, nl_string *text);
+bool otlp_unsigned(otlp_input *in, const otlp_value *value, uint64_t *number);
+
+/* Sets the type and value of a field from a number: a double, or an integer that may be negative. */
+bool otlp_double_field(otlp_input *in, const otlp_value *value, nl_field *field);
+bool otlp_integer_field(otlp_input *in, const otlp_value *value, nl_field *field);
+
+/* Appends a repeated number, such as the counts of a histogram, as a JSON array. */
+bool otlp_put_numbers(otlp_input *in, const otlp_value *list, bool doubles, nl_buffer *out);
+
+/*
+ * Calls add with fields for an AnyValue named `name`. A map gives a field NAME.KEY for each of its members, and an
+ * array gives a field with JSON text.
+ */
+typedef void (*otlp_add)(void *user, const nl_field *field);
+bool otlp_any(otlp_input *in, nl_string name, const otlp_value *value, otlp_add add, void *user);
+
+/* Like otlp_any, for a KeyValue. */
+bool otlp_attribute(otlp_input *in, const otlp_value *attribute, otlp_add add, void *user);
+
+/* Copies text to the builder's bytes. Returns false after setting the error if it does not fit. */
+bool otlp_keep(otlp_input *in, nl_string text, nl_string *copy);
+
+#endif

@@ -1,0 +1,680 @@
+#include "config.h"
+
+#include "convert/otlp_records.h"
+
+#include "base/memory.h"
+#include "convert/builder.h"
+#include "convert/otlp.h"
+#include "convert/otlp_message.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    EXPANSION = 8, /* maximum size of converted text, as a multiple of the item's size */
+    EXTRA = 4096,
+};
+
+struct otlp_records {
+    otlp_options options;
+    otlp_input in;         /* uses `record` */
+    builder record;        /* the record that is being built */
+    builder around;        /* the fields of the resource and the scope */
+    nl_string trace, span; /* IDs of the current span */
+    int64_t now_ns;
+    sink *s;
+    otlp_outcome outcome;
+};
+
+#define PICK(r, message, members) otlp_pick(&(r)->in, message, members, sizeof(members) / sizeof((members)[0]))
+#define TEXT(literal) ((nl_string){literal, sizeof(literal) - 1})
+
+static bool equals(nl_string text, nl_string other)
+{
+    return text.size == other.size && (text.size == 0 || memcmp(text.data, other.data, text.size) == 0);
+}
+
+/* ---- fields ---- */
+
+static void add_to(builder *b, const nl_field *value, sink *s)
+{
+    nl_field *field = builder_add(b, value->name, s);
+    nl_string name = field->name;
+    *field = *value;
+    field->name = name;
+}
+
+static bool set_member(otlp_records *r, builder *b, member m, const nl_field *value)
+{
+    char scratch[NL_FIELD_TEXT_SIZE];
+    nl_string text = nl_field_text(value, scratch);
+    if (text.data == scratch && !otlp_keep(&r->in, text, &text))
+        return false;
+    return builder_set(b, m, text) || otlp_fail(&r->in, "invalid time");
+}
+
+static bool is_unset(const builder *b, member m)
+{
+    return (b->seen & 1u << m) == 0;
+}
+
+static void add_resource_field(void *user, const nl_field *value)
+{
+    otlp_records *r = user;
+    builder *b = &r->around;
+    if (equals(value->name, TEXT("host.name")) && is_unset(b, MEMBER_HOST))
+        set_member(r, b, MEMBER_HOST, value);
+    else if (equals(value->name, TEXT("service.name")) && is_unset(b, MEMBER_PROG))
+        set_member(r, b, MEMBER_PROG, value);
+    else
+        add_to(b, value, r->s);
+}
+
+static bool add_resource_attribute(void *user, const otlp_value *attribute)
+{
+    otlp_records *r = user;
+    return otlp_attribute(&r->in, attribute, add_resource_field, r);
+}
+
+static void add_field(void *user, const nl_field *value)
+{
+    otlp_records *r = user;
+    if (equals(value->name, TEXT(OTLP_TIME_KEY)))
+        set_member(r, &r->record, MEMBER_TIME, value);
+    else if (equals(value->name, TEXT(OTLP_LEVEL_KEY)))
+        set_member(r, &r->record, MEMBER_LEVEL, value);
+    else
+        add_to(&r->record, value, r->s);
+}
+
+static bool add_attribute(void *user, const otlp_value *attribute)
+{
+    otlp_records *r = user;
+    return otlp_attribute(&r->in, attribute, add_field, r);
+}
+
+static bool add_attributes(otlp_records *r, const otlp_value *list)
+{
+    return otlp_each(&r->in, list, add_attribute, r);
+}
+
+/* Adds a text field, unless the text is empty. `name` must be a valid name. */
+static void add_text(builder *b, nl_string name, nl_string text)
+{
+    if (text.size == 0)
+        return;
+    nl_field *field = builder_add_good_name(b, name);
+    field->type = NL_TYPE_STRING;
+    field->string = text;
+}
+
+static bool add_number(otlp_records *r, nl_string name, const otlp_value *value,
+                       bool (*convert)(otlp_input *in, const otlp_value *value, nl_field *field))
+{
+    if (value->text.data == NULL)
+        return true;
+    nl_field *field = builder_add_good_name(&r->record, name);
+    field->type = NL_TYPE_STRING;
+    return convert(&r->in, value, field);
+}
+
+static void set_text(builder *b, member m, nl_string text)
+{
+    builder_set(b, m, text);
+}
+
+static void set_level(otlp_records *r, nl_level level)
+{
+    const char *name = nl_level_name(level);
+    set_text(&r->record, MEMBER_LEVEL, (nl_string){name, strlen(name)});
+}
+
+static bool set_time(otlp_records *r, uint64_t time_ns)
+{
+    if (time_ns == 0 || time_ns > INT64_MAX)
+        return otlp_fail(&r->in, time_ns == 0 ? "missing time" : "invalid time");
+    nl_record_set_time(r->record.record, (int64_t)time_ns);
+    r->record.seen |= 1u << MEMBER_TIME;
+    return true;
+}
+
+static void put_record(otlp_records *r)
+{
+    if (r->in.error == NULL)
+        builder_finish(&r->record, true, r->s);
+}
+
+/* ---- items ---- */
+
+/* Begins an item of size bytes, which may become several records. */
+static bool begin_item(otlp_records *r, const otlp_value *item)
+{
+    r->in.error = NULL;
+    r->in.builder = &r->record;
+    builder_begin(&r->record, EXPANSION * item->text.size + EXTRA);
+    return r->options.item_max == 0 || item->text.size <= r->options.item_max ||
+           otlp_fail(&r->in, "longer than max-record-size");
+}
+
+/* Begins a record of the item. The bytes that the builder has returned for the item stay valid. */
+static void begin_record(otlp_records *r, bool surroundings)
+{
+    builder *b = &r->record;
+    nl_record_clear(b->record);
+    b->seen = 0;
+    b->count = 0;
+    for (size_t i = 0; surroundings && i < r->around.count; i++)
+        *builder_add_good_name(b, r->around.fields[i].name) = r->around.fields[i];
+    if (!is_unset(&r->around, MEMBER_HOST))
+        set_text(b, MEMBER_HOST, r->around.record->host);
+    if (!is_unset(&r->around, MEMBER_PROG))
+        set_text(b, MEMBER_PROG, r->around.record->prog);
+}
+
+static bool end_item(otlp_records *r, uint64_t count)
+{
+    bool good = r->in.error == NULL;
+    *(good ? &r->outcome.accepted : &r->outcome.rejected) += count;
+    if (!good && r->outcome.error == NULL)
+        r->outcome.error = r->in.error;
+    r->in.error = NULL;
+    return !r->s->stopped;
+}
+
+/* ---- logs ---- */
+
+static nl_level level_of(uint64_t severity)
+{
+    return severity <= 8    ? NL_DEBUG
+           : severity <= 12 ? NL_USAGE
+           : severity <= 16 ? NL_WARNING
+           : severity <= 20 ? NL_ERROR
+                            : NL_EMERGENCY;
+}
+
+/* The number decides if the text is not a level that NetLogger knows. */
+static void set_severity(otlp_records *r, uint64_t number, nl_string text)
+{
+    bool known = text.size > 0 && nl_level_parse(text.data, text.size) != NL_LEVEL_NONE;
+    if (known || number == 0 || number > 24) {
+        if (text.data != NULL)
+            set_text(&r->record, MEMBER_LEVEL, text);
+    } else if (is_unset(&r->record, MEMBER_LEVEL)) {
+        set_level(r, level_of(number));
+        add_text(&r->record, TEXT("severity_text"), text);
+    }
+}
+
+/* Keeps the body's only field, or adds the fields of a map. */
+static void take_body(void *user, const nl_field *value)
+{
+    otlp_records *r = user;
+    char scratch[NL_FIELD_TEXT_SIZE];
+    nl_string name = r->record.record->event;
+    if (!equals(value->name, TEXT("body")))
+        add_to(&r->record, value, r->s);
+    else if (name.size == 0)
+        set_member(r, &r->record, MEMBER_EVENT, value);
+    else if (!equals(nl_field_text(value, scratch), name))
+        add_to(&r->record, value, r->s);
+}
+
+/* In NetLogger's own logs, the body is the event. In other logs that have an eventName, the body is a field. */
+static bool take_event(otlp_records *r, const otlp_value *event, const otlp_value *body)
+{
+    nl_string name;
+    if (!otlp_text(&r->in, event, &name))
+        return false;
+    if (name.size > 0)
+        set_text(&r->record, MEMBER_EVENT, name);
+    return body->text.data == NULL || otlp_any(&r->in, TEXT("body"), body, take_body, r);
+}
+
+static bool read_log(otlp_records *r, const otlp_value *item)
+{
+    enum { TIME, OBSERVED, NUMBER, SEVERITY, EVENT, BODY, ATTRIBUTES, TRACE, SPAN };
+    otlp_member m[] = {{.name = "timeUnixNano", .field = 1},
+                       {.name = "observedTimeUnixNano", .field = 11},
+                       {.name = "severityNumber", .field = 2},
+                       {.name = "severityText", .field = 3},
+                       {.name = "eventName", .field = 12},
+                       {.name = "body", .field = 5},
+                       {.name = "attributes", .field = 6, .repeated = true},
+                       {.name = "traceId", .field = 9},
+                       {.name = "spanId", .field = 10}};
+    uint64_t time_ns, observed_ns, severity;
+    nl_string text;
+    if (!PICK(r, item, m) || !otlp_unsigned(&r->in, &m[TIME].value, &time_ns) ||
+        !otlp_unsigned(&r->in, &m[OBSERVED].value, &observed_ns) ||
+        !otlp_unsigned(&r->in, &m[NUMBER].value, &severity) || !otlp_text(&r->in, &m[SEVERITY].value, &text) ||
+        !otlp_id(&r->in, &m[TRACE].value, &r->trace) || !otlp_id(&r->in, &m[SPAN].value, &r->span))
+        return false;
+    begin_record(r, true);
+    add_text(&r->record, TEXT("TRACE.ID"), r->trace);
+    add_text(&r->record, TEXT("SPAN.ID"), r->span);
+    if (!take_event(r, &m[EVENT].value, &m[BODY].value) || !add_attributes(r, &m[ATTRIBUTES].value))
+        return false;
+    set_severity(r, severity, text);
+    time_ns = time_ns != 0 ? time_ns : observed_ns != 0 ? observed_ns : (uint64_t)r->now_ns;
+    if (is_unset(&r->record, MEMBER_TIME) && !set_time(r, time_ns))
+        return false;
+    put_record(r);
+    return true;
+}
+
+static bool take_log(void *user, const otlp_value *item)
+{
+    otlp_records *r = user;
+    if (begin_item(r, item))
+        read_log(r, item);
+    return end_item(r, 1);
+}
+
+/* ---- spans: a record for the start, for each link, for each event, and for the end ---- */
+
+static bool begin_span_record(otlp_records *r, bool surroundings, uint64_t time_ns, nl_string name, const char *suffix)
+{
+    size_t size = strlen(suffix);
+    char *event = builder_bytes(&r->record, name.size + size);
+    if (event == NULL)
+        return otlp_fail(&r->in, "values are too long");
+    if (name.size > 0)
+        memcpy(event, name.data, name.size);
+    memcpy(event + name.size, suffix, size);
+    begin_record(r, surroundings);
+    set_text(&r->record, MEMBER_EVENT, (nl_string){event, name.size + size});
+    set_level(r, NL_USAGE);
+    add_text(&r->record, TEXT("TRACE.ID"), r->trace);
+    add_text(&r->record, TEXT("SPAN.ID"), r->span);
+    return set_time(r, time_ns);
+}
+
+static bool take_span_event(void *user, const otlp_value *item)
+{
+    enum { TIME, NAME, ATTRIBUTES };
+    otlp_records *r = user;
+    otlp_member m[] = {{.name = "timeUnixNano", .field = 1},
+                       {.name = "name", .field = 2},
+                       {.name = "attributes", .field = 3, .repeated = true}};
+    uint64_t time_ns;
+    nl_string name;
+    if (!PICK(r, item, m) || !otlp_unsigned(&r->in, &m[TIME].value, &time_ns) ||
+        !otlp_text(&r->in, &m[NAME].value, &name) || !begin_span_record(r, false, time_ns, name, "") ||
+        !add_attributes(r, &m[ATTRIBUTES].value))
+        return false;
+    put_record(r);
+    return true;
+}
+
+typedef struct span_start {
+    otlp_records *r;
+    uint64_t time_ns;
+    nl_string name;
+} span_start;
+
+static bool take_link(void *user, const otlp_value *item)
+{
+    enum { TRACE, SPAN, ATTRIBUTES };
+    const span_start *start = user;
+    otlp_records *r = start->r;
+    otlp_member m[] = {{.name = "traceId", .field = 1},
+                       {.name = "spanId", .field = 2},
+                       {.name = "attributes", .field = 4, .repeated = true}};
+    nl_string trace, span;
+    if (!PICK(r, item, m) || !otlp_id(&r->in, &m[TRACE].value, &trace) || !otlp_id(&r->in, &m[SPAN].value, &span) ||
+        !begin_span_record(r, false, start->time_ns, start->name, ".link"))
+        return false;
+    add_text(&r->record, TEXT("LINK.TRACE"), trace);
+    add_text(&r->record, TEXT("LINK.SPAN"), span);
+    if (!add_attributes(r, &m[ATTRIBUTES].value))
+        return false;
+    put_record(r);
+    return true;
+}
+
+static nl_string kind_of(uint64_t kind)
+{
+    static const char *const kinds[] = {"", "internal", "server", "client", "producer", "consumer"};
+    const char *name = kind < sizeof kinds / sizeof kinds[0] ? kinds[kind] : "";
+    return (nl_string){name, strlen(name)};
+}
+
+static bool put_span_end(otlp_records *r, uint64_t time_ns, nl_string name, nl_string parent, const otlp_value *status)
+{
+    otlp_member m[] = {{.name = "message", .field = 2}, {.name = "code", .field = 3}};
+    uint64_t code;
+    nl_string message;
+    if (!PICK(r, status, m) || !otlp_text(&r->in, &m[0].value, &message) ||
+        !otlp_unsigned(&r->in, &m[1].value, &code) || !begin_span_record(r, false, time_ns, name, ".end"))
+        return false;
+    add_text(&r->record, TEXT("PARENT.ID"), parent);
+    nl_field *field = builder_add_good_name(&r->record, TEXT("STATUS"));
+    field->type = NL_TYPE_INT;
+    field->int_value = code == 2 ? 2 : 0; /* "ok" and "unset" are successes */
+    add_text(&r->record, TEXT("STATUS.MESSAGE"), message);
+    if (code == 2)
+        set_level(r, NL_ERROR);
+    put_record(r);
+    return true;
+}
+
+static bool read_span(otlp_records *r, const otlp_value *item)
+{
+    enum { TRACE, SPAN, STATE, PARENT, NAME, KIND, START, END, ATTRIBUTES, EVENTS, LINKS, STATUS };
+    otlp_member m[] = {{.name = "traceId", .field = 1},
+                       {.name = "spanId", .field = 2},
+                       {.name = "traceState", .field = 3},
+                       {.name = "parentSpanId", .field = 4},
+                       {.name = "name", .field = 5},
+                       {.name = "kind", .field = 6},
+                       {.name = "startTimeUnixNano", .field = 7},
+                       {.name = "endTimeUnixNano", .field = 8},
+                       {.name = "attributes", .field = 9, .repeated = true},
+                       {.name = "events", .field = 11, .repeated = true},
+                       {.name = "links", .field = 13, .repeated = true},
+                       {.name = "status", .field = 15}};
+    uint64_t start_ns, end_ns, kind;
+    nl_string parent, name, state;
+    if (!PICK(r, item, m) || !otlp_id(&r->in, &m[TRACE].value, &r->trace) ||
+        !otlp_id(&r->in, &m[SPAN].value, &r->span) || !otlp_id(&r->in, &m[PARENT].value, &parent) ||
+        !otlp_text(&r->in, &m[NAME].value, &name) || !otlp_text(&r->in, &m[STATE].value, &state) ||
+        !otlp_unsigned(&r->in, &m[KIND].value, &kind) || !otlp_unsigned(&r->in, &m[START].value, &start_ns) ||
+        !otlp_unsigned(&r->in, &m[END].value, &end_ns))
+        return false;
+    if (r->span.size == 0 || r->trace.size == 0)
+        return otlp_fail(&r->in, "a span has no trace ID or no span ID");
+    if (end_ns > INT64_MAX)
+        return otlp_fail(&r->in, "invalid time");
+    if (r->options.admit != NULL && !r->options.admit(r->options.user, r->trace, r->span))
+        return true;
+    span_start start = {r, start_ns, name};
+    if (!begin_span_record(r, true, start_ns, name, ".start"))
+        return false;
+    add_text(&r->record, TEXT("PARENT.ID"), parent);
+    add_text(&r->record, TEXT("SPAN.KIND"), kind_of(kind));
+    add_text(&r->record, TEXT("TRACE.STATE"), state);
+    if (!add_attributes(r, &m[ATTRIBUTES].value))
+        return false;
+    put_record(r);
+    return otlp_each(&r->in, &m[LINKS].value, take_link, &start) &&
+           otlp_each(&r->in, &m[EVENTS].value, take_span_event, r) &&
+           (end_ns == 0 || put_span_end(r, end_ns, name, parent, &m[STATUS].value));
+}
+
+static bool take_span(void *user, const otlp_value *item)
+{
+    otlp_records *r = user;
+    if (begin_item(r, item))
+        read_span(r, item);
+    return end_item(r, 1);
+}
+
+/* ---- metrics: a record for each data point ---- */
+
+/* The protobuf fields of a kind of data point; 0: the kind does not have the field. */
+typedef struct point_kind {
+    uint32_t attributes, as_double, as_int, count, sum, min, max, counts, bounds;
+} point_kind;
+
+/* The metric of the current data points. */
+typedef struct metric {
+    otlp_records *r;
+    const point_kind *kind;
+    nl_string name, unit;
+    uint64_t temporality;
+    bool monotonic;
+} metric;
+
+static bool begin_point(const metric *m, uint64_t time_ns, uint64_t since_ns)
+{
+    static const char *const temporalities[] = {"", "delta", "cumulative"};
+    otlp_records *r = m->r;
+    begin_record(r, true);
+    set_text(&r->record, MEMBER_EVENT, m->name);
+    set_level(r, NL_USAGE);
+    if (!set_time(r, time_ns != 0 ? time_ns : (uint64_t)r->now_ns))
+        return false;
+    add_text(&r->record, TEXT("UNIT"), m->unit);
+    if (m->temporality == 1 || m->temporality == 2) {
+        const char *name = temporalities[m->temporality];
+        add_text(&r->record, TEXT("TEMPORALITY"), (nl_string){name, strlen(name)});
+        nl_field *field = builder_add_good_name(&r->record, TEXT("SINCE.NS"));
+        field->type = NL_TYPE_UINT;
+        field->uint_value = since_ns;
+    }
+    if (m->monotonic) {
+        nl_field *field = builder_add_good_name(&r->record, TEXT("MONOTONIC"));
+        field->type = NL_TYPE_BOOL;
+        field->bool_value = true;
+    }
+    return true;
+}
+
+/* Adds the mean of a histogram, which can be drawn as a loadline. */
+static bool add_mean(otlp_records *r, const otlp_value *count, const otlp_value *sum)
+{
+    uint64_t number;
+    nl_field total = {0};
+    if (!otlp_unsigned(&r->in, count, &number))
+        return false;
+    if (number == 0 || sum->text.data == NULL)
+        return true;
+    if (!otlp_double_field(&r->in, sum, &total))
+        return false;
+    nl_field *field = builder_add_good_name(&r->record, TEXT("MEAN"));
+    field->type = NL_TYPE_DOUBLE;
+    field->double_value = total.double_value / (double)number;
+    return true;
+}
+
+static bool add_numbers(otlp_records *r, nl_string name, const otlp_value *list, bool doubles)
+{
+    nl_string text;
+    nl_buffer out = {0};
+    if (list->text.data == NULL)
+        return true;
+    bool good =
+        otlp_put_numbers(&r->in, list, doubles, &out) && otlp_keep(&r->in, (nl_string){out.data, out.size}, &text);
+    nl_buffer_free(&out);
+    if (good)
+        add_text(&r->record, name, text);
+    return good;
+}
+
+static bool read_point(const metric *of, const otlp_value *item)
+{
+    enum { SINCE, TIME, DOUBLE, INT, COUNT, SUM, MIN, MAX, COUNTS, BOUNDS, ATTRIBUTES };
+    const point_kind *k = of->kind;
+    otlp_records *r = of->r;
+    otlp_member m[] = {{.name = "startTimeUnixNano", .field = 2},
+                       {.name = "timeUnixNano", .field = 3},
+                       {.name = "asDouble", .field = k->as_double},
+                       {.name = "asInt", .field = k->as_int},
+                       {.name = "count", .field = k->count},
+                       {.name = "sum", .field = k->sum},
+                       {.name = "min", .field = k->min},
+                       {.name = "max", .field = k->max},
+                       {.name = "bucketCounts", .field = k->counts, .repeated = true},
+                       {.name = "explicitBounds", .field = k->bounds, .repeated = true},
+                       {.name = "attributes", .field = k->attributes, .repeated = true}};
+    uint64_t time_ns, since_ns;
+    if (!PICK(r, item, m) || !otlp_unsigned(&r->in, &m[TIME].value, &time_ns) ||
+        !otlp_unsigned(&r->in, &m[SINCE].value, &since_ns) || !begin_point(of, time_ns, since_ns) ||
+        !add_number(r, TEXT("VALUE"), &m[DOUBLE].value, otlp_double_field) ||
+        !add_number(r, TEXT("VALUE"), &m[INT].value, otlp_integer_field) ||
+        !add_number(r, TEXT("COUNT"), &m[COUNT].value, otlp_integer_field) ||
+        !add_number(r, TEXT("SUM"), &m[SUM].value, otlp_double_field) || !add_mean(r, &m[COUNT].value, &m[SUM].value) ||
+        !add_number(r, TEXT("MIN"), &m[MIN].value, otlp_double_field) ||
+        !add_number(r, TEXT("MAX"), &m[MAX].value, otlp_double_field) ||
+        !add_numbers(r, TEXT("BUCKETS"), &m[COUNTS].value, false) ||
+        !add_numbers(r, TEXT("BOUNDS"), &m[BOUNDS].value, true) || !add_attributes(r, &m[ATTRIBUTES].value))
+        return false;
+    put_record(r);
+    return true;
+}
+
+static bool take_point(void *user, const otlp_value *item)
+{
+    const metric *m = user;
+    read_point(m, item);
+    return end_item(m->r, 1);
+}
+
+static bool is_true(const otlp_records *r, const otlp_value *value)
+{
+    return r->in.json ? equals(value->text, TEXT("true")) : value->number != 0;
+}
+
+static bool read_points(metric *m, const otlp_value *points)
+{
+    otlp_records *r = m->r;
+    otlp_member list[] = {{.name = "dataPoints", .field = 1, .repeated = true},
+                          {.name = "aggregationTemporality", .field = 2},
+                          {.name = "isMonotonic", .field = 3}};
+    if (!PICK(r, points, list) || !otlp_unsigned(&r->in, &list[1].value, &m->temporality))
+        return false;
+    m->monotonic = is_true(r, &list[2].value);
+    return otlp_each(&r->in, &list[0].value, take_point, m);
+}
+
+static bool read_metric(otlp_records *r, const otlp_value *item)
+{
+    enum { NAME, UNIT, KINDS, KIND_COUNT = 5 };
+    static const point_kind kinds[KIND_COUNT] = {
+        {.attributes = 7, .as_double = 4, .as_int = 6},
+        {.attributes = 7, .as_double = 4, .as_int = 6},
+        {.attributes = 9, .count = 4, .sum = 5, .min = 11, .max = 12, .counts = 6, .bounds = 7},
+        {.attributes = 1, .count = 4, .sum = 5, .min = 12, .max = 13},
+        {.attributes = 7, .count = 4, .sum = 5}};
+    otlp_member m[] = {{.name = "name", .field = 1},      {.name = "unit", .field = 3},
+                       {.name = "gauge", .field = 5},     {.name = "sum", .field = 7},
+                       {.name = "histogram", .field = 9}, {.name = "exponentialHistogram", .field = 10},
+                       {.name = "summary", .field = 11}};
+    metric of = {.r = r};
+    if (!PICK(r, item, m) || !otlp_text(&r->in, &m[NAME].value, &of.name) ||
+        !otlp_text(&r->in, &m[UNIT].value, &of.unit))
+        return false;
+    for (int i = 0; i < KIND_COUNT; i++) {
+        of.kind = &kinds[i];
+        if (m[KINDS + i].value.text.data != NULL)
+            return read_points(&of, &m[KINDS + i].value);
+    }
+    return true;
+}
+
+static bool take_metric(void *user, const otlp_value *item)
+{
+    otlp_records *r = user;
+    if (!begin_item(r, item) || !read_metric(r, item))
+        end_item(r, r->in.error != NULL);
+    return !r->s->stopped;
+}
+
+/* ---- scopes and requests ---- */
+
+static const struct {
+    const char *resources, *scopes, *items;
+    bool (*take)(void *user, const otlp_value *item);
+} signals[OTLP_SIGNAL_COUNT] = {
+    [OTLP_TRACES] = {"resourceSpans", "scopeSpans", "spans", take_span},
+    [OTLP_LOGS] = {"resourceLogs", "scopeLogs", "logRecords", take_log},
+    [OTLP_METRICS] = {"resourceMetrics", "scopeMetrics", "metrics", take_metric},
+};
+
+typedef struct request {
+    otlp_records *r;
+    otlp_signal signal;
+    otlp_value resource;
+} request;
+
+/* Builds the fields of the resource and the scope, which every first record of an item has. */
+static bool read_surroundings(otlp_records *r, const otlp_value *resource, const otlp_value *scope)
+{
+    otlp_member of_resource[] = {{.name = "attributes", .field = 1, .repeated = true}};
+    otlp_member of_scope[] = {{.name = "name", .field = 1},
+                              {.name = "version", .field = 2},
+                              {.name = "attributes", .field = 3, .repeated = true}};
+    nl_string name, version;
+    builder_begin(&r->around, EXPANSION * (resource->text.size + scope->text.size) + EXTRA);
+    r->in.builder = &r->around;
+    if (!PICK(r, resource, of_resource) || !otlp_each(&r->in, &of_resource[0].value, add_resource_attribute, r) ||
+        !PICK(r, scope, of_scope) || !otlp_text(&r->in, &of_scope[0].value, &name) ||
+        !otlp_text(&r->in, &of_scope[1].value, &version))
+        return false;
+    if (name.size > 0 && !equals(name, TEXT(OTLP_SCOPE)))
+        add_text(&r->around, TEXT("otel.scope.name"), name);
+    add_text(&r->around, TEXT("otel.scope.version"), version);
+    return otlp_each(&r->in, &of_scope[2].value, add_resource_attribute, r);
+}
+
+static bool take_scope(void *user, const otlp_value *scope)
+{
+    const request *q = user;
+    otlp_records *r = q->r;
+    otlp_member m[] = {{.name = "scope", .field = 1}, {.name = signals[q->signal].items, .field = 2, .repeated = true}};
+    r->in.builder = &r->record;
+    builder_begin(&r->record, EXTRA);
+    if (PICK(r, scope, m) && read_surroundings(r, &q->resource, &m[0].value))
+        otlp_each(&r->in, &m[1].value, signals[q->signal].take, r);
+    if (r->in.error != NULL)
+        end_item(r, 1);
+    return !r->s->stopped;
+}
+
+static bool take_resource(void *user, const otlp_value *resource)
+{
+    request *q = user;
+    otlp_records *r = q->r;
+    otlp_member m[] = {{.name = "resource", .field = 1},
+                       {.name = signals[q->signal].scopes, .field = 2, .repeated = true}};
+    r->in.builder = &r->record;
+    if (PICK(r, resource, m)) {
+        q->resource = m[0].value;
+        otlp_each(&r->in, &m[1].value, take_scope, q);
+    }
+    if (r->in.error != NULL)
+        end_item(r, 1);
+    return !r->s->stopped;
+}
+
+otlp_outcome otlp_records_read(otlp_records *r, otlp_signal signal, bool json, nl_string text, int64_t now_ns, sink *s)
+{
+    r->in = (otlp_input){.builder = &r->record, .json = json};
+    r->now_ns = now_ns;
+    r->s = s;
+    r->outcome = (otlp_outcome){0};
+    builder_begin(&r->record, text.size + EXTRA);
+    otlp_value whole = otlp_whole((nl_string){text.data != NULL ? text.data : "", text.size});
+    otlp_member m[OTLP_SIGNAL_COUNT] = {0};
+    bool found = false;
+    for (otlp_signal i = 0; i < OTLP_SIGNAL_COUNT; i++)
+        m[i] = (otlp_member){.name = signals[i].resources, .field = i == signal, .repeated = true};
+    bool good = PICK(r, &whole, m);
+    for (otlp_signal i = 0; i < OTLP_SIGNAL_COUNT && good; i++) {
+        request q = {.r = r, .signal = i};
+        if (m[i].value.text.data == NULL || (signal != i && signal != OTLP_SIGNAL_COUNT))
+            continue;
+        found = true;
+        otlp_each(&r->in, &m[i].value, take_resource, &q);
+    }
+    if (good && !found && signal == OTLP_SIGNAL_COUNT)
+        otlp_fail(&r->in, "found neither resourceLogs nor resourceSpans nor resourceMetrics");
+    if (r->in.error != NULL)
+        end_item(r, 1);
+    return r->outcome;
+}
+
+otlp_records *otlp_records_new(const otlp_options *options)
+{
+    otlp_records *r = nl_memory_check(calloc(1, sizeof *r));
+    if (options != NULL)
+        r->options = *options;
+    return r;
+}
+
+void otlp_records_free(otlp_records *r)
+{
+    builder_free(&r->record);
+    builder_free(&r->around);
+    free(r);
+}

@@ -1,0 +1,76 @@
+/*
+ * Walks through the fields of a protobuf message (protobuf.dev, "Encoding"). It reads nothing outside the message, and
+ * rejects groups, which current schemas do not use. It has no state.
+ */
+#ifndef NETLOGGER_CONVERT_PROTOBUF_H
+#define NETLOGGER_CONVERT_PROTOBUF_H
+
+#include <endian.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+enum { PROTOBUF_VARINT = 0, PROTOBUF_I64 = 1, PROTOBUF_BYTES = 2, PROTOBUF_I32 = 5 };
+
+typedef struct protobuf_field {
+    uint32_t number;
+    unsigned char wire;
+    uint64_t value;   /* of a numeric field */
+    const char *data; /* start of the value */
+    size_t size;      /* of the value, or of the content of a field of bytes */
+} protobuf_field;
+
+/* Reads a varint. Returns false if it is incomplete or has more than 64 bits. */
+static inline bool protobuf_varint(const char **at, const char *end, uint64_t *value)
+{
+    const char *from = *at;
+    *value = 0;
+    for (unsigned shift = 0; from < end && shift < 70; shift += 7) {
+        unsigned char byte = (unsigned char)*from++;
+        if (shift == 63 && byte > 1)
+            return false;
+        *value |= (uint64_t)(byte & 127) << shift;
+        if (byte < 128) {
+            *at = from;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Reads a number with a fixed size of 4 or 8 bytes. Returns false if it is incomplete. */
+static inline bool protobuf_fixed(const char **at, const char *end, size_t size, uint64_t *value)
+{
+    uint64_t number = 0;
+    if ((size_t)(end - *at) < size)
+        return false;
+    memcpy(&number, *at, size);
+    *value = le64toh(number);
+    *at += size;
+    return true;
+}
+
+/* Reads the next field and moves *at behind it. Returns false if it is malformed. Requires *at < end. */
+static inline bool protobuf_next(const char **at, const char *end, protobuf_field *field)
+{
+    uint64_t key;
+    if (!protobuf_varint(at, end, &key) || key >> 3 == 0 || key >> 3 > (1 << 29) - 1)
+        return false;
+    field->number = (uint32_t)(key >> 3);
+    field->wire = key & 7;
+    field->data = *at;
+    bool good = field->wire == PROTOBUF_VARINT || field->wire == PROTOBUF_BYTES
+                    ? protobuf_varint(at, end, &field->value)
+                    : (field->wire == PROTOBUF_I64 || field->wire == PROTOBUF_I32) &&
+                          protobuf_fixed(at, end, field->wire == PROTOBUF_I64 ? 8 : 4, &field->value);
+    if (good && field->wire == PROTOBUF_BYTES) {
+        good = field->value <= (uint64_t)(end - *at);
+        field->data = *at;
+        *at += good ? field->value : 0;
+    }
+    field->size = (size_t)(*at - field->data);
+    return good;
+}
+
+#endif

@@ -1,0 +1,36 @@
+/*
+ * Clients of OTLP listeners (otlp+http://). A client's bytes go from its socket to its session (session.h), which
+ * passes whole requests to export.c. The session responds when the outputs have settled the records of the request, so
+ * that a client that has a response needs to keep nothing.
+ *
+ * While an output cannot be written, or while clients hold too much memory, netlogd rejects requests, and clients try
+ * again. The module owns the list of clients and the memory that they hold. Only the server's thread may call it.
+ */
+#ifndef NETLOGD_OTLP_CLIENT_H
+#define NETLOGD_OTLP_CLIENT_H
+
+#include "request.h"
+#include "service/listener.h"
+
+/* Makes a client from fd, which the listener `at` accepted. Takes ownership of fd. */
+void otlp_client_new(int fd, const listener *at, const struct sockaddr *peer);
+
+/* Responds to all requests whose records are settled. */
+void otlp_clients_settled(void);
+
+/* Closes the clients that have exceeded a time limit. `now_ns` is nl_monotonic_ns. Called every second. */
+void otlp_clients_check_time(int64_t now_ns);
+
+/* Closes the clients that may no longer connect. */
+void otlp_clients_settings_changed(void);
+
+/* Appends a record for each client to the reply to a request. */
+void otlp_clients_describe(request *r);
+
+/* Returns the number of bytes that clients hold for incomplete requests. */
+size_t otlp_clients_held(void);
+
+/* Closes all clients. */
+void otlp_clients_close(void);
+
+#endif

@@ -1,0 +1,48 @@
+/*
+ * The protocol of an OTLP client: how its bytes become requests, and how responses become bytes. client.c owns the
+ * connection and calls the session; the session calls the functions at the end.
+ */
+#ifndef NETLOGD_OTLP_SESSION_H
+#define NETLOGD_OTLP_SESSION_H
+
+#include "otlp_export.h"
+
+typedef struct otlp_client otlp_client;
+
+typedef struct otlp_session {
+    const struct otlp_session_kind *kind;
+    otlp_client *client;
+    bool midway; /* a request is incomplete */
+    bool busy;   /* a request waits for its response, and the session accepts no more bytes until then */
+    bool more;   /* the session is not busy and holds bytes of the next request, which feed examines */
+} otlp_session;
+
+/* The first member of a kind's structure is an otlp_session. */
+typedef struct otlp_session_kind {
+    size_t size; /* of the structure, which starts as zeros */
+    const char *name;
+    /* Accepts bytes; 0 bytes if `more` is set. */
+    void (*feed)(otlp_session *s, const char *data, size_t size);
+    void (*settled)(otlp_session *s);      /* sends the responses for which the session has called otlp_client_await */
+    size_t (*held)(const otlp_session *s); /* returns the bytes of memory for incomplete requests */
+    void (*close)(otlp_session *s);        /* frees the members */
+} otlp_session_kind;
+
+extern const otlp_session_kind otlp_http1;
+
+/* Stores the content of a request, or rejects it because of a limit. */
+otlp_result otlp_client_export(otlp_client *c, const otlp_request *request, nl_string body);
+
+/* Makes the client wait until the outputs have settled all records. The client may be settled during the call. */
+void otlp_client_await(otlp_client *c);
+
+/* Sends bytes. */
+void otlp_client_send(otlp_client *c, nl_string bytes);
+
+/* Reads and drops further bytes, and closes the connection when the client has read the response. */
+void otlp_client_end(otlp_client *c);
+
+/* Returns whether clients hold too much memory, so that a request of `more` bytes must be rejected. */
+bool otlp_client_is_too_much(const otlp_client *c, size_t more);
+
+#endif

@@ -1,0 +1,270 @@
+#!/usr/bin/env python3
+"""OTLP: files, and netlogd's listener for HTTP with hand-made requests and with the SDK of Node.js."""
+import contextlib
+import gzip
+import http.client
+import json
+import os
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import unittest
+
+import collector
+import otlp
+import support
+
+TRACES = otlp.traces([
+    otlp.span(0, kind=2, traceState="a=b", attributes=[
+        *otlp.attributes(text="two words", truth=True, number=-5, half=0.5),
+        {"key": "list", "value": {"arrayValue": {"values": [{"intValue": "1"}, {"stringValue": "a\"b"}, {"boolValue": False}]}}},
+        {"key": "map", "value": {"kvlistValue": {"values": [{"key": "inner", "value": {"intValue": 7}},
+                                                            {"key": "deep", "value": {"kvlistValue": {"values": otlp.attributes(x=1.5)}}}]}}},
+        {"key": "bytes", "value": {"bytesValue": "AQL/"}}],
+        events=[{"timeUnixNano": "1700000000100000000", "name": "cache miss", "attributes": otlp.attributes(key="k")}],
+        links=[{"traceId": "ab" * 16, "spanId": "cd" * 8}]),
+    otlp.span(1, parentSpanId=f"{1:016x}", status={"code": 2, "message": "disk full"})], service_name="shop", host_name="node1", region="eu")
+LOGS = otlp.logs([
+    {"timeUnixNano": "1700000000000000001", "severityNumber": 17, "severityText": "oops", "body": {"stringValue": "failed"}},
+    {"observedTimeUnixNano": "1700000000000000002", "severityNumber": 9, "eventName": "login", "traceId": "AB" * 16, "spanId": "cd" * 8,
+     "body": {"kvlistValue": {"values": otlp.attributes(user="u1")}}}], service_name="shop")
+METRICS = {"resourceMetrics": [{"scopeMetrics": [{"metrics": [
+    {"name": "temp", "unit": "C", "gauge": {"dataPoints": [{"timeUnixNano": "1700000000000000003", "asDouble": 21.5}]}},
+    {"name": "hits", "sum": {"aggregationTemporality": 2, "isMonotonic": True, "dataPoints": [
+        {"startTimeUnixNano": "1600000000000000000", "timeUnixNano": "1700000000000000004", "asInt": "12", "attributes": otlp.attributes(path="/")}]}},
+    {"name": "wait", "histogram": {"aggregationTemporality": 1, "dataPoints": [
+        {"timeUnixNano": "1700000000000000005", "count": "4", "sum": 10, "bucketCounts": ["1", "3"], "explicitBounds": [2.5], "min": 1, "max": 4}]}}]}]}]}
+REQUESTS = {"traces": TRACES, "logs": LOGS, "metrics": METRICS}
+
+
+def read_json(data):
+    return [json.loads(line) for line in data.splitlines()]
+
+
+class Files(support.Case):
+    def convert(self, data, *arguments, status=0):
+        path = self.scratch / "input"
+        path.write_bytes(data)
+        result = self.run_program(support.program("nltools/nlconv"), "--format", "json", *arguments, path, text=False)
+        self.assertEqual(result.returncode, status, result.stderr)
+        return read_json(result.stdout)
+
+    def test_a_request_gives_the_same_records_in_each_encoding(self):
+        for name, request in REQUESTS.items():
+            one_line, indented = (json.dumps(request, indent=indent).encode() for indent in (None, 2))
+            body = otlp.protobuf(name, request)
+            expected = self.convert(one_line)
+            self.assertEqual(self.convert(indented + b"\n" + indented), expected * 2, name)
+            self.assertEqual(self.convert(json.dumps(request, indent=0).encode()), expected, name)
+            self.assertEqual(self.convert(len(body).to_bytes(4, "big") + body), expected, name)
+            self.assertEqual(self.convert(one_line + b"\n" + one_line, "--from-format", "otlp"), expected * 2, name)
+
+    def test_spans(self):
+        start, link, event, end, other, failed = self.convert(json.dumps(TRACES).encode())
+        ids = {"TRACE.ID": f"{1:032x}", "SPAN.ID": f"{1:016x}"}
+        common = {"host": "node1", "prog": "shop", "level": "Info"}
+        self.assertEqual(start, {"ts": "2023-11-14T22:13:20.000000Z", "event": "work.start", **common, "region": "eu", "otel.scope.name": "lib",
+                                 **ids, "SPAN.KIND": "server", "TRACE.STATE": "a=b", "text": "two words", "truth": True, "number": -5,
+                                 "half": 0.5, "list": '[1,"a\\"b",false]', "map.inner": 7, "map.deep.x": 1.5, "bytes": {"$bytes": "AQL/"}})
+        self.assertEqual({k: link[k] for k in ("event", "LINK.TRACE", "LINK.SPAN")},
+                         {"event": "work.link", "LINK.TRACE": "ab" * 16, "LINK.SPAN": "cd" * 8})
+        self.assertEqual(event, {"ts": "2023-11-14T22:13:20.100000Z", "event": "cache miss", **common, **ids, "key": "k"})
+        self.assertEqual(end, {"ts": "2023-11-14T22:13:20.500000Z", "event": "work.end", **common, **ids, "STATUS": 0})
+        self.assertEqual(other["PARENT.ID"], f"{1:016x}")
+        self.assertEqual([failed[k] for k in ("event", "level", "PARENT.ID", "STATUS", "STATUS.MESSAGE")],
+                         ["work.end", "Error", f"{1:016x}", 2, "disk full"])
+
+    def test_logs_and_metrics(self):
+        failed, login = self.convert(json.dumps(LOGS).encode())
+        self.assertEqual([failed[k] for k in ("event", "level", "severity_text", "prog")], ["failed", "Error", "oops", "shop"])
+        self.assertEqual([login[k] for k in ("event", "level", "body.user", "TRACE.ID", "SPAN.ID")], ["login", "Info", "u1", "ab" * 16, "cd" * 8])
+        temp, hits, wait = self.convert(json.dumps(METRICS).encode())
+        self.assertEqual([temp["event"], temp["VALUE"], temp["UNIT"]], ["temp", 21.5, "C"])
+        self.assertEqual([hits[k] for k in ("VALUE", "TEMPORALITY", "MONOTONIC", "SINCE.NS", "path")],
+                         [12, "cumulative", True, 1600000000000000000, "/"])
+        self.assertEqual([wait[k] for k in ("COUNT", "SUM", "MEAN", "MIN", "MAX", "BUCKETS", "BOUNDS")], [4, 10.0, 2.5, 1.0, 4.0, "[1,3]", "[2.5]"])
+
+    def test_damaged_items_and_requests_cost_only_themselves(self):
+        spans = [otlp.span(0), {**otlp.span(1), "startTimeUnixNano": "0"}, {**otlp.span(2), "traceId": ""}, otlp.span(3)]
+        found = self.convert(json.dumps(otlp.traces(spans)).encode(), status=1)
+        self.assertEqual([r["SPAN.ID"] for r in found], [f"{n:016x}" for n in (1, 1, 4, 4)])
+        good = json.dumps(otlp.traces([otlp.span(0)]), indent=1).encode()
+        self.assertEqual(len(self.convert(good + b"\n" + good[:-30] + b"\n" + good, status=1)), 4)
+        deep = {"stringValue": "x"}
+        for _ in range(40):
+            deep = {"arrayValue": {"values": [deep]}}
+        body = otlp.protobuf("traces", otlp.traces([otlp.span(0, attributes=[{"key": "k", "value": deep}]), otlp.span(1)]))
+        found = self.convert(len(body).to_bytes(4, "big") + body, status=1)
+        self.assertEqual([r["SPAN.ID"] for r in found], [f"{2:016x}"] * 2)
+
+
+class Listener(collector.Case):
+    def listen(self, *arguments, url="otlp+http://127.0.0.1:0", **options):
+        options.setdefault("output", f"file:{self.output}?format=bp")
+        return self.serve(*arguments, listen=url, **options)
+
+    def connect(self):
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+
+    def post(self, path="/v1/traces", body=b"", kind="application/x-protobuf", connection=None, method="POST", **headers):
+        """Returns the status, the body and the headers of the response."""
+        own = connection or self.connect()
+        own.request(method, path, body, {"Content-Type": kind, **{k.replace("_", "-"): v for k, v in headers.items()}})
+        response = own.getresponse()
+        result = response.status, response.read(), response.headers
+        if connection is None:
+            own.close()
+        return result
+
+    def events(self):
+        return [line for line in self.written().decode(errors="replace").splitlines() if "event=" in line]
+
+
+class Http(Listener):
+    def test_each_encoding_and_compression_is_stored_before_the_response(self):
+        process = self.listen()
+        lines = 0
+        with contextlib.closing(self.connect()) as connection:
+            for name, request in REQUESTS.items():
+                count = {"traces": 6, "logs": 2, "metrics": 3}[name]
+                for body, kind in (otlp.protobuf(name, request), "application/x-protobuf"), (json.dumps(request, indent=1).encode(), "application/json; charset=utf-8"):
+                    for coding, packed in ("identity", body), ("gzip", gzip.compress(body)), ("zstd", self.zstd(body)):
+                        status, answer, headers = self.post(f"/v1/{name}", packed, kind, connection, Content_Encoding=coding)
+                        self.assertEqual((status, answer, headers["Content-Type"]), (200, b"{}" if "json" in kind else b"", kind.split(";")[0]))
+                        lines += count
+                        self.assertEqual(len(self.events()), lines, (name, kind, coding))
+        metric = [line for line in self.events() if "event=temp" in line][0]
+        self.assertIn(f"host={socket.gethostname()}", metric)
+        self.stop(process)
+
+    def zstd(self, data):
+        return subprocess.run(["zstd", "-c"], input=data, stdout=subprocess.PIPE, check=True).stdout
+
+    def test_chunks_continue_and_pipelining(self):
+        self.listen()
+        body = otlp.protobuf("traces", otlp.traces([otlp.span(0)]))
+        head = b"POST /v1/traces HTTP/1.1\r\nHost: h\r\nContent-Type: application/x-protobuf\r\n"
+        whole = head + b"Content-Length: %d\r\n\r\n" % len(body) + body
+        with socket.create_connection(("127.0.0.1", self.port), timeout=20) as s, s.makefile("rb") as answers:
+            s.sendall(head + b"Content-Length: %d\r\nExpect: 100-continue\r\n\r\n" % len(body))
+            self.assertEqual(answers.readline(), b"HTTP/1.1 100 Continue\r\n")
+            answers.readline()
+            s.sendall(body)
+            self.read_response(answers)
+            chunks = b"".join(b"%x;x=y\r\n" % len(part) + part + b"\r\n" for part in (body[:7], body[7:])) + b"0\r\nX: y\r\n\r\n"
+            for byte in head + b"Transfer-Encoding: chunked\r\n\r\n" + chunks:
+                s.sendall(bytes([byte]))
+            self.read_response(answers)
+            s.sendall(whole * 3)
+            for _ in range(3):
+                self.read_response(answers)
+            s.sendall(whole[:-5])
+        self.assertEqual(len(self.events()), 10)
+
+    def read_response(self, answers, status=b"200"):
+        line = answers.readline()
+        self.assertTrue(line.startswith(b"HTTP/1.1 " + status), line)
+        length = 0
+        while (line := answers.readline()).strip():
+            if line.lower().startswith(b"content-length:"):
+                length = int(line.split(b":")[1])
+        return answers.read(length)
+
+    def test_permanent_errors(self):
+        self.listen("--max-record-size", "64k")
+        body = otlp.protobuf("traces", TRACES)
+        bomb = gzip.compress(bytes(17 << 20))
+        zstd_bomb = self.zstd(bytes(17 << 20))
+        cases = [
+            (400, {"body": b"\xff"}), (400, {"body": b"{", "kind": "application/json"}), (400, {"body": body[:-1]}),
+            (400, {"body": b"not gzip", "Content_Encoding": "gzip"}), (400, {"body": gzip.compress(body)[:-9], "Content_Encoding": "gzip"}),
+            (400, {"body": b"not zstd", "Content_Encoding": "zstd"}), (400, {"body": self.zstd(body)[:-5], "Content_Encoding": "zstd"}),
+            (413, {"body": bomb, "Content_Encoding": "gzip"}), (413, {"body": zstd_bomb, "Content_Encoding": "zstd"}),
+            (413, {"body": b"", "Content_Length": str(1 << 30)}), (415, {"kind": "text/plain"}), (415, {"Content_Encoding": "br"}),
+            (404, {"path": "/v1/profiles"}), (405, {"method": "GET"}), (403, {"body": body, "Origin": "http://evil.example"}),
+            (431, {"X": "x" * (20 << 10)}), (400, {"body": otlp.protobuf("traces", otlp.traces([otlp.span(0, attributes=otlp.attributes(a="x" * 70000))]))}),
+        ]
+        for status, request in cases:
+            self.assertEqual(self.post(**request)[0], status, request)
+        for line, status in (b"Content-Length: 5\r\nContent-Length: 6", b"400"), (b"Content-Length: 5\r\nTransfer-Encoding: chunked", b"400"), \
+                (b"Content-Length: -5", b"400"), (b"Transfer-Encoding: gzip", b"501"), (b"A: b", b"411"), (b"A : b", b"400"):
+            with socket.create_connection(("127.0.0.1", self.port), timeout=20) as s, s.makefile("rb") as answers:
+                s.sendall(b"POST /v1/traces HTTP/1.1\r\nContent-Type: application/json\r\n" + line + b"\r\n\r\n")
+                self.read_response(answers, status)
+        code = self.post(body=b"{", kind="application/json")[1]
+        self.assertEqual(json.loads(code)["code"], 3)
+        self.assertEqual(self.events(), [])
+
+    def test_partial_success(self):
+        self.listen()
+        request = otlp.traces([otlp.span(0), {**otlp.span(1), "startTimeUnixNano": "0"}, otlp.span(2)])
+        status, answer, _ = self.post(body=json.dumps(request).encode(), kind="application/json")
+        self.assertEqual((status, json.loads(answer)), (200, {"partialSuccess": {"rejectedSpans": "1", "errorMessage": "missing time"}}))
+        status, answer, _ = self.post(body=otlp.protobuf("traces", request))
+        self.assertEqual((status, answer), (200, b"\x0a\x10\x08\x01\x12\x0cmissing time"))
+        self.assertEqual(len(self.events()), 8)
+        self.assertEqual(self.post(body=b"")[:2], (200, b""))
+
+    def test_limits_are_answered_with_a_time_to_retry(self):
+        self.listen("--max-rate", "20")
+        with contextlib.closing(self.connect()) as client:
+            def send(first):
+                body = otlp.protobuf("traces", otlp.traces([otlp.span(n) for n in range(first, first + 15)]))
+                return self.post(body=body, connection=client)
+            self.assertEqual(send(0)[0], 200)
+            status, _, headers = send(20)
+            self.assertEqual((status, headers["Retry-After"]), (429, "1"))
+            support.wait_until(lambda: send(20)[0] == 200, what="the allowance has grown")
+        self.assertEqual(len(self.events()), 60)
+
+    def test_memory_is_limited(self):
+        self.listen("--max-memory", "1m")
+        status, _, headers = self.post(body=bytes(2 << 20))
+        self.assertEqual((status, headers["Retry-After"]), (503, "1"))
+        self.assertEqual(self.post(body=otlp.protobuf("traces", TRACES))[0], 200)
+
+    def test_a_blocked_output_makes_clients_retry(self):
+        process = self.listen(output="/dev/full")
+        body = otlp.protobuf("traces", TRACES)
+        with contextlib.closing(self.connect()) as first:
+            first.request("POST", "/v1/traces", body, {"Content-Type": "application/x-protobuf"})
+            support.wait_until(lambda: "clients wait until the output can be written" in self.said(), what="the output is blocked")
+            status, _, headers = self.post(body=body)
+            self.assertEqual((status, headers["Retry-After"]), (503, "1"))
+            process.kill()
+            with self.assertRaises((OSError, http.client.HTTPException)):
+                first.getresponse()  # never confirmed
+
+    def test_tls_and_certificates(self):
+        own, other = collector.Authority(self, "own"), collector.Authority(self, "other")
+        server = own.certify("server")
+        self.listen(url=f"otlp+http://127.0.0.1:0?cert={server}&ca={own.ca}&certified_hosts=yes")
+        named = otlp.traces([otlp.span(0)], host_name="localhost")
+        foreign = otlp.traces([otlp.span(1)], host_name="elsewhere")
+
+        def post(pem, request):
+            context = ssl.create_default_context(cafile=own.ca)
+            if pem:
+                context.load_cert_chain(pem)
+            with contextlib.closing(http.client.HTTPSConnection("127.0.0.1", self.port, context=context, timeout=20)) as connection:
+                return self.post(body=otlp.protobuf("traces", request), connection=connection)[0]
+        self.assertEqual(post(own.certify("client"), named), 200)
+        self.assertEqual(post(own.certify("client2"), foreign), 400)
+        for pem in None, other.certify("client"):
+            with self.assertRaises(OSError):
+                post(pem, named)
+        with self.assertRaises((OSError, http.client.HTTPException)):
+            self.post(body=otlp.protobuf("traces", named))
+        self.assertEqual(len(self.events()), 2)
+
+    def test_slow_clients_are_closed(self):
+        self.listen("--record-timeout", "1", "--handshake-timeout", "1")
+        with socket.create_connection(("127.0.0.1", self.port), timeout=20) as s:
+            s.sendall(b"POST /v1/traces HTTP/1.1\r\nContent-Le")
+            self.assertEqual(s.recv(10), b"")
+
+
+if __name__ == "__main__":
+    support.main()
