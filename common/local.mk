@@ -147,6 +147,9 @@ noinst_LTLIBRARIES += %D%/libcommon.la
 	%D%/requests/hash64.h \
 	%D%/requests/printable.c \
 	%D%/requests/printable.h \
+	%D%/connections/connection_causes.c \
+	%D%/connections/connection_causes.h \
+	%D%/connections/connection_advice.c \
 	%D%/charts/chart.c \
 	%D%/charts/chart.h \
 	%D%/convert/request_stream.c \

@@ -11,6 +11,7 @@
 #include "compare/compare.h"
 #include "program/program.h"
 #include "charts/chart.h"
+#include "stat/connections.h"
 #include "stat/plot.h"
 #include "stat/report.h"
 #include "program/json_document.h"
@@ -26,7 +27,7 @@ typedef struct arguments {
     const char *by;
     const char *throughput;
     const char *plot;
-    bool json;
+    bool json, connections;
     int64_t interval_ns;
     size_t slowest;
     char **files;
@@ -55,7 +56,12 @@ static const nl_option options[] = {
     {.name = "by",
      .value = "FIELD",
      NL_OPTION_MEMBER(arguments, by),
-     .help = "Group requests by FIELD. With HOST, group each request by the least visited of its hosts"},
+     .help = "Group requests by FIELD. With HOST, group each request by the least visited of its hosts. With "
+             "--connections, FIELD is hosts, program or port"},
+    {.name = "connections",
+     .type = NL_OPTION_FLAG,
+     NL_OPTION_MEMBER(arguments, connections),
+     .help = "Report what limits each TCP connection, from TcpConnection records of nlsensor, instead of requests"},
     {.name = "slowest",
      .type = NL_OPTION_COUNT,
      .initial = "0",
@@ -90,6 +96,11 @@ static void check_arguments(const arguments *a)
     compare_options_check(&a->compare, a->file_count);
     if (a->compare.compare && (a->slowest > 0 || a->by != NULL || a->throughput != NULL || a->plot != NULL))
         options_fail("--compare cannot be used with --by, --slowest, --throughput or --plot");
+    if (a->connections && (a->compare.compare || a->slowest > 0 || a->throughput != NULL || a->plot != NULL ||
+                           a->subject.ids != NULL || a->subject.config != NULL))
+        options_fail("--connections cannot be used with --compare, --slowest, --throughput, --plot, --id or --config");
+    if (a->connections && a->by != NULL && !connections_can_group(a->by))
+        options_fail("--by %s: connections can be grouped by hosts, program or port", a->by);
 }
 
 static const options_usage usage = {
@@ -287,6 +298,8 @@ int main(int argc, char **argv)
     int status;
     if (a.compare.compare) {
         status = compare_logs(&a.compare, &a.subject, a.files, a.file_count, a.json);
+    } else if (a.connections) {
+        status = connections_report(&(connections_options){a.json, a.by}, &a.subject, a.files, a.file_count);
     } else {
         work w = {.arguments = &a};
         w.subject = subject_new(&a.subject, (subject_user){nlstat_begin, nlstat_take, &w});

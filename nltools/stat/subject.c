@@ -82,9 +82,9 @@ void subject_add(subject *s, const nl_record *record)
     s->user.take(s->user.user, record);
 }
 
-bool subject_read(subject *s, const char *source)
+bool subject_read_records(subject_options *o, const char *source, void (*take)(void *user, const nl_record *record),
+                          void *user, uint64_t *count)
 {
-    subject_options *o = s->options;
     o->reading.ranged = o->where.ranged;
     o->reading.from_ns = o->where.since_ns;
     o->reading.to_ns = o->where.until_ns;
@@ -93,10 +93,23 @@ bool subject_read(subject *s, const char *source)
         return false;
     const nl_record *record;
     nl_status status;
-    while ((status = program_log_next(log, o->where.filter, &record)) == NL_OK)
-        subject_add(s, record);
+    while ((status = program_log_next(log, o->where.filter, &record)) == NL_OK) {
+        ++*count;
+        take(user, record);
+    }
     program_log_close(log);
     return status != NL_FAILED;
+}
+
+static void subject_take(void *user, const nl_record *record)
+{
+    subject_add(user, record);
+}
+
+bool subject_read(subject *s, const char *source)
+{
+    uint64_t count = 0; /* subject_add counts the records, too */
+    return subject_read_records(s->options, source, subject_take, s, &count);
 }
 
 bool subject_has_records(const subject *s)

@@ -36,6 +36,13 @@ extern const nl_option subject_option_rows[];
         0                                                                                                              \
     }
 
+/*
+ * Reads a source to its end, and passes the selected records to `take`, without lifelines. Adds their number to *count.
+ * Returns false after reporting that a part cannot be read.
+ */
+bool subject_read_records(subject_options *o, const char *source, void (*take)(void *user, const nl_record *record),
+                          void *user, uint64_t *count);
+
 typedef struct subject subject;
 
 typedef struct subject_user {

@@ -12,6 +12,7 @@ EXTRA_DIST += \
 	tests/program/nlv_window.py \
 	tests/program/otlp.py \
 	tests/program/oracle_producer.c \
+	tests/program/paths.py \
 	tests/program/pingpong.c \
 	tests/program/producer.py \
 	tests/program/scarce_memory.c \
@@ -62,6 +63,7 @@ program_tests += \
 	tests/program/test_classic.py \
 	tests/program/test_clocks.py \
 	tests/program/test_confinement.py \
+	tests/program/test_connections.py \
 	tests/program/test_cxx.py \
 	tests/program/test_dependencies.py \
 	tests/program/test_documented.py \

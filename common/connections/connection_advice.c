@@ -1,0 +1,77 @@
+#include "config.h"
+
+#include "connections/connection_causes.h"
+
+#include "program/units.h"
+
+static double share_of(const connection_result *r, connection_cause cause)
+{
+    return r->wall_ns > 0 ? r->cause_ns[cause] / r->wall_ns : 0;
+}
+
+double connection_gain_of_doubling(const connection_result *r)
+{
+    if (r->first != CAUSE_SEND_BUFFER && r->first != CAUSE_RECEIVE_BUFFER)
+        return 1;
+    double share = share_of(r, r->first); /* the time that halves */
+    return 1 / (1 - share / 2);
+}
+
+/* Describes a window or buffer that limits the connection. `in_flight` is the number of bytes per round trip. */
+static char *describe_window(const connection_result *r, const char *limit, double size, const char *setting,
+                             const char *host)
+{
+    char window[UNITS_SIZE], rtt[UNITS_SIZE], rate[UNITS_SIZE], twice[UNITS_SIZE];
+    double gain = connection_gain_of_doubling(r);
+    double share = share_of(r, r->first), limited = share > 0 ? r->rate : 0;
+    return g_strdup_printf("the %s limits this connection to %sbit/s: %sB, round-trip time %s. Twice the size "
+                           "(%s of at least %sB on %s): up to %.1f times as fast, if the path carries it",
+                           limit, units_quantity(limited * 8, rate), units_quantity(size, window),
+                           units_time(r->rtt_ns, rtt), setting, units_quantity(4 * size, twice), host, gain);
+}
+
+char *connection_advice(const connection_result *r)
+{
+    char a[UNITS_SIZE], b[UNITS_SIZE], c[UNITS_SIZE];
+    double share = share_of(r, r->first) * 100;
+    switch (r->first) {
+    case CAUSE_RECEIVE_BUFFER:
+        return describe_window(r, "receive window", r->window, "maximum of net.ipv4.tcp_rmem, or SO_RCVBUF,", r->peer);
+    case CAUSE_SEND_BUFFER:
+        return describe_window(r, "send buffer", r->send_buffer / 2, "maximum of net.ipv4.tcp_wmem, or SO_SNDBUF,",
+                               r->local);
+    case CAUSE_RECEIVER_PROGRAM:
+        return g_strdup_printf(
+            "unread data closed the window for %.0f %% of the time: the program at %s reads only %sB/s", share, r->peer,
+            units_quantity(r->rate, a));
+    case CAUSE_SENDER_IDLE:
+        if (r->path_rate <= r->rate)
+            return g_strdup_printf("the sending program had no data to send for %.0f %% of the time", share);
+        return g_strdup_printf("the sending program had no data to send for %.0f %% of the time; while it sent, the "
+                               "connection carried up to %sbit/s",
+                               share, units_quantity(r->path_rate * 8, a));
+    case CAUSE_LOSS:
+        return g_strdup_printf(
+            "%s of %s segments were sent again (%.2g %%), and the round-trip time is near its minimum "
+            "of %s: the path loses segments without being full; check its links",
+            units_quantity(r->retransmitted, a), units_quantity(r->segments, b),
+            r->segments > 0 ? 100 * r->retransmitted / r->segments : 0, units_time(r->rtt_min_ns, c));
+    case CAUSE_PATH_QUEUE:
+        return g_strdup_printf("the path carries %sbit/s; its queue adds %s to the round-trip time of %s",
+                               units_quantity(r->rate * 8, a), units_time(r->rtt_ns - r->rtt_min_ns, b),
+                               units_time(r->rtt_min_ns, c));
+    case CAUSE_PATH:
+        return g_strdup_printf("the path carries %sbit/s, and no buffer or program limits the connection",
+                               units_quantity(r->rate * 8, a));
+    case CAUSE_SLOW_START:
+        return g_strdup_printf(
+            "the connection was still in slow start for %s at a round-trip time of %s: keep connections "
+            "open for further transfers",
+            units_time(r->cause_ns[CAUSE_SLOW_START], a), units_time(r->rtt_ns, b));
+    case CAUSE_HANDSHAKE:
+        return g_strdup_printf("connecting took %s: check whether the peer answers, and keep connections open",
+                               units_time(r->cause_ns[CAUSE_HANDSHAKE], a));
+    default:
+        return g_strdup("counters decreased, so the records do not belong to one connection");
+    }
+}

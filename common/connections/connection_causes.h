@@ -1,0 +1,95 @@
+/*
+ * What limits each TCP connection: divides the time of each sending socket into causes, from the TcpConnection records
+ * of nlsensor's connections sensor.
+ *
+ * Two consecutive records of a socket bound an interval. The kernel's own clocks (tcp_info: busy, receiver limited,
+ * buffer limited) divide the interval; each clock counts only one limit at a time. The module then divides the rest of
+ * the busy time, in which congestion control was the limit, by the rules of T-RAT (Zhang, Breslau, Paxson, Shenker: "On
+ * the characteristics and origins of Internet flow rates", SIGCOMM 2002), with the kernel's state in place of T-RAT's
+ * guesses from packets: slow start, recovery after loss, or the rate of the path. The shares of a connection add up
+ * to 1.
+ *
+ * The receiver's records, if the log has them, decide whether the receiving program or its buffer limited the window.
+ * Only totals of the two ends are compared, so the hosts' clocks may differ.
+ *
+ * Callers: nlstat. Memory: about 400 bytes per socket, and at most CONNECTIONS_MAX sockets; the module counts the
+ * records of further sockets. Not thread-safe.
+ */
+#ifndef NETLOGGER_CONNECTIONS_CONNECTION_CAUSES_H
+#define NETLOGGER_CONNECTIONS_CONNECTION_CAUSES_H
+
+#include <glib.h>
+#include <netlogger.h>
+
+enum { CONNECTIONS_MAX = 1 << 18 };
+
+typedef enum connection_cause {
+    CAUSE_HANDSHAKE,        /* the connection was not established yet */
+    CAUSE_SENDER_IDLE,      /* the sending program wrote no data, or too little */
+    CAUSE_SEND_BUFFER,      /* the send buffer was full of data in flight */
+    CAUSE_RECEIVER_PROGRAM, /* the receiving program did not read fast enough */
+    CAUSE_RECEIVE_BUFFER,   /* the receive buffer is smaller than the path needs */
+    CAUSE_SLOW_START,
+    CAUSE_LOSS,       /* the congestion window was small because of loss */
+    CAUSE_PATH,       /* the path carried no more */
+    CAUSE_PATH_QUEUE, /* the same, and the data waited in a queue on the path */
+    CAUSE_UNKNOWN,    /* the records contradict each other, for example because a counter decreased */
+    CAUSE_COUNT
+} connection_cause;
+
+/* Where the peer is. Connections of different distances are never added up. */
+typedef enum connection_distance { DISTANCE_LOCAL, DISTANCE_LAN, DISTANCE_WAN } connection_distance;
+
+/* The results for one socket that sent data. Times in nanoseconds, sizes in bytes, rates in bytes per second. */
+typedef struct connection_result {
+    const char *host, *local, *peer, *program; /* program: "" if unknown */
+    uint64_t intervals;
+    double wall_ns, cause_ns[CAUSE_COUNT]; /* cause_ns adds up to wall_ns */
+    double bytes;                          /* acknowledged during wall_ns */
+    double rate, path_rate;                /* path_rate: the highest delivery rate, or 0 */
+    double rtt_ns, rtt_min_ns;             /* mean and minimum */
+    double window, send_buffer;            /* largest receive window of the peer; send buffer */
+    double peer_buffer;                    /* receive buffer of the peer; 0 if its records are missing */
+    double mss, segments, retransmitted;   /* numbers of segments */
+    connection_distance distance;
+    connection_cause first; /* the cause with the largest share */
+} connection_result;
+
+typedef struct connection_table connection_table;
+
+connection_table *connection_table_new(void);
+void connection_table_free(connection_table *t); /* t may be NULL */
+
+/* Adds a record. Ignores other events than TcpConnection. Records of one socket must be in order of time. */
+void connection_table_add(connection_table *t, const nl_record *record);
+
+/*
+ * Returns the results as connection_result *, those with the most bytes first. The caller frees the array; the results
+ * belong to the table. Call it once, after the last record.
+ */
+GPtrArray *connection_table_finish(connection_table *t);
+
+/* Return the number of sockets in the table, and of records that were ignored because the table was full. */
+size_t connection_table_count(const connection_table *t);
+uint64_t connection_table_ignored(const connection_table *t);
+
+/* Returns the name of a cause, such as "receive buffer", and of a distance: "local", "LAN" or "WAN". */
+const char *connection_cause_name(connection_cause cause);
+const char *connection_distance_name(connection_distance distance);
+
+/*
+ * Returns the confidence in the share of a cause: "high" if the kernel measured it, "medium" if it follows from at
+ * least 10 intervals, otherwise "low".
+ */
+const char *connection_confidence(const connection_result *r, connection_cause cause);
+
+/*
+ * Returns the factor by which the connection becomes faster if the window that limits it doubles and the path carries
+ * the additional data. Returns 1 if no window limits it.
+ */
+double connection_gain_of_doubling(const connection_result *r);
+
+/* Returns the evidence and the advice for the first cause, with the numbers that lead to it. The caller frees it. */
+char *connection_advice(const connection_result *r);
+
+#endif

@@ -1,0 +1,101 @@
+"""Emulated network paths with known limits, for tests of reports on TCP connections. Needs root and network namespaces.
+
+A scenario transfers data from namespace A to namespace B over a path with a rate, a delay and losses, while a sensor in
+each namespace logs the connections. Its truth is known, because only one part of it limits the transfer.
+"""
+import dataclasses
+import os
+import subprocess
+
+import support
+
+SENDER = """
+import socket, sys, time
+buffer, chunk, pause, total, seconds = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4]), float(sys.argv[5])
+s = socket.socket()
+if buffer:
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, buffer)
+s.connect(("10.77.0.2", 7000))
+sent, end = 0, time.monotonic() + seconds
+while time.monotonic() < end and (total == 0 or sent < total):
+    s.sendall(b"x" * chunk)
+    sent += chunk
+    time.sleep(pause)
+s.close()
+"""
+
+RECEIVER = """
+import socket, sys, time
+buffer, chunk, pause = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
+l = socket.socket()
+l.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+if buffer:
+    l.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
+l.bind(("0.0.0.0", 7000))
+l.listen()
+print("ready", flush=True)
+c, _ = l.accept()
+while c.recv(chunk):
+    time.sleep(pause)
+"""
+
+
+@dataclasses.dataclass
+class Scenario:
+    name: str
+    path: list  # options of path_emulator
+    send: tuple = (0, 65536, 0, 0)  # SO_SNDBUF, bytes per write, pause after it in seconds, bytes in total (0: unlimited)
+    receive: tuple = (0, 1 << 20, 0)  # SO_RCVBUF, bytes per read, pause after it in seconds
+    seconds: float = 2
+
+
+class World:
+    """Two namespaces joined by an emulated path. Everything ends with the test, which is skipped if this is not possible."""
+
+    def __init__(self, case, scenario):
+        self.case, self.scenario = case, scenario
+        self.a, self.b = (f"nlp{os.getpid()}{scenario.name}{end}" for end in "ab")
+        self.set_up()
+
+    def run_in(self, namespace, *command):
+        return ["ip", "netns", "exec", namespace, *map(str, command)]
+
+    def set_up(self):
+        emulator = support.program("examples/dpss/path_emulator")
+        if os.geteuid() != 0:
+            self.case.skipTest("network namespaces need root")
+        for namespace in (self.a, self.b):
+            made = self.case.run_program("ip", "netns", "add", namespace)
+            if made.returncode != 0:
+                self.case.skipTest(f"no network namespaces here: {made.stderr.strip()[:100]}")
+            self.case.addCleanup(subprocess.run, ["ip", "netns", "delete", namespace], stderr=subprocess.DEVNULL)
+        path = self.case.start(emulator, *self.scenario.path, f"{self.a}:wan0", f"{self.b}:wan0", stdout=subprocess.PIPE, text=True)
+        self.case.assertIn("ready", path.stdout.readline())
+        for namespace, address in ((self.a, "10.77.0.1/24"), (self.b, "10.77.0.2/24")):
+            setup = self.case.run_program(*self.run_in(namespace, "sh", "-c", f"""
+                sysctl -qw net.ipv4.tcp_congestion_control=reno net.ipv4.tcp_no_metrics_save=1 &&
+                ip address add {address} dev wan0 && ip link set wan0 up && ip link set lo up"""))
+            if setup.returncode != 0:
+                self.case.skipTest(f"cannot set up the path here: {setup.stderr.strip()[:100]}")
+
+    def transfer(self, log, interval="0.05", both_ends=True):
+        """Runs the transfer. Writes the records of the sensors to `log`, the sender's first."""
+        s = self.scenario
+        sensors = []
+        for namespace in (self.a, self.b) if both_ends else (self.a,):
+            out = open(f"{log}.{namespace}", "w+", encoding="utf-8")
+            sensors.append((out, self.case.start(*self.run_in(namespace, "env", f"NETLOGGER_HOST={namespace[-1]}",
+                                                              support.program("nlagent/nlsensor"), "--interval", interval,
+                                                              "connections?port=7000"), stdout=out)))
+        receiver = self.case.start(*self.run_in(self.b, "python3", "-c", RECEIVER, *s.receive), stdout=subprocess.PIPE, text=True)
+        receiver.stdout.readline()
+        self.case.run_program(*self.run_in(self.a, "python3", "-c", SENDER, *s.send, s.seconds))
+        receiver.wait(60)
+        with open(log, "w", encoding="utf-8") as all_records:
+            for out, sensor in sensors:
+                sensor.terminate()
+                sensor.wait(60)
+                out.seek(0)
+                all_records.write(out.read())
+                out.close()
+        receiver.stdout.close()

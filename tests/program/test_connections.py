@@ -1,0 +1,130 @@
+"""nlstat --connections on emulated paths with known limits, and on records with defects."""
+import dataclasses
+import json
+
+import paths
+import support
+from paths import Scenario
+
+FAST = ["--rate", "100mbit", "--buffer", "2m"]
+SCENARIOS = [
+    # scenario, causes of which any is true, minimum of their share
+    (Scenario("path", ["--rate", "20mbit", "--delay", "20ms", "--buffer", "60k"]), ["path rate", "path rate, with a queue"], 0.7),
+    (Scenario("queue", ["--rate", "5mbit", "--delay", "10ms", "--buffer", "400k"]), ["path rate, with a queue"], 0.7),
+    (Scenario("rbuf", FAST + ["--delay", "20ms"], receive=(32768, 1 << 20, 0)), ["receive buffer"], 0.75),
+    (Scenario("reader", FAST + ["--delay", "5ms"], receive=(65536, 8192, 0.02)), ["receiving program"], 0.75),
+    (Scenario("writer", FAST + ["--delay", "20ms"], send=(0, 2000, 0.1, 0)), ["sender idle"], 0.85),
+    (Scenario("loss", FAST + ["--delay", "20ms", "--loss", "2%"]), ["loss"], 0.7),
+    (Scenario("start", ["--rate", "1000mbit", "--delay", "100ms"], send=(0, 65536, 0, 1000000)), ["slow start"], 0.35),
+]
+
+BEGIN = "DATE=20260101120000.{:06d} HOST={} PROG=nlsensor LVL=System NL.EVNT=TcpConnection TCP.LOCAL={} TCP.PEER={} TCP.STATE=established "
+
+
+def sample(at_us, host="a", local="10.0.0.1:5", peer="10.0.0.2:80", **fields):
+    values = dict(TCP_MSS=1000, TCP_RTT=40000, TCP_RTT_MIN=40000, TCP_CWND=100, TCP_SSTHRESH=50, TCP_WINDOW=100000, TCP_UNACKED=100,
+                  TCP_UNSENT=10000, TCP_COOKIE=1)
+    values.update(fields)
+    return BEGIN.format(at_us, host, local, peer) + " ".join(f"{k.replace('_', '.')}={v}" for k, v in values.items()) + "\n"
+
+
+class Connections(support.Case):
+    def setUp(self):
+        super().setUp()
+        self.nlstat = support.program("nltools/nlstat")
+
+    def report(self, log, *options):
+        result = self.run_program(self.nlstat, "--connections", "--json", *options, log)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return json.loads(result.stdout)
+
+    def shares(self, connection):
+        shares = {c["cause"]: c["share"] for c in connection["causes"]}
+        self.assertAlmostEqual(sum(shares.values()), 1, places=6)
+        return shares
+
+    def written(self, *lines):
+        log = self.scratch / "log"
+        log.write_text("".join(lines))
+        return log
+
+    def measured(self, scenario):
+        """Returns the report on the sending end of a transfer over an emulated path."""
+        log = self.scratch / f"{scenario.name}.log"
+        paths.World(self, scenario).transfer(log)
+        return next(c for c in self.report(log) if c["connection"].endswith("> 10.77.0.2:7000"))
+
+    def check_scenario(self, name):
+        scenario, causes, minimum = next(s for s in SCENARIOS if s[0].name == name)
+        connection = self.measured(scenario)
+        self.assertIn(connection["first"], causes, connection)
+        self.assertGreaterEqual(sum(self.shares(connection)[c] for c in causes), minimum, connection)
+
+    @support.long
+    def test_larger_buffer_gives_the_predicted_gain(self):
+        scenario = next(s[0] for s in SCENARIOS if s[0].name == "rbuf")
+        before = self.measured(scenario)
+        size, *reading = scenario.receive
+        after = self.measured(dataclasses.replace(scenario, name="rbuf2", receive=(2 * size, *reading)))
+        gain = after["bytes_per_second"] / before["bytes_per_second"]
+        self.assertAlmostEqual(gain / before["gain_of_doubling"], 1, delta=0.25, msg=(before, after))
+
+    def test_full_send_buffer(self):
+        """If everything that was written is in flight, a full buffer limits the sender, otherwise the program."""
+        for queue, cause in ((60000, "send buffer"), (20000, "sender idle")):
+            fields = dict(TCP_UNSENT=0, TCP_UNACKED=20, TCP_QUEUE_OUT=queue, TCP_BUFFER_OUT=100000)
+            log = self.written(sample(0, **fields), sample(1000, TCP_BYTES_ACKED=1000, TCP_BUSY=1000, **fields))
+            self.assertEqual(self.shares(self.report(log)[0])[cause], 1)
+
+    def test_kernel_clocks_divide_the_time(self):
+        log = self.written(sample(0), sample(500000, TCP_BYTES_ACKED=50000, TCP_BUSY=400000, TCP_LIMITED_RECEIVER=200000,
+                                             TCP_LIMITED_BUFFER=100000))
+        shares = self.shares(self.report(log)[0])
+        for cause, share in (("sender idle", 0.2), ("receive buffer", 0.4), ("send buffer", 0.2), ("path rate", 0.2)):
+            self.assertAlmostEqual(shares[cause], share, places=6, msg=cause)
+
+    def test_receiver_decides_whether_program_or_buffer_limits(self):
+        def log(queue):  # the receiver's clock is 20 minutes ahead
+            sender = [sample(i * 10000, TCP_BYTES_ACKED=i * 1000, TCP_BUSY=i * 10000, TCP_LIMITED_RECEIVER=i * 10000) for i in range(20)]
+            receiver = [sample(i * 10000, "b", "10.0.0.2:80", "10.0.0.1:5", TCP_BYTES_RECEIVED=i * 1000, TCP_QUEUE_IN=queue, TCP_BUFFER_IN=100000,
+                               TCP_COOKIE=2).replace("20260101120000", "20260101122000") for i in range(20)]
+            return self.written(*sender, *receiver)
+
+        for queue, cause in ((50000, "receiving program"), (0, "receive buffer")):
+            connection, = self.report(log(queue))
+            self.assertEqual([connection["first"], connection["peer_receive_buffer"]], [cause, 100000])
+            self.assertEqual(connection["causes"][0]["confidence"], "high")
+
+    def test_reused_ports_and_decreasing_counters(self):
+        reused = self.written(sample(0), sample(1000, TCP_BYTES_ACKED=9000, TCP_BUSY=1000),
+                              sample(2000, TCP_COOKIE=2), sample(3000, TCP_COOKIE=2, TCP_BYTES_ACKED=5, TCP_BUSY=10))
+        self.assertEqual([c["bytes"] for c in self.report(reused)], [9000, 5])
+        decreasing = self.written(sample(0, TCP_BUSY=10), sample(1000, TCP_BYTES_ACKED=10, TCP_BUSY=1000), sample(2000, TCP_BYTES_ACKED=5, TCP_BUSY=9))
+        connection, = self.report(decreasing)
+        self.assertAlmostEqual(self.shares(connection)["unknown"], 0.5)
+
+    def test_groups_never_mix_distances(self):
+        lines = []
+        for cookie, (rtt, peer) in enumerate(((100, "10.0.0.2:80"), (80000, "10.0.0.2:81"), (80000, "10.0.0.2:80"))):
+            fields = dict(peer=peer, TCP_COOKIE=cookie, TCP_RTT=rtt, TCP_RTT_MIN=rtt, TCP_PROGRAM="get")
+            lines += [sample(0, **fields), sample(1000, **fields, TCP_BYTES_ACKED=1000, TCP_BUSY=1000)]
+        log = self.written(*lines)
+        for by, rows in (("program", [("WAN", "get", 2), ("LAN", "get", 1)]), ("hosts", [("WAN", "10.0.0.1 > 10.0.0.2", 2), ("LAN", "10.0.0.1 > 10.0.0.2", 1)]),
+                         ("port", [("WAN", "5", 2), ("LAN", "5", 1)])):
+            self.assertEqual([(r["distance"], r[by], r["connections"]) for r in self.report(log, "--by", by)], rows)
+
+    def test_no_verdict_without_data(self):
+        for lines, problem in (([], "no records"), (["DATE=20260101120000 HOST=a PROG=b LVL=Usage NL.EVNT=x\n"], "no TcpConnection records"),
+                               ([sample(0)], "no connection has two records")):
+            result = self.run_program(self.nlstat, "--connections", self.written(*lines))
+            self.assertEqual([result.returncode, result.stdout], [1, ""])
+            self.assertIn(problem, result.stderr)
+        for wrong in (["--by", "HOST"], ["--slowest", "3"], ["--plot", "-"], ["--id", "A"]):
+            self.assertEqual(self.run_program(self.nlstat, "--connections", *wrong, self.written(sample(0))).returncode, 2)
+
+
+for scenario_name in (s[0].name for s in SCENARIOS):
+    setattr(Connections, f"test_{scenario_name}", lambda self, name=scenario_name: self.check_scenario(name))
+
+if __name__ == "__main__":
+    support.main()
