@@ -42,7 +42,7 @@ struct precedence {
     /* precedence_learn_kinds: number of requests with both events; on the diagonal, the requests with the event. */
     uint32_t together[PRECEDENCE_EVENTS_MAX][PRECEDENCE_EVENTS_MAX];
     uint32_t equal[PRECEDENCE_EVENTS_MAX]
-                  [PRECEDENCE_EVENTS_MAX];                       /* those of them with as many of one as of the other */
+                  [PRECEDENCE_EVENTS_MAX]; /* number of these requests that have equal numbers of both events */
     uint32_t both[PRECEDENCE_EVENTS_MAX][PRECEDENCE_EVENTS_MAX]; /* number of requests with both events */
     uint32_t before[PRECEDENCE_EVENTS_MAX]
                    [PRECEDENCE_EVENTS_MAX]; /* number of requests in which the first index precedes the second */
@@ -474,9 +474,9 @@ static void choose_callers(precedence *p)
 }
 
 /*
- * Finds the role whose end a role's caller awaits before it calls the role. The caller has no event in between. The
- * visits of the two roles never overlap, and the time between them varies less than the time since the caller's last
- * event. The time between two concurrent roles would vary more.
+ * Finds the role for whose end a role's caller waits before it calls the role. The caller has no event between the two.
+ * The visits of the two roles never overlap, and the time between them varies less than the time since the caller's
+ * last event. The time between two concurrent roles would vary more.
  */
 static void choose_former_roles(precedence *p)
 {

@@ -444,7 +444,10 @@ static uint32_t first_event(const request_span *s)
     return s->begin != REQUEST_NONE ? s->begin : s->end;
 }
 
-/* Returns the smallest span that may contain a span: `around`, or a span around it; REQUEST_NONE if none may. */
+/*
+ * Returns the smallest span that may contain a span: `around`, or a span around it. Returns REQUEST_NONE if there is no
+ * such span.
+ */
 static uint32_t find_container(const graph *g, uint32_t around, const request_span *s)
 {
     while (around != REQUEST_NONE &&

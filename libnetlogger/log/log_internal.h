@@ -161,7 +161,7 @@ unsigned nl_slot_take(void);
 /* Removes the log's rings from all threads and frees its slot. The registry is locked. */
 void nl_slot_release(nl_log *log);
 
-/* Call it in the child after fork, which has only this thread and no rings. */
+/* Call it after fork in the child, which has only this thread and no rings. */
 void nl_producer_after_fork(void);
 
 /* ---- span.c ---- */

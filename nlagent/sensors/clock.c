@@ -68,7 +68,7 @@ static const sensor_field fields[] = {
      "difference from chronyd's estimate; a positive value means that the clock is slow"},
     {"ClockTracking", "CLOCK.OFFSET.LAST", "us", "offset of the latest measurement"},
     {"ClockTracking", "CLOCK.OFFSET.RMS", "us", "long-term average of measured offsets"},
-    {"ClockTracking", "CLOCK.FREQUENCY", "ppm", "error of the clock's speed if it were not corrected"},
+    {"ClockTracking", "CLOCK.FREQUENCY", "ppm", "error that the clock's speed would have without corrections"},
     {"ClockTracking", "CLOCK.SKEW", "ppm", "uncertainty of the frequency"},
     {"ClockTracking", "CLOCK.ERROR", "us", "maximum error: the sum of offset, dispersion and half the delay"},
     {0},

@@ -261,7 +261,7 @@ static const sensor_field fields[] = {
 };
 
 const sensor_kind collectd_sensor = {.name = "collectd",
-                                     .what = "values that collectd's unixsock plugin provides",
+                                     .what = "the values that collectd's unixsock plugin provides",
                                      .arguments = " socket match ",
                                      .arguments_help = "socket=PATH (default " DEFAULT_SOCKET
                                                        "), match=GLOB (log only matching values of the form "

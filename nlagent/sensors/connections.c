@@ -34,7 +34,7 @@ enum { LISTENING = 10, STATES = 12, COST_FACTOR = 20, LOOKAHEAD = 64 };
 
 #define LOGGED_AGAIN_NS (10 * NL_NS_PER_SECOND)
 
-/* What is remembered of a connection from one measurement to the next. */
+/* The data of a connection that the sensor keeps from one measurement to the next. */
 typedef struct connection_seen {
     uint64_t cookie;
     uint64_t digest; /* of the values that change when the connection is in use */
@@ -98,7 +98,10 @@ static bool connections_request(int fd, int family)
     return send(fd, &request, sizeof request, 0) == (ssize_t)sizeof request;
 }
 
-/* Formats an address and port. An IPv4 address in an IPv6 socket looks like in an IPv4 socket, as at the other end. */
+/*
+ * Formats an address and port. An IPv4 address in an IPv6 socket is written in the form of an IPv4 socket, which the
+ * other end also uses.
+ */
 static void address_text(const struct inet_diag_msg *d, const uint32_t *address, unsigned port, char out[64])
 {
     char host[INET6_ADDRSTRLEN];

@@ -192,7 +192,7 @@ static const counter vm_counters[] = {
     {RISE, VMSTAT, "oom_kill ", 1, NULL},
 };
 
-COUNTERS_SENSOR(vm, "page faults and paging");
+COUNTERS_SENSOR(vm, "the page faults and paging of this host");
 
 /* ---- tcp ---- */
 

@@ -114,13 +114,13 @@ static const sensor_field fields[] = {
     {0},
 };
 
-const sensor_kind filesystem_sensor = {.name = "filesystem",
-                                       .what =
-                                           "space on all file systems of this host's devices, or on one file system",
-                                       .arguments = " mount ",
-                                       .arguments_help = "mount=DIRECTORY (log only this file system, of any type)",
-                                       .is_default = true,
-                                       .fields = fields,
-                                       .open = filesystem_open,
-                                       .measure = filesystem_measure,
-                                       .state_size = sizeof(filesystem_state)};
+const sensor_kind filesystem_sensor = {
+    .name = "filesystem",
+    .what = "the space on all file systems of this host's devices, or on one file system",
+    .arguments = " mount ",
+    .arguments_help = "mount=DIRECTORY (log only this file system, of any type)",
+    .is_default = true,
+    .fields = fields,
+    .open = filesystem_open,
+    .measure = filesystem_measure,
+    .state_size = sizeof(filesystem_state)};

@@ -40,7 +40,7 @@ static const sensor_field fields[] = {
 };
 
 const sensor_kind load_sensor = {.name = "load",
-                                 .what = "the number of tasks running or waiting",
+                                 .what = "the number of tasks that are running or waiting",
                                  .arguments = "",
                                  .is_default = true,
                                  .fields = fields,

@@ -204,7 +204,7 @@ static const sensor_field fields[] = {
 };
 
 const sensor_kind ping_sensor = {.name = "ping",
-                                 .what = "round-trip times to a host, and packet loss",
+                                 .what = "the round-trip times to a host, and packet loss",
                                  .arguments = " host count ",
                                  .arguments_help = "host=NAME (required), count=N (packets per measurement, default 1)",
                                  .fields = fields,

@@ -199,7 +199,7 @@ static const sensor_field fields[] = {
 
 const sensor_kind processes_sensor = {
     .name = "processes",
-    .what = "processes: ProcessSummary for all processes together, and Process for each selected process",
+    .what = "the state of processes: ProcessSummary for all processes together, and Process for each selected process",
     .arguments = " match pid files ",
     .arguments_help = "match=GLOB (select at most 256 processes with matching names), pid=N (select one process), "
                       "files=yes (count open files)",

@@ -16,7 +16,7 @@
 
 enum { REQUEST_LIST_MAX = 1 << 21, REQUEST_LIST_CHUNK = 1 << 14 };
 
-/* Why a request is an error; a request may have several reasons. */
+/* The reasons why a request counts as an error. A request may have several of them. */
 enum {
     REQUEST_FAILED = 1,     /* a record reports an error: its level or its status */
     REQUEST_INCOMPLETE = 2, /* its start, its end, or an event that requests like this one have is missing */
@@ -24,7 +24,7 @@ enum {
 
 typedef struct request_summary {
     int64_t start_ns, duration_ns;
-    /* One of its records that the drawing shows as a step: the record's time, and its place (batch.h). */
+    /* The time and the place (batch.h) of one of the request's records that the drawing shows as a step. */
     int64_t step_ns;
     uint64_t step_place;
     uint32_t name_hash; /* of the values of its ID fields, see request_name_hash */

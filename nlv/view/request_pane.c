@@ -129,7 +129,7 @@ static void show_count(request_pane *p, size_t found, uint64_t total, uint64_t d
     if (total == 0)
         g_string_append(text, model_progress(p->model) < 1 || !model_is_settled(p->model)
                                   ? "nlv is still reading the log"
-                                  : "No requests: no field ties records together");
+                                  : "No requests, because no field identifies them");
     else
         g_string_append_printf(text, "%'zu of %'" G_GUINT64_FORMAT " request%s", found, total, nl_plural(total));
     if (found > p->rows->len)
