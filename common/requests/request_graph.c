@@ -211,8 +211,6 @@ static void end_span(graph *g, request_span *s, uint32_t end)
         return;
     s->zone_ns =
         first->zone != 0 ? first->zone * ZONE_NS : request_find_zone(s->end_ns - last->duration_ns - s->begin_ns);
-    if (first->zone != 0)
-        s->end_ns = s->begin_ns + last->duration_ns;
     g->has_zones = g->has_zones || s->zone_ns != 0;
 }
 
@@ -299,7 +297,10 @@ static void end_open_spans(graph *g)
     g_hash_table_destroy(last);
 }
 
-/* Corrects the times of begins in other time zones. Returns whether it has corrected any begin. */
+/*
+ * Corrects the times of begins in other time zones. The ends of these spans then follow from their durations. Returns
+ * whether it has corrected any begin.
+ */
 static bool correct_zones(graph *g)
 {
     bool found = false;
@@ -311,6 +312,7 @@ static bool correct_zones(graph *g)
         found = true;
         begin->zone = (int8_t)(s->zone_ns / ZONE_NS) & 0x7f;
         begin->time_ns += s->zone_ns;
+        EVENT(g, s->end)->time_ns = begin->time_ns + EVENT(g, s->end)->duration_ns;
     }
     if (found)
         qsort(g->public.events, g->public.event_count, sizeof *g->public.events, by_event_time);

@@ -176,6 +176,8 @@ class Nlstat(support.Case):
         self.assertEqual((found["total_ns"], spans["main"]["self_ns"]), (20 * 20 * 10**9, 20 * 155 * 10**8))
         self.assertEqual(sorted((z["event"], z["host"], z["zone_ns"], z["count"]) for z in found["time_zones"]),
                          [("inv.start", f"w{h}", 8 * 3600 * 10**9, 10) for h in range(2)])
+        (alone,) = self.found("--id", "job.id", "--where", 'NL.EVNT ~ "inv.*"', log)
+        self.assertEqual((alone["total_ns"], self.rows(alone, "span")["inv"]["path_ns"]), (20 * 45 * 10**8, 20 * 45 * 10**8))
         shown = self.run_program(self.nlstat, "--id", "job.id", log).stdout
         self.assertIn("10 times of inv.start on host w1 corrected by 8:00:00 h", shown)
 
