@@ -151,7 +151,8 @@ static void event_names_classify(event_names *t, uint32_t name)
 
 uint32_t event_names_add(event_names *t, nl_string name)
 {
-    static const nl_string none = {"(none)", sizeof "(none)" - 1}, other = {NAME_OTHER, sizeof NAME_OTHER - 1};
+    static const nl_string none = {EVENT_NAME_NONE, sizeof EVENT_NAME_NONE - 1},
+                           other = {NAME_OTHER, sizeof NAME_OTHER - 1};
     name = name.size == 0 || *name.data == '\0' ? none : name;
     size_t number = name_table_find(&t->table, name);
     if (number != NAME_NONE)

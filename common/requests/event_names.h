@@ -18,6 +18,9 @@ enum { EVENT_NAMES_MAX = 1 << 16 };
 /* The text of all names beyond a maximum. */
 #define NAME_OTHER "(other)"
 
+/* The text of an event without a name. */
+#define EVENT_NAME_NONE "(none)"
+
 typedef enum event_side { EVENT_SIDE_NONE, EVENT_SIDE_BEGIN, EVENT_SIDE_END } event_side;
 
 typedef struct event_names event_names;
@@ -25,7 +28,7 @@ typedef struct event_names event_names;
 event_names *event_names_new(void);
 void event_names_free(event_names *t); /* NULL is allowed */
 
-/* Returns the number of a name, from 0. A name without data is "". */
+/* Returns the number of a name, from 0. A name without data has the text EVENT_NAME_NONE. */
 uint32_t event_names_add(event_names *t, nl_string name);
 
 /* Returns the text of a number, which ends with NUL and is valid until event_names_free. */

@@ -31,6 +31,7 @@ typedef struct sort_item {
 typedef struct span_work {
     uint32_t next;      /* a span with the same key and no end: the neighbour in the order of starts */
     uint32_t last;      /* for the first span of a key whose spans do not nest: the latest span without an end */
+    uint32_t below;     /* the index + 1 of the span of its thread that began before it; only if has_unnamed */
     uint32_t up;        /* the smallest span of the same thread that encloses this span */
     int64_t covered_ns; /* children that began so far cover the span until this time */
 } span_work;
@@ -42,10 +43,11 @@ typedef struct graph {
     clock_alignment *alignment;
     critical_path *path;
     uint64_t seed;
-    bool has_zones;  /* some spans begin in another time zone than they end */
-    key_map open;    /* key of a span to the index + 1 of a span without an end, see pair_begin */
-    key_map ids;     /* identifier to the index + 1 of the first span that has it */
-    size_t capacity; /* maximum number of events */
+    bool has_unnamed; /* some events end spans of their threads without naming them, see name_end */
+    bool has_zones;   /* some spans begin in another time zone than they end */
+    key_map open;     /* key of a span to the index + 1 of a span without an end, see pair_begin */
+    key_map ids;      /* identifier to the index + 1 of the first span that has it */
+    size_t capacity;  /* maximum number of events */
     uint32_t span_count, item_count;
     request_span *spans;
     span_work *work;      /* by span */
@@ -245,6 +247,32 @@ static bool nests(const request_event *e)
     return e->thread != 0 || e->span_id != 0;
 }
 
+/* The key of the latest span of a thread in the table of open spans. */
+static uint64_t thread_key(const graph *g, const request_event *e)
+{
+    return hash_mix(lane_of(e->place, e->thread) ^ ~g->seed, 1) | 1;
+}
+
+static bool is_unnamed_end(const graph *g, const request_event *e)
+{
+    return e->role == REQUEST_END && e->span_id == 0 && e->thread != 0 &&
+           strcmp(event_names_text(g->names, e->name), EVENT_NAME_NONE) == 0;
+}
+
+/* Names an end without a name, such as Chrome's events of phase E, after the latest open span of its thread. */
+static void name_end(graph *g, request_event *e)
+{
+    uint64_t *latest = key_map_find(&g->open, thread_key(g, e));
+    uint32_t span = latest != NULL ? (uint32_t)*latest : 0;
+    while (span != 0 && g->spans[span - 1].end != REQUEST_NONE)
+        span = g->work[span - 1].below;
+    if (span == 0)
+        return;
+    *latest = span;
+    e->name = EVENT(g, g->spans[span - 1].begin)->name;
+    e->span_name = g->spans[span - 1].name;
+}
+
 /*
  * Adds a span that has no end yet. If spans with this key nest, the next end belongs to it; otherwise, the next end
  * belongs to the earliest open span.
@@ -260,11 +288,18 @@ static void pair_begin(graph *g, uint32_t event)
         g->work[g->work[first].last].next = span;
     g->work[first].last = span;
     *open = first + 1;
+    if (!g->has_unnamed)
+        return;
+    uint64_t *latest = key_map_add(&g->open, thread_key(g, EVENT(g, event)));
+    g->work[span].below = (uint32_t)*latest;
+    *latest = span + 1;
 }
 
 static void pair_end(graph *g, uint32_t event)
 {
     request_event *e = EVENT(g, event);
+    if (g->has_unnamed && is_unnamed_end(g, e))
+        name_end(g, e);
     uint64_t *open = key_map_find(&g->open, key_of(g, e));
     if (open != NULL && *open != 0) {
         const span_work *first = &g->work[*open - 1];
@@ -326,6 +361,9 @@ static void find_spans(graph *g)
     g->has_zones = false;
     key_map_reset(&g->open, g->public.event_count / 2);
     key_map_reset(&g->ids, g->public.event_count / 2);
+    g->has_unnamed = false;
+    for (uint32_t i = 0; i < g->public.event_count && !g->has_unnamed; i++)
+        g->has_unnamed = is_unnamed_end(g, EVENT(g, i));
     for (uint32_t i = 0; i < g->public.event_count; i++) {
         request_event *e = EVENT(g, i);
         find_role(g, e);

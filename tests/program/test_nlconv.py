@@ -266,6 +266,24 @@ class Nlconv(support.Case):
         keep = lambda s: {k: s.get(k) for k in ("traceId", "spanId", "parentSpanId", "name", "startTimeUnixNano", "endTimeUnixNano")}
         self.assertEqual([keep(s) for s in sorted(again, key=key)], [keep(s) for s in sorted(spans, key=key)])
 
+    def test_spans_that_overlap_in_one_thread(self):
+        """Without request IDs, nobody knows which spans belong together, but each span keeps its times."""
+        if "otlp-spans" not in self.run_program(self.nlconv, "--formats").stdout:
+            self.skipTest("spans are not built here")
+        sides = [(0, "page", "start"), (100, "query", "start"), (600, "page", "end"), (900, "query", "end")]
+        logs = {
+            "Chrome, B and E": json.dumps({"traceEvents": [{"ph": {"start": "B", "end": "E"}[side], "ts": us, "pid": 1, "tid": 1, "name": name}
+                                                           for us, name, side in sides]}),
+            "Chrome, X": json.dumps({"traceEvents": [{"ph": "X", "ts": us, "dur": us_end - us, "pid": 1, "tid": 1, "name": name}
+                                                     for name, us, us_end in (("page", 0, 600), ("query", 100, 900))]}),
+            "ULM": "".join(f"DATE=19700101000000.{us:06} HOST=h PROG=p LVL=Usage NL.EVNT={name}.{side} TID=1\n" for us, name, side in sides)}
+        for name, log in logs.items():
+            with self.subTest(name):
+                spans, result = self.otlp_spans(log)
+                self.assertEqual(result.returncode, 0)
+                times = {(s["name"], int(s["startTimeUnixNano"]), int(s["endTimeUnixNano"])) for s in spans}
+                self.assertLessEqual({("page", 0, 600_000), ("query", 100_000, 900_000)}, times)
+
     def test_otlp_spans_that_failed(self):
         if "otlp-spans" not in self.run_program(self.nlconv, "--formats").stdout:
             self.skipTest("spans are not built here")

@@ -485,6 +485,23 @@ class Ctf(ImportCase):
         self.assertEqual({r["span"]: (r["count"], r["mean_ns"], r["self_ns"]) for r in found["rows"] if r["kind"] == "span"},
                          {"app:frame": (40, 100000, 40 * 70000), "app:query": (80, 18500, 40 * 30000)})
 
+    def test_spans_that_overlap_in_one_thread(self):
+        """An LTTng trace without IDs: nlstat reports spans of one thread that cross, and measures the others."""
+        events = ("app:page_start", "app:page_end", "app:query_start", "app:query_end")
+        folder = self.make()
+        (folder / "metadata").write_text(CTF_METADATA.replace("int32 _vpid;", "int32 _vpid; int32 _vtid;") + "".join(
+            f'event {{ id = {i}; name = "{name}"; stream_id = 0; fields := struct {{ int32 _n; }}; }};\n' for i, name in enumerate(events, 2)))
+        records = []
+        for i in range(100):
+            for event, us in ((0, 0), (2, 100), (1, 600), (3, 900)) if i < 3 else ((0, 0), (2, 100), (3, 600), (1, 900)):
+                records.append((i * 1000000 + us * 1000, 2 + event))
+        body = [struct.pack("<BQ", event, time) + b"prog\0" + struct.pack("<iii", 77, 1, 5) for time, event in records]
+        (folder / "stream").write_bytes(ctf_packet(body, 0, records[-1][0]))
+        result = self.run_program(support.program("nltools/nlstat"), "--json", folder)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        (found,) = json.loads(result.stdout)
+        self.assertEqual((found["requests"], found["overlapping_spans"], found["total_ns"]), (97, 6, 97 * 900_000))
+
     def test_what_is_damaged_is_told_and_the_next_trace_read(self):
         self.make(ctf_packet([ctf_bare(1)], 1, 1), b"rubbish" * 20, name="all/a")
         self.make(ctf_packet([ctf_bare(1), ctf_bare(2)], 1, 2, cut=3), name="all/b")

@@ -281,6 +281,20 @@ class Nlstat(support.Case):
                           "paint": (2000, 20 * 10**9, 20 * 10**9), "decode": (2000, 180 * 10**9, 180 * 10**9)})
         self.assertEqual((found["slowest"][0]["name"], found["slowest"][0]["total_ns"]), ("decode", 90_000_000))
 
+    def test_ends_without_names(self):
+        """An event of phase E may lack a name: it ends the latest span of its thread."""
+        events = []
+        for i in range(100):
+            sides = [("B", 0, "page"), ("B", 100, "query"), ("B", 200, "query"), ("E", 300, ""), ("E", 600, ""), ("B", 700, "render"), ("E", 800, ""), ("E", 900, "")]
+            for thread, us in ((1, 0), (2, 50)):
+                events += [{"ph": side, "ts": i * 1000 + at + us, "pid": 1, "tid": thread, **({"name": name} if name else {})} for side, at, name in sides]
+        log = self.log(json.dumps({"traceEvents": events}), "a.json")
+        (found,) = self.found(log)
+        self.assertEqual((found["requests"], found["uncertain"], found["overlapping_spans"]), (200, 0, 0))
+        self.assertEqual({n: (r["count"], r["self_ns"]) for n, r in self.rows(found, "span").items()},
+                         {"page": (200, 200 * 300_000), "query": (400, 200 * 500_000), "render": (200, 200 * 100_000)})
+        self.assertEqual(self.rows(found, "edge"), {})
+
     def test_overlapping_spans_without_ids(self):
         """Two requests at once in one program, without IDs: nobody knows which query belongs to which. Others are measured."""
         def spans(at, second):
