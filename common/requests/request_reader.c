@@ -375,16 +375,23 @@ static int64_t duration_of(nl_fraction fraction, const found_fields *f, unsigned
 /* Returns whether a name may be that of a duration, of a start or of a phase. */
 static bool may_be_duration(nl_string name)
 {
-    int first = name.size >= 2 ? tolower((unsigned char)name.data[0]) : 0, second = first != 0 ? name.data[1] | 32 : 0;
-    return (first == 'd' && second == 'u') || (first == 's' && second == 't') || (first == 'p' && second == 'h');
+    if (name.size < 2)
+        return false;
+    unsigned both = (unsigned)(name.data[0] | 32) << 8 | (unsigned char)(name.data[1] | 32); /* in lower case */
+    return both == ('d' << 8 | 'u') || both == ('s' << 8 | 't') || both == ('p' << 8 | 'h');
 }
 
 bool request_duration(const nl_record *record, nl_fraction fraction, int64_t *duration_ns, bool *begins)
 {
+    size_t first = 0;
+    while (first < record->field_count && !may_be_duration(record->fields[first].name))
+        first++;
+    if (first == record->field_count) /* most records have no duration */
+        return false;
     field_layout layout = {0};
     const found_fields f = {record, &layout};
     unsigned rounding;
-    for (size_t i = 0; i < record->field_count; i++)
+    for (size_t i = first; i < record->field_count; i++)
         if (may_be_duration(record->fields[i].name))
             add_use(&layout, record->fields[i].name, i);
     *duration_ns = duration_of(fraction, &f, &rounding);

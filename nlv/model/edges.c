@@ -114,26 +114,21 @@ static size_t take_candidates(const edge_search *e, bool begins, uint32_t found[
 }
 
 /* Returns whether the previous record is the only cause, because it comes after all other possible causes. */
-static bool is_chain(const edge_search *e, uint32_t before)
+static inline bool is_chain(const store *s, const spec_order *order, unsigned row, uint32_t before, unsigned layer)
 {
-    unsigned row = edges_row(e->s, before, e->layer);
-    uint64_t own = UINT64_C(1) << row;
-    uint32_t second = store_previous(e->s, before, e->layer);
-    return (e->order->after[row] | own) == e->order->after[e->row] &&
-           (second == STORE_NONE || edges_row(e->s, second, e->layer) != row);
+    unsigned before_row = edges_row(s, before, layer);
+    if ((order->after[before_row] | UINT64_C(1) << before_row) != order->after[row])
+        return false;
+    uint32_t second = store_previous(s, before, layer);
+    return second == STORE_NONE || edges_row(s, second, layer) != before_row;
 }
 
-size_t edges_find(const store *s, uint32_t record, unsigned layer, uint32_t found[EDGES_MAX])
+/* Like edges_find, for a record that is not simply the next step of a chain. Most records do not need this search. */
+static __attribute__((noinline)) size_t search_branches(const store *s, uint32_t record, unsigned layer,
+                                                        const spec_order *order, uint32_t found[EDGES_MAX])
 {
-    edge_search e = {.s = s, .order = edges_order(s, record, layer), .record = record, .layer = layer};
+    edge_search e = {.s = s, .order = order, .record = record, .layer = layer, .row = edges_row(s, record, layer)};
     uint32_t before = store_previous(s, record, layer);
-    e.row = edges_row(s, record, layer);
-    if (before == STORE_NONE)
-        return 0;
-    if (e.order == NULL || is_chain(&e, before)) {
-        found[0] = before;
-        return 1;
-    }
     bool is_first = true; /* first record with this host and program */
     for (unsigned looked = 0; before != STORE_NONE && looked < EDGES_MAX; looked++) {
         is_first = is_first && !is_same_place(s, before, record);
@@ -143,6 +138,19 @@ size_t edges_find(const store *s, uint32_t record, unsigned layer, uint32_t foun
     }
     add_begin(&e);
     return take_candidates(&e, is_first || (e.order->begins >> e.row & 1), found);
+}
+
+size_t edges_find(const store *s, uint32_t record, unsigned layer, uint32_t found[EDGES_MAX])
+{
+    uint32_t before = store_previous(s, record, layer);
+    if (before == STORE_NONE)
+        return 0;
+    spec_step step = spec_step_of(s->spec, store_event(s, record), layer);
+    const spec_order *order = s->spec->lifelines[step.lifeline].order;
+    if (order != NULL && !is_chain(s, order, step.row, before, layer))
+        return search_branches(s, record, layer, order, found);
+    found[0] = before;
+    return 1;
 }
 
 size_t edges_find_violations(const store *s, uint32_t record, unsigned layer, uint32_t found[EDGES_MAX])
@@ -180,10 +188,12 @@ uint32_t edges_find_start(const store *s, uint32_t record, unsigned layer, unsig
 
 bool edges_begin_again(const store *s, uint32_t last, unsigned layer, const batch_row *row)
 {
-    spec_step begins = spec_step_of(s->spec, row->event, layer),
-              ended = spec_step_of(s->spec, store_event(s, last), layer);
+    spec_step begins = spec_step_of(s->spec, row->event, layer);
     const spec_order *order = s->spec->lifelines[begins.lifeline].order;
-    if (order == NULL || ended.lifeline != begins.lifeline || !(order->first >> begins.row & 1))
+    if (order == NULL || !(order->first >> begins.row & 1))
+        return false;
+    spec_step ended = spec_step_of(s->spec, store_event(s, last), layer);
+    if (ended.lifeline != begins.lifeline)
         return false;
     bool is_late = row->time_ns < store_time(s, last); /* if true, the row may belong to an earlier request */
     if (!is_late && !(order->last >> ended.row & 1) && row->time_ns - store_time(s, last) <= EDGES_PAUSE_NS)

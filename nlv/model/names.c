@@ -137,13 +137,48 @@ size_t names_count(const names *n)
     return n->count;
 }
 
+/* Reads 8 bytes of a text at an offset. */
+static inline uint64_t word_at(const char *text, size_t offset)
+{
+    uint64_t word;
+    memcpy(&word, text + offset, sizeof word);
+    return word;
+}
+
+/*
+ * Returns the slot of a text in a cache. Reads only the start, the middle and the end of the text; texts that are equal
+ * there share a slot.
+ */
+static inline size_t cache_slot(nl_string text)
+{
+    uint64_t word = text.size;
+    if (text.size >= sizeof word)
+        word = hash_mix(word_at(text.data, 0) ^ word, word_at(text.data, text.size - sizeof word)) ^
+               word_at(text.data, (text.size - sizeof word) / 2);
+    else
+        for (size_t i = 0; i < text.size; i++)
+            word = word << 8 | (unsigned char)text.data[i];
+    return hash_mix(word, UINT64_C(0x9e3779b97f4a7c15)) & (NAME_CACHE_SLOTS - 1);
+}
+
+/* Like memcmp, without a call for most names. */
+static inline bool is_same_text(const char *a, const char *b, size_t size)
+{
+    if (size < sizeof(uint64_t) || size > 4 * sizeof(uint64_t))
+        return memcmp(a, b, size) == 0;
+    uint64_t difference = word_at(a, size - sizeof(uint64_t)) ^ word_at(b, size - sizeof(uint64_t));
+    for (size_t i = 0; i + sizeof(uint64_t) <= size; i += sizeof(uint64_t))
+        difference |= word_at(a, i) ^ word_at(b, i);
+    return difference == 0;
+}
+
 uint16_t names_put_cached(names *n, name_cache *cache, nl_string text)
 {
     if (text.data == NULL)
         return NAMES_NONE;
-    size_t at = hash_bytes(0, text.data, text.size) & (NAME_CACHE_SLOTS - 1);
+    size_t at = cache_slot(text);
     if (cache->slots[at].text != NULL && cache->slots[at].size == text.size &&
-        memcmp(cache->slots[at].text, text.data, text.size) == 0)
+        is_same_text(cache->slots[at].text, text.data, text.size))
         return cache->slots[at].number;
     uint16_t number = names_put(n, text);
     /* do not cache texts with NUL bytes, because their stored texts differ */

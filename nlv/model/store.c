@@ -456,15 +456,16 @@ static void visit(store *s, uint32_t object, unsigned layer, uint16_t host, bool
         *color = host;
 }
 
-/* Adds the lines that lead to a record. Each line goes into the list of the two rows that it connects. */
-static void add_lines(const store *s, list **lists, unsigned rows, uint32_t record, unsigned layer,
+/*
+ * Adds the lines that lead to a record in row `to`. Each line goes into the list of the two rows that it connects.
+ */
+static void add_lines(const store *s, list **lists, unsigned rows, uint32_t record, unsigned layer, unsigned to,
                       const uint32_t *from, size_t count)
 {
-    unsigned to = spec_step_of(s->spec, store_event(s, record), layer).row;
+    int64_t time_ns = store_time(s, record);
     for (size_t i = 0; i < count; i++) {
         unsigned row = spec_step_of(s->spec, store_event(s, from[i]), layer).row;
-        list_append(made(&lists[row * rows + to], true), record,
-                    (float)(store_time(s, record) - store_time(s, from[i])));
+        list_append(made(&lists[row * rows + to], true), record, (float)(time_ns - store_time(s, from[i])));
     }
 }
 
@@ -491,13 +492,15 @@ static void add_step(store *s, uint32_t record, unsigned layer, const batch_row 
         *color_of(s, step->object, layer) = l->color == COLOR_BY_PROG ? row->prog : step->color;
     uint32_t found[EDGES_MAX];
     size_t count = edges_find(s, record, layer, found);
-    add_lines(s, lists->segments, lists->rows, record, layer, found, count);
+    add_lines(s, lists->segments, lists->rows, record, layer, what.row, found, count);
     if (count == 0)
         list_append(made(&lists->starts[what.row], false), record, 0);
+    if (l->order == NULL || (l->order->children[what.row] | l->order->received[what.row]) == 0)
+        return;
     count = edges_find_violations(s, record, layer, found);
     if (count > 0 && lists->violations == NULL)
         lists->violations = g_new0(list *, (size_t)lists->rows * lists->rows);
-    add_lines(s, lists->violations, lists->rows, record, layer, found, count);
+    add_lines(s, lists->violations, lists->rows, record, layer, what.row, found, count);
 }
 
 static void store_add_row(store *s, const batch *b, size_t i)
@@ -758,20 +761,38 @@ void store_append(store *s, batch *b)
 
 typedef void each_step(store *s, uint32_t record, unsigned layer, uint32_t object);
 
-static void each_step_by_host(store *s, each_step *function)
+/* Returns, for each event of the spec, a bit for each layer in which the event's object has the colour of a host. The
+ * caller frees the array with g_free. */
+static uint8_t *layers_by_host(const spec *sp)
 {
-    for (uint32_t record = s->first; record < s->count; record++)
-        for (unsigned layer = 0; layer < s->spec->layers; layer++) {
-            uint32_t object = store_object(s, record, layer);
-            if (object == STORE_NONE || object >= s->objects[layer].count)
-                continue;
-            spec_step what = spec_step_of(s->spec, store_event(s, record), layer);
-            if (what.lifeline != SPEC_NONE && s->spec->lifelines[what.lifeline].color == COLOR_BY_HOST)
-                function(s, record, layer, object);
+    uint8_t *layers = g_new0(uint8_t, sp->event_count + 1);
+    for (size_t event = 0; event < sp->event_count; event++)
+        for (unsigned layer = 0; layer < sp->layers; layer++) {
+            uint16_t lifeline = sp->events[event].steps[layer].lifeline;
+            if (lifeline != SPEC_NONE && sp->lifelines[lifeline].color == COLOR_BY_HOST)
+                layers[event] |= (uint8_t)(1 << layer);
         }
+    return layers;
 }
 
-static void count_visit(store *s, uint32_t record, unsigned layer, uint32_t object)
+/* Inlined, so that `function` is inlined too: the loop visits every record. */
+static inline __attribute__((always_inline)) void each_step_by_host(store *s, each_step *function)
+{
+    uint8_t *by_host = layers_by_host(s->spec);
+    const size_t event_count = s->spec->event_count;
+    for (uint32_t record = s->first; record < s->count; record++) {
+        uint16_t event = store_event(s, record);
+        unsigned layers = event < event_count ? by_host[event] : 0;
+        for (unsigned layer = 0; layers != 0; layer++, layers >>= 1) {
+            uint32_t object = (layers & 1) != 0 ? store_object(s, record, layer) : (uint32_t)STORE_NONE;
+            if (object != STORE_NONE && object < s->objects[layer].count)
+                function(s, record, layer, object);
+        }
+    }
+    g_free(by_host);
+}
+
+static inline void count_visit(store *s, uint32_t record, unsigned layer, uint32_t object)
 {
     uint16_t host = store_host(s, record);
     uint32_t before = store_previous(s, record, layer);
@@ -782,7 +803,7 @@ static void count_visit(store *s, uint32_t record, unsigned layer, uint32_t obje
         *color_of(s, object, layer) = NAMES_NONE;
 }
 
-static void color_step(store *s, uint32_t record, unsigned layer, uint32_t object)
+static inline void color_step(store *s, uint32_t record, unsigned layer, uint32_t object)
 {
     visit(s, object, layer, store_host(s, record), true);
 }
