@@ -432,3 +432,129 @@ void critical_path_find(critical_path *p, request_graph *g, const uint32_t *even
     g->path = p->path;
     g->path_count = p->step_count;
 }
+
+/* ---- edges ---- */
+
+typedef struct edge_search {
+    const critical_path *p;
+    GArray *found;    /* request_edge */
+    GArray *replaced; /* request_edge: edges within a program that edges from other programs imply in most requests */
+} edge_search;
+
+static void add_edge(GArray *edges, uint32_t from, uint32_t to, bool inferred, bool is_start)
+{
+    request_edge edge = {from, to, inferred, is_start};
+    if (from != REQUEST_NONE && to != REQUEST_NONE && from != to)
+        g_array_append_val(edges, edge);
+}
+
+/*
+ * Adds the edges from a strand's nodes before `until` to an event: from the ends of the children that the strand waited
+ * for, latest first, and from the event before their forks. Examines CAUSE_SCAN_MAX nodes at most.
+ */
+static void add_strand_edges(const edge_search *e, uint32_t number, uint32_t until, uint32_t event)
+{
+    const critical_path *p = e->p;
+    uint32_t covered = 0, left = CAUSE_SCAN_MAX; /* nodes up to `covered` precede a fork of a child with an edge */
+    bool has_joined = false;
+    for (;;) {
+        uint32_t first = p->strands[number].first;
+        for (uint32_t i = until; i > first && left > 0; left--) {
+            const graph_node *n = &p->nodes[--i];
+            if (has_joined && i <= covered)
+                return;
+            if (n->child == REQUEST_NONE && n->event != REQUEST_NONE) {
+                add_edge(e->found, n->event, event, false, false);
+                return;
+            }
+            uint32_t end = n->child != REQUEST_NONE ? event_of(p, i) : REQUEST_NONE,
+                     fork = end != REQUEST_NONE ? find_fork(p, n->child) : REQUEST_NONE;
+            add_edge(e->found, end, event, false, false);
+            if (fork != REQUEST_NONE)
+                covered = has_joined ? MAX(covered, fork) : fork;
+            has_joined = has_joined || end != REQUEST_NONE;
+        }
+        /* The start of the span has no record: continue in the strand around it. */
+        uint32_t fork = !has_joined && left > 0 && number < p->graph->span_count ? find_fork(p, number) : REQUEST_NONE;
+        if (fork == REQUEST_NONE)
+            return;
+        number = p->spans[number].around;
+        until = fork + 1;
+        left--;
+    }
+}
+
+/* Adds an inferred edge from the latest cause in each other program that is later than since_ns. */
+static void add_causes(const edge_search *e, uint32_t event, int64_t since_ns)
+{
+    enum { PLACES_MAX = PRECEDENCE_ROLES_MAX };
+    uint32_t places[PLACES_MAX], count = 0, left = CAUSE_SCAN_MAX;
+    const request_event *effect = event_at(e->p, event);
+    for (uint32_t i = event; e->p->edges != NULL && i > 0 && left > 0 && count < PLACES_MAX; left--) {
+        const request_event *cause = event_at(e->p, --i);
+        uint32_t known = 0;
+        if (cause->time_ns <= since_ns)
+            return;
+        while (known < count && places[known] != cause->place)
+            known++;
+        if (known < count || cause->place == effect->place || precedence_holds(e->p->edges, cause, effect) <= 0)
+            continue;
+        places[count++] = cause->place;
+        add_edge(e->found, i, event, true, false);
+    }
+}
+
+/* Returns the start of the parent that an event's span names if that start is later than the event, or REQUEST_NONE. */
+static uint32_t find_later_parent(const critical_path *p, const graph_node *n)
+{
+    const request_span *s = span_at(p, n->strand);
+    uint32_t begin = s->parent != REQUEST_NONE ? span_at(p, s->parent)->begin : REQUEST_NONE;
+    bool is_later = begin != REQUEST_NONE && event_at(p, begin)->time_ns > event_at(p, n->event)->time_ns;
+    return s->names_parent && is_later ? begin : REQUEST_NONE;
+}
+
+static void add_edges_to(const edge_search *e, uint32_t node)
+{
+    const critical_path *p = e->p;
+    const graph_node *n = &p->nodes[node];
+    const guint first = e->found->len;
+    const bool is_start = n->strand < p->graph->span_count && n->kind == NODE_BEGIN,
+               is_explicit = is_start && span_at(p, n->strand)->names_parent;
+    uint32_t parent = is_start ? find_later_parent(p, n) : REQUEST_NONE, fork;
+    if (parent != REQUEST_NONE) {
+        add_edge(e->found, parent, n->event, false, true);
+        return;
+    }
+    if (node > p->strands[n->strand].first)
+        add_strand_edges(e, n->strand, node, n->event);
+    else if (is_start && (fork = find_fork(p, n->strand)) != REQUEST_NONE)
+        add_strand_edges(e, p->spans[n->strand].around, fork + 1, n->event);
+    if (is_explicit)
+        return;
+    int64_t since_ns = INT64_MIN;
+    for (guint i = first; i < e->found->len; i++)
+        since_ns = MAX(since_ns, event_at(p, g_array_index(e->found, request_edge, i).from)->time_ns);
+    const guint count = e->found->len - first;
+    add_causes(e, n->event, since_ns);
+    if (count == 1 && e->found->len > first + count) {
+        g_array_append_val(e->replaced, g_array_index(e->found, request_edge, first));
+        g_array_remove_index(e->found, first);
+    }
+}
+
+void critical_path_find_edges(const critical_path *p, GArray *edges)
+{
+    edge_search e = {p, edges, g_array_new(FALSE, FALSE, sizeof(request_edge))};
+    bool *has_effect = g_new0(bool, p->graph->event_count);
+    const guint first = edges->len;
+    for (uint32_t i = 0; i < p->node_count; i++)
+        if (p->nodes[i].event != REQUEST_NONE && p->nodes[i].child == REQUEST_NONE)
+            add_edges_to(&e, i);
+    for (guint i = first; i < edges->len; i++)
+        has_effect[g_array_index(edges, request_edge, i).from] = true;
+    for (guint i = 0; i < e.replaced->len; i++)
+        if (!has_effect[g_array_index(e.replaced, request_edge, i).from])
+            g_array_append_val(edges, g_array_index(e.replaced, request_edge, i));
+    g_array_free(e.replaced, TRUE);
+    g_free(has_effect);
+}

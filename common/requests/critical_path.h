@@ -24,4 +24,7 @@ void critical_path_free(critical_path *p); /* NULL is allowed */
 void critical_path_find(critical_path *p, request_graph *g, const uint32_t *event_span, const precedence *edges,
                         const clock_alignment *alignment);
 
+/* Appends the edges between the events of the latest request, see request_graph_find_edges. */
+void critical_path_find_edges(const critical_path *p, GArray *edges);
+
 #endif

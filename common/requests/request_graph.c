@@ -714,3 +714,8 @@ void request_graph_build(request_graph *public, request_event *events, size_t co
     find_self_times(g);
     critical_path_find(g->path, public, g->event_span, edges, g->alignment);
 }
+
+void request_graph_find_edges(const request_graph *public, GArray *edges)
+{
+    critical_path_find_edges(((const graph *)public)->path, edges);
+}

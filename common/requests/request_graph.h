@@ -24,6 +24,7 @@
 #include "requests/clock_bounds.h"
 #include "requests/event_names.h"
 
+#include <glib.h>
 #include <stdbool.h>
 
 #define REQUEST_NONE UINT32_MAX
@@ -107,6 +108,13 @@ typedef struct request_step {
     float certainty; /* for an inferred edge, the share of requests with this order (precedence.h); otherwise 1 */
 } request_step;
 
+/* An edge of the graph: `to` could not happen before `from`. */
+typedef struct request_edge {
+    uint32_t from, to; /* indices of events */
+    bool inferred;     /* follows from precedence (precedence.h), not from explicit parents or program order */
+    bool is_start;     /* leads from the start of a span to the start of a child that names it as parent */
+} request_edge;
+
 typedef struct request_problems {
     uint32_t no_begin, no_end; /* number of spans without a begin record, and without an end record */
     uint32_t no_parent;        /* number of parents that records name, but that are missing */
@@ -167,5 +175,12 @@ void request_graph_free(request_graph *g); /* NULL is allowed */
  */
 void request_graph_build(request_graph *g, request_event *events, size_t count, const struct precedence *edges,
                          const clock_bounds *clocks);
+
+/*
+ * Appends the edges between events of the latest request_graph_build to `edges`, an array of request_edge: the parts of
+ * a request that run at the same time fork and join along them. An edge that follows from other edges is left out. Call
+ * it before the events, the `edges` of request_graph_build or the graph change.
+ */
+void request_graph_find_edges(const request_graph *g, GArray *edges);
 
 #endif

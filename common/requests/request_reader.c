@@ -373,7 +373,7 @@ static int64_t duration_of(nl_fraction fraction, const found_fields *f, unsigned
 }
 
 /* Returns whether a name may be that of a duration, of a start or of a phase. */
-static bool may_be_duration(nl_string name)
+static inline bool may_be_duration(nl_string name)
 {
     if (name.size < 2)
         return false;
@@ -381,13 +381,10 @@ static bool may_be_duration(nl_string name)
     return both == ('d' << 8 | 'u') || both == ('s' << 8 | 't') || both == ('p' << 8 | 'h');
 }
 
-bool request_duration(const nl_record *record, nl_fraction fraction, int64_t *duration_ns, bool *begins)
+/* Like request_duration, for a record whose field `first` may be a duration. */
+static __attribute__((noinline)) bool read_duration(const nl_record *record, size_t first, nl_fraction fraction,
+                                                    int64_t *duration_ns, bool *begins)
 {
-    size_t first = 0;
-    while (first < record->field_count && !may_be_duration(record->fields[first].name))
-        first++;
-    if (first == record->field_count) /* most records have no duration */
-        return false;
     field_layout layout = {0};
     const found_fields f = {record, &layout};
     unsigned rounding;
@@ -397,6 +394,14 @@ bool request_duration(const nl_record *record, nl_fraction fraction, int64_t *du
     *duration_ns = duration_of(fraction, &f, &rounding);
     *begins = phase_of(&f) == 'X';
     return *duration_ns >= 0;
+}
+
+bool request_duration(const nl_record *record, nl_fraction fraction, int64_t *duration_ns, bool *begins)
+{
+    for (size_t i = 0; i < record->field_count; i++)
+        if (may_be_duration(record->fields[i].name))
+            return read_duration(record, i, fraction, duration_ns, begins);
+    return false; /* as for most records */
 }
 
 /* Returns whether a status, such as a code of HTTP, reports a failure. */

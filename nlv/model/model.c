@@ -5,6 +5,7 @@
 #include "base/time_internal.h"
 #include "filter/filter.h"
 #include "model/loader.h"
+#include "model/request_lines.h"
 #include "requests/printable.h"
 
 #include <math.h>
@@ -19,6 +20,7 @@ struct model {
     pthread_mutex_t lock; /* protects the members below, except atomic members and the loader */
     store *store;
     drawing *drawing;
+    request_lines *lines;
     colors *colors;
     gint64 colored_us;
     GString *name;
@@ -49,6 +51,7 @@ model *model_new(drawing *d, program_reading *reading)
     pthread_mutex_init(&m->lock, NULL);
     m->drawing = d != NULL ? d : drawing_new();
     m->store = loader_new_store(m->drawing, d == NULL);
+    m->lines = request_lines_new();
     m->colors = colors_new();
     m->name = g_string_new(NULL);
     m->files = g_ptr_array_new();
@@ -85,6 +88,7 @@ void model_free(model *m)
     drawing_free(m->next_drawing);
     drawing_free(m->next_extra);
     colors_free(m->colors);
+    request_lines_free(m->lines);
     store_free(m->store);
     request_list_free(m->requests);
     g_ptr_array_free(m->corrections, TRUE);
@@ -159,6 +163,7 @@ store *model_replace_store(model *m, store *fresh, drawing *d, colors_mode mode)
     drawing *old_drawing = m->drawing;
     m->store = fresh;
     m->drawing = d;
+    request_lines_forget(m->lines);
     model_assign_colors(m, mode, false);
     model_unlock(m);
     drawing_free(old_drawing);
@@ -395,6 +400,11 @@ const store *model_store(const model *m)
 const request_list *model_requests(const model *m)
 {
     return m->requests;
+}
+
+request_lines *model_request_lines(const model *m)
+{
+    return m->lines;
 }
 
 const drawing *model_drawing(const model *m)

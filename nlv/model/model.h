@@ -18,6 +18,7 @@
 #include "program/program.h"
 
 typedef struct model model;
+typedef struct request_lines request_lines; /* request_lines.h */
 
 /* Returns a model without logs. Takes ownership of d, the drawing. If `d` is NULL, the loader infers the drawing. */
 model *model_new(drawing *d, program_reading *reading);
@@ -70,6 +71,7 @@ bool model_is_settled(const model *m);
 
 const store *model_store(const model *m);
 const drawing *model_drawing(const model *m);
+request_lines *model_request_lines(const model *m);
 
 /* Returns the requests of all records, also of those that a filter hides; NULL if they were not read yet. */
 const request_list *model_requests(const model *m);

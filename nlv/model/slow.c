@@ -3,11 +3,12 @@
 #include "model/slow.h"
 
 #include "model/edges.h"
+#include "model/request_lines.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-enum { REQUESTS = 2000, STEPS_MAX = 200 };
+enum { REQUESTS = 2000, STEPS_MAX = 200, GRAPHS_MAX = 400 };
 
 /* A line of a critical path. */
 typedef struct path_line {
@@ -24,16 +25,34 @@ static uint64_t kind_of(const store *s, size_t lifeline, unsigned layer, uint32_
            spec_step_of(s->spec, store_event(s, to), layer).row;
 }
 
-/* Adds the lines of a request's path that are at least partly between two times. */
-static void add_path(const store *s, size_t lifeline, unsigned layer, uint32_t last, int64_t from_ns, int64_t to_ns,
-                     GArray *lines)
+/* The requests of a lifeline that are examined. */
+typedef struct path_search {
+    const model *model;
+    const store *s;
+    size_t lifeline;
+    unsigned layer;
+    bool has_graphs; /* there are so few requests that their graphs are used */
+} path_search;
+
+/* Returns the latest cause of a record, or STORE_NONE. `request` is NULL if graphs are not used. */
+static uint32_t find_latest_cause(const path_search *p, const request_drawn *request, uint32_t record)
 {
-    uint32_t causes[EDGES_MAX], end = last;
+    uint32_t causes[EDGES_MAX];
+    if (request != NULL)
+        return request_lines_cause(request, record);
+    return edges_find(p->s, record, p->layer, causes) > 0 ? causes[0] : (uint32_t)STORE_NONE;
+}
+
+/* Adds the lines of a request's path that are at least partly between two times. */
+static void add_path(const path_search *p, uint32_t object, int64_t from_ns, int64_t to_ns, GArray *lines)
+{
+    const store *s = p->s;
+    const request_drawn *request = p->has_graphs ? request_lines_find(p->model, p->lifeline, object) : NULL;
+    uint32_t end = store_last_step(s, object, p->layer), last = end, from;
     const guint first = lines->len;
-    for (unsigned steps = 0; steps < STEPS_MAX && edges_find(s, last, layer, causes) > 0; steps++) {
-        uint32_t from = causes[0]; /* the latest cause */
+    for (unsigned steps = 0; steps < STEPS_MAX && (from = find_latest_cause(p, request, last)) != STORE_NONE; steps++) {
         const int64_t begin_ns = store_time(s, from), end_ns = store_time(s, last);
-        path_line line = {.kind = kind_of(s, lifeline, layer, from, last), .from = from, .to = last};
+        path_line line = {.kind = kind_of(s, p->lifeline, p->layer, from, last), .from = from, .to = last};
         line.long_ns = (double)(MIN(end_ns, to_ns) - MAX(begin_ns, from_ns));
         line.is_cut = begin_ns < from_ns || end_ns > to_ns;
         if (end_ns >= from_ns && begin_ns <= to_ns)
@@ -46,24 +65,28 @@ static void add_path(const store *s, size_t lifeline, unsigned layer, uint32_t l
     }
 }
 
-static size_t add_requests(const store *s, size_t lifeline, int64_t from_ns, int64_t to_ns, GArray *lines)
+static size_t add_requests(const model *m, size_t lifeline, int64_t from_ns, int64_t to_ns, GArray *lines)
 {
+    const store *s = model_store(m);
     int64_t later_ns;
     if (__builtin_sub_overflow(to_ns, from_ns, &later_ns) || __builtin_add_overflow(to_ns, later_ns, &later_ns))
         later_ns = INT64_MAX - 1;
     uint32_t first = store_find_time(s, from_ns), end = store_find_time(s, later_ns + 1);
-    unsigned layer = s->spec->lifelines[lifeline].layer;
-    const objects *all = &s->objects[layer];
-    size_t looked_at = 0;
+    path_search p = {m, s, lifeline, s->spec->lifelines[lifeline].layer, false};
+    const objects *all = &s->objects[p.layer];
+    GArray *found = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     for (uint64_t i = 0, step = MAX(all->count / REQUESTS, 1); i < all->count; i += step) {
-        uint32_t last = store_last_step(s, (uint32_t)i, layer);
-        if (last == STORE_NONE || last < first || last >= end ||
-            spec_step_of(s->spec, store_event(s, last), layer).lifeline != lifeline)
-            continue;
-        add_path(s, lifeline, layer, last, from_ns, to_ns, lines);
-        looked_at++;
+        uint32_t object = (uint32_t)i, last = store_last_step(s, object, p.layer);
+        if (last != STORE_NONE && last >= first && last < end &&
+            spec_step_of(s->spec, store_event(s, last), p.layer).lifeline == lifeline)
+            g_array_append_val(found, object);
     }
-    return looked_at;
+    const size_t count = found->len;
+    p.has_graphs = count <= GRAPHS_MAX;
+    for (guint i = 0; i < found->len; i++)
+        add_path(&p, g_array_index(found, uint32_t, i), from_ns, to_ns, lines);
+    g_array_free(found, TRUE);
+    return count;
 }
 
 static int by_kind(const void *a, const void *b)
@@ -103,13 +126,14 @@ static slow_line describe(const path_line *lines, guint count)
                        .end_ns = shown->end_ns};
 }
 
-slow_line slow_find(const store *s, int64_t from_ns, int64_t to_ns)
+slow_line slow_find(const model *m, int64_t from_ns, int64_t to_ns)
 {
+    const store *s = model_store(m);
     GArray *lines = g_array_new(FALSE, FALSE, sizeof(path_line));
     slow_line found = {0};
     size_t requests = 0;
     for (size_t i = 0; i < s->spec->lifeline_count; i++)
-        requests += add_requests(s, i, from_ns, to_ns, lines);
+        requests += add_requests(m, i, from_ns, to_ns, lines);
     qsort(lines->data, lines->len, sizeof(path_line), by_kind);
     double sum = 0, max = 0;
     guint from = 0, best = 0, best_count = 0;

@@ -1,12 +1,13 @@
 /*
  * Finds where the requests of a log spend most of their time: the kind of line with the largest share of the requests'
- * critical paths. A path leads from a request's last record back through the latest cause of each record (edges.h).
- * This module has no state.
+ * critical paths. A path leads from a request's last record back through the latest cause of each record: in the
+ * request's graph (request_lines.h) if the time range has few requests, otherwise in the order of rows (edges.h). This
+ * module has no state.
  */
 #ifndef NLV_SLOW_H
 #define NLV_SLOW_H
 
-#include "model/store.h"
+#include "model/model.h"
 
 typedef struct slow_line {
     bool is_found;
@@ -24,7 +25,7 @@ typedef struct slow_line {
  * because fewer requests may run during these quarters. If the longest line of all is more than twice as long, they are
  * the times of its path instead.
  */
-slow_line slow_find(const store *s, int64_t from_ns, int64_t to_ns);
+slow_line slow_find(const model *m, int64_t from_ns, int64_t to_ns);
 
 /*
  * Extends the time from slow->begin_ns to slow->end_ns until at least `count` requests of its lifeline begin in it. The

@@ -225,7 +225,9 @@ static void resolve_objects(store *s, batch *b, size_t row)
         step->object =
             step->key != 0 ? find_object(&s->objects[layer], step->key, step->color, again) : (uint32_t)STORE_NONE;
         uint32_t last = step->key != 0 ? *last_of(s, step->object, layer) : (uint32_t)STORE_NONE;
-        if (last != STORE_NONE && last >= s->first && edges_begin_again(s, last, layer, &b->rows[row]))
+        const spec_order *order = last != STORE_NONE ? s->spec->lifelines[what.lifeline].order : NULL;
+        if (order != NULL && (order->first >> what.row & 1) && last >= s->first &&
+            edges_begin_again(s, last, layer, &b->rows[row]))
             step->object = find_object(&s->objects[layer], step->key, step->color, true);
     }
 }

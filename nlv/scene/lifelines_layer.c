@@ -1,8 +1,9 @@
 /*
- * Lifelines: draws the edges of each request (edges.h) as lines, with a row for each event. Draws a small number of
- * lifelines as lines with marks. If there are many, each column of the plot draws the shortest segment, the longest
- * segment and a sample of the other segments of each kind (density.h). The cost therefore depends on the size of the
- * picture, not of the log. Draws impossible edges in red, in front.
+ * Lifelines: draws the edges of each request as lines, with a row for each event. Draws a small number of lifelines as
+ * lines with marks, along the edges of each request's graph (request_lines.h). If there are many, uses the edges that
+ * the order of rows implies (edges.h), and each column of the plot draws the shortest segment, the longest segment and
+ * a sample of the other segments of each kind (density.h). The cost therefore depends on the size of the picture, not
+ * of the log. Draws impossible edges in red, in front.
  */
 #include "config.h"
 
@@ -10,6 +11,7 @@
 
 #include "model/checks.h"
 #include "model/edges.h"
+#include "model/request_lines.h"
 #include "model/slow.h"
 #include "scene/beside.h"
 #include "scene/density.h"
@@ -21,6 +23,7 @@
 enum {
     LINES_ON_PIXELS = 400, /* maximum number of segments that are drawn as lines */
     LINES_ON_PAPER = 6000,
+    GRAPHS_MAX = 400,   /* maximum number of segments, and of first steps, that are drawn along graphs */
     MARKS_UP_TO = 1200, /* maximum number of segments that are drawn with marks */
     BETWEEN = 2,        /* number of segments that are drawn in a column in addition to its extremes */
     REACHING_MAX = 500, /* maximum number of segments of a kind that are drawn beyond the right edge */
@@ -270,8 +273,11 @@ static void draw_kind(const drawer *d, const kind *k)
     }
 }
 
-/* Draws the segments that begin before the right edge and end beyond it. Uses their durations to find them. */
-static void draw_reaching(const drawer *d, const kind *k)
+typedef void each_segment(const drawer *d, const kind *k, size_t i, void *user);
+
+/* Calls `take` for the segments that begin before the right edge and end beyond it. Uses their durations to find them.
+ */
+static void each_reaching(const drawer *d, const kind *k, each_segment *take, void *user)
 {
     const store *s = d->c->store;
     const list *l = k->list;
@@ -287,12 +293,18 @@ static void draw_reaching(const drawer *d, const kind *k)
             i += LIST_NODE;
         } else {
             if (list_value(l, i) > beyond_ns) {
-                draw_segment(d, k, i);
+                take(d, k, i, user);
                 drawn++;
             }
             i++;
         }
     }
+}
+
+static void draw_reaching_segment(const drawer *d, const kind *k, size_t i, void *user)
+{
+    (void)user;
+    draw_segment(d, k, i);
 }
 
 /* Draws a dot where an object begins, so that an object with only one step is visible. */
@@ -393,16 +405,94 @@ static double step_y(const drawer *d, uint32_t record)
     return layout_row_y(d->p, spec_step_of(d->c->store->spec, store_event(d->c->store, record), d->layer).row);
 }
 
-/* Adds the lines to a record to the path. */
-static void add_lines_to(const drawer *d, uint32_t record)
+/* Adds a line of a request to the path. */
+static void add_line(const drawer *d, const request_line *line)
 {
     const layer_context *c = d->c;
-    uint32_t from[EDGES_MAX];
-    size_t count = edges_find(c->store, record, d->layer, from);
-    for (size_t i = 0; i < count; i++) {
-        cairo_move_to(c->cr, layer_x(c, from[i]), step_y(d, from[i]));
-        cairo_line_to(c->cr, layer_x(c, record), step_y(d, record));
+    cairo_move_to(c->cr, layer_x(c, line->from), step_y(d, line->from));
+    cairo_line_to(c->cr, layer_x(c, line->to), step_y(d, line->to));
+}
+
+/* ---- a few requests, along their graphs ---- */
+
+static void add_object(const drawer *d, uint32_t record, GArray *objects)
+{
+    uint32_t object = store_object(d->c->store, record, d->layer);
+    if (object != STORE_NONE)
+        g_array_append_val(objects, object);
+}
+
+static void add_object_of_segment(const drawer *d, const kind *k, size_t i, void *user)
+{
+    add_object(d, list_at(k->list, i), user);
+}
+
+static gint by_object(gconstpointer a, gconstpointer b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Returns the visible objects (uint32_t) without repetitions, or NULL if too many steps are visible. */
+static GArray *find_few_objects(const drawer *d)
+{
+    const layer_context *c = d->c;
+    const lifeline_lists *l = &c->store->lifelines[d->p->index];
+    size_t starts = 0;
+    GArray *objects = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    for (guint i = 0; i < d->kinds->len && d->visible <= GRAPHS_MAX; i++) {
+        const kind *k = &g_array_index(d->kinds, kind, i);
+        for (size_t at = k->first; at < k->end; at++)
+            add_object(d, list_at(k->list, at), objects);
+        each_reaching(d, k, add_object_of_segment, objects);
     }
+    for (unsigned row = 0; row < l->rows && d->visible <= GRAPHS_MAX && starts <= GRAPHS_MAX; row++) {
+        const list *of = l->starts[row];
+        size_t at = of != NULL ? list_find(of, c->from, of->start) : 0;
+        for (; of != NULL && at < of->count && list_at(of, at) < c->to && starts <= GRAPHS_MAX; at++, starts++)
+            add_object(d, list_at(of, at), objects);
+    }
+    if (d->visible > GRAPHS_MAX || starts > GRAPHS_MAX) {
+        g_array_free(objects, TRUE);
+        return NULL;
+    }
+    g_array_sort(objects, by_object);
+    guint count = 0;
+    for (guint i = 0; i < objects->len; i++)
+        if (i == 0 || g_array_index(objects, uint32_t, i) != g_array_index(objects, uint32_t, i - 1))
+            g_array_index(objects, uint32_t, count++) = g_array_index(objects, uint32_t, i);
+    return g_array_set_size(objects, count);
+}
+
+static void draw_dot(const drawer *d, uint32_t record)
+{
+    const layer_context *c = d->c;
+    double x = layer_x(c, record);
+    if (x < c->layout->left - 5 || x > c->layout->right + 5)
+        return;
+    cairo_arc(c->cr, x, step_y(d, record), 2, 0, 2 * G_PI);
+    cairo_fill(c->cr);
+}
+
+static void draw_graphs(const drawer *d, const GArray *objects)
+{
+    const layer_context *c = d->c;
+    for (int impossible = 0; impossible < 2; impossible++) /* impossible edges in front */
+        for (guint i = 0; i < objects->len; i++) {
+            uint32_t object = g_array_index(objects, uint32_t, i);
+            const request_drawn *request = request_lines_find(c->model, d->p->index, object);
+            color ink = palette_series(model_object_color(c->model, d->p->index, object), c->view->dark);
+            palette_set(c->cr, impossible ? palette_alarm() : ink, 0.85);
+            for (guint j = 0; j < request->lines->len; j++) {
+                const request_line *line = &g_array_index(request->lines, request_line, j);
+                if (line->is_impossible == (impossible == 1))
+                    add_line(d, line);
+            }
+            cairo_stroke(c->cr);
+            for (uint32_t r = request->last; r != STORE_NONE && impossible == 0;
+                 r = store_previous(c->store, r, d->layer))
+                draw_dot(d, r);
+        }
 }
 
 /* Draws the chosen lifeline in front of all others. */
@@ -415,13 +505,13 @@ static void draw_selected(const drawer *d)
     uint32_t record = store_last_step(c->store, (uint32_t)view->selected, d->layer);
     if (record >= c->store->count)
         return;
+    const request_drawn *request = request_lines_find(c->model, d->p->index, (uint32_t)view->selected);
     color ink = palette_series(model_object_color(c->model, d->p->index, (uint32_t)view->selected), view->dark);
     for (int pass = 0; pass < 2; pass++) { /* first a rim in the pane's colour, then the lines */
-        unsigned steps = 0;
         palette_set(c->cr, pass == 0 ? palette_pane(view->dark) : ink, 1);
         cairo_set_line_width(c->cr, pass == 0 ? 5 : 2.5);
-        for (uint32_t r = record; r != STORE_NONE && steps < 10000; r = store_previous(c->store, r, d->layer), steps++)
-            add_lines_to(d, r);
+        for (guint i = 0; i < request->lines->len; i++)
+            add_line(d, &g_array_index(request->lines, request_line, i));
         cairo_stroke(c->cr);
     }
     for (uint32_t r = record; r != STORE_NONE; r = store_previous(c->store, r, d->layer)) {
@@ -449,7 +539,7 @@ static void draw_kinds(const drawer *d)
             if (k->is_violation != (violations == 1) || !is_here(d, k))
                 continue;
             draw_kind(d, k);
-            draw_reaching(d, k);
+            each_reaching(d, k, draw_reaching_segment, NULL);
         }
     draw_starts(d);
 }
@@ -513,17 +603,22 @@ void lifelines_layer_draw(const layer_context *c, const pane *p)
         d.density = density_new(c->layout->left, p->top, c->layout->right, p->bottom, c->is_raster ? c->scale : 2);
     cairo_set_line_width(c->cr, 1.1);
     cairo_set_line_cap(c->cr, CAIRO_LINE_CAP_ROUND);
-    if (d.density != NULL) {
+    GArray *objects = find_few_objects(&d);
+    if (objects != NULL) {
+        draw_graphs(&d, objects);
+        draw_clock_errors(&d);
+        g_array_free(objects, TRUE);
+    } else if (d.density != NULL) {
         density_set_line_width(d.density, 1);
         draw_in_bands(&d);
         density_paint(d.density, c->cr, c->view->dark, 0);
         density_free(d.density);
     } else {
         draw_kinds(&d);
-    }
-    if (d.density == NULL && d.visible <= MARKS_UP_TO) {
-        draw_clock_errors(&d);
-        draw_marks(&d);
+        if (d.visible <= MARKS_UP_TO) {
+            draw_clock_errors(&d);
+            draw_marks(&d);
+        }
     }
     draw_selected(&d);
     cairo_set_line_cap(c->cr, CAIRO_LINE_CAP_BUTT);
@@ -568,7 +663,7 @@ static void name_line(const layer_context *c, const pane *p, const slow_line *sl
 
 void lifelines_layer_name_slowest(const layer_context *c)
 {
-    slow_line slow = slow_find(c->store, c->view->from_ns, c->view->to_ns);
+    slow_line slow = slow_find(c->model, c->view->from_ns, c->view->to_ns);
     for (unsigned i = 0; slow.is_found && i < c->layout->pane_count; i++)
         if (c->layout->panes[i].kind == PANE_LIFELINES && c->layout->panes[i].index == slow.lifeline)
             name_line(c, &c->layout->panes[i], &slow);
@@ -585,14 +680,12 @@ static void consider(scene_found *found, double distance, uint32_t record, int64
  * Stores a segment in `found` if the segment is nearer to a place than the previous result. Near the ends of a segment,
  * the distance counts as smaller.
  */
-static void consider_segment(const drawer *d, const kind *k, size_t i, double x, double y, scene_found *found)
+static void consider_line(const drawer *d, uint32_t start, double x0, double y0, uint32_t end, double x, double y,
+                          scene_found *found)
 {
     const layer_context *c = d->c;
-    uint32_t end = list_at(k->list, i),
-             start = edges_find_start(c->store, end, d->layer, k->from, list_value(k->list, i));
     int64_t object = store_object(c->store, end, d->layer);
-    double x0 = start_x(d, k, i), x1 = layer_x(c, end);
-    double y0 = layout_row_y(d->p, k->from), y1 = layout_row_y(d->p, k->to);
+    double x1 = layer_x(c, end), y1 = step_y(d, end);
     if (start != STORE_NONE)
         consider(found, hypot(x - x0, y - y0), start, object, d->p->index);
     consider(found, hypot(x - x1, y - y1), end, object, d->p->index);
@@ -601,10 +694,35 @@ static void consider_segment(const drawer *d, const kind *k, size_t i, double x,
     consider(found, hypot(x - x0 - share * (x1 - x0), y - y0 - share * (y1 - y0)) + 1.5, end, object, d->p->index);
 }
 
+static void consider_segment(const drawer *d, const kind *k, size_t i, double x, double y, scene_found *found)
+{
+    uint32_t end = list_at(k->list, i),
+             start = edges_find_start(d->c->store, end, d->layer, k->from, list_value(k->list, i));
+    consider_line(d, start, start_x(d, k, i), layout_row_y(d->p, k->from), end, x, y, found);
+}
+
+static void consider_graphs(const drawer *d, const GArray *objects, double x, double y, scene_found *found)
+{
+    for (guint i = 0; i < objects->len; i++) {
+        const request_drawn *request =
+            request_lines_find(d->c->model, d->p->index, g_array_index(objects, uint32_t, i));
+        for (guint j = 0; j < request->lines->len; j++) {
+            const request_line *line = &g_array_index(request->lines, request_line, j);
+            consider_line(d, line->from, layer_x(d->c, line->from), step_y(d, line->from), line->to, x, y, found);
+        }
+    }
+}
+
 void lifelines_layer_find(const layer_context *c, const pane *p, double x, double y, scene_found *found)
 {
     drawer d = drawer_of(c, p);
     find_kinds(&d);
+    GArray *objects = find_few_objects(&d);
+    if (objects != NULL) {
+        consider_graphs(&d, objects, x, y, found);
+        g_array_free(objects, TRUE);
+        d.kinds = g_array_set_size(d.kinds, 0); /* only the starts remain */
+    }
     int64_t reach_ns = layout_time(c->layout, c->view, x - found->distance);
     for (guint i = 0; i < d.kinds->len; i++) {
         const kind *k = &g_array_index(d.kinds, kind, i);

@@ -34,7 +34,7 @@ scene_view scene_first(const model *m, double width, double height)
 {
     enum { REQUESTS_MIN = 20, SHOWN = 25 };
     scene_view view = scene_fit(m, width, height);
-    const slow_line slow = slow_find(model_store(m), INT64_MIN, INT64_MAX);
+    const slow_line slow = slow_find(m, INT64_MIN, INT64_MAX);
     view.names_slowest = slow.is_found && slow.requests >= REQUESTS_MIN;
     if (!view.names_slowest)
         return view;
@@ -349,6 +349,8 @@ bool scene_find(const model *m, const scene_view *view, cairo_t *cr, double x, d
     layout l;
     layer_context c = scene_begin(m, view, cr, &l);
     *found = (scene_found){.distance = find_distance, .object = -1};
+    c.from = store_find_time(c.store, view->from_ns);
+    c.to = view->to_ns == INT64_MAX ? c.store->count : store_find_time(c.store, view->to_ns + 1);
     for (unsigned i = 0; i < l.pane_count && c.store->count > c.store->first; i++) {
         const pane *p = &l.panes[i];
         if (y < p->top || y > p->bottom)

@@ -3,7 +3,7 @@
 #include "view/side_panel.h"
 
 #include "base/text.h"
-#include "model/edges.h"
+#include "model/request_lines.h"
 #include "model/request_name.h"
 
 #include "model/statistics.h"
@@ -59,7 +59,8 @@ static GArray *steps_of(const store *s, uint32_t object, unsigned layer)
     return steps;
 }
 
-static void add_segments(side_panel *p, const store *s, unsigned layer, const GArray *steps, const char *title)
+static void add_segments(side_panel *p, const store *s, const request_drawn *request, const GArray *steps,
+                         const char *title)
 {
     static const char *const columns[] = {"Event", "Host", "#after", "#took", NULL};
     GtkWidget *table = table_new(title, columns);
@@ -69,9 +70,9 @@ static void add_segments(side_panel *p, const store *s, unsigned layer, const GA
         int64_t time_ns = store_time(s, record);
         char after[32], took[32] = "";
         axis_span_label((double)(time_ns - first_ns), after);
-        uint32_t from[EDGES_MAX];
-        if (edges_find(s, record, layer, from) > 0) /* the time since the latest cause */
-            axis_span_label((double)(time_ns - store_time(s, from[0])), took);
+        uint32_t cause = request_lines_cause(request, record);
+        if (cause != STORE_NONE)
+            axis_span_label((double)(time_ns - store_time(s, cause)), took);
         const char *texts[] = {names_text(s->names.events, store_event(s, record)),
                                names_text(s->names.hosts, store_host(s, record)), after, took};
         table_add(table, texts);
@@ -106,7 +107,7 @@ void side_panel_show_lifeline(side_panel *p, size_t lifeline, uint32_t object)
                                            store_place(model_store(p->model), g_array_index(steps, uint32_t, 0)))
                          : g_strdup("");
         char *title = g_strdup_printf("%s %s", definition->name, name);
-        add_segments(p, s, s->spec->lifelines[lifeline].layer, steps, title);
+        add_segments(p, s, request_lines_find(p->model, lifeline, object), steps, title);
         add_records(p, steps);
         g_array_free(steps, TRUE);
         g_free(title);

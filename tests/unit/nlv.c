@@ -9,6 +9,8 @@
 #include "model/model.h"
 #include "model/search.h"
 #include "model/session.h"
+#include "model/request_lines.h"
+#include "requests/assembler.h"
 #include "model/slow.h"
 #include "model/statistics.h"
 #include "scene/layout.h"
@@ -112,7 +114,7 @@ typedef struct line {
     unsigned event, object, host;
 } line;
 
-static const char *const event_names[] = {"Asked", "Taken", "Done", "Back", "Load", "Oops"};
+static const char *const line_event_names[] = {"Asked", "Taken", "Done", "Back", "Load", "Oops"};
 
 /*
  * Writes lines of a log: steps of objects, loads and points, with times out of order by up to that many microseconds.
@@ -138,7 +140,7 @@ static void write_lines(const char *path, const line *lines, size_t count, const
         char date[NL_TIME_TEXT_SIZE];
         nl_time_format_ulm(lines[i].time_ns, date);
         fprintf(file, "DATE=%s HOST=h%u PROG=p%u LVL=Usage NL.EVNT=%s REQ.ID=r%u LOAD=%u.5\n", date, lines[i].host,
-                lines[i].host % 2, event_names[lines[i].event], lines[i].object, lines[i].object % 100);
+                lines[i].host % 2, line_event_names[lines[i].event], lines[i].object, lines[i].object % 100);
     }
     assert_int_equal(fclose(file), 0);
 }
@@ -1138,12 +1140,177 @@ static void test_branches(void **unused)
     }
     assert_int_equal(spans, 2); /* Page and Orders; Users and Query are segments */
     statistics_free(of);
-    slow_line slow = slow_find(s, INT64_MIN, INT64_MAX); /* not the wait of the frontend for orders */
+    slow_line slow = slow_find(m, INT64_MIN, INT64_MAX); /* not the wait of the frontend for orders */
     assert_true(slow.is_found && store_time(s, slow.to) - store_time(s, slow.from) == 600000);
     assert_string_equal(names_text(s->names.events, store_event(s, slow.to)), "Query.end");
     scene_view whole = scene_fit(m, 1000, 600), first = scene_first(m, 1000, 600);
     assert_true(first.to_ns - first.from_ns < (whole.to_ns - whole.from_ns) / 10 &&
                 first.to_ns - first.from_ns > 600000);
+    model_free(m);
+}
+
+/* What nlstat --slowest reports about a request. */
+typedef struct reported_request {
+    int64_t from_ns, to_ns, slowest_ns;
+    char *slowest;
+} reported_request;
+
+typedef struct reporting {
+    assembler *assembler;
+    GArray *requests; /* reported_request */
+} reporting;
+
+static void report_request(void *user, const request_graph *g, const char *name, uint32_t by, bool cut)
+{
+    (void)name, (void)by, (void)cut;
+    const reporting *r = user;
+    reported_request one = {g->from_ns, g->to_ns, 0, NULL};
+    for (size_t i = 0; i < g->span_count; i++)
+        if (g->spans[i].path_ns > one.slowest_ns) {
+            one.slowest_ns = g->spans[i].path_ns;
+            one.slowest =
+                (char *)event_names_text(request_reader_names(assembler_reader(r->assembler)), g->spans[i].name);
+        }
+    one.slowest = g_strdup(one.slowest);
+    g_array_append_val(r->requests, one);
+}
+
+static void report_record(void *user, const nl_record *record)
+{
+    assembler_add(((reporting *)user)->assembler, record);
+}
+
+/* Checks that every request that is drawn is also a request of the assembler, which nlstat uses, and is the same. */
+static void compare_with_assembler(const model *m)
+{
+    const store *s = model_store(m);
+    const drawing_lifeline *l = g_ptr_array_index(model_drawing(m)->lifelines, 0);
+    reporting r = {.requests = g_array_new(FALSE, FALSE, sizeof(reported_request))};
+    r.assembler = assembler_new(&(assembler_options){
+        .ids = (const char *const *)l->ids, .memory_max = 64 << 20, .take = report_request, .user = &r});
+    for (uint32_t record = s->first; record < s->count; record++)
+        assert_true(model_record(m, record, report_record, &r));
+    assembler_finish(r.assembler);
+    assert_int_equal(r.requests->len, s->objects[0].count);
+    for (uint32_t object = 0; object < s->objects[0].count; object++) {
+        const request_drawn *drawn = request_lines_find(m, 0, object);
+        bool is_found = false;
+        assert_true(drawn->has_graph);
+        for (guint i = 0; i < r.requests->len && !is_found; i++) {
+            const reported_request *one = &g_array_index(r.requests, reported_request, i);
+            is_found = one->from_ns == drawn->from_ns && one->to_ns == drawn->to_ns &&
+                       one->slowest_ns == drawn->slowest_ns && g_strcmp0(one->slowest, drawn->slowest) == 0;
+        }
+        assert_true(is_found);
+    }
+    for (guint i = 0; i < r.requests->len; i++)
+        g_free(g_array_index(r.requests, reported_request, i).slowest);
+    g_array_free(r.requests, TRUE);
+    assembler_free(r.assembler);
+}
+
+/* Returns the names of the events from which drawn lines lead to a record, in alphabetical order. */
+static char *drawn_causes_of(const model *m, uint32_t record)
+{
+    const store *s = model_store(m);
+    const request_drawn *drawn = request_lines_find(m, 0, store_object(s, record, 0));
+    GPtrArray *names = g_ptr_array_new();
+    for (guint i = 0; i < drawn->lines->len; i++) {
+        const request_line *line = &g_array_index(drawn->lines, request_line, i);
+        assert_false(line->is_impossible);
+        if (line->to == record)
+            g_ptr_array_add(names, (char *)names_text(s->names.events, store_event(s, line->from)));
+    }
+    g_ptr_array_sort(names, by_text);
+    g_ptr_array_add(names, NULL);
+    char *text = g_strjoinv(" ", (char **)names->pdata);
+    g_ptr_array_free(names, TRUE);
+    return text;
+}
+
+/* The lines of single requests are the edges of their graphs; here, precedence joins the programs. */
+static void test_lines_of_requests(void **unused)
+{
+    (void)unused;
+    enum { COUNT = 60 };
+    const char *path = path_of("lines.log");
+    program_reading reading = {0};
+    write_pages(path, COUNT, COUNT, 0);
+    model *m = read_model(NULL, path, &reading, (model_options){.no_index = true});
+    const store *s = model_store(m);
+    for (uint32_t record = 0; record < s->count; record++) {
+        char *causes = drawn_causes_of(m, record);
+        assert_string_equal(causes, expected_causes(names_text(s->names.events, store_event(s, record))));
+        g_free(causes);
+    }
+    compare_with_assembler(m);
+    model_free(m);
+}
+
+typedef struct order_event {
+    unsigned time_us;
+    const char *program, *event, *span, *parent, *causes;
+} order_event;
+
+/* Two calls with one name run at the same time, and end in either order. */
+static const order_event order_events[] = {
+    {0, "frontend", "Order.start", "1", "", ""},
+    {100, "frontend", "Call.start", "2", "1", "Order.start"},
+    {110, "frontend", "Call.start", "3", "1", "Order.start"},
+    {200, "prices", "Prices.start", "4", "2", "Call.start"},
+    {250, "stock", "Stock.start", "5", "3", "Call.start"},
+    {600, "prices", "Prices.end", "4", "", "Prices.start"},
+    {650, "frontend", "Call.end", "2", "", "Prices.end"},
+    {800, "stock", "Stock.end", "5", "", "Stock.start"},
+    {850, "frontend", "Call.end", "3", "", "Stock.end"},
+    {900, "frontend", "Render.start", "6", "1", "Call.end Call.end"},
+    {950, "frontend", "Render.end", "6", "", "Render.start"},
+    {1000, "frontend", "Order.end", "1", "", "Render.end"},
+};
+
+static const char *causes_of_order_event(const char *event, unsigned *calls_ended)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(order_events); i++)
+        if (strcmp(order_events[i].event, event) == 0 && strcmp(event, "Call.end") != 0)
+            return order_events[i].causes;
+    (*calls_ended)++;
+    return NULL;
+}
+
+/* Parallel calls fork and join along the edges of the graph, although their events have the same names. */
+static void test_parallel_calls(void **unused)
+{
+    (void)unused;
+    enum { COUNT = 40 };
+    const char *path = path_of("orders.log");
+    program_reading reading = {0};
+    FILE *file = fopen(path, "w");
+    for (unsigned i = 0; i < COUNT; i++)
+        for (size_t j = 0; j < G_N_ELEMENTS(order_events); j++) {
+            const order_event *e = &order_events[j];
+            char date[NL_TIME_TEXT_SIZE];
+            unsigned later = i % 2 == 1 && (j == 5 || j == 6) ? 230 : 0;
+            nl_time_format_ulm((INT64_C(1767225600000000) + i * INT64_C(5000) + e->time_us + later) * 1000, date);
+            fprintf(file, "DATE=%s HOST=%s PROG=%s LVL=Usage NL.EVNT=%s TRACE.ID=t%u SPAN.ID=%u%s", date, e->program,
+                    e->program, e->event, i, i, e->span);
+            fprintf(file, *e->parent != '\0' ? " PARENT.ID=%u%s\n" : "\n", i, e->parent);
+        }
+    fclose(file);
+    model *m = read_model(NULL, path, &reading, (model_options){.no_index = true});
+    const store *s = model_store(m);
+    assert_int_equal(s->objects[0].count, COUNT);
+    unsigned calls_ended = 0;
+    for (uint32_t record = 0; record < s->count; record++) {
+        char *causes = drawn_causes_of(m, record);
+        const char *expected = causes_of_order_event(names_text(s->names.events, store_event(s, record)), &calls_ended);
+        if (expected != NULL)
+            assert_string_equal(causes, expected);
+        else
+            assert_true(strcmp(causes, "Prices.end") == 0 || strcmp(causes, "Stock.end") == 0);
+        g_free(causes);
+    }
+    assert_int_equal(calls_ended, 2 * COUNT);
+    compare_with_assembler(m);
     model_free(m);
 }
 
@@ -1178,7 +1345,7 @@ static void test_first_view(void **unused)
     model *m = read_requests(100, &reading);
     const store *s = model_store(m);
     scene_view first = scene_first(m, 1000, 600);
-    const slow_line slow = slow_find(s, first.from_ns, first.to_ns);
+    const slow_line slow = slow_find(m, first.from_ns, first.to_ns);
     assert_true(slow.is_found && store_time(s, slow.from) >= first.from_ns && store_time(s, slow.to) <= first.to_ns &&
                 store_time(s, slow.to) - store_time(s, slow.from) > 15000000);
     unsigned begun = 0;
@@ -1280,6 +1447,13 @@ static void test_violations(void **unused)
         size_t count = 0;
         for (size_t i = 0; l->violations != NULL && i < (size_t)l->rows * l->rows; i++)
             count += list_count(l->violations[i]);
+        assert_int_equal(count, is_explicit && has_clocks);
+        count = 0;
+        for (uint32_t object = 0; object < model_store(m)->objects[0].count; object++) {
+            const request_drawn *drawn = request_lines_find(m, 0, object);
+            for (guint i = 0; i < drawn->lines->len; i++)
+                count += g_array_index(drawn->lines, request_line, i).is_impossible;
+        }
         assert_int_equal(count, is_explicit && has_clocks);
         model_free(m);
     }
@@ -1543,6 +1717,8 @@ int main(void)
         cmocka_unit_test(test_filters),
         cmocka_unit_test(test_what_begins_anew),
         cmocka_unit_test(test_branches),
+        cmocka_unit_test(test_lines_of_requests),
+        cmocka_unit_test(test_parallel_calls),
         cmocka_unit_test(test_first_view),
         cmocka_unit_test(test_repeated_ids),
         cmocka_unit_test(test_logs_with_equal_ids),

@@ -1,0 +1,253 @@
+#include "config.h"
+
+#include "model/request_lines.h"
+
+#include "model/edges.h"
+#include "requests/precedence.h"
+#include "requests/request_reader.h"
+
+enum {
+    KEPT_MAX = 4096,    /* maximum number of requests whose lines are kept */
+    LEARNED_MAX = 300,  /* number of requests in the sample */
+    LEARNED_GROUPS = 3, /* the sample consists of groups of consecutive requests */
+};
+
+/* The lookups in one lifeline. */
+typedef struct lookup {
+    request_reader *reader;
+    precedence *edges;
+    request_graph *graph;
+} lookup;
+
+struct request_lines {
+    GHashTable *drawn; /* lifeline and object to request_drawn */
+    lookup *lookups;   /* by lifeline; without a reader: not used yet */
+    size_t lookup_count;
+};
+
+/* ---- creation and destruction ---- */
+
+static void free_drawn(gpointer user)
+{
+    request_drawn *d = user;
+    g_array_free(d->lines, TRUE);
+    g_free(d->slowest);
+    g_free(d);
+}
+
+request_lines *request_lines_new(void)
+{
+    request_lines *r = g_new0(request_lines, 1);
+    r->drawn = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, free_drawn);
+    return r;
+}
+
+void request_lines_forget(request_lines *r)
+{
+    g_hash_table_remove_all(r->drawn);
+    for (size_t i = 0; i < r->lookup_count; i++) {
+        request_graph_free(r->lookups[i].graph);
+        precedence_free(r->lookups[i].edges);
+        request_reader_free(r->lookups[i].reader);
+    }
+    g_clear_pointer(&r->lookups, g_free);
+    r->lookup_count = 0;
+}
+
+void request_lines_free(request_lines *r)
+{
+    if (r == NULL)
+        return;
+    request_lines_forget(r);
+    g_hash_table_destroy(r->drawn);
+    g_free(r);
+}
+
+/* ---- the events of a request ---- */
+
+typedef struct event_reading {
+    request_reader *reader;
+    request_event event;
+    bool is_event;
+} event_reading;
+
+static void take_event(void *user, const nl_record *record)
+{
+    event_reading *e = user;
+    e->is_event = request_reader_take(e->reader, record, &e->event) != 0;
+}
+
+/* Returns the records of an object (uint32_t) in order of time. They are at most REQUEST_LINES_STEPS_MAX + 1. */
+static GArray *find_steps(const store *s, unsigned layer, uint32_t object)
+{
+    GArray *steps = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    uint32_t record = store_last_step(s, object, layer);
+    for (; record < s->count && record >= s->first && steps->len <= REQUEST_LINES_STEPS_MAX;
+         record = store_previous(s, record, layer))
+        g_array_append_val(steps, record);
+    for (guint i = 0; 2 * i + 1 < steps->len; i++) {
+        uint32_t *early = &g_array_index(steps, uint32_t, i),
+                 *late = &g_array_index(steps, uint32_t, steps->len - 1 - i), swap = *early;
+        *early = *late;
+        *late = swap;
+    }
+    return steps;
+}
+
+/* Returns the events (request_event) of records. Their payloads are the indices of the records. */
+static GArray *read_events(const model *m, request_reader *reader, const GArray *steps)
+{
+    GArray *events = g_array_new(FALSE, TRUE, sizeof(request_event));
+    for (guint i = 0; i < steps->len; i++) {
+        event_reading e = {.reader = reader};
+        if (!model_record(m, g_array_index(steps, uint32_t, i), take_event, &e) || !e.is_event)
+            continue;
+        e.event.payload = i;
+        g_array_append_val(events, e.event);
+    }
+    return events;
+}
+
+static bool is_of_lifeline(const store *s, uint32_t last, unsigned layer, size_t lifeline)
+{
+    return last < s->count && last >= s->first &&
+           spec_step_of(s->spec, store_event(s, last), layer).lifeline == lifeline;
+}
+
+static void learn(const model *m, lookup *l, size_t lifeline)
+{
+    const store *s = model_store(m);
+    unsigned layer = s->spec->lifelines[lifeline].layer;
+    uint32_t count = s->objects[layer].count, group = LEARNED_MAX / LEARNED_GROUPS;
+    for (uint32_t i = 0; i < MIN(count, LEARNED_MAX); i++) {
+        uint32_t object = count <= LEARNED_MAX
+                              ? i
+                              : (uint32_t)((uint64_t)(count - group) * (i / group) / (LEARNED_GROUPS - 1)) + i % group;
+        if (!is_of_lifeline(s, store_last_step(s, object, layer), layer, lifeline))
+            continue;
+        GArray *steps = find_steps(s, layer, object);
+        if (steps->len <= REQUEST_LINES_STEPS_MAX) {
+            GArray *events = read_events(m, l->reader, steps);
+            precedence_learn(l->edges, (const request_event *)(const void *)events->data, events->len);
+            g_array_free(events, TRUE);
+        }
+        g_array_free(steps, TRUE);
+    }
+    precedence_settle(l->edges);
+}
+
+static lookup *find_lookup(const model *m, size_t lifeline)
+{
+    request_lines *r = model_request_lines(m);
+    const store *s = model_store(m);
+    if (r->lookups == NULL) {
+        r->lookup_count = s->spec->lifeline_count;
+        r->lookups = g_new0(lookup, r->lookup_count);
+    }
+    lookup *l = &r->lookups[lifeline];
+    if (l->reader == NULL) {
+        const drawing_lifeline *definition = g_ptr_array_index(model_drawing(m)->lifelines, lifeline);
+        l->reader = request_reader_new((const char *const *)definition->ids, NL_FRACTION_DECIMAL);
+        l->edges = precedence_new(request_reader_names(l->reader));
+        l->graph = request_graph_new(request_reader_names(l->reader));
+        learn(m, l, lifeline);
+    }
+    return l;
+}
+
+/* ---- lines ---- */
+
+static void find_slowest(request_drawn *d, const lookup *l)
+{
+    const request_span *slowest = NULL;
+    for (size_t i = 0; i < l->graph->span_count; i++)
+        if (slowest == NULL || l->graph->spans[i].path_ns > slowest->path_ns)
+            slowest = &l->graph->spans[i];
+    if (slowest == NULL)
+        return;
+    d->slowest = g_strdup(event_names_text(request_reader_names(l->reader), slowest->name));
+    d->slowest_ns = slowest->path_ns;
+}
+
+/* Returns whether a child starts earlier than its parent, by more than the clocks may differ. */
+static bool is_impossible(const store *s, uint32_t parent, uint32_t child)
+{
+    double early_ns = (double)(store_time(s, parent) - store_time(s, child));
+    return early_ns > 0 && early_ns > store_clock_bound_ns(s, store_host(s, parent), store_host(s, child), child);
+}
+
+static void draw_graph(const model *m, lookup *l, const GArray *steps, request_drawn *d)
+{
+    const store *s = model_store(m);
+    GArray *events = read_events(m, l->reader, steps), *edges = g_array_new(FALSE, FALSE, sizeof(request_edge));
+    bool is_explicit = true;
+    for (guint i = 0; i < events->len; i++)
+        is_explicit = is_explicit && g_array_index(events, request_event, i).span_id != 0;
+    if (events->len > 0) {
+        request_graph_build(l->graph, (request_event *)(void *)events->data, events->len, is_explicit ? NULL : l->edges,
+                            request_reader_clocks(l->reader));
+        request_graph_find_edges(l->graph, edges);
+        d->has_graph = true;
+        d->from_ns = l->graph->from_ns;
+        d->to_ns = l->graph->to_ns;
+        find_slowest(d, l);
+    }
+    for (guint i = 0; i < edges->len; i++) {
+        const request_edge *edge = &g_array_index(edges, request_edge, i);
+        request_line line = {
+            .from = g_array_index(steps, uint32_t, g_array_index(events, request_event, edge->from).payload),
+            .to = g_array_index(steps, uint32_t, g_array_index(events, request_event, edge->to).payload)};
+        line.is_impossible = edge->is_start && is_impossible(s, line.from, line.to);
+        g_array_append_val(d->lines, line);
+    }
+    g_array_free(edges, TRUE);
+    g_array_free(events, TRUE);
+}
+
+static void draw_rows(const store *s, unsigned layer, const GArray *steps, request_drawn *d)
+{
+    for (guint i = 0; i < steps->len; i++) {
+        uint32_t record = g_array_index(steps, uint32_t, i), found[EDGES_MAX];
+        size_t count = edges_find(s, record, layer, found);
+        for (size_t j = 0; j < count; j++) {
+            request_line line = {.from = found[j], .to = record};
+            g_array_append_val(d->lines, line);
+        }
+    }
+}
+
+const request_drawn *request_lines_find(const model *m, size_t lifeline, uint32_t object)
+{
+    request_lines *r = model_request_lines(m);
+    const store *s = model_store(m);
+    const unsigned layer = s->spec->lifelines[lifeline].layer;
+    gint64 key = (gint64)((uint64_t)lifeline << 32 | object);
+    request_drawn *known = g_hash_table_lookup(r->drawn, &key);
+    if (known != NULL && known->last == store_last_step(s, object, layer))
+        return known;
+    if (g_hash_table_size(r->drawn) >= KEPT_MAX)
+        g_hash_table_remove_all(r->drawn);
+    request_drawn *d = g_new0(request_drawn, 1);
+    d->last = store_last_step(s, object, layer);
+    d->lines = g_array_new(FALSE, FALSE, sizeof(request_line));
+    lookup *l = find_lookup(m, lifeline);
+    GArray *steps = find_steps(s, layer, object);
+    if (steps->len <= REQUEST_LINES_STEPS_MAX)
+        draw_graph(m, l, steps, d);
+    else
+        draw_rows(s, layer, steps, d);
+    g_array_free(steps, TRUE);
+    g_hash_table_insert(r->drawn, g_memdup2(&key, sizeof key), d);
+    return d;
+}
+
+uint32_t request_lines_cause(const request_drawn *d, uint32_t record)
+{
+    uint32_t latest = STORE_NONE;
+    for (guint i = 0; i < d->lines->len; i++) {
+        const request_line *line = &g_array_index(d->lines, request_line, i);
+        if (line->to == record && line->from < record && (latest == STORE_NONE || line->from > latest))
+            latest = line->from;
+    }
+    return latest;
+}

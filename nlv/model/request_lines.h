@@ -1,0 +1,43 @@
+/*
+ * The lines of single requests, for pictures that show few requests: the edges of the request's graph
+ * (requests/request_graph.h), and its duration and slowest span. Pictures of many requests use the lists of the store.
+ *
+ * The module reads the records of a request again from its log, because the store has no identifiers of spans. It keeps
+ * the lines of the requests that were looked up last. At the first lookup in a lifeline, it learns from a sample of the
+ * lifeline's requests which events cause which. The model owns a request_lines and locks it.
+ */
+#ifndef NLV_REQUEST_LINES_H
+#define NLV_REQUEST_LINES_H
+
+#include "model/model.h"
+
+/* Requests with more steps get lines from the order of the lifeline's rows (edges.h). */
+enum { REQUEST_LINES_STEPS_MAX = 2000 };
+
+typedef struct request_line {
+    uint32_t from, to;  /* records */
+    bool is_impossible; /* the parent starts later than its child, by more than the clocks' bound */
+} request_line;
+
+typedef struct request_drawn {
+    uint32_t last;          /* the last record */
+    GArray *lines;          /* request_line */
+    bool has_graph;         /* false: the request has too many steps, and the members below are not set */
+    int64_t from_ns, to_ns; /* start and end of the request */
+    char *slowest;          /* name of the span with the longest self time on the critical path; NULL: no span */
+    int64_t slowest_ns;     /* this time */
+} request_drawn;
+
+request_lines *request_lines_new(void);
+void request_lines_free(request_lines *r); /* NULL is allowed */
+
+/* Drops what the module keeps. Call it when the numbers of records or the drawing change. */
+void request_lines_forget(request_lines *r);
+
+/* Returns a request of a lifeline. The result is valid until the next call of a function of this module. */
+const request_drawn *request_lines_find(const model *m, size_t lifeline, uint32_t object);
+
+/* Returns the latest record from which a line leads to `record`, or STORE_NONE. */
+uint32_t request_lines_cause(const request_drawn *d, uint32_t record);
+
+#endif
