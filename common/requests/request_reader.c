@@ -375,10 +375,11 @@ static int64_t duration_of(nl_fraction fraction, const found_fields *f, unsigned
 /* Returns whether a name may be that of a duration, of a start or of a phase. */
 static inline bool may_be_duration(nl_string name)
 {
-    if (name.size < 2)
+    enum { SECOND = 1 << ('u' & 31) | 1 << ('t' & 31) | 1 << ('h' & 31) }; /* the second letters, as bits */
+    if (name.size < 2 || !(SECOND >> (name.data[1] & 31) & 1))
         return false;
-    unsigned both = (unsigned)(name.data[0] | 32) << 8 | (unsigned char)(name.data[1] | 32); /* in lower case */
-    return both == ('d' << 8 | 'u') || both == ('s' << 8 | 't') || both == ('p' << 8 | 'h');
+    int first = name.data[0] | 32, second = name.data[1] | 32; /* in lower case */
+    return (first == 'd' && second == 'u') || (first == 's' && second == 't') || (first == 'p' && second == 'h');
 }
 
 /* Like request_duration, for a record whose field `first` may be a duration. */

@@ -5,6 +5,7 @@
 #include "requests/request_graph.h"
 
 #include <math.h>
+#include <string.h>
 
 enum { HOSTS_NAMED = 5, SAMPLED_MAX = 20000, STEPS_MIN = 10 };
 
@@ -207,6 +208,32 @@ static void check_zones(const store *s, const drawing *d, GPtrArray *notices)
     }
 }
 
+/* Returns whether the drawing shows an event, or knows it and leaves it out on purpose. */
+static bool is_drawn(const store *s, const drawing *d, uint16_t event)
+{
+    bool is_quiet = false, is_found = false;
+    for (guint i = 0; i < d->quiet->len && !is_quiet; i++)
+        is_quiet = strcmp(g_ptr_array_index(d->quiet, i), names_text(s->names.events, event)) == 0;
+    for (size_t i = s->spec->point_count; i < s->point_count && !is_found; i++)
+        is_found = s->found[i - s->spec->point_count] == event;
+    return is_quiet || is_found || event < s->spec->event_count;
+}
+
+/* Reports events that an inferred drawing does not show. A drawing that the user wrote may leave out any event. */
+static void check_drawn(const store *s, const drawing *d, GPtrArray *notices)
+{
+    const char *example = NULL;
+    size_t count = names_count(s->names.events), missing = 0;
+    for (size_t event = 0; s->looks_out && event < count; event++)
+        if (!is_drawn(s, d, (uint16_t)event) && missing++ == 0)
+            example = names_text(s->names.events, (uint16_t)event);
+    if (missing > 0)
+        g_ptr_array_add(notices,
+                        g_strdup_printf("%zu of %zu kinds of events are not drawn, such as %s. Press F4 to add "
+                                        "them to the drawing.",
+                                        missing, count, example));
+}
+
 void checks_add(const store *s, const drawing *d, bool in_order, GPtrArray *notices)
 {
     if (s->count <= s->first)
@@ -217,6 +244,7 @@ void checks_add(const store *s, const drawing *d, bool in_order, GPtrArray *noti
     check_gap(s, notices);
     check_clocks(s, notices);
     check_zones(s, d, notices);
+    check_drawn(s, d, notices);
     if (in_order && s->unordered > 0)
         g_ptr_array_add(notices, g_strdup_printf("%" G_GUINT64_FORMAT
                                                  " of %u records were out of order; nlv shows them in time order",

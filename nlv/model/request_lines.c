@@ -176,7 +176,22 @@ static bool is_impossible(const store *s, uint32_t parent, uint32_t child)
     return early_ns > 0 && early_ns > store_clock_bound_ns(s, store_host(s, parent), store_host(s, child), child);
 }
 
-static void draw_graph(const model *m, lookup *l, const GArray *steps, request_drawn *d)
+/* Adds the impossible lines from an event that sends a message to events that received it earlier. The names of the
+ * events show which event sends. */
+static void add_late_messages(const store *s, uint32_t record, unsigned layer, GArray *lines)
+{
+    spec_step sent = spec_step_of(s->spec, store_event(s, record), layer);
+    const spec_order *order = s->spec->lifelines[sent.lifeline].order;
+    uint32_t found[EDGES_MAX];
+    size_t count = order != NULL && order->received[sent.row] != 0 ? edges_find_violations(s, record, layer, found) : 0;
+    for (size_t i = 0; i < count; i++) {
+        request_line line = {.from = record, .to = found[i], .is_impossible = true};
+        if (order->received[sent.row] >> spec_step_of(s->spec, store_event(s, found[i]), layer).row & 1)
+            g_array_append_val(lines, line);
+    }
+}
+
+static void draw_graph(const model *m, lookup *l, const GArray *steps, unsigned layer, request_drawn *d)
 {
     const store *s = model_store(m);
     GArray *events = read_events(m, l->reader, steps), *edges = g_array_new(FALSE, FALSE, sizeof(request_edge));
@@ -200,6 +215,8 @@ static void draw_graph(const model *m, lookup *l, const GArray *steps, request_d
         line.is_impossible = edge->is_start && is_impossible(s, line.from, line.to);
         g_array_append_val(d->lines, line);
     }
+    for (guint i = 0; i < steps->len; i++)
+        add_late_messages(s, g_array_index(steps, uint32_t, i), layer, d->lines);
     g_array_free(edges, TRUE);
     g_array_free(events, TRUE);
 }
@@ -233,7 +250,7 @@ const request_drawn *request_lines_find(const model *m, size_t lifeline, uint32_
     lookup *l = find_lookup(m, lifeline);
     GArray *steps = find_steps(s, layer, object);
     if (steps->len <= REQUEST_LINES_STEPS_MAX)
-        draw_graph(m, l, steps, d);
+        draw_graph(m, l, steps, layer, d);
     else
         draw_rows(s, layer, steps, d);
     g_array_free(steps, TRUE);

@@ -16,7 +16,7 @@ enum { REQUEST_LINES_STEPS_MAX = 2000 };
 
 typedef struct request_line {
     uint32_t from, to;  /* records */
-    bool is_impossible; /* the parent starts later than its child, by more than the clocks' bound */
+    bool is_impossible; /* the cause is certain, but later than its effect by more than the clocks' bound */
 } request_line;
 
 typedef struct request_drawn {

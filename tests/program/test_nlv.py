@@ -131,6 +131,12 @@ class Render(support.Case):
             (folder / "drawings").symlink_to((support.SOURCE / "nlv" / "drawings").resolve())
         return {**os.environ, "XDG_DATA_HOME": str(self.scratch / "share")}
 
+    def test_events_that_are_not_drawn_are_reported(self):
+        self.log.write_text("".join(f"DATE=202601010000{i % 60:02} HOST=h NL.EVNT=Kind{i}\n" for i in range(300)))
+        self.assertRegex(self.render("a.png", self.log).stderr, r"\d+ of 300 kinds of events are not drawn, such as Kind\d+")
+        self.log.write_text("".join(f"DATE=202601010000{i:02} HOST=h NL.EVNT=Kind{i}\n" for i in range(10)))
+        self.assertNotIn("not drawn", self.render("a.png", self.log).stderr)
+
     def test_ready_made_drawings(self):
         names = sorted(path.stem for path in (support.SOURCE / "nlv" / "drawings").glob("*.nlv"))
         self.assertEqual(names, ["bp-workflow", "gridftp", "http", "kernel-cpus", "kernel-interrupts", "kernel-request", "kernel-sched"])
