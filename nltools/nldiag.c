@@ -29,7 +29,7 @@ static const nl_option options[] = {
     {.name = "explain",
      .type = NL_OPTION_FLAG,
      NL_OPTION_MEMBER(arguments, explain),
-     .help = "Print all places and the explanations that were tried"},
+     .help = "Print all evidence, all places, other explanations, and the explanations that were tried"},
     {.name = "html",
      .value = "FILE",
      NL_OPTION_MEMBER(arguments, html),

@@ -124,8 +124,8 @@ static bool may_be_clock(const visits *v, const candidate *c)
         const place *of = place_at(v, at->place);
         if (of == p)
             there[(ends ? at->host : at->from_host) == c->host] += at->count;
-        else if (of->kind == PLACE_EDGE && at->host != at->from_host && place_has_host(v, p, at->host, true) &&
-                 place_has_host(v, p, at->from_host, false))
+        else if (of->kind == PLACE_EDGE && at->host != at->from_host &&
+                 place_has_host(v, p, ends ? at->from_host : at->host, begins))
             back[(ends ? at->from_host : at->host) == c->host] += at->count;
     }
     if (back[0] <= 20 || there[0] <= 0 || there[1] <= 0)

@@ -21,8 +21,8 @@
 
 enum { TIME_BINS = 48, TIME_BINS_MIN = 16, SHIFTS = 16 };
 
-/* Minimum part of the time from the earlier start to the later end of two ranges that both contain. */
-#define SAME_RANGE 0.7
+/* Maximum part of the time from the earlier start to the later end of two similar ranges that only one contains. */
+#define RANGE_ERROR 0.3
 
 /* A sensor is preferred to a range of time, because the sensor names a resource. */
 #define RESOURCE_PREFERENCE 1.1
@@ -223,7 +223,8 @@ static void try_time(search *s, const sample *x)
     bool found = find_range(x, bins, count, 0, &from[0], &to[0]) && find_range(x, bins, count, 1, &from[1], &to[1]);
     int begin = found ? MIN(from[0], from[1]) : 0, end = found ? MAX(to[0], to[1]) : 0,
         common = found ? MIN(to[0], to[1]) - MAX(from[0], from[1]) + 1 : 0;
-    if (common >= SAME_RANGE * (end - begin + 1)) { /* both halves have nearly the same range */
+    if (end - begin + 1 - common <= fmax(count / 8.0, RANGE_ERROR * (end - begin + 1)) &&
+        found) { /* both halves have nearly the same range */
         for (uint32_t i = 0; i < x->count; i++)
             inside[i] = bins[i] >= begin && bins[i] <= end;
         s->f->tests++;

@@ -51,6 +51,18 @@ finding *findings_add(findings *f, const char *cause)
     return x;
 }
 
+void findings_join(findings *f, finding *x, guint number)
+{
+    const finding *y = g_ptr_array_index(f->list, number);
+    for (guint i = 0; i < f->visits->all->len; i++)
+        x->cut[i] += y->cut[i];
+    x->share += y->share;
+    x->gain += y->gain;
+    g_array_append_val(x->others, y->place);
+    g_array_append_vals(x->others, y->others->data, y->others->len);
+    g_ptr_array_remove_index(f->list, number);
+}
+
 void finding_add_rival(finding *x, finding *rival)
 {
     rival->possible = rival->share;
@@ -376,6 +388,36 @@ static double confidence(const finding *f)
     return right[is_resembled][is_weak];
 }
 
+/* Joins the pauses of one program on several hosts. */
+static void join_pauses(findings *f)
+{
+    const visits *v = f->visits;
+    for (guint i = 0; i < f->list->len; i++) {
+        finding *x = g_ptr_array_index(f->list, i);
+        const char *program = place_at(v, x->place)->program;
+        uint32_t hosts = 1;
+        for (guint n = f->list->len; n-- > i + 1;) {
+            const finding *y = g_ptr_array_index(f->list, n);
+            if (strcmp(x->cause, "pause") != 0 || strcmp(y->cause, "pause") != 0 ||
+                place_at(v, y->place)->program != program)
+                continue;
+            hosts++;
+            findings_join(f, x, n);
+        }
+        if (hosts == 1)
+            continue;
+        for (guint n = x->rivals->len; n-- > 0;)
+            if (strcmp(((const finding *)g_ptr_array_index(x->rivals, n))->cause, "pause") == 0)
+                g_ptr_array_remove_index(x->rivals, n);
+        char *part = text_share(x->share);
+        x->host = NULL;
+        g_free(x->answer);
+        x->answer =
+            g_strdup_printf("%s of the requests' time: %s stops now and then on %u hosts", part, program, hosts);
+        g_free(part);
+    }
+}
+
 static void search_places(findings *f)
 {
     const visits *v = f->visits;
@@ -394,6 +436,7 @@ static void search_places(findings *f)
         if (!take_best(&s))
             break;
     }
+    join_pauses(f);
     search_again(&s);
     for (guint i = 0; i < v->places->len; i++)
         candidate_clear(&s.best[i]);

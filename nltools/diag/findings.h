@@ -71,6 +71,11 @@ finding *finding_new(const visits *v, const char *cause);
 /* Adds a finding about clocks or failures. */
 finding *findings_add(findings *f, const char *cause);
 
+/*
+ * Adds the time of the finding with index `number` to x, which has the same cause. Removes that finding from the list.
+ */
+void findings_join(findings *f, finding *x, guint number);
+
 /* Makes `rival` a rival of x, which then owns it. */
 void finding_add_rival(finding *x, finding *rival);
 void finding_evidence(finding *f, const char *format, ...) G_GNUC_PRINTF(2, 3);

@@ -506,27 +506,24 @@ static const char *only_host_of(const limit *l)
 }
 
 /* If a finding explained variation before a limit named it, keeps the former finding as a rival. */
-static void keep_former_cause(const findings *f, finding *x)
+static void keep_former_cause(finding *x)
 {
     if (x->answer == NULL || x->explained <= 0)
         return;
-    finding *former = finding_new(f->visits, x->cause);
-    former->place = x->place;
-    former->host = x->host;
-    former->column = x->column;
-    former->value = x->value;
-    former->explained = x->explained;
-    former->share = x->share;
+    finding *former = g_memdup2(x, sizeof *x);
     former->answer = g_strdup(x->answer);
-    former->advice = x->advice;
+    former->evidence = g_ptr_array_new_with_free_func(g_free);
     for (guint i = 0; i < x->evidence->len; i++)
         finding_evidence(former, "%s", (const char *)g_ptr_array_index(x->evidence, i));
+    former->rivals = g_ptr_array_new();
+    former->others = g_array_copy(x->others);
+    former->cut = NULL;
     finding_add_rival(x, former);
 }
 
 static void name_finding(const findings *f, finding *x, const limit *l)
 {
-    keep_former_cause(f, x);
+    keep_former_cause(x);
     const char *host = only_host_of(l);
     char *hosts = host != NULL ? g_strdup(host) : g_strdup_printf("%u hosts", g_hash_table_size(l->hosts));
     char *part = text_share(x->share), *where = text_place(f->visits, x->place, NULL);
@@ -564,20 +561,6 @@ static bool explains(const findings *f, const limit *l, const finding *x)
     return felt > all / 2;
 }
 
-/*
- * Adds the time of the finding with index `number` to x, which has the same cause. Removes that finding from the list.
- */
-static void join(findings *f, finding *x, guint number)
-{
-    const finding *y = g_ptr_array_index(f->list, number);
-    for (guint i = 0; i < f->visits->all->len; i++)
-        x->cut[i] += y->cut[i];
-    x->share += y->share;
-    x->gain += y->gain;
-    g_array_append_val(x->others, y->place);
-    g_ptr_array_remove_index(f->list, number);
-}
-
 /* Joins the findings that a limit explains. Returns the joint finding, or NULL. */
 static finding *join_explained(findings *f, const limit *l)
 {
@@ -590,7 +573,7 @@ static finding *join_explained(findings *f, const limit *l)
             first = x;
             i++;
         } else {
-            join(f, first, i);
+            findings_join(f, first, i);
         }
     }
     return first;

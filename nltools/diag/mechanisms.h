@@ -15,6 +15,8 @@ typedef struct mechanism {
     double p;             /* probability of at least this effect by chance */
     const char *host;     /* the host with most of the effect, or NULL */
     int servers;          /* for a queue: the number of servers */
+    int other_servers;    /* for a queue: 1 if a pool may be a lock, 2 or more if a lock may be a pool; otherwise 0 */
+    double other_gain;    /* how well that number predicts the visits, as a part of how well `servers` does */
     double busy;          /* for a queue: share of the time in which all servers are busy */
     double peak;          /* for a queue: the maximum number of visits at a time */
     double period_ns;     /* for timers, time-outs and periodic pauses; 0: not periodic */

@@ -303,15 +303,16 @@ static void queue_work_clear(queue_work *w)
 }
 
 /*
- * Chooses the number of servers that predicts the visits best. Returns 0 if no number predicts them significantly
- * better than independent times.
+ * Chooses the number of servers that predicts the visits best, and the best number of the other kind: one server, or
+ * several. Sets m->servers to 0 if no number predicts the visits significantly better than independent times.
  */
-static int choose_servers(const holding *held, size_t count, bool *any_order, double *best_z)
+static void choose_servers(const holding *held, size_t count, bool *any_order, double *best_z, mechanism *m)
 {
     static const int tried[] = {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, SERVERS_MAX};
     queue_work w;
-    double best = 0;
-    int servers = 0;
+    double best[2] = {0}, z_of[2] = {0}; /* of one server, and of several servers */
+    int servers[2] = {0};
+    bool any_of[2] = {false};
     queue_work_init(&w, held, count);
     G_STATIC_ASSERT(2 * G_N_ELEMENTS(tried) == CHOICES);
     for (size_t t = 0; t < CHOICES; t++) {
@@ -324,33 +325,38 @@ static int choose_servers(const holding *held, size_t count, bool *any_order, do
             serve_any(held, count, k, w.served);
         else
             serve_in_order(held, w.arrivals, count, k, w.served);
-        if (!judge_servers(&w, any, &gain, &z) || z < 5 || gain <= best)
+        if (!judge_servers(&w, any, &gain, &z) || z < 5 || gain <= best[k > 1])
             continue;
-        best = gain;
-        servers = k;
-        *any_order = any;
-        *best_z = z;
+        best[k > 1] = gain;
+        servers[k > 1] = k;
+        any_of[k > 1] = any;
+        z_of[k > 1] = z;
     }
     queue_work_clear(&w);
-    return servers;
+    bool several = best[1] > best[0];
+    m->servers = servers[several];
+    m->other_servers = servers[!several];
+    m->other_gain = best[several] > 0 ? best[!several] / best[several] : 0;
+    *any_order = any_of[several];
+    *best_z = z_of[several];
 }
 
 /* Finds the number of servers of a place on a host, and adds the waits. Returns the claimed time. */
-static double find_on_host(const visits *v, const holding *held, size_t count, mechanism *m, int *servers, double *z)
+static double find_on_host(const visits *v, const holding *held, size_t count, mechanism *m, double *z)
 {
     enum { CHOOSING_MAX = 8192 };
     bool any_order = false;
     double claim_ns = 0;
     size_t first = count > CHOOSING_MAX ? (count - CHOOSING_MAX) / 2 : 0;
-    *servers = choose_servers(held + first, MIN(count, CHOOSING_MAX), &any_order, z);
-    if (*servers == 0)
+    choose_servers(held + first, MIN(count, CHOOSING_MAX), &any_order, z, m);
+    if (m->servers == 0)
         return 0;
     queue_work w;
     queue_work_init(&w, held, count);
     if (any_order)
-        serve_any(held, count, *servers, w.served);
+        serve_any(held, count, m->servers, w.served);
     else
-        serve_in_order(held, w.arrivals, count, *servers, w.served);
+        serve_in_order(held, w.arrivals, count, m->servers, w.served);
     for (size_t i = 0; i < count; i++) {
         const visit *x = visit_at(v, held[i].visit);
         double wait = CLAMP((double)(w.served[i] - held[i].from_ns), 0, (double)x->own_ns);
@@ -374,8 +380,8 @@ mechanism find_queue(const visits *v, uint32_t number)
         while (to < all && held[to].host == held[from].host)
             to++;
         size_t count = to - from;
-        int servers;
-        double z, claim_ns = count >= VISITS_MIN ? find_on_host(v, held + from, count, &m, &servers, &z) : 0;
+        mechanism here = {.waits = m.waits};
+        double z, claim_ns = count >= VISITS_MIN ? find_on_host(v, held + from, count, &here, &z) : 0;
         if (claim_ns <= 0)
             continue;
         m.claim_ns += claim_ns;
@@ -384,7 +390,9 @@ mechanism find_queue(const visits *v, uint32_t number)
             host_claim = claim_ns;
             host_count = count;
             m.host = g_ptr_array_index(hosts, held[from].host);
-            m.servers = servers;
+            m.servers = here.servers;
+            m.other_servers = here.other_servers;
+            m.other_gain = here.other_gain;
             m.p = normal_tail(z) * CHOICES;
             m.peak = peak_of(held + from, count);
         }

@@ -169,18 +169,37 @@ static void print_places(const findings *f, uint32_t shown)
     g_free(order);
 }
 
-static void print_finding(const findings *f, guint i, const report_sources *sources)
+/* Prints the other explanations of a finding's place in one line. */
+static void print_rivals(const findings *f, const finding *x)
 {
-    const finding *x = g_ptr_array_index(f->list, i);
+    const char *before = "   other explanations: ", *after = "";
+    for (guint i = 0; i < f->list->len; i++) {
+        const finding *rival = g_ptr_array_index(f->list, i);
+        if (rival->rival_of != x)
+            continue;
+        bool is_field = rival->column != NULL && rival->column->name[0] != '@';
+        const char *what = is_field ? rival->column->name : rival->host != NULL ? rival->host : "";
+        char *sure = text_share(rival->sure);
+        printable_print("%s%s%s%s (%s)", before, rival->cause, *what != '\0' ? " " : "", what, sure);
+        before = ", ";
+        after = "; see --explain\n";
+        g_free(sure);
+    }
+    printable_print("%s", after);
+}
+
+static void print_finding(const findings *f, const finding *x, guint number, const report_sources *sources,
+                          bool explain)
+{
+    const guint evidence_max = explain ? G_MAXUINT : 3, others_max = explain ? 4 : 1;
     char *view = report_view(x, f->visits, sources), *gain = text_share(x->gain), *sure = text_share(x->sure);
+    printable_print("\n%u. ", number);
     if (x->rival_of != NULL)
-        printable_print("\n%u. Or, instead of %u: %s [%s]\n", i + 1, report_number(f, x->rival_of), x->answer,
-                        x->cause);
-    else
-        printable_print("\n%u. %s [%s]\n", i + 1, x->answer, x->cause);
-    for (guint n = 0; n < x->evidence->len; n++)
+        printable_print("Or, instead of %u: ", report_number(f, x->rival_of));
+    printable_print("%s [%s]\n", x->answer, x->cause);
+    for (guint n = 0; n < MIN(x->evidence->len, evidence_max); n++)
         printable_print("   - %s\n", (const char *)g_ptr_array_index(x->evidence, n));
-    for (guint n = 0; n < x->others->len && n < 4; n++) {
+    for (guint n = 0; n < MIN(x->others->len, others_max); n++) {
         char *where = text_place(f->visits, g_array_index(x->others, uint32_t, n), NULL);
         printable_print("   - the same in %s\n", where);
         g_free(where);
@@ -190,6 +209,8 @@ static void print_finding(const findings *f, guint i, const report_sources *sour
         printable_print("   expected gain: %s of the requests' time; confidence %s\n", gain, sure);
     else
         printable_print("   confidence %s\n", sure);
+    if (!explain)
+        print_rivals(f, x);
     printable_print("   see: %s\n", view);
     g_free(view);
     g_free(gain);
@@ -211,8 +232,11 @@ void report_text(const findings *f, const report_sources *sources, bool explain)
     if (limits != NULL)
         printable_print("Incomplete: %s\n", limits);
     g_free(limits);
-    for (guint i = 0; i < f->list->len; i++)
-        print_finding(f, i, sources);
+    for (guint i = 0, number = 0; i < f->list->len; i++) {
+        const finding *x = g_ptr_array_index(f->list, i);
+        if (explain || x->rival_of == NULL)
+            print_finding(f, x, ++number, sources, explain);
+    }
     if (v->requests->len > 0 && v->total_ns > 0)
         print_places(f, explain ? v->places->len : PLACES_SHOWN);
     if (explain) {

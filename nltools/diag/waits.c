@@ -293,6 +293,27 @@ static bool is_elsewhere(const visits *v, const sample *x)
     return elsewhere * 3 > looked;
 }
 
+/* Offers a queue. If a lock and a pool predict the visits nearly as well, the weaker of them is a rival. */
+static void offer_queue(search *s, const sample *x)
+{
+    mechanism m = find_queue(s->v, x->place);
+    const candidate *best = &s->best[x->place];
+    if (m.waits == NULL)
+        return;
+    m.explained = explained_by(x, m.waits);
+    bool uneven = m.host != NULL && m.share >= 1.3 && place_at(s->v, x->place)->sites->len > 1;
+    const char *cause = uneven ? "balance" : m.servers == 1 ? "lock" : "pool";
+    offer_mechanism(s, x, cause, &m, 1);
+    if (best->cause != cause || m.other_servers == 0)
+        return;
+    candidate other = *best;
+    other.cut = NULL;
+    other.cause = m.other_servers == 1 ? "lock" : "pool";
+    other.m.servers = m.other_servers;
+    other.score *= m.other_gain;
+    g_array_append_val(s->rivals, other);
+}
+
 void try_mechanisms(search *s, const sample *x)
 {
     bool elsewhere = is_elsewhere(s->v, x);
@@ -314,15 +335,7 @@ void try_mechanisms(search *s, const sample *x)
     offer_mechanism(s, x, "timer", &m, 1);
     if (elsewhere)
         return;
-    m = find_queue(s->v, x->place);
-    if (m.waits != NULL) {
-        m.explained = explained_by(x, m.waits);
-        offer_mechanism(s, x,
-                        m.host != NULL && m.share >= 1.3 && place_at(s->v, x->place)->sites->len > 1 ? "balance"
-                        : m.servers == 1                                                             ? "lock"
-                                                                                                     : "pool",
-                        &m, 1);
-    }
+    offer_queue(s, x);
     m = find_timer(x);
     offer_mechanism(s, x, "timer", &m, 1);
     m = find_batch(x);

@@ -655,6 +655,47 @@ class Nldiag(support.Case):
         fields = [(c.get("field"), c.get("instead_of"), c["share"] > 0) for c in found["causes"]]
         self.assertEqual(fields[:2], [("KIND", None, True), ("SHAPE", 1, False)])
 
+    def test_queue_before_a_span(self):
+        """Requests wait before a span whose own times are short: the queue is the cause, and not the span."""
+        for queue in "", "Queued":
+            chance, records, at, free = random.Random(8), [], 0.0, 0.0
+            for i in range(800):
+                at += chance.expovariate(80)
+                begin = max(at + 0.0005, free)
+                free = begin + chance.uniform(0.009, 0.0115)
+                records += [(at, "h", "Handle.start", f"ID={i}"), (begin, "h", "Work.start", f"ID={i}"),
+                            (free, "h", "Work.end", f"ID={i}"), (free + 0.0002, "h", "Handle.end", f"ID={i}")]
+                if queue:
+                    records.append((at + 0.0003, "h", queue, f"ID={i}"))
+            found = self.diagnosed_of(sorted(records))
+            first = found["causes"][0]
+            self.assertEqual((first["cause"], first.get("span"), first.get("from_event")), ("lock", "Handle", None), queue)
+            self.assertGreater(first["share"], 0.3)
+            self.assertFalse([c for c in found["causes"] if c.get("span") == "Work"], queue)
+
+    def test_pauses_on_several_hosts(self):
+        """A program that stops on all of its hosts at once has one cause."""
+        path, truth = self.run_of("pause-random", 50004)
+        found = self.diagnosed(path)
+        first = found["causes"][0]
+        self.assertEqual((first["cause"], first["host"], first["program"]), ("pause", None, truth["program"]))
+        self.assertRegex(first["title"], rf"^\d+ % of the requests' time: {truth['program']} stops now and then on 3 hosts$")
+
+    def test_sensor_before_long_visits(self):
+        """A sensor is compared with visits when they begin, although they last longer than the episodes."""
+        path, truth = self.run_of("resource", 50001)
+        first = self.diagnosed(path)["causes"][0]
+        self.assertEqual((first["cause"], first["span"]), ("resource", truth["span"]))
+
+    def test_lock_or_pool(self):
+        """If a lock and a pool predict the visits nearly as well, one of them is named first and the other second."""
+        found = self.diagnosed(self.run_of("head-of-line", 50001)[0])
+        causes = [(c["cause"], c.get("instead_of")) for c in found["causes"][:2]]
+        self.assertEqual(causes, [("pool", None), ("lock", 1)])
+        text = self.run_program(self.nldiag, self.scratch / "head-of-line-50001.log").stdout
+        self.assertRegex(text, r"(?m)^   other explanations: lock \S+ \(\d+ %\); see --explain$")
+        self.assertNotIn("instead of", text)
+
     def test_rounds_of_long_work_are_no_pauses(self):
         """All requests wait for the last one, repeatedly, while no event is logged."""
         chance, records, at = random.Random(6), [], 0.0
