@@ -95,6 +95,7 @@ void loader_set_options(loader *l, const model_options *options)
 {
     l->options = *options;
     l->memory_max = options->memory_max > 0 ? options->memory_max : half_of_memory();
+    request_reading_set_memory(l->requests, l->memory_max);
     index_keeper_free(l->keeper);
     l->keeper = index_keeper_new(options->index_size);
 }
@@ -340,6 +341,7 @@ static void take_over_sources(loader *l)
     pthread_mutex_unlock(&l->lock);
     if (l->is_live && l->options.memory_max == 0)
         l->memory_max = MIN(l->memory_max, LIVE_MEMORY_MAX);
+    request_reading_set_memory(l->requests, l->memory_max);
     set_full(l, l->is_full);
     for (guint i = 0; i < l->sources->len; i++)
         number_files(l, g_ptr_array_index(l->sources, i));

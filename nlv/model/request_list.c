@@ -10,10 +10,11 @@
 
 const request_choice request_choice_all = {INT64_MIN, INT64_MAX, -INFINITY, INFINITY, NULL};
 
-request_list *request_list_new(void)
+request_list *request_list_new(uint32_t max)
 {
     request_list *l = g_new0(request_list, 1);
     l->chunks = g_ptr_array_new_with_free_func(g_free);
+    l->max = max;
     l->names = names_new();
     heat_map_init(&l->heat);
     return l;
@@ -47,7 +48,7 @@ static void drop_fast(request_list *l)
     for (uint32_t i = 0; i < l->count; i++)
         if (request_list_at(l, i)->errors != 0 || (double)request_list_at(l, i)->duration_ns > median_ns)
             *own_request(l, kept++) = *request_list_at(l, i);
-    if (kept > REQUEST_LIST_MAX / 8 * 7) { /* nearly all have errors: keep the newest */
+    if (kept > l->max / 8 * 7) { /* nearly all have errors: keep the newest */
         kept = l->count / 2;
         for (uint32_t i = 0; i < kept; i++)
             *own_request(l, i) = *request_list_at(l, l->count - kept + i);
@@ -58,7 +59,7 @@ static void drop_fast(request_list *l)
 
 void request_list_append(request_list *l, const request_summary *request)
 {
-    if (l->count == REQUEST_LIST_MAX)
+    if (l->count == l->max)
         drop_fast(l);
     if (l->count == l->chunks->len * REQUEST_LIST_CHUNK)
         g_ptr_array_add(l->chunks, g_new(request_summary, REQUEST_LIST_CHUNK));

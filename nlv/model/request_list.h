@@ -2,7 +2,7 @@
  * The requests of the logs: a summary of each request, and their counts by start and duration (heat_map.h).
  *
  * request_reading.c appends each request when it is over. The request table, the heat map and the selection of requests
- * read the list. The list holds at most REQUEST_LIST_MAX requests: when it is full, it drops the faster half of the
+ * read the list. The list has a maximum number of requests: when it is full, it drops the faster half of the
  * requests without errors. The heat map still counts them. The names in the list belong to the list. The model's lock
  * protects the list.
  */
@@ -38,13 +38,14 @@ typedef struct request_summary {
 
 typedef struct request_list {
     GPtrArray *chunks; /* of REQUEST_LIST_CHUNK summaries, in the order in which the requests ended */
-    uint32_t count;
+    uint32_t count, max;
     uint64_t dropped; /* number of requests that only the heat map counts */
     names *names;     /* names of spans and edges */
     heat_map heat;
 } request_list;
 
-request_list *request_list_new(void);
+/* Returns a list of at most `max` requests; `max` is at most REQUEST_LIST_MAX. */
+request_list *request_list_new(uint32_t max);
 void request_list_free(request_list *l); /* NULL is allowed */
 
 void request_list_append(request_list *l, const request_summary *request);

@@ -29,7 +29,8 @@ typedef struct request_kind {
 struct request_reading {
     model *model;
     nl_fraction fraction;
-    drawing *drawing; /* a copy, because assemblers refer to it; NULL: not begun */
+    size_t memory_max; /* bytes, see request_reading_set_memory */
+    drawing *drawing;  /* a copy, because assemblers refer to it; NULL: not begun */
     request_kind *kinds;
     guint kind_count;
     GPtrArray *walks;        /* record_walk, one per source */
@@ -203,6 +204,11 @@ request_reading *request_reading_new(model *m, const program_reading *reading)
     return r;
 }
 
+void request_reading_set_memory(request_reading *r, size_t memory_max)
+{
+    r->memory_max = memory_max;
+}
+
 /* Ends the current reading. */
 static void request_reading_end(request_reading *r)
 {
@@ -251,15 +257,16 @@ static void add_kind(request_reading *r, const GPtrArray *lifelines, guint i)
                            .steps = g_hash_table_new(g_str_hash, g_str_equal)};
     for (char **event = l->events; *event != NULL; event++)
         g_hash_table_add(kind->steps, *event);
-    kind->assembler = assembler_new(&(assembler_options){.ids = (const char *const *)l->ids,
-                                                         .events = l->again ? (const char *const *)l->events : NULL,
-                                                         .again = l->again,
-                                                         .untraced = !l->traced && first->traced,
-                                                         .fraction = r->fraction,
-                                                         .memory_max = MEMORY_MAX / lifelines->len,
-                                                         .pack = request_reading_pack,
-                                                         .take = request_reading_take,
-                                                         .user = kind});
+    kind->assembler =
+        assembler_new(&(assembler_options){.ids = (const char *const *)l->ids,
+                                           .events = l->again ? (const char *const *)l->events : NULL,
+                                           .again = l->again,
+                                           .untraced = !l->traced && first->traced,
+                                           .fraction = r->fraction,
+                                           .memory_max = MIN(r->memory_max / 4, MEMORY_MAX) / lifelines->len,
+                                           .pack = request_reading_pack,
+                                           .take = request_reading_take,
+                                           .user = kind});
 }
 
 /* Begins to read the sources from their starts. Publishes the list at once unless the model has an earlier list. */
@@ -277,7 +284,7 @@ static void request_reading_begin(request_reading *r, const GPtrArray *sources)
         g_ptr_array_add(r->walks, record_walk_new(g_ptr_array_index(sources, i)));
     r->heads = g_new0(const nl_record *, sources->len + 1);
     r->places = g_new0(uint64_t, sources->len + 1);
-    r->list = request_list_new();
+    r->list = request_list_new((uint32_t)CLAMP(r->memory_max / 8 / sizeof(request_summary), 1024, REQUEST_LIST_MAX));
     r->used_us = 0;
 }
 

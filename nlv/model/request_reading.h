@@ -21,6 +21,12 @@ typedef struct request_reading request_reading;
 request_reading *request_reading_new(model *m, const program_reading *reading);
 void request_reading_free(request_reading *r);
 
+/*
+ * Sets the maximum memory for records. Open requests use at most a quarter of it, and the list at most an eighth, but
+ * neither uses more than 256 MiB.
+ */
+void request_reading_set_memory(request_reading *r, size_t memory_max);
+
 /* Forgets all requests. Call it when the lifelines of the drawing or the times of records have changed. */
 void request_reading_restart(request_reading *r);
 

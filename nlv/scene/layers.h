@@ -47,8 +47,18 @@ size_t bars_draw(const layer_context *c, const pane *p, unsigned row, uint16_t e
 /* Draws the bookmarks of the view, in front of all panes. */
 void marks_layer_draw(const layer_context *c);
 
-/* Draws the whole log in a strip, with the visible part marked. */
+/* Draws the whole log in a strip, with the visible part marked: the heat map, or the density if there are no requests.
+ */
 void overview_layer_draw(const layer_context *c);
+
+/* Draws the heat map of requests in the strip. */
+void heat_layer_draw(const layer_context *c);
+
+/* Draws the legend of the heat map, if it is visible, in the caption's line up to `right`. Returns its left edge. */
+double heat_layer_legend(const layer_context *c, double right);
+
+/* Returns the requests between two places in the strip, or within a few units of them. */
+request_choice heat_layer_area(const heat_map *h, const layout *l, double x0, double y0, double x1, double y1);
 
 /*
  * Returns a loadline's name with its unit, which the caller frees with g_free. The numbers of its axis are

@@ -40,10 +40,15 @@ static double weight(const pane *p)
     }
 }
 
-/* Places the overview, a strip at the bottom, if it is requested or if a part of the log is not visible. */
-static void place_overview(layout *l, const scene_view *view, bool is_part)
+/*
+ * Places the overview, a strip at the bottom, if it is requested or if a part of the log is not visible. A heat map is
+ * higher than a strip of densities.
+ */
+static void place_overview(layout *l, const model *m, const scene_view *view, bool is_part)
 {
-    static const double height = 30;
+    const request_list *requests = model_requests(m);
+    l->has_heat = (view->overview || is_part) && requests != NULL && requests->heat.count > 0;
+    const double height = l->has_heat ? CLAMP(view->height * 0.18, 40, 130) : 30;
     l->overview_top = l->overview_bottom = l->caption_y - text_height(TEXT_SMALL) / 2 - 6;
     if (view->overview || is_part)
         l->overview_top -= height;
@@ -118,7 +123,7 @@ layout layout_make(const model *m, const scene_view *view, cairo_t *cr)
         view->caption == NULL ? 0 : text_paragraph_height(cr, view->caption, TEXT_NORMAL, l.right - l.left) + 6;
     l.caption_text_y = view->height - margin / 2 - caption_height;
     l.caption_y = l.caption_text_y - text_height(TEXT_SMALL) / 2 - (caption_height > 0 ? 6 : 0);
-    place_overview(&l, view, is_part);
+    place_overview(&l, m, view, is_part);
     l.axis_y = l.overview_top - 6 - 18;
     double capacity = MAX(l.axis_y - 6 - top, 10), weights = 0;
     for (unsigned i = 0; i < l.pane_count; i++)

@@ -21,6 +21,7 @@ typedef struct layout {
     double caption_text_y;                /* the top of the view's caption */
     double overview_top, overview_bottom; /* equal if there is no overview */
     int64_t whole_from_ns, whole_to_ns;   /* the time that the overview shows */
+    bool has_heat;                        /* the overview is the heat map of requests */
     pane panes[LAYOUT_PANES];
     unsigned pane_count;
 } layout;

@@ -1,4 +1,7 @@
-/* The overview: a strip below the plot, with the density of records over the whole log and the visible part. */
+/*
+ * The overview: a strip below the plot with the whole log and the visible part. It is the heat map of requests, or the
+ * density of records if the log has no requests.
+ */
 #include "config.h"
 
 #include "scene/layers.h"
@@ -72,6 +75,10 @@ void overview_layer_draw(const layer_context *c)
     cairo_rectangle(cr, l->left, l->overview_top, l->right - l->left, height);
     palette_set(cr, palette_pane(dark), 1);
     cairo_fill(cr);
+    if (l->has_heat) {
+        heat_layer_draw(c);
+        return;
+    }
     draw_bars(c);
     double from = CLAMP(layout_overview_x(l, c->view->from_ns), l->left, l->right - 2);
     double to = CLAMP(layout_overview_x(l, c->view->to_ns), from + 2, l->right);

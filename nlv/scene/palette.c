@@ -60,6 +60,16 @@ color palette_alarm(void)
     return rgb(0xe00000);
 }
 
+color palette_error(bool dark)
+{
+    return rgb(dark ? 0xff5fbf : 0xc2006b);
+}
+
+color palette_slow(bool dark)
+{
+    return rgb(dark ? 0xffa533 : 0xe66100);
+}
+
 color palette_accent(bool dark)
 {
     return rgb(dark ? 0x6cb2ff : 0x1a5fb4);

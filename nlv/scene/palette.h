@@ -26,6 +26,9 @@ color palette_muted(bool dark); /* less important text */
 color palette_mixed(bool dark); /* for a mixture of colours without a prevailing colour */
 color palette_alarm(void);      /* impossible data, such as time that runs backwards */
 
+color palette_error(bool dark); /* failed requests */
+color palette_slow(bool dark);  /* requests that are much slower than most others */
+
 color palette_accent(bool dark); /* marked by the user */
 
 void palette_set(cairo_t *cr, color c, double alpha);

@@ -187,8 +187,9 @@ static void draw_caption(const layer_context *c)
     char *text = g_strdup_printf("%.10s UTC   %s shown   %zu record%s   %s%s", from, span, model_count(c->model),
                                  nl_plural(model_count(c->model)), model_name(c->model),
                                  model_has_right_clocks(c->model) ? "   clocks corrected" : "");
+    const double right = heat_layer_legend(c, c->layout->right);
     text_draw(c->cr, text, TEXT_SMALL, palette_muted(c->view->dark), TEXT_LEFT, c->layout->left, c->layout->caption_y,
-              c->layout->right - c->layout->left);
+              MAX(right - c->layout->left - 10, 40));
     g_free(text);
     if (c->view->caption != NULL)
         text_draw_paragraph(c->cr, c->view->caption, TEXT_NORMAL, palette_text(c->view->dark), c->layout->left,
@@ -370,6 +371,17 @@ bool scene_is_overview(const model *m, const scene_view *view, cairo_t *cr, doub
     layout l = layout_make(m, view, cr);
     *time_ns = layout_overview_time(&l, x);
     return y >= l.overview_top && y < l.overview_bottom && x >= l.left - 2 && x <= l.right + 2;
+}
+
+bool scene_find_requests(const model *m, const scene_view *view, cairo_t *cr, const double from[2], const double to[2],
+                         request_choice *area)
+{
+    const layout l = layout_make(m, view, cr);
+    if (!l.has_heat || from[1] < l.overview_top || from[1] >= l.overview_bottom || from[0] < l.left - 4 ||
+        from[0] > l.right + 4)
+        return false;
+    *area = heat_layer_area(&model_requests(m)->heat, &l, from[0], from[1], to[0], to[1]);
+    return true;
 }
 
 void scene_zoom(scene_view *view, double factor, double share)

@@ -29,7 +29,9 @@ typedef struct scene_view {
     bool names_slowest;  /* name the longest line of the slowest kind */
     bool overview;       /* draw the overview even if the whole log is visible */
     bool hides_empty;    /* if a part of the log is visible, omit the panes without records in this part */
-    bool is_coarse;      /* draw lines with half the resolution, for speed while the view moves */
+    bool has_brush;      /* mark the area of the overview between two corners */
+    double brush_x[2], brush_y[2];
+    bool is_coarse; /* draw lines with half the resolution, for speed while the view moves */
 } scene_view;
 
 /* Returns a view of the whole model, with a margin on both sides. */
@@ -59,6 +61,13 @@ bool scene_find(const model *m, const scene_view *view, cairo_t *cr, double x, d
 
 /* Returns whether a place is in the overview. If so, sets *time_ns to the time at that place. */
 bool scene_is_overview(const model *m, const scene_view *view, cairo_t *cr, double x, double y, int64_t *time_ns);
+
+/*
+ * Returns whether the overview is the heat map of requests and a place is in it. If so, sets *area to the requests
+ * between this place and another place, or within a few units of them.
+ */
+bool scene_find_requests(const model *m, const scene_view *view, cairo_t *cr, const double from[2], const double to[2],
+                         request_choice *area);
 
 /*
  * scene_zoom zooms by a factor around a place in the plot, given as a share of its width (0 is left, 1 is right).

@@ -17,7 +17,7 @@ enum {
     SETTLE_MS = 150,          /* time from the last move until a coarse picture is drawn again finely */
 };
 
-typedef enum drag { DRAG_NONE, DRAG_PAN, DRAG_ZOOM, DRAG_RANGE, DRAG_OVERVIEW } drag;
+typedef enum drag { DRAG_NONE, DRAG_PAN, DRAG_ZOOM, DRAG_RANGE, DRAG_OVERVIEW, DRAG_BRUSH } drag;
 
 struct canvas {
     GtkWidget *widget;
@@ -27,7 +27,7 @@ struct canvas {
     history history;
     drag drag;
     bool dragged; /* the pointer has moved too far for a click */
-    double press_x, last_x;
+    double press_x, press_y, last_x;
     double pointer_x, pointer_y;
     bool is_pointed;    /* the pointer is in the canvas */
     char *hovered;      /* text about the record under the pointer, or NULL */
@@ -209,9 +209,24 @@ static void center(canvas *c, int64_t time_ns)
     moved(c, before);
 }
 
+/* Returns whether the press of the button was in the heat map. If so, finds the requests up to a place. */
+static bool find_area(canvas *c, double x, double y, request_choice *area)
+{
+    cairo_t *cr = measuring_context();
+    model_lock(c->model);
+    bool is = scene_find_requests(c->model, &c->view, cr, (const double[]){c->press_x, c->press_y},
+                                  (const double[]){x, y}, area);
+    model_unlock(c->model);
+    cairo_destroy(cr);
+    return is;
+}
+
 static drag drag_of(canvas *c, const GdkEventButton *event)
 {
     int64_t time_ns;
+    request_choice area;
+    if (event->button == GDK_BUTTON_PRIMARY && find_area(c, event->x, event->y, &area))
+        return DRAG_BRUSH;
     if (event->button == GDK_BUTTON_PRIMARY && is_overview(c, event->x, event->y, &time_ns)) {
         center(c, time_ns);
         return DRAG_OVERVIEW;
@@ -231,9 +246,10 @@ static gboolean on_press(GtkWidget *widget, GdkEventButton *event, gpointer user
     if (event->type != GDK_BUTTON_PRESS || c->drag != DRAG_NONE)
         return TRUE;
     gtk_widget_grab_focus(widget);
+    c->press_x = c->last_x = event->x;
+    c->press_y = event->y;
     c->drag = drag_of(c, event);
     c->dragged = false;
-    c->press_x = c->last_x = event->x;
     return c->drag != DRAG_NONE;
 }
 
@@ -278,7 +294,14 @@ static void drag_on(canvas *c, double x, double y)
     double left, right;
     plot_extents(c, &left, &right);
     c->dragged = true;
-    if (c->drag == DRAG_OVERVIEW) {
+    if (c->drag == DRAG_BRUSH) {
+        c->view.has_brush = true;
+        c->view.brush_x[0] = c->press_x;
+        c->view.brush_y[0] = c->press_y;
+        c->view.brush_x[1] = x;
+        c->view.brush_y[1] = y;
+        canvas_redraw(c);
+    } else if (c->drag == DRAG_OVERVIEW) {
         is_overview(c, x, y, &time_ns);
         center(c, time_ns);
     } else if (c->drag == DRAG_PAN) {
@@ -327,13 +350,31 @@ static void click(canvas *c, double x, double y)
     canvas_redraw(c);
 }
 
+/* Ends a click or a drag in the heat map. A click at a place without requests moves the view there. */
+static void end_brush(canvas *c, double x, double y)
+{
+    request_choice area;
+    int64_t time_ns;
+    const bool is_there = find_area(c, x, y, &area);
+    c->view.has_brush = false;
+    canvas_redraw(c);
+    if (is_there && c->dragged)
+        c->callbacks.brushed(c->callbacks.user, &area);
+    else if (is_there && !c->callbacks.picked(c->callbacks.user, &area)) {
+        is_overview(c, x, y, &time_ns);
+        center(c, time_ns);
+    }
+}
+
 static gboolean on_release(GtkWidget *widget, GdkEventButton *event, gpointer user)
 {
     (void)widget;
     canvas *c = user;
     drag was = c->drag;
     c->drag = DRAG_NONE;
-    if (!c->dragged && was == DRAG_PAN)
+    if (was == DRAG_BRUSH)
+        end_brush(c, event->x, event->y);
+    else if (!c->dragged && was == DRAG_PAN)
         click(c, event->x, event->y);
     else if (!c->dragged && was == DRAG_RANGE) {
         c->view.has_range = false;

@@ -6,7 +6,9 @@
  * - drag with Shift or the middle button: zoom to the dragged range
  * - drag with Ctrl or the right button: mark a time range
  * - click: choose a lifeline
- * - click or drag in the overview: move the view to that place
+ * - click in the heat map: show the failed or slowest request near that place
+ * - drag in the heat map: show the requests of an area
+ * - click or drag in an overview without a heat map: move the view to that place
  *
  * commands.h lists the keys.
  */
@@ -24,6 +26,9 @@ typedef struct canvas_callbacks {
     void (*moved)(void *user);                   /* the user has moved the view */
     void (*chosen)(void *user);                  /* the chosen lifeline in the view has changed */
     void (*ranged)(void *user);                  /* the marked time range in the view has changed */
+    /* The user has clicked in the heat map. Returns false if there is no request. */
+    bool (*picked)(void *user, const request_choice *area);
+    void (*brushed)(void *user, const request_choice *area); /* the user has marked an area of the heat map */
     void *user;
 } canvas_callbacks;
 

@@ -158,12 +158,14 @@ command commands_at(size_t i, char **name, char **key)
 
 char *commands_help(void)
 {
-    GString *text = g_string_new("<b>With the pointer</b>\n"
-                                 "Wheel: zoom at the pointer. With Shift: move earlier or later.\n"
-                                 "Drag: move. Click: choose a lifeline; its records appear at the side.\n"
-                                 "Drag with Shift, or the middle button: zoom to the dragged range.\n"
-                                 "Drag with the right button, or Ctrl: show statistics of that time.\n"
-                                 "The strip at the bottom is the whole log: click or drag there to go to a time.\n");
+    GString *text =
+        g_string_new("<b>With the pointer</b>\n"
+                     "Wheel: zoom at the pointer. With Shift: move earlier or later.\n"
+                     "Drag: move. Click: choose a lifeline; its records appear at the side.\n"
+                     "Drag with Shift, or the middle button: zoom to the dragged range.\n"
+                     "Drag with the right button, or Ctrl: show statistics of that time.\n"
+                     "The strip at the bottom is the whole log. Click there: show the failed or slowest request, or "
+                     "go to that time. Drag there: list the requests of an area.\n");
     const char *name = "";
     for (size_t i = 0; i < G_N_ELEMENTS(entries); i++) {
         if (strcmp(entries[i].menu, name) != 0)

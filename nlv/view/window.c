@@ -559,6 +559,32 @@ static void show_request(void *user, const request_summary *request)
     canvas_redraw(w->canvas);
 }
 
+/* Shows the failed request of an area, or else its slowest request. Returns false if the area has no request. */
+static bool on_picked(void *user, const request_choice *area)
+{
+    window *w = user;
+    uint32_t *found;
+    request_summary request = {0};
+    model_lock(w->model);
+    const request_list *l = model_requests(w->model);
+    const bool any = l != NULL && request_list_sort(l, area, REQUEST_BY_ERROR, true, 1, &found) > 0;
+    if (any)
+        request = *request_list_at(l, found[0]);
+    if (l != NULL)
+        g_free(found);
+    model_unlock(w->model);
+    if (any)
+        show_request(w, &request);
+    return any;
+}
+
+static void on_brushed(void *user, const request_choice *area)
+{
+    window *w = user;
+    canvas_show(w->canvas, area->from_ns, area->to_ns);
+    request_pane_show_area(w->requests, area);
+}
+
 static void on_requests_left(void *user)
 {
     window *w = user;
@@ -1061,7 +1087,8 @@ static GtkWidget *make_info(window *w)
 static GtkWidget *make_main(window *w, const window_options *look)
 {
     GtkWidget *pane = gtk_paned_new(GTK_ORIENTATION_HORIZONTAL), *left = gtk_paned_new(GTK_ORIENTATION_VERTICAL);
-    w->canvas = canvas_new(w->model, look->dark, (canvas_callbacks){on_hover, on_moved, show_chosen, show_range, w});
+    w->canvas = canvas_new(w->model, look->dark,
+                           (canvas_callbacks){on_hover, on_moved, show_chosen, show_range, on_picked, on_brushed, w});
     scene_view *view = canvas_view(w->canvas);
     view->marks = session_keeper_session(w->keeper)->marks;
     if (look->since_ns != INT64_MIN || look->until_ns != INT64_MAX) {

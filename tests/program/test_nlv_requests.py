@@ -72,6 +72,37 @@ class Requests(nlv_window.WindowCase):
         self.xdotool("key", "Escape")
         support.wait_until(lambda: not any("of 3" in text and "requests" in text for text in self.texts()), what="the table is closed")
 
+    def marks(self, color):
+        """Returns the places of the pixels of a colour in the heat map, which is above the legend with the same marks."""
+        places = [(x, y) for y, row in enumerate(self.picture()) for x, pixel in enumerate(row) if pixel == color]
+        legend = max((y for _, y in places), default=0)
+        return [(x, y) for x, y in places if y < legend - 12]
+
+    def test_failed_request_is_visible_and_reached_with_one_click(self):
+        self.open(self.log)
+        failed = support.wait_until(lambda: self.marks((0xc2, 0, 0x6b)), what="the mark of the failed request")
+        self.assertGreater(len(failed), 4)
+        before = self.range()
+        x, y = failed[len(failed) // 2]
+        self.xdotool("mousemove", str(x), str(y), "click", "1")
+        self.settled(before, "the failed request is shown")
+        self.assertTrue(0 <= self.begin_of(1999) - self.shown()[0] < 0.01)
+        self.assertTrue(any("r1999" in text for text in self.texts()), "it is selected")
+
+    def test_brushed_area_fills_the_table(self):
+        self.open(self.log)
+        slow = support.wait_until(lambda: self.marks((0xe6, 0x61, 0)), what="the marks of the slow requests")
+        left, right = min(x for x, _ in slow) - 8, max(x for x, _ in slow) + 8
+        top, bottom = min(y for _, y in slow) - 2, max(y for _, y in slow) + 6
+        before = self.range()
+        self.xdotool("mousemove", str(left), str(top), "mousedown", "1", "mousemove", str(left + 20), str(bottom),
+                     "mousemove", str(right), str(bottom), "mouseup", "1")
+        self.settled(before, "the time of the area is shown")
+        support.wait_until(lambda: any(text.startswith("2 of 3") for text in self.texts()), what="the requests of the area")
+        slowest = [self.begin_of(i) for i in self.SLOW]
+        begin, length = self.shown()
+        self.assertTrue(all(begin <= at <= begin + length for at in slowest), (begin, length, slowest))
+
 
 if __name__ == "__main__":
     support.main()

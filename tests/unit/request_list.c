@@ -103,7 +103,7 @@ static void check_sorted(const request_list *l, const request_choice *choice, re
 static void test_sorted_and_chosen(void **unused)
 {
     (void)unused;
-    request_list *l = request_list_new();
+    request_list *l = request_list_new(REQUEST_LIST_MAX);
     const request_summary requests[] = {
         summary(l, 100, 5000, "Query", 0, "a"), summary(l, 200, 9000, "Disk", REQUEST_FAILED, "b"),
         summary(l, 300, 1000, "Query", REQUEST_INCOMPLETE, "c"), summary(l, 400, 7000, "Parse", 0, "d")};
@@ -132,7 +132,7 @@ static void test_many_are_sorted(void **unused)
 {
     (void)unused;
     enum { COUNT = 50000, MAX_SHOWN = 1000 };
-    request_list *l = request_list_new();
+    request_list *l = request_list_new(REQUEST_LIST_MAX);
     uint64_t random = 88172645463325252u;
     for (int i = 0; i < COUNT; i++) {
         random = random * 6364136223846793005u + 1442695040888963407u;
@@ -154,16 +154,16 @@ static void test_many_are_sorted(void **unused)
 static void test_full_list(void **unused)
 {
     (void)unused;
-    enum { COUNT = REQUEST_LIST_MAX + 100 };
-    request_list *l = request_list_new();
+    enum { LIMIT = 200000, COUNT = LIMIT + 100 };
+    request_list *l = request_list_new(LIMIT);
     request_summary one = summary(l, 0, 0, "x", 0, "x");
     for (int i = 0; i < COUNT; i++) {
         one.start_ns = i;
         one.duration_ns = i == 77 ? 1000000000 : 1000 + i % 1000;
-        one.errors = i % 100000 == 5;
+        one.errors = i % 10000 == 5;
         request_list_append(l, &one);
     }
-    assert_in_range(l->count, REQUEST_LIST_MAX / 4, REQUEST_LIST_MAX / 4 * 3);
+    assert_in_range(l->count, LIMIT / 4, LIMIT / 4 * 3);
     assert_int_equal(l->count + l->dropped, COUNT);
     assert_int_equal(l->heat.count, COUNT);
     uint32_t *found;
@@ -172,7 +172,7 @@ static void test_full_list(void **unused)
     g_free(found);
     request_choice failed = request_choice_all;
     failed.text = "failed";
-    assert_int_equal(request_list_sort(l, &failed, REQUEST_BY_START, true, 1, &found), COUNT / 100000 + 1);
+    assert_int_equal(request_list_sort(l, &failed, REQUEST_BY_START, true, 1, &found), COUNT / 10000 + 1);
     g_free(found);
     request_list_free(l);
 }
