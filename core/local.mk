@@ -61,6 +61,9 @@ noinst_LTLIBRARIES += %D%/libcore.la
 	%D%/record/block_write.h \
 	%D%/record/block_read.c \
 	%D%/record/block_read.h \
+	%D%/record/block_read_internal.h \
+	%D%/record/block_move.c \
+	%D%/record/block_move.h \
 	%D%/filter/filter.c \
 	%D%/filter/filter_internal.h \
 	%D%/filter/filter.h \

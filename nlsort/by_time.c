@@ -25,6 +25,7 @@ enum {
     LINE_SHOWN = 200,
     PAGE_MAX = 64 << 10, /* maximum page size: mapping a file rounds its size up to whole pages */
     SHORT_LINE = 100,    /* estimated minimum of the mean line length in bytes */
+    PACKED_SHARE = 6,    /* with packed lines, 1/6 of the memory is for the decoder and the encoder */
     SHARES_MAX = 16,     /* maximum number of passes over files that are read again */
 };
 
@@ -171,8 +172,10 @@ by_time_result by_time_sort(const by_time *what)
     if (pass_through(what))
         return BY_TIME_DONE;
     size_t memory = what->memory > 2 * OVERHEAD ? what->memory - OVERHEAD : what->memory / 2;
+    if (what->settings->packed)
+        memory -= memory / PACKED_SHARE;
     size_t total = size_of_files(what), fits = memory / 8 * 5; /* bytes of text; the remaining memory is for lists */
-    bool refers = total > fits && should_refer(total, memory);
+    bool refers = total > fits && !what->settings->packed && should_refer(total, memory);
     sorting s = {.what = what,
                  .t = table_new(memory, refers ? total : 0, what->reverse),
                  .r = runs_new(what->directory, memory)};

@@ -1,4 +1,7 @@
-/* Sorts text logs by time, the usual task. Reads only the time of each line. Sorts in memory or with runs on disk. */
+/*
+ * Sorts logs by time, the usual task, if the input and the output are both text or both blocks. Reads only the time of
+ * each line of text, and does not decode the records of blocks. Sorts in memory or with runs on disk.
+ */
 #ifndef NLSORT_BY_TIME_H
 #define NLSORT_BY_TIME_H
 

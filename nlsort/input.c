@@ -33,8 +33,7 @@ void input_make_line(input_settings *settings, const nl_record *record, nl_buffe
         settings->format = record->raw_format != NL_FORMAT_UNKNOWN ? record->raw_format : NL_FORMAT_ULM;
     line->size = 0;
     if (settings->packed) {
-        if (!nl_record_pack(record, line))
-            program_fail(PROGRAM_PROBLEM, "a record is larger than the nlb format allows; use a text format");
+        packed_append(record, line);
     } else if (record->raw_format == settings->format) {
         nl_buffer_append(line, record->raw.data, record->raw.size);
         nl_buffer_append(line, "\n", 1);

@@ -7,6 +7,7 @@
 
 #include "key.h"
 #include "merge.h"
+#include "packed.h"
 
 #include "program/program.h"
 
@@ -15,10 +16,11 @@ enum { PROGRESS_RECORDS = 64 << 10 }; /* number of records between progress upda
 /* The settings that all inputs share. */
 typedef struct input_settings {
     const key *key;
-    bool unique;         /* the key ends with the line, so that identical records are adjacent */
-    nl_format format;    /* format of the output; NL_FORMAT_UNKNOWN before the first record */
-    bool packed;         /* lines are records packed by nl_record_pack */
-    program_where where; /* the records to sort */
+    bool unique;             /* the key ends with the line, so that identical records are adjacent */
+    nl_format format;        /* format of the output; NL_FORMAT_UNKNOWN before the first record */
+    bool packed;             /* lines are packed (packed.h), because the output is blocks */
+    nl_block_shapes *shapes; /* if packed, the shapes of the records */
+    program_where where;     /* the records to sort */
     program_reading reading;
 } input_settings;
 

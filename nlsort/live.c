@@ -110,11 +110,8 @@ static nl_writer *open_output(const window *w, const char *path, bool truncate)
 
 static void live_put(window *w, nl_writer *writer, const char *line, size_t size)
 {
-    nl_status status;
-    if (!w->what->settings->packed)
-        status = shown_put(writer, writer == w->output && w->on_terminal, line, size);
-    else if ((status = nl_record_unpack(w->record, line, size)) == NL_OK)
-        status = nl_writer_put(writer, w->record);
+    nl_status status = w->what->settings->packed ? packed_put(writer, NULL, w->record, (nl_string){line, size - 1}, 0)
+                                                 : shown_put(writer, writer == w->output && w->on_terminal, line, size);
     if (status != NL_OK)
         program_fail_with_error(PROGRAM_PROBLEM);
 }

@@ -4,6 +4,7 @@
 #include "load.h"
 
 #include "base/error.h"
+#include "reader/decoder_work.h"
 
 #include "program/program.h"
 #include "base/buffer.h"
@@ -35,6 +36,7 @@ struct load {
     uint64_t passed_lines, passed_bytes; /* skipped lines and bytes that the decoder does not know of yet */
     bool decoding;                       /* the decoder reads the whole rest of the file */
     nl_buffer held;                      /* input of the decoder */
+    table *t;                            /* the table to which the decoder adds blocks */
 };
 
 /* ---- opening ---- */
@@ -93,13 +95,27 @@ static int open_text(const program_reading *reading, const char *path)
     return fd;
 }
 
+static bool may_take_block(void *user)
+{
+    const load *l = user;
+    return !table_is_full(l->t);
+}
+
+/* Moves the records of a block to the table. */
+static void take_block(void *user, const nl_block_view *view)
+{
+    const load *l = user;
+    if (view->taken && !packed_add_block(l->settings->shapes, nl_decoder_taken_block(l->decoder), l->t))
+        nl_decoder_decline_block(l->decoder);
+}
+
 load *load_open(input_settings *settings, const char *path)
 {
     int fd = open_text(&settings->reading, path);
     if (fd < 0)
         return NULL;
     nl_format own = find_format(&settings->reading, fd);
-    if (!nl_format_is_text(own)) {
+    if (!nl_format_is_text(own) && !(settings->packed && own == NL_FORMAT_NLB)) {
         close(fd);
         return NULL;
     }
@@ -108,7 +124,11 @@ load *load_open(input_settings *settings, const char *path)
     load *l = nl_memory_check(calloc(1, sizeof *l));
     *l = (load){.settings = settings, .path = path, .fd = fd};
     l->decoder = program_reading_decoder(&settings->reading, path);
-    l->decoding = own != settings->format; /* every record must be converted */
+    l->decoding = settings->packed || own != settings->format; /* every record must be converted */
+    if (settings->packed) {
+        nl_decoder_on_block(l->decoder, true, take_block, l);
+        nl_decoder_ask(l->decoder, may_take_block, l);
+    }
     posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
     return l;
 }
@@ -382,15 +402,18 @@ static void load_add_last(load *l, table *t, uint64_t offset, size_t size)
 static bool decode_rest(load *l, table *t)
 {
     const nl_record *record;
+    l->t = t;
     for (;;) {
         nl_status status = nl_decoder_next(l->decoder, &record);
         if (status == NL_END)
             return true;
+        if (status == NL_AGAIN && nl_decoder_is_paused(l->decoder))
+            return false;
         if (status == NL_OK) {
             nl_buffer line = {0};
             nl_string text = record->raw;
             if (record->raw_format != l->settings->format) {
-                nl_record_encode(record, l->settings->format, &line);
+                input_make_line(l->settings, record, &line);
                 text = (nl_string){line.data, line.size - 1};
             }
             table_add(t, record->time_ns, text);

@@ -1,7 +1,10 @@
 /*
+ * Loads a file into a table. If the output is blocks, moves records from blocks to the table without decoding them.
+ *
  * Loads a text file into a table with several threads. Each thread reads a piece and finds its lines while they are in
  * the processor's cache. Then one thread handles, in order, the lines that need the decoder or that span two pieces.
- * input.h reads the other sources: pipes, compressed files, and files of blocks.
+ * input.h reads the other sources: pipes, compressed files, and
+ * files of blocks if the output is text.
  */
 #ifndef NLSORT_LOAD_H
 #define NLSORT_LOAD_H
@@ -12,8 +15,9 @@
 typedef struct load load;
 
 /*
- * Opens a text file by `path` or URL. Returns NULL if the source has another kind or cannot be opened. input_open then
- * reports the error. The first record sets settings->format if it is unknown.
+ * Opens a text file, or a file of blocks if the output is blocks, by `path` or URL. Returns NULL if the source has
+ * another kind or cannot be opened. input_open then reports the error. The first record sets settings->format if it is
+ * unknown.
  */
 load *load_open(input_settings *settings, const char *path);
 

@@ -217,6 +217,30 @@ static void open_result(result *r)
     r->on_terminal = shown_on_terminal(r->a->output);
 }
 
+/* Writes lines. `lines` are their places, which are needed only if the lines are packed. */
+static void put_text(result *r, const char *text, size_t size, const nl_scanned_line *lines, size_t count)
+{
+    const input_settings *input = &r->a->input;
+    nl_status status = NL_OK;
+    if (!input->packed)
+        status = shown_put(r->writer, r->on_terminal, text, size);
+    for (size_t i = 0; input->packed && i < count && status == NL_OK; i++) {
+        nl_string line = {text + nl_line_offset(lines[i]), table_line_size(text, lines[i])};
+        int64_t time_ns = r->a->reverse ? ~lines[i].time_ns : lines[i].time_ns;
+        status = packed_put(r->writer, input->shapes, r->record, line, time_ns);
+    }
+    if (status != NL_OK)
+        fail_writing(r);
+}
+
+/* Writes a line of the general sort. */
+static void put_line(result *r, const char *line, size_t size)
+{
+    size_t stored = size - 1 < NL_LINE_LONGEST ? size - 1 : NL_LINE_LONGEST;
+    nl_scanned_line place = {0, nl_line_place(0, stored, true)};
+    put_text(r, line, size, &place, 1);
+}
+
 static bool is_repeated(result *r, const item *it)
 {
     nl_string line = {it->line, it->line_size};
@@ -232,13 +256,7 @@ static void main_put(result *r, const item *it)
         return;
     if (++r->records % PROGRESS_RECORDS == 0)
         program_progress("writing", 0, 0, r->records);
-    nl_status status;
-    if (!r->a->input.packed)
-        status = shown_put(r->writer, r->on_terminal, it->line, it->line_size);
-    else if ((status = nl_record_unpack(r->record, it->line, it->line_size)) == NL_OK)
-        status = nl_writer_put(r->writer, r->record);
-    if (status != NL_OK)
-        fail_writing(r);
+    put_line(r, it->line, it->line_size);
 }
 
 static void close_result(result *r)
@@ -263,11 +281,9 @@ static void begin_result(void *user)
 
 static void put_lines(void *user, const char *text, size_t size, const nl_scanned_line *lines, size_t count)
 {
-    (void)lines;
     result *r = user;
     r->records += count;
-    if (shown_put(r->writer, r->on_terminal, text, size) != NL_OK)
-        fail_writing(r);
+    put_text(r, text, size, lines, count);
 }
 
 static void put_unique(void *user, const char *text, size_t size, const nl_scanned_line *lines, size_t count)
@@ -300,10 +316,10 @@ static bool is_written_aside(const char *output)
     return aside;
 }
 
-/* Returns whether nlsort sorts only by time and writes text. */
+/* Returns whether by_time.h can sort: only by time. It finds identical records only as lines of text. */
 static bool is_by_time(const arguments *a)
 {
-    return key_is_time(a->key) && !a->input.packed && !a->clocks.asked;
+    return key_is_time(a->key) && !(a->input.packed && a->input.unique) && !a->clocks.asked;
 }
 
 static by_time by_time_of(arguments *a, result *r)
@@ -319,7 +335,7 @@ static by_time by_time_of(arguments *a, result *r)
                      .file_count = a->file_count,
                      .begin = begin_result,
                      .put = a->input.unique ? put_unique : put_lines,
-                     .with_places = a->input.unique,
+                     .with_places = a->input.unique || a->input.packed,
                      .take_back = is_written_aside(a->output) ? take_back : NULL,
                      .user = r};
 }
@@ -580,6 +596,7 @@ int main(int argc, char **argv)
     a.file_count = (size_t)(argc - first);
     check_together(&a);
     settle_format(&a);
+    a.input.shapes = a.input.packed ? nl_block_shapes_new() : NULL;
     key_set_reverse(a.key, a.reverse);
     if (a.memory < MEMORY_MIN)
         a.memory = MEMORY_MIN;
@@ -618,6 +635,7 @@ int main(int argc, char **argv)
     for (size_t i = 0; a.expanded != NULL && i < a.file_count; i++)
         free(a.expanded[i]);
     free(a.expanded);
+    nl_block_shapes_free(a.input.shapes);
     key_free(a.key);
     nl_filter_free(a.input.where.filter);
     return program_finish(good ? PROGRAM_DONE : PROGRAM_PROBLEM);

@@ -21,6 +21,7 @@ enum {
     SLACK = 128 << 20,      /* additional address space for a last record */
     GROWTH_MIN = 4 << 10,   /* minimum number of lines */
     PIECE_LINES = 64 << 10, /* number of lines in a piece of records that were added one by one */
+    MOVED_LINES = 16 << 10, /* number of lines in a piece of blocks; they are shorter than lines of text */
 };
 
 /* For the signal handler: all tables, and whether a mapped page was missing. */
@@ -292,6 +293,30 @@ void table_add(table *t, int64_t time_ns, nl_string line)
     p->minimum = time_ns < p->minimum ? time_ns : p->minimum;
     p->maximum = time_ns > p->maximum ? time_ns : p->maximum;
     p->count++;
+}
+
+void table_add_moved(table *t, int64_t time_ns, size_t size)
+{
+    line_list *list = &t->lists[0];
+    list->lines[list->count++] = (nl_scanned_line){time_ns, nl_line_place(t->used, size, true)};
+    t->text[t->used + size] = '\n';
+    t->used += size + 1;
+    t->kept += size + 1;
+}
+
+void table_add_lines(table *t, size_t first)
+{
+    line_list *list = &t->lists[0];
+    table_add_piece(t, list, first, list->count - first);
+    piece *last = t->piece_count > 0 ? &t->pieces[t->piece_count - 1] : NULL, *before = last - 1;
+    if (t->piece_count < 2 || before->list != list || before->first + before->count != last->first ||
+        last->first + last->count != list->count || before->count + last->count > MOVED_LINES)
+        return;
+    before->ordered &= last->ordered && list->lines[last->first - 1].time_ns <= list->lines[last->first].time_ns;
+    before->minimum = last->minimum < before->minimum ? last->minimum : before->minimum;
+    before->maximum = last->maximum > before->maximum ? last->maximum : before->maximum;
+    before->count += last->count;
+    t->piece_count--;
 }
 
 size_t table_line_size(const char *text, nl_scanned_line line)

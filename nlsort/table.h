@@ -78,6 +78,14 @@ bool table_is_full(const table *t);
 /* Appends a record, given as a line without its newline. */
 void table_add(table *t, int64_t time_ns, nl_string line);
 
+/*
+ * Appends a newline to the `size` bytes that the caller has written at the end of the text, and appends the line to the
+ * first list, in which the caller has reserved memory. table_add_lines then appends the lines of the list from index
+ * `first` to the table.
+ */
+void table_add_moved(table *t, int64_t time_ns, size_t size);
+void table_add_lines(table *t, size_t first);
+
 /* Copies a line without its newline into the text. Returns the line's list entry. */
 nl_scanned_line table_keep(table *t, int64_t time_ns, nl_string line);
 

@@ -549,6 +549,11 @@ nl_status nl_decoder_next_of_taken(nl_decoder *d, const nl_record **record)
     return nl_block_next(&d->block, d->record) == NL_OK ? NL_OK : NL_END;
 }
 
+nl_block_reader *nl_decoder_taken_block(nl_decoder *d)
+{
+    return &d->block;
+}
+
 void nl_decoder_decline_block(nl_decoder *d)
 {
     d->declined = true;

@@ -36,6 +36,9 @@ uint64_t nl_decoder_next_work(const nl_decoder *decoder);
  */
 nl_status nl_decoder_next_of_taken(nl_decoder *decoder, const nl_record **record);
 
+/* Call it only in on_block, for a block that has `taken` set. Returns the reader, whose records have not been read. */
+struct nl_block_reader *nl_decoder_taken_block(nl_decoder *decoder);
+
 /*
  * Call it only in on_block, for a block that has `taken` set. Declines the block, so that the decoder returns its
  * records.

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "record/block_read_internal.h"
 #include "record/field_name.h"
 #include "record/record_internal.h"
 #include "record/varint.h"
@@ -14,20 +15,8 @@
 #include <string.h>
 #include <zstd.h>
 
-typedef struct nl_block_source_view {
-    nl_string host;
-    nl_string prog;
-} source_view;
-
-typedef struct nl_block_shape_view {
-    source_view source;
-    nl_level level;
-    nl_string level_text;
-    nl_string event;
-    size_t first_field;
-    size_t field_count;
-    size_t expanded; /* expanded size of each record of the shape, not counting the values */
-} shape_view;
+typedef nl_block_source_view source_view;
+typedef nl_block_shape_view shape_view;
 
 static nl_status malformed(const char *reason)
 {

@@ -180,11 +180,7 @@ static bool block_write_grow(nl_block_index *index)
     return true;
 }
 
-/*
- * Returns the index of the definition in `scratch`. If the definition is new, appends it to part, with `count` as its
- * index. Returns NL_BLOCK_NO_PLACE if memory runs out.
- */
-static unsigned find_or_add(nl_block_index *index, nl_buffer *part, const nl_buffer *scratch, uint32_t count)
+unsigned nl_block_find_or_add(nl_block_index *index, nl_buffer *part, const nl_buffer *scratch, uint32_t count)
 {
     if (index->count >= index->capacity / 2 && !block_write_grow(index))
         return NL_BLOCK_NO_PLACE;
@@ -207,7 +203,7 @@ static unsigned find_or_add(nl_block_index *index, nl_buffer *part, const nl_buf
 static unsigned find_source(nl_block_writer *w, const nl_record *record)
 {
     w->scratch.size = (size_t)(put_source(w->scratch.data, record->host, record->prog) - w->scratch.data);
-    unsigned index = find_or_add(&w->source_index, &w->sources, &w->scratch, w->source_count);
+    unsigned index = nl_block_find_or_add(&w->source_index, &w->sources, &w->scratch, w->source_count);
     return index == w->source_count ? count_source(w, w->scratch.size) : index;
 }
 
@@ -236,7 +232,7 @@ static unsigned find_shape(nl_block_writer *w, const nl_record *record, size_t b
     if (source == NL_BLOCK_NO_PLACE)
         return NL_BLOCK_NO_PLACE;
     w->scratch.size = (size_t)(put_shape_of(w->scratch.data, record, source) - w->scratch.data);
-    unsigned index = find_or_add(&w->shape_index, &w->shapes, &w->scratch, w->shape_count);
+    unsigned index = nl_block_find_or_add(&w->shape_index, &w->shapes, &w->scratch, w->shape_count);
     if (index != w->shape_count)
         return index;
     return count_shape(w, record->field_count, expanded_bound(w, record->field_count, w->scratch.size));
@@ -485,6 +481,7 @@ void nl_block_clear(nl_block_writer *w)
     w->sources.size = w->shapes.size = w->records.size = 0;
     w->source_count = w->shape_count = w->record_count = w->field_count = 0;
     w->expanded = w->longest_source = 0;
+    w->block_number++;
     clear_index(&w->source_index);
     clear_index(&w->shape_index);
 }

@@ -53,6 +53,8 @@ typedef struct nl_block_writer {
     struct nl_block_known_shape *known_shapes;
     size_t shape_capacity;
 
+    uint64_t block_number; /* number of blocks that were finished or discarded */
+
     size_t longest_source; /* size of the longest source definition */
 
     nl_block_index source_index, shape_index; /* for nl_block_put */
@@ -86,6 +88,12 @@ typedef struct nl_block_identity {
  */
 unsigned nl_block_add_source(nl_block_writer *w, nl_string host, nl_string prog);
 unsigned nl_block_add_shape(nl_block_writer *w, const nl_block_shape *shape);
+
+/*
+ * Returns the index of the definition in `scratch`. If the definition is new, appends it to part, with `count` as its
+ * index. Returns NL_BLOCK_NO_PLACE if memory runs out.
+ */
+unsigned nl_block_find_or_add(nl_block_index *index, nl_buffer *part, const nl_buffer *scratch, uint32_t count);
 
 enum { NL_BLOCK_RECORD_HEAD = 2 * NL_VARINT_SIZE }; /* maximum size that nl_block_begin_record writes */
 
@@ -133,8 +141,18 @@ static inline __attribute__((always_inline)) char *nl_block_put_number(char *at,
 /* Compares bytes. Short strings are compared without a function call. */
 static inline bool nl_block_is_same(const char *a, const char *b, size_t size)
 {
-    if (size > 16 || size < 8)
-        return size == 0 || memcmp(a, b, size) == 0;
+    if (size > 16)
+        return memcmp(a, b, size) == 0;
+    if (size < 8) {
+        if (size < 4)
+            return size == 0 || (a[0] == b[0] && a[size - 1] == b[size - 1] && a[size / 2] == b[size / 2]);
+        uint32_t parts[4];
+        memcpy(&parts[0], a, 4);
+        memcpy(&parts[1], b, 4);
+        memcpy(&parts[2], a + size - 4, 4);
+        memcpy(&parts[3], b + size - 4, 4);
+        return ((parts[0] ^ parts[1]) | (parts[2] ^ parts[3])) == 0;
+    }
     uint64_t a_first, a_last, b_first, b_last;
     memcpy(&a_first, a, 8);
     memcpy(&a_last, a + size - 8, 8);

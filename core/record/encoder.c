@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "record/block_write.h"
+#include "record/block_move.h"
 #include "record/terminal.h"
 #include "record/text.h"
 #include "record/encoder.h"
@@ -88,6 +88,21 @@ nl_status nl_encoder_put(nl_encoder *encoder, const nl_record *record)
     }
     const nl_text_format *format = nl_text_format_of(options->format);
     return nl_text_encode(format, record, NULL, &encoder->second, &encoder->ready) ? NL_OK : NL_FAILED;
+}
+
+nl_status nl_encoder_put_moved(nl_encoder *encoder, nl_block_shapes *shapes, nl_string moved, int64_t time_ns)
+{
+    nl_block_writer *w = &encoder->block;
+    unsigned failures = nl_memory_failures;
+    if (!nl_block_put_moved(w, shapes, moved, time_ns) &&
+        (nl_memory_failures != failures || finish_block(encoder) != NL_OK ||
+         !nl_block_put_moved(w, shapes, moved, time_ns)))
+        return nl_memory_failures != failures
+                   ? nl_error_set(NL_ERROR_MEMORY, "out of memory")
+                   : nl_error_set(NL_ERROR_LIMIT, "a record is larger than the nlb format allows; use a text format");
+    if (nl_block_is_full(w))
+        finish_block(encoder); /* if this fails, the call for the next record tries again */
+    return NL_OK;
 }
 
 nl_status nl_encoder_put_lines(nl_encoder *encoder, const char *lines, size_t size)

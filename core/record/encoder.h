@@ -13,6 +13,7 @@
 
 #include "record/block_view.h"
 
+struct nl_block_shapes;
 typedef struct nl_encoder nl_encoder;
 
 typedef struct nl_encoder_options {
@@ -33,6 +34,9 @@ void nl_encoder_free(nl_encoder *encoder);
  * nothing is added, and earlier records are kept. The functions below return the same values.
  */
 nl_status nl_encoder_put(nl_encoder *encoder, const nl_record *record);
+
+/* Adds a moved record (block_move.h). The encoder's format must be NL_FORMAT_NLB. */
+nl_status nl_encoder_put_moved(nl_encoder *encoder, struct nl_block_shapes *shapes, nl_string moved, int64_t time_ns);
 
 /* Adds lines, which must be whole records in the encoder's text format. */
 nl_status nl_encoder_put_lines(nl_encoder *encoder, const char *lines, size_t size);

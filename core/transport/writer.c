@@ -203,6 +203,12 @@ nl_status nl_writer_put(nl_writer *writer, const nl_record *record)
     return write_if_full(writer);
 }
 
+nl_status nl_writer_put_moved(nl_writer *writer, struct nl_block_shapes *shapes, nl_string moved, int64_t time_ns)
+{
+    NL_REQUIRE(writer->format == NL_FORMAT_NLB, "the writer's format is text", NL_FAILED);
+    return nl_encoder_put_moved(writer->encoder, shapes, moved, time_ns) == NL_OK ? write_if_full(writer) : NL_FAILED;
+}
+
 /* If lines alone would fill the empty buffer, writes them without copying them. */
 static nl_status write_through(nl_writer *writer, const char *lines, size_t size)
 {

@@ -36,6 +36,10 @@ nl_writer *nl_writer_open(const char *url, const nl_writer_options *options);
 /* Writes a record to the buffer or the destination. Returns NL_OK or NL_FAILED. */
 nl_status nl_writer_put(nl_writer *writer, const nl_record *record);
 
+/* Like nl_writer_put, for a moved record (record/block_move.h). The writer's format must be nlb. */
+struct nl_block_shapes;
+nl_status nl_writer_put_moved(nl_writer *writer, struct nl_block_shapes *shapes, nl_string moved, int64_t time_ns);
+
 /*
  * Writes size bytes of lines, which must be whole records in the writer's text format. `level` is their level, for
  * syslog. Returns the same values as nl_writer_put.

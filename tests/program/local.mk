@@ -28,6 +28,7 @@ program_tests += \
 	tests/program/test_nlv.py \
 	tests/program/test_nlagentd.py \
 	tests/program/test_nlsort.py \
+	tests/program/test_nlsort_blocks.py \
 	tests/program/test_languages.py \
 	tests/program/test_netlogd_nats.py \
 	tests/program/test_attack.py \
