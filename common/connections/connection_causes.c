@@ -196,13 +196,13 @@ static connection_entry *find_entry(connection_table *t, const nl_record *record
 
 /* ---- intervals ---- */
 
-/* Whether data waits in a queue on the path. */
+/* Returns whether data waits in a queue on the path. */
 static bool is_queued(const connection_sample *s)
 {
     return s->rtt_min_us > 0 && s->rtt_us > QUEUE_FACTOR * s->rtt_min_us && s->rtt_us > s->rtt_min_us + QUEUE_US;
 }
 
-/* Updates what is known about growth and losses. */
+/* Updates the entry's state: the growth of its window, and its losses. */
 static void follow_window(connection_entry *e, const connection_sample *a, const connection_sample *b)
 {
     if (b->cwnd > START_GROWTH * e->cwnd_max) {

@@ -1,6 +1,6 @@
 /*
- * What limits each TCP connection: divides the time of each sending socket into causes, from the TcpConnection records
- * of nlsensor's connections sensor.
+ * Determines what limits each TCP connection: divides the time of each sending socket among causes, from the
+ * TcpConnection records of nlsensor's connections sensor.
  *
  * Two consecutive records of a socket bound an interval. The kernel's own clocks (tcp_info: busy, receiver limited,
  * buffer limited) divide the interval; each clock counts only one limit at a time. The module then divides the rest of
@@ -37,7 +37,7 @@ typedef enum connection_cause {
     CAUSE_COUNT
 } connection_cause;
 
-/* Where the peer is. Connections of different distances are never added up. */
+/* The distance of the peer. Results for different distances are never added up. */
 typedef enum connection_distance { DISTANCE_LOCAL, DISTANCE_LAN, DISTANCE_WAN } connection_distance;
 
 /* The results for one socket that sent data. Times in nanoseconds, sizes in bytes, rates in bytes per second. */

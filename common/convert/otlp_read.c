@@ -53,7 +53,7 @@ static bool otlp_read_detect(const char *data, size_t size)
 }
 
 /*
- * Returns the end of the request that begins at `at`: behind the closing brace, or at a line on which another request
+ * Returns the end of the request that begins at `at`: after the closing brace, or at a line on which another request
  * begins. Returns NULL if the end is not in the data.
  */
 static const char *otlp_request_end(const char *at, const char *end)
