@@ -96,6 +96,8 @@ static void check_arguments(const arguments *a)
     compare_options_check(&a->compare, a->file_count);
     if (a->compare.compare && (a->slowest > 0 || a->by != NULL || a->throughput != NULL || a->plot != NULL))
         options_fail("--compare cannot be used with --by, --slowest, --throughput or --plot");
+    if (a->json && a->plot != NULL && strcmp(a->plot, "-") == 0)
+        options_fail("--json cannot be used with --plot -, which prints text");
     if (a->connections && (a->compare.compare || a->slowest > 0 || a->throughput != NULL || a->plot != NULL ||
                            a->subject.ids != NULL || a->subject.config != NULL))
         options_fail("--connections cannot be used with --compare, --slowest, --throughput, --plot, --id or --config");
@@ -164,7 +166,8 @@ static void nlstat_begin(void *user, const drawing *d)
             .take = nlstat_take_request,
             .user = &w->kinds[k],
         };
-        w->kinds[k] = (report_subject){lifeline->ids, a->by, assembler_new(&options), tally_new(a->slowest)};
+        w->kinds[k] =
+            (report_subject){lifeline->ids, a->by, assembler_new(&options), tally_new(a->slowest, a->by != NULL)};
     }
     g_ptr_array_free(lifelines, TRUE);
 }

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { NAME_WIDTH_MIN = 30, NAME_WIDTH_MAX = 72 };
+enum { NAME_WIDTH_MIN = 30, NAME_WIDTH_MAX = 72, GROUP_WIDTH = 12 };
 
 static void report_print_padded(const char *text, int width)
 {
@@ -74,27 +74,55 @@ static int report_name_width(const report_subject *r, bool programs)
 
 /* ---- one log ---- */
 
-static void print_row(const report_subject *r, tally_row *row, int width, bool programs)
+/* Prints the columns that follow the name of a row. */
+static void print_times(const report_subject *r, tally_row *row)
 {
     static const double shares[] = {0.5, 0.9, 0.99};
     double all_ns = r->tally->totals.total;
-    char text[UNITS_SIZE], *name = report_row_name(r, &row->key, programs);
+    char text[UNITS_SIZE];
     nl_distribution *d = &row->times;
-    printf("  ");
-    report_print_padded(name, width);
-    if (r->by != NULL) {
-        printf(" ");
-        report_print_padded(report_group(r, row->key.by), 12);
-    }
     printf(" %5.1f %% %8" PRIu64, all_ns > 0 ? 100 * row->path_ns / all_ns : 0, d->count);
     printf(" %10s", units_time(d->total, text));
-    printf(" %10s", row->key.kind == TALLY_SPAN ? units_time(row->self_ns, text) : "");
+    if (row->key.kind != TALLY_GROUP)
+        printf(" %10s", row->key.kind == TALLY_SPAN ? units_time(row->self_ns, text) : "");
     printf(" %10s", units_time(nl_distribution_mean(d), text));
     for (size_t i = 0; i < G_N_ELEMENTS(shares); i++)
         printf("%s%10s", nl_distribution_is_exact(d) ? " " : "~",
                units_time((double)nl_distribution_quantile(d, shares[i]), text));
-    printf(" %10s\n", units_time((double)d->maximum, text));
+    printf(" %10s", units_time((double)d->maximum, text));
+    if (row->key.kind == TALLY_GROUP)
+        printf(" %8" PRIu64, row->failed);
+    printf("\n");
+}
+
+static void print_row(const report_subject *r, tally_row *row, int width, bool programs)
+{
+    char *name = report_row_name(r, &row->key, programs);
+    printf("  ");
+    report_print_padded(name, width);
+    if (r->by != NULL) {
+        printf(" ");
+        report_print_padded(report_group(r, row->key.by), GROUP_WIDTH);
+    }
+    print_times(r, row);
     g_free(name);
+}
+
+/* Prints the requests of each group. */
+static void print_groups(const report_subject *r)
+{
+    const GPtrArray *groups = r->tally->groups;
+    if (groups == NULL)
+        return;
+    printf("\n  %-*s %7s %8s %10s %10s %10s %10s %10s %10s %8s\n", NAME_WIDTH_MIN, r->by, "share", "requests", "total",
+           "mean", "p50", "p90", "p99", "max", "failed");
+    for (guint i = 0; i < groups->len; i++) {
+        tally_row *row = g_ptr_array_index(groups, i);
+        const char *name = report_group(r, row->key.by);
+        printf("  ");
+        report_print_padded(*name != '\0' ? name : "(without the field)", NAME_WIDTH_MIN);
+        print_times(r, row);
+    }
 }
 
 static void print_rows(const report_subject *r)
@@ -105,7 +133,7 @@ static void print_rows(const report_subject *r)
     int width = report_name_width(r, programs);
     printf("\n  %-*s", width, "span or edge");
     if (r->by != NULL)
-        printf(" %-12s", r->by);
+        printf(" %-*s", GROUP_WIDTH, r->by);
     printf(" %7s %8s %10s %10s %10s %10s %10s %10s %10s\n", "share", "count", "total", "self", "mean", "p50", "p90",
            "p99", "max");
     for (guint i = 0; i < t->rows->len; i++) {
@@ -315,6 +343,7 @@ void report_requests(const report_subject *r)
                 "requests were measured before they ended; allow more memory with --memory");
     print_count(t->left_out, "time was left out: too many spans and groups",
                 "times were left out: too many spans and groups");
+    print_groups(r);
     print_rows(r);
     print_slowest(r);
     printf("\n");

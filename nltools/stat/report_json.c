@@ -61,6 +61,17 @@ static json_object *report_row_json(const report_subject *r, tally_row *row)
     return object;
 }
 
+static json_object *group_object(const report_subject *r, tally_row *row)
+{
+    json_object *object = json_object_new_object();
+    double all_ns = r->tally->totals.total;
+    json_add_text(object, "by", report_group(r, row->key.by));
+    json_add_double(object, "share", all_ns > 0 ? row->path_ns / all_ns : 0);
+    json_add_int(object, "failed", (int64_t)row->failed);
+    add_times(object, &row->times);
+    return object;
+}
+
 static json_object *span_object(const report_subject *r, const request_span *s)
 {
     const request_reader *reader = assembler_reader(r->assembler);
@@ -155,6 +166,10 @@ json_object *report_requests_json(const report_subject *r)
     json_object_object_add(object, "time_zones", zones);
     json_add_int(object, "measured_early", (int64_t)t->cut);
     json_add_int(object, "left_out", (int64_t)t->left_out);
+    json_object *groups = json_object_new_array();
+    for (guint i = 0; t->groups != NULL && i < t->groups->len; i++)
+        json_object_array_add(groups, group_object(r, g_ptr_array_index(t->groups, i)));
+    json_object_object_add(object, "groups", groups);
     json_object_object_add(object, "rows", rows);
     json_object_object_add(object, "slowest", slowest);
     return object;

@@ -35,11 +35,12 @@ static void clear_example(gpointer user)
     g_free(e->path);
 }
 
-tally *tally_new(size_t slowest_max)
+tally *tally_new(size_t slowest_max, bool groups)
 {
     tally *t = g_new0(tally, 1);
     t->slowest_max = slowest_max;
     t->rows = g_ptr_array_new_with_free_func(free_row);
+    t->groups = groups ? g_ptr_array_new_with_free_func(free_row) : NULL;
     t->slowest = g_array_new(FALSE, TRUE, sizeof(tally_example));
     g_array_set_clear_func(t->slowest, clear_example);
     t->transfers = transfers_new();
@@ -56,6 +57,8 @@ void tally_free(tally *t)
     nl_distribution_clear(&t->totals);
     series_clear(&t->totals_series);
     g_ptr_array_free(t->rows, TRUE);
+    if (t->groups != NULL)
+        g_ptr_array_free(t->groups, TRUE);
     g_array_free(t->slowest, TRUE);
     transfers_free(t->transfers);
     g_hash_table_destroy(t->by_key);
@@ -80,6 +83,8 @@ static void add_time(tally *t, nl_distribution *d, int64_t time_ns)
     t->value_count = compact(&t->totals);
     for (guint i = 0; i < t->rows->len; i++)
         t->value_count += compact(&((tally_row *)g_ptr_array_index(t->rows, i))->times);
+    for (guint i = 0; t->groups != NULL && i < t->groups->len; i++)
+        t->value_count += compact(&((tally_row *)g_ptr_array_index(t->groups, i))->times);
     t->value_count_max = t->value_count + VALUES_MAX;
 }
 
@@ -120,6 +125,26 @@ static tally_row *row_of(tally *t, tally_key key)
     g_ptr_array_add(t->rows, row);
     g_hash_table_insert(t->by_key, &row->key, row);
     return row;
+}
+
+/* Adds a request to the row of its group. */
+static void add_to_group(tally *t, const request_graph *g, uint32_t by)
+{
+    tally_key key = {TALLY_GROUP, REQUEST_NONE, REQUEST_NONE, REQUEST_NONE, REQUEST_NONE, 0, by};
+    tally_row *row = tally_find(t, &key);
+    if (row == NULL && t->groups->len >= ROWS_MAX && by != TALLY_BY_OTHERS) {
+        add_to_group(t, g, TALLY_BY_OTHERS);
+        return;
+    }
+    if (row == NULL) {
+        row = g_new0(tally_row, 1);
+        row->key = key;
+        g_ptr_array_add(t->groups, row);
+        g_hash_table_insert(t->by_key, &row->key, row);
+    }
+    row->path_ns += (double)(g->to_ns - g->from_ns);
+    row->failed += g->failed;
+    add_time(t, &row->times, g->to_ns - g->from_ns);
 }
 
 static tally_key span_key(const request_span *s, uint32_t by)
@@ -453,6 +478,8 @@ void tally_add(tally *t, const request_reader *reader, const request_graph *grap
     add_steps(t, graph, by);
     add_spans(t, graph, by);
     add_transfers(t, reader, graph);
+    if (t->groups != NULL)
+        add_to_group(t, graph, by);
     note_slow(t, graph, name, by);
 }
 
@@ -483,5 +510,7 @@ static gint by_share(gconstpointer a, gconstpointer b, gpointer user)
 void tally_finish(tally *t)
 {
     g_ptr_array_sort_with_data(t->rows, by_share, t);
+    if (t->groups != NULL)
+        g_ptr_array_sort_with_data(t->groups, by_share, t);
     g_array_sort(t->slowest, slower_first);
 }

@@ -1,7 +1,8 @@
 /*
  * Sums the critical paths of many requests by span and by edge, to show where their time goes.
  *
- * A row is a span's name in one program, an edge between two events, or a part of a span between two of its own events.
+ * A row is a span's name in one program, an edge between two events, a part of a span between two of its own events, or
+ * a group of requests.
  * The shares of spans and edges on the critical paths add up to the time of all requests. The maximum numbers of rows,
  * values and examples limit the memory. Not thread-safe.
  */
@@ -20,7 +21,7 @@ enum { TALLY_PATH_MAX = 1000 };
 /* The group to which the rows of new groups belong if there are too many rows. */
 #define TALLY_BY_OTHERS UINT32_MAX
 
-typedef enum tally_kind { TALLY_SPAN, TALLY_EDGE, TALLY_PART } tally_kind;
+typedef enum tally_kind { TALLY_SPAN, TALLY_EDGE, TALLY_PART, TALLY_GROUP } tally_kind;
 
 typedef struct tally_key {
     uint32_t kind;          /* tally_kind */
@@ -37,7 +38,7 @@ typedef struct tally_row {
     double certainty;    /* sum over these steps (request_step) */
     double self_ns;      /* for spans: the time in which no child was running */
     uint64_t failed;
-    nl_distribution times; /* durations of the spans; for edges and parts, durations of the steps */
+    nl_distribution times; /* durations of the spans or requests; for edges and parts, durations of the steps */
 } tally_row;
 
 /* A part of an example's critical path: consecutive steps that belong to one row. */
@@ -89,8 +90,9 @@ typedef struct tally {
     size_t zone_count;
     nl_distribution totals; /* durations from the first event to the last */
     series totals_series;   /* the same durations, by the requests' end times */
-    GPtrArray *rows; /* elements are tally_row; sorted by share after tally_finish, with parts after their spans */
-    GArray *slowest; /* elements are tally_example; the slowest comes first after tally_finish */
+    GPtrArray *rows;   /* elements are tally_row; sorted by share after tally_finish, with parts after their spans */
+    GPtrArray *groups; /* elements are tally_row; sorted like rows. NULL: requests have no groups */
+    GArray *slowest;   /* elements are tally_example; the slowest comes first after tally_finish */
     GHashTable *by_key;
     transfers *transfers;
     GArray *events;    /* elements are tally_event; indexed by the number of the name */
@@ -99,8 +101,9 @@ typedef struct tally {
     tally_row *cache[TALLY_CACHE_SIZE]; /* indexed by a hash of the key */
 } tally;
 
-/* Returns a new tally, which keeps at most slowest_max examples. */
-tally *tally_new(size_t slowest_max);
+/* Returns a new tally, which keeps at most slowest_max examples. If `groups` is true, sums the requests by group too.
+ */
+tally *tally_new(size_t slowest_max, bool groups);
 void tally_free(tally *t); /* t may be NULL */
 
 /*

@@ -76,6 +76,18 @@ class Nlstat(support.Case):
         text = self.run_program(self.nlstat, log).stdout
         self.assertIn("  1 request lacks Client.Recv, the usual last event\n", text)
 
+    def test_groups_of_requests(self):
+        text = "".join(line(i * 1000 + us, event, i, V=1 + i % 3, **more) for i in range(90)
+                       for us, event, more in [(0, "A.start", {}), (100 * (1 + i % 3), "A.end", {"STATUS": 500 if i % 9 == 0 else 200})])
+        log = self.log(text)
+        (found,) = self.found("--id", "REQ.ID", "--by", "V", log)
+        self.assertEqual([(g["by"], g["count"], g["mean_ns"], g["failed"]) for g in found["groups"]],
+                         [("3", 30, 300_000, 0), ("2", 30, 200_000, 0), ("1", 30, 100_000, 10)])
+        self.assertAlmostEqual(sum(g["share"] for g in found["groups"]), 1)
+        shown = self.run_program(self.nlstat, "--id", "REQ.ID", "--by", "V", log).stdout
+        self.assertRegex(shown, r"\n  1 +16.7 % +30 +3.00 ms +100.0 us .* 10\n")
+        self.assertEqual(self.run_program(self.nlstat, "--json", "--plot", "-", log).returncode, 2)
+
     def test_by_host_is_the_rarest_visited(self):
         log = self.log("".join(l.replace("HOST=s", f"HOST=s{l.split('KIND=')[1].strip()}")
                                for l in requests().splitlines(keepends=True)))
