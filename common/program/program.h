@@ -105,6 +105,8 @@ typedef struct program_reading {
     bool checked;              /* program_has_records has reported that there are no records */
     uint64_t records;          /* number of records so far, of all sources, before filtering */
     uint64_t malformed;        /* number of pieces of malformed input so far */
+    bool keeps_malformed;      /* set by the program: it shows malformed input itself, so no messages are printed */
+    char *first_malformed;     /* if keeps_malformed: place of the first piece, and the reason why it is malformed */
     uint64_t gaps;             /* places where records are missing */
     uint64_t lost;             /* missing records */
     uint64_t unterminated;     /* last lines without a newline */

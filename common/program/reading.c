@@ -142,6 +142,12 @@ void program_malformed(void *user, const nl_malformed *what)
 {
     program_reading *reading = user;
     keep_rejected(reading, what);
+    if (reading->keeps_malformed && !reading->strict) {
+        if (reading->first_malformed == NULL)
+            reading->first_malformed = describe_malformed(what);
+        reading->malformed++; /* after first_malformed, because another thread may read both */
+        return;
+    }
     if (reading->malformed++ >= SHOWN)
         return;
     char *message = describe_malformed(what);
@@ -307,7 +313,7 @@ int program_reading_finish(program_reading *reading)
     if (!reading->live && !reading->ranged && reading->source != NULL &&
         !program_has_records(reading, reading->records, ""))
         status = PROGRAM_PROBLEM;
-    if (reading->malformed > SHOWN && !reading->checked)
+    if (reading->malformed > SHOWN && !reading->checked && !reading->keeps_malformed)
         program_error("%" PRIu64 " more malformed line%s", reading->malformed - SHOWN,
                       nl_plural(reading->malformed - SHOWN));
     if (reading->gaps > SHOWN)

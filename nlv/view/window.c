@@ -51,17 +51,18 @@ typedef struct window {
     session_keeper *keeper;
     model *model;
     program_reading *reading;
-    char *typed;         /* the filter that the user has typed, or NULL */
-    char *drawing_text;  /* the user's drawing; NULL: use the inferred drawing */
-    bool is_first_shown; /* the first record was shown */
-    bool has_first_view; /* the view shows a part of the log, and only the user moves it */
-    bool shows_whole;    /* the user has requested the whole log */
-    bool is_touched;     /* the user has moved the view, so it is no longer fitted to the log */
-    bool is_measuring;   /* one end of a measurement is marked */
-    bool choice_waits;   /* the record of the session's chosen lifeline is not in the model yet */
-    unsigned generation; /* the model's generation when it was last drawn */
-    gint64 shown_us;     /* time at which the model was last drawn */
-    uint64_t malformed;  /* number of reported pieces of malformed input */
+    char *typed;            /* the filter that the user has typed, or NULL */
+    char *drawing_text;     /* the user's drawing; NULL: use the inferred drawing */
+    bool is_first_shown;    /* the first record was shown */
+    bool has_first_view;    /* the view shows a part of the log, and only the user moves it */
+    bool shows_whole;       /* the user has requested the whole log */
+    bool is_touched;        /* the user has moved the view, so it is no longer fitted to the log */
+    bool is_measuring;      /* one end of a measurement is marked */
+    bool choice_waits;      /* the record of the session's chosen lifeline is not in the model yet */
+    unsigned generation;    /* the model's generation when it was last drawn */
+    gint64 shown_us;        /* time at which the model was last drawn */
+    uint64_t malformed;     /* number of reported pieces of malformed input */
+    char *malformed_notice; /* the line that reports them, or NULL */
     int source_count;
     int openings; /* number of threads that are opening a log */
     guint ticking;
@@ -94,25 +95,32 @@ static void window_say(void *user, const char *text)
     g_free(valid);
 }
 
-/* Adds a line to the latest notices. */
-static void add_notice(window *w, const char *text)
+/* Adds a line to the latest notices. If `old` is not NULL, removes this line. */
+static void replace_notice(window *w, const char *old, const char *text)
 {
-    char *valid = printable(text);
     const char *shown = gtk_widget_get_visible(w->info) ? gtk_label_get_text(GTK_LABEL(w->info_text)) : "";
-    char **lines = g_strsplit(shown, "\n", -1);
-    if (g_strv_contains((const char *const *)lines, valid)) {
-        g_strfreev(lines);
-        g_free(valid);
-        return;
-    }
-    guint count = g_strv_length(lines), first = count >= NOTICE_LINES ? count - NOTICE_LINES + 1 : 0;
-    char *before = g_strjoinv("\n", lines + first);
-    char *all = g_strconcat(before, *before != '\0' ? "\n" : "", valid, NULL);
-    show_info(w, all);
+    char *valid = printable(text), **lines = g_strsplit(shown, "\n", -1);
+    GPtrArray *kept = g_ptr_array_new();
+    bool is_new = !g_strv_contains((const char *const *)lines, valid);
+    for (char **line = lines; *line != NULL; line++)
+        if (g_strcmp0(*line, old) != 0)
+            g_ptr_array_add(kept, *line);
+    if (kept->len >= NOTICE_LINES)
+        g_ptr_array_remove_range(kept, 0, kept->len - NOTICE_LINES + 1);
+    g_ptr_array_add(kept, valid);
+    g_ptr_array_add(kept, NULL);
+    char *all = g_strjoinv("\n", (char **)kept->pdata);
+    if (is_new)
+        show_info(w, all);
     g_free(all);
-    g_free(before);
+    g_ptr_array_free(kept, TRUE);
     g_strfreev(lines);
     g_free(valid);
+}
+
+static void add_notice(window *w, const char *text)
+{
+    replace_notice(w, NULL, text);
 }
 
 static void on_message(const char *message)
@@ -120,18 +128,28 @@ static void on_message(const char *message)
     g_async_queue_push(messages, g_strdup(message));
 }
 
+/* Shows one line for all malformed input, which replaces the previous one. */
+static void show_malformed(window *w)
+{
+    const uint64_t count = w->reading->malformed;
+    if (count == w->malformed)
+        return;
+    w->malformed = count;
+    char *text = g_strdup_printf("%" G_GUINT64_FORMAT " malformed line%s skipped%s %s", count, nl_plural(count),
+                                 count == 1 ? ":" : "; the first is", w->reading->first_malformed);
+    char *valid = printable(text);
+    replace_notice(w, w->malformed_notice, text);
+    g_free(w->malformed_notice);
+    w->malformed_notice = valid;
+    g_free(text);
+}
+
 static void show_notices(window *w)
 {
     for (char *text; (text = g_async_queue_try_pop(messages)) != NULL || (text = model_take_notice(w->model)) != NULL;
          g_free(text))
         add_notice(w, text);
-    if (w->reading->malformed == w->malformed)
-        return;
-    w->malformed = w->reading->malformed;
-    char *text =
-        g_strdup_printf("%" G_GUINT64_FORMAT " malformed line%s skipped", w->malformed, nl_plural(w->malformed));
-    window_say(w, text);
-    g_free(text);
+    show_malformed(w);
 }
 
 static void on_info_response(GtkInfoBar *bar, gint response, gpointer user)
@@ -1208,7 +1226,8 @@ int window_run(drawing *d, program_reading *reading, model_options options, char
     }
     messages = g_async_queue_new_full(g_free);
     program_set_listener(on_message);
-    static window w; /* a thread that waits for a collector may outlive this call */
+    static window w;                 /* a thread that waits for a collector may outlive this call */
+    reading->keeps_malformed = true; /* show_malformed shows it */
     w = (window){.reading = reading, .model = model_new(d, reading), .generation = UINT_MAX};
     model_set_options(w.model, options);
     w.drawing_text = d != NULL ? drawing_text(d) : NULL;
@@ -1230,6 +1249,7 @@ int window_run(drawing *d, program_reading *reading, model_options options, char
         exporting_free(w.exporting);
         model_free(w.model);
     }
+    g_free(w.malformed_notice);
     g_free(w.drawing_text);
     g_free(w.typed);
     return program_reading_finish(reading);

@@ -271,6 +271,14 @@ class Accessible(nlv_window.WindowCase):
         ]:
             self.notices(text, expected)
 
+    def test_malformed_lines_are_one_message(self):
+        self.log.write_text(nlv_window.requests(3) + "nonsense\nDATE=2026 x=\nmore nonsense\nDATE=abc HOST=b\n" + nlv_window.requests(3))
+        self.open(self.log)
+        support.wait_until(lambda: any("4 malformed lines skipped; the first is" in text for text in self.texts()), what="the notice")
+        lines = [line for text in self.texts() for line in text.splitlines() if "malformed" in line or "DATE" in line]
+        self.assertEqual(len(lines), 1, lines)
+        self.assertIn(f"{self.log}:17: no DATE= field", lines[0])
+
     def test_a_missing_log_is_said(self):
         log = self.scratch / "none.log"
         process = self.start(self.nlv, log, env=self.environment, stderr=subprocess.DEVNULL)
