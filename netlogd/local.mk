@@ -14,7 +14,7 @@ netlogd_netlogd_SOURCES = \
 	%D%/used_streams.h \
 	%D%/nats/cut.c %D%/nats/cut.h %D%/nats/intake.c %D%/nats/intake.h %D%/nats/link.c %D%/nats/link.h %D%/nats/place.c \
 	%D%/nats/place.h %D%/nats/publish.c \
-	%D%/otlp_client.c %D%/otlp_client.h %D%/otlp_export.c %D%/otlp_export.h %D%/otlp_http1.c %D%/otlp_session.h \
+	%D%/otlp_client.c %D%/otlp_client.h %D%/otlp_export.c %D%/otlp_export.h %D%/otlp_http1.c %D%/otlp_session.h %D%/otlp_spans.c %D%/otlp_spans.h \
 	%D%/output/delivery.c %D%/output/delivery.h %D%/output/file.c %D%/output/file.h %D%/output/file_index.c \
 	%D%/output/file_index.h %D%/output/file_index_check.c %D%/output/journal.c %D%/output/journal.h %D%/output/kind.h \
 	%D%/output/kind_forward.c %D%/output/kind_syslog.c %D%/output/missing.c %D%/output/missing.h %D%/output/options.c \

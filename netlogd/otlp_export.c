@@ -8,6 +8,7 @@
 #include "client_limits.h"
 #include "convert/json_text.h"
 #include "counts.h"
+#include "otlp_spans.h"
 #include "output/outputs.h"
 #include "records.h"
 #include "server.h"
@@ -109,16 +110,24 @@ static void report_rejected(const otlp_result *result)
         counts_add(COUNT_MALFORMED, result->rejected - 1);
 }
 
+/* A span that was stored before counts as accepted. */
+static bool admit_span(void *user, nl_string trace, nl_string span)
+{
+    (void)user;
+    return otlp_spans_add(trace, span);
+}
+
 static otlp_result convert(const otlp_request *request, nl_string body)
 {
     exporter to = {.kind = &export_kind};
     import_about about = {.host = sender->host};
     sink s = {.out = &to, .about = &about};
     if (reader == NULL)
-        reader = otlp_records_new(&(otlp_options){.item_max = server_settings()->max_record_size});
+        reader = otlp_records_new(admit_span, NULL);
     put = not_certified = 0;
     certified_channel = NULL;
-    otlp_outcome outcome = otlp_records_read(reader, request->signal, request->json, body, nl_time_now_ns(), &s);
+    otlp_limits limits = {.now_ns = nl_time_now_ns(), .item_max = server_settings()->max_record_size};
+    otlp_outcome outcome = otlp_records_read(reader, request->signal, request->json, body, &limits, &s);
     otlp_result result = {.accepted = outcome.accepted, .rejected = outcome.rejected, .message = outcome.error};
     if (not_certified > 0) {
         result.message = "HOST is not a name in the client's certificate";
@@ -174,6 +183,7 @@ void otlp_export_free(void)
     if (reader != NULL)
         otlp_records_free(reader);
     reader = NULL;
+    otlp_spans_free();
 }
 
 /* ---- responses ---- */

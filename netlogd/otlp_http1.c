@@ -28,6 +28,7 @@ typedef struct http1 {
     nl_buffer body; /* the content of a request in chunks */
     size_t left;    /* bytes of the content or of the current chunk that have not been processed */
     bool chunked, closing;
+    bool over; /* the connection ends, and all further bytes are dropped */
     otlp_request request;
     otlp_result result; /* of the request that waits for its response */
 } http1;
@@ -81,7 +82,7 @@ static void respond(http1 *h, int status, const otlp_result *result)
 static bool refuse(http1 *h, int status, const char *message)
 {
     otlp_result result = {.code = OTLP_INVALID, .message = message};
-    h->closing = true;
+    h->closing = h->over = true;
     respond(h, status, &result);
     return false;
 }
@@ -89,7 +90,7 @@ static bool refuse(http1 *h, int status, const char *message)
 static bool refuse_too_much(http1 *h)
 {
     otlp_result result = {.code = OTLP_UNAVAILABLE, .wait_s = 1, .message = "clients use too much memory"};
-    h->closing = true;
+    h->closing = h->over = true;
     respond(h, 503, &result);
     return false;
 }
@@ -383,7 +384,7 @@ static bool http1_step(http1 *h)
 /* Removes the processed bytes. */
 static void http1_compact(http1 *h)
 {
-    if (h->at == h->in.size && h->in.capacity > HEAD_MAX) {
+    if (h->over || (h->at == h->in.size && h->in.capacity > HEAD_MAX)) {
         nl_buffer_free(&h->in);
     } else if (h->at > 0) {
         memmove(h->in.data, h->in.data + h->at, h->in.size - h->at);
@@ -396,16 +397,12 @@ static void http1_feed(otlp_session *s, const char *data, size_t size)
 {
     http1 *h = (http1 *)s;
     s->more = false;
-    if (size > 0 && otlp_client_is_too_much(s->client, h->in.size + h->body.size + size)) {
-        refuse_too_much(h);
-        return;
-    }
+    bool going = !otlp_client_is_too_much(s->client, h->in.size + h->body.size + size) || refuse_too_much(h);
     nl_buffer_append(&h->in, data, size);
-    bool going = true;
     while (going && !s->busy)
         going = http1_step(h);
     http1_compact(h);
-    if (h->state == HTTP1_HEAD)
+    if (h->over || h->state == HTTP1_HEAD)
         nl_buffer_free(&h->body);
     s->midway = !s->busy && (h->in.size > 0 || h->state != HTTP1_HEAD);
     if (s->busy)

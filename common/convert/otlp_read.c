@@ -19,7 +19,7 @@ typedef struct otlp_reader {
 
 static void otlp_open_reader(importer *base)
 {
-    ((otlp_reader *)base)->records = otlp_records_new(NULL);
+    ((otlp_reader *)base)->records = otlp_records_new(NULL, NULL);
 }
 
 static void otlp_close_reader(importer *base)
@@ -30,7 +30,8 @@ static void otlp_close_reader(importer *base)
 static void otlp_take_request(otlp_reader *r, otlp_signal signal, bool json, nl_string text, uint64_t line,
                               uint64_t offset, sink *s)
 {
-    otlp_outcome outcome = otlp_records_read(r->records, signal, json, text, 0, s);
+    otlp_limits none = {0};
+    otlp_outcome outcome = otlp_records_read(r->records, signal, json, text, &none, s);
     if (outcome.rejected > 0)
         sink_malformed(s, line, offset, outcome.error, text.data, text.size);
 }

@@ -16,12 +16,13 @@ enum {
 };
 
 struct otlp_records {
-    otlp_options options;
+    otlp_admit admit;
+    void *user; /* of admit */
+    otlp_limits limits;
     otlp_input in;         /* uses `record` */
     builder record;        /* the record that is being built */
     builder around;        /* the fields of the resource and the scope */
     nl_string trace, span; /* IDs of the current span */
-    int64_t now_ns;
     sink *s;
     otlp_outcome outcome;
 };
@@ -152,7 +153,7 @@ static bool begin_item(otlp_records *r, const otlp_value *item)
     r->in.error = NULL;
     r->in.builder = &r->record;
     builder_begin(&r->record, EXPANSION * item->text.size + EXTRA);
-    return r->options.item_max == 0 || item->text.size <= r->options.item_max ||
+    return r->limits.item_max == 0 || item->text.size <= r->limits.item_max ||
            otlp_fail(&r->in, "longer than max-record-size");
 }
 
@@ -255,7 +256,7 @@ static bool read_log(otlp_records *r, const otlp_value *item)
     if (!take_event(r, &m[EVENT].value, &m[BODY].value) || !add_attributes(r, &m[ATTRIBUTES].value))
         return false;
     set_severity(r, severity, text);
-    time_ns = time_ns != 0 ? time_ns : observed_ns != 0 ? observed_ns : (uint64_t)r->now_ns;
+    time_ns = time_ns != 0 ? time_ns : observed_ns != 0 ? observed_ns : (uint64_t)r->limits.now_ns;
     if (is_unset(&r->record, MEMBER_TIME) && !set_time(r, time_ns))
         return false;
     put_record(r);
@@ -385,7 +386,7 @@ static bool read_span(otlp_records *r, const otlp_value *item)
         return otlp_fail(&r->in, "a span has no trace ID or no span ID");
     if (end_ns > INT64_MAX)
         return otlp_fail(&r->in, "invalid time");
-    if (r->options.admit != NULL && !r->options.admit(r->options.user, r->trace, r->span))
+    if (r->admit != NULL && !r->admit(r->user, r->trace, r->span))
         return true;
     span_start start = {r, start_ns, name};
     if (!begin_span_record(r, true, start_ns, name, ".start"))
@@ -432,7 +433,7 @@ static bool begin_point(const metric *m, uint64_t time_ns, uint64_t since_ns)
     begin_record(r, true);
     set_text(&r->record, MEMBER_EVENT, m->name);
     set_level(r, NL_USAGE);
-    if (!set_time(r, time_ns != 0 ? time_ns : (uint64_t)r->now_ns))
+    if (!set_time(r, time_ns != 0 ? time_ns : (uint64_t)r->limits.now_ns))
         return false;
     add_text(&r->record, TEXT("UNIT"), m->unit);
     if (m->temporality == 1 || m->temporality == 2) {
@@ -637,10 +638,11 @@ static bool take_resource(void *user, const otlp_value *resource)
     return !r->s->stopped;
 }
 
-otlp_outcome otlp_records_read(otlp_records *r, otlp_signal signal, bool json, nl_string text, int64_t now_ns, sink *s)
+otlp_outcome otlp_records_read(otlp_records *r, otlp_signal signal, bool json, nl_string text,
+                               const otlp_limits *limits, sink *s)
 {
     r->in = (otlp_input){.builder = &r->record, .json = json};
-    r->now_ns = now_ns;
+    r->limits = *limits;
     r->s = s;
     r->outcome = (otlp_outcome){0};
     builder_begin(&r->record, text.size + EXTRA);
@@ -664,11 +666,11 @@ otlp_outcome otlp_records_read(otlp_records *r, otlp_signal signal, bool json, n
     return r->outcome;
 }
 
-otlp_records *otlp_records_new(const otlp_options *options)
+otlp_records *otlp_records_new(otlp_admit admit, void *user)
 {
     otlp_records *r = nl_memory_check(calloc(1, sizeof *r));
-    if (options != NULL)
-        r->options = *options;
+    r->admit = admit;
+    r->user = user;
     return r;
 }
 

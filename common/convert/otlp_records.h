@@ -16,13 +16,13 @@ typedef enum otlp_signal { OTLP_TRACES, OTLP_LOGS, OTLP_METRICS, OTLP_SIGNAL_COU
 
 typedef struct otlp_records otlp_records;
 
-/* All members may be zero. */
-typedef struct otlp_options {
-    /* Returns whether to convert the span with these IDs, which are hexadecimal digits. NULL: convert all spans. */
-    bool (*admit)(void *user, nl_string trace, nl_string span);
-    void *user;
+/* Returns whether to convert the span with these IDs, which are hexadecimal digits. */
+typedef bool (*otlp_admit)(void *user, nl_string trace, nl_string span);
+
+typedef struct otlp_limits {
+    int64_t now_ns;  /* time of log records and data points that have no time; 0: such items are rejected */
     size_t item_max; /* maximum size of a span, log record or metric in bytes; 0: no limit */
-} otlp_options;
+} otlp_limits;
 
 /* Counts of a request: spans, log records or data points. */
 typedef struct otlp_outcome {
@@ -30,14 +30,12 @@ typedef struct otlp_outcome {
     const char *error; /* reason of the first rejection, or NULL */
 } otlp_outcome;
 
-otlp_records *otlp_records_new(const otlp_options *options);
+/* `admit` is called for each span, with `user`; NULL: all spans are converted. */
+otlp_records *otlp_records_new(otlp_admit admit, void *user);
 void otlp_records_free(otlp_records *r);
 
-/*
- * Passes the records of a request to the sink. now_ns is the time of log records and data points that have no time; 0:
- * such items are rejected. If signal is OTLP_SIGNAL_COUNT, JSON may contain any signal.
- */
-otlp_outcome otlp_records_read(otlp_records *r, otlp_signal signal, bool json, nl_string request, int64_t now_ns,
-                               sink *s);
+/* Passes the records of a request to the sink. If signal is OTLP_SIGNAL_COUNT, JSON may contain any signal. */
+otlp_outcome otlp_records_read(otlp_records *r, otlp_signal signal, bool json, nl_string request,
+                               const otlp_limits *limits, sink *s);
 
 #endif

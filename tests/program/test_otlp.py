@@ -3,14 +3,14 @@
 import contextlib
 import gzip
 import http.client
+import itertools
 import json
-import os
+import re
 import shutil
-import signal
 import socket
 import ssl
 import subprocess
-import unittest
+import threading
 
 import collector
 import otlp
@@ -125,16 +125,18 @@ class Listener(collector.Case):
 class Http(Listener):
     def test_each_encoding_and_compression_is_stored_before_the_response(self):
         process = self.listen()
-        lines = 0
+        lines = trace = 0
         with contextlib.closing(self.connect()) as connection:
-            for name, request in REQUESTS.items():
+            for name, kind in itertools.product(REQUESTS, ("application/x-protobuf", "application/json; charset=utf-8")):
                 count = {"traces": 6, "logs": 2, "metrics": 3}[name]
-                for body, kind in (otlp.protobuf(name, request), "application/x-protobuf"), (json.dumps(request, indent=1).encode(), "application/json; charset=utf-8"):
-                    for coding, packed in ("identity", body), ("gzip", gzip.compress(body)), ("zstd", self.zstd(body)):
-                        status, answer, headers = self.post(f"/v1/{name}", packed, kind, connection, Content_Encoding=coding)
-                        self.assertEqual((status, answer, headers["Content-Type"]), (200, b"{}" if "json" in kind else b"", kind.split(";")[0]))
-                        lines += count
-                        self.assertEqual(len(self.events()), lines, (name, kind, coding))
+                for coding, pack in ("identity", bytes), ("gzip", gzip.compress), ("zstd", self.zstd):
+                    trace += 1
+                    request = json.loads(json.dumps(REQUESTS[name]).replace(f"{1:032x}", f"{trace + 100:032x}"))
+                    packed = pack(json.dumps(request, indent=1).encode() if "json" in kind else otlp.protobuf(name, request))
+                    status, answer, headers = self.post(f"/v1/{name}", packed, kind, connection, Content_Encoding=coding)
+                    self.assertEqual((status, answer, headers["Content-Type"]), (200, b"{}" if "json" in kind else b"", kind.split(";")[0]))
+                    lines += count
+                    self.assertEqual(len(self.events()), lines, (name, kind, coding))
         metric = [line for line in self.events() if "event=temp" in line][0]
         self.assertIn(f"host={socket.gethostname()}", metric)
         self.stop(process)
@@ -144,23 +146,25 @@ class Http(Listener):
 
     def test_chunks_continue_and_pipelining(self):
         self.listen()
-        body = otlp.protobuf("traces", otlp.traces([otlp.span(0)]))
+        bodies = [otlp.protobuf("traces", otlp.traces([otlp.span(n)])) for n in range(6)]
+        body = bodies[0]
         head = b"POST /v1/traces HTTP/1.1\r\nHost: h\r\nContent-Type: application/x-protobuf\r\n"
-        whole = head + b"Content-Length: %d\r\n\r\n" % len(body) + body
+        wholes = [head + b"Content-Length: %d\r\n\r\n" % len(body) + body for body in bodies]
         with socket.create_connection(("127.0.0.1", self.port), timeout=20) as s, s.makefile("rb") as answers:
             s.sendall(head + b"Content-Length: %d\r\nExpect: 100-continue\r\n\r\n" % len(body))
             self.assertEqual(answers.readline(), b"HTTP/1.1 100 Continue\r\n")
             answers.readline()
             s.sendall(body)
             self.read_response(answers)
+            body = bodies[1]
             chunks = b"".join(b"%x;x=y\r\n" % len(part) + part + b"\r\n" for part in (body[:7], body[7:])) + b"0\r\nX: y\r\n\r\n"
             for byte in head + b"Transfer-Encoding: chunked\r\n\r\n" + chunks:
                 s.sendall(bytes([byte]))
             self.read_response(answers)
-            s.sendall(whole * 3)
+            s.sendall(b"".join(wholes[2:5]))
             for _ in range(3):
                 self.read_response(answers)
-            s.sendall(whole[:-5])
+            s.sendall(wholes[5][:-5])
         self.assertEqual(len(self.events()), 10)
 
     def read_response(self, answers, status=b"200"):
@@ -202,6 +206,7 @@ class Http(Listener):
         request = otlp.traces([otlp.span(0), {**otlp.span(1), "startTimeUnixNano": "0"}, otlp.span(2)])
         status, answer, _ = self.post(body=json.dumps(request).encode(), kind="application/json")
         self.assertEqual((status, json.loads(answer)), (200, {"partialSuccess": {"rejectedSpans": "1", "errorMessage": "missing time"}}))
+        request = otlp.traces([otlp.span(3), {**otlp.span(4), "startTimeUnixNano": "0"}, otlp.span(5)])
         status, answer, _ = self.post(body=otlp.protobuf("traces", request))
         self.assertEqual((status, answer), (200, b"\x0a\x10\x08\x01\x12\x0cmissing time"))
         self.assertEqual(len(self.events()), 8)
@@ -218,6 +223,44 @@ class Http(Listener):
             self.assertEqual((status, headers["Retry-After"]), (429, "1"))
             support.wait_until(lambda: send(20)[0] == 200, what="the allowance has grown")
         self.assertEqual(len(self.events()), 60)
+
+    def test_spans_that_are_sent_again_are_stored_once(self):
+        self.listen()
+        for first, last in (0, 10), (0, 10), (5, 15), (0, 15):
+            request = otlp.traces([otlp.span(n) for n in range(first, last)] * 2)
+            self.assertEqual(self.post(body=otlp.protobuf("traces", request))[:2], (200, b""))
+            self.assertEqual(self.post(body=json.dumps(request).encode(), kind="application/json")[:2], (200, b"{}"))
+        self.assertEqual(len(self.events()), 30)
+
+    def test_memory_for_known_spans_is_limited(self):
+        self.listen("--max-memory", "1m")  # for 4096 spans in a table
+        for first in range(0, 12000, 1000):
+            request = otlp.traces([otlp.span(n) for n in range(first, first + 1000)])
+            self.assertEqual(self.post(body=otlp.protobuf("traces", request))[0], 200)
+        for number, stored in (11999, 24000), (8000, 24000), (0, 24002):
+            self.assertEqual(self.post(body=otlp.protobuf("traces", otlp.traces([otlp.span(number)])))[0], 200)
+            self.assertEqual(len(self.events()), stored, number)
+
+    def test_no_confirmed_item_is_lost_when_netlogd_is_killed(self):
+        confirmed = []
+        port = 0
+        for kill in range(6):
+            process = self.listen(url=f"otlp+http://127.0.0.1:{port}")
+            port = self.port
+            end = threading.Timer(0.1 + 0.07 * kill, process.kill)
+            end.start()
+            with contextlib.closing(self.connect()) as connection, contextlib.suppress(OSError, http.client.HTTPException):
+                while True:
+                    numbers = range(len(confirmed), len(confirmed) + 20)
+                    if self.post(body=otlp.protobuf("traces", otlp.traces([otlp.span(n) for n in numbers])), connection=connection)[0] == 200:
+                        confirmed += numbers
+            end.join()
+            process.wait()
+        self.assertGreater(len(confirmed), 100)
+        self.stop(self.listen(url=f"otlp+http://127.0.0.1:{port}"))
+        found = set(re.findall(r"event=(\S+) .*SPAN.ID=(\w+)", self.written().decode()))
+        for number in confirmed:
+            self.assertLessEqual({("work.start", f"{number + 1:016x}"), ("work.end", f"{number + 1:016x}")}, found)
 
     def test_memory_is_limited(self):
         self.listen("--max-memory", "1m")
@@ -264,6 +307,84 @@ class Http(Listener):
         with socket.create_connection(("127.0.0.1", self.port), timeout=20) as s:
             s.sendall(b"POST /v1/traces HTTP/1.1\r\nContent-Le")
             self.assertEqual(s.recv(10), b"")
+
+
+PACKAGES = {"api": "1.9.1", "instrumentation-http": "0.223.0", "sdk-trace-node": "2.12.0", "exporter-trace-otlp-proto": "0.223.1",
+            "exporter-trace-otlp-http": "0.223.1", "sdk-logs": "0.223.1", "exporter-logs-otlp-proto": "0.223.1", "sdk-metrics": "2.12.1",
+            "exporter-metrics-otlp-proto": "0.223.0"}
+# Sends spans of an HTTP server and of its client, a log record and metrics.
+PROGRAM = r"""
+"use strict";
+const [endpoint, protocol, count] = process.argv.slice(2);
+const { NodeTracerProvider, BatchSpanProcessor } = require("@opentelemetry/sdk-trace-node");
+const { HttpInstrumentation } = require("@opentelemetry/instrumentation-http");
+const { registerInstrumentations } = require("@opentelemetry/instrumentation");
+const { OTLPTraceExporter } = require(`@opentelemetry/exporter-trace-otlp-${protocol}`);
+const { LoggerProvider, SimpleLogRecordProcessor } = require("@opentelemetry/sdk-logs");
+const { OTLPLogExporter } = require("@opentelemetry/exporter-logs-otlp-proto");
+const { MeterProvider, PeriodicExportingMetricReader } = require("@opentelemetry/sdk-metrics");
+const { OTLPMetricExporter } = require("@opentelemetry/exporter-metrics-otlp-proto");
+const { resourceFromAttributes } = require("@opentelemetry/resources");
+
+const resource = resourceFromAttributes({ "service.name": "shop" });
+const traces = new NodeTracerProvider({ resource,
+  spanProcessors: [new BatchSpanProcessor(new OTLPTraceExporter({ url: `${endpoint}/v1/traces`, compression: "gzip" }))] });
+traces.register();
+registerInstrumentations({ tracerProvider: traces, instrumentations: [new HttpInstrumentation()] });
+const logs = new LoggerProvider({ resource, processors: [new SimpleLogRecordProcessor({ exporter: new OTLPLogExporter({ url: `${endpoint}/v1/logs` }) })] });
+const metrics = new MeterProvider({ resource,
+  readers: [new PeriodicExportingMetricReader({ exporter: new OTLPMetricExporter({ url: `${endpoint}/v1/metrics` }) })] });
+const http = require("http");
+const orders = metrics.getMeter("shop").createHistogram("orders");
+
+const server = http.createServer((request, response) => response.end("ok"));
+server.listen(0, "127.0.0.1", async () => {
+  for (let i = 0; i < Number(count); i++) {
+    await new Promise((done) => http.get({ port: server.address().port, path: `/order/${i}` }, (r) => r.resume().on("end", done)));
+    orders.record(i);
+  }
+  logs.getLogger("shop").emit({ severityNumber: 13, severityText: "careful", body: "low stock", attributes: { items: ["a", 1], left: 3 } });
+  server.close();
+  await Promise.all([traces.forceFlush(), logs.forceFlush(), metrics.forceFlush()]);
+  await Promise.all([traces.shutdown(), logs.shutdown(), metrics.shutdown()]);
+});
+"""
+
+
+class Sdk(Listener):
+    def install(self):
+        if not shutil.which("npm"):
+            self.skipTest("npm is not installed")
+        names = [f"@opentelemetry/{name}@{version}" for name, version in PACKAGES.items()]
+        try:
+            result = self.run_program("npm", "install", "--no-audit", "--no-fund", "--silent", "--prefer-offline", "--ignore-scripts", "--prefix", self.scratch,
+                                      *names, timeout=60)
+        except subprocess.TimeoutExpired:
+            self.skipTest("the npm registry does not respond in time")
+        if result.returncode != 0:
+            self.skipTest("the npm registry cannot be reached")
+        (self.scratch / "app.js").write_text(PROGRAM)
+
+    def test_node(self):
+        self.install()
+        for protocol in "proto", "http":  # protobuf and JSON
+            self.output.unlink(missing_ok=True)
+            process = self.listen()
+            result = self.run_program("node", self.scratch / "app.js", f"http://127.0.0.1:{self.port}", protocol, "5", timeout=60)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.stop(process)
+            records = [dict(re.findall(r'(\S+?)=("(?:[^"\\]|\\.)*"|\S+)', line)) for line in self.events()]
+            starts = {r["SPAN.ID"]: r for r in records if r["event"] == "GET.start"}
+            ends = {r["SPAN.ID"] for r in records if r["event"] == "GET.end"}
+            self.assertEqual((len(starts), set(starts)), (10, ends))
+            servers = [r for r in starts.values() if r["SPAN.KIND"] == "server"]
+            self.assertEqual(len(servers), 5)
+            for server in servers:
+                client = starts[server["PARENT.ID"]]
+                self.assertEqual((client["SPAN.KIND"], client["TRACE.ID"], client["prog"]), ("client", server["TRACE.ID"], "shop"))
+            log, = [r for r in records if r["event"] == '"low stock"']
+            self.assertEqual([log["level"], log["left"], log["severity_text"]], ["Warn", "3", "careful"])
+            self.assertEqual({r["COUNT"] for r in records if r["event"] == "orders"}, {"5"})
 
 
 if __name__ == "__main__":
