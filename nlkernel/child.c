@@ -71,7 +71,7 @@ bool child_start(child *c)
     if (put == 1 && got != (ssize_t)sizeof error)
         return true;
     if (error == 0)
-        return nl_error_false(NL_ERROR_SYSTEM, "ended before it started");
+        return nl_error_false(NL_ERROR_SYSTEM, "the process ended before it executed the command");
     errno = error;
     return nl_error_set_errno("cannot start") == NL_OK;
 }

@@ -18,7 +18,7 @@ typedef struct otlp_input {
 
 /* A value in a message. text.data is NULL if the message does not have the member. */
 typedef struct otlp_value {
-    nl_string text;     /* JSON text, the bytes of a protobuf field, or the rest of the message from a repeated field */
+    nl_string text;     /* JSON text, or the bytes of a protobuf field; for a repeated field, the rest of the message */
     uint64_t number;    /* the value of a numeric protobuf field */
     uint32_t field;     /* number of the protobuf field */
     unsigned char wire; /* wire type of the protobuf field */

@@ -242,9 +242,9 @@ static bool has_unread(const client_entry *e)
 }
 
 /*
- * Returns the client of an address to close, or NULL if all clients are busy and busy_too is false. Spares a client
- * with unread bytes, but only once until the client sends something useful again. Otherwise, bytes that the daemon does
- * not read would protect the client forever.
+ * Returns the client to close among the clients of an address, or NULL if all of them are busy and busy_too is false.
+ * Spares a client with unread bytes, but only once until the client sends something useful again. Otherwise, bytes that
+ * the daemon does not read would protect the client forever.
  */
 static client_entry *find_silent(const client_address *a, bool busy_too, int64_t now_ns)
 {

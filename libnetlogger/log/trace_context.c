@@ -182,7 +182,7 @@ static size_t count_members(const char *state)
     return count;
 }
 
-/* Returns whether state has a member with the key of size bytes. */
+/* Returns whether `state` has a member with this key. `size` is the length of the key in bytes. */
 static bool has_key(const char *state, const char *key, size_t size)
 {
     nl_string member;

@@ -99,7 +99,8 @@ struct nats_intake {
     /* These members are shared: */
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    unsigned changes; /* number of calls of wake_thread, which reveals changes made while the mutex was released */
+    unsigned changes; /* number of calls of wake_thread; a different number reveals changes made while the mutex was
+                         released */
     shard *shards;    /* NULL: not known yet */
     unsigned shard_count;
     message_list waiting, taken, settled;

@@ -82,12 +82,11 @@ static const sensor_field fields[] = {
     {0},
 };
 
-const sensor_kind cpu_sensor = {
-    .name = "cpu",
-    .what =
-        "the time that processors spend in each state: CpuLoad for all processors together, CpuOne for each processor",
-    .arguments = "",
-    .is_default = true,
-    .fields = fields,
-    .measure = cpu_measure,
-    .state_size = sizeof(cpu_state)};
+const sensor_kind cpu_sensor = {.name = "cpu",
+                                .what = "the time that processors spend in each state: CpuLoad for all processors "
+                                        "together, and CpuOne for each processor",
+                                .arguments = "",
+                                .is_default = true,
+                                .fields = fields,
+                                .measure = cpu_measure,
+                                .state_size = sizeof(cpu_state)};

@@ -32,9 +32,9 @@ typedef struct nl_marker_entry {
 } nl_marker_entry;
 
 /*
- * The first adds the places between `begin` and `end` when a program or shared library is loaded; repeated calls have
- * no effect. The second removes them. The functions are weak, so that a file that includes this header and has no
- * markers does not need the library.
+ * nl_private_markers_add adds the places between `begin` and `end` when a program or shared library is loaded; repeated
+ * calls have no effect. nl_private_markers_remove removes these places. The functions are weak, so that a file that
+ * includes this header and has no markers does not need the library.
  */
 NL_API void nl_private_markers_add(const nl_marker_entry *begin, const nl_marker_entry *end) __attribute__((weak));
 NL_API void nl_private_markers_remove(const nl_marker_entry *begin) __attribute__((weak));
