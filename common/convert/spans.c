@@ -124,8 +124,20 @@ static bool has_field(const nl_record *record, const nl_field *field)
     return false;
 }
 
+/* Returns whether a field is the phase or the duration of a span in Chrome's traces. OTLP has the span's times instead.
+ */
+static bool is_chrome_time(const nl_record *record, const nl_field *field)
+{
+    nl_field phase;
+    bool is_phase = field->name.size == 2 && memcmp(field->name.data, "ph", 2) == 0,
+         is_duration = field->name.size == 3 && memcmp(field->name.data, "dur", 3) == 0;
+    return (is_phase || is_duration) && nl_record_find(record, "ph", &phase) && phase.type == NL_TYPE_STRING &&
+           phase.string.size == 1 && strchr("BEX", *phase.string.data) != NULL;
+}
+
 /*
- * Writes the fields of one or two records, each of which may be NULL. Omits identifiers, and writes equal fields once.
+ * Writes the fields of one or two records, each of which may be NULL. Omits identifiers and Chrome's times, and writes
+ * equal fields once.
  */
 static void put_attributes(spans_writer *w, const nl_record *begin, const nl_record *end)
 {
@@ -135,7 +147,8 @@ static void put_attributes(spans_writer *w, const nl_record *begin, const nl_rec
     for (int k = 0; k < 2; k++)
         for (size_t i = 0; records[k] != NULL && i < records[k]->field_count; i++) {
             const nl_field *field = &records[k]->fields[i];
-            if (id_kind_of(field->name) == ID_NONE && (k == 0 || !has_field(begin, field)))
+            if (id_kind_of(field->name) == ID_NONE && !is_chrome_time(records[k], field) &&
+                (k == 0 || !has_field(begin, field)))
                 put_attribute(w, field, &first);
         }
 }

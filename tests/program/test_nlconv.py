@@ -283,6 +283,10 @@ class Nlconv(support.Case):
                 self.assertEqual(result.returncode, 0)
                 times = {(s["name"], int(s["startTimeUnixNano"]), int(s["endTimeUnixNano"])) for s in spans}
                 self.assertLessEqual({("page", 0, 600_000), ("query", 100_000, 900_000)}, times)
+                # The exported spans have the same times when they are read back.
+                stat = self.run_program(support.program("nltools/nlstat"), "--json", "-", input=result.stdout.decode())
+                rows = {(r["span"], r["sum_ns"]) for kind in json.loads(stat.stdout) for r in kind["rows"] if r["kind"] == "span"}
+                self.assertIn(("query", 800_000), rows)
 
     def test_otlp_spans_that_failed(self):
         if "otlp-spans" not in self.run_program(self.nlconv, "--formats").stdout:
