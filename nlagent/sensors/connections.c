@@ -6,6 +6,9 @@
  * - A connection is logged if it has changed since its last record, and at least every 10 s.
  * - Reading all connections uses at most 5 % of one processor. A measurement that would exceed this share is skipped.
  *
+ * The end of each connection comes from the kernel's tracepoints (socket_ends.h), so that short connections are seen,
+ * too. Without the right to use eBPF, the sensor only polls.
+ *
  * Memory: 24 bytes per connection, and the table of owners (socket_owners.h).
  */
 #include "config.h"
@@ -15,6 +18,7 @@
 #include "base/error.h"
 #include "base/hash_bytes.h"
 #include "base/monotonic.h"
+#include "sensors/socket_ends.h"
 #include "sensors/socket_owners.h"
 
 #include <arpa/inet.h>
@@ -55,6 +59,8 @@ typedef struct connections_state {
     int64_t now_ns, next_ns; /* time of this measurement, and the earliest time of the next measurement */
     uint64_t logged;
     socket_owners *owners;
+    socket_ends *ends; /* NULL if the sensor only polls */
+    uint64_t closed;
 } connections_state;
 
 /* One connection, from a message of the kernel. */
@@ -75,6 +81,7 @@ static bool connections_open(void *state, const sensor_spec *spec)
     s->owners = socket_owners_new();
     if (s->owners == NULL)
         return nl_error_false(NL_ERROR_MEMORY, "out of memory");
+    s->ends = socket_ends_new();
     s->fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
     if (s->fd < 0)
         nl_error_set_errno("sock_diag");
@@ -102,12 +109,13 @@ static bool connections_request(int fd, int family)
  * Formats an address and port. An IPv4 address in an IPv6 socket is written in the form of an IPv4 socket, which the
  * other end also uses.
  */
-static void address_text(const struct inet_diag_msg *d, const uint32_t *address, unsigned port, char out[64])
+static void address_text(int family, const void *address, unsigned port, char out[64])
 {
+    static const char mapped_prefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, (char)0xff, (char)0xff};
     char host[INET6_ADDRSTRLEN];
-    bool mapped = d->idiag_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)(const void *)address);
-    inet_ntop(mapped ? AF_INET : d->idiag_family, mapped ? address + 3 : address, host, sizeof host);
-    snprintf(out, 64, d->idiag_family == AF_INET6 && !mapped ? "[%s]:%u" : "%s:%u", host, port);
+    bool mapped = family == AF_INET6 && memcmp(address, mapped_prefix, sizeof mapped_prefix) == 0;
+    inet_ntop(mapped ? AF_INET : family, (const char *)address + (mapped ? 12 : 0), host, sizeof host);
+    snprintf(out, 64, family == AF_INET6 && !mapped ? "[%s]:%u" : "%s:%u", host, port);
 }
 
 static const char *state_name(unsigned state)
@@ -171,11 +179,10 @@ static void add_info(nl_record *record, const struct tcp_info *i)
     nl_record_add_uint(record, "TCP.LIMITED.NETWORK", i->tcpi_busy_time > limited ? i->tcpi_busy_time - limited : 0);
 }
 
-static bool is_selected(const connections_state *s, const connection *c)
+static bool is_selected(const connections_state *s, long local_port, long peer_port, const char *peer)
 {
-    const struct inet_diag_sockid *id = &c->socket->id;
-    return (s->port == 0 || ntohs(id->idiag_sport) == s->port || ntohs(id->idiag_dport) == s->port) &&
-           (s->peer[0] == '\0' || fnmatch(s->peer, c->peer, 0) == 0);
+    return (s->port == 0 || local_port == s->port || peer_port == s->port) &&
+           (s->peer[0] == '\0' || fnmatch(s->peer, peer, 0) == 0);
 }
 
 static uint64_t connection_digest(const connection *c)
@@ -242,9 +249,9 @@ static void log_connection(measurement *m, connection *c)
 {
     connections_state *s = m->state;
     const struct inet_diag_msg *d = c->socket;
-    address_text(d, d->id.idiag_src, ntohs(d->id.idiag_sport), c->local);
-    address_text(d, d->id.idiag_dst, ntohs(d->id.idiag_dport), c->peer);
-    if (!is_selected(s, c) || !is_due(s, c))
+    address_text(d->idiag_family, d->id.idiag_src, ntohs(d->id.idiag_sport), c->local);
+    address_text(d->idiag_family, d->id.idiag_dst, ntohs(d->id.idiag_dport), c->peer);
+    if (!is_selected(s, ntohs(d->id.idiag_sport), ntohs(d->id.idiag_dport), c->peer) || !is_due(s, c))
         return;
     s->logged++;
     nl_record *record = record_begin(m, "TcpConnection");
@@ -308,9 +315,54 @@ static bool read_reply(measurement *m, int fd)
     }
 }
 
+static void log_end(measurement *m, const struct tcp_close *e, int64_t clock_ns)
+{
+    connections_state *s = m->state;
+    char local[64], peer[64];
+    address_text(e->family, e->local, e->local_port, local);
+    address_text(e->family, e->peer, e->peer_port, peer);
+    if (!is_selected(s, e->local_port, e->peer_port, peer))
+        return;
+    s->closed++;
+    nl_record *record = record_begin(m, "TcpClose");
+    nl_record_set_time(record, (int64_t)e->end_ns + clock_ns);
+    add_text(record, "TCP.LOCAL", local);
+    add_text(record, "TCP.PEER", peer);
+    add_text(record, "TCP.STATE", state_name(e->last_state));
+    nl_record_add_uint(record, "TCP.COOKIE", e->cookie);
+    nl_record_add_uint(record, "TCP.UID", e->uid);
+    if (e->begin_ns != 0)
+        nl_record_add_uint(record, "TCP.DURATION", (e->end_ns - e->begin_ns) / 1000);
+    if (e->begin_ns != 0 && e->established_ns != 0)
+        nl_record_add_uint(record, "TCP.HANDSHAKE", (e->established_ns - e->begin_ns) / 1000);
+    nl_record_add_uint(record, "TCP.BYTES.SENT", e->bytes_sent);
+    nl_record_add_uint(record, "TCP.BYTES.ACKED", e->bytes_acked);
+    nl_record_add_uint(record, "TCP.BYTES.RECEIVED", e->bytes_received);
+    nl_record_add_uint(record, "TCP.BYTES.RETRANS", e->bytes_retransmitted);
+    nl_record_add_uint(record, "TCP.RETRANS", e->retransmitted);
+    nl_record_add_uint(record, "TCP.SEGMENTS.OUT", e->segments_out);
+    nl_record_add_uint(record, "TCP.SEGMENTS.IN", e->segments_in);
+    nl_record_add_uint(record, "TCP.RTT", e->rtt_us);
+    nl_record_add_uint(record, "TCP.RTT.MIN", e->rtt_min_us == UINT32_MAX ? 0 : e->rtt_min_us);
+    nl_record_add_uint(record, "TCP.MSS", e->mss);
+    nl_record_add_uint(record, "TCP.CWND", e->cwnd);
+    record_end(m);
+}
+
+/* Logs the connections that have ended. */
+static void log_ends(measurement *m)
+{
+    connections_state *s = m->state;
+    int64_t clock_ns = nl_time_now_ns() - nl_monotonic_ns();
+    struct tcp_close end;
+    while (s->ends != NULL && socket_ends_next(s->ends, &end))
+        log_end(m, &end, clock_ns);
+}
+
 static bool connections_measure(measurement *m)
 {
     connections_state *s = m->state;
+    log_ends(m);
     s->now_ns = nl_monotonic_ns();
     if (s->now_ns < s->next_ns)
         return true;
@@ -326,6 +378,11 @@ static bool connections_measure(measurement *m)
     nl_record *record = record_begin(m, "TcpConnections");
     nl_record_add_uint(record, "TCP.CONNECTIONS", s->now.count);
     nl_record_add_uint(record, "TCP.LOGGED", s->logged);
+    nl_record_add_uint(record, "TCP.ENDS.WATCHED", s->ends != NULL);
+    if (s->ends != NULL) {
+        nl_record_add_uint(record, "TCP.ENDS", s->closed);
+        nl_record_add_uint(record, "TCP.ENDS.MISSED", socket_ends_missed(s->ends));
+    }
     used_ns = nl_thread_cpu_ns() - used_ns;
     nl_record_add_int(record, "TCP.COST", used_ns / 1000);
     record_end(m);
@@ -387,15 +444,40 @@ static const sensor_field fields[] = {
     TCP("TCP.LIMITED.RECEIVER", "us", "part of TCP.BUSY in which the peer's window was the limit"),
     TCP("TCP.LIMITED.BUFFER", "us", "part of TCP.BUSY in which the send buffer was the limit"),
     TCP("TCP.LIMITED.NETWORK", "us", "part of TCP.BUSY in which congestion control was the limit"),
+    {"TcpClose", "TCP.LOCAL", "", "local address and port of a connection that has ended"},
+    {"TcpClose", "TCP.PEER", "", "remote address and port"},
+    {"TcpClose", "TCP.STATE", "", "state before the end; syn-sent if the peer did not accept the connection"},
+    {"TcpClose", "TCP.COOKIE", "", "number of the socket"},
+    {"TcpClose", "TCP.UID", "", "user that owned the socket"},
+    {"TcpClose", "TCP.DURATION", "us", "time since the connection began; absent if it began before the sensor"},
+    {"TcpClose", "TCP.HANDSHAKE", "us", "duration of the handshake at this end; absent if unknown"},
+    {"TcpClose", "TCP.BYTES.SENT", "bytes", "data sent, including retransmissions"},
+    {"TcpClose", "TCP.BYTES.ACKED", "bytes", "data acknowledged; an active end counts its SYN"},
+    {"TcpClose", "TCP.BYTES.RECEIVED", "bytes", "data received"},
+    {"TcpClose", "TCP.BYTES.RETRANS", "bytes", "data retransmitted"},
+    {"TcpClose", "TCP.RETRANS", "segments", "segments retransmitted"},
+    {"TcpClose", "TCP.SEGMENTS.OUT", "segments", "segments sent"},
+    {"TcpClose", "TCP.SEGMENTS.IN", "segments", "segments received"},
+    {"TcpClose", "TCP.RTT", "us", "smoothed round-trip time at the end"},
+    {"TcpClose", "TCP.RTT.MIN", "us", "minimum round-trip time; 0 if unknown"},
+    {"TcpClose", "TCP.MSS", "bytes", "maximum segment size"},
+    {"TcpClose", "TCP.CWND", "segments", "congestion window at the end"},
     {"TcpConnections", "TCP.CONNECTIONS", "", "number of connections that match the arguments"},
     {"TcpConnections", "TCP.LOGGED", "records", "connections that were logged, because they have changed"},
+    {"TcpConnections", "TCP.ENDS.WATCHED", "",
+     "1 if the kernel reports all ends of connections; 0 if the sensor lacks CAP_BPF and CAP_PERFMON, so that it "
+     "misses "
+     "connections that begin and end between measurements"},
+    {"TcpConnections", "TCP.ENDS", "", "TcpClose records so far; absent if ends are not watched"},
+    {"TcpConnections", "TCP.ENDS.MISSED", "",
+     "ends of all connections that were lost so far, because there were too many"},
     {"TcpConnections", "TCP.COST", "us", "processor time of this measurement"},
     {0},
 };
 
 const sensor_kind connections_sensor = {
     .name = "connections",
-    .what = "the windows, round-trip times, sender limits and owner of each TCP connection",
+    .what = "the windows, round-trip times, sender limits and owner of each TCP connection, and its end",
     .arguments = " port peer ",
     .arguments_help = "port=N (log only connections with this local or remote port), peer=GLOB (log only connections "
                       "whose remote ADDRESS:PORT matches). The sensor logs a connection when it has changed, and at "

@@ -216,6 +216,48 @@ class Values(support.Case):
         for s in (server, *clients, *peers):
             s.close()
 
+    def short_connections(self, count, *prefix):
+        """Makes connections of one byte each, beside a sensor. Returns its TcpClose records and its last TcpConnections record."""
+        server = socket.create_server(("127.0.0.1", 0), backlog=count)
+        port = server.getsockname()[1]
+        sensor = self.start(*prefix, self.sensor, "--interval", "0.3", f"connections?port={port}", stdout=subprocess.PIPE, text=True)
+        lines = [sensor.stdout.readline()]
+        for _ in range(count):
+            with socket.create_connection(server.getsockname()) as client:
+                client.sendall(b"x")
+                accepted = server.accept()[0]
+                accepted.recv(1)
+                accepted.close()
+        accepted.close()
+        server.close()
+        closed = time.strftime("DATE=%Y%m%d%H%M%S", time.gmtime(time.time() + 1))
+        for line in sensor.stdout:
+            lines.append(line)
+            if "NL.EVNT=TcpConnections " in line and line > closed:
+                break
+        sensor.kill()
+        return [l for l in lines if "NL.EVNT=TcpClose " in l], [l for l in lines if "NL.EVNT=TcpConnections " in l][-1], port
+
+    def test_no_end_of_a_short_connection_is_missed(self):
+        ends, summary, port = self.short_connections(1000)
+        if "TCP.ENDS.WATCHED=1" not in summary:
+            self.skipTest("eBPF is not permitted here")
+        self.assertIn("TCP.ENDS=2000 TCP.ENDS.MISSED=0 ", summary)
+        self.assertEqual(len({re.search(r"COOKIE=(\d+)", e)[1] for e in ends}), 2000)
+        clients = [e for e in ends if f"TCP.PEER=127.0.0.1:{port} " in e]
+        self.assertEqual(len(clients), 1000)
+        for e in ends:
+            self.assertRegex(e, "BYTES.SENT=1 .*BYTES.RECEIVED=[01] " if e in clients else "BYTES.SENT=0 .*BYTES.RECEIVED=[12] ")
+            self.assertLess(int(re.search(r"HANDSHAKE=(\d+)", e)[1]), int(re.search(r"DURATION=(\d+)", e)[1]))
+
+    def test_without_the_right_to_use_ebpf_the_sensor_polls(self):
+        if os.geteuid() != 0:
+            self.skipTest("dropping capabilities needs root")
+        ends, summary, _ = self.short_connections(5, "setpriv", "--bounding-set", "-bpf,-perfmon,-sys_admin")
+        self.assertEqual(ends, [])
+        self.assertIn("TCP.ENDS.WATCHED=0 ", summary)
+        self.assertNotIn("TCP.ENDS=", summary)
+
     def test_process_is_what_proc_says(self):
         sleeper = self.start("sleep", "1000")
         support.wait_until(lambda: open(f"/proc/{sleeper.pid}/stat").read().rsplit(")")[1].split()[0] == "S", what="it sleeps")

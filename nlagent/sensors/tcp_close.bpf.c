@@ -1,0 +1,141 @@
+/*
+ * Reports each TCP connection that ends, with its totals. inet_sock_set_state is the only tracepoint that every TCP
+ * socket passes at its end. The kernel still has the socket's counters at this point.
+ */
+#include <linux/bpf.h>
+#include <linux/types.h>
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#include "tcp_close.h"
+
+enum { ESTABLISHED = 1, SYN_SENT = 2, SYN_RECEIVED = 3, CLOSE = 7, LISTEN = 10, IPV4 = 2, TCP = 6 };
+
+/* The kernel's structures, with the members that this program uses; their offsets come from the running kernel. */
+#define KERNEL __attribute__((preserve_access_index))
+struct ns_common {
+    unsigned int inum;
+} KERNEL;
+struct net {
+    struct ns_common ns;
+} KERNEL;
+typedef struct {
+    struct net *net;
+} possible_net_t;
+struct in6_addr {
+    __u8 bytes[16];
+};
+struct sock_common {
+    __u32 skc_daddr, skc_rcv_saddr;
+    __u16 skc_dport, skc_family;
+    possible_net_t skc_net;
+    struct in6_addr skc_v6_daddr, skc_v6_rcv_saddr;
+} KERNEL;
+typedef struct {
+    __u32 val;
+} kuid_t;
+struct sock {
+    struct sock_common __sk_common;
+    __u16 sk_protocol;
+    kuid_t sk_uid;
+} KERNEL;
+struct inet_sock {
+    __u16 inet_sport;
+} KERNEL;
+struct minmax_sample {
+    __u32 t, v;
+};
+struct minmax {
+    struct minmax_sample s[3];
+} KERNEL;
+struct tcp_sock {
+    __u64 bytes_sent, bytes_acked, bytes_received, bytes_retrans;
+    __u32 total_retrans, segs_out, segs_in, srtt_us, mss_cache, snd_cwnd;
+    struct minmax rtt_min;
+} KERNEL;
+
+/* The network namespace whose connections are reported; nlsensor sets it. */
+const volatile __u32 namespace_inode;
+
+/* The number of ends that the ring had no space for. */
+__u64 missed;
+
+struct times {
+    __u64 begin_ns, established_ns;
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_SK_STORAGE);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, int);
+    __type(value, struct times);
+} starts SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_RINGBUF);
+    __uint(max_entries, TCP_CLOSE_RING_SIZE);
+} ring SEC(".maps");
+
+static __always_inline void report(struct sock *sk, int last_state)
+{
+    struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
+    if (!tp)
+        return;
+    struct tcp_close *e = bpf_ringbuf_reserve(&ring, sizeof *e, 0);
+    if (!e) {
+        __sync_fetch_and_add(&missed, 1);
+        return;
+    }
+    struct times *start = bpf_sk_storage_get(&starts, sk, 0, 0);
+    e->cookie = bpf_get_socket_cookie(sk);
+    e->end_ns = bpf_ktime_get_ns();
+    e->begin_ns = start ? start->begin_ns : 0;
+    e->established_ns = start ? start->established_ns : 0;
+    e->bytes_sent = tp->bytes_sent;
+    e->bytes_acked = tp->bytes_acked;
+    e->bytes_received = tp->bytes_received;
+    e->bytes_retransmitted = tp->bytes_retrans;
+    e->retransmitted = tp->total_retrans;
+    e->segments_out = tp->segs_out;
+    e->segments_in = tp->segs_in;
+    e->rtt_us = tp->srtt_us >> 3;
+    e->rtt_min_us = BPF_CORE_READ(tp, rtt_min.s[0].v);
+    e->mss = tp->mss_cache;
+    e->cwnd = tp->snd_cwnd;
+    e->uid = sk->sk_uid.val;
+    e->family = sk->__sk_common.skc_family;
+    e->local_port = __builtin_bswap16(BPF_CORE_READ((struct inet_sock *)sk, inet_sport)); /* skc_num is already 0 */
+    e->peer_port = __builtin_bswap16(sk->__sk_common.skc_dport);
+    e->last_state = last_state;
+    if (e->family == IPV4) {
+        __builtin_memset(e->local, 0, sizeof e->local);
+        __builtin_memset(e->peer, 0, sizeof e->peer);
+        *(__u32 *)e->local = sk->__sk_common.skc_rcv_saddr;
+        *(__u32 *)e->peer = sk->__sk_common.skc_daddr;
+    } else {
+        BPF_CORE_READ_INTO(&e->local, sk, __sk_common.skc_v6_rcv_saddr);
+        BPF_CORE_READ_INTO(&e->peer, sk, __sk_common.skc_v6_daddr);
+    }
+    bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
+}
+
+SEC("tp_btf/inet_sock_set_state")
+int BPF_PROG(on_state, struct sock *sk, int before, int now)
+{
+    if (sk->sk_protocol != TCP || BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum) != namespace_inode)
+        return 0;
+    if (now == SYN_SENT || now == SYN_RECEIVED || now == ESTABLISHED) {
+        struct times *start = bpf_sk_storage_get(&starts, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+        if (start && now == ESTABLISHED)
+            start->established_ns = bpf_ktime_get_ns();
+        else if (start)
+            start->begin_ns = bpf_ktime_get_ns();
+    } else if (now == CLOSE && before != LISTEN && before != CLOSE) {
+        report(sk, before);
+    }
+    return 0;
+}
+
+char _license[] SEC("license") = "GPL";
