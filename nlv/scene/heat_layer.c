@@ -15,7 +15,7 @@
 
 enum { GROUP_REQUESTS = 500, GROUP_WIDTH = 8, ROWS_MIN = 16, ROWS_MARGIN = 2, LEGEND_GAP = 14, PIXELS_MAX = 16000 };
 
-static const double mark_size = 4, pick_distance = 4;
+static const double pick_distance = 4;
 
 /* The scale of durations: the rows [low, high) of the map over the height of the strip. */
 typedef struct heat_scale {
@@ -90,69 +90,103 @@ static color heat_color(double share, bool dark)
                    ends[0].blue + share * (ends[1].blue - ends[0].blue)};
 }
 
+/* Draws a mark at whole units, so that it has its full colour: a square, with arms for a failed request. */
 static void draw_mark(cairo_t *cr, double x, double y, bool is_failed, bool dark)
 {
-    const double half = mark_size / 2;
+    const double left = floor(x) - 1, top = floor(y) - 1, size = 3, arm = 2;
     palette_set(cr, is_failed ? palette_error(dark) : palette_slow(dark), 1);
-    if (!is_failed) {
-        cairo_rectangle(cr, x - half, y - half, mark_size, mark_size);
-        cairo_fill(cr);
+    cairo_rectangle(cr, left - !is_failed, top, size + !is_failed, size + !is_failed);
+    cairo_fill(cr);
+    if (!is_failed)
         return;
-    }
     cairo_set_line_width(cr, 2);
-    cairo_move_to(cr, x - half - 1, y - half - 1);
-    cairo_line_to(cr, x + half + 1, y + half + 1);
-    cairo_move_to(cr, x - half - 1, y + half + 1);
-    cairo_line_to(cr, x + half + 1, y - half - 1);
+    cairo_move_to(cr, left - arm, top - arm);
+    cairo_line_to(cr, left + size + arm, top + size + arm);
+    cairo_move_to(cr, left - arm, top + size + arm);
+    cairo_line_to(cr, left + size + arm, top - arm);
     cairo_stroke(cr);
 }
 
-/* Adds the cells of the columns [from, to). Returns the largest count of a row. */
-static uint32_t sum_cells(const heat_map *h, unsigned from, unsigned to, heat_cell sums[HEAT_ROWS])
+/* Adds the cells of the columns [from, to) and the rows [low, high) to sums[0] and so on. */
+static void sum_cells(const heat_map *h, unsigned from, unsigned to, unsigned low, unsigned high, heat_cell *sums)
 {
-    uint32_t max = 0;
-    memset(sums, 0, HEAT_ROWS * sizeof *sums);
+    memset(sums, 0, (high - low) * sizeof *sums);
     for (unsigned column = from; column < to; column++)
-        for (unsigned row = 0; row < HEAT_ROWS; row++) {
-            sums[row].count += h->columns[column][row].count;
-            sums[row].failed += h->columns[column][row].failed;
-            max = MAX(max, sums[row].count);
+        for (unsigned row = low; row < high; row++) {
+            sums[row - low].count += h->columns[column][row].count;
+            sums[row - low].failed += h->columns[column][row].failed;
         }
-    return max;
 }
 
-typedef enum heat_pass { HEAT_COUNT, HEAT_CELLS, HEAT_SLOW, HEAT_FAILED } heat_pass;
+/* The counts of each column of pixels, by row of the scale. */
+typedef struct heat_pixels {
+    heat_cell *cells; /* [column * rows + row - low] */
+    unsigned columns, rows;
+    uint32_t max; /* the largest count */
+} heat_pixels;
 
-/*
- * Draws the cells, or the marks of slow or of failed requests, in all columns of pixels; HEAT_COUNT draws nothing.
- * `max` is the largest count of a cell. Returns the largest count in the strip.
- */
-
-static uint32_t draw_pass(const layer_context *c, cairo_t *cr, const heat_scale *s, heat_pass pass, uint32_t max)
+static heat_pixels pixels_of(const layer_context *c, const heat_scale *s, unsigned columns)
 {
-    const heat_map *h = map_of(c);
-    const layout *l = c->layout;
-    const double step = pass == HEAT_SLOW || pass == HEAT_FAILED ? 2 : 1 / c->scale;
-    const unsigned slow_row = (unsigned)ceil(row_of_ns(heat_map_slow_ns(h)));
-    uint32_t found = 0;
-    heat_cell sums[HEAT_ROWS];
-    for (double x = l->left; x < l->right; x += step) {
+    heat_pixels p = {NULL, columns, s->high - s->low, 1};
+    p.cells = g_new(heat_cell, (size_t)columns * p.rows);
+    for (unsigned x = 0; x < columns; x++) {
         unsigned from, to;
-        columns_between(c, x, x + step, &from, &to);
-        found = MAX(found, sum_cells(h, from, to, sums));
-        for (unsigned row = s->low; row < s->high && pass != HEAT_COUNT; row++) {
-            const double y = row_y(s, row + 1), height = row_y(s, row) - y;
-            if (pass == HEAT_CELLS && sums[row].count > 0) {
-                palette_set(cr, heat_color(log1p(sums[row].count) / log1p(max), c->view->dark), 1);
-                cairo_rectangle(cr, x, y, step, MAX(height, 1 / c->scale));
-                cairo_fill(cr);
-            } else if ((pass == HEAT_SLOW && row >= slow_row && sums[row].count > sums[row].failed) ||
-                       (pass == HEAT_FAILED && sums[row].failed > 0)) {
-                draw_mark(cr, x + step / 2, y + height / 2, pass == HEAT_FAILED, c->view->dark);
-            }
+        heat_cell *cells = &p.cells[(size_t)x * p.rows];
+        columns_between(c, c->layout->left + x / c->scale, c->layout->left + (x + 1) / c->scale, &from, &to);
+        sum_cells(map_of(c), from, to, s->low, s->high, cells);
+        for (unsigned row = 0; row < p.rows; row++)
+            p.max = MAX(p.max, cells[row].count);
+    }
+    return p;
+}
+
+static uint32_t pixel_of(color ink)
+{
+    return UINT32_C(0xff000000) | (uint32_t)(ink.red * 255) << 16 | (uint32_t)(ink.green * 255) << 8 |
+           (uint32_t)(ink.blue * 255);
+}
+
+/* Paints the cells directly into the picture, because cairo would need a path for each cell. */
+static void paint_cells(const layer_context *c, const heat_scale *s, const heat_pixels *p, cairo_surface_t *picture)
+{
+    enum { SHADES = 64 };
+    uint32_t shades[SHADES];
+    for (unsigned i = 0; i < SHADES; i++)
+        shades[i] = pixel_of(heat_color(i / (SHADES - 1.0), c->view->dark));
+    cairo_surface_flush(picture);
+    unsigned char *data = cairo_image_surface_get_data(picture);
+    const size_t stride = (size_t)cairo_image_surface_get_stride(picture);
+    const double factor = (SHADES - 1) / log1p(p->max), top = c->layout->overview_top;
+    const int height = cairo_image_surface_get_height(picture);
+    for (unsigned row = 0; row < p->rows; row++) {
+        const int first = (int)floor((row_y(s, s->low + row + 1) - top) * c->scale),
+                  end = MAX((int)floor((row_y(s, s->low + row) - top) * c->scale), first + 1);
+        for (unsigned x = 0; x < p->columns; x++) {
+            const uint32_t count = p->cells[(size_t)x * p->rows + row].count;
+            const uint32_t shade = count > 0 ? shades[(unsigned)(log1p(count) * factor)] : 0;
+            for (int y = MAX(first, 0); count > 0 && y < MIN(end, height); y++)
+                memcpy(data + (size_t)y * stride + 4 * (size_t)x, &shade, sizeof shade);
         }
     }
-    return found;
+    cairo_surface_mark_dirty(picture);
+}
+
+/* Draws the marks of the slow or of the failed requests, at most one in MARK_GAP units of a row. */
+static void draw_marks(const layer_context *c, cairo_t *cr, const heat_scale *s, const heat_pixels *p, bool failed)
+{
+    enum { MARK_GAP = 2 };
+    const double slow = ceil(row_of_ns(heat_map_slow_ns(map_of(c))));
+    for (unsigned row = 0; row < p->rows; row++) {
+        double last = -MARK_GAP;
+        for (unsigned x = 0; x < p->columns && (failed || s->low + row >= slow); x++) {
+            const heat_cell *cell = &p->cells[(size_t)x * p->rows + row];
+            const double at = (x + 0.5) / c->scale;
+            if ((failed ? cell->failed : cell->count - cell->failed) == 0 || at - last < MARK_GAP)
+                continue;
+            last = at;
+            draw_mark(cr, c->layout->left + at, row_y(s, s->low + row + 0.5), failed, c->view->dark);
+        }
+    }
 }
 
 static void draw_curve(const layer_context *c, cairo_t *cr, const heat_scale *s, double share, bool is_dashed)
@@ -167,10 +201,12 @@ static void draw_curve(const layer_context *c, cairo_t *cr, const heat_scale *s,
         const double left = l->left + plot * group / groups, right = l->left + plot * (group + 1) / groups;
         unsigned from, to;
         columns_between(c, left, right, &from, &to);
-        if (sum_cells(h, from, to, sums) == 0)
-            continue;
+        sum_cells(h, from, to, 0, HEAT_ROWS, sums);
+        uint64_t any = 0;
         for (unsigned row = 0; row < HEAT_ROWS; row++)
-            counts[row] = sums[row].count;
+            any += counts[row] = sums[row].count;
+        if (any == 0)
+            continue;
         const double y = row_y(s, row_of_ns(heat_quantile(counts, share)));
         if (groups == 1)
             cairo_move_to(cr, left, y);
@@ -187,15 +223,26 @@ static void draw_curve(const layer_context *c, cairo_t *cr, const heat_scale *s,
     cairo_set_dash(cr, NULL, 0, 0);
 }
 
-static void draw_map(const layer_context *c, cairo_t *cr, const heat_scale *s)
+/* Returns the corner of the picture, at a whole pixel. */
+static double whole_pixel(const layer_context *c, double place)
 {
+    return floor(place * c->scale) / c->scale;
+}
+
+static void draw_map(const layer_context *c, const heat_scale *s, cairo_surface_t *picture)
+{
+    const heat_pixels p = pixels_of(c, s, (unsigned)cairo_image_surface_get_width(picture));
+    paint_cells(c, s, &p, picture);
+    cairo_t *cr = cairo_create(picture);
+    cairo_translate(cr, -whole_pixel(c, c->layout->left), -whole_pixel(c, c->layout->overview_top));
     cairo_set_antialias(cr, CAIRO_ANTIALIAS_NONE);
-    draw_pass(c, cr, s, HEAT_CELLS, draw_pass(c, cr, s, HEAT_COUNT, 0));
-    draw_pass(c, cr, s, HEAT_SLOW, 0);
+    draw_marks(c, cr, s, &p, false);
     cairo_set_antialias(cr, CAIRO_ANTIALIAS_DEFAULT);
     draw_curve(c, cr, s, 0.5, false);
     draw_curve(c, cr, s, 0.99, true);
-    draw_pass(c, cr, s, HEAT_FAILED, 0);
+    draw_marks(c, cr, s, &p, true);
+    cairo_destroy(cr);
+    g_free(p.cells);
 }
 
 /* Draws the map from the cached picture, which is drawn again if it is out of date. */
@@ -215,13 +262,10 @@ static void draw_kept(const layer_context *c, const heat_scale *s)
             cairo_image_surface_create(CAIRO_FORMAT_ARGB32, (int)MIN(ceil(width * c->scale), PIXELS_MAX),
                                        (int)MIN(ceil(height * c->scale), PIXELS_MAX));
         cairo_surface_set_device_scale(kept_heat.picture, c->scale, c->scale);
-        cairo_t *cr = cairo_create(kept_heat.picture);
-        cairo_translate(cr, -l->left, -l->overview_top);
-        draw_map(c, cr, s);
-        cairo_destroy(cr);
+        draw_map(c, s, kept_heat.picture);
         kept_heat.key = key;
     }
-    cairo_set_source_surface(c->cr, kept_heat.picture, l->left, l->overview_top);
+    cairo_set_source_surface(c->cr, kept_heat.picture, whole_pixel(c, l->left), whole_pixel(c, l->overview_top));
     cairo_paint(c->cr);
 }
 

@@ -188,8 +188,10 @@ static void draw_caption(const layer_context *c)
                                  nl_plural(model_count(c->model)), model_name(c->model),
                                  model_has_right_clocks(c->model) ? "   clocks corrected" : "");
     const double right = heat_layer_legend(c, c->layout->right);
-    text_draw(c->cr, text, TEXT_SMALL, palette_muted(c->view->dark), TEXT_LEFT, c->layout->left, c->layout->caption_y,
-              MAX(right - c->layout->left - 10, 40));
+    const double width = right - c->layout->left - 10;
+    if (width > 100) /* otherwise only the legend fits */
+        text_draw(c->cr, text, TEXT_SMALL, palette_muted(c->view->dark), TEXT_LEFT, c->layout->left,
+                  c->layout->caption_y, width);
     g_free(text);
     if (c->view->caption != NULL)
         text_draw_paragraph(c->cr, c->view->caption, TEXT_NORMAL, palette_text(c->view->dark), c->layout->left,

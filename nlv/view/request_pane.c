@@ -21,10 +21,10 @@ typedef struct pane_column {
 
 /* The last column, the ID, is not in the list of requests and cannot be sorted. */
 static const pane_column columns[COLUMNS] = {
-    {"Duration", REQUEST_BY_DURATION, 90, true},   {"Slowest span", REQUEST_BY_SLOWEST, 220, false},
-    {"Share", REQUEST_BY_SHARE, 70, true},         {"Begins at", REQUEST_BY_POSITION, 85, true},
-    {"Hosts", REQUEST_BY_HOSTS, 65, true},         {"Error", REQUEST_BY_ERROR, 140, false},
-    {"Start (UTC)", REQUEST_BY_START, 130, false}, {"Request", REQUEST_BY_START, 180, false},
+    {"Duration", REQUEST_BY_DURATION, 90, true},   {"Slowest span", REQUEST_BY_SLOWEST, 180, false},
+    {"Error", REQUEST_BY_ERROR, 100, false},       {"Share", REQUEST_BY_SHARE, 70, true},
+    {"Begins at", REQUEST_BY_POSITION, 85, true},  {"Hosts", REQUEST_BY_HOSTS, 65, true},
+    {"Start (UTC)", REQUEST_BY_START, 130, false}, {"Request", REQUEST_BY_START, 150, false},
 };
 
 /* A request in the table. The texts are allocated. */
@@ -78,13 +78,13 @@ static void describe_cell(const pane_row *row, unsigned column, char text[NL_TIM
     case 0:
         axis_span_label((double)r->duration_ns, text);
         break;
-    case 2:
+    case 3:
         g_snprintf(text, 32, "%u %%", r->share);
         break;
-    case 3:
+    case 4:
         g_snprintf(text, 32, "%u %%", r->position);
         break;
-    case 4:
+    case 5:
         g_snprintf(text, 32, "%u", r->host_count);
         break;
     default:
@@ -106,7 +106,7 @@ static void render_cell(GtkTreeViewColumn *column, GtkCellRenderer *cell, GtkTre
     while (p->columns[number] != column)
         number++;
     const char *shown = number == 1   ? row->slowest
-                        : number == 5 ? error_text(row->summary.errors)
+                        : number == 2 ? error_text(row->summary.errors)
                         : number == 7 ? name_of_row(p, row)
                                       : text;
     if (shown == text)

@@ -1104,7 +1104,7 @@ static GtkWidget *make_info(window *w)
 
 static GtkWidget *make_main(window *w, const window_options *look)
 {
-    GtkWidget *pane = gtk_paned_new(GTK_ORIENTATION_HORIZONTAL), *left = gtk_paned_new(GTK_ORIENTATION_VERTICAL);
+    GtkWidget *pane = gtk_paned_new(GTK_ORIENTATION_HORIZONTAL), *both = gtk_paned_new(GTK_ORIENTATION_VERTICAL);
     w->canvas = canvas_new(w->model, look->dark,
                            (canvas_callbacks){on_hover, on_moved, show_chosen, show_range, on_picked, on_brushed, w});
     scene_view *view = canvas_view(w->canvas);
@@ -1117,13 +1117,13 @@ static GtkWidget *make_main(window *w, const window_options *look)
     w->panel = side_panel_new(w->model);
     w->side = side_panel_widget(w->panel);
     w->requests = request_pane_new(w->model, (request_pane_callbacks){show_request, on_requests_left, w});
-    gtk_paned_pack1(GTK_PANED(left), canvas_widget(w->canvas), TRUE, FALSE);
-    gtk_paned_pack2(GTK_PANED(left), request_pane_widget(w->requests), FALSE, FALSE);
+    gtk_paned_pack1(GTK_PANED(both), pane, TRUE, FALSE);
+    gtk_paned_pack2(GTK_PANED(both), request_pane_widget(w->requests), FALSE, FALSE);
     hide_at_first(request_pane_widget(w->requests));
-    gtk_paned_pack1(GTK_PANED(pane), left, TRUE, FALSE);
+    gtk_paned_pack1(GTK_PANED(pane), canvas_widget(w->canvas), TRUE, FALSE);
     gtk_paned_pack2(GTK_PANED(pane), w->side, FALSE, FALSE);
     hide_at_first(w->side);
-    return pane;
+    return both;
 }
 
 static GtkWidget *make_center(window *w, const window_options *look)

@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "model/model.h"
+#include "scene/scene.h"
 #include "transport/writer.h"
 
 #include <stdarg.h>
@@ -350,6 +351,56 @@ static void test_growing_log(void **unused)
     g_free(text);
 }
 
+/* ---- the picture ---- */
+
+/* Returns the number of places with 2x2 pixels of a colour, above the legend in the last lines. */
+static unsigned count_pixels(cairo_surface_t *surface, uint32_t color)
+{
+    const unsigned char *data = cairo_image_surface_get_data(surface);
+    const int stride = cairo_image_surface_get_stride(surface), legend = 30;
+    unsigned count = 0;
+    for (int y = 0; y + 1 < cairo_image_surface_get_height(surface) - legend; y++)
+        for (int x = 0; x + 1 < cairo_image_surface_get_width(surface); x++) {
+            bool is_all = true;
+            for (int corner = 0; corner < 4; corner++) {
+                uint32_t pixel;
+                memcpy(&pixel, data + (y + corner / 2) * stride + 4 * (x + corner % 2), sizeof pixel);
+                is_all = is_all && (pixel & 0xffffff) == color;
+            }
+            count += is_all;
+        }
+    return count;
+}
+
+/* One failed and one slow request of a million are visible in the first picture, at least as 2x2 pixels. */
+static void test_outliers_are_visible(void **unused)
+{
+    (void)unused;
+    char *text = make_requests(), *path = g_strdup(path_of("one.log"));
+    write_records(path, text, "wda", false);
+    model *m = load_requests((const char *const[]){path, NULL});
+    request_list *l = (request_list *)model_requests(m); /* the model is not running */
+    request_summary one = *request_list_at(l, 0);
+    heat_map_clear(&l->heat);
+    heat_map_init(&l->heat);
+    const int64_t start_ns = one.start_ns;
+    for (int i = 0; i < 1000000; i++) {
+        const bool is_slow = i == 300000, is_failed = i == 600000;
+        heat_map_add(&l->heat, start_ns + i * INT64_C(19000), is_slow ? 900000000 : 4000000 + i % 1000000, is_failed);
+    }
+    cairo_surface_t *surface = cairo_image_surface_create(CAIRO_FORMAT_RGB24, 1000, 600);
+    cairo_t *cr = cairo_create(surface);
+    scene_view view = scene_first(m, 1000, 600);
+    scene_draw(m, &view, cr);
+    assert_in_range(count_pixels(surface, 0xe66100), 1, 16);
+    assert_in_range(count_pixels(surface, 0xc2006b), 1, 64);
+    cairo_destroy(cr);
+    cairo_surface_destroy(surface);
+    model_free(m);
+    g_free(path);
+    g_free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -361,6 +412,7 @@ int main(void)
         cmocka_unit_test(test_full_list),
         cmocka_unit_test(test_text_blocks_and_several_logs),
         cmocka_unit_test(test_growing_log),
+        cmocka_unit_test(test_outliers_are_visible),
     };
     if (mkdtemp(folder) == NULL)
         return 1;
