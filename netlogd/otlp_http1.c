@@ -309,12 +309,16 @@ static nl_string chunk_line(http1 *h)
 {
     nl_string rest = {h->in.data + h->at, h->in.size - h->at};
     if (rest.size == 0 || memchr(rest.data, '\n', rest.size) == NULL) {
-        if (rest.size > CHUNK_LINE_MAX)
+        if (rest.size > CHUNK_LINE_MAX + 1) /* one byte may be the CR before the newline */
             refuse(h, 400, "invalid chunk");
         return (nl_string){NULL, 0};
     }
     nl_string line = next_line(&rest);
     h->at = (size_t)(rest.data - h->in.data);
+    if (line.size > CHUNK_LINE_MAX) {
+        refuse(h, 400, "invalid chunk");
+        line.data = NULL;
+    }
     return line;
 }
 

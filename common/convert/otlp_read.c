@@ -156,7 +156,9 @@ static size_t otlp_proto_size(const char *data, size_t size)
 static nl_string otlp_proto_first(nl_string message, uint32_t number)
 {
     protobuf_field f;
-    for (const char *at = message.data, *end = at + message.size; message.data != NULL && at < end;) {
+    if (message.data == NULL)
+        return message;
+    for (const char *at = message.data, *end = at + message.size; at < end;) {
         if (!protobuf_next(&at, end, &f))
             break;
         if (f.number == number && f.wire == PROTOBUF_BYTES)
@@ -173,7 +175,9 @@ static otlp_signal otlp_proto_signal(nl_string request)
 {
     nl_string item = otlp_proto_first(otlp_proto_first(otlp_proto_first(request, 1), 2), 2);
     protobuf_field f;
-    for (const char *at = item.data, *end = at + item.size; item.data != NULL && at < end;) {
+    if (item.data == NULL)
+        return OTLP_METRICS;
+    for (const char *at = item.data, *end = at + item.size; at < end;) {
         if (!protobuf_next(&at, end, &f))
             break;
         if (f.wire == PROTOBUF_I64)

@@ -5,8 +5,8 @@ fuzz_ldadd = $(common_libs)
 fuzz_import_ldadd = $(fuzz_ldadd)
 EXTRA_DIST += %D%/run %D%/corpus \
 	%D%/url.dict %D%/ulm.dict %D%/bp.dict %D%/logfmt.dict %D%/binary.dict %D%/format_arguments.dict \
-	%D%/payload.dict %D%/drain.dict %D%/filter.dict %D%/request.dict \
-	%D%/import_json.dict %D%/import_csv.dict %D%/import_xml.dict %D%/import_otlp.dict %D%/import_chrome.dict %D%/import_journal.dict %D%/import_strace.dict %D%/import_perf.dict %D%/import_ftrace.dict %D%/soap.dict %D%/trace_dat.dict %D%/trace_context.dict
+	%D%/payload.dict %D%/drain.dict %D%/filter.dict %D%/request.dict %D%/otlp_session.dict \
+	%D%/import_json.dict %D%/import_csv.dict %D%/import_xml.dict %D%/import_otlp.dict %D%/import_otlp_proto.dict %D%/import_chrome.dict %D%/import_journal.dict %D%/import_strace.dict %D%/import_perf.dict %D%/import_ftrace.dict %D%/soap.dict %D%/trace_dat.dict %D%/trace_context.dict
 
 fuzz_replays += %D%/url.replay
 tests_fuzz_url_replay_SOURCES = %D%/url.c %D%/replay.c %D%/fuzz.h
@@ -22,6 +22,11 @@ fuzz_replays += %D%/work.replay
 tests_fuzz_work_replay_SOURCES = %D%/work.c %D%/replay.c %D%/fuzz.h
 tests_fuzz_work_replay_CPPFLAGS = $(fuzz_cppflags) -DFUZZ_TARGET='"work"'
 tests_fuzz_work_replay_LDADD = $(fuzz_ldadd)
+
+fuzz_replays += %D%/otlp_session.replay
+tests_fuzz_otlp_session_replay_SOURCES = %D%/otlp_session.c %D%/replay.c %D%/fuzz.h
+tests_fuzz_otlp_session_replay_CPPFLAGS = $(fuzz_cppflags) -I$(srcdir)/common -I$(srcdir)/netlogd -DFUZZ_TARGET='"otlp_session"'
+tests_fuzz_otlp_session_replay_LDADD = $(fuzz_ldadd)
 
 fuzz_replays += %D%/bp.replay
 tests_fuzz_bp_replay_SOURCES = %D%/bp.c %D%/replay.c %D%/text_round_trip.h
