@@ -21,6 +21,7 @@ typedef struct lookup {
 
 struct request_lines {
     GHashTable *drawn; /* lifeline and object to request_drawn */
+    uint32_t first;    /* the store's first record when these requests were looked up */
     lookup *lookups;   /* by lifeline; without a reader: not used yet */
     size_t lookup_count;
 };
@@ -239,6 +240,9 @@ const request_drawn *request_lines_find(const model *m, size_t lifeline, uint32_
     const store *s = model_store(m);
     const unsigned layer = s->spec->lifelines[lifeline].layer;
     gint64 key = (gint64)((uint64_t)lifeline << 32 | object);
+    if (r->first != s->first) /* records of these requests may have been dropped */
+        g_hash_table_remove_all(r->drawn);
+    r->first = s->first;
     request_drawn *known = g_hash_table_lookup(r->drawn, &key);
     if (known != NULL && known->last == store_last_step(s, object, layer))
         return known;

@@ -644,6 +644,33 @@ static void test_blocks(void **unused)
 /* ---- bounds ---- */
 
 /* The limit always holds, also with late records: the newest records stay, and the others are counted. */
+/* Returns the number of lines, of the requests around a record, that begin at a dropped record. */
+static size_t count_dropped_lines(const model *m, uint32_t around)
+{
+    const store *s = model_store(m);
+    size_t dropped = 0;
+    for (uint32_t record = around; record < around + 1000; record++) {
+        uint32_t object = store_object(s, record, 0);
+        if (object == STORE_NONE)
+            continue;
+        const request_drawn *drawn = request_lines_find(m, 0, object);
+        for (guint i = 0; i < drawn->lines->len; i++)
+            dropped += g_array_index(drawn->lines, request_line, i).from < s->first;
+    }
+    return dropped;
+}
+
+/* The lines of a request are looked up again when its first records have been dropped. */
+static void drop_records_of_lines(const model *m)
+{
+    store *s = (store *)model_store(m);
+    uint32_t first = s->first + STORE_CHUNK;
+    assert_int_equal(count_dropped_lines(m, first), 0);
+    assert_true(store_shrink(s, store_memory(s) - 1));
+    assert_int_equal(s->first, first);
+    assert_int_equal(count_dropped_lines(m, first), 0);
+}
+
 static void test_memory_is_limited(void **unused)
 {
     (void)unused;
@@ -665,6 +692,7 @@ static void test_memory_is_limited(void **unused)
         char *text = model_missing(m), *first = model_describe(m, s->first);
         assert_non_null(strstr(text, "memory limit of 16 MiB"));
         assert_null(strstr(first, "no longer"));
+        drop_records_of_lines(m);
         g_free(text);
         g_free(first);
         model_free(m);
