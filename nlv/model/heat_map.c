@@ -4,13 +4,15 @@
 
 #include <glib.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #define WIDTH_MAX_NS (INT64_MAX / 4 / HEAT_COLUMNS)
 
 void heat_map_init(heat_map *h)
 {
-    *h = (heat_map){.columns = g_malloc0(HEAT_COLUMNS * sizeof *h->columns)};
+    static atomic_uint count;
+    *h = (heat_map){.number = ++count, .columns = g_malloc0(HEAT_COLUMNS * sizeof *h->columns)};
 }
 
 void heat_map_clear(heat_map *h)

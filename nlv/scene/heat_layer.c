@@ -25,7 +25,7 @@ typedef struct heat_scale {
 
 /* What the cached picture depends on. */
 typedef struct heat_key {
-    const heat_map *map;
+    unsigned map; /* its number */
     uint64_t count;
     int64_t from_ns, to_ns;
     double width, height, scale;
@@ -251,7 +251,8 @@ static void draw_kept(const layer_context *c, const heat_scale *s)
     const layout *l = c->layout;
     const heat_map *h = map_of(c);
     const double width = l->right - l->left, height = l->overview_bottom - l->overview_top;
-    const heat_key key = {h, h->count, l->whole_from_ns, l->whole_to_ns, width, height, c->scale, c->view->dark};
+    const heat_key key = {h->number, h->count, l->whole_from_ns, l->whole_to_ns,
+                          width,     height,   c->scale,         c->view->dark};
     const heat_key *old = &kept_heat.key;
     if (kept_heat.picture == NULL || old->map != key.map || old->count != key.count || old->from_ns != key.from_ns ||
         old->to_ns != key.to_ns || old->width != key.width || old->height != key.height || old->scale != key.scale ||

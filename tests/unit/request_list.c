@@ -394,6 +394,14 @@ static void test_outliers_are_visible(void **unused)
     scene_draw(m, &view, cr);
     assert_in_range(count_pixels(surface, 0xe66100), 1, 16);
     assert_in_range(count_pixels(surface, 0xc2006b), 1, 64);
+    const uint64_t count = l->heat.count; /* another map with the same counts has its own picture */
+    heat_map_clear(&l->heat);
+    heat_map_init(&l->heat);
+    while (l->heat.count < count)
+        heat_map_add(&l->heat, start_ns + (int64_t)l->heat.count * 19000, 4000000 + (int64_t)l->heat.count % 1000000,
+                     false);
+    scene_draw(m, &view, cr);
+    assert_int_equal(count_pixels(surface, 0xc2006b), 0);
     cairo_destroy(cr);
     cairo_surface_destroy(surface);
     model_free(m);
