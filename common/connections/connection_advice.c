@@ -17,16 +17,36 @@ double connection_gain_of_doubling(const connection_result *r)
     return 1 / (1 - share / 2);
 }
 
-/* Describes a window or buffer that limits the connection. `in_flight` is the number of bytes per round trip. */
+/* Another connection must be faster by this factor to show what the path carries. */
+#define FASTER 1.2
+
+double connection_gain_of_path(const connection_result *r)
+{
+    if ((r->first != CAUSE_SEND_BUFFER && r->first != CAUSE_RECEIVE_BUFFER) || r->carried < FASTER * r->rate)
+        return 1;
+    double share = share_of(r, r->first); /* this part of the time shrinks */
+    return 1 / (1 - share + share * r->rate / r->carried);
+}
+
+/* Describes the window or buffer that limits the connection. Half of a buffer is overhead. */
 static char *describe_window(const connection_result *r, const char *limit, double size, const char *setting,
                              const char *host)
 {
     char window[UNITS_SIZE], rtt[UNITS_SIZE], rate[UNITS_SIZE], twice[UNITS_SIZE];
     double gain = connection_gain_of_doubling(r);
-    double share = share_of(r, r->first), limited = share > 0 ? r->rate : 0;
+    char carried[UNITS_SIZE], product[UNITS_SIZE];
+    double delay_product = r->carried * r->rtt_min_ns / 1e9;
+    if (connection_gain_of_path(r) > 1)
+        return g_strdup_printf(
+            "the %s limits this connection to %sbit/s: %sB, round-trip time %s. The path has carried "
+            "%sbit/s, so its bandwidth-delay product is %sB. Set the %s on %s to %sB: up to %.1f times "
+            "as fast",
+            limit, units_quantity(r->rate * 8, rate), units_quantity(size, window), units_time(r->rtt_ns, rtt),
+            units_quantity(r->carried * 8, carried), units_quantity(delay_product, product), setting, host,
+            units_quantity(2 * delay_product, twice), connection_gain_of_path(r));
     return g_strdup_printf("the %s limits this connection to %sbit/s: %sB, round-trip time %s. Twice the size "
-                           "(%s of at least %sB on %s): up to %.1f times as fast, if the path carries it",
-                           limit, units_quantity(limited * 8, rate), units_quantity(size, window),
+                           "(%s, at least %sB on %s): up to %.1f times as fast, if the path carries it",
+                           limit, units_quantity(r->rate * 8, rate), units_quantity(size, window),
                            units_time(r->rtt_ns, rtt), setting, units_quantity(4 * size, twice), host, gain);
 }
 
@@ -36,9 +56,9 @@ char *connection_advice(const connection_result *r)
     double share = share_of(r, r->first) * 100;
     switch (r->first) {
     case CAUSE_RECEIVE_BUFFER:
-        return describe_window(r, "receive window", r->window, "maximum of net.ipv4.tcp_rmem, or SO_RCVBUF,", r->peer);
+        return describe_window(r, "receive window", r->window, "maximum of net.ipv4.tcp_rmem, or SO_RCVBUF", r->peer);
     case CAUSE_SEND_BUFFER:
-        return describe_window(r, "send buffer", r->send_buffer / 2, "maximum of net.ipv4.tcp_wmem, or SO_SNDBUF,",
+        return describe_window(r, "send buffer", r->send_buffer / 2, "maximum of net.ipv4.tcp_wmem, or SO_SNDBUF",
                                r->local);
     case CAUSE_RECEIVER_PROGRAM:
         return g_strdup_printf(

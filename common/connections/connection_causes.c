@@ -340,6 +340,34 @@ static int compare_bytes(gconstpointer a, gconstpointer b)
     return strcmp(((const connection_entry *)x)->key, ((const connection_entry *)y)->key);
 }
 
+/* Returns the length of the address in ADDRESS:PORT. */
+static size_t address_size(const char *end)
+{
+    const char *colon = strrchr(end, ':');
+    return colon != NULL ? (size_t)(colon - end) : strlen(end);
+}
+
+/* Sets the rate that the path from host to host has carried for any connection. */
+static void find_carried(const GPtrArray *results)
+{
+    GHashTable *rates = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    for (int pass = 0; pass < 2; pass++)
+        for (guint i = 0; i < results->len; i++) {
+            connection_result *r = g_ptr_array_index(results, i);
+            char *pair = g_strdup_printf("%.*s %.*s", (int)address_size(r->local), r->local, (int)address_size(r->peer),
+                                         r->peer);
+            double *rate = g_hash_table_lookup(rates, pair);
+            if (rate == NULL) {
+                rate = g_new0(double, 1);
+                g_hash_table_insert(rates, g_strdup(pair), rate);
+            }
+            *rate = fmax(*rate, r->path_rate);
+            r->carried = *rate;
+            g_free(pair);
+        }
+    g_hash_table_destroy(rates);
+}
+
 GPtrArray *connection_table_finish(connection_table *t)
 {
     GPtrArray *results = g_ptr_array_new();
@@ -359,6 +387,7 @@ GPtrArray *connection_table_finish(connection_table *t)
             r->first = r->cause_ns[c] > r->cause_ns[r->first] ? (connection_cause)c : r->first;
         g_ptr_array_add(results, r);
     }
+    find_carried(results);
     g_ptr_array_sort(results, compare_bytes);
     return results;
 }

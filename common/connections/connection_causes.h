@@ -47,6 +47,7 @@ typedef struct connection_result {
     double wall_ns, cause_ns[CAUSE_COUNT]; /* cause_ns adds up to wall_ns */
     double bytes;                          /* acknowledged during wall_ns */
     double rate, path_rate;                /* path_rate: the highest delivery rate, or 0 */
+    double carried;                        /* the highest path_rate of all connections from this host to the peer */
     double rtt_ns, rtt_min_ns;             /* mean and minimum */
     double window, send_buffer;            /* largest receive window of the peer; send buffer */
     double peer_buffer;                    /* receive buffer of the peer; 0 if its records are missing */
@@ -88,6 +89,12 @@ const char *connection_confidence(const connection_result *r, connection_cause c
  * the additional data. Returns 1 if no window limits it.
  */
 double connection_gain_of_doubling(const connection_result *r);
+
+/*
+ * Returns the factor by which the connection becomes faster if the window that limits it no longer does, and the path
+ * carries what it has carried for another connection. Returns 1 if no window limits it, or if no connection was faster.
+ */
+double connection_gain_of_path(const connection_result *r);
 
 /* Returns the evidence and the advice for the first cause, with the numbers that lead to it. The caller frees it. */
 char *connection_advice(const connection_result *r);

@@ -2,6 +2,8 @@
 
 #include "sensors/socket_ends.h"
 
+#include <stddef.h>
+
 #ifdef HAVE_TCP_CLOSE
 
 #include <errno.h>

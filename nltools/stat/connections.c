@@ -195,6 +195,7 @@ static json_object *row_json(const connections_row *row, const char *by)
         json_add_double(object, "peer_receive_buffer", r->peer_buffer);
         json_add_double(object, "highest_bytes_per_second", r->path_rate);
         json_add_double(object, "gain_of_doubling", connection_gain_of_doubling(r));
+        json_add_double(object, "gain_of_path", connection_gain_of_path(r));
         json_add_text(object, "advice", advice);
         g_free(advice);
     }

@@ -69,6 +69,18 @@ class Connections(support.Case):
         gain = after["bytes_per_second"] / before["bytes_per_second"]
         self.assertAlmostEqual(gain / before["gain_of_doubling"], 1, delta=0.25, msg=(before, after))
 
+    def test_advice_is_the_bandwidth_delay_product(self):
+        """A window of 200 KiB at 80 ms beside a connection of the same hosts that reached 940 Mbit/s."""
+        rate = 204800 / 0.08
+        slow = dict(TCP_RTT=80000, TCP_RTT_MIN=80000, TCP_WINDOW=204800, TCP_RATE=int(rate), TCP_COOKIE=1)
+        fast = dict(slow, local="10.0.0.1:6", TCP_RATE=117500000, TCP_COOKIE=2)
+        log = self.written(sample(0, **slow), sample(800000, **slow, TCP_BYTES_ACKED=int(rate * 0.8), TCP_BUSY=800000, TCP_LIMITED_RECEIVER=800000),
+                           sample(0, **fast), sample(100000, **fast, TCP_BYTES_ACKED=1000, TCP_BUSY=100000))
+        connection = self.report(log)[0]
+        self.assertAlmostEqual(connection["gain_of_path"], 117500000 / rate, delta=0.1)
+        self.assertRegex(connection["advice"], "limits this connection to 20.5 Mbit/s: 204.8 kB, round-trip time 80.00 ms. The path has carried 940.0 Mbit/s, "
+                         "so its bandwidth-delay product is 9400.0 kB. Set the maximum of net.ipv4.tcp_rmem, or SO_RCVBUF on 10.0.0.2:80 to 18.8 MB: up to 45.9 times")
+
     def test_full_send_buffer(self):
         """If everything that was written is in flight, a full buffer limits the sender, otherwise the program."""
         for queue, cause in ((60000, "send buffer"), (20000, "sender idle")):
