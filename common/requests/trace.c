@@ -2,11 +2,15 @@
 
 #include "requests/trace.h"
 
+#include "base/hash_bytes.h"
+#include "requests/key_map.h"
+
 #include <glib.h>
 #include <string.h>
 
 typedef struct string_entry {
     const char *text;
+    size_t size;
     double number;
     bool is_number;
 } string_entry;
@@ -15,9 +19,9 @@ struct trace {
     GArray *records; /* trace_record */
     GArray *fields;  /* trace_field */
     GArray *strings; /* string_entry */
-    GHashTable *ids; /* the keys are texts, and the values are their numbers + 1 */
+    key_map ids;     /* hash of a text to its number + 1, see find_key */
+    uint64_t seed;
     GStringChunk *texts;
-    GByteArray *scratch;
     bool disordered;
 };
 
@@ -27,9 +31,8 @@ trace *trace_new(void)
     t->records = g_array_new(FALSE, FALSE, sizeof(trace_record));
     t->fields = g_array_new(FALSE, FALSE, sizeof(trace_field));
     t->strings = g_array_new(FALSE, FALSE, sizeof(string_entry));
-    t->ids = g_hash_table_new(g_str_hash, g_str_equal);
+    t->seed = (uint64_t)g_random_int() << 32 | g_random_int();
     t->texts = g_string_chunk_new(64 << 10);
-    t->scratch = g_byte_array_new();
     return t;
 }
 
@@ -40,38 +43,54 @@ void trace_free(trace *t)
     g_array_free(t->records, TRUE);
     g_array_free(t->fields, TRUE);
     g_array_free(t->strings, TRUE);
-    g_hash_table_destroy(t->ids);
+    key_map_free(&t->ids);
     g_string_chunk_free(t->texts);
-    g_byte_array_free(t->scratch, TRUE);
     g_free(t);
 }
 
-/* Returns text as a C string, with spaces for NULs. */
-static const char *terminated(trace *t, nl_string text)
+static const string_entry *string_at(const trace *t, uint64_t id)
 {
-    g_byte_array_set_size(t->scratch, 0);
-    g_byte_array_append(t->scratch, (const guint8 *)text.data, (guint)text.size);
-    for (guint i = 0; i < t->scratch->len; i++)
-        if (t->scratch->data[i] == '\0')
-            t->scratch->data[i] = ' ';
-    g_byte_array_append(t->scratch, (const guint8 *)"", 1);
-    return (const char *)t->scratch->data;
+    return &g_array_index(t->strings, string_entry, id);
 }
 
+/* Returns the key of a text in t->ids: a hash that no other text of the trace has. */
+static uint64_t find_key(const trace *t, nl_string text)
+{
+    uint64_t key = hash_bytes(t->seed, text.data, text.size) | 1;
+    for (const uint64_t *found; (found = key_map_find(&t->ids, key)) != NULL; key += 2) {
+        const string_entry *known = string_at(t, *found - 1);
+        if (known->size == text.size && memcmp(known->text, text.data, text.size) == 0)
+            break;
+    }
+    return key;
+}
+
+/* Returns the number of a text, which has no NULs. */
+static uint32_t intern_text(trace *t, nl_string text)
+{
+    uint64_t *id = key_map_add(&t->ids, find_key(t, text));
+    if (*id != 0)
+        return (uint32_t)(*id - 1);
+    string_entry entry = {.text = g_string_chunk_insert_len(t->texts, text.data, (gssize)text.size), .size = text.size};
+    nl_field field = {.type = NL_TYPE_STRING, .string = text};
+    entry.is_number = nl_field_double(&field, &entry.number) && entry.number - entry.number == 0;
+    g_array_append_val(t->strings, entry);
+    *id = t->strings->len;
+    return t->strings->len - 1;
+}
+
+/* Like intern_text, but replaces NULs by spaces. */
 static uint32_t intern(trace *t, nl_string text)
 {
     if (text.data == NULL)
         return TRACE_NONE;
-    const char *key = terminated(t, text);
-    gpointer found = g_hash_table_lookup(t->ids, key);
-    if (found != NULL)
-        return GPOINTER_TO_UINT(found) - 1;
-    string_entry entry = {.text = g_string_chunk_insert(t->texts, key)};
-    nl_field field = {.type = NL_TYPE_STRING, .string = text};
-    entry.is_number = nl_field_double(&field, &entry.number) && entry.number - entry.number == 0;
-    g_array_append_val(t->strings, entry);
-    uint32_t id = t->strings->len - 1;
-    g_hash_table_insert(t->ids, (gpointer)entry.text, GUINT_TO_POINTER(id + 1));
+    if (text.size == 0 || memchr(text.data, '\0', text.size) == NULL)
+        return intern_text(t, text);
+    char *shown = g_strndup("", text.size);
+    for (size_t i = 0; i < text.size; i++)
+        shown[i] = text.data[i] != '\0' ? text.data[i] : ' ';
+    uint32_t id = intern_text(t, (nl_string){shown, text.size});
+    g_free(shown);
     return id;
 }
 
@@ -145,20 +164,20 @@ size_t trace_string_count(const trace *t)
 
 const char *trace_string(const trace *t, uint32_t id)
 {
-    return id == TRACE_NONE ? "" : g_array_index(t->strings, string_entry, id).text;
+    return id == TRACE_NONE ? "" : string_at(t, id)->text;
 }
 
 uint32_t trace_find(const trace *t, const char *text)
 {
-    gpointer found = g_hash_table_lookup(t->ids, text);
-    return found == NULL ? TRACE_NONE : GPOINTER_TO_UINT(found) - 1;
+    const uint64_t *id = key_map_find(&t->ids, find_key(t, (nl_string){text, strlen(text)}));
+    return id == NULL ? TRACE_NONE : (uint32_t)(*id - 1);
 }
 
 bool trace_number(const trace *t, uint32_t id, double *value)
 {
     if (id == TRACE_NONE)
         return false;
-    const string_entry *entry = &g_array_index(t->strings, string_entry, id);
+    const string_entry *entry = string_at(t, id);
     *value = entry->number;
     return entry->is_number;
 }
