@@ -10,6 +10,8 @@ EXTRA_DIST += \
 	%D%/bindings/events.f90 \
 	%D%/bindings/run \
 	%D%/compare \
+	%D%/idle/idle.c \
+	%D%/idle/run \
 	%D%/instructions/decode.c \
 	%D%/kernel/run \
 	%D%/log/lttng_provider.h \
