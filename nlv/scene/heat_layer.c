@@ -162,7 +162,9 @@ static void paint_cells(const layer_context *c, const heat_scale *s, const heat_
         const int first = (int)floor((row_y(s, s->low + row + 1) - top) * c->scale),
                   end = MAX((int)floor((row_y(s, s->low + row) - top) * c->scale), first + 1);
         for (unsigned x = 0; x < p->columns; x++) {
-            const uint32_t count = p->cells[(size_t)x * p->rows + row].count;
+            const heat_cell *cell = &p->cells[(size_t)x * p->rows + row];
+            const uint32_t count =
+                cell->count > 0 || x == 0 ? cell->count : (cell - p->rows)->count; /* 2 pixels wide */
             const uint32_t shade = count > 0 ? shades[(unsigned)(log1p(count) * factor)] : 0;
             for (int y = MAX(first, 0); count > 0 && y < MIN(end, height); y++)
                 memcpy(data + (size_t)y * stride + 4 * (size_t)x, &shade, sizeof shade);
@@ -272,28 +274,42 @@ static void draw_kept(const layer_context *c, const heat_scale *s)
 
 /* ---- the axis, the legend and marks of the user ---- */
 
-/* Draws the labels of durations: powers of ten, and 2 and 5 between them if there are few. */
+static void draw_duration(const layer_context *c, double ns, double y)
+{
+    char label[32];
+    axis_span_label(ns, label);
+    palette_set(c->cr, palette_grid(c->view->dark), 1);
+    cairo_set_line_width(c->cr, 1);
+    cairo_move_to(c->cr, c->layout->left, floor(y) + 0.5);
+    cairo_line_to(c->cr, c->layout->right, floor(y) + 0.5);
+    cairo_stroke(c->cr);
+    text_draw(c->cr, label, TEXT_SMALL, palette_muted(c->view->dark), TEXT_RIGHT, c->layout->left - 8, y, 0);
+}
+
+/* Draws the labels of durations: powers of ten up to 10 s, minutes and hours, and round values between them if they
+ * fit. */
 static void draw_durations(const layer_context *c, const heat_scale *s)
 {
-    static const double steps[] = {1, 2, 5};
-    const double high_ns = heat_row_ns(s->high), low_ns = MAX(heat_row_ns(s->low), 1);
-    const size_t step_count = high_ns / low_ns > 300 ? 1 : G_N_ELEMENTS(steps);
-    double above = INFINITY;
-    for (double power = pow(10, floor(log10(low_ns))); power < high_ns; power *= 10)
-        for (size_t i = 0; i < step_count; i++) {
-            const double ns = power * steps[i], y = row_y(s, row_of_ns(ns)), half = text_height(TEXT_SMALL) / 2;
-            if (ns < low_ns || ns >= high_ns || y + half > above || y - half < s->top - 4 || y + half > s->bottom + 4)
-                continue;
-            char label[32];
-            axis_span_label(ns, label);
+    static const double seconds[] = {1,   2,    5,    10,   20,    30,    60,    120,   300,
+                                     600, 1800, 3600, 7200, 18000, 36000, 86400, 864000};
+    const double low_ns = MAX(heat_row_ns(s->low), 1), high_ns = heat_row_ns(s->high),
+                 half = text_height(TEXT_SMALL) / 2;
+    const bool is_wide = high_ns / low_ns > 300;
+    double above = INFINITY, unit_ns = pow(10, fmin(floor(log10(low_ns)), 9));
+    for (size_t i = 0; i < G_N_ELEMENTS(seconds); i++) {
+        const double ns = seconds[i] * unit_ns, y = row_y(s, row_of_ns(ns));
+        const bool is_round = seconds[i] == 1 || seconds[i] == 10 || seconds[i] == 60 || seconds[i] == 600 ||
+                              seconds[i] == 3600 || seconds[i] == 36000;
+        if ((is_round || !is_wide) && ns >= low_ns && ns < high_ns && y + half <= above && y - half >= s->top - 4 &&
+            y + half <= s->bottom + 4) {
+            draw_duration(c, ns, y);
             above = y - half;
-            palette_set(c->cr, palette_grid(c->view->dark), 1);
-            cairo_set_line_width(c->cr, 1);
-            cairo_move_to(c->cr, c->layout->left, floor(y) + 0.5);
-            cairo_line_to(c->cr, c->layout->right, floor(y) + 0.5);
-            cairo_stroke(c->cr);
-            text_draw(c->cr, label, TEXT_SMALL, palette_muted(c->view->dark), TEXT_RIGHT, c->layout->left - 8, y, 0);
         }
+        if (seconds[i] == 5 && unit_ns < 1e9) { /* minutes follow only seconds */
+            unit_ns *= 10;
+            i = (size_t)-1;
+        }
+    }
 }
 
 static void draw_view(const layer_context *c)
