@@ -13,14 +13,14 @@ compare_sources = %D%/compare/compare.c %D%/compare/compare.h %D%/compare/compar
 nltools_nlstat_SOURCES = %D%/nlstat.c \
 	%D%/stat/series.c %D%/stat/series.h %D%/stat/connections.c %D%/stat/connections.h \
 	%D%/stat/tally.c %D%/stat/tally.h %D%/stat/transfers.c %D%/stat/transfers.h %D%/stat/throughput.c %D%/stat/throughput.h \
-	$(compare_sources) %D%/diag/visits.c %D%/diag/visit_tables.c %D%/diag/columns.c %D%/diag/series.c %D%/diag/texts.c \
+	$(compare_sources) %D%/diag/visits.c %D%/diag/visit_tables.c %D%/diag/keyed_sort.c %D%/diag/columns.c %D%/diag/series.c %D%/diag/texts.c \
 	%D%/stat/subject.c %D%/stat/subject.h %D%/stat/text_key.h %D%/stat/report.c %D%/stat/report_json.c %D%/stat/report.h %D%/stat/plot.c %D%/stat/plot.h
 nltools_nlstat_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D%
 nltools_nlstat_CFLAGS = $(AM_CFLAGS) $(GLIB_CFLAGS) $(CAIRO_CFLAGS)
 nltools_nlstat_LDADD = $(common_libs)
 
 nltools_nldiag_SOURCES = %D%/nldiag.c \
-	%D%/diag/visits.c %D%/diag/visits.h %D%/diag/visit_tables.c %D%/diag/visit_tables.h %D%/diag/columns.c %D%/diag/columns.h %D%/diag/series.c %D%/diag/series.h \
+	%D%/diag/visits.c %D%/diag/visits.h %D%/diag/visit_tables.c %D%/diag/visit_tables.h %D%/diag/keyed_sort.c %D%/diag/keyed_sort.h %D%/diag/columns.c %D%/diag/columns.h %D%/diag/series.c %D%/diag/series.h \
 	%D%/diag/sample.c %D%/diag/sample.h %D%/diag/mechanisms.h %D%/diag/queues.c %D%/diag/pauses.c %D%/diag/timers.c \
 	%D%/diag/findings.c %D%/diag/findings.h %D%/diag/search.h %D%/diag/candidates.c %D%/diag/divisions.c %D%/diag/waits.c %D%/diag/describe.c %D%/diag/texts.c %D%/diag/judge.c %D%/diag/power.c %D%/diag/failures.c %D%/diag/limits.c %D%/diag/replay.c %D%/diag/host_clocks.c %D%/diag/host_clocks.h \
 	%D%/diag/report.c %D%/diag/report.h %D%/diag/report_html.c %D%/diag/follow.c %D%/diag/follow.h %D%/diag/watch.c %D%/diag/watch.h \

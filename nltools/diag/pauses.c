@@ -8,6 +8,7 @@
 
 #include <math.h>
 
+#include "diag/keyed_sort.h"
 #include "diag/mechanisms.h"
 
 #include <stdlib.h>
@@ -35,7 +36,7 @@ typedef struct survival {
 
 typedef struct active {
     int64_t from_ns, to_ns;
-    uint32_t visit;
+    uint32_t visit, place;
 } active;
 
 /* A program on a host. */
@@ -47,18 +48,6 @@ typedef struct station {
     survival *lasting; /* indexed by place; shared by all stations */
     GArray *gaps;      /* elements are active, with from_ns and to_ns */
 } station;
-
-static int by_begin(const void *a, const void *b)
-{
-    const active *x = a, *y = b;
-    return (x->from_ns > y->from_ns) - (x->from_ns < y->from_ns);
-}
-
-static int by_time_ns(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
 
 static bool in_gap(const station *s, const active *a)
 {
@@ -75,7 +64,7 @@ static bool in_gap(const station *s, const active *a)
 
 static survival *survival_of(const station *s, const active *a)
 {
-    return &s->lasting[place_of_visit(s->v, visit_at(s->v, a->visit))];
+    return &s->lasting[a->place];
 }
 
 /* Learns how long visits of each place last. Excludes visits in the gaps that were found so far. */
@@ -155,7 +144,7 @@ static double improbability(const station *s, int64_t from_ns, int64_t to_ns, bo
         if (a->to_ns < to_ns)
             continue;
         const visit *x = visit_at(s->v, a->visit);
-        const survival *l = &s->lasting[place_of_visit(s->v, x)];
+        const survival *l = survival_of(s, a);
         double age = (double)(MAX(from_ns, a->from_ns) - a->from_ns), then = (double)(to_ns - a->from_ns);
         if (l->count < 20 || is_usual_way(s, x, l, (double)(to_ns - from_ns)))
             continue;
@@ -199,7 +188,7 @@ static void find_gaps(station *s, double long_ns, bool first)
         double x = improbability(s, from_ns, to_ns, first, &count);
         if (x < SUSPECT || count < ACTIVE_MIN)
             continue;
-        const active gap = {from_ns, to_ns, count};
+        const active gap = {from_ns, to_ns, count, 0};
         g_array_append_val(found, gap);
         g_array_append_val(all, x);
     }
@@ -219,34 +208,46 @@ static void find_gaps(station *s, double long_ns, bool first)
 /* Returns the minimum length of gaps to examine, which are longer than usual and among the longest gaps. */
 static double long_gap(const station *s)
 {
-    double *gaps = g_new(double, s->times->len);
-    for (guint i = 1; i < s->times->len; i++)
-        gaps[i - 1] = (double)(g_array_index(s->times, int64_t, i) - g_array_index(s->times, int64_t, i - 1));
     guint count = s->times->len - 1;
-    double shortest = MAX(2 * median_of(gaps, count), gaps[count > GAPS_MAX ? count - GAPS_MAX : 0]);
+    keyed *gaps = g_new(keyed, count);
+    for (guint i = 0; i < count; i++)
+        gaps[i] = (keyed){g_array_index(s->times, int64_t, i + 1) - g_array_index(s->times, int64_t, i), i};
+    keyed_sort(gaps, count);
+    int64_t middle = (gaps[(count - 1) / 2].key + gaps[count / 2].key) / 2,
+            shortest = MAX(2 * middle, gaps[count > GAPS_MAX ? count - GAPS_MAX : 0].key);
     g_free(gaps);
-    return shortest;
+    return (double)shortest;
 }
 
+/* Gathers the visits of a station and the times at which they begin and end, both in the order of time. */
 static void gather_station(station *s, const uint32_t *indices, uint32_t count)
 {
+    keyed *times = g_new(keyed, 2 * (size_t)count + 1), *begins = g_new(keyed, count + 1);
+    size_t time_count = 0, active_count = 0;
     for (uint32_t i = 0; i < count; i++) {
         const visit *x = visit_at(s->v, indices[i]);
         const site *at = site_at(s->v, x->site);
         const place *p = place_at(s->v, at->place);
         bool ends = p->program == s->program && at->host == s->host,
-             begins = p->kind == PLACE_EDGE ? p->from_program == s->program && at->from_host == s->host : ends;
-        if (begins)
-            g_array_append_val(s->times, x->from_ns);
+             begins_here = p->kind == PLACE_EDGE ? p->from_program == s->program && at->from_host == s->host : ends;
+        if (begins_here)
+            times[time_count++].key = x->from_ns;
         if (ends)
-            g_array_append_val(s->times, x->to_ns);
-        if (ends && p->kind != PLACE_UNKNOWN && !(p->kind == PLACE_SPAN && p->has_children)) {
-            const active a = {x->from_ns, x->to_ns, indices[i]};
-            g_array_append_val(s->active, a);
-        }
+            times[time_count++].key = x->to_ns;
+        if (ends && p->kind != PLACE_UNKNOWN && !(p->kind == PLACE_SPAN && p->has_children))
+            begins[active_count++] = (keyed){x->from_ns, indices[i]};
     }
-    g_array_sort(s->times, by_time_ns);
-    g_array_sort(s->active, by_begin);
+    keyed_sort(times, time_count);
+    keyed_sort(begins, active_count);
+    for (size_t i = 0; i < time_count; i++)
+        g_array_append_val(s->times, times[i].key);
+    for (size_t i = 0; i < active_count; i++) {
+        const visit *x = visit_at(s->v, begins[i].index);
+        const active a = {x->from_ns, x->to_ns, begins[i].index, place_of_visit(s->v, x)};
+        g_array_append_val(s->active, a);
+    }
+    g_free(times);
+    g_free(begins);
 }
 
 /* Adds up the time that visits have waited in the gaps. */

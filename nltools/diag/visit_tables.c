@@ -1,5 +1,6 @@
 #include "config.h"
 
+#include "diag/keyed_sort.h"
 #include "diag/visit_tables.h"
 
 #include <string.h>
@@ -55,20 +56,24 @@ void visits_halve(visits *v)
 
 /* ---- the index ---- */
 
-static int by_visit_time(const void *a, const void *b, void *user)
-{
-    const visits *v = user;
-    const visit *x = visit_at(v, *(const uint32_t *)a), *y = visit_at(v, *(const uint32_t *)b);
-    return x->from_ns != y->from_ns ? (x->from_ns > y->from_ns) - (x->from_ns < y->from_ns)
-                                    : (x->to_ns > y->to_ns) - (x->to_ns < y->to_ns);
-}
-
 static bool is_sorted(const visits *v, const uint32_t *indices, uint32_t count)
 {
     for (uint32_t i = 1; i < count; i++)
         if (visit_at(v, indices[i - 1])->from_ns > visit_at(v, indices[i])->from_ns)
             return false;
     return true;
+}
+
+/* Sorts the indices of visits by the begin of the visits. */
+static void sort_by_begin(const visits *v, uint32_t *indices, uint32_t count)
+{
+    keyed *items = g_new(keyed, count);
+    for (uint32_t i = 0; i < count; i++)
+        items[i] = (keyed){visit_at(v, indices[i])->from_ns, indices[i]};
+    keyed_sort(items, count);
+    for (uint32_t i = 0; i < count; i++)
+        indices[i] = items[i].index;
+    g_free(items);
 }
 
 /* Adds up the times of places and sorts their visits. */
@@ -96,7 +101,7 @@ static void index_places(visits *v)
     for (guint i = 0; i < v->places->len; i++) {
         const place *p = place_at(v, i);
         if (!is_sorted(v, v->by_place + p->first, p->count))
-            g_qsort_with_data(v->by_place + p->first, (gint)p->count, sizeof(uint32_t), by_visit_time, v);
+            sort_by_begin(v, v->by_place + p->first, p->count);
     }
 }
 
