@@ -374,18 +374,18 @@ static void search_again(search *s)
 }
 
 /*
- * Returns how sure a finding is: the share of such findings that were right (tests/diagnosis/calibrate.py; 270 findings
+ * Returns how sure a finding is: the share of such findings that were right (tests/diagnosis/calibrate.py; 364 findings
  * of development runs with simulated programs and with real processes). Causes that other causes resemble are right
- * less often, as are findings that claim or explain little.
+ * less often, as are findings that claim little. The load is a consequence of many causes.
  */
 static double confidence(const finding *f)
 {
-    static const char *const resembled[] = {"peer", "timeout", "pool", "field", "changed", "load"};
-    static const double right[2][2] = {{0.97, 0.80}, {0.88, 0.29}}; /* [is resembled][is weak] */
-    bool is_resembled = false, is_weak = f->share < 0.13 || f->explained < 0.4;
+    static const char *const resembled[] = {"peer", "timeout", "pool", "field", "changed"};
+    static const double right[2][3] = {{0.73, 0.91, 0.98}, {0.28, 0.50, 0.95}}; /* [is resembled][range of shares] */
+    bool is_resembled = false;
     for (size_t i = 0; i < G_N_ELEMENTS(resembled); i++)
         is_resembled = is_resembled || strcmp(resembled[i], f->cause) == 0;
-    return right[is_resembled][is_weak];
+    return strcmp(f->cause, "load") == 0 ? 0.17 : right[is_resembled][f->share < 0.13 ? 0 : f->share < 0.2 ? 1 : 2];
 }
 
 /* Joins the pauses of one program on several hosts. */

@@ -3,20 +3,26 @@
 
     tests/diagnosis/calibrate.py DETAILS...    # files that score.py and real.py write with --details
 
-A class is whether other causes resemble the cause, and whether the finding claims or explains little (confidence() in
-nltools/diag/findings.c). The share is (right + 1) / (all + 2). It never increases from a strong class to a weak class, or from a
-distinct to a resembled cause: classes that contradict this are joined.
+A class is a group of causes, and a range of the share that the finding claims (confidence() in nltools/diag/findings.c). The groups
+are causes that no other causes resemble, causes that others resemble, and the load, which is a consequence of many causes. The
+confidence is (right + 1) / (all + 2). It never decreases with the share: ranges that contradict this are joined.
 """
 import json
 import sys
 
-RESEMBLED = {"peer", "timeout", "pool", "field", "changed", "load"}
+RESEMBLED = {"peer", "timeout", "pool", "field", "changed"}
+RANGES = (0.13, 0.2, 1.01)  # of shares
 OF_LIMITS = {"clock", "failures", "memory", "disk", "softirq", "cpu", "link", "window", "loss", "streams"}  # these have their own confidence
+
+
+def class_of(cause):
+    group = "load" if cause["cause"] == "load" else "resembled" if cause["cause"] in RESEMBLED else "distinct"
+    return group, next(i for i, end in enumerate(RANGES) if cause["share"] < end)
 
 
 def collect(paths):
     """Returns [right, all] for each class, and for the rivals of wrong findings."""
-    classes, rivals = {(a, b): [0, 0] for a in (False, True) for b in (False, True)}, [0, 0]
+    classes, rivals = {(group, i): [0, 0] for group in ("distinct", "resembled", "load") for i in range(len(RANGES))}, [0, 0]
     for path in paths:
         for line in open(path, encoding="utf-8"):
             run = json.loads(line)
@@ -27,7 +33,7 @@ def collect(paths):
                     if other < len(run["right"]) and not run["right"][other]:
                         rivals = [rivals[0] + right, rivals[1] + 1]
                 elif cause["cause"] not in OF_LIMITS:
-                    of = classes[cause["cause"] in RESEMBLED, cause["share"] < 0.13 or cause["explained"] < 0.4]
+                    of = classes[class_of(cause)]
                     of[0] += right
                     of[1] += 1
     return classes, rivals
@@ -37,30 +43,23 @@ def share(of):
     return (of[0] + 1) / (of[1] + 2)
 
 
-def join_contradictions(classes):
-    """Isotonic regression on the order of the classes, by joining classes until the order holds."""
-    groups = {c: [c] for c in classes}
-    pooled = dict(classes)
-    pairs = [((a, False), (a, True)) for a in (False, True)] + [((False, b), (True, b)) for b in (False, True)]
-    again = True
-    while again:
-        again = False
-        for high, low in pairs:
-            if groups[high] is groups[low] or share(pooled[high]) >= share(pooled[low]):
-                continue
-            members = groups[high] + groups[low]
-            total = [sum(classes[c][k] for c in members) for k in (0, 1)]
-            for c in members:
-                groups[c], pooled[c] = members, total
-            again = True
-    return pooled
+def join_contradictions(of):
+    """Isotonic regression over ranges: joins neighbours until the shares increase. Returns the sums for each range."""
+    pools = []
+    for sums in of:
+        pools.append([list(sums), 1])
+        while len(pools) > 1 and share(pools[-2][0]) > share(pools[-1][0]):
+            last = pools.pop()
+            pools[-1] = [[x + y for x, y in zip(pools[-1][0], last[0])], pools[-1][1] + last[1]]
+    return [sums for sums, count in pools for _ in range(count)]
 
 
 def main():
     classes, rivals = collect(sys.argv[1:])
-    pooled = join_contradictions(classes)
-    for (resembled, weak), of in sorted(classes.items()):
-        print(f"{'resembled' if resembled else 'distinct':9} {'weak' if weak else 'strong':6} {of[0]:4} of {of[1]:4} right: {share(pooled[resembled, weak]):.2f}")
+    for group in ("distinct", "resembled", "load"):
+        of = [classes[group, i] for i in range(len(RANGES))]
+        for i, pooled in enumerate(join_contradictions(of)):
+            print(f"{group:9} share < {RANGES[i]:.2f} {of[i][0]:4} of {of[i][1]:4} right: {share(pooled):.2f}")
     print(f"rivals of wrong findings: {rivals[0]} of {rivals[1]} right: {share(rivals):.2f}")
 
 
