@@ -376,16 +376,19 @@ static void search_again(search *s)
 /*
  * Returns how sure a finding is: the share of such findings that were right (tests/diagnosis/calibrate.py; 364 findings
  * of development runs with simulated programs and with real processes). Causes that other causes resemble are right
- * less often, as are findings that claim little. The load is a consequence of many causes.
+ * less often. The load is a consequence of many causes. A finding that claims less than another finding is often a
+ * consequence of that finding.
  */
-static double confidence(const finding *f)
+static double confidence(const finding *f, bool is_largest)
 {
     static const char *const resembled[] = {"peer", "timeout", "pool", "field", "changed"};
-    static const double right[2][3] = {{0.73, 0.91, 0.98}, {0.28, 0.50, 0.95}}; /* [is resembled][range of shares] */
+    /* [is resembled][range of shares]; the first number is for findings that are not the largest */
+    static const double right[2][4] = {{0.50, 0.78, 0.91, 0.98}, {0.21, 0.45, 0.71, 0.97}};
     bool is_resembled = false;
     for (size_t i = 0; i < G_N_ELEMENTS(resembled); i++)
         is_resembled = is_resembled || strcmp(resembled[i], f->cause) == 0;
-    return strcmp(f->cause, "load") == 0 ? 0.17 : right[is_resembled][f->share < 0.13 ? 0 : f->share < 0.2 ? 1 : 2];
+    int range = !is_largest ? 0 : f->share < 0.13 ? 1 : f->share < 0.2 ? 2 : 3;
+    return strcmp(f->cause, "load") == 0 ? 0.17 : right[is_resembled][range];
 }
 
 /* Joins the pauses of one program on several hosts. */
@@ -460,9 +463,12 @@ findings *findings_find(const visits *v)
     if (v->requests->len == 0 || v->total_ns <= 0 || visits_overlap(v))
         return f;
     search_places(f);
+    double largest = 0;
+    for (guint i = 0; i < f->list->len; i++)
+        largest = fmax(largest, ((const finding *)g_ptr_array_index(f->list, i))->share);
     for (guint i = 0; i < f->list->len; i++) {
         finding *x = g_ptr_array_index(f->list, i);
-        x->sure = confidence(x);
+        x->sure = confidence(x, x->share >= largest);
     }
     find_limits(f);
     find_failures(f);

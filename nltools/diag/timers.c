@@ -181,6 +181,23 @@ static uint32_t count_between(const sample *s, double from, double to)
     return count;
 }
 
+/* Counts the visits that last at least `from` at sites where other visits are shorter, not slower hosts' visits. */
+static uint32_t count_at_mixed_sites(const sample *s, double from)
+{
+    const visits *v = s->visits;
+    uint32_t *longer = g_new0(uint32_t, v->sites->len + 1), *all = g_new0(uint32_t, v->sites->len + 1), count = 0;
+    for (uint32_t i = 0; i < s->count; i++) {
+        uint32_t site = visit_at(v, s->index[i])->site;
+        all[site]++;
+        longer[site] += s->y[i] >= from;
+    }
+    for (guint i = 0; i < v->sites->len; i++)
+        count += longer[i] * 10 < all[i] * 9 ? longer[i] : 0;
+    g_free(longer);
+    g_free(all);
+    return count;
+}
+
 mechanism find_acknowledgement(const sample *s)
 {
     static const double delays_ns[] = {40e6, 200e6}; /* TCP_DELACK_MIN and TCP_DELACK_MAX of Linux */
@@ -194,7 +211,8 @@ mechanism find_acknowledgement(const sample *s)
                  before = count_between(s, low + 0.82 * d, low + 0.97 * d),
                  after = count_between(s, low + 1.12 * d, INFINITY), at_once = count_between(s, 0, low + 0.2 * d);
         /* Most visits wait for no more than the delay, and many of them for exactly that long. */
-        if (here * 10 < s->count || here < 3 * before || here < 3 * after || at_once * 10 < s->count)
+        if (here * 10 < s->count || here < 3 * before || here < 3 * after || at_once * 10 < s->count ||
+            2 * count_at_mixed_sites(s, low + 0.2 * d) < s->count - at_once)
             continue;
         m.period_ns = d;
         m.share = (double)(s->count - at_once) / s->count;

@@ -3,7 +3,8 @@
 
     tests/diagnosis/calibrate.py DETAILS...    # files that score.py and real.py write with --details
 
-A class is a group of causes, and a range of the share that the finding claims (confidence() in nltools/diag/findings.c). The groups
+A class is a group of causes, and a range of the share that the finding claims (confidence() in nltools/diag/findings.c); findings that
+are not the largest of their run are in a class of their own. The groups
 are causes that no other causes resemble, causes that others resemble, and the load, which is a consequence of many causes. The
 confidence is (right + 1) / (all + 2). It never decreases with the share: ranges that contradict this are joined.
 """
@@ -15,17 +16,19 @@ RANGES = (0.13, 0.2, 1.01)  # of shares
 OF_LIMITS = {"clock", "failures", "memory", "disk", "softirq", "cpu", "link", "window", "loss", "streams"}  # these have their own confidence
 
 
-def class_of(cause):
+def class_of(cause, largest):
+    """Range 0 is that of the findings that are not the largest."""
     group = "load" if cause["cause"] == "load" else "resembled" if cause["cause"] in RESEMBLED else "distinct"
-    return group, next(i for i, end in enumerate(RANGES) if cause["share"] < end)
+    return group, next(i for i, end in enumerate(RANGES, 1) if cause["share"] < end) if cause["share"] >= largest else 0
 
 
 def collect(paths):
     """Returns [right, all] for each class, and for the rivals of wrong findings."""
-    classes, rivals = {(group, i): [0, 0] for group in ("distinct", "resembled", "load") for i in range(len(RANGES))}, [0, 0]
+    classes, rivals = {(group, i): [0, 0] for group in ("distinct", "resembled", "load") for i in range(len(RANGES) + 1)}, [0, 0]
     for path in paths:
         for line in open(path, encoding="utf-8"):
             run = json.loads(line)
+            largest = max((cause["share"] for cause in run["causes"][:3]), default=0)
             for i, cause in enumerate(run["causes"][:3]):
                 right = i < len(run["right"]) and run["right"][i]
                 other = cause.get("instead_of", 0) - 1
@@ -33,7 +36,7 @@ def collect(paths):
                     if other < len(run["right"]) and not run["right"][other]:
                         rivals = [rivals[0] + right, rivals[1] + 1]
                 elif cause["cause"] not in OF_LIMITS:
-                    of = classes[class_of(cause)]
+                    of = classes[class_of(cause, largest)]
                     of[0] += right
                     of[1] += 1
     return classes, rivals
@@ -57,9 +60,9 @@ def join_contradictions(of):
 def main():
     classes, rivals = collect(sys.argv[1:])
     for group in ("distinct", "resembled", "load"):
-        of = [classes[group, i] for i in range(len(RANGES))]
+        of = [classes[group, i] for i in range(len(RANGES) + 1)]
         for i, pooled in enumerate(join_contradictions(of)):
-            print(f"{group:9} share < {RANGES[i]:.2f} {of[i][0]:4} of {of[i][1]:4} right: {share(pooled):.2f}")
+            print(f"{group:9} {f'share < {RANGES[i - 1]:.2f}' if i > 0 else 'not largest'} {of[i][0]:4} of {of[i][1]:4} right: {share(pooled):.2f}")
     print(f"rivals of wrong findings: {rivals[0]} of {rivals[1]} right: {share(rivals):.2f}")
 
 

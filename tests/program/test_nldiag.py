@@ -693,7 +693,7 @@ class Nldiag(support.Case):
         causes = [(c["cause"], c.get("instead_of")) for c in found["causes"][:2]]
         self.assertEqual(causes, [("pool", None), ("lock", 1)])
         text = self.run_program(self.nldiag, self.scratch / "head-of-line-50001.log").stdout
-        self.assertRegex(text, r"(?m)^   other explanations: lock \S+ \(\d+ %\); see --explain$")
+        self.assertRegex(text, r"(?m)^   other explanations: lock \S+ \([\d.]+ %\); see --explain$")
         self.assertNotIn("instead of", text)
 
     def test_rounds_of_long_work_are_no_pauses(self):
