@@ -32,6 +32,7 @@ EXTRA_DIST += \
 	%D%/netlogd/nats \
 	%D%/netlogd/nats_plain.c \
 	%D%/netlogd/run \
+	%D%/netlogd/otlp \
 	%D%/netlogd/seek \
 	%D%/nlconv/run \
 	%D%/nlv/drive.c \
