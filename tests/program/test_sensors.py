@@ -195,9 +195,10 @@ class Values(support.Case):
         sensor = self.start(self.sensor, "--interval", "0.05", f"connections?port={port}", stdout=subprocess.PIPE, text=True)
 
         def measurement():
-            lines = []
+            lines = []  # without the ends of connections: another program may try to connect to this port
             for line in sensor.stdout:
-                lines.append(line)
+                if "NL.EVNT=TcpClose" not in line:
+                    lines.append(line)
                 if "NL.EVNT=TcpConnections" in line:
                     return lines
 

@@ -6,6 +6,7 @@
 #include "connection.h"
 #include "datagrams.h"
 #include "nats_reader.h"
+#include "otlp_client.h"
 #include "output/outputs.h"
 #include "server.h"
 #include "turns.h"
@@ -18,7 +19,7 @@
 #include <cmocka.h>
 
 static struct event_base *base;
-static unsigned flushes, settles, acknowledgements;
+static unsigned flushes, settles, acknowledgements, responses;
 static bool blocked, paused;
 
 /* ---- called by flush.c ---- */
@@ -102,6 +103,11 @@ void nats_readers_acknowledge(void)
     acknowledgements++;
 }
 
+void otlp_clients_settled(void)
+{
+    responses++;
+}
+
 void turns_idle(void)
 {
 }
@@ -113,7 +119,7 @@ static int set_up(void **state)
     (void)state;
     base = event_base_new();
     event_base_priority_init(base, SERVER_PRIORITIES);
-    flushes = settles = acknowledgements = 0;
+    flushes = settles = acknowledgements = responses = 0;
     blocked = paused = false;
     flush_start();
     return 0;
@@ -135,6 +141,7 @@ static void test_idle_clients(void **state)
     event_base_loop(base, EVLOOP_ONCE);
     assert_int_equal(flushes, 1);
     assert_int_equal(acknowledgements, 1);
+    assert_int_equal(responses, 1);
 }
 
 static struct event *always;
@@ -157,6 +164,7 @@ static void test_busy_clients(void **state)
     alarm(0);
     assert_int_equal(flushes, 1);
     assert_int_equal(acknowledgements, 1);
+    assert_int_equal(responses, 1);
     event_free(always);
 }
 
@@ -172,11 +180,13 @@ static void test_pause(void **state)
     while (settles < 2)
         event_base_loop(base, EVLOOP_ONCE);
     assert_int_equal(acknowledgements, 0);
+    assert_int_equal(responses, 0);
     blocked = false;
     while (flush_is_paused())
         event_base_loop(base, EVLOOP_ONCE);
     assert_false(paused);
     assert_int_equal(acknowledgements, 1);
+    assert_int_equal(responses, 1);
 }
 
 int main(void)
