@@ -195,9 +195,9 @@ class Values(support.Case):
         sensor = self.start(self.sensor, "--interval", "0.05", f"connections?port={port}", stdout=subprocess.PIPE, text=True)
 
         def measurement():
-            lines = []  # without the ends of connections: another program may try to connect to this port
+            lines = []  # without empty lines and the ends of connections: another program may try to connect to this port
             for line in sensor.stdout:
-                if "NL.EVNT=TcpClose" not in line:
+                if "NL.EVNT=TcpConnection" in line:
                     lines.append(line)
                 if "NL.EVNT=TcpConnections" in line:
                     return lines
