@@ -24,6 +24,7 @@
 
 enum {
     READ_SIZE = 256 << 10,
+    UNSENT_MAX = 64 << 10, /* the client is not served while more bytes of responses are unsent */
     WORK_PER_BYTE = 10,
     WORK_PER_RECORD = 1000,
     TLS_WORK = 500000, /* units of work of a TLS handshake */
@@ -141,10 +142,10 @@ otlp_result otlp_client_export(otlp_client *c, const otlp_request *request, nl_s
 /* Makes the client read more bytes, if its session has space for them. */
 static void otlp_client_continue(otlp_client *c)
 {
-    size_t held = c->session->kind->held(c->session) + nl_channel_held(&c->channel);
+    size_t held = c->session->kind->held(c->session) + nl_channel_held(&c->channel) + c->out.capacity;
     all_held += held - c->held;
     c->held = held;
-    if (c->session->busy && !c->ending)
+    if ((c->session->busy || c->out.size - c->sent > UNSENT_MAX) && !c->ending)
         event_del(c->readable);
     else if (nl_channel_has_more(&c->channel) || (c->session->more && !c->ending))
         turns_wait(&c->turn, false);
@@ -222,6 +223,11 @@ static void on_otlp_writable(evutil_socket_t fd, short what, void *user)
             return;
         }
         c->sent += (size_t)sent;
+    }
+    if (c->out.size > UNSENT_MAX) {
+        nl_buffer_free(&c->out);
+        c->sent = 0;
+        otlp_client_continue(c);
     }
     if (c->ending && !c->stopped) {
         nl_channel_end(&c->channel);

@@ -44,11 +44,13 @@ static otlp_code decompress_gzip(nl_string body, nl_buffer *out)
     int status = inflateInit2(&z, GZIP_WINDOW);
     if (status != Z_OK)
         nl_memory_failed();
-    while (status == Z_OK && grow(out)) {
+    while (status == Z_OK && grow(out)) { /* the body may have several members (RFC 1952, section 2.2) */
         z.next_out = (Bytef *)out->data + out->size;
         z.avail_out = (uInt)(out->capacity - out->size);
         status = inflate(&z, Z_NO_FLUSH);
         out->size = out->capacity - z.avail_out;
+        if (status == Z_STREAM_END && z.avail_in > 0)
+            status = inflateReset(&z);
     }
     inflateEnd(&z);
     return status == Z_STREAM_END && out->size <= OTLP_BODY_MAX ? OTLP_OK
@@ -62,7 +64,8 @@ static otlp_code decompress_zstd(nl_string body, nl_buffer *out)
     ZSTD_inBuffer in = {body.data, body.size, 0};
     size_t left = 1, before = SIZE_MAX;
     ZSTD_DCtx_setParameter(z, ZSTD_d_windowLogMax, 24);
-    while (left != 0 && !ZSTD_isError(left) && (in.pos < in.size || out->size != before) && grow(out)) {
+    while ((left != 0 || in.pos < in.size) && !ZSTD_isError(left) && (in.pos < in.size || out->size != before) &&
+           grow(out)) {
         ZSTD_outBuffer to = {out->data, out->capacity, out->size};
         before = out->size;
         left = ZSTD_decompressStream(z, &to, &in);
@@ -110,12 +113,13 @@ static void report_rejected(const otlp_result *result)
         counts_add(COUNT_MALFORMED, result->rejected - 1);
 }
 
-/* A span that was stored before counts as accepted. */
-static bool admit_span(void *user, nl_string trace, nl_string span)
+static void add_stored_span(nl_string trace, nl_string span)
 {
-    (void)user;
-    return otlp_spans_add(trace, span);
+    if (not_certified == 0)
+        otlp_spans_add(trace, span);
 }
+
+static const otlp_known_spans known_spans = {otlp_spans_has, add_stored_span};
 
 static otlp_result convert(const otlp_request *request, nl_string body)
 {
@@ -123,10 +127,11 @@ static otlp_result convert(const otlp_request *request, nl_string body)
     import_about about = {.host = sender->host};
     sink s = {.out = &to, .about = &about};
     if (reader == NULL)
-        reader = otlp_records_new(admit_span, NULL);
+        reader = otlp_records_new(&known_spans);
     put = not_certified = 0;
     certified_channel = NULL;
-    otlp_limits limits = {.now_ns = nl_time_now_ns(), .item_max = server_settings()->max_record_size};
+    otlp_limits limits = {
+        .now_ns = nl_time_now_ns(), .item_max = server_settings()->max_record_size, .text_max = OTLP_TEXT_MAX};
     otlp_outcome outcome = otlp_records_read(reader, request->signal, request->json, body, &limits, &s);
     otlp_result result = {.accepted = outcome.accepted, .rejected = outcome.rejected, .message = outcome.error};
     if (not_certified > 0) {

@@ -13,7 +13,10 @@
 #include "convert/otlp_records.h"
 #include "service/listener.h"
 
-enum { OTLP_BODY_MAX = 16 << 20 /* maximum size of a request in bytes, both compressed and decompressed */ };
+enum {
+    OTLP_BODY_MAX = 16 << 20,  /* maximum size of a request in bytes, both compressed and decompressed */
+    OTLP_TEXT_MAX = 256 << 20, /* maximum size of the names and values of a request's records */
+};
 
 typedef enum otlp_coding { OTLP_IDENTITY, OTLP_GZIP, OTLP_ZSTD } otlp_coding;
 
@@ -48,7 +51,7 @@ typedef struct otlp_result {
     const char *message;         /* reason of a rejection, or NULL */
 } otlp_result;
 
-/* Stores a request. Puts nothing if the result is not OTLP_OK. */
+/* Stores the valid items of a request. */
 otlp_result otlp_export(const otlp_request *request, nl_string body, const otlp_sender *sender);
 
 /* Appends the body of a response: an ExportXServiceResponse, or the Status of an error. */

@@ -54,21 +54,31 @@ static void replace_old(void)
     young = (span_table){0};
 }
 
-bool otlp_spans_add(nl_string trace, nl_string span)
+static uint64_t hash_span(nl_string trace, nl_string span)
 {
     if (seed == 0 && getrandom(&seed, sizeof seed, 0) != sizeof seed)
         seed = (uint64_t)nl_monotonic_ns();
     uint64_t hash = hash_bytes(hash_bytes(seed, trace.data, trace.size), span.data, span.size);
-    hash += hash == 0;
+    return hash + (hash == 0);
+}
+
+bool otlp_spans_has(nl_string trace, nl_string span)
+{
+    uint64_t hash = hash_span(trace, span);
+    return has_hash(&young, hash) || has_hash(&old, hash);
+}
+
+void otlp_spans_add(nl_string trace, nl_string span)
+{
+    uint64_t hash = hash_span(trace, span);
     if (has_hash(&young, hash) || has_hash(&old, hash))
-        return false;
+        return;
     if (young.count >= server_settings()->max_memory / MEMORY_PER_SPAN)
         replace_old();
     if (2 * young.count >= young.capacity)
         grow_table(&young);
     *find_slot(&young, hash) = hash;
     young.count++;
-    return true;
 }
 
 void otlp_spans_free(void)

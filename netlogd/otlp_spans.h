@@ -12,8 +12,8 @@
 
 #include <netlogger.h>
 
-/* Returns whether the span is new, and adds it. */
-bool otlp_spans_add(nl_string trace, nl_string span);
+bool otlp_spans_has(nl_string trace, nl_string span);
+void otlp_spans_add(nl_string trace, nl_string span);
 
 void otlp_spans_free(void);
 

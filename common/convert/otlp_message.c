@@ -57,6 +57,8 @@ static bool pick_json(otlp_input *in, nl_string text, otlp_member *members, size
         for (size_t i = 0; i < count; i++)
             if (equals(key, members[i].name) && !equals(value, "null"))
                 members[i].value = otlp_whole(value);
+    if (j.error == NULL && json_peek(&j) != '\0')
+        json_fail(&j, "text after the end of the object");
     return j.error == NULL || otlp_fail(in, j.error);
 }
 

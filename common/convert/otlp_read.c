@@ -19,7 +19,7 @@ typedef struct otlp_reader {
 
 static void otlp_open_reader(importer *base)
 {
-    ((otlp_reader *)base)->records = otlp_records_new(NULL, NULL);
+    ((otlp_reader *)base)->records = otlp_records_new(NULL);
 }
 
 static void otlp_close_reader(importer *base)

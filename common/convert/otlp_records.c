@@ -16,9 +16,10 @@ enum {
 };
 
 struct otlp_records {
-    otlp_admit admit;
-    void *user; /* of admit */
+    const otlp_known_spans *known; /* or NULL */
     otlp_limits limits;
+    bool checking;         /* records are checked but not put, so that a span with an invalid part has no record */
+    size_t text;           /* size of the names and values of the request's records */
     otlp_input in;         /* uses `record` */
     builder record;        /* the record that is being built */
     builder around;        /* the fields of the resource and the scope */
@@ -130,19 +131,60 @@ static void set_level(otlp_records *r, nl_level level)
     set_text(&r->record, MEMBER_LEVEL, (nl_string){name, strlen(name)});
 }
 
+/* Returns whether an item has a time, which is 0 in protobuf if it is absent. */
+static bool has_time(const otlp_records *r, const otlp_value *value)
+{
+    return value->text.data != NULL && (r->in.json || value->number != 0);
+}
+
+static bool require_time(otlp_records *r, const otlp_value *value)
+{
+    return has_time(r, value) || otlp_fail(&r->in, "missing time");
+}
+
 static bool set_time(otlp_records *r, uint64_t time_ns)
 {
-    if (time_ns == 0 || time_ns > INT64_MAX)
-        return otlp_fail(&r->in, time_ns == 0 ? "missing time" : "invalid time");
+    if (time_ns > INT64_MAX)
+        return otlp_fail(&r->in, "invalid time");
     nl_record_set_time(r->record.record, (int64_t)time_ns);
     r->record.seen |= 1u << MEMBER_TIME;
     return true;
 }
 
-static void put_record(otlp_records *r)
+/* Sets the time of a log record or data point. 0 means that the time is unknown if there is a better time. */
+static bool set_known_time(otlp_records *r, const otlp_value *value, uint64_t time_ns)
 {
-    if (r->in.error == NULL)
-        builder_finish(&r->record, true, r->s);
+    if (time_ns == 0 && r->limits.now_ns != 0)
+        return set_time(r, (uint64_t)r->limits.now_ns);
+    return require_time(r, value) && set_time(r, time_ns);
+}
+
+static bool has_text_left(otlp_records *r)
+{
+    return r->limits.text_max == 0 || r->text <= r->limits.text_max ||
+           otlp_fail(&r->in, "the records of the request are too large");
+}
+
+static size_t text_size(const builder *b)
+{
+    size_t size = b->record->host.size + b->record->prog.size + b->record->event.size;
+    for (size_t i = 0; i < b->count; i++)
+        size += b->fields[i].name.size + (b->fields[i].type == NL_TYPE_STRING ? b->fields[i].string.size : 8);
+    return size;
+}
+
+/* Returns false if the item has an error. */
+static bool put_record(otlp_records *r)
+{
+    if (r->in.error != NULL)
+        return false;
+    if (r->checking)
+        return true;
+    r->text += text_size(&r->record);
+    if (!has_text_left(r))
+        return false;
+    builder_finish(&r->record, true, r->s);
+    return true;
 }
 
 /* ---- items ---- */
@@ -157,10 +199,15 @@ static bool begin_item(otlp_records *r, const otlp_value *item)
            otlp_fail(&r->in, "longer than max-record-size");
 }
 
-/* Begins a record of the item. The bytes that the builder has returned for the item stay valid. */
-static void begin_record(otlp_records *r, bool surroundings)
+/*
+ * Begins a record of the item. The bytes that the builder has returned for the item stay valid. Returns false if the
+ * request's records are too large.
+ */
+static bool begin_record(otlp_records *r, bool surroundings)
 {
     builder *b = &r->record;
+    if (!has_text_left(r))
+        return false;
     nl_record_clear(b->record);
     b->seen = 0;
     b->count = 0;
@@ -170,6 +217,7 @@ static void begin_record(otlp_records *r, bool surroundings)
         set_text(b, MEMBER_HOST, r->around.record->host);
     if (!is_unset(&r->around, MEMBER_PROG))
         set_text(b, MEMBER_PROG, r->around.record->prog);
+    return true;
 }
 
 static bool end_item(otlp_records *r, uint64_t count)
@@ -250,17 +298,17 @@ static bool read_log(otlp_records *r, const otlp_value *item)
         !otlp_unsigned(&r->in, &m[NUMBER].value, &severity) || !otlp_text(&r->in, &m[SEVERITY].value, &text) ||
         !otlp_id(&r->in, &m[TRACE].value, &r->trace) || !otlp_id(&r->in, &m[SPAN].value, &r->span))
         return false;
-    begin_record(r, true);
+    if (!begin_record(r, true))
+        return false;
     add_text(&r->record, TEXT("TRACE.ID"), r->trace);
     add_text(&r->record, TEXT("SPAN.ID"), r->span);
     if (!take_event(r, &m[EVENT].value, &m[BODY].value) || !add_attributes(r, &m[ATTRIBUTES].value))
         return false;
     set_severity(r, severity, text);
-    time_ns = time_ns != 0 ? time_ns : observed_ns != 0 ? observed_ns : (uint64_t)r->limits.now_ns;
-    if (is_unset(&r->record, MEMBER_TIME) && !set_time(r, time_ns))
+    const otlp_value *member = time_ns != 0 ? &m[TIME].value : observed_ns != 0 ? &m[OBSERVED].value : &m[TIME].value;
+    if (is_unset(&r->record, MEMBER_TIME) && !set_known_time(r, member, time_ns != 0 ? time_ns : observed_ns))
         return false;
-    put_record(r);
-    return true;
+    return put_record(r);
 }
 
 static bool take_log(void *user, const otlp_value *item)
@@ -282,7 +330,8 @@ static bool begin_span_record(otlp_records *r, bool surroundings, uint64_t time_
     if (name.size > 0)
         memcpy(event, name.data, name.size);
     memcpy(event + name.size, suffix, size);
-    begin_record(r, surroundings);
+    if (!begin_record(r, surroundings))
+        return false;
     set_text(&r->record, MEMBER_EVENT, (nl_string){event, name.size + size});
     set_level(r, NL_USAGE);
     add_text(&r->record, TEXT("TRACE.ID"), r->trace);
@@ -300,37 +349,35 @@ static bool take_span_event(void *user, const otlp_value *item)
     uint64_t time_ns;
     nl_string name;
     if (!PICK(r, item, m) || !otlp_unsigned(&r->in, &m[TIME].value, &time_ns) ||
-        !otlp_text(&r->in, &m[NAME].value, &name) || !begin_span_record(r, false, time_ns, name, "") ||
-        !add_attributes(r, &m[ATTRIBUTES].value))
+        !otlp_text(&r->in, &m[NAME].value, &name) || !require_time(r, &m[TIME].value) ||
+        !begin_span_record(r, false, time_ns, name, "") || !add_attributes(r, &m[ATTRIBUTES].value))
         return false;
-    put_record(r);
-    return true;
+    return put_record(r);
 }
 
-typedef struct span_start {
+typedef struct span_parts {
     otlp_records *r;
-    uint64_t time_ns;
-    nl_string name;
-} span_start;
+    uint64_t start_ns, end_ns;
+    bool ended;
+    nl_string name, parent;
+    const otlp_value *links, *events, *status;
+} span_parts;
 
 static bool take_link(void *user, const otlp_value *item)
 {
     enum { TRACE, SPAN, ATTRIBUTES };
-    const span_start *start = user;
-    otlp_records *r = start->r;
+    const span_parts *of = user;
+    otlp_records *r = of->r;
     otlp_member m[] = {{.name = "traceId", .field = 1},
                        {.name = "spanId", .field = 2},
                        {.name = "attributes", .field = 4, .repeated = true}};
     nl_string trace, span;
     if (!PICK(r, item, m) || !otlp_id(&r->in, &m[TRACE].value, &trace) || !otlp_id(&r->in, &m[SPAN].value, &span) ||
-        !begin_span_record(r, false, start->time_ns, start->name, ".link"))
+        !begin_span_record(r, false, of->start_ns, of->name, ".link"))
         return false;
     add_text(&r->record, TEXT("LINK.TRACE"), trace);
     add_text(&r->record, TEXT("LINK.SPAN"), span);
-    if (!add_attributes(r, &m[ATTRIBUTES].value))
-        return false;
-    put_record(r);
-    return true;
+    return add_attributes(r, &m[ATTRIBUTES].value) && put_record(r);
 }
 
 static nl_string kind_of(uint64_t kind)
@@ -340,23 +387,41 @@ static nl_string kind_of(uint64_t kind)
     return (nl_string){name, strlen(name)};
 }
 
-static bool put_span_end(otlp_records *r, uint64_t time_ns, nl_string name, nl_string parent, const otlp_value *status)
+static bool put_span_end(span_parts *of)
 {
+    otlp_records *r = of->r;
     otlp_member m[] = {{.name = "message", .field = 2}, {.name = "code", .field = 3}};
     uint64_t code;
     nl_string message;
-    if (!PICK(r, status, m) || !otlp_text(&r->in, &m[0].value, &message) ||
-        !otlp_unsigned(&r->in, &m[1].value, &code) || !begin_span_record(r, false, time_ns, name, ".end"))
+    if (!PICK(r, of->status, m) || !otlp_text(&r->in, &m[0].value, &message) ||
+        !otlp_unsigned(&r->in, &m[1].value, &code) || !begin_span_record(r, false, of->end_ns, of->name, ".end"))
         return false;
-    add_text(&r->record, TEXT("PARENT.ID"), parent);
+    add_text(&r->record, TEXT("PARENT.ID"), of->parent);
     nl_field *field = builder_add_good_name(&r->record, TEXT("STATUS"));
     field->type = NL_TYPE_INT;
     field->int_value = code == 2 ? 2 : 0; /* "ok" and "unset" are successes */
     add_text(&r->record, TEXT("STATUS.MESSAGE"), message);
     if (code == 2)
         set_level(r, NL_ERROR);
-    put_record(r);
-    return true;
+    return put_record(r);
+}
+
+/* Puts all records after the first one. */
+static bool put_span_parts(span_parts *of)
+{
+    return otlp_each(&of->r->in, of->links, take_link, of) &&
+           otlp_each(&of->r->in, of->events, take_span_event, of->r) && (!of->ended || put_span_end(of));
+}
+
+static bool check_span_parts(span_parts *of)
+{
+    otlp_records *r = of->r;
+    size_t used = r->record.bytes.size;
+    r->checking = true;
+    bool good = put_span_parts(of);
+    r->checking = false;
+    r->record.bytes.size = used;
+    return good;
 }
 
 static bool read_span(otlp_records *r, const otlp_value *item)
@@ -386,27 +451,34 @@ static bool read_span(otlp_records *r, const otlp_value *item)
         return otlp_fail(&r->in, "a span has no trace ID or no span ID");
     if (end_ns > INT64_MAX)
         return otlp_fail(&r->in, "invalid time");
-    if (r->admit != NULL && !r->admit(r->user, r->trace, r->span))
+    if (!require_time(r, &m[START].value))
+        return false;
+    if (r->known != NULL && r->known->has(r->trace, r->span))
         return true;
-    span_start start = {r, start_ns, name};
-    if (!begin_span_record(r, true, start_ns, name, ".start"))
+    /* A span that has not ended may have the end 0. A span at time 0 may end there. */
+    bool ended = end_ns != 0 || (start_ns == 0 && has_time(r, &m[END].value));
+    span_parts parts = {.r = r,
+                        .start_ns = start_ns,
+                        .end_ns = end_ns,
+                        .ended = ended,
+                        .name = name,
+                        .parent = parent,
+                        .links = &m[LINKS].value,
+                        .events = &m[EVENTS].value,
+                        .status = &m[STATUS].value};
+    if (!check_span_parts(&parts) || !begin_span_record(r, true, start_ns, name, ".start"))
         return false;
     add_text(&r->record, TEXT("PARENT.ID"), parent);
     add_text(&r->record, TEXT("SPAN.KIND"), kind_of(kind));
     add_text(&r->record, TEXT("TRACE.STATE"), state);
-    if (!add_attributes(r, &m[ATTRIBUTES].value))
-        return false;
-    put_record(r);
-    return otlp_each(&r->in, &m[LINKS].value, take_link, &start) &&
-           otlp_each(&r->in, &m[EVENTS].value, take_span_event, r) &&
-           (end_ns == 0 || put_span_end(r, end_ns, name, parent, &m[STATUS].value));
+    return add_attributes(r, &m[ATTRIBUTES].value) && put_record(r) && put_span_parts(&parts);
 }
 
 static bool take_span(void *user, const otlp_value *item)
 {
     otlp_records *r = user;
-    if (begin_item(r, item))
-        read_span(r, item);
+    if (begin_item(r, item) && read_span(r, item) && r->in.error == NULL && r->known != NULL)
+        r->known->add(r->trace, r->span);
     return end_item(r, 1);
 }
 
@@ -426,14 +498,15 @@ typedef struct metric {
     bool monotonic;
 } metric;
 
-static bool begin_point(const metric *m, uint64_t time_ns, uint64_t since_ns)
+static bool begin_point(const metric *m, const otlp_value *time, uint64_t time_ns, uint64_t since_ns)
 {
     static const char *const temporalities[] = {"", "delta", "cumulative"};
     otlp_records *r = m->r;
-    begin_record(r, true);
+    if (!begin_record(r, true))
+        return false;
     set_text(&r->record, MEMBER_EVENT, m->name);
     set_level(r, NL_USAGE);
-    if (!set_time(r, time_ns != 0 ? time_ns : (uint64_t)r->limits.now_ns))
+    if (!set_known_time(r, time, time_ns))
         return false;
     add_text(&r->record, TEXT("UNIT"), m->unit);
     if (m->temporality == 1 || m->temporality == 2) {
@@ -500,7 +573,7 @@ static bool read_point(const metric *of, const otlp_value *item)
                        {.name = "attributes", .field = k->attributes, .repeated = true}};
     uint64_t time_ns, since_ns;
     if (!PICK(r, item, m) || !otlp_unsigned(&r->in, &m[TIME].value, &time_ns) ||
-        !otlp_unsigned(&r->in, &m[SINCE].value, &since_ns) || !begin_point(of, time_ns, since_ns) ||
+        !otlp_unsigned(&r->in, &m[SINCE].value, &since_ns) || !begin_point(of, &m[TIME].value, time_ns, since_ns) ||
         !add_number(r, TEXT("VALUE"), &m[DOUBLE].value, otlp_double_field) ||
         !add_number(r, TEXT("VALUE"), &m[INT].value, otlp_integer_field) ||
         !add_number(r, TEXT("COUNT"), &m[COUNT].value, otlp_integer_field) ||
@@ -510,8 +583,7 @@ static bool read_point(const metric *of, const otlp_value *item)
         !add_numbers(r, TEXT("BUCKETS"), &m[COUNTS].value, false) ||
         !add_numbers(r, TEXT("BOUNDS"), &m[BOUNDS].value, true) || !add_attributes(r, &m[ATTRIBUTES].value))
         return false;
-    put_record(r);
-    return true;
+    return put_record(r);
 }
 
 static bool take_point(void *user, const otlp_value *item)
@@ -596,7 +668,10 @@ static bool read_surroundings(otlp_records *r, const otlp_value *resource, const
                               {.name = "version", .field = 2},
                               {.name = "attributes", .field = 3, .repeated = true}};
     nl_string name, version;
-    builder_begin(&r->around, EXPANSION * (resource->text.size + scope->text.size) + EXTRA);
+    size_t size = resource->text.size + scope->text.size;
+    if (r->limits.item_max != 0 && size > r->limits.item_max)
+        return otlp_fail(&r->in, "a resource is longer than max-record-size");
+    builder_begin(&r->around, EXPANSION * size + EXTRA);
     r->in.builder = &r->around;
     if (!PICK(r, resource, of_resource) || !otlp_each(&r->in, &of_resource[0].value, add_resource_attribute, r) ||
         !PICK(r, scope, of_scope) || !otlp_text(&r->in, &of_scope[0].value, &name) ||
@@ -645,32 +720,38 @@ otlp_outcome otlp_records_read(otlp_records *r, otlp_signal signal, bool json, n
     r->limits = *limits;
     r->s = s;
     r->outcome = (otlp_outcome){0};
+    r->text = 0;
     builder_begin(&r->record, text.size + EXTRA);
     otlp_value whole = otlp_whole((nl_string){text.data != NULL ? text.data : "", text.size});
     otlp_member m[OTLP_SIGNAL_COUNT] = {0};
-    bool found = false;
+    bool found = false, other = false;
     for (otlp_signal i = 0; i < OTLP_SIGNAL_COUNT; i++)
         m[i] = (otlp_member){.name = signals[i].resources, .field = i == signal, .repeated = true};
     bool good = PICK(r, &whole, m);
     for (otlp_signal i = 0; i < OTLP_SIGNAL_COUNT && good; i++) {
         request q = {.r = r, .signal = i};
-        if (m[i].value.text.data == NULL || (signal != i && signal != OTLP_SIGNAL_COUNT))
+        if (m[i].value.text.data == NULL)
             continue;
+        if (signal != i && signal != OTLP_SIGNAL_COUNT) {
+            other = true;
+            continue;
+        }
         found = true;
         otlp_each(&r->in, &m[i].value, take_resource, &q);
     }
     if (good && !found && signal == OTLP_SIGNAL_COUNT)
         otlp_fail(&r->in, "found neither resourceLogs nor resourceSpans nor resourceMetrics");
+    if (other && !found)
+        otlp_fail(&r->in, "the path of the request is for another signal");
     if (r->in.error != NULL)
         end_item(r, 1);
     return r->outcome;
 }
 
-otlp_records *otlp_records_new(otlp_admit admit, void *user)
+otlp_records *otlp_records_new(const otlp_known_spans *known)
 {
     otlp_records *r = nl_memory_check(calloc(1, sizeof *r));
-    r->admit = admit;
-    r->user = user;
+    r->known = known;
     return r;
 }
 

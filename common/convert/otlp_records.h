@@ -16,12 +16,18 @@ typedef enum otlp_signal { OTLP_TRACES, OTLP_LOGS, OTLP_METRICS, OTLP_SIGNAL_COU
 
 typedef struct otlp_records otlp_records;
 
-/* Returns whether to convert the span with these IDs, which are hexadecimal digits. */
-typedef bool (*otlp_admit)(void *user, nl_string trace, nl_string span);
+/* Recognises spans that were converted before. The IDs are hexadecimal digits. */
+typedef struct otlp_known_spans {
+    bool (*has)(nl_string trace, nl_string span);
+    void (*add)(nl_string trace, nl_string span); /* called after a span was converted completely */
+} otlp_known_spans;
 
 typedef struct otlp_limits {
     int64_t now_ns;  /* time of log records and data points that have no time; 0: such items are rejected */
-    size_t item_max; /* maximum size of a span, log record or metric in bytes; 0: no limit */
+    size_t item_max; /* maximum size in bytes of a span, log record or metric, and of the resource and scope together;
+                        0: no limit */
+    size_t text_max; /* maximum size of the names and values of all records in bytes, because each item has the
+                        attributes of the resource; 0: no limit */
 } otlp_limits;
 
 /* Counts of a request: spans, log records or data points. */
@@ -30,8 +36,8 @@ typedef struct otlp_outcome {
     const char *error; /* reason of the first rejection, or NULL */
 } otlp_outcome;
 
-/* `admit` is called for each span, with `user`; NULL: all spans are converted. */
-otlp_records *otlp_records_new(otlp_admit admit, void *user);
+/* Known spans are not converted again, and count as accepted. NULL: all spans are converted. */
+otlp_records *otlp_records_new(const otlp_known_spans *known);
 void otlp_records_free(otlp_records *r);
 
 /* Passes the records of a request to the sink. If signal is OTLP_SIGNAL_COUNT, JSON may contain any signal. */

@@ -87,7 +87,7 @@ class Files(support.Case):
         self.assertEqual([wait[k] for k in ("COUNT", "SUM", "MEAN", "MIN", "MAX", "BUCKETS", "BOUNDS")], [4, 10.0, 2.5, 1.0, 4.0, "[1,3]", "[2.5]"])
 
     def test_damaged_items_and_requests_cost_only_themselves(self):
-        spans = [otlp.span(0), {**otlp.span(1), "startTimeUnixNano": "0"}, {**otlp.span(2), "traceId": ""}, otlp.span(3)]
+        spans = [otlp.span(0), {**otlp.span(1), "startTimeUnixNano": None}, {**otlp.span(2), "traceId": ""}, otlp.span(3)]
         found = self.convert(json.dumps(otlp.traces(spans)).encode(), status=1)
         self.assertEqual([r["SPAN.ID"] for r in found], [f"{n:016x}" for n in (1, 1, 4, 4)])
         good = json.dumps(otlp.traces([otlp.span(0)]), indent=1).encode()
@@ -98,6 +98,32 @@ class Files(support.Case):
         body = otlp.protobuf("traces", otlp.traces([otlp.span(0, attributes=[{"key": "k", "value": deep}]), otlp.span(1)]))
         found = self.convert(len(body).to_bytes(4, "big") + body, status=1)
         self.assertEqual([r["SPAN.ID"] for r in found], [f"{2:016x}"] * 2)
+
+
+    def test_times_of_0(self):
+        times = [("0", "0"), ("0", "5"), ("0", None), ("7", "0"), ("7", "9")]  # of spans in JSON, where an absent time differs from 0
+        spans = [otlp.span(n, startTimeUnixNano=start, endTimeUnixNano=end, events=[{"timeUnixNano": start, "name": "e"}])
+                 for n, (start, end) in enumerate(times)]
+        events = [r["event"] for r in self.convert(json.dumps(otlp.traces(spans)).encode())]
+        self.assertEqual(events, ["work.start", "e", "work.end"] * 2 + ["work.start", "e"] * 2 + ["work.start", "e", "work.end"])
+        log = {"timeUnixNano": "0", "eventName": "a"}
+        records = self.convert(json.dumps(otlp.logs([log, {**log, "observedTimeUnixNano": "1000"}, {"eventName": "b"}])).encode(), status=1)
+        self.assertEqual([r["ts"] for r in records], ["1970-01-01T00:00:00.000000Z", "1970-01-01T00:00:00.000001Z"])
+        body = otlp.protobuf("traces", otlp.traces([otlp.span(0, startTimeUnixNano="0"), otlp.span(1)]))
+        self.assertEqual(len(self.convert(len(body).to_bytes(4, "big") + body, status=1)), 2, "in protobuf, 0 is the value of an absent time")
+
+    def test_a_chrome_trace_from_time_0_is_read_back(self):
+        chrome = [{"name": "all", "ph": "X", "ts": 0, "dur": 3, "pid": 1, "tid": 1}, {"name": "first", "ph": "X", "ts": 0, "dur": 0, "pid": 1, "tid": 1},
+                  {"name": "last", "ph": "X", "ts": 1, "dur": 2, "pid": 1, "tid": 1}]
+        path = self.scratch / "trace.json"
+        path.write_text(json.dumps(chrome))
+        result = self.run_program(support.program("nltools/nlconv"), "-q", "--format", "otlp-spans", path, text=False)
+        spans = [s for line in read_json(result.stdout) for r in line["resourceSpans"] for scope in r["scopeSpans"] for s in scope["spans"]]
+        self.assertIn("0", [s["startTimeUnixNano"] for s in spans])
+        found = [r["event"] for r in self.convert(result.stdout)]
+        for span in spans:
+            self.assertIn(f"{span['name']}.start", found)
+            self.assertIn(f"{span['name']}.end", found)
 
 
 class Listener(collector.Case):
@@ -199,11 +225,16 @@ class Http(Listener):
                 self.read_response(answers, status)
         code = self.post(body=b"{", kind="application/json")[1]
         self.assertEqual(json.loads(code)["code"], 3)
+        status, answer, headers = self.post(path="/v1/trace", body=b"{}", kind="application/json")
+        self.assertEqual((status, headers["Content-Type"], json.loads(answer)["message"]),
+                         (404, "application/json", "use /v1/traces, /v1/logs or /v1/metrics"))
+        status, answer, _ = self.post("/v1/logs", json.dumps(TRACES).encode(), "application/json")
+        self.assertEqual((status, json.loads(answer)["message"]), (400, "the path of the request is for another signal"))
         self.assertEqual(self.events(), [])
 
     def test_partial_success(self):
         self.listen()
-        request = otlp.traces([otlp.span(0), {**otlp.span(1), "startTimeUnixNano": "0"}, otlp.span(2)])
+        request = otlp.traces([otlp.span(0), {**otlp.span(1), "startTimeUnixNano": None}, otlp.span(2)])
         status, answer, _ = self.post(body=json.dumps(request).encode(), kind="application/json")
         self.assertEqual((status, json.loads(answer)), (200, {"partialSuccess": {"rejectedSpans": "1", "errorMessage": "missing time"}}))
         request = otlp.traces([otlp.span(3), {**otlp.span(4), "startTimeUnixNano": "0"}, otlp.span(5)])
@@ -211,6 +242,57 @@ class Http(Listener):
         self.assertEqual((status, answer), (200, b"\x0a\x10\x08\x01\x12\x0cmissing time"))
         self.assertEqual(len(self.events()), 8)
         self.assertEqual(self.post(body=b"")[:2], (200, b""))
+
+    def test_all_parts_of_a_compressed_body_are_read(self):
+        self.listen()
+        body = otlp.protobuf("traces", otlp.traces([otlp.span(n) for n in range(40)]))
+        middle = body[:len(body) // 2], body[len(body) // 2:]
+        for coding, pack in ("gzip", gzip.compress), ("zstd", self.zstd):
+            self.assertEqual(self.post(body=b"".join(map(pack, middle)), Content_Encoding=coding)[:2], (200, b""))
+            self.assertEqual(len(self.events()), 80)
+            self.assertEqual(self.post(body=pack(body) + b"rubbish", Content_Encoding=coding)[0], 400)
+        request = json.dumps(otlp.traces([otlp.span(50)])).encode()
+        self.assertEqual(self.post(body=request + request, kind="application/json")[0], 400)
+        self.assertEqual(self.post(body=request + b"\r\n ", kind="application/json")[0], 200)
+
+    def test_a_rejected_span_can_be_sent_again(self):
+        self.listen()
+        number = {"key": "n", "value": {"doubleValue": "many"}}
+        for wrong in {"startTimeUnixNano": None}, {"startTimeUnixNano": str(2**63)}, {"attributes": [number]}, {"events": [{"name": "e"}]}:
+            request = otlp.traces([{**otlp.span(0), **wrong}])
+            self.assertEqual(self.post(body=json.dumps(request).encode(), kind="application/json")[0], 400, wrong)
+        self.assertEqual(self.post(body=otlp.protobuf("traces", otlp.traces([otlp.span(0)])))[0], 200)
+        self.assertEqual(len(self.events()), 2, "a rejected span has no record")
+
+    def test_attributes_of_a_resource_are_limited(self):
+        self.listen(output="file:/dev/null")
+        spans = [otlp.span(n, endTimeUnixNano=None) for n in range(1000)]
+        body = gzip.compress(json.dumps(otlp.traces(spans, large="x" * 500000)).encode())
+        status, answer, _ = self.post(body=body, kind="application/json", Content_Encoding="gzip")
+        partial = json.loads(answer)["partialSuccess"]
+        self.assertEqual((status, partial["errorMessage"]), (200, "the records of the request are too large"))
+        self.assertEqual(int(partial["rejectedSpans"]), 1000 - (256 << 20) // 500000)  # 256 MiB of text are the limit
+
+    def test_a_resource_is_at_most_as_large_as_a_record(self):
+        self.listen()
+        status, answer, _ = self.post(body=json.dumps(otlp.traces([otlp.span(0)], large="x" * (1 << 20))).encode(), kind="application/json")
+        self.assertEqual((status, json.loads(answer)["message"]), (400, "a resource is longer than max-record-size"))
+
+    def test_a_client_that_reads_no_responses_is_not_served(self):
+        self.listen()
+        request = b"POST /v1/logs HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: 0\r\n\r\n"
+        with socket.socket() as s:
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
+            s.connect(("127.0.0.1", self.port))
+            s.settimeout(1)
+            sent = 0
+            with self.assertRaises(TimeoutError):
+                while sent < 64 << 20:
+                    sent += s.send(request * 1000)
+            s.settimeout(20)
+            s.shutdown(socket.SHUT_WR)
+            with s.makefile("rb") as answers:
+                self.assertEqual(answers.read().count(b"HTTP/1.1 400"), (sent + len(request) - 1) // len(request))
 
     def test_limits_are_answered_with_a_time_to_retry(self):
         self.listen("--max-rate", "20")
