@@ -538,7 +538,7 @@ static void finish_last_record(connection *c)
 
 typedef enum outcome { MORE, NOTHING_NOW, ENDED, BROKEN } outcome;
 
-/* Reports a failure of TLS. */
+/* Logs that TLS with the client failed, and ends the use of the channel. */
 static void report_tls(connection *c)
 {
     counts_add(COUNT_REFUSED, !c->ready);

@@ -139,7 +139,7 @@ otlp_result otlp_client_export(otlp_client *c, const otlp_request *request, nl_s
 
 /* ---- reading and writing ---- */
 
-/* Makes the client read more bytes, if its session has space for them. */
+/* Continues reading from the client, unless its session waits for the outputs. */
 static void otlp_client_continue(otlp_client *c)
 {
     size_t held = c->session->kind->held(c->session) + nl_channel_held(&c->channel) + c->out.capacity;

@@ -4,8 +4,8 @@
  *
  *   body -> decompressed body -> otlp_records_read (convert/otlp_records.h) -> records_put
  *
- * The session (session.h) of the client calls it. The caller responds to an accepted request only after the outputs
- * have settled its records. Only the server's thread may call it.
+ * The session (otlp_session.h) of the client calls it. The caller responds to an accepted request only after the
+ * outputs have settled its records. Only the server's thread may call it.
  */
 #ifndef NETLOGD_OTLP_EXPORT_H
 #define NETLOGD_OTLP_EXPORT_H

@@ -1,6 +1,6 @@
 /*
- * The protocol of an OTLP client: how its bytes become requests, and how responses become bytes. client.c owns the
- * connection and calls the session; the session calls the functions at the end.
+ * The protocol of an OTLP client: how its bytes become requests, and how responses become bytes. otlp_client.c
+ * owns the connection and calls the session; the session calls the functions at the end.
  */
 #ifndef NETLOGD_OTLP_SESSION_H
 #define NETLOGD_OTLP_SESSION_H
@@ -36,7 +36,7 @@ otlp_result otlp_client_export(otlp_client *c, const otlp_request *request, nl_s
 /* Makes the client wait until the outputs have settled all records. The client may be settled during the call. */
 void otlp_client_await(otlp_client *c);
 
-/* Sends bytes. */
+/* Sends bytes to the client. */
 void otlp_client_send(otlp_client *c, nl_string bytes);
 
 /* Reads and drops further bytes, and closes the connection when the client has read the response. */

@@ -3,8 +3,7 @@
  *
  * Loads a text file into a table with several threads. Each thread reads a piece and finds its lines while they are in
  * the processor's cache. Then one thread handles, in order, the lines that need the decoder or that span two pieces.
- * input.h reads the other sources: pipes, compressed files, and
- * files of blocks if the output is text.
+ * input.h reads the other sources: pipes, compressed files, and files of blocks if the output is text.
  */
 #ifndef NLSORT_LOAD_H
 #define NLSORT_LOAD_H

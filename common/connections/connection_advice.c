@@ -13,7 +13,7 @@ double connection_gain_of_doubling(const connection_result *r)
 {
     if (r->first != CAUSE_SEND_BUFFER && r->first != CAUSE_RECEIVE_BUFFER)
         return 1;
-    double share = share_of(r, r->first); /* the time that halves */
+    double share = share_of(r, r->first); /* this part of the time becomes half as long */
     return 1 / (1 - share / 2);
 }
 
@@ -24,7 +24,7 @@ double connection_gain_of_path(const connection_result *r)
 {
     if ((r->first != CAUSE_SEND_BUFFER && r->first != CAUSE_RECEIVE_BUFFER) || r->carried < FASTER * r->rate)
         return 1;
-    double share = share_of(r, r->first); /* this part of the time shrinks */
+    double share = share_of(r, r->first); /* this part of the time becomes shorter */
     return 1 / (1 - share + share * r->rate / r->carried);
 }
 

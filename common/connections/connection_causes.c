@@ -53,7 +53,7 @@ typedef struct connection_entry {
     bool queue_lost;    /* the last loss was caused by a full queue */
     double rtt_sum_us, rtt_samples;
     double limited_us[2];      /* receiver-limited time with an open and with a closed window */
-    double receptions, unread; /* intervals in which data was received or unread; of them, with a full buffer */
+    double receptions, unread; /* numbers of intervals: with received or unread data; with a full receive buffer */
     double path_rate;          /* highest rate of an interval, bytes/s */
 } connection_entry;
 
@@ -112,7 +112,7 @@ static double sample_number(const nl_record *record, const char *name)
     return nl_record_find(record, name, &field) && nl_field_double(&field, &value) && isfinite(value) ? value : 0;
 }
 
-/* Appends a field to the key and returns its text, kept in the table. */
+/* Appends a field to the key. Returns the text of the field, which the table owns. */
 static const char *sample_text(connection_table *t, const nl_record *record, const char *name)
 {
     nl_field field;
@@ -221,8 +221,8 @@ static connection_cause congestion_cause(const connection_entry *e, const connec
                                          const connection_sample *b, double rate)
 {
     bool lost = b->retransmitted > a->retransmitted || b->recovers || a->recovers;
-    /* Everything was sent at once: the program limited the rate, or its buffer, if data in flight fills the buffer. The
-     * kernel's clock misses this limit if the program fills the buffer with a single write. */
+    /* All data was sent at once. If data in flight fills the send buffer, the buffer was the limit, otherwise the
+     * program. The kernel's own clock misses the buffer's limit if the program fills the buffer with a single write. */
     if (!lost && b->unsent == 0 && a->unsent == 0 && b->unacked < b->cwnd)
         return b->buffer_out > 0 && b->queue_out > FILLED * b->buffer_out ? CAUSE_SEND_BUFFER : CAUSE_SENDER_IDLE;
     if (is_queued(b))
@@ -253,13 +253,13 @@ static void divide_interval(connection_entry *e, const connection_sample *a, con
         r->cause_ns[CAUSE_UNKNOWN] += wall_us * 1e3;
         return;
     }
-    /* The kernel counts in ticks, and a record is made a little after its time is taken. */
+    /* The kernel counts in ticks, and it reads the counters slightly after the time of the record. */
     double scale = busy > wall_us ? wall_us / busy : 1;
     busy *= scale, receiver *= scale, buffer *= scale;
     double congestion = fmax(0, busy - receiver - buffer), rate = acked / wall_us * 1e6;
     r->cause_ns[CAUSE_SENDER_IDLE] += fmax(0, wall_us - receiver - buffer - congestion) * 1e3;
     r->cause_ns[CAUSE_SEND_BUFFER] += buffer * 1e3;
-    r->cause_ns[CAUSE_RECEIVE_BUFFER] += receiver * 1e3; /* divide_window divides it */
+    r->cause_ns[CAUSE_RECEIVE_BUFFER] += receiver * 1e3; /* divide_window divides this time */
     e->limited_us[b->window < WINDOW_CLOSED * r->window] += receiver;
     follow_window(e, a, b);
     if (congestion > 0)

@@ -31,8 +31,8 @@ typedef enum connection_cause {
     CAUSE_RECEIVE_BUFFER,   /* the receive buffer is smaller than the path needs */
     CAUSE_SLOW_START,
     CAUSE_LOSS,       /* the congestion window was small because of loss */
-    CAUSE_PATH,       /* the path carried no more */
-    CAUSE_PATH_QUEUE, /* the same, and the data waited in a queue on the path */
+    CAUSE_PATH,       /* the path could not carry more data */
+    CAUSE_PATH_QUEUE, /* the same as CAUSE_PATH, and data waited in a queue on the path */
     CAUSE_UNKNOWN,    /* the records contradict each other, for example because a counter decreased */
     CAUSE_COUNT
 } connection_cause;
@@ -65,8 +65,8 @@ void connection_table_free(connection_table *t); /* t may be NULL */
 void connection_table_add(connection_table *t, const nl_record *record);
 
 /*
- * Returns the results as connection_result *, those with the most bytes first. The caller frees the array; the results
- * belong to the table. Call it once, after the last record.
+ * Returns the results as connection_result *, sorted by bytes, the largest first. The caller frees the array; the
+ * results belong to the table. Call this function once, after the last record.
  */
 GPtrArray *connection_table_finish(connection_table *t);
 
@@ -91,8 +91,8 @@ const char *connection_confidence(const connection_result *r, connection_cause c
 double connection_gain_of_doubling(const connection_result *r);
 
 /*
- * Returns the factor by which the connection becomes faster if the window that limits it no longer does, and the path
- * carries what it has carried for another connection. Returns 1 if no window limits it, or if no connection was faster.
+ * Returns the factor by which the connection becomes faster if its window is large enough, and the path carries as much
+ * as it has carried for another connection. Returns 1 if no window limits it, or if no other connection was faster.
  */
 double connection_gain_of_path(const connection_result *r);
 

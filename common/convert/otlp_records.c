@@ -241,7 +241,7 @@ static nl_level level_of(uint64_t severity)
                             : NL_EMERGENCY;
 }
 
-/* The number decides if the text is not a level that NetLogger knows. */
+/* severityNumber determines the level if severityText is not a level of NetLogger. */
 static void set_severity(otlp_records *r, uint64_t number, nl_string text)
 {
     bool known = text.size > 0 && nl_level_parse(text.data, text.size) != NL_LEVEL_NONE;
@@ -254,7 +254,7 @@ static void set_severity(otlp_records *r, uint64_t number, nl_string text)
     }
 }
 
-/* Keeps the body's only field, or adds the fields of a map. */
+/* Adds a field of the body. If the record has no event yet, the field `body` becomes the event. */
 static void take_body(void *user, const nl_field *value)
 {
     otlp_records *r = user;
@@ -660,7 +660,7 @@ typedef struct request {
     otlp_value resource;
 } request;
 
-/* Builds the fields of the resource and the scope, which every first record of an item has. */
+/* Builds the fields of the resource and the scope, which the first record of each item contains. */
 static bool read_surroundings(otlp_records *r, const otlp_value *resource, const otlp_value *scope)
 {
     otlp_member of_resource[] = {{.name = "attributes", .field = 1, .repeated = true}};

@@ -51,7 +51,7 @@ static inline bool protobuf_fixed(const char **at, const char *end, size_t size,
     return true;
 }
 
-/* Reads the next field and moves *at behind it. Returns false if it is malformed. Requires *at < end. */
+/* Reads the next field and moves *at to its end. Returns false if it is malformed. Requires *at < end. */
 static inline bool protobuf_next(const char **at, const char *end, protobuf_field *field)
 {
     uint64_t key;

@@ -129,8 +129,8 @@ static void derive_histogram(const interval *i, total *t)
 }
 
 /*
- * Derives the records of a key, and resets its sums. Returns whether to forget the key. A rate that has no key field is
- * kept, with the value 0.
+ * Derives the records of a key, and resets its sums. Returns whether to forget the key. A rate without a key field
+ * keeps its only key, with the value 0.
  */
 static gboolean end_interval(gpointer k, gpointer e, gpointer user)
 {
@@ -156,7 +156,7 @@ static void end_intervals(nl_synthesis *s, rule *r, int64_t time_ns)
 void sum_advance(nl_synthesis *s, rule *r, int64_t now_ns)
 {
     if (r->next_ns == INT64_MIN) {
-        /* A rate that has no key field starts before the first event. */
+        /* A rate without a key field derives records, with the value 0, even before its first event. */
         if (r->kind == RULE_RATE && r->clauses[0].key_count == 0 &&
             map_find_or_add(r->entries, &(key){0}, sizeof(total)) != NULL)
             r->next_ns = interval_end(r, now_ns);

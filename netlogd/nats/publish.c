@@ -29,7 +29,7 @@
 enum {
     WINDOW = 16,          /* large enough even if every second message fails and a reader begins in the middle */
     MESSAGES_MAX = 2048,  /* maximum number of messages of one delivery, not counting further parts of its last block */
-    BYTES_MAX = 8 << 20,  /* maximum number of bytes of one delivery, counted in the same way */
+    BYTES_MAX = 8 << 20,  /* maximum number of bytes of one delivery, not counting further parts of its last block */
     TOGETHER = 256 << 10, /* maximum bytes of a message that contains several blocks */
     HEADERS = 1 << 10,    /* maximum bytes of a message's headers */
     NO_LEADER_MS = 100,   /* delay before another attempt */

@@ -1,13 +1,13 @@
 /*
- * Reports the kernel's state of each TCP connection: windows, round-trip times, what limits the sender, and the owner.
+ * Reports the kernel's state of each TCP connection: windows, round-trip times, limits of the sender, and the owner.
  * Uses sock_diag(7) and struct tcp_info; similar to Web100 (RFC 4898).
  *
  * The number of connections is not limited. Two bounds keep the cost low:
  * - A connection is logged if it has changed since its last record, and at least every 10 s.
  * - Reading all connections uses at most 5 % of one processor. A measurement that would exceed this share is skipped.
  *
- * The end of each connection comes from the kernel's tracepoints (socket_ends.h), so that short connections are seen,
- * too. Without the right to use eBPF, the sensor only polls.
+ * The kernel's tracepoints report the end of each connection (socket_ends.h), also of connections that begin and end
+ * between two measurements. Without the right to use eBPF, the sensor only polls.
  *
  * Memory: 24 bytes per connection, and the table of owners (socket_owners.h).
  */
@@ -221,7 +221,7 @@ static void remember(seen_list *l, connection_seen seen)
     l->list[l->count++] = seen;
 }
 
-/* Returns whether the connection has changed, or has not been logged for a while. Remembers it. */
+/* Returns whether to log the connection. Adds it to the connections of this measurement. */
 static bool is_due(connections_state *s, const connection *c)
 {
     const uint32_t *cookie = c->socket->id.idiag_cookie;
@@ -469,8 +469,7 @@ static const sensor_field fields[] = {
      "misses "
      "connections that begin and end between measurements"},
     {"TcpConnections", "TCP.ENDS", "", "TcpClose records so far; absent if ends are not watched"},
-    {"TcpConnections", "TCP.ENDS.MISSED", "",
-     "ends of all connections that were lost so far, because there were too many"},
+    {"TcpConnections", "TCP.ENDS.MISSED", "", "ends that were lost so far, because too many connections ended"},
     {"TcpConnections", "TCP.COST", "us", "processor time of this measurement"},
     {0},
 };

@@ -1,9 +1,9 @@
 /*
- * The ends of TCP connections, from an eBPF program (tcp_close.bpf.c), so that connections are seen that begin and end
- * between two measurements.
+ * The ends of TCP connections, from an eBPF program (tcp_close.bpf.c). The connections sensor calls this module to
+ * report connections that begin and end between two measurements. Not thread-safe.
  *
- * The kernel stores the ends in a ring of 16 MiB, which holds the ends of 80,000 connections. socket_ends_next takes
- * them out. The kernel counts the ends that do not fit. The connections sensor calls this module. Not thread-safe.
+ * The eBPF program stores the ends in a ring of 16 MiB, which has space for the ends of 80,000 connections. It counts
+ * the ends for which the ring has no space. socket_ends_next removes ends from the ring.
  */
 #ifndef NLAGENT_SOCKET_ENDS_H
 #define NLAGENT_SOCKET_ENDS_H
@@ -17,15 +17,15 @@
 typedef struct socket_ends socket_ends;
 
 /*
- * Starts to watch this network namespace. Returns NULL if the kernel or the process's rights do not allow it, or if the
- * program was built without eBPF. The kernel stops when the process ends.
+ * Starts the eBPF program for this network namespace. Returns NULL if the kernel or the rights of the process do not
+ * allow eBPF, or if nlsensor was built without eBPF. The kernel removes the eBPF program when the process ends.
  */
 socket_ends *socket_ends_new(void);
 
-/* Copies the next end. Returns false if there is no further end now. */
+/* Removes the next end from the ring, and copies it to *end. Returns false if the ring is empty. */
 bool socket_ends_next(socket_ends *e, struct tcp_close *end);
 
-/* Returns the number of ends that were lost so far, because the ring was full. */
+/* Returns the number of ends that were lost since the start because the ring was full. */
 uint64_t socket_ends_missed(const socket_ends *e);
 
 #endif

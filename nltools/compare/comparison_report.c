@@ -122,7 +122,7 @@ static void print_place(const comparison *c, guint number, const place_change *x
     if (x->own_changed != x->calls_changed && x->calls.before > 0 && x->calls.after > 0)
         printable_print("   no change found in the %s\n", x->own_changed ? "number of visits" : "time of a visit");
     if (x->goes_with != NULL)
-        printable_print("   goes with %s\n", x->goes_with);
+        printable_print("   related to %s\n", x->goes_with);
     g_free(by);
     g_free(old);
     g_free(new);

@@ -91,7 +91,7 @@ static void row_free(gpointer data)
     g_free(row);
 }
 
-/* Returns connections_row *, those with the most bytes first. */
+/* Returns connections_row *, sorted by bytes, the largest first. */
 static GPtrArray *make_rows(const GPtrArray *results, const char *by)
 {
     GPtrArray *rows = g_ptr_array_new_with_free_func(row_free);

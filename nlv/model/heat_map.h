@@ -1,8 +1,8 @@
 /*
  * Counts the requests of a log by start and by duration, for the heat map. The map has HEAT_COLUMNS columns of equal
- * width. When a request starts outside of them, the width doubles, so that the map always covers all requests and needs
- * constant memory. The rows are quarters of powers of two of the duration in nanoseconds. request_list.h adds requests,
- * and scene/heat_layer.c draws the map. The owner of the map locks it.
+ * width. When a request starts outside of the columns, the width doubles, so that the map always covers all requests
+ * and needs constant memory. The rows are quarters of powers of two of the duration in nanoseconds. request_list.h adds
+ * requests, and scene/heat_layer.c draws the map. The owner of the map locks it.
  */
 #ifndef NLV_HEAT_MAP_H
 #define NLV_HEAT_MAP_H

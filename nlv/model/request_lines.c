@@ -78,7 +78,7 @@ static void take_event(void *user, const nl_record *record)
     e->is_event = request_reader_take(e->reader, record, &e->event) != 0;
 }
 
-/* Returns the records of an object (uint32_t) in order of time. They are at most REQUEST_LINES_STEPS_MAX + 1. */
+/* Returns the records of an object (uint32_t) in order of time. There are at most REQUEST_LINES_STEPS_MAX + 1. */
 static GArray *find_steps(const store *s, unsigned layer, uint32_t object)
 {
     GArray *steps = g_array_new(FALSE, FALSE, sizeof(uint32_t));

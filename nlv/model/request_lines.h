@@ -4,7 +4,7 @@
  *
  * The module reads the records of a request again from its log, because the store has no identifiers of spans. It keeps
  * the lines of the requests that were looked up last. At the first lookup in a lifeline, it learns from a sample of the
- * lifeline's requests which events cause which. The model owns a request_lines and locks it.
+ * lifeline's requests which events cause which other events. The model owns a request_lines and locks it.
  */
 #ifndef NLV_REQUEST_LINES_H
 #define NLV_REQUEST_LINES_H
@@ -31,7 +31,7 @@ typedef struct request_drawn {
 request_lines *request_lines_new(void);
 void request_lines_free(request_lines *r); /* NULL is allowed */
 
-/* Drops what the module keeps. Call it when the numbers of records or the drawing change. */
+/* Drops the lines and samples that the module keeps. Call it when the numbers of records or the drawing change. */
 void request_lines_forget(request_lines *r);
 
 /* Returns a request of a lifeline. The result is valid until the next call of a function of this module. */

@@ -3,8 +3,8 @@
  *
  * request_reading.c appends each request when it is over. The request table, the heat map and the selection of requests
  * read the list. The list has a maximum number of requests: when it is full, it drops the faster half of the
- * requests without errors. The heat map still counts them. The names in the list belong to the list. The model's lock
- * protects the list.
+ * requests without errors. The heat map still counts the dropped requests. The names in the list belong to the list.
+ * The model's lock protects the list.
  */
 #ifndef NLV_REQUEST_LIST_H
 #define NLV_REQUEST_LIST_H
@@ -16,7 +16,7 @@
 
 enum { REQUEST_LIST_MAX = 1 << 21, REQUEST_LIST_CHUNK = 1 << 14 };
 
-/* The reasons why a request counts as an error. A request may have several of them. */
+/* The reasons why a request counts as an error. A request may have several reasons. */
 enum {
     REQUEST_FAILED = 1,     /* a record reports an error: its level or its status */
     REQUEST_INCOMPLETE = 2, /* its start, its end, or an event that requests like this one have is missing */

@@ -13,7 +13,7 @@ enum {
     CLOCK_RECORDS = 256,    /* number of records between two readings of the clock */
     MEMORY_MAX = 256 << 20, /* bytes, for requests that are not over */
     SMALL_LOG = 16 << 20,   /* bytes; a larger log is not read again when it grows */
-    PAUSE_FACTOR = 10,      /* minimum pause before a log is read again, as a multiple of the time that this took */
+    PAUSE_FACTOR = 10,      /* minimum pause before a log is read again, as a multiple of the reading time */
     PARTS_MAX = 64,         /* maximum number of different spans and edges of a request that are compared */
     HOSTS_MAX = 64,         /* maximum number of hosts that are counted in a request */
 };
@@ -288,7 +288,8 @@ static void request_reading_begin(request_reading *r, const GPtrArray *sources)
     r->used_us = 0;
 }
 
-/* Moves the new requests to the list, and publishes the list if its turn has come. */
+/* Moves the new requests to the list, at most every SHOW_MS. Publishes the list once, when it replaces no other list or
+ * is complete. */
 static void show_fresh(request_reading *r)
 {
     const bool publishes = !r->is_published && (r->is_finished || model_requests(r->model) == NULL);

@@ -8,7 +8,7 @@
  *
  * When everything has been read, the requests that are still open count as over. When a small log grows after that, the
  * module reads it again from its start, at most a tenth of the time; readers keep the previous list meanwhile. In a
- * large log, it continues with new requests. In the loader's thread.
+ * large log, it continues with new requests. All functions run in the loader's thread.
  */
 #ifndef NLV_REQUEST_READING_H
 #define NLV_REQUEST_READING_H

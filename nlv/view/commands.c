@@ -164,7 +164,7 @@ char *commands_help(void)
                      "Drag: move. Click: choose a lifeline; its records appear at the side.\n"
                      "Drag with Shift, or the middle button: zoom to the dragged range.\n"
                      "Drag with the right button, or Ctrl: show statistics of that time.\n"
-                     "The strip at the bottom is the whole log. Click there: show the failed or slowest request, or "
+                     "The strip at the bottom shows the whole log. Click there: show the failed or slowest request, or "
                      "go to that time. Drag there: list the requests of an area.\n");
     const char *name = "";
     for (size_t i = 0; i < G_N_ELEMENTS(entries); i++) {

@@ -3,7 +3,7 @@
  * column and searches in it; Enter shows a request in the picture. The table shows the first REQUEST_PANE_ROWS requests
  * in its order, so that sorting and filling take constant memory.
  *
- * The pane owns copies of the summaries that it shows. In GTK's thread.
+ * The pane owns copies of the summaries that it shows. All functions run in GTK's thread.
  */
 #ifndef NLV_REQUEST_PANE_H
 #define NLV_REQUEST_PANE_H

@@ -57,7 +57,7 @@ void otlp_put_response(const otlp_request *request, const otlp_result *result, n
 
 /* ---- feeding ---- */
 
-/* Feeds the data in pieces of `step` bytes, as client.c does. */
+/* Feeds the data in pieces of `step` bytes, as otlp_client.c does. */
 static otlp_client fuzz_feed_session(const uint8_t *data, size_t size, size_t step)
 {
     otlp_client c = {0};

@@ -794,7 +794,7 @@ class Nldiag(support.Case):
                                         r"800 requests in 1 log before, 800 requests in 1 log after; a change of \d+\.\d % would be found with a probability of 95 %\n")
         first = result.stdout.split("the largest change first:")[1].splitlines()[1:5]
         self.assertRegex(first[0], r"^1\. Store10 of cart1: \+[0-9.]+ ms a request$")
-        self.assertRegex(first[3], r"^   goes with host=cart1-2: \+\d+\.\d % there, [+-]\d\.\d % elsewhere$")
+        self.assertRegex(first[3], r"^   related to host=cart1-2: \+\d+\.\d % there, [+-]\d\.\d % elsewhere$")
         self.assertEqual(self.run_program(self.nldiag, "--compare", after, before).returncode, HEALTHY)
         self.assertEqual(self.run_program(self.nldiag, "--compare", before, before).returncode, HEALTHY)
         faster = self.compared([after], [before], status=HEALTHY)

@@ -1047,8 +1047,9 @@ static void two_backends(void **state)
 }
 
 /*
- * A front end calls two back ends, and logs nothing between the calls. If it waits for the first one, the first one is
- * on the path; if it calls the second one after 100 ns, whenever the first one ends, only the second one is.
+ * A front end calls two back ends, and logs nothing between the calls. If it waits for the first back end before the
+ * second call, both back ends are on the path. If the second call always comes 100 ns after the start, whenever the
+ * first back end ends, only the second back end is on the path.
  */
 static void two_calls(void **state)
 {
