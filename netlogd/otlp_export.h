@@ -15,7 +15,7 @@
 
 enum {
     OTLP_BODY_MAX = 16 << 20,  /* maximum size of a request in bytes, both compressed and decompressed */
-    OTLP_TEXT_MAX = 256 << 20, /* maximum size of the names and values of a request's records */
+    OTLP_TEXT_MAX = 128 << 20, /* maximum size of the names and values of a request's records */
 };
 
 typedef enum otlp_coding { OTLP_IDENTITY, OTLP_GZIP, OTLP_ZSTD } otlp_coding;

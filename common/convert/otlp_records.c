@@ -13,6 +13,7 @@
 enum {
     EXPANSION = 8, /* maximum size of converted text, as a multiple of the item's size */
     EXTRA = 4096,
+    FIELD_EXTRA = 4, /* bytes of a field in a text format, such as quotes */
 };
 
 struct otlp_records {
@@ -169,7 +170,8 @@ static size_t text_size(const builder *b)
 {
     size_t size = b->record->host.size + b->record->prog.size + b->record->event.size;
     for (size_t i = 0; i < b->count; i++)
-        size += b->fields[i].name.size + (b->fields[i].type == NL_TYPE_STRING ? b->fields[i].string.size : 8);
+        size +=
+            b->fields[i].name.size + FIELD_EXTRA + (b->fields[i].type == NL_TYPE_STRING ? b->fields[i].string.size : 8);
     return size;
 }
 

@@ -271,7 +271,7 @@ class Http(Listener):
         status, answer, _ = self.post(body=body, kind="application/json", Content_Encoding="gzip")
         partial = json.loads(answer)["partialSuccess"]
         self.assertEqual((status, partial["errorMessage"]), (200, "the records of the request are too large"))
-        self.assertEqual(int(partial["rejectedSpans"]), 1000 - (256 << 20) // 500000)  # 256 MiB of text are the limit
+        self.assertEqual(int(partial["rejectedSpans"]), 1000 - (128 << 20) // 500000)  # 128 MiB of text are the limit
 
     def test_a_resource_is_at_most_as_large_as_a_record(self):
         self.listen()
