@@ -68,13 +68,15 @@ static void check_gap(const store *s, GPtrArray *notices)
 char *checks_time_text(double ns)
 {
     static const struct {
-        double ns;
+        double from_ns, ns;
         const char *unit;
-    } units[] = {{1e9, "s"}, {1e6, "ms"}, {1e3, "us"}, {0, "ns"}};
+    } units[] = {{172800e9, 86400e9, "days"}, {7200e9, 3600e9, "h"}, {120e9, 60e9, "min"}, {999.5e6, 1e9, "s"},
+                 {999.5e3, 1e6, "ms"},        {999.5, 1e3, "us"},    {0, 1, "ns"}};
     size_t i = 0;
-    while (fabs(ns) < units[i].ns)
+    while (fabs(ns) < units[i].from_ns)
         i++;
-    return g_strdup_printf("%.3g %s", units[i].ns > 0 ? ns / units[i].ns : ns, units[i].unit);
+    const double value = ns / units[i].ns;
+    return g_strdup_printf(fabs(value) < 999.5 ? "%.3g %s" : "%.0f %s", value, units[i].unit);
 }
 
 static int compare_times(const void *a, const void *b)

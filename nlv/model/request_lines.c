@@ -7,9 +7,10 @@
 #include "requests/request_reader.h"
 
 enum {
-    KEPT_MAX = 4096,    /* maximum number of requests whose lines are kept */
-    LEARNED_MAX = 300,  /* number of requests in the sample */
-    LEARNED_GROUPS = 3, /* the sample consists of groups of consecutive requests */
+    KEPT_MAX = 4096,           /* maximum number of requests whose lines are kept */
+    LEARNED_MAX = 300,         /* number of requests in the sample */
+    LEARNED_STEPS_MAX = 20000, /* number of records after which the sample ends */
+    LEARNED_GROUPS = 3,        /* the sample consists of groups of consecutive requests */
 };
 
 /* The lookups in one lifeline. */
@@ -17,6 +18,8 @@ typedef struct lookup {
     request_reader *reader;
     precedence *edges;
     request_graph *graph;
+    uint32_t learned_count; /* number of records of the store when the sample was taken */
+    bool is_sample_full;
 } lookup;
 
 struct request_lines {
@@ -43,14 +46,19 @@ request_lines *request_lines_new(void)
     return r;
 }
 
+static void clear_lookup(lookup *l)
+{
+    request_graph_free(l->graph);
+    precedence_free(l->edges);
+    request_reader_free(l->reader);
+    *l = (lookup){0};
+}
+
 void request_lines_forget(request_lines *r)
 {
     g_hash_table_remove_all(r->drawn);
-    for (size_t i = 0; i < r->lookup_count; i++) {
-        request_graph_free(r->lookups[i].graph);
-        precedence_free(r->lookups[i].edges);
-        request_reader_free(r->lookups[i].reader);
-    }
+    for (size_t i = 0; i < r->lookup_count; i++)
+        clear_lookup(&r->lookups[i]);
     g_clear_pointer(&r->lookups, g_free);
     r->lookup_count = 0;
 }
@@ -120,7 +128,9 @@ static void learn(const model *m, lookup *l, size_t lifeline)
     const store *s = model_store(m);
     unsigned layer = s->spec->lifelines[lifeline].layer;
     uint32_t count = s->objects[layer].count, group = LEARNED_MAX / LEARNED_GROUPS;
-    for (uint32_t i = 0; i < MIN(count, LEARNED_MAX); i++) {
+    guint steps_read = 0;
+    l->learned_count = s->count;
+    for (uint32_t i = 0; i < MIN(count, LEARNED_MAX) && steps_read < LEARNED_STEPS_MAX; i++) {
         uint32_t object = count <= LEARNED_MAX
                               ? i
                               : (uint32_t)((uint64_t)(count - group) * (i / group) / (LEARNED_GROUPS - 1)) + i % group;
@@ -129,11 +139,13 @@ static void learn(const model *m, lookup *l, size_t lifeline)
         GArray *steps = find_steps(s, layer, object);
         if (steps->len <= REQUEST_LINES_STEPS_MAX) {
             GArray *events = read_events(m, l->reader, steps);
+            steps_read += steps->len;
             precedence_learn(l->edges, (const request_event *)(const void *)events->data, events->len);
             g_array_free(events, TRUE);
         }
         g_array_free(steps, TRUE);
     }
+    l->is_sample_full = count >= LEARNED_MAX || steps_read >= LEARNED_STEPS_MAX;
     precedence_settle(l->edges);
 }
 
@@ -146,6 +158,10 @@ static lookup *find_lookup(const model *m, size_t lifeline)
         r->lookups = g_new0(lookup, r->lookup_count);
     }
     lookup *l = &r->lookups[lifeline];
+    if (l->reader != NULL && !l->is_sample_full && s->count / 2 >= l->learned_count) {
+        clear_lookup(l); /* the log was still being read */
+        g_hash_table_remove_all(r->drawn);
+    }
     if (l->reader == NULL) {
         const drawing_lifeline *definition = g_ptr_array_index(model_drawing(m)->lifelines, lifeline);
         l->reader = request_reader_new((const char *const *)definition->ids, NL_FRACTION_DECIMAL);
@@ -243,6 +259,7 @@ const request_drawn *request_lines_find(const model *m, size_t lifeline, uint32_
     if (r->first != s->first) /* records of these requests may have been dropped */
         g_hash_table_remove_all(r->drawn);
     r->first = s->first;
+    lookup *l = find_lookup(m, lifeline);
     request_drawn *known = g_hash_table_lookup(r->drawn, &key);
     if (known != NULL && known->last == store_last_step(s, object, layer))
         return known;
@@ -251,7 +268,6 @@ const request_drawn *request_lines_find(const model *m, size_t lifeline, uint32_
     request_drawn *d = g_new0(request_drawn, 1);
     d->last = store_last_step(s, object, layer);
     d->lines = g_array_new(FALSE, FALSE, sizeof(request_line));
-    lookup *l = find_lookup(m, lifeline);
     GArray *steps = find_steps(s, layer, object);
     if (steps->len <= REQUEST_LINES_STEPS_MAX)
         draw_graph(m, l, steps, layer, d);

@@ -4,7 +4,8 @@
  *
  * The module reads the records of a request again from its log, because the store has no identifiers of spans. It keeps
  * the lines of the requests that were looked up last. At the first lookup in a lifeline, it learns from a sample of the
- * lifeline's requests which events cause which other events. The model owns a request_lines and locks it.
+ * lifeline's requests which events cause which other events. If the sample was small, it learns again when the log has
+ * twice as many records. The model owns a request_lines and locks it.
  */
 #ifndef NLV_REQUEST_LINES_H
 #define NLV_REQUEST_LINES_H

@@ -7,6 +7,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { REQUESTS = 2000, STEPS_MAX = 200, GRAPHS_MAX = 400 };
 
@@ -155,6 +156,22 @@ slow_line slow_find(const model *m, int64_t from_ns, int64_t to_ns)
     found.requests = requests;
     g_array_free(lines, TRUE);
     return found;
+}
+
+char *slow_hosts(const model *m, const slow_line *slow)
+{
+    const store *s = model_store(m);
+    const uint16_t from = store_host(s, slow->from), to = store_host(s, slow->to);
+    const spec_lifeline *l = &s->spec->lifelines[slow->lifeline];
+    const char *from_text = names_text(s->names.hosts, from), *to_text = names_text(s->names.hosts, to);
+    if (from == to)
+        return g_strdup(to_text);
+    const uint32_t object = store_object(s, slow->to, l->layer);
+    const unsigned number = model_object_color(m, slow->lifeline, object);
+    const char *color = number < model_color_count(m) ? model_color_text(m, number) : "";
+    if (l->color != COLOR_BY_HOST || strcmp(color, from_text) == 0 || strcmp(color, to_text) == 0)
+        return g_strdup(color);
+    return g_strdup_printf("%s \342\206\222 %s", from_text, to_text);
 }
 
 /* Returns whether a record is the first step of a request of a lifeline. */

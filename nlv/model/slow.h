@@ -28,6 +28,12 @@ typedef struct slow_line {
 slow_line slow_find(const model *m, int64_t from_ns, int64_t to_ns);
 
 /*
+ * Returns the host of a line, or the value of its colour if its records are from different hosts. If this value is the
+ * name of a third host, returns the names of both hosts. The caller frees it with g_free.
+ */
+char *slow_hosts(const model *m, const slow_line *slow);
+
+/*
  * Extends the time from slow->begin_ns to slow->end_ns until at least `count` requests of its lifeline begin in it. The
  * result is at most 60 times as long as the path, so that the lines of the path slant in a picture.
  */

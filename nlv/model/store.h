@@ -223,7 +223,7 @@ static inline uint32_t store_last_step(const store *s, uint32_t object, unsigned
 {
     const objects *o = &s->objects[layer];
     const uint32_t *last = object < o->count ? o->chunks[object / STORE_CHUNK].last : NULL;
-    return last != NULL ? last[object % STORE_CHUNK] : STORE_NONE;
+    return last != NULL && last[object % STORE_CHUNK] >= s->first ? last[object % STORE_CHUNK] : STORE_NONE;
 }
 
 #endif

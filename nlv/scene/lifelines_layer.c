@@ -634,11 +634,7 @@ static void name_line(const layer_context *c, const pane *p, const slow_line *sl
              to = spec_step_of(c->store->spec, store_event(c->store, slow->to), layer).row;
     double x0 = layer_x(c, slow->from), y0 = layout_row_y(p, from), x1 = layer_x(c, slow->to), y1 = layout_row_y(p, to);
     char *took = checks_time_text((double)(store_time(c->store, slow->to) - store_time(c->store, slow->from)));
-    uint16_t one_host = store_host(c->store, slow->to);
-    uint32_t object = store_object(c->store, slow->to, layer);
-    const char *host = one_host == store_host(c->store, slow->from)
-                           ? names_text(c->store->names.hosts, one_host)
-                           : model_color_text(c->model, model_object_color(c->model, slow->lifeline, object));
+    char *host = slow_hosts(c->model, slow);
     char *text = g_strdup_printf("%s%s%s: %s%s%s (longest in view)", definition->events[from], from == to ? "" : " → ",
                                  from == to ? " again" : definition->events[to], took, *host != '\0' ? ", " : "", host);
     double width = text_width(c->cr, text, TEXT_NORMAL) + 10, height = text_height(TEXT_NORMAL) + 4;
@@ -658,6 +654,7 @@ static void name_line(const layer_context *c, const pane *p, const slow_line *sl
     cairo_fill(c->cr);
     text_draw(c->cr, text, TEXT_NORMAL, palette_text(c->view->dark), TEXT_LEFT, x + 5, y + height / 2, width);
     g_free(text);
+    g_free(host);
     g_free(took);
 }
 

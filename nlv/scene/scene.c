@@ -80,7 +80,7 @@ static void draw_time_axis(const layer_context *c)
     cairo_t *cr = c->cr;
     double plot = c->layout->right - c->layout->left;
     double max = MAX(2, floor(plot / 110)); /* number of labels that fit side by side */
-    int64_t step_ns = axis_time_step_ns((int64_t)((double)(view->to_ns - view->from_ns) / max));
+    int64_t step_ns = axis_time_step_ns((int64_t)(((double)view->to_ns - (double)view->from_ns) / max));
     double top = c->layout->pane_count > 0 ? c->layout->panes[0].top : c->layout->axis_y;
     for (int64_t tick_ns = axis_first_tick_ns(view->from_ns, step_ns); tick_ns <= view->to_ns;) {
         double x = floor(layout_x(c->layout, view, tick_ns)) + 0.5;
@@ -153,6 +153,17 @@ static char *legend_text(const layer_context *c, const char *text)
     return with;
 }
 
+/* Returns whether all lifelines have the colour of one host although they also visit others. It then means nothing. */
+static bool is_color_meaningless(const layer_context *c)
+{
+    const store *s = c->store;
+    const uint16_t host = names_find(s->names.hosts, model_color_text(c->model, 0));
+    for (size_t i = 0; host != NAMES_NONE && i < names_count(s->names.hosts); i++)
+        if (i != host && s->visits[i] > 0)
+            return true;
+    return false;
+}
+
 /* Draws the meanings of the colours. If some do not fit, draws their number. */
 static void draw_legend(const layer_context *c)
 {
@@ -161,7 +172,7 @@ static void draw_legend(const layer_context *c)
     size_t count = model_color_count(c->model);
     if (has_violations(c->store))
         x = draw_legend_entry(c, x, palette_alarm(), "effect before its cause");
-    if (count == 1 && *model_color_text(c->model, 0) == '\0')
+    if (count == 1 && (*model_color_text(c->model, 0) == '\0' || is_color_meaningless(c)))
         return;
     for (size_t i = 0; i < count; i++) {
         char *name = legend_text(c, model_color_text(c->model, i));
@@ -183,7 +194,7 @@ static void draw_caption(const layer_context *c)
     char from[NL_TIME_TEXT_SIZE], span[32];
     nl_time_format_iso(MAX(c->view->from_ns, c->layout->whole_from_ns),
                        from); /* do not print the previous day if the view begins shortly before the log */
-    axis_span_label((double)(c->view->to_ns - c->view->from_ns), span);
+    axis_span_label((double)c->view->to_ns - (double)c->view->from_ns, span);
     char *text = g_strdup_printf("%.10s UTC   %s shown   %zu record%s   %s%s", from, span, model_count(c->model),
                                  nl_plural(model_count(c->model)), model_name(c->model),
                                  model_has_right_clocks(c->model) ? "   clocks corrected" : "");

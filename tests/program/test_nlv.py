@@ -106,6 +106,24 @@ class Render(support.Case):
         for x, y in blue:
             self.assertLess(abs(left[1] + slope * (x - left[0]) - y), 6, "nothing blue but the line and its marks")
 
+    def test_legend_of_requests_that_visit_the_same_hosts(self):
+        """The legend names the host of all requests, but not one of several hosts that every request visits."""
+        for hosts, has_legend in [(["a"], True), (["a", "b", "c"], False)]:
+            self.log.write_text("".join(
+                f"DATE=202601011200{i:02d}.{j}00000 HOST={host} PROG=p LVL=Usage NL.EVNT=E{host} REQ.ID=r{i}\n"
+                f"DATE=202601011200{i:02d}.{j}50000 HOST={host} PROG=p LVL=Usage NL.EVNT=F{host} REQ.ID=r{i}\n"
+                for i in range(30) for j, host in enumerate(hosts)))
+            self.assertEqual(self.render("legend.png", self.log).returncode, 0)
+            _, _, rows = read_png(self.scratch / "legend.png")
+            colors = {pixel for row in rows[38:54] for pixel in row}
+            self.assertEqual(len(colors) > 1, has_legend, hosts)
+
+    def test_logs_of_centuries(self):
+        """The range of times exceeds 64 bits of nanoseconds."""
+        self.log.write_text("".join(f"DATE={year}-01-01T00:00:00.{i:06d} HOST=h PROG=p LVL=Usage NL.EVNT=a.{event} ID={i}\n"
+                                    for i in range(30) for event, year in [("start", 1678), ("end", 2261)]))
+        self.assertEqual(self.render("years.png", self.log).returncode, 0)
+
     def test_svg_and_pdf(self):
         for name, begins in [("a.svg", b"<?xml"), ("a.pdf", b"%PDF")]:
             result = self.render(name, self.log)

@@ -3,6 +3,7 @@
 
 #include "lifelines.h"
 #include "model/catalog.h"
+#include "model/checks.h"
 #include "model/edges.h"
 #include "model/export.h"
 #include "model/index.h"
@@ -669,6 +670,8 @@ static void drop_records_of_lines(const model *m)
     assert_true(store_shrink(s, store_memory(s) - 1));
     assert_int_equal(s->first, first);
     assert_int_equal(count_dropped_lines(m, first), 0);
+    for (uint32_t object = 0; object < s->objects[0].count; object++)
+        assert_true(store_last_step(s, object, 0) >= s->first); /* or STORE_NONE */
 }
 
 static void test_memory_is_limited(void **unused)
@@ -1275,6 +1278,107 @@ static void test_lines_of_requests(void **unused)
     model_free(m);
 }
 
+/* Waits until a model that is started has a number of records, and locks it. */
+static void wait_for_records(model *m, size_t count)
+{
+    for (int wait = 0; wait < 1000; wait++) {
+        model_lock(m);
+        if (model_count(m) == count)
+            return;
+        model_unlock(m);
+        g_usleep(10000);
+    }
+    fail();
+}
+
+/* A first lookup while the log is still short does not determine the lines of the complete log. */
+static void test_lines_of_a_growing_log(void **unused)
+{
+    (void)unused;
+    enum { COUNT = 60 };
+    const char *path = path_of("growing.log");
+    program_reading reading = {0};
+    write_pages(path, COUNT, COUNT, 0);
+    model *m = read_model(NULL, path, &reading, (model_options){.no_index = true});
+    drawing *d = drawing_copy(model_drawing(m));
+    model_free(m);
+    char *all;
+    gsize size, page_size = 0;
+    assert_true(g_file_get_contents(path, &all, &size, NULL));
+    for (size_t i = 0; i < G_N_ELEMENTS(page_events); i++)
+        page_size += strcspn(all + page_size, "\n") + 1;
+    assert_true(g_file_set_contents(path, all, (gssize)page_size, NULL));
+    m = model_new(d, &reading);
+    model_set_options(m, (model_options){.no_index = true});
+    assert_true(model_add_source(m, path, true));
+    model_start(m);
+    wait_for_records(m, G_N_ELEMENTS(page_events));
+    const store *s = model_store(m);
+    assert_non_null(request_lines_find(m, 0, 0));
+    model_unlock(m);
+    FILE *file = fopen(path, "a");
+    assert_int_equal(fwrite(all + page_size, 1, size - page_size, file), size - page_size);
+    fclose(file);
+    g_free(all);
+    wait_for_records(m, COUNT * G_N_ELEMENTS(page_events));
+    assert_ptr_equal(s, model_store(m));
+    for (uint32_t record = 0; record < s->count; record++) {
+        char *causes = drawn_causes_of(m, record);
+        assert_string_equal(causes, expected_causes(names_text(s->names.events, store_event(s, record))));
+        g_free(causes);
+    }
+    model_unlock(m);
+    model_free(m);
+}
+
+/* A line has the name of its own host, or of both hosts that it joins. */
+static void test_hosts_of_lines(void **unused)
+{
+    (void)unused;
+    const char *path = path_of("lines.log");
+    program_reading reading = {0};
+    write_pages(path, 20, 20, 0);
+    model *m = read_model(NULL, path, &reading, (model_options){.no_index = true});
+    const store *s = model_store(m);
+    const char *color = model_color_text(m, model_object_color(m, 0, 0));
+    const request_drawn *drawn = request_lines_find(m, 0, 0);
+    unsigned same = 0, joins = 0;
+    for (guint i = 0; i < drawn->lines->len; i++) {
+        const request_line *line = &g_array_index(drawn->lines, request_line, i);
+        const slow_line slow = {.from = line->from, .to = line->to};
+        const char *from = names_text(s->names.hosts, store_host(s, line->from)),
+                   *to = names_text(s->names.hosts, store_host(s, line->to));
+        char *text = slow_hosts(m, &slow), *both = g_strdup_printf("%s \342\206\222 %s", from, to);
+        if (strcmp(from, to) == 0) {
+            assert_string_equal(text, from);
+            same++;
+        } else if (strcmp(from, color) != 0 && strcmp(to, color) != 0) {
+            assert_string_equal(text, both);
+            joins++;
+        }
+        g_free(both);
+        g_free(text);
+    }
+    assert_true(same > 0 && joins > 0);
+    model_free(m);
+}
+
+static void test_durations_are_readable(void **unused)
+{
+    (void)unused;
+    static const struct {
+        double ns;
+        const char *text;
+    } durations[] = {{0, "0 ns"},          {999, "999 ns"},    {-1500, "-1.5 us"}, {999.7e6, "1 s"},
+                     {57.5e6, "57.5 ms"},  {119e9, "119 s"},   {150e9, "2.5 min"}, {29800e9, "8.28 h"},
+                     {259200e9, "3 days"}, {2e17, "2315 days"}};
+    for (size_t i = 0; i < G_N_ELEMENTS(durations); i++) {
+        char *text = checks_time_text(durations[i].ns);
+        assert_string_equal(text, durations[i].text);
+        g_free(text);
+    }
+}
+
 typedef struct order_event {
     unsigned time_us;
     const char *program, *event, *span, *parent, *causes;
@@ -1746,6 +1850,9 @@ int main(void)
         cmocka_unit_test(test_what_begins_anew),
         cmocka_unit_test(test_branches),
         cmocka_unit_test(test_lines_of_requests),
+        cmocka_unit_test(test_lines_of_a_growing_log),
+        cmocka_unit_test(test_hosts_of_lines),
+        cmocka_unit_test(test_durations_are_readable),
         cmocka_unit_test(test_parallel_calls),
         cmocka_unit_test(test_first_view),
         cmocka_unit_test(test_repeated_ids),
