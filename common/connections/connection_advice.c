@@ -22,7 +22,8 @@ double connection_gain_of_doubling(const connection_result *r)
 
 double connection_gain_of_path(const connection_result *r)
 {
-    if ((r->first != CAUSE_SEND_BUFFER && r->first != CAUSE_RECEIVE_BUFFER) || r->carried < FASTER * r->rate)
+    if ((r->first != CAUSE_SEND_BUFFER && r->first != CAUSE_RECEIVE_BUFFER) || r->carried < FASTER * r->rate ||
+        r->rate <= 0 || r->rtt_min_ns <= 0)
         return 1;
     double share = share_of(r, r->first); /* this part of the time becomes shorter */
     return 1 / (1 - share + share * r->rate / r->carried);
@@ -34,20 +35,23 @@ static char *describe_window(const connection_result *r, const char *limit, doub
 {
     char window[UNITS_SIZE], rtt[UNITS_SIZE], rate[UNITS_SIZE], twice[UNITS_SIZE];
     double gain = connection_gain_of_doubling(r);
+    units_amount(r->rate * 8, "bit/s", rate);
+    if (size <= 0)
+        return g_strdup_printf("the %s limits this connection to %s; the records lack its size", limit, rate);
     char carried[UNITS_SIZE], product[UNITS_SIZE];
     double delay_product = r->carried * r->rtt_min_ns / 1e9;
     if (connection_gain_of_path(r) > 1)
-        return g_strdup_printf(
-            "the %s limits this connection to %sbit/s: %sB, round-trip time %s. The path has carried "
-            "%sbit/s, so its bandwidth-delay product is %sB. Set the %s on %s to %sB: up to %.1f times "
-            "as fast",
-            limit, units_quantity(r->rate * 8, rate), units_quantity(size, window), units_time(r->rtt_ns, rtt),
-            units_quantity(r->carried * 8, carried), units_quantity(delay_product, product), setting, host,
-            units_quantity(2 * delay_product, twice), connection_gain_of_path(r));
-    return g_strdup_printf("the %s limits this connection to %sbit/s: %sB, round-trip time %s. Twice the size "
-                           "(%s, at least %sB on %s): up to %.1f times as fast, if the path carries it",
-                           limit, units_quantity(r->rate * 8, rate), units_quantity(size, window),
-                           units_time(r->rtt_ns, rtt), setting, units_quantity(4 * size, twice), host, gain);
+        return g_strdup_printf("the %s limits this connection to %s: %s, round-trip time %s. The path has carried "
+                               "%s, so its bandwidth-delay product is %s. Set the %s on %s to %s: up to %.1f times "
+                               "as fast",
+                               limit, rate, units_amount(size, "B", window), units_time(r->rtt_ns, rtt),
+                               units_amount(r->carried * 8, "bit/s", carried),
+                               units_amount(delay_product, "B", product), setting, host,
+                               units_amount(2 * delay_product, "B", twice), connection_gain_of_path(r));
+    return g_strdup_printf("the %s limits this connection to %s: %s, round-trip time %s. Twice the size "
+                           "(%s, at least %s on %s): up to %.1f times as fast, if the path carries it",
+                           limit, rate, units_amount(size, "B", window), units_time(r->rtt_ns, rtt), setting,
+                           units_amount(4 * size, "B", twice), host, gain);
 }
 
 char *connection_advice(const connection_result *r)
@@ -61,15 +65,14 @@ char *connection_advice(const connection_result *r)
         return describe_window(r, "send buffer", r->send_buffer / 2, "maximum of net.ipv4.tcp_wmem, or SO_SNDBUF",
                                r->local);
     case CAUSE_RECEIVER_PROGRAM:
-        return g_strdup_printf(
-            "unread data closed the window for %.0f %% of the time: the program at %s reads only %sB/s", share, r->peer,
-            units_quantity(r->rate, a));
+        return g_strdup_printf("unread data closed the window for %.0f %% of the time: the program at %s reads only %s",
+                               share, r->peer, units_amount(r->rate, "B/s", a));
     case CAUSE_SENDER_IDLE:
         if (r->path_rate <= r->rate)
             return g_strdup_printf("the sending program had no data to send for %.0f %% of the time", share);
         return g_strdup_printf("the sending program had no data to send for %.0f %% of the time; while it sent, the "
-                               "connection carried up to %sbit/s",
-                               share, units_quantity(r->path_rate * 8, a));
+                               "connection carried up to %s",
+                               share, units_amount(r->path_rate * 8, "bit/s", a));
     case CAUSE_LOSS:
         return g_strdup_printf(
             "%s of %s segments were sent again (%.2g %%), and the round-trip time is near its minimum "
@@ -77,12 +80,12 @@ char *connection_advice(const connection_result *r)
             units_quantity(r->retransmitted, a), units_quantity(r->segments, b),
             r->segments > 0 ? 100 * r->retransmitted / r->segments : 0, units_time(r->rtt_min_ns, c));
     case CAUSE_PATH_QUEUE:
-        return g_strdup_printf("the path carries %sbit/s; its queue adds %s to the round-trip time of %s",
-                               units_quantity(r->rate * 8, a), units_time(r->rtt_ns - r->rtt_min_ns, b),
+        return g_strdup_printf("the path carries %s; its queue adds %s to the round-trip time of %s",
+                               units_amount(r->rate * 8, "bit/s", a), units_time(r->rtt_ns - r->rtt_min_ns, b),
                                units_time(r->rtt_min_ns, c));
     case CAUSE_PATH:
-        return g_strdup_printf("the path carries %sbit/s, and no buffer or program limits the connection",
-                               units_quantity(r->rate * 8, a));
+        return g_strdup_printf("the path carries %s, and no buffer or program limits the connection",
+                               units_amount(r->rate * 8, "bit/s", a));
     case CAUSE_SLOW_START:
         return g_strdup_printf(
             "the connection was still in slow start for %s at a round-trip time of %s: keep connections "

@@ -33,6 +33,17 @@
 
 #define LAN_RTT_US 5000.0
 
+/* A share of a cause counts as measured if at most this part of it was estimated. */
+#define ESTIMATED_MAX 0.1
+
+/* Larger values of fields are cut, so that no sum overflows. 1e15 bytes are 1 PB, and 1e15 us are 31 years. */
+#define NUMBER_MAX 1e15
+
+/* The kernel's value of an unknown minimum round-trip time, in older logs. */
+#define RTT_MIN_UNKNOWN_US 4294967295.0
+
+enum { TEXT_MAX = 256 /* bytes; longer texts of fields are cut */ };
+
 /* The values of one record. */
 typedef struct connection_sample {
     int64_t time_ns;
@@ -109,17 +120,27 @@ static double sample_number(const nl_record *record, const char *name)
 {
     nl_field field;
     double value;
-    return nl_record_find(record, name, &field) && nl_field_double(&field, &value) && isfinite(value) ? value : 0;
+    return nl_record_find(record, name, &field) && nl_field_double(&field, &value) && isfinite(value)
+               ? CLAMP(value, 0, NUMBER_MAX)
+               : 0;
 }
 
-/* Appends a field to the key. Returns the text of the field, which the table owns. */
-static const char *sample_text(connection_table *t, const nl_record *record, const char *name)
+/* Returns a text that is not NULL and has at most TEXT_MAX bytes. */
+static nl_string cut_text(nl_string text)
+{
+    return text.size > 0 ? (nl_string){text.data, MIN(text.size, TEXT_MAX)} : (nl_string){"", 0};
+}
+
+/* Returns the text of a field, or "". */
+static nl_string sample_text(const nl_record *record, const char *name, char scratch[NL_FIELD_TEXT_SIZE])
 {
     nl_field field;
-    char scratch[NL_FIELD_TEXT_SIZE];
-    nl_string text = {"", 0};
-    if (nl_record_find(record, name, &field))
-        text = nl_field_text(&field, scratch);
+    return cut_text(nl_record_find(record, name, &field) ? nl_field_text(&field, scratch) : (nl_string){"", 0});
+}
+
+/* Returns a copy of the text that lives as long as the table. Equal texts share a copy. */
+static const char *keep_text(connection_table *t, nl_string text)
+{
     char *copy = g_strndup(text.data, text.size);
     const char *kept = g_string_chunk_insert_const(t->names, copy);
     g_free(copy);
@@ -128,11 +149,8 @@ static const char *sample_text(connection_table *t, const nl_record *record, con
 
 static bool is_text(const nl_record *record, const char *name, const char *const *values)
 {
-    nl_field field;
     char scratch[NL_FIELD_TEXT_SIZE];
-    if (!nl_record_find(record, name, &field))
-        return false;
-    nl_string text = nl_field_text(&field, scratch);
+    nl_string text = sample_text(record, name, scratch);
     for (; *values != NULL; values++)
         if (text.size == strlen(*values) && memcmp(text.data, *values, text.size) == 0)
             return true;
@@ -142,6 +160,7 @@ static bool is_text(const nl_record *record, const char *name, const char *const
 static connection_sample sample_read(const nl_record *record)
 {
     static const char *const recovering[] = {"recovery", "loss", NULL}, *const connecting[] = {"syn-sent", NULL};
+    double rtt_min_us = sample_number(record, "TCP.RTT.MIN");
     return (connection_sample){
         .time_ns = record->time_ns,
         .busy_us = sample_number(record, "TCP.BUSY"),
@@ -152,7 +171,7 @@ static connection_sample sample_read(const nl_record *record)
         .received = sample_number(record, "TCP.BYTES.RECEIVED"),
         .retransmitted = sample_number(record, "TCP.RETRANS"),
         .rtt_us = sample_number(record, "TCP.RTT"),
-        .rtt_min_us = sample_number(record, "TCP.RTT.MIN"),
+        .rtt_min_us = rtt_min_us < RTT_MIN_UNKNOWN_US ? rtt_min_us : 0,
         .cwnd = sample_number(record, "TCP.CWND"),
         .ssthresh = sample_number(record, "TCP.SSTHRESH"),
         .unacked = sample_number(record, "TCP.UNACKED"),
@@ -170,31 +189,52 @@ static connection_sample sample_read(const nl_record *record)
     };
 }
 
-/* Returns the entry of a record's socket, or NULL if the table is full. The cookie distinguishes sockets that have the
- * same addresses one after the other. */
+static bool is_loopback(const char *peer)
+{
+    return g_str_has_prefix(peer, "127.") || g_str_has_prefix(peer, "[::1]");
+}
+
+/* Sets the table's key to the addresses of a socket. Each host has its own loopback addresses. */
+static void set_ends_key(connection_table *t, const char *host, const char *local, const char *peer)
+{
+    g_string_printf(t->key, "%s %s %s", local, peer, is_loopback(peer) ? host : "");
+}
+
+/* Returns the entry of a record's socket, or NULL if the table is full or an address is missing. The cookie
+ * distinguishes sockets that have the same addresses one after the other. */
 static connection_entry *find_entry(connection_table *t, const nl_record *record)
 {
-    char *host = g_strndup(record->host.data, record->host.size);
-    const char *local = sample_text(t, record, "TCP.LOCAL"), *peer = sample_text(t, record, "TCP.PEER");
-    double cookie = sample_number(record, "TCP.COOKIE");
-    g_string_printf(t->key, "%s %s %s %.0f", host, local, peer, cookie);
+    char scratch[3][NL_FIELD_TEXT_SIZE];
+    nl_string host = cut_text(record->host), local = sample_text(record, "TCP.LOCAL", scratch[0]);
+    nl_string peer = sample_text(record, "TCP.PEER", scratch[1]),
+              cookie = sample_text(record, "TCP.COOKIE", scratch[2]);
+    if (local.size == 0 || peer.size == 0)
+        return NULL;
+    g_string_printf(t->key, "%.*s %.*s %.*s %.*s", (int)host.size, host.data, (int)local.size, local.data,
+                    (int)peer.size, peer.data, (int)cookie.size, cookie.data);
     connection_entry *e = g_hash_table_lookup(t->entries, t->key->str);
     if (e == NULL && g_hash_table_size(t->entries) < CONNECTIONS_MAX) {
         e = g_new0(connection_entry, 1);
         e->key = g_strdup(t->key->str);
-        e->result = (connection_result){.host = g_string_chunk_insert_const(t->names, host),
-                                        .local = local,
-                                        .peer = peer,
+        e->result = (connection_result){.host = keep_text(t, host),
+                                        .local = keep_text(t, local),
+                                        .peer = keep_text(t, peer),
                                         .program = "",
                                         .rtt_min_ns = INFINITY};
         g_hash_table_insert(t->entries, e->key, e);
-        g_hash_table_replace(t->by_ends, g_strconcat(local, " ", peer, NULL), e);
+        set_ends_key(t, e->result.host, e->result.local, e->result.peer);
+        g_hash_table_replace(t->by_ends, g_strdup(t->key->str), e);
     }
-    g_free(host);
     return e;
 }
 
 /* ---- intervals ---- */
+
+/* Returns b - a. Requires b >= a. */
+static double elapsed_ns(int64_t a_ns, int64_t b_ns)
+{
+    return (double)((uint64_t)b_ns - (uint64_t)a_ns);
+}
 
 /* Returns whether data waits in a queue on the path. */
 static bool is_queued(const connection_sample *s)
@@ -231,7 +271,8 @@ static connection_cause congestion_cause(const connection_entry *e, const connec
         return CAUSE_PATH;
     if (lost || (b->retransmitted > 0 && b->ssthresh < SSTHRESH_INFINITE && rate < LOSS_RATE * e->path_rate))
         return CAUSE_LOSS;
-    if (b->retransmitted == 0 && b->cwnd < b->ssthresh && b->time_ns - e->grown_ns < (int64_t)(2e3 * b->rtt_us))
+    if (b->retransmitted == 0 && b->cwnd < b->ssthresh &&
+        (b->time_ns <= e->grown_ns || elapsed_ns(e->grown_ns, b->time_ns) < 2e3 * b->rtt_us))
         return CAUSE_SLOW_START;
     return CAUSE_PATH;
 }
@@ -240,7 +281,7 @@ static connection_cause congestion_cause(const connection_entry *e, const connec
 static void divide_interval(connection_entry *e, const connection_sample *a, const connection_sample *b)
 {
     connection_result *r = &e->result;
-    double wall_us = (double)(b->time_ns - a->time_ns) / 1e3;
+    double wall_us = elapsed_ns(a->time_ns, b->time_ns) / 1e3;
     double busy = b->busy_us - a->busy_us, receiver = b->receiver_us - a->receiver_us;
     double buffer = b->buffer_us - a->buffer_us, acked = b->acked - a->acked;
     r->wall_ns += wall_us * 1e3;
@@ -254,6 +295,7 @@ static void divide_interval(connection_entry *e, const connection_sample *a, con
         return;
     }
     /* The kernel counts in ticks, and it reads the counters slightly after the time of the record. */
+    busy = fmax(busy, receiver + buffer);
     double scale = busy > wall_us ? wall_us / busy : 1;
     busy *= scale, receiver *= scale, buffer *= scale;
     double congestion = fmax(0, busy - receiver - buffer), rate = acked / wall_us * 1e6;
@@ -262,8 +304,11 @@ static void divide_interval(connection_entry *e, const connection_sample *a, con
     r->cause_ns[CAUSE_RECEIVE_BUFFER] += receiver * 1e3; /* divide_window divides this time */
     e->limited_us[b->window < WINDOW_CLOSED * r->window] += receiver;
     follow_window(e, a, b);
-    if (congestion > 0)
-        r->cause_ns[congestion_cause(e, a, b, rate)] += congestion * 1e3;
+    if (congestion > 0) {
+        connection_cause cause = congestion_cause(e, a, b, rate);
+        r->cause_ns[cause] += congestion * 1e3;
+        r->estimated_ns[cause] += congestion * 1e3;
+    }
     r->bytes += acked;
     r->retransmitted += fmax(0, b->retransmitted - a->retransmitted);
     if (b->mss > 0)
@@ -282,13 +327,14 @@ void connection_table_add(connection_table *t, const nl_record *record)
         return;
     connection_entry *e = find_entry(t, record);
     if (e == NULL) {
-        t->ignored++;
+        t->ignored += g_hash_table_size(t->entries) == CONNECTIONS_MAX;
         return;
     }
     connection_sample now = sample_read(record);
     connection_result *r = &e->result;
+    char scratch[NL_FIELD_TEXT_SIZE];
     if (r->program[0] == '\0')
-        r->program = sample_text(t, record, "TCP.PROGRAM");
+        r->program = keep_text(t, sample_text(record, "TCP.PROGRAM", scratch));
     r->window = fmax(r->window, now.window);
     r->send_buffer = fmax(r->send_buffer, now.buffer_out);
     r->mss = now.mss;
@@ -312,7 +358,7 @@ void connection_table_add(connection_table *t, const nl_record *record)
 static void divide_window(connection_table *t, connection_entry *e)
 {
     connection_result *r = &e->result;
-    g_string_printf(t->key, "%s %s", r->peer, r->local);
+    set_ends_key(t, r->host, r->peer, r->local);
     const connection_entry *peer = g_hash_table_lookup(t->by_ends, t->key->str);
     r->peer_buffer = peer != NULL ? peer->last.buffer_in : 0;
     double limited_ns = r->cause_ns[CAUSE_RECEIVE_BUFFER], sum = e->limited_us[0] + e->limited_us[1], unread = 0;
@@ -322,13 +368,19 @@ static void divide_window(connection_table *t, connection_entry *e)
         unread = e->limited_us[1] / sum;
     r->cause_ns[CAUSE_RECEIVER_PROGRAM] = limited_ns * unread;
     r->cause_ns[CAUSE_RECEIVE_BUFFER] = limited_ns * (1 - unread);
+    if (peer != NULL && peer->receptions > 0)
+        return;
+    r->estimated_ns[CAUSE_RECEIVER_PROGRAM] = r->cause_ns[CAUSE_RECEIVER_PROGRAM];
+    r->estimated_ns[CAUSE_RECEIVE_BUFFER] = r->cause_ns[CAUSE_RECEIVE_BUFFER];
 }
 
 static connection_distance find_distance(const connection_result *r)
 {
-    if (g_str_has_prefix(r->peer, "127.") || g_str_has_prefix(r->peer, "[::1]") ||
+    if (is_loopback(r->peer) ||
         strncmp(r->local, r->peer, strcspn(r->peer, g_str_has_prefix(r->peer, "[") ? "]" : ":") + 1) == 0)
         return DISTANCE_LOCAL;
+    if (r->rtt_min_ns <= 0)
+        return DISTANCE_UNKNOWN;
     return r->rtt_min_ns < LAN_RTT_US * 1e3 ? DISTANCE_LAN : DISTANCE_WAN;
 }
 
@@ -380,6 +432,7 @@ GPtrArray *connection_table_finish(connection_table *t)
         if (r->bytes <= 0 && r->segments <= 0)
             continue;
         divide_window(t, e);
+        r->rtt_min_ns = isfinite(r->rtt_min_ns) ? r->rtt_min_ns : 0;
         r->rate = r->wall_ns > 0 ? r->bytes / r->wall_ns * 1e9 : 0;
         r->rtt_ns = e->rtt_samples > 0 ? e->rtt_sum_us / e->rtt_samples * 1e3 : 0;
         r->distance = find_distance(r);
@@ -402,15 +455,14 @@ const char *connection_cause_name(connection_cause cause)
 
 const char *connection_distance_name(connection_distance distance)
 {
-    static const char *const names[] = {"local", "LAN", "WAN"};
+    static const char *const names[] = {"local", "LAN", "WAN", "unknown"};
     return names[distance];
 }
 
 const char *connection_confidence(const connection_result *r, connection_cause cause)
 {
-    bool measured = cause == CAUSE_SEND_BUFFER || cause == CAUSE_HANDSHAKE || cause == CAUSE_RECEIVE_BUFFER ||
-                    cause == CAUSE_RECEIVER_PROGRAM || cause == CAUSE_SENDER_IDLE;
+    bool estimated = cause >= CAUSE_SLOW_START || r->estimated_ns[cause] > ESTIMATED_MAX * r->cause_ns[cause];
     if (r->intervals < 10 || cause == CAUSE_UNKNOWN)
         return "low";
-    return measured ? "high" : "medium";
+    return estimated ? "medium" : "high";
 }

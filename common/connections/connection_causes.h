@@ -12,7 +12,7 @@
  * The receiver's records, if the log has them, decide whether the receiving program or its buffer limited the window.
  * Only totals of the two ends are compared, so the hosts' clocks may differ.
  *
- * Callers: nlstat. Memory: about 400 bytes per socket, and at most CONNECTIONS_MAX sockets; the module counts the
+ * Callers: nlstat. Memory: about 1 kB per socket, and at most CONNECTIONS_MAX sockets; the module counts the
  * records of further sockets. Not thread-safe.
  */
 #ifndef NETLOGGER_CONNECTIONS_CONNECTION_CAUSES_H
@@ -38,17 +38,18 @@ typedef enum connection_cause {
 } connection_cause;
 
 /* The distance of the peer. Results for different distances are never added up. */
-typedef enum connection_distance { DISTANCE_LOCAL, DISTANCE_LAN, DISTANCE_WAN } connection_distance;
+typedef enum connection_distance { DISTANCE_LOCAL, DISTANCE_LAN, DISTANCE_WAN, DISTANCE_UNKNOWN } connection_distance;
 
 /* The results for one socket that sent data. Times in nanoseconds, sizes in bytes, rates in bytes per second. */
 typedef struct connection_result {
     const char *host, *local, *peer, *program; /* program: "" if unknown */
     uint64_t intervals;
     double wall_ns, cause_ns[CAUSE_COUNT]; /* cause_ns adds up to wall_ns */
+    double estimated_ns[CAUSE_COUNT];      /* part of cause_ns that follows from rules, not from the kernel's clocks */
     double bytes;                          /* acknowledged during wall_ns */
     double rate, path_rate;                /* path_rate: the highest delivery rate, or 0 */
     double carried;                        /* the highest path_rate of all connections from this host to the peer */
-    double rtt_ns, rtt_min_ns;             /* mean and minimum */
+    double rtt_ns, rtt_min_ns;             /* mean and minimum; 0 if unknown */
     double window, send_buffer;            /* largest receive window of the peer; send buffer */
     double peer_buffer;                    /* receive buffer of the peer; 0 if its records are missing */
     double mss, segments, retransmitted;   /* numbers of segments */
@@ -61,7 +62,8 @@ typedef struct connection_table connection_table;
 connection_table *connection_table_new(void);
 void connection_table_free(connection_table *t); /* t may be NULL */
 
-/* Adds a record. Ignores other events than TcpConnection. Records of one socket must be in order of time. */
+/* Adds a record. Ignores other events than TcpConnection, and records without TCP.LOCAL or TCP.PEER. Records of one
+ * socket must be in order of time. */
 void connection_table_add(connection_table *t, const nl_record *record);
 
 /*
@@ -74,13 +76,15 @@ GPtrArray *connection_table_finish(connection_table *t);
 size_t connection_table_count(const connection_table *t);
 uint64_t connection_table_ignored(const connection_table *t);
 
-/* Returns the name of a cause, such as "receive buffer", and of a distance: "local", "LAN" or "WAN". */
+/* Returns the name of a cause, such as "receive buffer", and of a distance: "local", "LAN", "WAN" or
+ * "unknown" (without a round-trip time). */
 const char *connection_cause_name(connection_cause cause);
 const char *connection_distance_name(connection_distance distance);
 
 /*
- * Returns the confidence in the share of a cause: "high" if the kernel measured it, "medium" if it follows from at
- * least 10 intervals, otherwise "low".
+ * Returns the confidence in the share of a cause: "low" with fewer than 10 intervals and for contradicting records,
+ * "high" if the kernel's clocks measured at least 90 % of the share, otherwise "medium". A limit of the window is
+ * measured only with the receiver's records, which decide between its program and its buffer.
  */
 const char *connection_confidence(const connection_result *r, connection_cause cause);
 

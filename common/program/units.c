@@ -2,6 +2,7 @@
 
 #include "program/units.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -38,5 +39,13 @@ const char *units_quantity(double value, char out[UNITS_SIZE])
         snprintf(out, UNITS_SIZE, "%.1f %c", value, prefixes[i]);
     if (out[strlen(out) - 1] == ' ')
         out[strlen(out) - 1] = '\0';
+    return out;
+}
+
+const char *units_amount(double value, const char *unit, char out[UNITS_SIZE])
+{
+    size_t size = strlen(units_quantity(value, out));
+    bool has_prefix = strchr("0123456789", out[size - 1]) == NULL;
+    snprintf(out + size, UNITS_SIZE - size, "%s%s", has_prefix ? "" : " ", unit);
     return out;
 }

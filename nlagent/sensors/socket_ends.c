@@ -23,8 +23,17 @@ struct socket_ends {
     const char *ring;
 };
 
+static size_t producer_size(void)
+{
+    return (size_t)sysconf(_SC_PAGESIZE) + 2 * (size_t)TCP_CLOSE_RING_SIZE;
+}
+
 static void socket_ends_free(socket_ends *e)
 {
+    if (e->consumer != NULL) {
+        munmap(e->consumer, (size_t)sysconf(_SC_PAGESIZE));
+        munmap((void *)(uintptr_t)e->producer, producer_size());
+    }
     if (e->program != NULL)
         tcp_close_bpf__destroy(e->program);
     free(e);
@@ -37,7 +46,7 @@ static bool map_ring(socket_ends *e)
     void *consumer = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (consumer == MAP_FAILED)
         return false;
-    void *producer = mmap(NULL, page + 2 * (size_t)TCP_CLOSE_RING_SIZE, PROT_READ, MAP_SHARED, fd, (off_t)page);
+    void *producer = mmap(NULL, producer_size(), PROT_READ, MAP_SHARED, fd, (off_t)page);
     if (producer == MAP_FAILED) {
         munmap(consumer, page);
         return false;

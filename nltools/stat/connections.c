@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-enum { ADVICE_MAX = 10, SHARES_SHOWN = 3 };
+enum { ADVICE_MAX = 10, ROWS_MAX = 100, SHARES_SHOWN = 3 };
 
 /* Minimum share of the time for which a cause is shown. */
 #define SHARE_MIN 0.005
@@ -68,11 +68,12 @@ static void row_add(connections_row *row, const connection_result *r)
     sum->wall_ns += r->wall_ns;
     sum->bytes += r->bytes;
     sum->intervals += r->intervals;
-    sum->rtt_min_ns = MIN(sum->rtt_min_ns, r->rtt_min_ns);
+    sum->rtt_min_ns = MIN(sum->rtt_min_ns, r->rtt_min_ns); /* 0 only if it is 0 for all of the same distance */
     sum->segments += r->segments;
     sum->retransmitted += r->retransmitted;
     for (int c = 0; c < CAUSE_COUNT; c++) {
         sum->cause_ns[c] += r->cause_ns[c];
+        sum->estimated_ns[c] += r->estimated_ns[c];
         sum->first = sum->cause_ns[c] > sum->cause_ns[sum->first] ? (connection_cause)c : sum->first;
     }
     sum->rate = sum->wall_ns > 0 ? sum->bytes / sum->wall_ns * 1e9 : 0;
@@ -135,29 +136,50 @@ static void print_shares(const connection_result *r)
     putchar('\n');
 }
 
+/* Prints the answer for the connection or group that sent the most bytes. */
+static void print_first(const GPtrArray *rows, const char *by)
+{
+    const connections_row *row = g_ptr_array_index(rows, 0);
+    const connection_result *r = &row->sum;
+    if (by == NULL)
+        printf("First cause of %s", row->name);
+    else
+        printf("First cause of %s %s (%s)", by, row->name, connection_distance_name(r->distance));
+    if (rows->len > 1)
+        printf(", which sent the most bytes of %u %s", rows->len, by == NULL ? "connections" : "groups");
+    printf(": %s, %.0f %% of its time (confidence: %s)\n\n", connection_cause_name(r->first),
+           100 * r->cause_ns[r->first] / r->wall_ns, connection_confidence(r, r->first));
+}
+
 static void print_table(const GPtrArray *rows, const char *by)
 {
     char bytes[UNITS_SIZE], rate[UNITS_SIZE], rtt[UNITS_SIZE];
-    printf("%-46s %6s %5s %9s %12s %9s  %s\n", by == NULL ? "connection" : by, "number", "where", "bytes", "rate",
-           "min RTT", "time is limited by");
-    for (guint i = 0; i < rows->len; i++) {
+    printf("%-46s %*s %8s %9s %13s %9s  %s\n", by == NULL ? "connection" : by, by == NULL ? 0 : 11,
+           by == NULL ? "" : "connections", "distance", "sent", "rate", "min. RTT", "limits, in shares of the time");
+    for (guint i = 0; i < MIN(rows->len, ROWS_MAX); i++) {
         const connections_row *row = g_ptr_array_index(rows, i);
         const connection_result *r = &row->sum;
-        printf("%-46s %6" PRIu64 " %5s %8sB %7sbit/s %9s", row->name, row->connections,
-               connection_distance_name(r->distance), units_quantity(r->bytes, bytes),
-               units_quantity(r->rate * 8, rate), units_time(r->rtt_min_ns, rtt));
+        char *count = by == NULL ? g_strdup("") : g_strdup_printf("%" PRIu64, row->connections);
+        printf("%-46s %*s %8s %9s %13s %9s", row->name, by == NULL ? 0 : 11, count,
+               connection_distance_name(r->distance), units_amount(r->bytes, "B", bytes),
+               units_amount(r->rate * 8, "bit/s", rate),
+               r->rtt_min_ns > 0 ? units_time(r->rtt_min_ns, rtt) : "unknown");
         print_shares(r);
+        g_free(count);
     }
+    if (rows->len > ROWS_MAX)
+        printf("(%u further rows; --json prints all)\n", rows->len - ROWS_MAX);
 }
 
 static void print_advice(const GPtrArray *results)
 {
-    puts("\nFirst cause of the connections with the most bytes:");
+    puts("\nEvidence for the first cause of the connections with the most bytes:");
     for (guint i = 0; i < MIN(results->len, ADVICE_MAX); i++) {
         const connection_result *r = g_ptr_array_index(results, i);
         char *advice = connection_advice(r);
-        printf("  %s > %s: %s (confidence: %s, from %" PRIu64 " intervals)\n    %s\n", r->local, r->peer,
-               connection_cause_name(r->first), connection_confidence(r, r->first), r->intervals, advice);
+        printf("  %s > %s: %s (confidence: %s, from %" PRIu64 " interval%s)\n    %s\n", r->local, r->peer,
+               connection_cause_name(r->first), connection_confidence(r, r->first), r->intervals,
+               r->intervals == 1 ? "" : "s", advice);
         g_free(advice);
     }
 }
@@ -169,7 +191,7 @@ static json_object *row_json(const connections_row *row, const char *by)
     json_add_text(object, by == NULL ? "connection" : by, row->name);
     json_add_int(object, "connections", (int64_t)row->connections);
     json_add_text(object, "distance", connection_distance_name(r->distance));
-    json_add_int(object, "bytes", (int64_t)r->bytes);
+    json_add_int(object, "bytes", (int64_t)MIN(r->bytes, 9e18));
     json_add_double(object, "seconds", r->wall_ns / 1e9);
     json_add_double(object, "bytes_per_second", r->rate);
     json_add_double(object, "rtt_min_ns", r->rtt_min_ns);
@@ -211,6 +233,7 @@ static void print_rows(const connections_options *options, const GPtrArray *resu
             json_object_array_add(document, row_json(g_ptr_array_index(rows, i), options->by));
         json_document_write(document, stdout);
     } else {
+        print_first(rows, options->by);
         print_table(rows, options->by);
         print_advice(results);
     }
@@ -241,7 +264,7 @@ int connections_report(const connections_options *options, subject_options *subj
     } else if (records > 0) {
         program_error(connection_table_count(table) > 0
                           ? "no connection has two records between which it sent data"
-                          : "no TcpConnection records; log them with nlsensor connections");
+                          : "no TcpConnection records with addresses; log them with nlsensor connections");
         ok = false;
     }
     g_ptr_array_unref(results);

@@ -10,7 +10,7 @@ import subprocess
 import support
 
 SENDER = """
-import socket, sys, time
+import socket, struct, sys, time
 buffer, chunk, pause, total, seconds = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4]), float(sys.argv[5])
 s = socket.socket()
 if buffer:
@@ -21,6 +21,11 @@ while time.monotonic() < end and (total == 0 or sent < total):
     s.sendall(b"x" * chunk)
     sent += chunk
     time.sleep(pause)
+if total:
+    s.shutdown(socket.SHUT_WR)
+    s.recv(1)  # waits until the receiver has everything
+else:
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # the end does not wait for unsent data
 s.close()
 """
 
@@ -35,8 +40,11 @@ l.bind(("0.0.0.0", 7000))
 l.listen()
 print("ready", flush=True)
 c, _ = l.accept()
-while c.recv(chunk):
-    time.sleep(pause)
+try:
+    while c.recv(chunk):
+        time.sleep(pause)
+except ConnectionResetError:
+    pass
 """
 
 

@@ -217,6 +217,19 @@ class Values(support.Case):
         for s in (server, *clients, *peers):
             s.close()
 
+    def test_unknown_minimum_round_trip_time_is_0(self):
+        server = socket.create_server(("127.0.0.1", 0), backlog=0)
+        clients = [socket.socket() for _ in range(4)]
+        for c in (server, *clients):
+            self.addCleanup(c.close)
+        for c in clients:  # the queue of accepted connections has no space for the last ones
+            c.setblocking(False)
+            c.connect_ex(server.getsockname())
+        records = self.records(*self.once, f"connections?port={server.getsockname()[1]}", event="TcpConnection")
+        connecting = [r for r in records if r["TCP.STATE"] == "syn-sent"]
+        self.assertTrue(connecting, records)
+        self.assertEqual({r["TCP.RTT.MIN"] for r in connecting}, {"0"})
+
     def short_connections(self, count, *prefix):
         """Makes connections of one byte each, beside a sensor. Returns its TcpClose records and its last TcpConnections record."""
         server = socket.create_server(("127.0.0.1", 0), backlog=count)
