@@ -4,8 +4,9 @@ import re
 
 
 def slug(words):
-    """A name for a place in a page."""
-    return re.sub(r"[^a-z0-9]+", "-", html.unescape(re.sub(r"<[^>]*>", "", words)).lower()).strip("-") or "part"
+    """Returns the anchor of a heading. Like the anchors of code hosting sites, it has no apostrophes."""
+    words = html.unescape(re.sub(r"<[^>]*>", "", words)).lower()
+    return re.sub(r"[^a-z0-9]+", "-", re.sub("['\u2019]", "", words)).strip("-") or "part"
 
 
 def comment_html(text, link):
