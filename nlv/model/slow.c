@@ -215,6 +215,8 @@ void slow_find_neighbours(const store *s, const slow_line *slow, unsigned count,
             after = next_request(s, after, 1, slow->lifeline);
         }
     }
-    if (after == STORE_NONE) /* show the end of the last request */
-        *to_ns = MIN(*to_ns + slow->end_ns - slow->begin_ns, MAX(*to_ns, store_time(s, s->count - 1)));
+    if (after == STORE_NONE) { /* show the end of the last request */
+        const int64_t rest_ns = MAX(0, store_time(s, s->count - 1) - *to_ns);
+        *to_ns += MIN(rest_ns, slow->end_ns - slow->begin_ns);
+    }
 }
