@@ -149,6 +149,8 @@ noinst_LTLIBRARIES += %D%/libcommon.la
 	%D%/requests/printable.h \
 	%D%/connections/connection_causes.c \
 	%D%/connections/connection_causes.h \
+	%D%/connections/connection_entry.h \
+	%D%/connections/connection_results.c \
 	%D%/connections/connection_advice.c \
 	%D%/charts/chart.c \
 	%D%/charts/chart.h \

@@ -28,6 +28,7 @@ typedef struct arguments {
     const char *throughput;
     const char *plot;
     bool json, connections;
+    unsigned sort;
     int64_t interval_ns;
     size_t slowest;
     char **files;
@@ -62,6 +63,12 @@ static const nl_option options[] = {
      .type = NL_OPTION_FLAG,
      NL_OPTION_MEMBER(arguments, connections),
      .help = "Report what limits each TCP connection, from TcpConnection records of nlsensor, instead of requests"},
+    {.name = "sort",
+     .type = NL_OPTION_CHOICE,
+     .choices = CONNECTIONS_SORTS,
+     .initial = "bytes",
+     NL_OPTION_MEMBER(arguments, sort),
+     .help = "With --connections, the value by which to sort: the largest first, but the lowest rate first"},
     {.name = "slowest",
      .type = NL_OPTION_COUNT,
      .initial = "0",
@@ -77,7 +84,8 @@ static const nl_option options[] = {
      .initial = "(about 30 intervals)",
      .minimum = 1000000,
      NL_OPTION_MEMBER(arguments, interval_ns),
-     .help = "Length of a throughput interval"},
+     .help =
+         "Length of a throughput interval. With --connections, also print the rate and the causes in each interval"},
     {.name = "plot",
      .value = "FILE",
      .set = set_plot,
@@ -101,6 +109,8 @@ static void check_arguments(const arguments *a)
     if (a->connections && (a->compare.compare || a->slowest > 0 || a->throughput != NULL || a->plot != NULL ||
                            a->subject.ids != NULL || a->subject.config != NULL))
         options_fail("--connections cannot be used with --compare, --slowest, --throughput, --plot, --id or --config");
+    if (a->sort != SORT_BYTES && !a->connections)
+        options_fail("--sort needs --connections");
     if (a->connections && a->by != NULL && !connections_can_group(a->by))
         options_fail("--by %s: connections can be grouped by hosts, program or port", a->by);
 }
@@ -302,7 +312,8 @@ int main(int argc, char **argv)
     if (a.compare.compare) {
         status = compare_logs(&a.compare, &a.subject, a.files, a.file_count, a.json);
     } else if (a.connections) {
-        status = connections_report(&(connections_options){a.json, a.by}, &a.subject, a.files, a.file_count);
+        status = connections_report(&(connections_options){a.json, (connections_sort)a.sort, a.interval_ns, a.by},
+                                    &a.subject, a.files, a.file_count);
     } else {
         work w = {.arguments = &a};
         w.subject = subject_new(&a.subject, (subject_user){nlstat_begin, nlstat_take, &w});

@@ -73,6 +73,15 @@ char *connection_advice(const connection_result *r)
         return g_strdup_printf("the sending program had no data to send for %.0f %% of the time; while it sent, the "
                                "connection carried up to %s",
                                share, units_amount(r->path_rate * 8, "bit/s", a));
+    case CAUSE_SENDER_HOST:
+        return g_strdup_printf(
+            "the sending program had no data to send for %.0f %% of the time while the processors or "
+            "disks of %s were busy",
+            share, r->host);
+    case CAUSE_RECEIVER_HOST:
+        return g_strdup_printf("unread data closed the window for %.0f %% of the time while the processors or disks of "
+                               "%s were busy",
+                               share, r->peer_host);
     case CAUSE_LOSS:
         return g_strdup_printf(
             "%s of %s segments were sent again (%.2g %%), and the round-trip time is near its minimum "
@@ -87,14 +96,17 @@ char *connection_advice(const connection_result *r)
         return g_strdup_printf("the path carries %s, and no buffer or program limits the connection",
                                units_amount(r->rate * 8, "bit/s", a));
     case CAUSE_SLOW_START:
-        return g_strdup_printf(
-            "the connection was still in slow start for %s at a round-trip time of %s: keep connections "
-            "open for further transfers",
-            units_time(r->cause_ns[CAUSE_SLOW_START], a), units_time(r->rtt_ns, b));
+        return g_strdup_printf("the windows were still growing for %s at a round-trip time of %s: keep connections "
+                               "open for further transfers",
+                               units_time(r->cause_ns[CAUSE_SLOW_START], a), units_time(r->rtt_ns, b));
     case CAUSE_HANDSHAKE:
         return g_strdup_printf("connecting took %s: check whether the peer answers, and keep connections open",
                                units_time(r->cause_ns[CAUSE_HANDSHAKE], a));
     default:
+        if (r->ends == ENDS_RECEIVER)
+            return g_strdup_printf("the receiver did not limit the connection, and the records of the sender are "
+                                   "missing: run nlsensor connections at %s",
+                                   r->local);
         return g_strdup("counters decreased, so the records do not belong to one connection");
     }
 }

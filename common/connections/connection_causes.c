@@ -1,6 +1,6 @@
 #include "config.h"
 
-#include "connections/connection_causes.h"
+#include "connections/connection_entry.h"
 
 #include <math.h>
 #include <string.h>
@@ -31,10 +31,19 @@
 /* A window below this share of the largest window has been closed by unread data. */
 #define WINDOW_CLOSED 0.5
 
-#define LAN_RTT_US 5000.0
+/* The receiver alone sees a full buffer if the data of a round trip occupies this share of the buffer. A buffer that
+ * the kernel adjusts is larger (tcp_rcv_space_adjust). */
+#define TRIP_FILLED 0.45
 
-/* A share of a cause counts as measured if at most this part of it was estimated. */
-#define ESTIMATED_MAX 0.1
+/* A window that the peer still enlarges within this number of round trips is part of the start. */
+#define START_TRIPS 30
+
+/* A host counts as overloaded above this share of the time, for this long. */
+#define HOST_BUSY 90.0
+#define HOST_BUSY_NS (10 * INT64_C(1000000000))
+
+/* A longer interval between two records is not spread over its slices. */
+enum { SLICES_MAX = 64 };
 
 /* Larger values of fields are cut, so that no sum overflows. 1e15 bytes are 1 PB, and 1e15 us are 31 years. */
 #define NUMBER_MAX 1e15
@@ -44,48 +53,21 @@
 
 enum { TEXT_MAX = 256 /* bytes; longer texts of fields are cut */ };
 
-/* The values of one record. */
-typedef struct connection_sample {
-    int64_t time_ns;
-    double busy_us, receiver_us, buffer_us; /* counters */
-    double acked, sent, received, retransmitted;
-    double rtt_us, rtt_min_us, cwnd, ssthresh, unacked, unsent, mss, window, rate, rate_limited, queue_in;
-    double buffer_in, buffer_out, queue_out;
-    bool recovers, connects;
-} connection_sample;
-
-typedef struct connection_entry {
-    connection_result result; /* first, so that results are entries */
-    char *key;
-    connection_sample last;
-    double cwnd_max;
-    int64_t grown_ns;   /* time when the congestion window last grew much */
-    double rtt_high_us; /* highest round-trip time since the last loss */
-    bool queue_lost;    /* the last loss was caused by a full queue */
-    double rtt_sum_us, rtt_samples;
-    double limited_us[2];      /* receiver-limited time with an open and with a closed window */
-    double receptions, unread; /* numbers of intervals: with received or unread data; with a full receive buffer */
-    double path_rate;          /* highest rate of an interval, bytes/s */
-} connection_entry;
-
-struct connection_table {
-    GHashTable *entries; /* key -> connection_entry */
-    GHashTable *by_ends; /* "local peer" -> the last entry with these addresses */
-    GStringChunk *names;
-    GString *key;
-    uint64_t ignored;
-};
-
 static void connection_entry_free(gpointer data)
 {
     connection_entry *e = data;
+    g_clear_pointer(&e->sent.slices, g_array_unref);
+    g_clear_pointer(&e->received.slices, g_array_unref);
     g_free(e->key);
     g_free(e);
 }
 
-connection_table *connection_table_new(void)
+connection_table *connection_table_new(int64_t slice_ns)
 {
     connection_table *t = g_new0(connection_table, 1);
+    t->slice_ns = slice_ns;
+    t->order = g_ptr_array_new();
+    t->hosts = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, g_free);
     t->entries = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, connection_entry_free);
     t->by_ends = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     t->names = g_string_chunk_new(4096);
@@ -97,7 +79,9 @@ void connection_table_free(connection_table *t)
 {
     if (t == NULL)
         return;
+    g_hash_table_destroy(t->hosts);
     g_hash_table_destroy(t->by_ends);
+    g_ptr_array_unref(t->order);
     g_hash_table_destroy(t->entries);
     g_string_chunk_free(t->names);
     g_string_free(t->key, TRUE);
@@ -114,7 +98,7 @@ uint64_t connection_table_ignored(const connection_table *t)
     return t->ignored;
 }
 
-/* ---- records ---- */
+/* ---- sockets ---- */
 
 static double sample_number(const nl_record *record, const char *name)
 {
@@ -147,6 +131,19 @@ static const char *keep_text(connection_table *t, nl_string text)
     return kept;
 }
 
+/* Returns the load of a host, which is unknown at first. */
+static connection_host *find_host(connection_table *t, const char *name)
+{
+    connection_host *host = g_hash_table_lookup(t->hosts, name);
+    if (host == NULL && g_hash_table_size(t->hosts) == CONNECTIONS_MAX)
+        return &t->other_hosts;
+    if (host == NULL) {
+        host = g_new0(connection_host, 1);
+        g_hash_table_insert(t->hosts, (char *)name, host);
+    }
+    return host;
+}
+
 static bool is_text(const nl_record *record, const char *name, const char *const *values)
 {
     char scratch[NL_FIELD_TEXT_SIZE];
@@ -171,6 +168,7 @@ static connection_sample sample_read(const nl_record *record)
         .received = sample_number(record, "TCP.BYTES.RECEIVED"),
         .retransmitted = sample_number(record, "TCP.RETRANS"),
         .rtt_us = sample_number(record, "TCP.RTT"),
+        .receive_rtt_us = sample_number(record, "TCP.RTT.RECEIVE"),
         .rtt_min_us = rtt_min_us < RTT_MIN_UNKNOWN_US ? rtt_min_us : 0,
         .cwnd = sample_number(record, "TCP.CWND"),
         .ssthresh = sample_number(record, "TCP.SSTHRESH"),
@@ -189,15 +187,14 @@ static connection_sample sample_read(const nl_record *record)
     };
 }
 
-static bool is_loopback(const char *peer)
+bool connection_is_loopback(const char *address)
 {
-    return g_str_has_prefix(peer, "127.") || g_str_has_prefix(peer, "[::1]");
+    return g_str_has_prefix(address, "127.") || g_str_has_prefix(address, "[::1]");
 }
 
-/* Sets the table's key to the addresses of a socket. Each host has its own loopback addresses. */
-static void set_ends_key(connection_table *t, const char *host, const char *local, const char *peer)
+void connection_set_ends_key(connection_table *t, const char *host, const char *local, const char *peer)
 {
-    g_string_printf(t->key, "%s %s %s", local, peer, is_loopback(peer) ? host : "");
+    g_string_printf(t->key, "%s %s %s", local, peer, connection_is_loopback(peer) ? host : "");
 }
 
 /* Returns the entry of a record's socket, or NULL if the table is full or an address is missing. The cookie
@@ -216,19 +213,35 @@ static connection_entry *find_entry(connection_table *t, const nl_record *record
     if (e == NULL && g_hash_table_size(t->entries) < CONNECTIONS_MAX) {
         e = g_new0(connection_entry, 1);
         e->key = g_strdup(t->key->str);
-        e->result = (connection_result){.host = keep_text(t, host),
-                                        .local = keep_text(t, local),
-                                        .peer = keep_text(t, peer),
-                                        .program = "",
-                                        .rtt_min_ns = INFINITY};
+        e->sent = (connection_result){.ends = ENDS_SENDER,
+                                      .host = keep_text(t, host),
+                                      .local = keep_text(t, local),
+                                      .peer = keep_text(t, peer),
+                                      .peer_host = "",
+                                      .program = "",
+                                      .peer_program = "",
+                                      .rtt_min_ns = INFINITY};
+        e->received = e->sent;
+        e->received.ends = ENDS_RECEIVER;
+        e->received.host = "";
+        e->received.peer_host = e->sent.host;
+        e->received.local = e->sent.peer;
+        e->received.peer = e->sent.local;
+        if (t->slice_ns > 0) {
+            e->sent.slices = g_array_new(FALSE, TRUE, sizeof(connection_slice));
+            e->received.slices = g_array_new(FALSE, TRUE, sizeof(connection_slice));
+        }
+        e->host = find_host(t, e->sent.host);
         g_hash_table_insert(t->entries, e->key, e);
-        set_ends_key(t, e->result.host, e->result.local, e->result.peer);
+        g_ptr_array_add(t->order, e);
+        connection_set_ends_key(t, e->sent.host, e->sent.local, e->sent.peer);
+        e->older = g_hash_table_lookup(t->by_ends, t->key->str);
         g_hash_table_replace(t->by_ends, g_strdup(t->key->str), e);
     }
     return e;
 }
 
-/* ---- intervals ---- */
+/* ---- causes ---- */
 
 /* Returns b - a. Requires b >= a. */
 static double elapsed_ns(int64_t a_ns, int64_t b_ns)
@@ -256,6 +269,18 @@ static void follow_window(connection_entry *e, const connection_sample *a, const
     }
 }
 
+static bool is_overloaded(const connection_host *host, int64_t now_ns)
+{
+    return (host->cpu >= HOST_BUSY || host->disk >= HOST_BUSY) && now_ns >= host->time_ns &&
+           elapsed_ns(host->time_ns, now_ns) < HOST_BUSY_NS;
+}
+
+/* Returns the cause of the time in which the sending program did not write. */
+static connection_cause idle_cause(const connection_entry *e, int64_t now_ns)
+{
+    return is_overloaded(e->host, now_ns) ? CAUSE_SENDER_HOST : CAUSE_SENDER_IDLE;
+}
+
 /* Returns the cause of the time in which congestion control was the limit. */
 static connection_cause congestion_cause(const connection_entry *e, const connection_sample *a,
                                          const connection_sample *b, double rate)
@@ -264,7 +289,8 @@ static connection_cause congestion_cause(const connection_entry *e, const connec
     /* All data was sent at once. If data in flight fills the send buffer, the buffer was the limit, otherwise the
      * program. The kernel's own clock misses the buffer's limit if the program fills the buffer with a single write. */
     if (!lost && b->unsent == 0 && a->unsent == 0 && b->unacked < b->cwnd)
-        return b->buffer_out > 0 && b->queue_out > FILLED * b->buffer_out ? CAUSE_SEND_BUFFER : CAUSE_SENDER_IDLE;
+        return b->buffer_out > 0 && b->queue_out > FILLED * b->buffer_out ? CAUSE_SEND_BUFFER
+                                                                          : idle_cause(e, b->time_ns);
     if (is_queued(b))
         return CAUSE_PATH_QUEUE;
     if (b->retransmitted > 0 && e->queue_lost)
@@ -277,21 +303,88 @@ static connection_cause congestion_cause(const connection_entry *e, const connec
     return CAUSE_PATH;
 }
 
-/* Divides the time between two records among the causes. */
-static void divide_interval(connection_entry *e, const connection_sample *a, const connection_sample *b)
+/* ---- slices of time ---- */
+
+/* Adds to the slice with this index, which is the last or follows the last. */
+static void add_to_slice(GArray *slices, int64_t index, double bytes, const double cause_ns[CAUSE_COUNT], double part)
 {
-    connection_result *r = &e->result;
-    double wall_us = elapsed_ns(a->time_ns, b->time_ns) / 1e3;
+    if (slices->len == 0 || g_array_index(slices, connection_slice, slices->len - 1).index < index) {
+        g_array_set_size(slices, slices->len + 1);
+        g_array_index(slices, connection_slice, slices->len - 1).index = index;
+    }
+    connection_slice *slice = &g_array_index(slices, connection_slice, slices->len - 1);
+    slice->bytes += bytes * part;
+    for (int c = 0; c < CAUSE_COUNT; c++)
+        slice->cause_ns[c] += cause_ns[c] * part;
+}
+
+/* Spreads an interval over the slices. */
+static void add_slices(const connection_table *t, GArray *slices, int64_t begin_ns, int64_t end_ns, double bytes,
+                       const double cause_ns[CAUSE_COUNT])
+{
+    int64_t first = begin_ns / t->slice_ns, last = (end_ns - 1) / t->slice_ns;
+    if (elapsed_ns(first, last) > SLICES_MAX)
+        first = last;
+    for (int64_t i = first; i <= last; i++) {
+        double from = i == first ? 0 : (double)(i * t->slice_ns - begin_ns);
+        double until = i == last ? elapsed_ns(begin_ns, end_ns) : (double)((i + 1) * t->slice_ns - begin_ns);
+        add_to_slice(slices, i, bytes, cause_ns, (until - from) / elapsed_ns(begin_ns, end_ns));
+    }
+}
+
+/* ---- intervals ---- */
+
+/* Adds an interval to the result for a direction. */
+static void add_interval(connection_table *t, connection_result *r, const connection_sample *a,
+                         const connection_sample *b, double bytes, const double cause_ns[CAUSE_COUNT])
+{
+    r->intervals++;
+    r->wall_ns += elapsed_ns(a->time_ns, b->time_ns);
+    r->bytes += bytes;
+    for (int c = 0; c < CAUSE_COUNT; c++)
+        r->cause_ns[c] += cause_ns[c];
+    if (r->slices != NULL)
+        add_slices(t, r->slices, a->time_ns, b->time_ns, bytes, cause_ns);
+}
+
+void connection_move(connection_result *r, connection_cause from, connection_cause to, double share)
+{
+    double moved_ns = r->cause_ns[from] * share;
+    r->cause_ns[to] += moved_ns;
+    r->estimated_ns[to] += moved_ns;
+    r->cause_ns[from] -= moved_ns;
+    r->estimated_ns[from] = fmin(r->estimated_ns[from], r->cause_ns[from]);
+    for (guint i = 0; r->slices != NULL && i < r->slices->len; i++) {
+        double *slice = g_array_index(r->slices, connection_slice, i).cause_ns;
+        slice[to] += slice[from] * share;
+        slice[from] -= slice[from] * share;
+    }
+}
+
+/*
+ * Returns whether the peer has enlarged its window during the start. The time before is part of the start: a receiver
+ * begins with a small window and enlarges it while data arrives (tcp_rcv_space_adjust), at its own pace if its host is
+ * busy.
+ */
+static bool follow_peer_window(connection_entry *e, const connection_sample *b)
+{
+    double before = e->sent.window;
+    e->sent.window = fmax(before, b->window);
+    return before > 0 && b->window > START_GROWTH * before && b->retransmitted == 0 && b->cwnd < b->ssthresh &&
+           elapsed_ns(e->first_ns, b->time_ns) < START_TRIPS * 1e3 * b->rtt_us;
+}
+
+/* Divides the time between two records of the sending socket among the causes. */
+static void divide_sent(connection_table *t, connection_entry *e, const connection_sample *a,
+                        const connection_sample *b)
+{
+    connection_result *r = &e->sent;
+    double wall_us = elapsed_ns(a->time_ns, b->time_ns) / 1e3, cause_ns[CAUSE_COUNT] = {0};
     double busy = b->busy_us - a->busy_us, receiver = b->receiver_us - a->receiver_us;
     double buffer = b->buffer_us - a->buffer_us, acked = b->acked - a->acked;
-    r->wall_ns += wall_us * 1e3;
-    r->intervals++;
-    if (a->connects) {
-        r->cause_ns[CAUSE_HANDSHAKE] += wall_us * 1e3;
-        return;
-    }
-    if (busy < 0 || receiver < 0 || buffer < 0 || acked < 0) {
-        r->cause_ns[CAUSE_UNKNOWN] += wall_us * 1e3;
+    if (a->connects || busy < 0 || receiver < 0 || buffer < 0 || acked < 0) {
+        cause_ns[a->connects ? CAUSE_HANDSHAKE : CAUSE_UNKNOWN] = wall_us * 1e3;
+        add_interval(t, r, a, b, 0, cause_ns);
         return;
     }
     /* The kernel counts in ticks, and it reads the counters slightly after the time of the record. */
@@ -299,17 +392,17 @@ static void divide_interval(connection_entry *e, const connection_sample *a, con
     double scale = busy > wall_us ? wall_us / busy : 1;
     busy *= scale, receiver *= scale, buffer *= scale;
     double congestion = fmax(0, busy - receiver - buffer), rate = acked / wall_us * 1e6;
-    r->cause_ns[CAUSE_SENDER_IDLE] += fmax(0, wall_us - receiver - buffer - congestion) * 1e3;
-    r->cause_ns[CAUSE_SEND_BUFFER] += buffer * 1e3;
-    r->cause_ns[CAUSE_RECEIVE_BUFFER] += receiver * 1e3; /* divide_window divides this time */
+    cause_ns[idle_cause(e, b->time_ns)] = fmax(0, wall_us - receiver - buffer - congestion) * 1e3;
+    cause_ns[CAUSE_SEND_BUFFER] += buffer * 1e3;
+    cause_ns[CAUSE_RECEIVE_BUFFER] += receiver * 1e3; /* connection_results.c divides this time */
     e->limited_us[b->window < WINDOW_CLOSED * r->window] += receiver;
     follow_window(e, a, b);
     if (congestion > 0) {
         connection_cause cause = congestion_cause(e, a, b, rate);
-        r->cause_ns[cause] += congestion * 1e3;
+        cause_ns[cause] += congestion * 1e3;
         r->estimated_ns[cause] += congestion * 1e3;
     }
-    r->bytes += acked;
+    add_interval(t, r, a, b, acked, cause_ns);
     r->retransmitted += fmax(0, b->retransmitted - a->retransmitted);
     if (b->mss > 0)
         r->segments += fmax(0, b->sent - a->sent) / b->mss;
@@ -320,10 +413,61 @@ static void divide_interval(connection_entry *e, const connection_sample *a, con
     e->path_rate = fmax(e->path_rate, rate);
 }
 
+/* Divides the time between two records of the receiving socket. Alone, they show only the limits of the receiver. */
+static void divide_received(connection_table *t, connection_entry *e, const connection_sample *a,
+                            const connection_sample *b)
+{
+    connection_result *r = &e->received;
+    double cause_ns[CAUSE_COUNT] = {0}, bytes = b->received - a->received, wall_ns = elapsed_ns(a->time_ns, b->time_ns);
+    bool unread = b->buffer_in > 0 && b->queue_in > UNREAD * b->buffer_in;
+    connection_cause cause = CAUSE_UNKNOWN;
+    if (a->connects)
+        cause = CAUSE_HANDSHAKE;
+    else if (bytes >= 0 && unread)
+        cause = is_overloaded(e->host, b->time_ns) ? CAUSE_RECEIVER_HOST : CAUSE_RECEIVER_PROGRAM;
+    else if (bytes > 0 && b->buffer_in > 0 && bytes / wall_ns * b->receive_rtt_us * 1e3 > TRIP_FILLED * b->buffer_in)
+        cause = CAUSE_RECEIVE_BUFFER;
+    cause_ns[cause] = wall_ns;
+    r->estimated_ns[cause] += wall_ns;
+    add_interval(t, r, a, b, fmax(0, bytes), cause_ns);
+    r->path_rate = fmax(r->path_rate, bytes / wall_ns * 1e9);
+    r->peer_buffer = b->buffer_in;
+    if (bytes > 0 && b->receive_rtt_us > 0) {
+        e->receive_rtt_sum_us += b->receive_rtt_us;
+        e->receive_rtt_samples++;
+    }
+    if (bytes > 0 || b->queue_in > 0) {
+        e->receptions++;
+        e->unread += unread;
+        e->unread_busy += unread && is_overloaded(e->host, b->time_ns);
+    }
+}
+
+/* ---- records ---- */
+
+static bool is_event(const nl_record *record, const char *name)
+{
+    return record->event.size == strlen(name) && memcmp(record->event.data, name, record->event.size) == 0;
+}
+
+/* Notes how busy the record's host is. */
+static void add_load(connection_table *t, const nl_record *record)
+{
+    connection_host *host = find_host(t, keep_text(t, cut_text(record->host)));
+    double disk = sample_number(record, "DISK.BUSY");
+    if (is_event(record, "CpuLoad"))
+        host->cpu = sample_number(record, "CPU.BUSY");
+    else
+        host->disk = record->time_ns == host->disk_time_ns ? fmax(host->disk, disk) : disk;
+    host->disk_time_ns = is_event(record, "DiskDevice") ? record->time_ns : host->disk_time_ns;
+    host->time_ns = record->time_ns;
+}
+
 void connection_table_add(connection_table *t, const nl_record *record)
 {
-    if (record->event.size != strlen("TcpConnection") ||
-        memcmp(record->event.data, "TcpConnection", record->event.size))
+    if (is_event(record, "CpuLoad") || is_event(record, "DiskDevice"))
+        add_load(t, record);
+    if (!is_event(record, "TcpConnection"))
         return;
     connection_entry *e = find_entry(t, record);
     if (e == NULL) {
@@ -331,11 +475,13 @@ void connection_table_add(connection_table *t, const nl_record *record)
         return;
     }
     connection_sample now = sample_read(record);
-    connection_result *r = &e->result;
+    connection_result *r = &e->sent;
     char scratch[NL_FIELD_TEXT_SIZE];
     if (r->program[0] == '\0')
-        r->program = keep_text(t, sample_text(record, "TCP.PROGRAM", scratch));
-    r->window = fmax(r->window, now.window);
+        r->program = e->received.peer_program = keep_text(t, sample_text(record, "TCP.PROGRAM", scratch));
+    if (e->last.time_ns == 0)
+        e->first_ns = now.time_ns;
+    bool grown = follow_peer_window(e, &now);
     r->send_buffer = fmax(r->send_buffer, now.buffer_out);
     r->mss = now.mss;
     if (now.rtt_min_us > 0)
@@ -343,126 +489,12 @@ void connection_table_add(connection_table *t, const nl_record *record)
     if (now.rate_limited == 0)
         r->path_rate = fmax(r->path_rate, now.rate);
     if (e->last.time_ns != 0 && now.time_ns > e->last.time_ns) {
-        divide_interval(e, &e->last, &now);
-        if (now.received > e->last.received || now.queue_in > 0) {
-            e->receptions++;
-            e->unread += now.queue_in > UNREAD * now.buffer_in;
+        divide_sent(t, e, &e->last, &now);
+        divide_received(t, e, &e->last, &now);
+        if (grown) {
+            connection_move(r, CAUSE_RECEIVE_BUFFER, CAUSE_SLOW_START, 1);
+            e->limited_us[0] = e->limited_us[1] = 0;
         }
     }
     e->last = now;
-}
-
-/* ---- results ---- */
-
-/* Divides the time in which the peer's window was the limit between the receiving program and its buffer. */
-static void divide_window(connection_table *t, connection_entry *e)
-{
-    connection_result *r = &e->result;
-    set_ends_key(t, r->host, r->peer, r->local);
-    const connection_entry *peer = g_hash_table_lookup(t->by_ends, t->key->str);
-    r->peer_buffer = peer != NULL ? peer->last.buffer_in : 0;
-    double limited_ns = r->cause_ns[CAUSE_RECEIVE_BUFFER], sum = e->limited_us[0] + e->limited_us[1], unread = 0;
-    if (peer != NULL && peer->receptions > 0)
-        unread = peer->unread / peer->receptions;
-    else if (sum > 0)
-        unread = e->limited_us[1] / sum;
-    r->cause_ns[CAUSE_RECEIVER_PROGRAM] = limited_ns * unread;
-    r->cause_ns[CAUSE_RECEIVE_BUFFER] = limited_ns * (1 - unread);
-    if (peer != NULL && peer->receptions > 0)
-        return;
-    r->estimated_ns[CAUSE_RECEIVER_PROGRAM] = r->cause_ns[CAUSE_RECEIVER_PROGRAM];
-    r->estimated_ns[CAUSE_RECEIVE_BUFFER] = r->cause_ns[CAUSE_RECEIVE_BUFFER];
-}
-
-static connection_distance find_distance(const connection_result *r)
-{
-    if (is_loopback(r->peer) ||
-        strncmp(r->local, r->peer, strcspn(r->peer, g_str_has_prefix(r->peer, "[") ? "]" : ":") + 1) == 0)
-        return DISTANCE_LOCAL;
-    if (r->rtt_min_ns <= 0)
-        return DISTANCE_UNKNOWN;
-    return r->rtt_min_ns < LAN_RTT_US * 1e3 ? DISTANCE_LAN : DISTANCE_WAN;
-}
-
-static int compare_bytes(gconstpointer a, gconstpointer b)
-{
-    const connection_result *x = *(connection_result *const *)a, *y = *(connection_result *const *)b;
-    if (x->bytes != y->bytes)
-        return x->bytes > y->bytes ? -1 : 1;
-    return strcmp(((const connection_entry *)x)->key, ((const connection_entry *)y)->key);
-}
-
-/* Returns the length of the address in ADDRESS:PORT. */
-static size_t address_size(const char *end)
-{
-    const char *colon = strrchr(end, ':');
-    return colon != NULL ? (size_t)(colon - end) : strlen(end);
-}
-
-/* Sets the rate that the path from host to host has carried for any connection. */
-static void find_carried(const GPtrArray *results)
-{
-    GHashTable *rates = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
-    for (int pass = 0; pass < 2; pass++)
-        for (guint i = 0; i < results->len; i++) {
-            connection_result *r = g_ptr_array_index(results, i);
-            char *pair = g_strdup_printf("%.*s %.*s", (int)address_size(r->local), r->local, (int)address_size(r->peer),
-                                         r->peer);
-            double *rate = g_hash_table_lookup(rates, pair);
-            if (rate == NULL) {
-                rate = g_new0(double, 1);
-                g_hash_table_insert(rates, g_strdup(pair), rate);
-            }
-            *rate = fmax(*rate, r->path_rate);
-            r->carried = *rate;
-            g_free(pair);
-        }
-    g_hash_table_destroy(rates);
-}
-
-GPtrArray *connection_table_finish(connection_table *t)
-{
-    GPtrArray *results = g_ptr_array_new();
-    GHashTableIter iter;
-    gpointer value;
-    g_hash_table_iter_init(&iter, t->entries);
-    while (g_hash_table_iter_next(&iter, NULL, &value)) {
-        connection_entry *e = value;
-        connection_result *r = &e->result;
-        if (r->bytes <= 0 && r->segments <= 0)
-            continue;
-        divide_window(t, e);
-        r->rtt_min_ns = isfinite(r->rtt_min_ns) ? r->rtt_min_ns : 0;
-        r->rate = r->wall_ns > 0 ? r->bytes / r->wall_ns * 1e9 : 0;
-        r->rtt_ns = e->rtt_samples > 0 ? e->rtt_sum_us / e->rtt_samples * 1e3 : 0;
-        r->distance = find_distance(r);
-        for (int c = 0; c < CAUSE_COUNT; c++)
-            r->first = r->cause_ns[c] > r->cause_ns[r->first] ? (connection_cause)c : r->first;
-        g_ptr_array_add(results, r);
-    }
-    find_carried(results);
-    g_ptr_array_sort(results, compare_bytes);
-    return results;
-}
-
-const char *connection_cause_name(connection_cause cause)
-{
-    static const char *const names[CAUSE_COUNT] = {
-        "handshake",  "sender idle", "send buffer", "receiving program",       "receive buffer",
-        "slow start", "loss",        "path rate",   "path rate, with a queue", "unknown"};
-    return names[cause];
-}
-
-const char *connection_distance_name(connection_distance distance)
-{
-    static const char *const names[] = {"local", "LAN", "WAN", "unknown"};
-    return names[distance];
-}
-
-const char *connection_confidence(const connection_result *r, connection_cause cause)
-{
-    bool estimated = cause >= CAUSE_SLOW_START || r->estimated_ns[cause] > ESTIMATED_MAX * r->cause_ns[cause];
-    if (r->intervals < 10 || cause == CAUSE_UNKNOWN)
-        return "low";
-    return estimated ? "medium" : "high";
 }

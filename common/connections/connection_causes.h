@@ -9,10 +9,12 @@
  * guesses from packets: slow start, recovery after loss, or the rate of the path. The shares of a connection add up
  * to 1.
  *
- * The receiver's records, if the log has them, decide whether the receiving program or its buffer limited the window.
- * Only totals of the two ends are compared, so the hosts' clocks may differ.
+ * A connection has one result, for the direction with more data. The module joins the records of its two sockets by
+ * their addresses. The receiver's records decide whether the receiving program, its host or its buffer limited the
+ * window. Only totals of the two ends are compared, so the hosts' clocks may differ. Records of the receiver alone show
+ * only its own limits; the rest of the time is unknown.
  *
- * Callers: nlstat. Memory: about 1 kB per socket, and at most CONNECTIONS_MAX sockets; the module counts the
+ * Callers: nlstat. Memory: about 2 kB per socket, and at most CONNECTIONS_MAX sockets; the module counts the
  * records of further sockets. Not thread-safe.
  */
 #ifndef NETLOGGER_CONNECTIONS_CONNECTION_CAUSES_H
@@ -26,23 +28,40 @@ enum { CONNECTIONS_MAX = 1 << 18 };
 typedef enum connection_cause {
     CAUSE_HANDSHAKE,        /* the connection was not established yet */
     CAUSE_SENDER_IDLE,      /* the sending program wrote no data, or too little */
+    CAUSE_SENDER_HOST,      /* the same, while the processors or disks of its host were busy */
     CAUSE_SEND_BUFFER,      /* the send buffer was full of data in flight */
     CAUSE_RECEIVER_PROGRAM, /* the receiving program did not read fast enough */
+    CAUSE_RECEIVER_HOST,    /* the same, while the processors or disks of its host were busy */
     CAUSE_RECEIVE_BUFFER,   /* the receive buffer is smaller than the path needs */
-    CAUSE_SLOW_START,
-    CAUSE_LOSS,       /* the congestion window was small because of loss */
-    CAUSE_PATH,       /* the path could not carry more data */
-    CAUSE_PATH_QUEUE, /* the same as CAUSE_PATH, and data waited in a queue on the path */
-    CAUSE_UNKNOWN,    /* the records contradict each other, for example because a counter decreased */
+    CAUSE_SLOW_START,       /* the congestion window or the peer's window was still growing */
+    CAUSE_LOSS,             /* the congestion window was small because of loss */
+    CAUSE_PATH,             /* the path could not carry more data */
+    CAUSE_PATH_QUEUE,       /* the same as CAUSE_PATH, and data waited in a queue on the path */
+    CAUSE_UNKNOWN,          /* a counter decreased, or the sender's records are missing */
     CAUSE_COUNT
 } connection_cause;
 
 /* The distance of the peer. Results for different distances are never added up. */
 typedef enum connection_distance { DISTANCE_LOCAL, DISTANCE_LAN, DISTANCE_WAN, DISTANCE_UNKNOWN } connection_distance;
 
-/* The results for one socket that sent data. Times in nanoseconds, sizes in bytes, rates in bytes per second. */
+/* The ends whose records the result uses. */
+typedef enum connection_ends { ENDS_SENDER, ENDS_RECEIVER, ENDS_BOTH } connection_ends;
+
+/* The part of a connection in the time from index to index + 1, in units of the table's slice_ns since 1970. */
+typedef struct connection_slice {
+    int64_t index;
+    double bytes, cause_ns[CAUSE_COUNT];
+} connection_slice;
+
+/*
+ * The result for one connection, from the sender's point of view: local is the sender's address. Times in nanoseconds,
+ * sizes in bytes, rates in bytes per second. Names of hosts and programs are "" if unknown.
+ */
 typedef struct connection_result {
-    const char *host, *local, *peer, *program; /* program: "" if unknown */
+    const char *host, *local, *program, *peer_host, *peer, *peer_program;
+    connection_ends ends;
+    double returned; /* bytes in the other direction */
+    GArray *slices;  /* connection_slice, in order of time; NULL without slices */
     uint64_t intervals;
     double wall_ns, cause_ns[CAUSE_COUNT]; /* cause_ns adds up to wall_ns */
     double estimated_ns[CAUSE_COUNT];      /* part of cause_ns that follows from rules, not from the kernel's clocks */
@@ -59,15 +78,16 @@ typedef struct connection_result {
 
 typedef struct connection_table connection_table;
 
-connection_table *connection_table_new(void);
+/* Creates a table that divides the time into slices of this length; 0 means no slices. */
+connection_table *connection_table_new(int64_t slice_ns);
 void connection_table_free(connection_table *t); /* t may be NULL */
 
-/* Adds a record. Ignores other events than TcpConnection, and records without TCP.LOCAL or TCP.PEER. Records of one
- * socket must be in order of time. */
+/* Adds a record: TcpConnection with TCP.LOCAL and TCP.PEER, CpuLoad or DiskDevice. Ignores other records. Records of
+ * one host must be in order of time. */
 void connection_table_add(connection_table *t, const nl_record *record);
 
 /*
- * Returns the results as connection_result *, sorted by bytes, the largest first. The caller frees the array; the
+ * Returns the results as connection_result *, in the order of the first records. The caller frees the array; the
  * results belong to the table. Call this function once, after the last record.
  */
 GPtrArray *connection_table_finish(connection_table *t);
@@ -81,8 +101,12 @@ uint64_t connection_table_ignored(const connection_table *t);
 const char *connection_cause_name(connection_cause cause);
 const char *connection_distance_name(connection_distance distance);
 
+/* Returns "sender", "receiver" or "both". */
+const char *connection_ends_name(connection_ends ends);
+
 /*
- * Returns the confidence in the share of a cause: "low" with fewer than 10 intervals and for contradicting records,
+ * Returns the confidence in the share of a cause: "low" with fewer than 10 intervals, without the sender's records and
+ * for contradicting records,
  * "high" if the kernel's clocks measured at least 90 % of the share, otherwise "medium". A limit of the window is
  * measured only with the receiver's records, which decide between its program and its buffer.
  */

@@ -2,143 +2,44 @@
 
 #include "stat/connections.h"
 
-#include "connections/connection_causes.h"
+#include "stat/connection_rows.h"
 #include "program/json_document.h"
 #include "program/units.h"
+#include "base/time_internal.h"
 
 #include <string.h>
 
-enum { ADVICE_MAX = 10, ROWS_MAX = 100, SHARES_SHOWN = 3 };
+enum { ADVICE_MAX = 10, ROWS_MAX = 100, SHARES_SHOWN = 3, RATES_MAX = 10 };
 
 /* Minimum share of the time for which a cause is shown. */
 #define SHARE_MIN 0.005
 
-/* A row of the report: a connection, or the sum of connections of the same distance. */
-typedef struct connections_row {
-    const char *name;
-    uint64_t connections;
-    connection_result sum;
-} connections_row;
-
-static const char *const groups[] = {"hosts", "program", "port"};
-
-bool connections_can_group(const char *by)
-{
-    for (size_t i = 0; i < G_N_ELEMENTS(groups); i++)
-        if (strcmp(by, groups[i]) == 0)
-            return true;
-    return false;
-}
-
-/* Returns the address of ADDRESS:PORT, which the caller frees. */
-static char *address_of(const char *end)
-{
-    const char *colon = strrchr(end, ':');
-    return g_strndup(end, colon != NULL ? (size_t)(colon - end) : strlen(end));
-}
-
-static int port_of(const char *end)
-{
-    const char *colon = strrchr(end, ':');
-    return colon != NULL ? atoi(colon + 1) : 0;
-}
-
-/* Returns the name of a connection's row, which the caller frees. */
-static char *row_name(const connection_result *r, const char *by)
-{
-    if (by == NULL)
-        return g_strdup_printf("%s > %s", r->local, r->peer);
-    if (strcmp(by, "program") == 0)
-        return g_strdup(r->program[0] != '\0' ? r->program : "(unknown)");
-    if (strcmp(by, "port") == 0) /* the service has the smaller port */
-        return g_strdup_printf("%d", MIN(port_of(r->local), port_of(r->peer)));
-    char *from = address_of(r->local), *to = address_of(r->peer), *name = g_strdup_printf("%s > %s", from, to);
-    g_free(from);
-    g_free(to);
-    return name;
-}
-
-static void row_add(connections_row *row, const connection_result *r)
-{
-    connection_result *sum = &row->sum;
-    if (row->connections++ == 0) {
-        *sum = *r;
-        return;
-    }
-    sum->wall_ns += r->wall_ns;
-    sum->bytes += r->bytes;
-    sum->intervals += r->intervals;
-    sum->rtt_min_ns = MIN(sum->rtt_min_ns, r->rtt_min_ns); /* 0 only if it is 0 for all of the same distance */
-    sum->segments += r->segments;
-    sum->retransmitted += r->retransmitted;
-    for (int c = 0; c < CAUSE_COUNT; c++) {
-        sum->cause_ns[c] += r->cause_ns[c];
-        sum->estimated_ns[c] += r->estimated_ns[c];
-        sum->first = sum->cause_ns[c] > sum->cause_ns[sum->first] ? (connection_cause)c : sum->first;
-    }
-    sum->rate = sum->wall_ns > 0 ? sum->bytes / sum->wall_ns * 1e9 : 0;
-}
-
-static int compare_rows(gconstpointer a, gconstpointer b)
-{
-    const connections_row *x = *(connections_row *const *)a, *y = *(connections_row *const *)b;
-    return x->sum.bytes < y->sum.bytes ? 1 : x->sum.bytes > y->sum.bytes ? -1 : 0;
-}
-
-static void row_free(gpointer data)
-{
-    connections_row *row = data;
-    g_free((char *)row->name);
-    g_free(row);
-}
-
-/* Returns connections_row *, sorted by bytes, the largest first. */
-static GPtrArray *make_rows(const GPtrArray *results, const char *by)
-{
-    GPtrArray *rows = g_ptr_array_new_with_free_func(row_free);
-    GHashTable *known = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    for (guint i = 0; i < results->len; i++) {
-        const connection_result *r = g_ptr_array_index(results, i);
-        char *name = row_name(r, by), *key = g_strdup_printf("%d %s", (int)r->distance, name);
-        connections_row *row = by != NULL ? g_hash_table_lookup(known, key) : NULL;
-        if (row == NULL) {
-            row = g_new0(connections_row, 1);
-            row->name = g_strdup(name);
-            g_hash_table_replace(known, g_strdup(key), row);
-            g_ptr_array_add(rows, row);
-        }
-        row_add(row, r);
-        g_free(key);
-        g_free(name);
-    }
-    g_hash_table_destroy(known);
-    g_ptr_array_sort(rows, compare_rows);
-    return rows;
-}
-
 /* ---- output ---- */
 
 /* Prints the largest shares, the largest first. */
-static void print_shares(const connection_result *r)
+static void print_shares(const double cause_ns[CAUSE_COUNT], double wall_ns)
 {
     double left[CAUSE_COUNT];
-    memcpy(left, r->cause_ns, sizeof left);
+    memcpy(left, cause_ns, sizeof left);
     for (int shown = 0; shown < SHARES_SHOWN; shown++) {
         int largest = 0;
         for (int c = 1; c < CAUSE_COUNT; c++)
             largest = left[c] > left[largest] ? c : largest;
-        if (left[largest] < SHARE_MIN * r->wall_ns)
+        if (left[largest] <= SHARE_MIN * wall_ns)
             break;
         printf("%s%s %.0f %%", shown > 0 ? ", " : "  ", connection_cause_name((connection_cause)largest),
-               100 * left[largest] / r->wall_ns);
+               100 * left[largest] / wall_ns);
         left[largest] = 0;
     }
     putchar('\n');
 }
 
-/* Prints the answer for the connection or group that sent the most bytes. */
-static void print_first(const GPtrArray *rows, const char *by)
+/* Prints the answer for the first connection or group. */
+static void print_first(const GPtrArray *rows, const connections_options *options)
 {
+    static const char *const orders[] = {"sent the most bytes", "has the lowest rate", "lasted the longest",
+                                         "has the longest round-trip time", "retransmitted the most segments"};
+    const char *by = options->by;
     const connections_row *row = g_ptr_array_index(rows, 0);
     const connection_result *r = &row->sum;
     if (by == NULL)
@@ -146,7 +47,7 @@ static void print_first(const GPtrArray *rows, const char *by)
     else
         printf("First cause of %s %s (%s)", by, row->name, connection_distance_name(r->distance));
     if (rows->len > 1)
-        printf(", which sent the most bytes of %u %s", rows->len, by == NULL ? "connections" : "groups");
+        printf(", which %s of %u %s", orders[options->sort], rows->len, by == NULL ? "connections" : "groups");
     printf(": %s, %.0f %% of its time (confidence: %s)\n\n", connection_cause_name(r->first),
            100 * r->cause_ns[r->first] / r->wall_ns, connection_confidence(r, r->first));
 }
@@ -164,7 +65,7 @@ static void print_table(const GPtrArray *rows, const char *by)
                connection_distance_name(r->distance), units_amount(r->bytes, "B", bytes),
                units_amount(r->rate * 8, "bit/s", rate),
                r->rtt_min_ns > 0 ? units_time(r->rtt_min_ns, rtt) : "unknown");
-        print_shares(r);
+        print_shares(r->cause_ns, r->wall_ns);
         g_free(count);
     }
     if (rows->len > ROWS_MAX)
@@ -173,19 +74,58 @@ static void print_table(const GPtrArray *rows, const char *by)
 
 static void print_advice(const GPtrArray *results)
 {
-    puts("\nEvidence for the first cause of the connections with the most bytes:");
+    static const char *const ends[] = {"the sender", "the receiver", "both ends"};
+    puts("\nEvidence for the first cause of each connection:");
     for (guint i = 0; i < MIN(results->len, ADVICE_MAX); i++) {
         const connection_result *r = g_ptr_array_index(results, i);
         char *advice = connection_advice(r);
-        printf("  %s > %s: %s (confidence: %s, from %" PRIu64 " interval%s)\n    %s\n", r->local, r->peer,
+        printf("  %s > %s: %s (confidence: %s, from %" PRIu64 " interval%s of %s)\n    %s\n", r->local, r->peer,
                connection_cause_name(r->first), connection_confidence(r, r->first), r->intervals,
-               r->intervals == 1 ? "" : "s", advice);
+               r->intervals == 1 ? "" : "s", ends[r->ends], advice);
         g_free(advice);
     }
 }
 
-static json_object *row_json(const connections_row *row, const char *by)
+/* Prints the rate and the causes in each slice of the first rows. */
+static void print_rates(const GPtrArray *rows, int64_t interval_ns)
 {
+    char time[NL_TIME_TEXT_SIZE], rate[UNITS_SIZE];
+    for (guint i = 0; i < MIN(rows->len, RATES_MAX); i++) {
+        const connections_row *row = g_ptr_array_index(rows, i);
+        const GArray *slices = row->sum.slices;
+        printf("\nRate of %s over time:\n", row->name);
+        for (guint k = 0; slices != NULL && k < slices->len; k++) {
+            const connection_slice *slice = &g_array_index(slices, connection_slice, k);
+            double wall_ns = 0;
+            for (int c = 0; c < CAUSE_COUNT; c++)
+                wall_ns += slice->cause_ns[c];
+            nl_time_format_iso(slice->index * interval_ns, time);
+            printf("  %-28s %13s", time, units_amount(slice->bytes * 8e9 / (double)interval_ns, "bit/s", rate));
+            print_shares(slice->cause_ns, wall_ns);
+        }
+    }
+}
+
+static json_object *slices_json(const GArray *slices, int64_t interval_ns)
+{
+    json_object *list = json_object_new_array();
+    for (guint i = 0; slices != NULL && i < slices->len; i++) {
+        const connection_slice *slice = &g_array_index(slices, connection_slice, i);
+        json_object *object = json_object_new_object(), *causes = json_object_new_object();
+        json_add_int(object, "time_ns", slice->index * interval_ns);
+        json_add_double(object, "bytes", slice->bytes);
+        for (int c = 0; c < CAUSE_COUNT; c++)
+            if (slice->cause_ns[c] > 0)
+                json_add_double(causes, connection_cause_name((connection_cause)c), slice->cause_ns[c]);
+        json_object_object_add(object, "cause_ns", causes);
+        json_object_array_add(list, object);
+    }
+    return list;
+}
+
+static json_object *row_json(const connections_row *row, const connections_options *options)
+{
+    const char *by = options->by;
     const connection_result *r = &row->sum;
     json_object *object = json_object_new_object(), *causes = json_object_new_array();
     json_add_text(object, by == NULL ? "connection" : by, row->name);
@@ -207,10 +147,16 @@ static json_object *row_json(const connections_row *row, const char *by)
     }
     json_object_object_add(object, "causes", causes);
     json_add_text(object, "first", connection_cause_name(r->first));
+    if (options->interval_ns > 0)
+        json_object_object_add(object, "rate", slices_json(r->slices, options->interval_ns));
     if (by == NULL) {
         char *advice = connection_advice(r);
+        json_add_text(object, "records", connection_ends_name(r->ends));
         json_add_text(object, "host", r->host);
         json_add_text(object, "program", r->program);
+        json_add_text(object, "peer_host", r->peer_host);
+        json_add_text(object, "peer_program", r->peer_program);
+        json_add_int(object, "returned_bytes", (int64_t)MIN(r->returned, 9e18));
         json_add_double(object, "rtt_ns", r->rtt_ns);
         json_add_double(object, "window", r->window);
         json_add_double(object, "send_buffer", r->send_buffer);
@@ -226,16 +172,18 @@ static json_object *row_json(const connections_row *row, const char *by)
 
 static void print_rows(const connections_options *options, const GPtrArray *results)
 {
-    GPtrArray *rows = make_rows(results, options->by);
+    GPtrArray *rows = connection_rows_new(results, options->by, options->sort);
     if (options->json) {
         json_object *document = json_object_new_array();
         for (guint i = 0; i < rows->len; i++)
-            json_object_array_add(document, row_json(g_ptr_array_index(rows, i), options->by));
+            json_object_array_add(document, row_json(g_ptr_array_index(rows, i), options));
         json_document_write(document, stdout);
     } else {
-        print_first(rows, options->by);
+        print_first(rows, options);
         print_table(rows, options->by);
         print_advice(results);
+        if (options->interval_ns > 0)
+            print_rates(rows, options->interval_ns);
     }
     g_ptr_array_unref(rows);
 }
@@ -248,7 +196,7 @@ static void take_record(void *user, const nl_record *record)
 int connections_report(const connections_options *options, subject_options *subject, char **files, int count)
 {
     static char *standard_input[] = {"-"};
-    connection_table *table = connection_table_new();
+    connection_table *table = connection_table_new(options->interval_ns);
     bool ok = true;
     uint64_t records = 0;
     for (int i = 0; i < MAX(count, 1); i++)
@@ -256,6 +204,7 @@ int connections_report(const connections_options *options, subject_options *subj
             subject_read_records(subject, count > 0 ? files[i] : standard_input[0], take_record, table, &records) && ok;
     ok = program_has_records(&subject->reading, records, "") && ok;
     GPtrArray *results = connection_table_finish(table);
+    connection_results_sort(results, options->sort);
     if (connection_table_ignored(table) > 0)
         program_error("more than %d connections: %" PRIu64 " records of further connections were ignored",
                       CONNECTIONS_MAX, connection_table_ignored(table));
@@ -263,7 +212,7 @@ int connections_report(const connections_options *options, subject_options *subj
         print_rows(options, results);
     } else if (records > 0) {
         program_error(connection_table_count(table) > 0
-                          ? "no connection has two records between which it sent data"
+                          ? "no connection has two records between which it carried data"
                           : "no TcpConnection records with addresses; log them with nlsensor connections");
         ok = false;
     }

@@ -4,8 +4,14 @@
 
 #include "stat/subject.h"
 
+/* The order of the rows: the largest value first, but the lowest rate. */
+#define CONNECTIONS_SORTS "bytes|rate|time|rtt|retransmits"
+typedef enum connections_sort { SORT_BYTES, SORT_RATE, SORT_TIME, SORT_RTT, SORT_RETRANSMITS } connections_sort;
+
 typedef struct connections_options {
     bool json;
+    connections_sort sort;
+    int64_t interval_ns; /* > 0: also report the rate in intervals of this length */
     const char *by; /* "hosts", "program" or "port": one row per group and distance; NULL: one row per connection */
 } connections_options;
 

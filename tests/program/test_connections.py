@@ -131,12 +131,95 @@ class Connections(support.Case):
             connection, = self.report(self.written(*lines))
             self.assertEqual([connection["first"], self.confidence(connection)], [cause, confidence])
 
+    def ends(self, sent=20000, queue=0, **receiver):
+        """Returns the records of both ends of a connection that sends 20 kB, limited by its window; the clocks differ by 20 minutes."""
+        a = [sample(i * 10000, TCP_BYTES_ACKED=i * sent // 20, TCP_BUSY=i * 10000, TCP_LIMITED_RECEIVER=i * 10000, TCP_PROGRAM="send") for i in range(21)]
+        fields = dict(TCP_QUEUE_IN=queue, TCP_BUFFER_IN=100000, TCP_COOKIE=2, TCP_PROGRAM="receive", TCP_RTT_RECEIVE=40000)
+        fields.update(receiver)
+        b = [sample(i * 10000, "b", "10.0.0.2:80", "10.0.0.1:5", TCP_BYTES_RECEIVED=i * sent // 20, TCP_BYTES_ACKED=i, **fields)
+             .replace("20260101120000", "20260101122000") for i in range(21)]
+        return a, b
+
+    def test_a_connection_is_one_row_with_the_evidence_of_both_ends(self):
+        a, b = self.ends(queue=50000)
+        expected = {"connection": "10.0.0.1:5 > 10.0.0.2:80", "first": "receiving program", "bytes": 20000, "returned_bytes": 20, "records": "both", "host": "a",
+                    "peer_host": "b", "program": "send", "peer_program": "receive"}
+        for log in (self.written(*a, *b), self.written(*b, *a)):
+            connection, = self.report(log)
+            self.assertEqual({name: connection[name] for name in expected}, expected)
+        self.assertIn("intervals of both ends)\n", self.run_program(self.nlstat, "--connections", log).stdout)
+
+    def test_records_of_one_end_give_less_confidence(self):
+        a, b = self.ends(queue=50000)
+        connection, = self.report(self.written(*a))
+        self.assertEqual([connection["records"], connection["first"], self.confidence(connection)], ["sender", "receive buffer", "medium"])
+        for sent, queue, cause in ((20000, 50000, "receiving program"), (500000, 0, "receive buffer"), (20000, 0, "unknown")):
+            connection, = self.report(self.written(*self.ends(sent, queue)[1]))
+            self.assertEqual([connection["connection"], connection["records"], connection["first"], self.confidence(connection), connection["bytes"]],
+                             ["10.0.0.1:5 > 10.0.0.2:80", "receiver", cause, "low", sent])
+        self.assertEqual(connection["advice"], "the receiver did not limit the connection, and the records of the sender are missing: "
+                         "run nlsensor connections at 10.0.0.1:5")
+
+    def test_reused_ports_are_joined_by_their_totals(self):
+        logs = [self.ends(sent, queue, TCP_COOKIE=10 + sent) for sent, queue in ((20000, 50000), (60000, 0), (40000, 50000))]
+        lines = [line for a, _ in logs for line in a] + [line for _, b in reversed(logs) for line in b]
+        lines = [re.sub("TCP.COOKIE=1\\b", f"TCP.COOKIE={i // 21}", line) if i < 63 else line for i, line in enumerate(lines)]
+        self.assertEqual([(c["bytes"], c["first"]) for c in self.report(self.written(*lines))],
+                         [(60000, "receive buffer"), (40000, "receiving program"), (20000, "receiving program")])
+
+    def test_busy_hosts_are_the_cause_of_idle_programs(self):
+        def load(at_us, host, **fields):
+            event = "CpuLoad" if "CPU_BUSY" in fields else "DiskDevice"
+            return f"DATE=20260101120000.{at_us:06d} HOST={host} PROG=nlsensor LVL=System NL.EVNT={event} " + " ".join(
+                f"{k.replace('_', '.')}={v}" for k, v in fields.items()) + "\n"
+
+        idle = [sample(i * 10000, TCP_BYTES_ACKED=i * 1000, TCP_BUSY=0) for i in range(21)]
+        for fields, cause in ((dict(CPU_BUSY=97), "sending host"), (dict(DISK_BUSY=99), "sending host"), (dict(CPU_BUSY=50), "sender idle")):
+            self.assertEqual(self.report(self.written(load(0, "a", **fields), *idle))[0]["first"], cause)
+        self.assertEqual(self.report(self.written(load(0, "b", CPU_BUSY=97), *idle))[0]["first"], "sender idle")
+        a, b = self.ends(queue=50000)
+        connection, = self.report(self.written(load(0, "b", CPU_BUSY=97).replace("120000.", "122000."), *a, *b))
+        self.assertEqual([connection["first"], self.confidence(connection)], ["receiving host", "high"])
+
+    def test_window_that_grows_is_part_of_the_start(self):
+        """The receiver enlarges its window: the time before counts as start-up, unless the window grows late."""
+        for grows_us, cause in ((60000, "slow start"), (1900000, "receive buffer")):
+            lines = [sample(at, TCP_BYTES_ACKED=at, TCP_BUSY=at, TCP_LIMITED_RECEIVER=min(at, grows_us), TCP_SSTHRESH=0x7fffffff, TCP_UNACKED=0, TCP_UNSENT=0,
+                            TCP_WINDOW=60000 if at < grows_us else 120000).replace(f"120000.{at:06d}", f"12000{at // 1000000}.{at % 1000000:06d}")
+                     for at in range(0, 2000000, 20000)]
+            shares = self.shares(self.report(self.written(*lines))[0])
+            self.assertAlmostEqual(shares[cause], grows_us / 1980000, delta=0.01)
+
+    def test_sort(self):
+        lines = []
+        for cookie, (rtt, end_us, acked, again) in enumerate(((9000, 100, 5000, 0), (8000, 300, 9000, 3), (7000, 900, 7000, 9))):
+            fields = dict(local=f"10.0.0.1:{cookie}", TCP_COOKIE=cookie, TCP_RTT=rtt, TCP_RTT_MIN=rtt)
+            lines += [sample(0, **fields), sample(end_us, **fields, TCP_BYTES_ACKED=acked, TCP_BUSY=end_us, TCP_RETRANS=again)]
+        log = self.written(*lines)
+        for sort, order in (("bytes", "120"), ("rate", "210"), ("time", "210"), ("rtt", "012"), ("retransmits", "210")):
+            self.assertEqual("".join(c["connection"].split(" ")[0][-1] for c in self.report(log, "--sort", sort)), order, sort)
+        self.assertIn("First cause of 10.0.0.1:2 > 10.0.0.2:80, which has the lowest rate of 3 connections: ",
+                      self.run_program(self.nlstat, "--connections", "--sort", "rate", log).stdout)
+
+    def test_rate_over_time(self):
+        """Two connections send 30 kB in 0.3 s each, which begin 0.1 s apart; the second is limited by its window."""
+        lines = []
+        for cookie, begin in enumerate((0, 100000)):
+            for at in range(0, 300001, 50000):
+                lines.append(sample(begin + at, TCP_COOKIE=cookie, local=f"10.0.0.1:{cookie}", TCP_BYTES_ACKED=at // 10, TCP_BUSY=at, TCP_LIMITED_RECEIVER=at * cookie))
+        row, = self.report(self.written(*lines), "--interval", "100ms", "--by", "hosts")
+        self.assertEqual([round(s["bytes"]) for s in row["rate"]], [10000, 20000, 20000, 10000])
+        self.assertEqual([{k: round(v / 1e6) for k, v in s["cause_ns"].items()} for s in row["rate"]],
+                         [{"path rate": 100}] + 2 * [{"path rate": 100, "receive buffer": 100}] + [{"receive buffer": 100}])
+        text = self.run_program(self.nlstat, "--connections", "--interval", "100ms", self.written(*lines)).stdout
+        self.assertRegex(text, r"Rate of 10.0.0.1:0 > 10.0.0.2:80 over time:\n  2026-01-01T12:00:00.000000Z +800.0 kbit/s  path rate 100 %\n")
+
     def test_loopback_addresses_of_other_hosts_are_not_the_peer(self):
         lines = [sample(i * 10000, local="127.0.0.1:5", peer="127.0.0.1:80", TCP_BYTES_ACKED=i * 1000, TCP_BUSY=i * 10000, TCP_LIMITED_RECEIVER=i * 10000)
                  for i in range(20)]
         other = [sample(i * 10000, "b", "127.0.0.1:80", "127.0.0.1:5", TCP_BYTES_RECEIVED=i * 1000, TCP_QUEUE_IN=50000, TCP_BUFFER_IN=100000) for i in range(20)]
-        connection, = self.report(self.written(*lines, *other))
-        self.assertEqual([connection["first"], connection["peer_receive_buffer"]], ["receive buffer", 0])
+        own, foreign = self.report(self.written(*lines, *other))
+        self.assertEqual([own["first"], own["records"], foreign["records"]], ["receive buffer", "sender", "receiver"])
 
     def test_hostile_records(self):
         """Missing fields, and numbers and times beyond every range, end neither the program nor the sums of shares."""
@@ -197,8 +280,9 @@ class Connections(support.Case):
             self.assertEqual([result.returncode, result.stdout], [1, ""])
             self.assertIn(problem, result.stderr)
             self.assertEqual(result.stderr.count("\n"), 1)
-        for wrong in (["--by", "HOST"], ["--slowest", "3"], ["--plot", "-"], ["--id", "A"]):
+        for wrong in (["--by", "HOST"], ["--slowest", "3"], ["--plot", "-"], ["--id", "A"], ["--sort", "HOST"]):
             self.assertEqual(self.run_program(self.nlstat, "--connections", *wrong, self.written(sample(0))).returncode, 2)
+        self.assertEqual(self.run_program(self.nlstat, "--sort", "rate", self.written(sample(0))).returncode, 2)
 
 
 for scenario_name in (s[0].name for s in SCENARIOS):

@@ -1,0 +1,66 @@
+/*
+ * The sockets of a connection table, for the files of this directory: connection_causes.c adds the records, and
+ * connection_results.c joins the two ends of each connection.
+ */
+#ifndef NETLOGGER_CONNECTIONS_CONNECTION_ENTRY_H
+#define NETLOGGER_CONNECTIONS_CONNECTION_ENTRY_H
+
+#include "connections/connection_causes.h"
+
+/* The values of one record. */
+typedef struct connection_sample {
+    int64_t time_ns;
+    double busy_us, receiver_us, buffer_us; /* counters */
+    double acked, sent, received, retransmitted;
+    double rtt_us, rtt_min_us, receive_rtt_us, cwnd, ssthresh, unacked, unsent, mss, window, rate, rate_limited,
+        queue_in;
+    double buffer_in, buffer_out, queue_out;
+    bool recovers, connects;
+} connection_sample;
+
+/* The load of a host, from the records of its sensors. */
+typedef struct connection_host {
+    int64_t time_ns, disk_time_ns; /* of the last record, and of the last record about a disk */
+    double cpu, disk; /* share of the time in which the processors, or the busiest disk, were busy, in percent */
+} connection_host;
+
+typedef struct connection_entry {
+    connection_result sent, received; /* the data of both directions, as this socket sees it */
+    char *key;
+    connection_host *host;
+    struct connection_entry *older; /* the previous entry with the same addresses */
+    bool joined;                    /* the results contain this connection */
+    connection_sample last;
+    int64_t first_ns;
+    double cwnd_max;
+    int64_t grown_ns;   /* time when the congestion window last grew much */
+    double path_rate;   /* highest rate of an interval, bytes/s */
+    double rtt_high_us; /* highest round-trip time since the last loss */
+    bool queue_lost;    /* the last loss was caused by a full queue */
+    double rtt_sum_us, rtt_samples, receive_rtt_sum_us, receive_rtt_samples;
+    double limited_us[2]; /* receiver-limited time with an open and with a closed window */
+    /* Numbers of intervals: with received or unread data; with a full receive buffer; the latter on a busy host. */
+    double receptions, unread, unread_busy;
+} connection_entry;
+
+struct connection_table {
+    GHashTable *entries; /* key -> connection_entry */
+    GPtrArray *order;    /* the entries in the order of their first records */
+    GHashTable *by_ends; /* "local peer" -> the last entry with these addresses */
+    GHashTable *hosts;   /* name -> connection_host */
+    GStringChunk *names;
+    GString *key;
+    connection_host other_hosts; /* further hosts, if the table of hosts is full */
+    int64_t slice_ns;            /* 0: no slices */
+    uint64_t ignored;
+};
+
+bool connection_is_loopback(const char *address);
+
+/* Sets the table's key to the addresses of a socket. Each host has its own loopback addresses. */
+void connection_set_ends_key(connection_table *t, const char *host, const char *local, const char *peer);
+
+/* Moves a share of the time of a cause to another cause, also in the slices. The moved time counts as estimated. */
+void connection_move(connection_result *r, connection_cause from, connection_cause to, double share);
+
+#endif

@@ -1,0 +1,183 @@
+#include "config.h"
+
+#include "connections/connection_entry.h"
+
+#include <math.h>
+#include <string.h>
+
+#define LAN_RTT_US 5000.0
+
+/* A share of a cause counts as measured if at most this part of it was estimated. */
+#define ESTIMATED_MAX 0.1
+
+/* Returns the number of bytes in which the totals of two sockets differ. */
+static double difference(const connection_entry *e, const connection_entry *peer)
+{
+    return fabs(e->last.acked - peer->last.received) + fabs(e->last.received - peer->last.acked);
+}
+
+/*
+ * Returns the socket at the other end, or NULL. If ports were used again, several sockets have its addresses; the
+ * totals of the right one agree best. The times are not compared, because the clocks of the hosts may differ.
+ */
+static connection_entry *find_peer(connection_table *t, const connection_entry *e)
+{
+    connection_set_ends_key(t, e->sent.host, e->sent.peer, e->sent.local);
+    connection_entry *best = NULL;
+    for (connection_entry *p = g_hash_table_lookup(t->by_ends, t->key->str); p != NULL; p = p->older)
+        if (p != e && !p->joined && (best == NULL || difference(e, p) < difference(e, best)))
+            best = p;
+    return best;
+}
+
+/* Divides the time in which the peer's window was the limit among the receiving program, its host and its buffer. */
+static void divide_window(connection_entry *e, const connection_entry *peer)
+{
+    connection_result *r = &e->sent;
+    double limited = e->limited_us[0] + e->limited_us[1];
+    if (peer != NULL && peer->receptions > 0) {
+        double estimated_ns = r->estimated_ns[CAUSE_RECEIVE_BUFFER];
+        connection_move(r, CAUSE_RECEIVE_BUFFER, CAUSE_RECEIVER_HOST, peer->unread_busy / peer->receptions);
+        double left = peer->receptions - peer->unread_busy;
+        if (left > 0)
+            connection_move(r, CAUSE_RECEIVE_BUFFER, CAUSE_RECEIVER_PROGRAM, (peer->unread - peer->unread_busy) / left);
+        r->estimated_ns[CAUSE_RECEIVER_HOST] = r->estimated_ns[CAUSE_RECEIVER_PROGRAM] =
+            0; /* the receiver measured it */
+        r->estimated_ns[CAUSE_RECEIVE_BUFFER] = estimated_ns;
+        return;
+    }
+    if (limited > 0)
+        connection_move(r, CAUSE_RECEIVE_BUFFER, CAUSE_RECEIVER_PROGRAM, e->limited_us[1] / limited);
+    r->estimated_ns[CAUSE_RECEIVE_BUFFER] = r->cause_ns[CAUSE_RECEIVE_BUFFER];
+}
+
+static connection_distance find_distance(const connection_result *r)
+{
+    if (connection_is_loopback(r->peer) ||
+        strncmp(r->local, r->peer, strcspn(r->peer, g_str_has_prefix(r->peer, "[") ? "]" : ":") + 1) == 0)
+        return DISTANCE_LOCAL;
+    if (r->rtt_min_ns <= 0)
+        return DISTANCE_UNKNOWN;
+    return r->rtt_min_ns < LAN_RTT_US * 1e3 ? DISTANCE_LAN : DISTANCE_WAN;
+}
+
+/* Returns the length of the address in ADDRESS:PORT. */
+static size_t address_size(const char *end)
+{
+    const char *colon = strrchr(end, ':');
+    return colon != NULL ? (size_t)(colon - end) : strlen(end);
+}
+
+/* Sets the rate that the path from host to host has carried for any connection. */
+static void find_carried(const GPtrArray *results)
+{
+    GHashTable *rates = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    for (int pass = 0; pass < 2; pass++)
+        for (guint i = 0; i < results->len; i++) {
+            connection_result *r = g_ptr_array_index(results, i);
+            char *pair = g_strdup_printf("%.*s %.*s", (int)address_size(r->local), r->local, (int)address_size(r->peer),
+                                         r->peer);
+            double *rate = g_hash_table_lookup(rates, pair);
+            if (rate == NULL) {
+                rate = g_new0(double, 1);
+                g_hash_table_insert(rates, g_strdup(pair), rate);
+            }
+            *rate = fmax(*rate, r->path_rate);
+            r->carried = *rate;
+            g_free(pair);
+        }
+    g_hash_table_destroy(rates);
+}
+
+/* Completes the result for the data that a socket sent. */
+static void finish_sent(connection_entry *e, const connection_entry *peer)
+{
+    connection_result *r = &e->sent;
+    divide_window(e, peer);
+    r->rtt_ns = e->rtt_samples > 0 ? e->rtt_sum_us / e->rtt_samples * 1e3 : 0;
+    if (peer == NULL)
+        return;
+    r->ends = ENDS_BOTH;
+    r->peer_host = peer->sent.host;
+    r->peer_program = peer->sent.program;
+    r->peer_buffer = peer->last.buffer_in;
+}
+
+/* Completes the result for the data that a socket received. The sender has no records. */
+static void finish_received(connection_entry *e)
+{
+    connection_result *r = &e->received;
+    r->rtt_ns = e->receive_rtt_samples > 0 ? e->receive_rtt_sum_us / e->receive_rtt_samples * 1e3 : 0;
+    r->rtt_min_ns = e->sent.rtt_min_ns;
+}
+
+/* Returns the result for the direction with more data, or NULL without data. Marks both sockets as joined. */
+static connection_result *join_ends(connection_table *t, connection_entry *e)
+{
+    connection_entry *peer = find_peer(t, e), *sender = e, *receiver = peer;
+    double out = e->sent.bytes, in = e->received.bytes;
+    if (peer != NULL) {
+        peer->joined = true;
+        out = fmax(out, peer->received.bytes);
+        in = fmax(in, peer->sent.bytes);
+    }
+    e->joined = true;
+    if (in > out)
+        sender = peer, receiver = e;
+    bool measured = sender != NULL && (sender->sent.bytes > 0 || sender->sent.segments > 0);
+    if (!measured && (receiver == NULL || receiver->received.bytes <= 0))
+        return NULL;
+    connection_result *r = measured ? &sender->sent : &receiver->received;
+    if (measured)
+        finish_sent(sender, receiver);
+    else
+        finish_received(receiver);
+    r->returned = fmin(in, out);
+    r->rtt_min_ns = isfinite(r->rtt_min_ns) ? r->rtt_min_ns : 0;
+    r->rate = r->wall_ns > 0 ? r->bytes / r->wall_ns * 1e9 : 0;
+    r->distance = find_distance(r);
+    for (int c = 0; c < CAUSE_COUNT; c++)
+        r->first = r->cause_ns[c] > r->cause_ns[r->first] ? (connection_cause)c : r->first;
+    return r;
+}
+
+GPtrArray *connection_table_finish(connection_table *t)
+{
+    GPtrArray *results = g_ptr_array_new();
+    for (guint i = 0; i < t->order->len; i++) {
+        connection_entry *e = g_ptr_array_index(t->order, i);
+        connection_result *r = !e->joined ? join_ends(t, e) : NULL;
+        if (r != NULL)
+            g_ptr_array_add(results, r);
+    }
+    find_carried(results);
+    return results;
+}
+
+const char *connection_cause_name(connection_cause cause)
+{
+    static const char *const names[CAUSE_COUNT] = {
+        "handshake",      "sender idle", "sending host", "send buffer", "receiving program",       "receiving host",
+        "receive buffer", "slow start",  "loss",         "path rate",   "path rate, with a queue", "unknown"};
+    return names[cause];
+}
+
+const char *connection_distance_name(connection_distance distance)
+{
+    static const char *const names[] = {"local", "LAN", "WAN", "unknown"};
+    return names[distance];
+}
+
+const char *connection_ends_name(connection_ends ends)
+{
+    static const char *const names[] = {"sender", "receiver", "both"};
+    return names[ends];
+}
+
+const char *connection_confidence(const connection_result *r, connection_cause cause)
+{
+    bool estimated = cause >= CAUSE_SLOW_START || r->estimated_ns[cause] > ESTIMATED_MAX * r->cause_ns[cause];
+    if (r->intervals < 10 || cause == CAUSE_UNKNOWN || r->ends == ENDS_RECEIVER)
+        return "low";
+    return estimated ? "medium" : "high";
+}

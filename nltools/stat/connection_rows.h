@@ -1,0 +1,22 @@
+/* The rows of nlstat --connections: connections, or groups of connections of the same distance. Not thread-safe. */
+#ifndef NLSTAT_CONNECTION_ROWS_H
+#define NLSTAT_CONNECTION_ROWS_H
+
+#include "connections/connection_causes.h"
+#include "stat/connections.h"
+
+/* A connection, or the sum of connections of the same distance. */
+typedef struct connections_row {
+    const char *name;
+    uint64_t connections;
+    connection_result sum;
+} connections_row;
+
+/* Sorts the results (connection_result *). */
+void connection_results_sort(GPtrArray *results, connections_sort sort);
+
+/* Returns connections_row *, sorted. With by == NULL, each result is a row. The array frees its rows; the texts belong
+ * to the results. */
+GPtrArray *connection_rows_new(const GPtrArray *results, const char *by, connections_sort sort);
+
+#endif
