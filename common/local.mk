@@ -112,6 +112,8 @@ noinst_LTLIBRARIES += %D%/libcommon.la
 	%D%/convert/kernel_text.c \
 	%D%/convert/kernel_text.h \
 	%D%/convert/ftrace.c \
+	%D%/convert/audit.c \
+	%D%/convert/pairs.c \
 	%D%/program/json_document.c \
 	%D%/program/json_document.h \
 	%D%/program/glib_error.c \

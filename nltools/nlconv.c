@@ -222,6 +222,7 @@ static bool list_input(arguments *a)
         a->from = importer_kind_detect_directory(a->input);
     if (a->input == NULL || a->from == NULL || a->from->read_path == NULL)
         return program_expand_archives(&a->reading, &a->input, a->input != NULL, &a->files, &a->file_count);
+    program_add_source(&a->reading, a->input);
     a->files = nl_memory_check(calloc(1, sizeof *a->files));
     a->files[0] = nl_memory_check(strdup(a->input));
     a->file_count = 1;
@@ -242,6 +243,7 @@ int main(int argc, char **argv)
     a.reading.strict = false;
     a.about.has_base = a.reading.has_base;
     a.about.base_ns = a.reading.base_ns;
+    a.about.time_field = a.reading.time_field;
     if (a.to == NULL)
         options_fail("missing --format; --formats lists the formats");
     if (argc - first > 1)

@@ -4,8 +4,10 @@
 
 #include "record/field_name.h"
 #include "base/buffer.h"
+#include "base/error.h"
 #include "base/memory.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +20,7 @@ void builder_begin(builder *b, size_t capacity)
     nl_record_clear(b->record);
     b->count = 0;
     b->seen = 0;
+    b->time = (nl_string){NULL, 0};
     b->bytes.size = 0;
     nl_buffer_reserve(&b->bytes, capacity);
 }
@@ -82,6 +85,7 @@ bool builder_set(builder *b, member m, nl_string text)
     b->seen |= 1u << m;
     switch (m) {
     case MEMBER_TIME:
+        b->time = text;
         return read_time(b, text, &record->time_ns);
     case MEMBER_EVENT:
         record->event = text;
@@ -161,9 +165,97 @@ void builder_add_text(builder *b, nl_string key, nl_string value, sink *s)
     field->string = value;
 }
 
+/* ---- times in other fields ---- */
+
+/* Converts a number of seconds, milliseconds, microseconds or nanoseconds since 1970. */
+static bool number_as_time(double number, int64_t *time_ns)
+{
+    enum { THOUSAND = 1000 };
+    double size = fabs(number), unit_ns = NL_NS_PER_SECOND;
+    for (double limit = 1e11; unit_ns > 1 && size >= limit; limit *= THOUSAND)
+        unit_ns /= THOUSAND;
+    if (!(size * unit_ns < 9.2e18))
+        return false;
+    *time_ns = (int64_t)llround(number * unit_ns);
+    return true;
+}
+
+static bool integer_as_time(int64_t number, int64_t *time_ns)
+{
+    int64_t unit_ns = NL_NS_PER_SECOND;
+    for (int64_t left = number / 100000000000; unit_ns > 1 && left != 0; left /= 1000)
+        unit_ns /= 1000;
+    return !__builtin_mul_overflow(number, unit_ns, time_ns);
+}
+
+static bool builder_field_as_time(builder *b, const nl_field *field, int64_t *time_ns)
+{
+    enum { CALENDAR_DIGITS = 14 }; /* YYYYMMDDhhmmss */
+    double number;
+    if (field->type == NL_TYPE_INT)
+        return integer_as_time(field->int_value, time_ns);
+    if (field->type != NL_TYPE_STRING)
+        return nl_field_double(field, &number) && number_as_time(number, time_ns);
+    nl_field typed = {0};
+    if (field->string.size > CALENDAR_DIGITS - 2 && field->string.size != CALENDAR_DIGITS &&
+        nl_field_int(field, &typed.int_value))
+        return integer_as_time(typed.int_value, time_ns);
+    return read_time(b, field->string, time_ns);
+}
+
+/* Takes the time from the first field with this name. Returns false if no such field is a time. */
+static bool take_time(builder *b, const char *name, size_t size)
+{
+    for (size_t i = 0; i < b->count; i++) {
+        const nl_field *field = &b->fields[i];
+        if (field->name.size != size || memcmp(field->name.data, name, size) != 0 ||
+            !builder_field_as_time(b, field, &b->record->time_ns))
+            continue;
+        memmove(&b->fields[i], &b->fields[i + 1], (--b->count - i) * sizeof *b->fields);
+        return true;
+    }
+    return false;
+}
+
+/* Takes the time from the field with the name that the user gave. A standard time becomes the field ts. */
+static bool take_named_time(builder *b, const char *name)
+{
+    enum { NAME_MAX_SIZE = 256 };
+    static const char ts[] = "ts";
+    char valid[NAME_MAX_SIZE];
+    const size_t size = strlen(name);
+    if (member_of((nl_string){name, size}) == MEMBER_TIME || size >= sizeof valid)
+        return (b->seen & 1u << MEMBER_TIME) != 0;
+    memcpy(valid, name, size);
+    nl_name_make_valid(valid, size);
+    if (!take_time(b, valid, size))
+        return nl_error_false(NL_ERROR_INVALID, "no field %s with a time", name);
+    if (b->time.data != NULL) {
+        nl_field *field = builder_add_good_name(b, (nl_string){ts, sizeof ts - 1});
+        field->type = NL_TYPE_STRING;
+        field->string = b->time;
+    }
+    return true;
+}
+
+/* Finds the time of a record that has no standard time. */
+static bool take_usual_time(builder *b, sink *s)
+{
+    if (take_time(b, "time", 4) || take_time(b, "timestamp", 9))
+        return true;
+    if (!take_time(b, "_timestamp", 10))
+        return nl_error_false(NL_ERROR_INVALID,
+                              "no ts, time, timestamp or @timestamp; name the time's field with --time-field");
+    if (s->losses[LOSS_NAMES] > 0)
+        s->losses[LOSS_NAMES]--; /* "@" became "_", but the name is not used */
+    return true;
+}
+
 bool builder_finish(builder *b, bool typed, sink *s)
 {
-    if ((b->seen & 1u << MEMBER_TIME) == 0)
+    const char *time_field = s->about != NULL ? s->about->time_field : NULL;
+    if (time_field != NULL ? !take_named_time(b, time_field)
+                           : (b->seen & 1u << MEMBER_TIME) == 0 && !take_usual_time(b, s))
         return false;
     b->record->fields = b->fields;
     b->record->field_count = b->count;

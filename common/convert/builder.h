@@ -12,6 +12,7 @@ typedef struct builder {
     nl_record *record;
     nl_field *fields;
     size_t count, capacity;
+    nl_string time; /* text of the standard field */
     nl_buffer bytes;
     unsigned seen;     /* a bit for each standard field */
     int64_t second_ns; /* the second of the previous time */
@@ -62,7 +63,12 @@ void builder_add_text(builder *b, nl_string key, nl_string value, sink *s);
 /* Like builder_add, for a key whose meaning is known. */
 nl_field *builder_add_key(builder *b, const builder_key *key, sink *s);
 
-/* Passes the record to the sink. Returns false if it has no time. */
+/*
+ * Passes the record to the sink. If the record has no standard time, or import_about names the field with the time, the
+ * time is that field, or the first valid field of time, timestamp and @timestamp. The field is then removed. A number
+ * is in seconds since 1970, or in milliseconds, microseconds or nanoseconds if it would otherwise be after the year
+ * 5138. Returns false and sets the error if the record has no time.
+ */
 bool builder_finish(builder *b, bool typed, sink *s);
 
 #endif

@@ -41,7 +41,8 @@ typedef struct report {
 
 /* Properties of an input besides its bytes. */
 typedef struct import_about {
-    const char *host; /* HOST of records that do not name a host; or NULL */
+    const char *host;       /* HOST of records that do not name a host; or NULL */
+    const char *time_field; /* name of the field with the time; or NULL */
     bool has_base;
     int64_t base_ns;    /* if has_base is set, the origin of times that have no date */
     int64_t written_ns; /* time of the last change of the input */
@@ -195,6 +196,7 @@ const importer_kind *netlogger_importer_kind(nl_format format);
 extern const exporter_kind json_exporter, csv_exporter, xml_exporter, otlp_exporter, chrome_exporter, perfetto_exporter,
     spans_exporter;
 extern const importer_kind json_importer, csv_importer, xml_importer, otlp_importer, otlp_proto_importer,
-    chrome_importer, journal_importer, strace_importer, perf_importer, ftrace_importer, ctf_importer;
+    chrome_importer, journal_importer, strace_importer, perf_importer, ftrace_importer, audit_importer, pairs_importer,
+    ctf_importer;
 
 #endif

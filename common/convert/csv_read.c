@@ -8,6 +8,7 @@
 
 #include "convert/builder.h"
 #include "convert/csv.h"
+#include "convert/lines.h"
 #include "record/field_name.h"
 #include "base/buffer.h"
 #include "base/error.h"
@@ -167,8 +168,16 @@ static const char *read_cells(row_reader *r, const char *at, const char *end)
     }
 }
 
+/* Returns whether the time of a record may be in a column that is not a standard field. */
+static bool is_time_column(nl_string key, const char *time_field)
+{
+    if (time_field != NULL)
+        return text_is(key, time_field);
+    return text_is(key, "time") || text_is(key, "timestamp") || text_is(key, "@timestamp");
+}
+
 /* Divides the columns into the first column of each standard field, and all other columns. */
-static void sort_columns(header *h)
+static void sort_columns(header *h, const char *time_field)
 {
     unsigned seen = 0;
     h->fields = nl_memory_check(calloc(h->count + 1, sizeof *h->fields));
@@ -186,6 +195,8 @@ static void sort_columns(header *h)
         seen |= 1u << m;
     }
     h->has_time = (seen & 1u << MEMBER_TIME) != 0;
+    for (size_t i = 0; i < h->field_count && !h->has_time; i++)
+        h->has_time = is_time_column(h->columns[h->fields[i]].key, time_field);
 }
 
 static nl_string copy_text(header *h, nl_string text)
@@ -196,7 +207,7 @@ static nl_string copy_text(header *h, nl_string text)
 }
 
 /* Makes the columns from the cells of the first row. */
-static header *make_header(const cell *cells, size_t count)
+static header *make_header(const cell *cells, size_t count, const char *time_field)
 {
     static const nl_string none = {"_", 1};
     header *h = nl_memory_check(calloc(1, sizeof *h));
@@ -214,7 +225,7 @@ static header *make_header(const cell *cells, size_t count)
         c->name = copy_text(h, c->is_replaced ? none : name);
         c->is_replaced = nl_name_make_valid((char *)c->name.data, c->name.size) || c->is_replaced;
     }
-    sort_columns(h);
+    sort_columns(h, time_field);
     return h;
 }
 
@@ -229,9 +240,13 @@ static size_t read_header(const char *data, size_t size, bool all, void **shared
     const char *stop = read_cells(&r, at, end);
     header *h = NULL;
     if (all || (stop < end && !r.malformed) || size > QUOTED_LIMIT) {
-        h = make_header(r.cells, r.count);
+        h = make_header(r.cells, r.count, s->about != NULL ? s->about->time_field : NULL);
         if (!h->has_time && size > 0)
-            sink_malformed(s, 1, 0, "the first row has no ts or DATE column", data, (size_t)(stop - data));
+            sink_malformed(
+                s, 1, 0,
+                "the first row has no ts, DATE, time, timestamp or @timestamp column; name the time's column "
+                "with --time-field",
+                data, (size_t)(stop - data));
         *shared = h;
     }
     builder_free(&r.builder);
@@ -310,7 +325,7 @@ static bool csv_make_record(row_reader *r, sink *s)
         for (size_t i = 0; i < h->field_count; i++)
             csv_add_field(r, h->fields[i], s);
     }
-    return builder_finish(&r->builder, false, s) || nl_error_false(NL_ERROR_INVALID, "no time");
+    return builder_finish(&r->builder, false, s);
 }
 
 static void read_rows(importer *base, const char *data, size_t size, sink *s)
@@ -339,7 +354,7 @@ static bool csv_read_detect(const char *data, size_t size)
     const char *stop = read_cells(&r, data, data + size);
     bool found = false;
     for (size_t i = 0; i < r.count && !r.malformed && r.count > 1 && stop < data + size; i++)
-        found = found || member_of(r.cells[i].text) == MEMBER_TIME;
+        found = found || member_of(r.cells[i].text) == MEMBER_TIME || is_time_column(r.cells[i].text, NULL);
     builder_free(&r.builder);
     free(r.cells);
     return found;
@@ -347,7 +362,7 @@ static bool csv_read_detect(const char *data, size_t size)
 
 const importer_kind csv_importer = {
     .name = "csv",
-    .what = "CSV (RFC 4180) whose first row names the columns; one column must be ts or DATE",
+    .what = "CSV (RFC 4180) whose first row names the columns; one column must have the time",
     .detect = csv_read_detect,
     .head = read_header,
     .unshare = free_header,

@@ -17,6 +17,8 @@
 #include <babeltrace2/babeltrace.h>
 #include <dirent.h>
 #include <inttypes.h>
+#include <setjmp.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
@@ -242,19 +244,21 @@ static void set_host(ctf_reader *r, const bt_stream *stream)
     r->builder.record->host = (nl_string){text, strlen(text)};
 }
 
-/* Begins a record. Returns false after reporting a missing time. */
+/*
+ * Begins a record. `time` is NULL if the trace has no clock; its records then have the time of the origin, and keep
+ * their order. Returns false after reporting an invalid time.
+ */
 static bool begin_record(ctf_reader *r, const bt_clock_snapshot *time, const bt_stream *stream)
 {
     int64_t time_ns = 0;
     builder_begin(&r->builder, RECORD_TEXT_SIZE);
-    if (time == NULL ||
+    if (time != NULL &&
         bt_clock_snapshot_get_ns_from_origin(time, &time_ns) != BT_CLOCK_SNAPSHOT_GET_NS_FROM_ORIGIN_STATUS_OK) {
         bt_current_thread_clear_error();
-        sink_malformed(r->s, 0, 0, time == NULL ? "an event has no time" : "an event's time is out of range", r->path,
-                       strlen(r->path));
+        sink_malformed(r->s, 0, 0, "an event's time is out of range", r->path, strlen(r->path));
         return false;
     }
-    if (!bt_clock_class_origin_is_unix_epoch(bt_clock_snapshot_borrow_clock_class_const(time))) {
+    if (time == NULL || !bt_clock_class_origin_is_unix_epoch(bt_clock_snapshot_borrow_clock_class_const(time))) {
         const import_about *about = r->s->about;
         int64_t base_ns = about != NULL && about->has_base ? about->base_ns : 0;
         r->s->undated = r->s->undated || base_ns == 0;
@@ -294,8 +298,10 @@ static void put_loss(ctf_reader *r, const bt_message *message)
     const bt_stream *stream = bt_message_discarded_events_borrow_stream_const(message);
     uint64_t count = 0;
     bool known = bt_message_discarded_events_get_count(message, &count) == BT_PROPERTY_AVAILABILITY_AVAILABLE;
-    if (!bt_stream_class_discarded_events_have_default_clock_snapshots(bt_stream_borrow_class_const(stream)) ||
-        !begin_record(r, bt_message_discarded_events_borrow_beginning_default_clock_snapshot_const(message), stream))
+    bool has_time = bt_stream_class_discarded_events_have_default_clock_snapshots(bt_stream_borrow_class_const(stream));
+    if (!begin_record(
+            r, has_time ? bt_message_discarded_events_borrow_beginning_default_clock_snapshot_const(message) : NULL,
+            stream))
         return;
     r->builder.record->level = NL_WARNING;
     r->builder.record->event = (nl_string){event, sizeof event - 1};
@@ -437,13 +443,55 @@ static size_t each_trace(const char *directory, int depth, void (*take)(void *us
 typedef struct traces {
     ctf_reader *reader;
     plugins plugins;
+    bool has_ended; /* libbabeltrace2 failed, and must not be called again */
 } traces;
+
+/* ---- libbabeltrace2 aborts, or divides by zero, for some damaged traces ---- */
+
+static _Thread_local sigjmp_buf before_end;
+static _Thread_local volatile sig_atomic_t is_guarded;
+
+static void on_guarded_signal(int number)
+{
+    if (is_guarded)
+        siglongjmp(before_end, 1);
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+/* Reads a trace. Returns false if libbabeltrace2 failed; its memory is then lost. */
+static bool read_trace_guarded(traces *t, const char *path)
+{
+    if (sigsetjmp(before_end, 1) != 0) {
+        is_guarded = 0;
+        return false;
+    }
+    is_guarded = 1;
+    read_trace(t->reader, &t->plugins, path);
+    is_guarded = 0;
+    return true;
+}
 
 static void ctf_read_trace(void *user, const char *path)
 {
     traces *t = user;
-    if (!t->reader->s->stopped)
-        read_trace(t->reader, &t->plugins, path);
+    struct sigaction guard = {.sa_handler = on_guarded_signal}, before[2];
+    if (t->reader->s->stopped)
+        return;
+    if (!t->has_ended) {
+        sigaction(SIGABRT, &guard, &before[0]);
+        sigaction(SIGFPE, &guard, &before[1]);
+        t->has_ended = !read_trace_guarded(t, path);
+        sigaction(SIGABRT, &before[0], NULL);
+        sigaction(SIGFPE, &before[1], NULL);
+        if (!t->has_ended)
+            return;
+        sink_malformed(t->reader->s, 0, 0, "libbabeltrace2 failed while it read the trace, which may be damaged", path,
+                       strlen(path));
+    } else {
+        sink_malformed(t->reader->s, 0, 0, "not read, because libbabeltrace2 failed in an earlier trace", path,
+                       strlen(path));
+    }
 }
 
 static bool find_plugin(const char *name, const bt_plugin **plugin)
@@ -460,8 +508,10 @@ static bool read_path(const char *path, sink *s)
     bool good = find_plugin("ctf", &t.plugins.ctf) && find_plugin("utils", &t.plugins.utils);
     if (good && (found = each_trace(path, 0, ctf_read_trace, &t)) == 0)
         nl_error_set(NL_ERROR_NOT_FOUND, "%s: not a CTF trace: no directory contains a metadata file", path);
-    bt_plugin_put_ref(t.plugins.ctf);
-    bt_plugin_put_ref(t.plugins.utils);
+    if (!t.has_ended) {
+        bt_plugin_put_ref(t.plugins.ctf);
+        bt_plugin_put_ref(t.plugins.utils);
+    }
     builder_free(&r.builder);
     nl_buffer_free(&r.text);
     return found > 0;

@@ -8,6 +8,7 @@
  */
 #include "config.h"
 
+#include "base/error.h"
 #include "convert/json_fields.h"
 #include "convert/json_text.h"
 
@@ -88,7 +89,7 @@ static bool json_take_line(json_fields *r)
     json_blank(j);
     if (j->at != j->end)
         return json_fail(j, "unexpected text after the object");
-    return builder_finish(r->builder, true, r->s) || json_fail(j, "missing ts");
+    return builder_finish(r->builder, true, r->s) || json_fail(j, nl_error_message());
 }
 
 static bool is_blank(const char *at, const char *end)

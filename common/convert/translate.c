@@ -202,6 +202,7 @@ static import_about translator_about_now(const program_reading *reading)
 {
     return (import_about){.has_base = reading->has_base || reading->undated,
                           .base_ns = reading->has_base ? reading->base_ns : 1,
+                          .time_field = reading->time_field,
                           .written_ns = nl_time_now_ns()};
 }
 

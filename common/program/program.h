@@ -84,7 +84,8 @@ void program_progress_end(void);
 /* ---- options of programs that read logs ---- */
 
 /*
- * The settings of program_reading_options (--from-format, --base, --fraction, --reject) and program_strict_options
+ * The settings of program_reading_options (--from-format, --base, --fraction, --time-field, --reject) and
+ * program_strict_options
  * (--strict), and the counts of reading. Initialize it with zeros, and call program_reading_finish at the end.
  */
 typedef struct program_reading {
@@ -94,6 +95,7 @@ typedef struct program_reading {
     bool has_base;                       /* --base was given */
     int64_t base_ns;                     /* the origin of times that have no date */
     nl_fraction fraction;
+    const char *time_field;  /* name of the field with the time in JSON, CSV and pairs; or NULL */
     const char *reject_path; /* file to which malformed input is written, one piece per line; or NULL */
     FILE *reject_file;
     bool strict;  /* the first malformed input ends the program with PROGRAM_PROBLEM */

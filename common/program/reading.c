@@ -59,6 +59,12 @@ const nl_option program_reading_options[] = {
      .help =
          "Rule for reading fractional seconds of fewer than six digits: decimal reads .2102 as 0.2102 s; microseconds "
          "reads it as 2102 microseconds, the form that old GridFTP servers write"},
+    {.name = "time-field",
+     .value = "NAME",
+     .initial = "(time, timestamp or @timestamp)",
+     NL_OPTION_MEMBER(program_reading, time_field),
+     .help = "Field with the time of a record in JSON and CSV, and in NAME=value lines that are read with "
+             "--from-format pairs"},
     {.name = "reject",
      .value = "FILE",
      NL_OPTION_MEMBER(program_reading, reject_path),
@@ -99,6 +105,8 @@ static void printable(nl_string text, char out[TEXT_SHOWN + 1])
 /* Returns a text that describes where the input is malformed, and why. */
 static char *describe_place(const nl_malformed *what)
 {
+    if (what->line == 0 && what->offset == 0) /* the beginning, or a directory */
+        return program_format("%s: %s", what->source, what->reason);
     if (what->line == 0)
         return program_format("%s: byte %" PRIu64 ": %s", what->source, what->offset, what->reason);
     return program_format("%s:%" PRIu64 ": %s", what->source, what->line, what->reason);

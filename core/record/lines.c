@@ -161,6 +161,13 @@ static bool time_ends(const char *at, const char *end, const char *limit)
     return equals < end && *equals == '=' && nl_byte_is(*at, NL_BYTE_NAME_FIRST);
 }
 
+/* Returns whether the line may have another time with microseconds that are not padded (see pad_times in text.c). */
+static bool may_need_padding(const nl_line_scanner *s, const char *line, size_t size)
+{
+    return s->fraction != NL_FRACTION_DECIMAL &&
+           (memmem(line, size, "START=", 6) != NULL || memmem(line, size, "END=", 4) != NULL);
+}
+
 /*
  * Returns the entry for the line [line, end), which is at an offset in the input. If odd is true, the line is not
  * plain.
@@ -171,7 +178,7 @@ static nl_scanned_line scan_line(nl_line_scanner *s, const char *line, const cha
     size_t size = (size_t)(end - line);
     nl_scanned_line other = {0, nl_line_place(offset, size < NL_LINE_LONGEST ? size : NL_LINE_LONGEST, false)};
     if (odd || size > LONGEST_PLAIN || size < sizeof(uint64_t) ||
-        (nl_text_load_word(line) & s->begin_mask) != s->begin_word)
+        (nl_text_load_word(line) & s->begin_mask) != s->begin_word || may_need_padding(s, line, size))
         return other;
     while (end[-1] == '\r')
         end--;

@@ -471,13 +471,35 @@ static nl_known_names *known_names(nl_record *record, const nl_text_format *form
     return known;
 }
 
+/* Pads the microseconds of the times in the other fields (START of GridFTP) as those of the record's time. */
+static void pad_times(scan *s)
+{
+    nl_record *record = s->record;
+    for (size_t i = 0; i < record->field_count; i++) {
+        nl_field *field = &((nl_record_storage *)(void *)record)->fields[i];
+        const nl_string name = field->name, value = field->string;
+        const bool is_time = (name.size == 5 && memcmp(name.data, "START", 5) == 0) ||
+                             (name.size == 3 && memcmp(name.data, "END", 3) == 0);
+        int64_t time_ns, plain_ns;
+        if (!is_time || s->format->parse_time(value.data, value.size, s->fraction, &time_ns) != NL_OK ||
+            s->format->parse_time(value.data, value.size, NL_FRACTION_DECIMAL, &plain_ns) != NL_OK ||
+            time_ns == plain_ns)
+            continue;
+        char *padded = nl_record_allocate(record, NL_TIME_TEXT_SIZE);
+        if (padded == NULL)
+            return;
+        nl_known_second unknown = {0};
+        field->string = (nl_string){padded, s->format->put_time(time_ns, &unknown, padded)};
+        record->raw = (nl_string){NULL, 0};
+    }
+}
+
 static nl_status finish(scan *s)
 {
     if (s->cut != NULL) {
         nl_error_set(NL_ERROR_INVALID, "incomplete record, followed by another record on the same line");
         return NL_MALFORMED;
     }
-    close_field(s);
     if (!(s->seen & 1u << NL_MEMBER_TIME)) {
         nl_error_set(NL_ERROR_INVALID, "%s", s->format->no_time);
         return NL_MALFORMED;
@@ -521,6 +543,9 @@ static nl_status text_decode(const nl_text_format *format, nl_record *record, nl
             text_read_other(&s);
     }
     *used = (size_t)((s.cut != NULL ? s.cut : end) - line);
+    close_field(&s);
+    if (fraction != NL_FRACTION_DECIMAL && !s.bad_time)
+        pad_times(&s);
     if (record->raw.data == NULL)
         record->raw_format = NL_FORMAT_UNKNOWN;
     return finish(&s);

@@ -6,7 +6,7 @@ fuzz_import_ldadd = $(fuzz_ldadd)
 EXTRA_DIST += %D%/run %D%/corpus \
 	%D%/url.dict %D%/ulm.dict %D%/bp.dict %D%/logfmt.dict %D%/binary.dict %D%/format_arguments.dict \
 	%D%/payload.dict %D%/drain.dict %D%/filter.dict %D%/request.dict %D%/otlp_session.dict \
-	%D%/import_json.dict %D%/import_csv.dict %D%/import_xml.dict %D%/import_otlp.dict %D%/import_otlp_proto.dict %D%/import_chrome.dict %D%/import_journal.dict %D%/import_strace.dict %D%/import_perf.dict %D%/import_ftrace.dict %D%/soap.dict %D%/trace_dat.dict %D%/trace_context.dict
+	%D%/import_json.dict %D%/import_csv.dict %D%/import_xml.dict %D%/import_otlp.dict %D%/import_otlp_proto.dict %D%/import_chrome.dict %D%/import_journal.dict %D%/import_strace.dict %D%/import_perf.dict %D%/import_ftrace.dict %D%/import_audit.dict %D%/import_pairs.dict %D%/soap.dict %D%/trace_dat.dict %D%/trace_context.dict
 
 fuzz_replays += %D%/url.replay
 tests_fuzz_url_replay_SOURCES = %D%/url.c %D%/replay.c %D%/fuzz.h
@@ -127,6 +127,16 @@ fuzz_replays += %D%/import_strace.replay
 tests_fuzz_import_strace_replay_SOURCES = %D%/import_strace.c %D%/replay.c %D%/importing.h
 tests_fuzz_import_strace_replay_CPPFLAGS = $(fuzz_cppflags) -DFUZZ_TARGET='"import_strace"'
 tests_fuzz_import_strace_replay_LDADD = $(fuzz_import_ldadd)
+
+fuzz_replays += %D%/import_pairs.replay
+tests_fuzz_import_pairs_replay_SOURCES = %D%/import_pairs.c %D%/replay.c %D%/importing.h
+tests_fuzz_import_pairs_replay_CPPFLAGS = $(fuzz_cppflags) -DFUZZ_TARGET='"import_pairs"'
+tests_fuzz_import_pairs_replay_LDADD = $(fuzz_import_ldadd)
+
+fuzz_replays += %D%/import_audit.replay
+tests_fuzz_import_audit_replay_SOURCES = %D%/import_audit.c %D%/replay.c %D%/importing.h
+tests_fuzz_import_audit_replay_CPPFLAGS = $(fuzz_cppflags) -DFUZZ_TARGET='"import_audit"'
+tests_fuzz_import_audit_replay_LDADD = $(fuzz_import_ldadd)
 
 fuzz_replays += %D%/import_perf.replay
 tests_fuzz_import_perf_replay_SOURCES = %D%/import_perf.c %D%/replay.c %D%/importing.h

@@ -43,6 +43,8 @@ OF_OTHERS = {
     "strace": b"".join(b'100 17000000%02d.000001 read(3, "x\\n", 10) = %d <0.000010>\n' % (i, i) for i in range(50)),
     "perf": b"".join(b"ls %d [000] %d.000002: sched:sched_switch: prev_pid=%d\n" % (i, 100 + i, i) for i in range(50)),
     "ftrace": b"# tracer: function\n" + b"".join(b"   bash-19 [000] d..1. %d.993652: sys_close <-system_call\n" % (100 + i) for i in range(50)),
+    "audit": b"".join(b'type=SYSCALL msg=audit(1364481363.%03d:%d): syscall=2 comm="cat"\n' % (i, i) for i in range(50)),
+    "pairs": b"".join(b"START=20260101000000.5 END=202601010000%02d.25 HOST=h NL.EVNT=T N=%d\n" % (i + 1, i) for i in range(50)),
 }
 
 

@@ -413,6 +413,77 @@ def ctf_bare(time):
     return struct.pack("<BQ", 1, time) + b"prog\0" + struct.pack("<i", 77)
 
 
+class Audit(ImportCase):
+    def test_what_lines_become(self):
+        records, errors = self.convert(
+            'type=SYSCALL msg=audit(1364481363.243:24287): arch=c000003e success=no comm="a cat" key=(null)\n'
+            "node=h1 type=USER_LOGIN msg=audit(1364481364.001:24288): pid=1 msg='op=login acct=\"root\" res=ok'\x1dUID=\"root\"\n")
+        self.assertEqual(errors, "")
+        self.assertEqual(records, [
+            {"ts": "2013-03-28T14:36:03.243000Z", "event": "SYSCALL", "level": "System", "prog": "a cat", "SERIAL": 24287,
+             "arch": "c000003e", "success": "no", "key": "(null)"},
+            {"ts": "2013-03-28T14:36:04.001000Z", "event": "USER_LOGIN", "level": "System", "host": "h1", "SERIAL": 24288, "pid": 1,
+             "op": "login", "acct": "root", "res": "ok", "UID": "root"}])
+
+    def test_malformed_lines(self):
+        good = "type=CWD msg=audit(1364481363.243:1): cwd=\"/\"\n"
+        records, errors = self.convert(good + "type=CWD msg=audit(x:1): a=b\nrubbish\n" + good, status=1)
+        self.assertEqual(len(records), 2)
+        self.assertIn("input:2: invalid time", errors)
+        self.assertIn("input:3: expected type=TYPE msg=audit(TIME:SERIAL):", errors)
+
+
+class TimeFields(ImportCase):
+    """Times in fields that are not the format's own time."""
+
+    def test_json_of_other_programs(self):
+        for value, time in [('"@timestamp":"2026-01-01T00:00:00.123Z"', "00.123000Z"), ('"time":1767225600123', "00.123000Z"),
+                            ('"timestamp":1767225600.5', "00.500000Z"), ('"time":"2026-01-01T01:00:01+01:00"', "01.000000Z"),
+                            ('"timestamp":1767225600000000007', "00.000000007Z"), ('"time":"1767225600123456"', "00.123456Z"),
+                            ('"time":"noon","timestamp":1767225602', "02.000000Z")]:
+            records, errors = self.convert('{"event":"a",%s,"n":1}\n' % value)
+            self.assertEqual((records[0]["ts"], records[0]["n"], errors), ("2026-01-01T00:00:" + time, 1, ""), value)
+            self.assertNotIn("@timestamp", records[0])
+
+    def test_a_named_field(self):
+        line = '{"event":"a","ts":"2025-01-01T00:00:00Z","when":"2026-01-01T00:00:00Z"}\n'
+        records, errors = self.convert(line + '{"event":"b"}\n', "--time-field", "when", status=1)
+        self.assertEqual([(r["ts"], r["ts#2"]) for r in records], [("2026-01-01T00:00:00.000000Z", "2025-01-01T00:00:00Z")])
+        self.assertIn("input:2: no field when with a time", errors)
+
+    def test_csv(self):
+        records, _ = self.convert("timestamp,event,n\n2026-01-01T00:00:00Z,a,1\n1767225601,b,2\n")
+        self.assertEqual([(r["ts"][-10:], r["event"]) for r in records], [("00.000000Z", "a"), ("01.000000Z", "b")])
+        records, _ = self.convert("when,event\n1767225601,b\n", "--from-format", "csv", "--time-field", "when")
+        self.assertEqual(records, [{"ts": "2026-01-01T00:00:01.000000Z", "event": "b"}])
+
+    def test_start_and_end(self):
+        """The time of a line without DATE is END; START remains, so that the record has a duration."""
+        line = "START=20260101000000.5417 %sHOST=h NL.EVNT=T MSG=\"a b\" NBYTES=5\n"
+        records, errors = self.convert(line % "END=20260101000002.25 " + line % "")
+        self.assertEqual(([r["ts"][17:] for r in records], errors), (["02.250000Z", "00.541700Z"], ""))
+        self.assertEqual((records[0]["MSG"], records[0]["START"], "START" in records[1]), ("a b", "20260101000000.5417", False))
+        log = self.scratch / "input"
+        result = self.run_program(support.program("nltools/nlstat"), "--json", log)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn('"total_ns": 1708300000', result.stdout)
+
+    def test_a_named_field_of_lines(self):
+        records, errors = self.convert("A=1 WHEN=2026-01-01T00:00:00Z B=\"x y\"\nA=2\n", "--from-format", "pairs", "--time-field", "WHEN", status=1)
+        self.assertEqual(records, [{"ts": "2026-01-01T00:00:00.000000Z", "A": 1, "B": "x y"}])
+        self.assertIn("input:2: no field with the time", errors)
+
+    def test_microseconds_that_are_not_padded(self):
+        """--fraction applies to START and END, too, even if DATE is padded; nlsort and nlconv agree."""
+        self.convert("DATE=20260101000002.250000 START=20260101000000.5417 HOST=h PROG=p NL.EVNT=T NBYTES=100\n")
+        for program in (["nltools/nlconv", "-q", "--format", "ulm"], ["nlsort/nlsort"]):
+            result = self.run_program(support.program(program[0]), *program[1:], "--fraction", "microseconds", self.scratch / "input")
+            self.assertIn(" START=20260101000000.005417 ", result.stdout)
+            self.assertIn("DATE=20260101000002.250000 ", result.stdout)
+        result = self.run_program(support.program("nltools/nlstat"), "--json", "--fraction", "microseconds", self.scratch / "input")
+        self.assertIn('"total_ns": 2244583000', result.stdout)
+
+
 class Ctf(ImportCase):
     def setUp(self):
         super().setUp()
@@ -439,6 +510,17 @@ class Ctf(ImportCase):
             "vpid": 77, "n": -6, "d": 0.5, "s": "text", "a": "[1,2,3]", "inner.x": -4, "inner.y": 9, "e": "TWO", "f": 7, "len": 2,
             "seq": "[10,-11]"})
         self.assertEqual((records[1]["event"], records[1]["level"], records[1]["vpid"]), ("bare", "System", 77))
+
+    def test_without_a_clock(self):
+        """The records have the time of the origin, in the order of the events."""
+        folder = self.make()
+        (folder / "metadata").write_text(re.sub(r"clock \{.*?\};\n| map = clock.c.value;|time_t timestamp(_begin|_end)?;", "", CTF_METADATA))
+        events = [bytes([event[0]]) + event[9:] for event in (ctf_all(5, n) for n in range(50))]
+        body = b"".join(events)
+        size = (4 + 4 + 8 * 3 + 1 + len(body)) * 8
+        (folder / "stream").write_bytes(struct.pack("<IIQQQB", 0xC1FC1FC1, 0, size, size, 0, 3) + body)
+        records, errors = self.read(folder, "--base", "2026-01-01T00:00:00Z")
+        self.assertEqual([(r["ts"], r["n"]) for r in records], [("2026-01-01T00:00:00.000000Z", n) for n in range(50)], errors)
 
     def test_losses_are_records(self):
         records, _ = self.read(self.make(ctf_packet([ctf_bare(1)], 1, 2), ctf_packet([ctf_bare(10)], 9, 10, discarded=5)))
@@ -513,6 +595,25 @@ class Ctf(ImportCase):
         self.assertGreaterEqual(len(re.findall("(?m)^nlconv: .*all", errors)), 2, errors)
         records, _ = self.read(self.scratch / "all", "--strict", status=1)
         self.assertLess(len(records), 3)
+
+    def test_a_trace_on_which_the_library_fails(self):
+        """libbabeltrace2 divides by the frequency of the clock. The following traces are named as not read."""
+        for name in ("all/a", "all/b", "all/c"):
+            self.make(ctf_packet([ctf_bare(1)], 1, 1), name=name)
+        metadata = self.scratch / "all" / "b" / "metadata"
+        metadata.write_text(CTF_METADATA.replace("freq = 1000000000", "frequency = 1000000000"))
+        records, errors = self.read(self.scratch / "all", status=1)
+        self.assertEqual(len(records), 1)
+        self.assertIn("libbabeltrace2 failed while it read the trace", errors)
+        self.assertIn("not read, because libbabeltrace2 failed in an earlier trace", errors)
+
+    def test_only_damaged_traces(self):
+        folder = self.make(ctf_packet([ctf_bare(1)], 1, 1))
+        (folder / "metadata").write_text("/* CTF 1.8 */ trace {")
+        for program in (["nltools/nlconv", "--format", "ulm"], ["nltools/nlstat"], ["nlsort/nlsort"]):
+            result = self.run_program(support.program(program[0]), *program[1:], folder)
+            self.assertEqual((result.returncode, result.stdout), (1, ""))
+            self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
 
     def test_folders_that_are_none(self):
         self.assertIn("not a CTF trace", self.read(self.scratch, "--from-format", "ctf", status=1)[1])
