@@ -101,6 +101,8 @@ noinst_LTLIBRARIES += %D%/libcommon.la
 	%D%/convert/chrome_read.c \
 	%D%/convert/lines.h \
 	%D%/convert/journal.c \
+	%D%/convert/syslog.c \
+	%D%/convert/syslog.h \
 	%D%/convert/strace.c \
 	%D%/convert/strace_line.c \
 	%D%/convert/strace_line.h \

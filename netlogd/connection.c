@@ -20,6 +20,7 @@
 #include "request.h"
 #include "server.h"
 #include "service/allowance.h"
+#include "syslog_input.h"
 #include "turns.h"
 #include "used_streams.h"
 
@@ -56,6 +57,7 @@ struct connection {
     nl_channel channel;
     struct event *readable;
     nl_decoder *decoder;
+    syslog_input *syslog;  /* reads the client's bytes instead of the decoder; NULL: not a client of syslog */
     uint64_t good_at;      /* number of bytes received when the latest record was complete */
     uint64_t acknowledged; /* number of acknowledged blocks, including clock queries */
     uint64_t questions;    /* number of clock queries */
@@ -99,10 +101,15 @@ struct connection {
 
 static char read_buffer[READ_SIZE];
 
+static const nl_decoder_stats *stats_of(const connection *c)
+{
+    return c->syslog != NULL ? syslog_input_get_stats(c->syslog) : nl_decoder_get_stats(c->decoder);
+}
+
 static void on_malformed(void *user, const nl_malformed *what)
 {
     connection *c = user;
-    records_reject(what, c->peer, "", nl_decoder_get_stats(c->decoder)->malformed);
+    records_reject(what, c->peer, "", stats_of(c)->malformed);
 }
 
 /*
@@ -129,7 +136,7 @@ static void on_lost(void *user, const nl_lost *what)
  */
 static bool want_acknowledgement(connection *c)
 {
-    if (nl_decoder_get_stats(c->decoder)->blocks == c->acknowledged)
+    if (stats_of(c)->blocks == c->acknowledged)
         return false;
     connections_await_acknowledgement(&c->listed);
     return true;
@@ -155,7 +162,7 @@ static bool send_frame(connection *c, nl_string frame)
 bool connection_send_activation(connection *c)
 {
     nl_string frame = activation_frame(c->prog);
-    if (frame.size == 0 || !c->named || nl_decoder_get_stats(c->decoder)->blocks == c->questions)
+    if (frame.size == 0 || !c->named || stats_of(c)->blocks == c->questions)
         return false; /* the client has sent only text, and does not expect frames */
     c->activated = true;
     if (!send_frame(c, frame))
@@ -178,13 +185,13 @@ static void count_rate(connection *c, uint64_t records)
 
 void connection_describe(const connection *c, nl_record *record)
 {
-    const nl_decoder_stats *stats = nl_decoder_get_stats(c->decoder);
+    const nl_decoder_stats *stats = stats_of(c);
     int64_t now_ns = nl_monotonic_ns(), passed_ns = now_ns - c->rate_since_ns;
     /* The rate of the previous second does not describe a client that has been silent since. */
     double rate = passed_ns < 2 * NL_NS_PER_SECOND ? c->rate : (double)c->rate_records * 1e9 / (double)passed_ns;
     request_add_text(record, "PEER", c->peer);
     request_add_text(record, "CLIENT", c->prog);
-    request_add_text(record, "FORMAT", nl_format_name(nl_decoder_format(c->decoder)));
+    request_add_text(record, "FORMAT", c->syslog != NULL ? "syslog" : nl_format_name(nl_decoder_format(c->decoder)));
     int64_t connected_ms = (now_ns - c->connected_ns) / 1000000;
     nl_record_add_double(record, "SECONDS", (double)connected_ms / 1e3);
     nl_record_add_uint(record, "RECORDS", stats->records);
@@ -203,12 +210,12 @@ void connection_acknowledge(connection *c)
 {
     if (!c->activated)
         connection_send_activation(c);
-    uint64_t blocks = htole64(nl_decoder_get_stats(c->decoder)->blocks);
+    uint64_t blocks = htole64(stats_of(c)->blocks);
     char frame[16] = "NLA1\x08";
     memcpy(frame + 8, &blocks, sizeof blocks);
     /* If the client does not read, the number in the next acknowledgement also covers these blocks. */
     if (send_frame(c, (nl_string){frame, sizeof frame}))
-        c->acknowledged = nl_decoder_get_stats(c->decoder)->blocks;
+        c->acknowledged = stats_of(c)->blocks;
 }
 
 /* Replies at once to a client's clock query, because the client would take a delay here for network delay. */
@@ -245,7 +252,7 @@ static void count_text(connection *c, uint64_t before)
 {
     uint64_t text = outputs_encoded() - before;
     add_work(c, text * NL_WORK_EXPANDED);
-    uint64_t received = nl_decoder_get_stats(c->decoder)->bytes;
+    uint64_t received = stats_of(c)->bytes;
     text_limit_add(c->peer, text_limit_excess(text, received - c->received), nl_monotonic_ns());
     c->text += text;
     c->received = received;
@@ -337,7 +344,7 @@ static void on_block(void *user, const nl_block_view *block)
  */
 static bool was_cut(const connection *c, const nl_record *record)
 {
-    return c->ended && (record->flags & NL_RECORD_UNTERMINATED) != 0 && nl_decoder_get_stats(c->decoder)->records > 1;
+    return c->ended && (record->flags & NL_RECORD_UNTERMINATED) != 0 && stats_of(c)->records > 1;
 }
 
 /*
@@ -370,7 +377,7 @@ static bool may_send_host(connection *c, const nl_record *record)
     add_work(c, NL_WORK_MALFORMED);
     if (!nl_channel_peer_is_named(&c->channel, host.data, host.size)) {
         on_malformed(c, &(nl_malformed){.source = c->peer,
-                                        .line = nl_decoder_get_stats(c->decoder)->records,
+                                        .line = stats_of(c)->records,
                                         .reason = "HOST is not a name in the client's certificate",
                                         .text = record->raw.data != NULL ? record->raw : host});
         return false;
@@ -399,15 +406,30 @@ static void put_rejected(connection *c, int64_t time_ns, uint64_t sequence)
     nl_record_free(record);
 }
 
-/* Stores all complete records, except records in blocks that wait for the next turn. */
-static void take_records(connection *c)
+/* Passes on a record, unless the client may not send it. `sequence` is the record's number in its stream, or NULL. */
+static bool put_record(connection *c, const nl_record *record, const uint64_t *sequence)
+{
+    if (!may_send_host(c, record)) {
+        if (sequence != NULL)
+            put_rejected(c, record->time_ns, *sequence);
+        return false;
+    }
+    if (!c->named)
+        name_by(c, record);
+    if (records_put(record, sequence, c->peer))
+        add_work(c, CLOCK_WORK);
+    return true;
+}
+
+/* Passes on the decoder's records, except records in blocks that wait for the next turn. */
+static void put_decoded(connection *c)
 {
     const nl_record *record;
-    uint64_t before = counts_get(COUNT_RECORDS), text_before = outputs_encoded(), put = 0;
+    uint64_t put = 0;
     while (nl_decoder_next(c->decoder, &record) == NL_OK) {
         if (was_cut(c, record)) {
             on_malformed(c, &(nl_malformed){.source = c->peer,
-                                            .line = nl_decoder_get_stats(c->decoder)->records,
+                                            .line = stats_of(c)->records,
                                             .reason = "incomplete line: the connection ended before the newline",
                                             .text = record->raw});
             continue;
@@ -415,30 +437,44 @@ static void take_records(connection *c)
         uint64_t sequence = nl_decoder_sequence(c->decoder);
         bool numbered =
             c->numbered && record->raw.data == NULL; /* the record is from the latest block; it is not a line */
-        if (!may_send_host(c, record)) {
-            if (numbered)
-                put_rejected(c, record->time_ns, sequence);
-            continue;
-        }
-        if (!c->named)
-            name_by(c, record);
-        if (records_put(record, numbered ? &sequence : NULL, c->peer))
-            add_work(c, CLOCK_WORK);
-        put++;
+        put += put_record(c, record, numbered ? &sequence : NULL);
     }
     counts_add(COUNT_RECORDS, put);
     c->rest = nl_decoder_is_paused(c->decoder);
+}
+
+/* Passes on the record of a syslog message. */
+static void put_message(void *user, const nl_record *record)
+{
+    counts_add(COUNT_RECORDS, put_record(user, record, NULL));
+}
+
+static bool is_midway(const connection *c)
+{
+    return c->syslog != NULL ? syslog_input_is_midway(c->syslog) : nl_decoder_is_midway(c->decoder);
+}
+
+/* Stores all complete records. `more` are bytes for the syslog input. */
+static void take_records(connection *c, nl_string more)
+{
+    uint64_t before = counts_get(COUNT_RECORDS), text_before = outputs_encoded();
+    if (c->syslog == NULL)
+        put_decoded(c);
+    else if (c->ended)
+        syslog_input_finish(c->syslog);
+    else
+        syslog_input_feed(c->syslog, more.data, more.size);
     uint64_t any = counts_get(COUNT_RECORDS) - before;
     count_rate(c, any);
     bool blocks = want_acknowledgement(c);
     if (any > 0 || blocks) {
-        c->good_at = nl_decoder_get_stats(c->decoder)->bytes;
+        c->good_at = stats_of(c)->bytes;
         client_table_heard(accepting_get_clients(), &c->entry, nl_monotonic_ns());
         flush_request(c->at_once);
     }
     spend(c, any);
     count_text(c, text_before);
-    if (!nl_decoder_is_midway(c->decoder))
+    if (!is_midway(c))
         c->part_ns = 0;
     else if (c->part_ns == 0 || any > 0 || blocks)
         c->part_ns = nl_monotonic_ns();
@@ -473,9 +509,12 @@ static void charge(connection *c, bool read)
 static void feed(connection *c, const char *data, size_t size)
 {
     begin_turn(c);
-    nl_decoder_feed(c->decoder, data, size);
+    if (c->syslog == NULL)
+        nl_decoder_feed(c->decoder, data, size);
     set_budget(c);
-    take_records(c);
+    if (c->syslog != NULL)
+        add_work(c, SYSLOG_WORK_PER_BYTE * (uint64_t)size);
+    take_records(c, (nl_string){data, size});
 }
 
 /* Replies to a client of another protocol. First reads its bytes, because the kernel would drop the reply. */
@@ -502,7 +541,7 @@ static first_bytes look_at_mark(connection *c, size_t got)
     char *came = read_buffer;
     size_t space = sizeof c->mark - c->mark_size, more = got < space ? got : space;
     memcpy(c->mark + c->mark_size, came, more);
-    request_guess guess = request_recognise(c->mark, c->mark_size + more);
+    request_guess guess = c->syslog != NULL ? REQUEST_NO : request_recognise(c->mark, c->mark_size + more);
     foreign_kind foreign =
         c->mark_size > 0 ? foreign_recognise(c->mark, c->mark_size + more) : foreign_recognise(came, got);
     if (foreign == FOREIGN_HTTP || foreign == FOREIGN_TLS) {
@@ -533,7 +572,7 @@ static void finish_last_record(connection *c)
         feed(c, c->mark, c->mark_size);
     c->ended = true;
     nl_decoder_finish(c->decoder);
-    take_records(c);
+    take_records(c, (nl_string){0});
 }
 
 typedef enum outcome { MORE, NOTHING_NOW, ENDED, BROKEN } outcome;
@@ -555,7 +594,8 @@ static bool is_too_much(void)
 
 static void count_held(connection *c)
 {
-    size_t held = nl_decoder_held(c->decoder) + nl_channel_held(&c->channel) + used_streams_size(&c->used);
+    size_t held = nl_decoder_held(c->decoder) + (c->syslog != NULL ? syslog_input_held(c->syslog) : 0) +
+                  nl_channel_held(&c->channel) + used_streams_size(&c->used);
     connections_set_held(&c->listed, held);
 }
 
@@ -571,7 +611,7 @@ static outcome read_some(connection *c)
     if (c->rest) {
         begin_turn(c);
         set_budget(c);
-        take_records(c);
+        take_records(c, (nl_string){0});
         return nl_decoder_is_refused(c->decoder) ? BROKEN : MORE;
     }
     ssize_t got = nl_channel_read(&c->channel, read_buffer, read_size(c));
@@ -591,7 +631,7 @@ static outcome read_some(connection *c)
     /* Earlier blocks are stored. netlogd does not acknowledge the rejected block, so the client keeps it. */
     if (nl_decoder_is_refused(c->decoder))
         return BROKEN;
-    uint64_t in_vain = nl_decoder_get_stats(c->decoder)->bytes - c->good_at;
+    uint64_t in_vain = stats_of(c)->bytes - c->good_at;
     if (in_vain > GARBAGE_LIMIT && in_vain - GARBAGE_LIMIT > server_settings()->max_record_size) {
         nl_write(server_log(), NL_WARNING, "Netlogd.Garbage", "PEER=%s NOTE=\"closed: the client sent no records\"",
                  c->peer);
@@ -766,6 +806,10 @@ connection *connection_new(evutil_socket_t fd, const listener *at, const struct 
     nl_decoder_ask(c->decoder, may_take_more, c);
     nl_decoder_on_admission(c->decoder, admit_block, c);
     nl_decoder_on_question(c->decoder, on_question, c);
+    if (at->asked->syslog) {
+        c->syslog = syslog_input_new(&(syslog_input_options){.put = put_message, .reject = on_malformed, .user = c});
+        syslog_input_set_sender(c->syslog, peer);
+    }
     keep_alive(fd);
     c->readable = server_new_event(fd, EV_READ | EV_PERSIST, on_readable, c);
     c->resume = server_new_event(-1, 0, on_resume, c);
@@ -883,7 +927,7 @@ void connection_drain(connection *c, int64_t deadline_ns)
 
 void connection_close(connection *c)
 {
-    const nl_decoder_stats *stats = nl_decoder_get_stats(c->decoder);
+    const nl_decoder_stats *stats = stats_of(c);
     nl_write(server_log(), NL_DEBUG, "Netlogd.Close",
              "PEER=%s RECORDS=%llu MALFORMED=%llu LOST=%llu REPEATED=%llu BYTES=%llu", c->peer,
              (unsigned long long)stats->records, (unsigned long long)stats->malformed, (unsigned long long)stats->lost,
@@ -897,5 +941,6 @@ void connection_close(connection *c)
     used_streams_free(&c->used);
     nl_channel_close(&c->channel);
     nl_decoder_free(c->decoder);
+    syslog_input_free(c->syslog);
     free(c);
 }

@@ -13,6 +13,7 @@
 #include "records.h"
 #include "server.h"
 #include "service/allowance.h"
+#include "syslog_input.h"
 #include "turns.h"
 
 #include <errno.h>
@@ -45,6 +46,7 @@ typedef struct datagrams {
     struct datagrams *next;
     const listener *from;
     struct event *readable;
+    syslog_input *syslog; /* NULL: the datagrams contain NetLogger records */
     uint64_t malformed;
     uint64_t turn_work;  /* units of work in this turn */
     nl_decoder *decoder; /* decoder of the current datagram */
@@ -163,6 +165,27 @@ static void take_records(datagrams *d, size_t size, sender *from)
     flush_request(false);
 }
 
+static void put_message(void *user, const nl_record *record)
+{
+    const datagrams *d = user;
+    records_put(record, NULL, d->peer);
+}
+
+/* Reads a datagram that is a syslog message. */
+static void take_message(datagrams *d, size_t size, const struct sockaddr *peer, sender *from)
+{
+    uint64_t before = syslog_input_get_stats(d->syslog)->records;
+    syslog_input_set_sender(d->syslog, peer);
+    syslog_input_read_datagram(d->syslog, read_buffer, size);
+    uint64_t put = syslog_input_get_stats(d->syslog)->records - before, work = SYSLOG_WORK_PER_BYTE * (uint64_t)size;
+    counts_add(COUNT_RECORDS, put);
+    counts_add(COUNT_WORK, work);
+    d->turn_work += work;
+    if (from != NULL)
+        from->records.left -= (double)put;
+    flush_request(false);
+}
+
 /* Reads a datagram. Returns false if no datagram was waiting. */
 static bool read_one(datagrams *d)
 {
@@ -180,7 +203,11 @@ static bool read_one(datagrams *d)
     listener_address_text((struct sockaddr *)&from, d->peer, sizeof d->peer);
     counts_add(COUNT_BYTES, (uint64_t)got);
     sender *who = limited_sender(d, &from);
-    if (!drop_excess(d, who))
+    if (drop_excess(d, who))
+        return true;
+    if (d->syslog != NULL)
+        take_message(d, (size_t)got, (struct sockaddr *)&from, who);
+    else
         take_records(d, (size_t)got, who);
     return true;
 }
@@ -201,6 +228,8 @@ void datagrams_new(const listener *from)
     d->readable = server_new_event(from->fd, EV_READ | EV_PERSIST, on_readable, d);
     event_priority_set(d->readable, SERVER_PRIORITY_TURN);
     d->from = from;
+    if (from->asked->syslog)
+        d->syslog = syslog_input_new(&(syslog_input_options){.put = put_message, .reject = on_malformed, .user = d});
     setsockopt(from->fd, SOL_SOCKET, SO_RCVBUF, &(int){KERNEL_BUFFER}, sizeof(int));
     event_add(d->readable, NULL);
     d->next = all;
@@ -229,6 +258,7 @@ void datagrams_free(void)
         next = d->next;
         event_free(d->readable);
         free(d->senders);
+        syslog_input_free(d->syslog);
         free(d);
     }
 }

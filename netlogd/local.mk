@@ -10,7 +10,7 @@ netlogd_netlogd_SOURCES = \
 	%D%/gaps.h %D%/http.c %D%/http.h %D%/main.c %D%/metrics.c %D%/metrics.h %D%/nats_reader.c %D%/nats_reader.h \
 	%D%/past.c %D%/past.h %D%/peer_address.c %D%/peer_address.h %D%/records.c %D%/records.h %D%/recovery.c %D%/recovery.h \
 	%D%/reload.c %D%/reload.h %D%/request.c %D%/request.h %D%/request_line.c %D%/request_line.h %D%/server.c %D%/server.h \
-	%D%/settings.c %D%/settings.h %D%/subscription.c %D%/subscription.h %D%/turns.c %D%/turns.h %D%/used_streams.c \
+	%D%/settings.c %D%/settings.h %D%/syslog_input.c %D%/syslog_input.h %D%/subscription.c %D%/subscription.h %D%/turns.c %D%/turns.h %D%/used_streams.c \
 	%D%/used_streams.h \
 	%D%/nats/cut.c %D%/nats/cut.h %D%/nats/intake.c %D%/nats/intake.h %D%/nats/link.c %D%/nats/link.h %D%/nats/place.c \
 	%D%/nats/place.h %D%/nats/publish.c \

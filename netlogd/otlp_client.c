@@ -10,9 +10,9 @@
 #include "flush.h"
 #include "otlp_session.h"
 #include "output/outputs.h"
+#include "peer_address.h"
 #include "server.h"
 #include "service/allowance.h"
-#include "service/network.h"
 #include "turns.h"
 
 #include <errno.h>
@@ -252,20 +252,6 @@ void otlp_clients_settled(void)
 
 /* ---- clients ---- */
 
-/* Sets the HOST of records that name no host: this host, or the client's address without its port. */
-static void name_host(otlp_client *c, const struct sockaddr *peer)
-{
-    char *host = c->sender.host;
-    if (network_is_local(peer)) {
-        snprintf(host, sizeof c->sender.host, "%s", server_host());
-        return;
-    }
-    snprintf(host, sizeof c->sender.host, "%s", c->peer + (c->peer[0] == '['));
-    char *end = c->peer[0] == '[' ? strchr(host, ']') : strrchr(host, ':');
-    if (end != NULL)
-        *end = '\0';
-}
-
 void otlp_client_new(int fd, const listener *at, const struct sockaddr *peer)
 {
     const otlp_session_kind *kind = &otlp_http1;
@@ -285,7 +271,7 @@ void otlp_client_new(int fd, const listener *at, const struct sockaddr *peer)
     c->sender.peer = c->peer;
     c->sender.channel = &c->channel;
     c->sender.hosts_certified = at->asked->hosts_certified;
-    name_host(c, peer);
+    peer_address_host(peer, c->sender.host);
     c->session = nl_memory_check(calloc(1, kind->size));
     *c->session = (otlp_session){.kind = kind, .client = c};
     c->readable = server_new_event(fd, EV_READ | EV_PERSIST, on_otlp_readable, c);

@@ -1,4 +1,4 @@
-/* Returns a client's address without the port, for limits that reconnecting must not reset. Has no state. */
+/* Names of clients that derive from their addresses. Has no state. */
 #ifndef NETLOGD_PEER_ADDRESS_H
 #define NETLOGD_PEER_ADDRESS_H
 
@@ -7,10 +7,16 @@
 enum { PEER_ADDRESS_SIZE = 80 };
 
 /*
- * Writes the address in peer, which has the form of listener_address_text, to `name` without the port. All addresses of
- * a 64-bit IPv6 network become the same name, because one host may use all of them.
+ * Writes the address in peer, which has the form of listener_address_text, to `name` without the port, for limits that
+ * reconnecting must not reset. All addresses of a 64-bit IPv6 network become the same name, because one host may use
+ * all of them.
  */
 void peer_address(const char *peer, char name[PEER_ADDRESS_SIZE]);
+
+struct sockaddr;
+
+/* Writes the HOST of records that name no host: this host for a local client, otherwise the client's address. */
+void peer_address_host(const struct sockaddr *peer, char name[PEER_ADDRESS_SIZE]);
 
 /* Returns the number of a bucket for the address in peer, less than `count`. Clients cannot guess the number. */
 size_t peer_address_bucket(const char *peer, size_t count);

@@ -10,6 +10,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define LOG_DEFAULT "file:///dev/stderr"
 
@@ -60,17 +61,22 @@ static bool read_listening(const char *value, listening *l)
     bool secure = scheme == NL_SCHEME_NETLOGS, may_be_secure = scheme == NL_SCHEME_INHERITED, good;
     l->otlp = scheme == NL_SCHEME_OTLP_HTTP;
     may_be_secure |= l->otlp;
+    l->syslog = scheme >= NL_SCHEME_SYSLOG_UDP && scheme <= NL_SCHEME_SYSLOG_TLS;
+    secure |= scheme == NL_SCHEME_SYSLOG_TLS;
+    if (l->syslog)
+        tzset(); /* reads the time zone, for times of RFC 3164, while netlogd may still open its file */
     if (scheme == NL_SCHEME_NATS)
         good = (l->url = nats_reader_check(url)) != NULL;
-    else if (secure || may_be_secure || scheme == NL_SCHEME_NETLOG || scheme == NL_SCHEME_UNIX ||
+    else if (secure || may_be_secure || l->syslog || scheme == NL_SCHEME_NETLOG || scheme == NL_SCHEME_UNIX ||
              scheme == NL_SCHEME_UDP)
         good = listening_read(url, secure || may_be_secure ? listening_hosts_rows : NULL, secure, may_be_secure, l);
     else
-        good =
-            nl_error_false(NL_ERROR_INVALID,
-                           "netlogd listens on x-netlog://HOST:PORT, x-netlogs://HOST:PORT?cert=FILE&key=FILE&ca=FILE, "
-                           "x-netlog+udp://HOST:PORT, otlp+http://HOST:PORT, unix:PATH, inherited:NAME and "
-                           "nats://HOST/STREAM");
+        good = nl_error_false(
+            NL_ERROR_INVALID,
+            "netlogd listens on x-netlog://HOST:PORT, x-netlogs://HOST:PORT?cert=FILE&key=FILE&ca=FILE, "
+            "x-netlog+udp://HOST:PORT, otlp+http://HOST:PORT, syslog+udp://HOST:PORT, syslog+tcp://HOST:PORT, "
+            "syslog+tls://HOST:PORT?cert=FILE&key=FILE&ca=FILE, unix:PATH, inherited:NAME and "
+            "nats://HOST/STREAM");
     nl_url_free(url);
     return good;
 }
@@ -176,7 +182,9 @@ const nl_option settings_rows[] = {
          "Address on which to listen: x-netlog://HOST[:PORT] (default port 14830; 0 is any free port); "
          "x-netlogs://HOST[:PORT]?cert=FILE&key=FILE&ca=FILE, TLS; x-netlog+udp://HOST[:PORT], datagrams that "
          "contain whole lines; otlp+http://HOST[:PORT], OpenTelemetry over HTTP (default port 4318; cert=, key= and "
-         "ca= enable TLS); unix:PATH; inherited:NAME, a socket that systemd opened (* for all); or "
+         "ca= enable TLS); syslog+udp://HOST[:PORT] and syslog+tcp://HOST[:PORT], syslog (default port 514); "
+         "syslog+tls://HOST[:PORT]?cert=FILE&key=FILE&ca=FILE, syslog in TLS (default port 6514); unix:PATH; "
+         "inherited:NAME, a socket that systemd opened (* for all); or "
          "nats://HOST/STREAM, to read records from NATS JetStream (doc/nats.md)"},
     {.name = "output",
      .letter = 'o',

@@ -196,7 +196,7 @@ const importer_kind *netlogger_importer_kind(nl_format format);
 extern const exporter_kind json_exporter, csv_exporter, xml_exporter, otlp_exporter, chrome_exporter, perfetto_exporter,
     spans_exporter;
 extern const importer_kind json_importer, csv_importer, xml_importer, otlp_importer, otlp_proto_importer,
-    chrome_importer, journal_importer, strace_importer, perf_importer, ftrace_importer, audit_importer, pairs_importer,
-    ctf_importer;
+    chrome_importer, journal_importer, syslog_importer, strace_importer, perf_importer, ftrace_importer, audit_importer,
+    pairs_importer, ctf_importer;
 
 #endif

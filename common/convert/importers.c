@@ -12,7 +12,8 @@
  * library come between the two tables.
  */
 static const importer_kind *const first_importers[] = {
-    &xml_importer, &otlp_importer, &otlp_proto_importer, &chrome_importer, &journal_importer, &json_importer,
+    &xml_importer,     &otlp_importer, &otlp_proto_importer, &chrome_importer,
+    &journal_importer, &json_importer, &syslog_importer,
 };
 static const importer_kind *const last_importers[] = {
     &csv_importer, &strace_importer, &perf_importer, &ftrace_importer, &audit_importer, &pairs_importer, &ctf_importer,

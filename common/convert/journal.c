@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "convert/cutter.h"
 #include "convert/lines.h"
+#include "convert/syslog.h"
 
 enum {
     VALUE_SIZE_MAX = 32 << 20, /* a larger size counts as damage */
@@ -127,10 +128,8 @@ static nl_string *journal_place_of(journal_entry *e, nl_string name)
 
 static nl_level level_of(nl_string priority)
 {
-    static const nl_level levels[] = {NL_EMERGENCY, NL_ALERT,     NL_ERROR, NL_ERROR,
-                                      NL_WARNING,   NL_IMPORTANT, NL_USAGE, NL_DEBUG};
-    return priority.size == 1 && priority.data[0] >= '0' && priority.data[0] <= '7' ? levels[priority.data[0] - '0']
-                                                                                    : NL_LEVEL_NONE;
+    return priority.size == 1 && priority.data[0] >= '0' ? syslog_level((unsigned)(priority.data[0] - '0'))
+                                                         : NL_LEVEL_NONE;
 }
 
 /* IDs of messages about the start and stop of units, sessions and hosts (from systemd's sd-messages.h). */

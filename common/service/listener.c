@@ -91,7 +91,7 @@ static bool open_internet(const nl_url *url, const listening *asked, bool remote
 {
     char port[8];
     snprintf(port, sizeof port, "%u", url->port);
-    int type = url->scheme == NL_SCHEME_UDP ? SOCK_DGRAM : SOCK_STREAM;
+    int type = url->scheme == NL_SCHEME_UDP || url->scheme == NL_SCHEME_SYSLOG_UDP ? SOCK_DGRAM : SOCK_STREAM;
     struct addrinfo hints = {.ai_socktype = type, .ai_flags = AI_PASSIVE}, *addresses;
     int result = getaddrinfo(url->host, port, &hints, &addresses);
     if (result != 0)

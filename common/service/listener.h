@@ -14,6 +14,7 @@ typedef struct listening {
     char *url;            /* the URL without options; for NATS, with the options that identify a reader */
     char *nats;           /* for NATS: the whole URL; NULL for sockets to which clients connect */
     bool otlp;            /* clients use OTLP over HTTP */
+    bool syslog;          /* clients send syslog messages */
     nl_tls *tls;          /* NULL if the listener does not use TLS */
     bool authenticated;   /* a client needs a certificate from a trusted CA */
     bool hosts_certified; /* the HOST of a record must be a name in the client's certificate */

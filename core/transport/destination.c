@@ -25,6 +25,9 @@ static nl_destination *open_kind(const nl_url *url, const nl_destination_options
     case NL_SCHEME_INHERITED:
     case NL_SCHEME_NATS:
     case NL_SCHEME_OTLP_HTTP:
+    case NL_SCHEME_SYSLOG_UDP:
+    case NL_SCHEME_SYSLOG_TCP:
+    case NL_SCHEME_SYSLOG_TLS:
         break;
     }
     nl_error_set(NL_ERROR_UNSUPPORTED, "open %s: URLs of this scheme cannot be written", url->text);

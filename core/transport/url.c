@@ -19,15 +19,43 @@ static const struct {
     nl_scheme scheme;
     bool authority; /* "//" and a host follow */
 } schemes[] = {
-    {"x-netlog", NL_SCHEME_NETLOG, true},      {"x-netlogs", NL_SCHEME_NETLOGS, true},
-    {"x-netlog+udp", NL_SCHEME_UDP, true},     {"udp", NL_SCHEME_UDP, true},
-    {"inherited", NL_SCHEME_INHERITED, false}, {"x-syslog", NL_SCHEME_SYSLOG, true},
-    {"unix", NL_SCHEME_UNIX, false},           {"memory", NL_SCHEME_MEMORY, false},
-    {"file", NL_SCHEME_FILE, false},           {"nats", NL_SCHEME_NATS, true},
+    {"x-netlog", NL_SCHEME_NETLOG, true},
+    {"x-netlogs", NL_SCHEME_NETLOGS, true},
+    {"x-netlog+udp", NL_SCHEME_UDP, true},
+    {"udp", NL_SCHEME_UDP, true},
+    {"inherited", NL_SCHEME_INHERITED, false},
+    {"x-syslog", NL_SCHEME_SYSLOG, true},
+    {"unix", NL_SCHEME_UNIX, false},
+    {"memory", NL_SCHEME_MEMORY, false},
+    {"file", NL_SCHEME_FILE, false},
+    {"nats", NL_SCHEME_NATS, true},
     {"otlp+http", NL_SCHEME_OTLP_HTTP, true},
+    {"syslog+udp", NL_SCHEME_SYSLOG_UDP, true},
+    {"syslog+tcp", NL_SCHEME_SYSLOG_TCP, true},
+    {"syslog+tls", NL_SCHEME_SYSLOG_TLS, true},
 };
 
-enum { SCHEME_COUNT = sizeof schemes / sizeof schemes[0], OTLP_HTTP_PORT = 4318 };
+enum {
+    SCHEME_COUNT = sizeof schemes / sizeof schemes[0],
+    OTLP_HTTP_PORT = 4318,
+    SYSLOG_PORT = 514,
+    SYSLOG_TLS_PORT = 6514
+};
+
+static uint16_t default_port(nl_scheme scheme)
+{
+    switch (scheme) {
+    case NL_SCHEME_OTLP_HTTP:
+        return OTLP_HTTP_PORT;
+    case NL_SCHEME_SYSLOG_UDP:
+    case NL_SCHEME_SYSLOG_TCP:
+        return SYSLOG_PORT;
+    case NL_SCHEME_SYSLOG_TLS:
+        return SYSLOG_TLS_PORT;
+    default:
+        return NL_DEFAULT_PORT;
+    }
+}
 
 /* Returns text[0..size) with %HH decoded, or NULL if an escape is invalid or denotes NUL. */
 static char *url_decode(const char *text, size_t size)
@@ -124,7 +152,7 @@ static nl_status parse_host(nl_url *url, const char *text, size_t size)
     }
     if (host == host_end)
         return nl_error_set(NL_ERROR_INVALID, "missing host");
-    url->port = url->scheme == NL_SCHEME_OTLP_HTTP ? OTLP_HTTP_PORT : NL_DEFAULT_PORT;
+    url->port = default_port(url->scheme);
     if (colon < end) {
         if (*colon != ':')
             return nl_error_set(NL_ERROR_INVALID, "unexpected \"%.*s\" after the host", (int)(end - colon), colon);
@@ -192,6 +220,9 @@ static nl_status parse_rest(nl_url *url, const char *text, size_t size)
     case NL_SCHEME_NETLOGS:
     case NL_SCHEME_UDP:
     case NL_SCHEME_OTLP_HTTP:
+    case NL_SCHEME_SYSLOG_UDP:
+    case NL_SCHEME_SYSLOG_TCP:
+    case NL_SCHEME_SYSLOG_TLS:
         return parse_host(url, text, size);
     case NL_SCHEME_SYSLOG:
         if (size > 0 && text[size - 1] == '/')
@@ -237,7 +268,7 @@ static nl_status parse_scheme(nl_url *url, const char *text)
     }
     return nl_error_set(NL_ERROR_UNSUPPORTED,
                         "unknown scheme; use file, unix, memory, x-netlog, x-netlogs, x-netlog+udp, inherited, nats, "
-                        "otlp+http or x-syslog");
+                        "otlp+http, syslog+udp, syslog+tcp, syslog+tls or x-syslog");
 }
 
 /* Returns whether text begins with a known or unknown scheme, and is probably not a file name. */

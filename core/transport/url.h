@@ -16,6 +16,9 @@ typedef enum nl_scheme {
     NL_SCHEME_INHERITED,
     NL_SCHEME_NATS,
     NL_SCHEME_OTLP_HTTP,
+    NL_SCHEME_SYSLOG_UDP,
+    NL_SCHEME_SYSLOG_TCP,
+    NL_SCHEME_SYSLOG_TLS,
 } nl_scheme;
 
 typedef struct nl_url_option {

@@ -6,7 +6,7 @@ fuzz_import_ldadd = $(fuzz_ldadd)
 EXTRA_DIST += %D%/run %D%/corpus \
 	%D%/url.dict %D%/ulm.dict %D%/bp.dict %D%/logfmt.dict %D%/binary.dict %D%/format_arguments.dict \
 	%D%/payload.dict %D%/drain.dict %D%/filter.dict %D%/request.dict %D%/otlp_session.dict \
-	%D%/import_json.dict %D%/import_csv.dict %D%/import_xml.dict %D%/import_otlp.dict %D%/import_otlp_proto.dict %D%/import_chrome.dict %D%/import_journal.dict %D%/import_strace.dict %D%/import_perf.dict %D%/import_ftrace.dict %D%/import_audit.dict %D%/import_pairs.dict %D%/soap.dict %D%/trace_dat.dict %D%/trace_context.dict
+	%D%/import_json.dict %D%/import_csv.dict %D%/import_xml.dict %D%/import_otlp.dict %D%/import_otlp_proto.dict %D%/import_chrome.dict %D%/import_journal.dict %D%/import_strace.dict %D%/import_perf.dict %D%/import_ftrace.dict %D%/import_audit.dict %D%/import_pairs.dict %D%/import_syslog.dict %D%/syslog_stream.dict %D%/soap.dict %D%/trace_dat.dict %D%/trace_context.dict
 
 fuzz_replays += %D%/url.replay
 tests_fuzz_url_replay_SOURCES = %D%/url.c %D%/replay.c %D%/fuzz.h
@@ -146,6 +146,16 @@ fuzz_replays += %D%/import_ftrace.replay
 tests_fuzz_import_ftrace_replay_SOURCES = %D%/import_ftrace.c %D%/replay.c %D%/importing.h
 tests_fuzz_import_ftrace_replay_CPPFLAGS = $(fuzz_cppflags) -DFUZZ_TARGET='"import_ftrace"'
 tests_fuzz_import_ftrace_replay_LDADD = $(fuzz_import_ldadd)
+
+fuzz_replays += %D%/import_syslog.replay
+tests_fuzz_import_syslog_replay_SOURCES = %D%/import_syslog.c %D%/replay.c %D%/importing.h
+tests_fuzz_import_syslog_replay_CPPFLAGS = $(fuzz_cppflags) -DFUZZ_TARGET='"import_syslog"'
+tests_fuzz_import_syslog_replay_LDADD = $(fuzz_import_ldadd)
+
+fuzz_replays += %D%/syslog_stream.replay
+tests_fuzz_syslog_stream_replay_SOURCES = %D%/syslog_stream.c %D%/replay.c %D%/fuzz.h
+tests_fuzz_syslog_stream_replay_CPPFLAGS = $(fuzz_cppflags) -I$(srcdir)/netlogd -DFUZZ_TARGET='"syslog_stream"'
+tests_fuzz_syslog_stream_replay_LDADD = $(fuzz_import_ldadd)
 
 if BUILD_NLKERNEL
 fuzz_replays += %D%/trace_dat.replay

@@ -81,6 +81,7 @@ program_tests += \
 	tests/program/test_netlogctl.py \
 	tests/program/test_netlogd_limits.py \
 	tests/program/test_netlogd_oracle.py \
+	tests/program/test_netlogd_syslog.py \
 	tests/program/test_netlogd_udp.py \
 	tests/program/test_nlconv_import.py \
 	tests/program/test_nlkernel_functions.py \

@@ -41,6 +41,7 @@ OF_OTHERS = {
     "journal": b"".join(others.entry(time=1700000000000000 + i, _HOSTNAME="h", SYSLOG_IDENTIFIER="p", N=i, MESSAGE=b"two\nlines")
                         for i in range(50)),
     "strace": b"".join(b'100 17000000%02d.000001 read(3, "x\\n", 10) = %d <0.000010>\n' % (i, i) for i in range(50)),
+    "syslog": b"".join(b"<14>1 2026-01-31T12:00:00.%06dZ h p 7 E [a@1 n=\"%d\"] text\n" % (i, i) for i in range(50)),
     "perf": b"".join(b"ls %d [000] %d.000002: sched:sched_switch: prev_pid=%d\n" % (i, 100 + i, i) for i in range(50)),
     "ftrace": b"# tracer: function\n" + b"".join(b"   bash-19 [000] d..1. %d.993652: sys_close <-system_call\n" % (100 + i) for i in range(50)),
     "audit": b"".join(b'type=SYSCALL msg=audit(1364481363.%03d:%d): syscall=2 comm="cat"\n' % (i, i) for i in range(50)),

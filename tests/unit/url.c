@@ -48,6 +48,9 @@ static void names_what_it_says(void **state)
         {"nats://u:p%40:/@h/S?at=@/", NL_SCHEME_NATS, "h", 0, "S"},
         {"otlp+http://h", NL_SCHEME_OTLP_HTTP, "h", 4318, NULL},
         {"otlp+http://[::1]:5?cert=/a", NL_SCHEME_OTLP_HTTP, "::1", 5, NULL},
+        {"syslog+udp://h", NL_SCHEME_SYSLOG_UDP, "h", 514, NULL},
+        {"syslog+tcp://[::]:7", NL_SCHEME_SYSLOG_TCP, "::", 7, NULL},
+        {"syslog+tls://h?cert=/a", NL_SCHEME_SYSLOG_TLS, "h", 6514, NULL},
         {"memory:m", NL_SCHEME_MEMORY, NULL, 0, "m"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

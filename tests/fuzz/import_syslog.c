@@ -1,0 +1,4 @@
+/* nlconv's importer for syslog messages: see importing.h. */
+#include "importing.h"
+
+FUZZ_IMPORTER(syslog_importer)
