@@ -15,7 +15,6 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
-#include <linux/capability.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -128,30 +127,16 @@ static int print_nothing(enum libbpf_print_level level, const char *format, va_l
     return 0;
 }
 
-static bool fail_bpf(int error)
-{
-    bool has_bpf = rights_has_capability(CAP_BPF) || rights_has_capability(CAP_SYS_ADMIN);
-    bool has_perfmon = rights_has_capability(CAP_PERFMON) || rights_has_capability(CAP_SYS_ADMIN);
-    if ((error == EPERM || error == EACCES) && !(has_bpf && has_perfmon))
-        return nl_error_false(NL_ERROR_PERMISSION,
-                              "eBPF: this process lacks%s%s%s; run nlkernel as root, or grant it: sudo setcap "
-                              "cap_bpf,cap_perfmon,cap_dac_override+ep %s",
-                              has_bpf ? "" : " CAP_BPF", has_bpf || has_perfmon ? "" : " and",
-                              has_perfmon ? "" : " CAP_PERFMON", rights_program_path());
-    errno = error;
-    return nl_error_set_errno("eBPF: this kernel rejects the program") == NL_OK;
-}
-
 static bool attach(kernel_sum *sum, const char *begin, const char *end)
 {
     char system[64], name[64];
     if (sum_bpf__load(sum->program) != 0)
-        return fail_bpf(errno);
+        return rights_fail_bpf(errno);
     if (split_event_name(begin, system, name))
         sum->links[0] = bpf_program__attach_tracepoint(sum->program->progs.span_begin, system, name);
     if (sum->links[0] != NULL && split_event_name(end, system, name))
         sum->links[1] = bpf_program__attach_tracepoint(sum->program->progs.span_end, system, name);
-    return sum->links[1] != NULL || fail_bpf(errno);
+    return sum->links[1] != NULL || rights_fail_bpf(errno);
 }
 
 static bool kernel_sum_start(kernel_sum *sum, const tracing *t, const nl_section *section)
@@ -167,7 +152,7 @@ static bool kernel_sum_start(kernel_sum *sum, const tracing *t, const nl_section
               (last = read_end(t, end, end_keys, &by_thread)) != NULL;
     sum->program = ok ? sum_bpf__open() : NULL;
     if (ok && sum->program == NULL)
-        ok = fail_bpf(errno);
+        ok = rights_fail_bpf(errno);
     if (ok) {
         memcpy((void *)sum->program->rodata->begin_keys, begin_keys, sizeof begin_keys);
         memcpy((void *)sum->program->rodata->end_keys, end_keys, sizeof end_keys);

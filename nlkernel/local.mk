@@ -13,23 +13,30 @@ nlkernel_nlkernel_SOURCES = \
 	%D%/workload.c %D%/bench.c %D%/kernel_sum.c %D%/kernel_sum.h %D%/bpf/sum.h \
 	%D%/control.c %D%/control.h %D%/counters.c %D%/counters.h %D%/control_command.c %D%/calls.c %D%/calls.h %D%/trace_dat.c %D%/trace_dat.h \
 	%D%/symbol_map.c %D%/symbol_map.h %D%/symbols.c %D%/call_view.c %D%/call_view.h \
-	%D%/call_draw.c %D%/call_draw.h %D%/graph.c %D%/calls_command.c
+	%D%/call_draw.c %D%/call_draw.h %D%/graph.c %D%/calls_command.c \
+	%D%/trace_command.c %D%/bpf/trace.h %D%/trace_probe.c %D%/trace_probe.h %D%/trace/exchanges.c %D%/trace/exchanges.h \
+	%D%/trace/causes.c %D%/trace/causes.h %D%/trace/span.c %D%/trace/span.h $(nlkernel_protocols)
+nlkernel_protocols = %D%/trace/protocol.h %D%/trace/protocols.c %D%/trace/protocol_http.c %D%/trace/protocol_redis.c \
+	%D%/trace/protocol_postgresql.c
 nlkernel_nlkernel_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D% -Inlkernel
 nlkernel_nlkernel_CFLAGS = $(AM_CFLAGS) $(TRACEFS_CFLAGS) $(ZSTD_CFLAGS) $(GVC_CFLAGS) $(DW_CFLAGS) $(BPF_CFLAGS) $(GLIB_CFLAGS) $(CAIRO_CFLAGS) -pthread
 nlkernel_nlkernel_LDADD = $(common_libs) $(TRACEFS_LIBS) $(GVC_LIBS) $(DW_LIBS) $(BPF_LIBS)
 
-# The program that runs in the kernel, as a libbpf skeleton: a loader that contains the program.
-EXTRA_DIST += %D%/bpf/sum.bpf.c
+# The programs that run in the kernel, as libbpf skeletons: loaders that contain the programs.
+EXTRA_DIST += %D%/bpf/sum.bpf.c %D%/bpf/trace.bpf.c
 if BUILD_NLKERNEL
-nodist_nlkernel_nlkernel_SOURCES = nlkernel/bpf/sum.skel.h
-BUILT_SOURCES += nlkernel/bpf/sum.skel.h
-CLEANFILES += nlkernel/bpf/sum.skel.h nlkernel/bpf/sum.bpf.o
+nodist_nlkernel_nlkernel_SOURCES = nlkernel/bpf/sum.skel.h nlkernel/bpf/trace.skel.h
+BUILT_SOURCES += nlkernel/bpf/sum.skel.h nlkernel/bpf/trace.skel.h
+CLEANFILES += nlkernel/bpf/sum.skel.h nlkernel/bpf/sum.bpf.o nlkernel/bpf/trace.skel.h nlkernel/bpf/trace.bpf.o
 endif
+$(nlkernel_nlkernel_OBJECTS): nlkernel/bpf/sum.skel.h nlkernel/bpf/trace.skel.h
 nlkernel/bpf/sum.skel.h: nlkernel/bpf/sum.bpf.c nlkernel/bpf/sum.h
-	$(AM_V_GEN)$(MKDIR_P) $(@D) && \
+nlkernel/bpf/trace.skel.h: nlkernel/bpf/trace.bpf.c nlkernel/bpf/trace.h
+nlkernel/bpf/sum.skel.h nlkernel/bpf/trace.skel.h:
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && name=$$(basename $@ .skel.h) && \
 	$(BPF_CLANG) -O2 -g -target bpf -Wall -Werror $$($(CC) -print-multiarch 2>/dev/null | sed -n 's|^..*|-I/usr/include/&|p') \
-	  $(BPF_CFLAGS) -I$(srcdir)/nlkernel/bpf -c $(srcdir)/nlkernel/bpf/sum.bpf.c -o nlkernel/bpf/sum.bpf.o && \
-	$(BPFTOOL) gen skeleton nlkernel/bpf/sum.bpf.o name sum_bpf > $@.new && mv $@.new $@
+	  $(BPF_CFLAGS) -I$(srcdir)/nlkernel/bpf -c $(srcdir)/nlkernel/bpf/$$name.bpf.c -o nlkernel/bpf/$$name.bpf.o && \
+	$(BPFTOOL) gen skeleton nlkernel/bpf/$$name.bpf.o name $${name}_bpf > $@.new && mv $@.new $@
 
 # nlkernel looks for its rules beside the program, both in the build directory and in the installed directory.
 NLKERNEL_RULES = \

@@ -42,19 +42,24 @@ static bool add_event(void *settings, const nl_option *row, const char *value)
     return true;
 }
 
-static bool add_pids(void *settings, const nl_option *row, const char *value)
+bool recording_add_pids(int **pids, size_t *count, const char *value)
 {
-    recording_options *o = settings;
     const char *at = value;
-    (void)row;
     do {
         long pid = 0;
         if (!read_number(&at, 1, INT_MAX, &pid) || (*at != ',' && *at != '\0'))
             return nl_error_false(NL_ERROR_INVALID, "\"%s\" is not a list of process IDs, such as 17,4711", value);
-        o->pids = nl_memory_check(reallocarray(o->pids, o->pid_count + 1, sizeof *o->pids));
-        o->pids[o->pid_count++] = (int)pid;
+        *pids = nl_memory_check(reallocarray(*pids, *count + 1, sizeof **pids));
+        (*pids)[(*count)++] = (int)pid;
     } while (*at++ == ',');
     return true;
+}
+
+static bool add_pids(void *settings, const nl_option *row, const char *value)
+{
+    recording_options *o = settings;
+    (void)row;
+    return recording_add_pids(&o->pids, &o->pid_count, value);
 }
 
 static bool add_cpus(void *settings, const nl_option *row, const char *value)

@@ -34,6 +34,9 @@ typedef struct recording_options {
 /* The option rows for a recording_options. */
 extern const nl_option recording_rows[];
 
+/* Adds a list of process IDs, such as 17,4711, to an array. Returns false and sets the error if it is invalid. */
+bool recording_add_pids(int **pids, size_t *count, const char *value);
+
 /* Adds a pattern. Borrows `pattern`. */
 void recording_options_add_pattern(recording_options *o, const char *pattern);
 

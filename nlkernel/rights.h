@@ -22,6 +22,9 @@ void rights_set_open_error(const char *path);
 /* Sets the error for a failure to mount tracefs, according to errno. */
 void rights_set_mount_error(void);
 
+/* Sets the error for a program that the kernel did not load or attach. `error` is its errno. Returns false. */
+bool rights_fail_bpf(int error);
+
 /* Drop and raise the capabilities of this thread and of threads that it starts later. The calls do not nest. */
 void rights_lower(void);
 void rights_raise(void);

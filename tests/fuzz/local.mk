@@ -6,7 +6,7 @@ fuzz_import_ldadd = $(fuzz_ldadd)
 EXTRA_DIST += %D%/run %D%/corpus \
 	%D%/url.dict %D%/ulm.dict %D%/bp.dict %D%/logfmt.dict %D%/binary.dict %D%/format_arguments.dict \
 	%D%/payload.dict %D%/drain.dict %D%/filter.dict %D%/request.dict %D%/otlp_session.dict \
-	%D%/import_json.dict %D%/import_csv.dict %D%/import_xml.dict %D%/import_otlp.dict %D%/import_otlp_proto.dict %D%/import_chrome.dict %D%/import_journal.dict %D%/import_strace.dict %D%/import_perf.dict %D%/import_ftrace.dict %D%/import_audit.dict %D%/import_pairs.dict %D%/import_syslog.dict %D%/syslog_stream.dict %D%/soap.dict %D%/trace_dat.dict %D%/trace_context.dict
+	%D%/import_json.dict %D%/import_csv.dict %D%/import_xml.dict %D%/import_otlp.dict %D%/import_otlp_proto.dict %D%/import_chrome.dict %D%/import_journal.dict %D%/import_strace.dict %D%/import_perf.dict %D%/import_ftrace.dict %D%/import_audit.dict %D%/import_pairs.dict %D%/import_syslog.dict %D%/syslog_stream.dict %D%/soap.dict %D%/trace_dat.dict %D%/trace_context.dict %D%/trace_protocols.dict
 
 fuzz_replays += %D%/url.replay
 tests_fuzz_url_replay_SOURCES = %D%/url.c %D%/replay.c %D%/fuzz.h
@@ -165,6 +165,11 @@ tests_fuzz_trace_dat_replay_SOURCES = %D%/trace_dat.c %D%/replay.c %D%/fuzz.h nl
 tests_fuzz_trace_dat_replay_CPPFLAGS = $(fuzz_cppflags) -I$(srcdir)/nlkernel -DFUZZ_TARGET='"trace_dat"'
 tests_fuzz_trace_dat_replay_CFLAGS = $(AM_CFLAGS) $(TRACEFS_CFLAGS) $(ZSTD_CFLAGS) $(GLIB_CFLAGS)
 tests_fuzz_trace_dat_replay_LDADD = $(fuzz_ldadd) $(TRACEFS_LIBS) $(ZSTD_LIBS) $(GLIB_LIBS)
+
+fuzz_replays += %D%/trace_protocols.replay
+tests_fuzz_trace_protocols_replay_SOURCES = %D%/trace_protocols.c %D%/replay.c %D%/fuzz.h $(nlkernel_protocols)
+tests_fuzz_trace_protocols_replay_CPPFLAGS = $(fuzz_cppflags) -I$(srcdir)/nlkernel -DFUZZ_TARGET='"trace_protocols"'
+tests_fuzz_trace_protocols_replay_LDADD = $(fuzz_ldadd)
 
 check_PROGRAMS += $(fuzz_replays)
 TESTS += $(fuzz_replays)

@@ -13,6 +13,7 @@ EXTRA_DIST += \
 	tests/program/otlp.py \
 	tests/program/oracle_producer.c \
 	tests/program/paths.py \
+	tests/program/trace_stack.py \
 	tests/program/pingpong.c \
 	tests/program/producer.py \
 	tests/program/scarce_memory.c \
@@ -86,6 +87,7 @@ program_tests += \
 	tests/program/test_nlconv_import.py \
 	tests/program/test_nlkernel_functions.py \
 	tests/program/test_nlkernel_rules.py \
+	tests/program/test_nlkernel_trace.py \
 	tests/program/test_nlrecover.py \
 	tests/program/test_nlschema.py \
 	tests/program/test_nlstat.py \

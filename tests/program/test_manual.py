@@ -20,6 +20,7 @@ NOT_RUN = {
     "netlogctl": (3, "it wants a collector; test_netlogctl.py is about it"),
     "nlkernel symbols": (1, "it wants a kernel's DWARF; test_nlkernel_functions.py is about it"),
     "nlkernel record": (4, "it wants the kernel's tracefs; test_nlkernel.py is about it"),
+    "nlkernel trace": (2, "it wants servers to trace; test_nlkernel_trace.py is about it"),
     "nlkernel rules run": (3, "it wants the kernel's tracefs; test_nlkernel_rules.py is about it"),
     "nlkernel list": (1, "it wants the kernel's tracefs"),
     "^nlagent ": (9, "it wants an agent; test_nlagentd.py runs these"),

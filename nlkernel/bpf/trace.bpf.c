@@ -1,0 +1,458 @@
+/*
+ * Reports the socket calls of the chosen processes on TCP connections: time, thread, connection, position in the stream
+ * of bytes, and the first bytes of each message.
+ *
+ * Only tracepoints that every kernel with BTF has are used. The system-call tracepoints see every call of the machine,
+ * so the programs first check the number of the call, and then the process.
+ */
+#include <linux/bpf.h>
+#include <linux/types.h>
+
+#include <asm/unistd.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#include "trace.h"
+
+enum {
+    IPV4 = 2,
+    IPV6 = 10,
+    UNIX = 1,
+    TCP = 6,
+    IN_PROGRESS = 115,
+    PEEK = 2,
+    FILE_KIND = 0170000,
+    SOCKET_KIND = 0140000,
+    ESTABLISHED = 1,
+    CLOSE_WAIT = 8,
+};
+
+/* The kernel's structures, with the members that this program uses; their offsets come from the running kernel. */
+#define KERNEL __attribute__((preserve_access_index))
+struct pt_regs {
+    unsigned long di, si, dx, r10, r8, orig_ax;
+} KERNEL;
+struct ns_common {
+    unsigned int inum;
+} KERNEL;
+struct net {
+    struct ns_common ns;
+} KERNEL;
+typedef struct {
+    struct net *net;
+} possible_net_t;
+struct in6_addr {
+    __u8 bytes[16];
+};
+struct sock_common {
+    __u32 skc_daddr, skc_rcv_saddr;
+    __u16 skc_dport, skc_num, skc_family;
+    possible_net_t skc_net;
+    struct in6_addr skc_v6_daddr, skc_v6_rcv_saddr;
+} KERNEL;
+struct sock {
+    struct sock_common __sk_common;
+    __u16 sk_protocol;
+} KERNEL;
+struct tcp_sock {
+    __u32 copied_seq, write_seq, snd_nxt, snd_una;
+    __u64 bytes_acked, bytes_sent, bytes_retrans;
+} KERNEL;
+struct socket {
+    struct sock *sk;
+} KERNEL;
+struct inode {
+    __u16 i_mode;
+} KERNEL;
+struct file {
+    void *private_data;
+    struct inode *f_inode;
+} KERNEL;
+struct fdtable {
+    struct file **fd;
+} KERNEL;
+struct files_struct {
+    struct fdtable *fdt;
+} KERNEL;
+struct new_utsname {
+    char nodename[65];
+} KERNEL;
+struct uts_namespace {
+    struct new_utsname name;
+} KERNEL;
+struct nsproxy {
+    struct uts_namespace *uts_ns;
+} KERNEL;
+struct task_struct {
+    int pid, tgid;
+    char comm[16];
+    struct task_struct *group_leader;
+    struct files_struct *files;
+    struct nsproxy *nsproxy;
+} KERNEL;
+
+/* nlkernel sets these variables before it loads the program. */
+const volatile __u32 own_pid;  /* nlkernel itself is never traced */
+const volatile _Bool by_ports; /* trace every process, but only connections with one of the ports */
+
+/* The number of events that the ring had no space for, and the number of calls on sockets that are not traced. */
+__u64 missed, unix_calls;
+
+struct process {
+    __u32 announced;
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, TRACE_PROCESSES_MAX);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, __u32);
+    __type(value, struct process);
+} processes SEC(".maps");
+
+/* The names of programs that are traced when they start. */
+struct program {
+    char name[16];
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, TRACE_PROGRAMS_MAX);
+    __type(key, struct program);
+    __type(value, __u8);
+} programs SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, TRACE_PORTS_MAX);
+    __type(key, __u16);
+    __type(value, __u8);
+} ports SEC(".maps");
+
+struct thread {
+    __u64 send_ns; /* when the present call began, if it sends */
+    __u32 idles, polls;
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, int);
+    __type(value, struct thread);
+} threads SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, struct trace_event);
+} scratch SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_RINGBUF);
+    __uint(max_entries, TRACE_RING_SIZE);
+} ring SEC(".maps");
+
+static __always_inline struct process *find_process(void)
+{
+    __u32 pid = bpf_get_current_pid_tgid() >> 32;
+    struct process *found = bpf_map_lookup_elem(&processes, &pid), first = {0};
+    if (found || !by_ports || pid == own_pid)
+        return found;
+    bpf_map_update_elem(&processes, &pid, &first, BPF_NOEXIST);
+    return bpf_map_lookup_elem(&processes, &pid);
+}
+
+static __always_inline struct thread *find_thread(void)
+{
+    return bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+}
+
+static __always_inline void put(struct trace_event *e, __u32 data_size)
+{
+    __u64 size = __builtin_offsetof(struct trace_event, data) + data_size;
+    if (size > sizeof *e || bpf_ringbuf_output(&ring, e, size, BPF_RB_NO_WAKEUP) != 0)
+        __sync_fetch_and_add(&missed, 1);
+}
+
+/* ---- sockets ---- */
+
+/* Returns the socket of a file descriptor if it is one of TCP, and otherwise NULL. */
+static __always_inline struct sock *find_socket(__u32 fd)
+{
+    struct task_struct *task = bpf_get_current_task_btf();
+    struct file **files = task->files->fdt->fd, *file = 0;
+    struct inode *inode;
+    if (bpf_probe_read_kernel(&file, sizeof file, files + fd) != 0 || !file)
+        return 0;
+    inode = BPF_CORE_READ(file, f_inode);
+    if ((BPF_CORE_READ(inode, i_mode) & FILE_KIND) != SOCKET_KIND)
+        return 0;
+    struct socket *end = BPF_CORE_READ(file, private_data);
+    struct sock *sk = BPF_CORE_READ(end, sk);
+    __u16 family = BPF_CORE_READ(sk, __sk_common.skc_family);
+    if (family == UNIX)
+        __sync_fetch_and_add(&unix_calls, 1);
+    if ((family != IPV4 && family != IPV6) || BPF_CORE_READ(sk, sk_protocol) != TCP)
+        return 0;
+    return sk;
+}
+
+/*
+ * Finds which end opened the connection. The SYN has a sequence number, and is acknowledged as 1 byte: the end that
+ * opened the connection has counted it in bytes_acked, and the other end has not.
+ */
+static __always_inline __u8 find_role(const struct tcp_sock *tp)
+{
+    __u32 numbers = BPF_CORE_READ(tp, snd_nxt) - BPF_CORE_READ(tp, snd_una) + (__u32)BPF_CORE_READ(tp, bytes_acked);
+    __u32 bytes = (__u32)BPF_CORE_READ(tp, bytes_sent) - (__u32)BPF_CORE_READ(tp, bytes_retrans);
+    return numbers == bytes + 1 ? TRACE_ROLE_CLIENT : numbers == bytes ? TRACE_ROLE_SERVER : TRACE_ROLE_UNKNOWN;
+}
+
+/* Returns whether the connection is traced. */
+static __always_inline _Bool read_socket(struct trace_event *e, const struct sock *sk)
+{
+    e->socket = (__u64)sk;
+    e->local_port = BPF_CORE_READ(sk, __sk_common.skc_num);
+    e->peer_port = __builtin_bswap16(BPF_CORE_READ(sk, __sk_common.skc_dport));
+    if (by_ports && !bpf_map_lookup_elem(&ports, &e->local_port) && !bpf_map_lookup_elem(&ports, &e->peer_port))
+        return 0;
+    e->family = BPF_CORE_READ(sk, __sk_common.skc_family);
+    e->network = BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum);
+    if (e->family == IPV4) {
+        __builtin_memset(e->local, 0, sizeof e->local);
+        __builtin_memset(e->peer, 0, sizeof e->peer);
+        *(__u32 *)e->local = BPF_CORE_READ(sk, __sk_common.skc_rcv_saddr);
+        *(__u32 *)e->peer = BPF_CORE_READ(sk, __sk_common.skc_daddr);
+    } else {
+        BPF_CORE_READ_INTO(&e->local, sk, __sk_common.skc_v6_rcv_saddr);
+        BPF_CORE_READ_INTO(&e->peer, sk, __sk_common.skc_v6_daddr);
+    }
+    return 1;
+}
+
+/* ---- events ---- */
+
+static __always_inline void announce(struct process *process)
+{
+    struct task_struct *task = bpf_get_current_task_btf();
+    __u32 zero = 0;
+    struct trace_event *e = bpf_map_lookup_elem(&scratch, &zero);
+    if (!e || process->announced)
+        return;
+    process->announced = 1;
+    struct trace_process *about = (struct trace_process *)e->data;
+    e->kind = TRACE_PROCESS;
+    e->pid = e->tid = bpf_get_current_pid_tgid() >> 32;
+    e->captured = sizeof *about;
+    BPF_CORE_READ_INTO(&about->program, task, group_leader, comm);
+    BPF_CORE_READ_INTO(&about->host, task, nsproxy, uts_ns, name.nodename);
+    put(e, sizeof *about);
+}
+
+/* The part of a message that is in one piece in the process's memory. */
+struct piece {
+    const char *data;
+    __u64 size;
+};
+
+static __always_inline struct piece first_vector(const void *vectors)
+{
+    struct piece p = {0};
+    bpf_probe_read_user(&p, sizeof p, vectors);
+    return p;
+}
+
+static __always_inline struct piece find_piece(long call, const struct pt_regs *regs, __u32 size)
+{
+    struct piece p = {(const char *)regs->si, size};
+    if (call == __NR_sendfile) {
+        p.size = 0;
+    } else if (call == __NR_readv || call == __NR_writev) {
+        p = first_vector((const void *)regs->si);
+    } else if (call == __NR_sendmsg || call == __NR_recvmsg) {
+        const void *vectors = 0; /* msg_iov of struct msghdr */
+        bpf_probe_read_user(&vectors, sizeof vectors, (const void *)(regs->si + 16));
+        p = first_vector(vectors);
+    }
+    if (p.size > size)
+        p.size = size;
+    return p;
+}
+
+static __always_inline __u32 capture(struct trace_event *e, struct piece p)
+{
+    __u64 size = p.size;
+    if (size > TRACE_CAPTURE_MAX)
+        size = TRACE_CAPTURE_MAX;
+    asm volatile("" : "+r"(size)); /* keeps the check of the limit where the verifier sees it */
+    if (size > TRACE_CAPTURE_MAX || size == 0 || bpf_probe_read_user(e->data, size, p.data) != 0)
+        size = 0;
+    e->captured = size;
+    e->tail_size = 0;
+    if (size == TRACE_CAPTURE_MAX && p.size == e->size &&
+        bpf_probe_read_user(e->tail, TRACE_TAIL_SIZE, p.data + p.size - TRACE_TAIL_SIZE) == 0)
+        e->tail_size = TRACE_TAIL_SIZE;
+    return size;
+}
+
+static __always_inline void report(long call, const struct pt_regs *regs, __u8 kind, __u32 size)
+{
+    struct process *process = find_process();
+    struct sock *sk = process ? find_socket(regs->di) : 0;
+    struct thread *thread = sk ? find_thread() : 0;
+    __u32 zero = 0;
+    struct trace_event *e = thread ? bpf_map_lookup_elem(&scratch, &zero) : 0;
+    if (!e || !read_socket(e, sk))
+        return;
+    if (!process->announced) {
+        announce(process);
+        read_socket(e, sk);
+    }
+    const struct tcp_sock *tp = (const struct tcp_sock *)sk;
+    __u64 ids = bpf_get_current_pid_tgid();
+    e->end_ns = bpf_ktime_get_ns();
+    e->begin_ns = kind == TRACE_SEND ? thread->send_ns : e->end_ns;
+    e->pid = ids >> 32;
+    e->tid = (__u32)ids;
+    e->size = size;
+    e->idles = thread->idles;
+    e->polls = thread->polls;
+    e->kind = kind;
+    e->captured = e->tail_size = 0;
+    e->role = kind == TRACE_CONNECT ? TRACE_ROLE_CLIENT : find_role(tp);
+    e->sequence = (kind == TRACE_SEND ? BPF_CORE_READ(tp, write_seq) : BPF_CORE_READ(tp, copied_seq)) - size;
+    put(e, kind == TRACE_CONNECT || size == 0 ? 0 : capture(e, find_piece(call, regs, size)));
+}
+
+static __always_inline _Bool is_zero_time(unsigned long address)
+{
+    __u64 time[2] = {1, 1};
+    return address != 0 && bpf_probe_read_user(time, sizeof time, (const void *)address) == 0 && time[0] + time[1] == 0;
+}
+
+static __always_inline void count_wait(_Bool polls)
+{
+    struct thread *thread = find_process() ? find_thread() : 0;
+    if (thread && polls)
+        thread->polls++;
+    else if (thread)
+        thread->idles++;
+}
+
+SEC("tp_btf/sys_enter")
+int BPF_PROG(on_enter, struct pt_regs *regs, long call)
+{
+    if (call != __NR_write && call != __NR_writev && call != __NR_sendto && call != __NR_sendmsg &&
+        call != __NR_sendfile)
+        return 0;
+    struct thread *thread = find_process() ? find_thread() : 0;
+    if (thread)
+        thread->send_ns = bpf_ktime_get_ns();
+    return 0;
+}
+
+SEC("tp_btf/sys_exit")
+int BPF_PROG(on_exit, struct pt_regs *regs, long result)
+{
+    long call = regs->orig_ax;
+    switch (call) {
+    case __NR_write:
+    case __NR_writev:
+    case __NR_sendto:
+    case __NR_sendmsg:
+    case __NR_sendfile:
+        if (result > 0)
+            report(call, regs, TRACE_SEND, result);
+        break;
+    case __NR_recvfrom:
+        if (result >= 0 && !(regs->r10 & PEEK))
+            report(call, regs, TRACE_RECEIVE, result);
+        break;
+    case __NR_recvmsg:
+        if (result >= 0 && !(regs->dx & PEEK))
+            report(call, regs, TRACE_RECEIVE, result);
+        break;
+    case __NR_read:
+    case __NR_readv:
+        if (result >= 0)
+            report(call, regs, TRACE_RECEIVE, result);
+        break;
+    case __NR_connect:
+        if (result == 0 || result == -IN_PROGRESS)
+            report(call, regs, TRACE_CONNECT, 0);
+        break;
+    case __NR_epoll_wait:
+    case __NR_epoll_pwait:
+        count_wait((int)regs->r10 == 0);
+        break;
+    case __NR_poll:
+        count_wait((int)regs->dx == 0);
+        break;
+    case __NR_ppoll:
+        count_wait(is_zero_time(regs->dx));
+        break;
+    case __NR_select:
+    case __NR_pselect6:
+        count_wait(is_zero_time(regs->r8));
+        break;
+    }
+    return 0;
+}
+
+/* Reports the end of a connection when this end closes it, or when it is reset. */
+SEC("tp_btf/inet_sock_set_state")
+int BPF_PROG(on_state, struct sock *sk, int before, int now)
+{
+    if ((before != ESTABLISHED && before != CLOSE_WAIT) || now == CLOSE_WAIT || sk->sk_protocol != TCP)
+        return 0;
+    struct trace_event *e = bpf_ringbuf_reserve(&ring, __builtin_offsetof(struct trace_event, data), 0);
+    if (!e) {
+        __sync_fetch_and_add(&missed, 1);
+        return 0;
+    }
+    __builtin_memset(e, 0, __builtin_offsetof(struct trace_event, data));
+    e->kind = TRACE_CLOSE;
+    e->socket = (__u64)sk;
+    e->begin_ns = e->end_ns = bpf_ktime_get_ns();
+    e->local_port = sk->__sk_common.skc_num;
+    e->peer_port = __builtin_bswap16(sk->__sk_common.skc_dport);
+    bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
+    return 0;
+}
+
+/* Traces the processes that a traced process starts. */
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
+{
+    __u32 from = parent->tgid, to = child->tgid;
+    struct process first = {0};
+    if (from != to && !by_ports && bpf_map_lookup_elem(&processes, &from))
+        bpf_map_update_elem(&processes, &to, &first, BPF_NOEXIST);
+    return 0;
+}
+
+/* Traces the processes that start a program with a chosen name. Reports the new name of a traced process. */
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(on_exec, struct task_struct *task)
+{
+    __u32 pid = task->tgid;
+    struct process first = {0};
+    struct program program = {0};
+    bpf_get_current_comm(program.name, sizeof program.name);
+    if (bpf_map_lookup_elem(&processes, &pid) || bpf_map_lookup_elem(&programs, &program))
+        bpf_map_update_elem(&processes, &pid, &first, BPF_ANY);
+    return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(on_process_exit, struct task_struct *task)
+{
+    __u32 pid = task->tgid;
+    if (task->pid == task->tgid)
+        bpf_map_delete_elem(&processes, &pid);
+    return 0;
+}
+
+char LICENSE[] SEC("license") = "GPL";

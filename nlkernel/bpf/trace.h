@@ -1,0 +1,54 @@
+/*
+ * The events that the program in the kernel (trace.bpf.c) passes to nlkernel (trace_probe.c). Both are compiled on the
+ * same machine, so the layout needs no version.
+ */
+#ifndef NLKERNEL_BPF_TRACE_H
+#define NLKERNEL_BPF_TRACE_H
+
+#include <linux/types.h>
+
+enum {
+    TRACE_CAPTURE_MAX = 1024,
+    TRACE_TAIL_SIZE = 8,
+    TRACE_PROCESSES_MAX = 65536,
+    TRACE_PORTS_MAX = 1024,
+    TRACE_PROGRAMS_MAX = 1024
+};
+
+#define TRACE_RING_SIZE (64 << 20)
+
+enum trace_kind {
+    TRACE_SEND,
+    TRACE_RECEIVE, /* size 0: the peer has closed the connection */
+    TRACE_CONNECT,
+    TRACE_CLOSE,
+    TRACE_PROCESS, /* before a process's first event; the data is a trace_process */
+};
+
+/* The end of a TCP connection that this process's socket is. */
+enum trace_role { TRACE_ROLE_UNKNOWN, TRACE_ROLE_CLIENT, TRACE_ROLE_SERVER };
+
+struct trace_event {
+    __u64 begin_ns, end_ns; /* when the call began and ended, on CLOCK_MONOTONIC; only a send has the begin */
+    __u64 socket;           /* address in the kernel */
+    __u32 pid, tid;
+    __u32 sequence; /* TCP sequence number of the first byte */
+    __u32 size;     /* bytes that were sent or received */
+    __u32 idles;    /* number of times that the thread has waited for events with nothing else to do */
+    __u32 polls;    /* number of times that the thread has asked for events without waiting */
+    __u32 network;  /* inode of the network namespace */
+    __u16 local_port, peer_port;
+    __u16 captured; /* number of bytes in data */
+    __u8 kind, role, family;
+    __u8 tail_size;               /* number of bytes in tail */
+    __u8 local[16], peer[16];     /* IPv4: the first 4 bytes */
+    __u8 tail[TRACE_TAIL_SIZE];   /* the last bytes, if data does not contain them */
+    __u8 data[TRACE_CAPTURE_MAX]; /* the first bytes; the event in the ring ends after them */
+};
+
+struct trace_process {
+    char program[16];
+    char host[65];
+};
+
+#endif

@@ -1,0 +1,476 @@
+#include "config.h"
+
+#include "trace/exchanges.h"
+
+#include "base/hash_bytes.h"
+#include "requests/hash64.h"
+#include "trace/causes.h"
+
+#include <glib.h>
+#include <stdio.h>
+#include <string.h>
+
+/* After this pause, a reply whose length is unknown is complete. */
+#define REPLY_PAUSE_NS ((int64_t)1 * NL_NS_PER_SECOND)
+
+/* Ends of connections, processes, threads and messages that were idle for this time are forgotten. */
+#define IDLE_NS ((int64_t)600 * NL_NS_PER_SECOND)
+#define MESSAGE_NS ((int64_t)10 * NL_NS_PER_SECOND)
+#define SWEEP_NS ((int64_t)500 * 1000000)
+
+/* One process's end of a connection. */
+typedef struct connection_end {
+    uint64_t socket;
+    span_address local, peer;
+    enum trace_role role;
+    const protocol *protocol;
+    span *current; /* the latest request, or NULL */
+    span *opener;  /* the request for which the process opened the connection, or NULL */
+    uint32_t next[2];
+    bool has_next[2]; /* whether `next` is known, for each direction: TRACE_SEND, TRACE_RECEIVE */
+    int64_t seen_ns;
+} connection_end;
+
+/* A request of which only one end is known so far. */
+typedef struct waiting_message {
+    uint64_t message;
+    span *client, *server;
+    int64_t since_ns;
+} waiting_message;
+
+typedef struct known_process {
+    char program[16];
+    const char *host;
+    int64_t seen_ns;
+} known_process;
+
+struct exchanges {
+    exchanges_take_span *take;
+    void *user;
+    GHashTable *ends;      /* connection_end by its socket */
+    GHashTable *processes; /* known_process by process ID */
+    GHashTable *waiting;   /* waiting_message by its message */
+    GQueue finished;       /* span: references, in the order in which they were finished */
+    causes *causes;
+    int64_t swept_ns;
+    exchange_counts counts;
+};
+
+static void end_free(gpointer data)
+{
+    connection_end *end = data;
+    span_release(end->current);
+    span_release(end->opener);
+    g_free(end);
+}
+
+static void waiting_free(gpointer data)
+{
+    waiting_message *w = data;
+    span_release(w->client);
+    span_release(w->server);
+    g_free(w);
+}
+
+exchanges *exchanges_new(exchanges_take_span *take, void *user)
+{
+    exchanges *x = g_new0(exchanges, 1);
+    x->take = take;
+    x->user = user;
+    x->ends = g_hash_table_new_full(hash64, g_int64_equal, NULL, end_free);
+    x->processes = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+    x->waiting = g_hash_table_new_full(hash64, g_int64_equal, NULL, waiting_free);
+    x->causes = causes_new();
+    return x;
+}
+
+void exchanges_free(exchanges *x)
+{
+    if (x == NULL)
+        return;
+    for (span *s; (s = g_queue_pop_head(&x->finished)) != NULL;)
+        span_release(s);
+    g_hash_table_destroy(x->ends);
+    g_hash_table_destroy(x->processes);
+    g_hash_table_destroy(x->waiting);
+    causes_free(x->causes);
+    g_free(x);
+}
+
+/* ---- processes ---- */
+
+static known_process *find_process(exchanges *x, const struct trace_event *event)
+{
+    known_process *p = g_hash_table_lookup(x->processes, GUINT_TO_POINTER(event->pid));
+    if (p == NULL) {
+        p = g_new0(known_process, 1);
+        g_hash_table_insert(x->processes, GUINT_TO_POINTER(event->pid), p);
+        snprintf(p->program, sizeof p->program, "pid-%u", event->pid);
+    }
+    p->seen_ns = (int64_t)event->end_ns;
+    return p;
+}
+
+static void learn_process(exchanges *x, const struct trace_event *event)
+{
+    struct trace_process about;
+    known_process *p = find_process(x, event);
+    memcpy(&about, event->data, sizeof about);
+    about.host[sizeof about.host - 1] = '\0';
+    memcpy(p->program, about.program, sizeof p->program);
+    p->host = *about.host != '\0' ? g_intern_string(about.host) : NULL;
+}
+
+/* ---- spans ---- */
+
+static void hand_out(exchanges *x, span *s)
+{
+    s->written = true;
+    x->counts.spans++;
+    x->counts.requests += s->parent == NULL;
+    x->counts.unanswered += !s->replied;
+    x->counts.causes[s->cause]++;
+    x->take(x->user, s);
+    span_release(s);
+}
+
+static void finish_span(exchanges *x, span *s, int64_t now_ns)
+{
+    if (s->finished)
+        return;
+    s->finished = true;
+    s->hold_ns = now_ns;
+    if (s->is_server)
+        causes_answer(x->causes, s);
+    g_queue_push_tail(&x->finished, span_hold(s));
+}
+
+/* Ends the present request of an end of a connection. */
+static void finish_current(exchanges *x, connection_end *end, int64_t now_ns)
+{
+    if (end->current == NULL)
+        return;
+    if (!end->current->replied)
+        end->current->end_ns = MAX(end->current->end_ns, now_ns);
+    finish_span(x, end->current, now_ns);
+    span_release(end->current);
+    end->current = NULL;
+}
+
+/* Joins the two ends of a message, or keeps the first end until the other is known. */
+static void join(exchanges *x, span *s, int64_t now_ns)
+{
+    waiting_message *w = g_hash_table_lookup(x->waiting, &s->message);
+    if (w == NULL) {
+        w = g_new0(waiting_message, 1);
+        w->message = s->message;
+        g_hash_table_insert(x->waiting, &w->message, w);
+    }
+    span **slot = s->is_server ? &w->server : &w->client;
+    span_release(*slot);
+    *slot = span_hold(s);
+    w->since_ns = now_ns;
+    if (w->client == NULL || w->server == NULL)
+        return;
+    span_set_parent(w->server, w->client, SPAN_CAUSE_MESSAGE);
+    g_hash_table_remove(x->waiting, &w->message);
+}
+
+/* Identifies a request by the addresses, the client first, and the sequence number of its first byte. */
+static uint64_t message_of(const connection_end *end, bool is_server, uint32_t sequence)
+{
+    struct {
+        uint8_t client[16], server[16];
+        uint16_t client_port, server_port;
+        uint32_t sequence;
+    } key = {.sequence = sequence};
+    const span_address *client = is_server ? &end->peer : &end->local, *server = is_server ? &end->local : &end->peer;
+    memcpy(key.client, client->bytes, sizeof key.client);
+    memcpy(key.server, server->bytes, sizeof key.server);
+    key.client_port = client->port;
+    key.server_port = server->port;
+    return hash_bytes(0, (const char *)&key, sizeof key);
+}
+
+static void find_parent(exchanges *x, connection_end *end, span *s, const struct trace_event *event)
+{
+    span_cause cause;
+    span *parent = causes_find(x->causes, event, &cause, &s->candidates);
+    if (end->opener != NULL && !end->opener->finished && cause != SPAN_CAUSE_THREAD) {
+        parent = end->opener;
+        cause = SPAN_CAUSE_CONNECTION;
+    }
+    if (parent != NULL)
+        span_set_parent(s, parent, cause);
+    else
+        s->cause = cause;
+    span_release(end->opener);
+    end->opener = NULL;
+}
+
+static void begin_span(exchanges *x, connection_end *end, const struct trace_event *event, const protocol *protocol,
+                       const protocol_request *request)
+{
+    const known_process *process = find_process(x, event);
+    span *s = end->current = span_new();
+    s->is_server = end->role == TRACE_ROLE_SERVER;
+    s->protocol = protocol;
+    s->request = *request;
+    s->begin_ns = s->end_ns = (int64_t)event->begin_ns;
+    s->message = message_of(end, s->is_server, event->sequence);
+    s->pid = event->pid;
+    s->tid = event->tid;
+    memcpy(s->program, process->program, sizeof s->program);
+    s->host = process->host;
+    s->local = end->local;
+    s->peer = end->peer;
+    if (!s->is_server)
+        find_parent(x, end, s, event);
+    join(x, s, (int64_t)event->end_ns);
+    s->replied = request->silent;
+    if (request->silent)
+        finish_span(x, s, (int64_t)event->end_ns);
+}
+
+/* ---- bytes ---- */
+
+static void take_request(exchanges *x, connection_end *end, const struct trace_event *event,
+                         const protocol_bytes *bytes)
+{
+    protocol_request request = {0};
+    const protocol *protocol = end->protocol;
+    span *current = end->current;
+    if (current == NULL || current->replied || current->finished) {
+        bool known = protocol != NULL && protocol->read_request(bytes, &request);
+        if (!known)
+            memset(&request, 0, sizeof request);
+        if (protocol == NULL)
+            end->protocol = protocol = protocol_find(bytes, &request);
+        if (current != NULL && !current->finished && protocol != NULL && !known)
+            return; /* more bytes of a request that is being answered already */
+        finish_current(x, end, (int64_t)event->end_ns);
+        begin_span(x, end, event, protocol, &request);
+    }
+    if (end->current->is_server && !end->current->finished)
+        causes_receive(x->causes, end->current, event);
+}
+
+static void take_reply(exchanges *x, connection_end *end, const struct trace_event *event, const protocol_bytes *bytes)
+{
+    span *s = end->current;
+    if (s == NULL)
+        return;
+    if (!s->is_server && s->parent != NULL && !s->parent->finished)
+        causes_receive(x->causes, s->parent, event);
+    if (s->written)
+        return;
+    protocol_progress progress =
+        s->protocol != NULL ? s->protocol->read_reply(bytes, &s->request, &s->reply) : PROTOCOL_UNKNOWN;
+    if (progress == PROTOCOL_INTERIM)
+        return;
+    s->replied = true;
+    s->end_ns = MAX(s->begin_ns, (int64_t)event->begin_ns);
+    if (s->is_server && progress == PROTOCOL_UNKNOWN)
+        causes_answer(x->causes, s);
+    if (progress == PROTOCOL_COMPLETE)
+        finish_span(x, s, (int64_t)event->end_ns);
+}
+
+/* Checks that no bytes are missing before the event. */
+static void check_sequence(exchanges *x, connection_end *end, const struct trace_event *event)
+{
+    int direction = event->kind;
+    if (end->has_next[direction] && end->next[direction] != event->sequence) {
+        x->counts.gaps++;
+        if (end->current != NULL) { /* the end of the reply is then known only by what follows */
+            end->current->reply.begun = true;
+            end->current->reply.counted = end->current->reply.chunked = false;
+        }
+    }
+    end->next[direction] = event->sequence + event->size;
+    end->has_next[direction] = true;
+}
+
+static void find_role(connection_end *end, const struct trace_event *event, const protocol_bytes *bytes)
+{
+    protocol_request request;
+    if (end->role == TRACE_ROLE_UNKNOWN)
+        end->role = event->role;
+    if (end->role == TRACE_ROLE_UNKNOWN && protocol_find(bytes, &request) != NULL)
+        end->role = event->kind == TRACE_SEND ? TRACE_ROLE_CLIENT : TRACE_ROLE_SERVER;
+}
+
+static void take_bytes(exchanges *x, connection_end *end, const struct trace_event *event)
+{
+    const protocol_bytes bytes = {.data = (const char *)event->data,
+                                  .captured = event->captured,
+                                  .size = event->size,
+                                  .tail = (const char *)event->tail,
+                                  .tail_size = event->tail_size};
+    find_role(end, event, &bytes);
+    if (event->kind == TRACE_RECEIVE)
+        causes_receive_other(x->causes, event); /* the data ends the handling of earlier data, whatever it is */
+    if (end->role == TRACE_ROLE_UNKNOWN)
+        return;
+    check_sequence(x, end, event);
+    if ((end->role == TRACE_ROLE_SERVER) == (event->kind == TRACE_RECEIVE))
+        take_request(x, end, event, &bytes);
+    else
+        take_reply(x, end, event, &bytes);
+}
+
+/* ---- connections ---- */
+
+static span_address make_address(const struct trace_event *event, const __u8 *bytes, uint16_t port)
+{
+    enum { IPV4 = 2 };
+    span_address address = {.port = port};
+    if (event->family == IPV4) {
+        address.bytes[10] = address.bytes[11] = 0xff;
+        memcpy(address.bytes + 12, bytes, 4);
+    } else {
+        memcpy(address.bytes, bytes, sizeof address.bytes);
+    }
+    return address;
+}
+
+static bool is_same_address(const span_address *a, const span_address *b)
+{
+    return a->port == b->port && memcmp(a->bytes, b->bytes, sizeof a->bytes) == 0;
+}
+
+static void close_end(exchanges *x, connection_end *end, int64_t now_ns)
+{
+    finish_current(x, end, now_ns);
+    g_hash_table_remove(x->ends, &end->socket);
+}
+
+/* Returns the end of a connection. The kernel uses the address of a closed socket again. */
+static connection_end *find_end(exchanges *x, const struct trace_event *event)
+{
+    span_address local = make_address(event, event->local, event->local_port),
+                 peer = make_address(event, event->peer, event->peer_port);
+    connection_end *end = g_hash_table_lookup(x->ends, &event->socket);
+    if (end != NULL && (!is_same_address(&end->local, &local) || !is_same_address(&end->peer, &peer) ||
+                        event->kind == TRACE_CONNECT)) {
+        close_end(x, end, (int64_t)event->end_ns);
+        end = NULL;
+    }
+    if (end == NULL && g_hash_table_size(x->ends) < EXCHANGES_ENDS_MAX) {
+        end = g_new0(connection_end, 1);
+        end->socket = event->socket;
+        end->local = local;
+        end->peer = peer;
+        g_hash_table_insert(x->ends, &end->socket, end);
+    }
+    if (end != NULL)
+        end->seen_ns = (int64_t)event->end_ns;
+    return end;
+}
+
+static void open_connection(exchanges *x, connection_end *end, const struct trace_event *event)
+{
+    span_cause cause;
+    uint32_t candidates;
+    span *opener = causes_find(x->causes, event, &cause, &candidates);
+    end->role = TRACE_ROLE_CLIENT;
+    if (opener != NULL)
+        end->opener = span_hold(opener);
+}
+
+/* The peer has closed the connection, which ends a reply without a length. */
+static void take_end(exchanges *x, connection_end *end, const struct trace_event *event)
+{
+    if (end->role == TRACE_ROLE_CLIENT && end->current != NULL && end->current->replied)
+        finish_span(x, end->current, (int64_t)event->end_ns);
+}
+
+void exchanges_put(exchanges *x, const struct trace_event *event)
+{
+    connection_end *end;
+    switch ((enum trace_kind)event->kind) {
+    case TRACE_PROCESS:
+        if (event->captured >= sizeof(struct trace_process))
+            learn_process(x, event);
+        break;
+    case TRACE_CLOSE:
+        end = g_hash_table_lookup(x->ends, &event->socket);
+        if (end != NULL && end->peer.port == event->peer_port)
+            close_end(x, end, (int64_t)event->end_ns);
+        break;
+    case TRACE_CONNECT:
+        if ((end = find_end(x, event)) != NULL)
+            open_connection(x, end, event);
+        break;
+    case TRACE_SEND:
+    case TRACE_RECEIVE:
+        end = find_end(x, event);
+        if (end != NULL && event->size == 0)
+            take_end(x, end, event);
+        else if (end != NULL)
+            take_bytes(x, end, event);
+        break;
+    }
+}
+
+/* ---- time ---- */
+
+static gboolean process_is_old(gpointer key, gpointer value, gpointer user)
+{
+    (void)key;
+    return ((const known_process *)value)->seen_ns < *(const int64_t *)user;
+}
+
+static gboolean message_is_old(gpointer key, gpointer value, gpointer user)
+{
+    (void)key;
+    return ((const waiting_message *)value)->since_ns < *(const int64_t *)user;
+}
+
+/* Ends replies after a pause, and forgets what has been idle. */
+static void sweep(exchanges *x, int64_t now_ns)
+{
+    GHashTableIter i;
+    gpointer value;
+    int64_t idle_ns = now_ns - IDLE_NS, message_ns = now_ns - MESSAGE_NS;
+    g_hash_table_iter_init(&i, x->ends);
+    while (g_hash_table_iter_next(&i, NULL, &value)) {
+        connection_end *end = value;
+        bool pauses = end->seen_ns < now_ns - REPLY_PAUSE_NS && end->current != NULL && end->current->replied;
+        if (pauses && !end->current->reply.counted && !end->current->reply.chunked)
+            finish_span(x, end->current, now_ns);
+        if (end->seen_ns < idle_ns) {
+            finish_current(x, end, now_ns);
+            g_hash_table_iter_remove(&i);
+        }
+    }
+    g_hash_table_foreach_remove(x->processes, process_is_old, &idle_ns);
+    g_hash_table_foreach_remove(x->waiting, message_is_old, &message_ns);
+    causes_expire(x->causes, idle_ns);
+    x->swept_ns = now_ns;
+}
+
+void exchanges_advance(exchanges *x, int64_t now_ns)
+{
+    if (now_ns - x->swept_ns >= SWEEP_NS)
+        sweep(x, now_ns);
+    span *s;
+    while ((s = g_queue_peek_head(&x->finished)) != NULL && s->hold_ns + EXCHANGES_HOLD_NS <= now_ns)
+        hand_out(x, g_queue_pop_head(&x->finished));
+}
+
+void exchanges_finish(exchanges *x, int64_t now_ns)
+{
+    GHashTableIter i;
+    gpointer value;
+    g_hash_table_iter_init(&i, x->ends);
+    while (g_hash_table_iter_next(&i, NULL, &value))
+        finish_current(x, value, now_ns);
+    for (span *s; (s = g_queue_pop_head(&x->finished)) != NULL;)
+        hand_out(x, s);
+}
+
+const exchange_counts *exchanges_counts(const exchanges *x)
+{
+    return &x->counts;
+}

@@ -1,0 +1,47 @@
+/*
+ * Makes spans from the socket calls of processes.
+ *
+ * The module knows each end of a connection that a traced process has, with the request that is under way on it. Bytes
+ * towards the server after a reply begin the next request. The protocol (protocol.h), or else the next request, the end
+ * of the connection or a pause, tells where a reply ends. A call and the request at the other end of the connection are
+ * joined by the addresses and the TCP sequence number of the first byte, never by time. A finished span is kept for
+ * EXCHANGES_HOLD_NS, until events that the kernel wrote on other CPUs have arrived, and is then handed out.
+ *
+ * Memory is bounded by EXCHANGES_ENDS_MAX ends of connections, and by the spans of the hold time. Not thread-safe.
+ */
+#ifndef NLKERNEL_TRACE_EXCHANGES_H
+#define NLKERNEL_TRACE_EXCHANGES_H
+
+#include "bpf/trace.h"
+#include "trace/span.h"
+
+#define EXCHANGES_HOLD_NS ((int64_t)500 * 1000000)
+
+enum { EXCHANGES_ENDS_MAX = 100000 };
+
+typedef struct exchanges exchanges;
+
+typedef struct exchange_counts {
+    uint64_t spans, requests; /* spans that were handed out; those without a parent among them */
+    uint64_t causes[SPAN_CAUSE_COUNT];
+    uint64_t unanswered; /* spans without a reply */
+    uint64_t gaps;       /* times that bytes were missing between two events of a connection */
+} exchange_counts;
+
+/* Receives a finished span, which is valid only during the call. */
+typedef void exchanges_take_span(void *user, span *s);
+
+exchanges *exchanges_new(exchanges_take_span *take, void *user);
+void exchanges_free(exchanges *x); /* NULL is allowed */
+
+void exchanges_put(exchanges *x, const struct trace_event *event);
+
+/* Hands out the spans that are complete at a time of the monotonic clock. */
+void exchanges_advance(exchanges *x, int64_t now_ns);
+
+/* Hands out all spans, also those without a reply. Call it after the last event. */
+void exchanges_finish(exchanges *x, int64_t now_ns);
+
+const exchange_counts *exchanges_counts(const exchanges *x);
+
+#endif

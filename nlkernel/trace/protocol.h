@@ -1,0 +1,73 @@
+/*
+ * The protocols that nlkernel trace recognizes. Each has a file that finds the requests and replies in the bytes that
+ * a process sends and receives.
+ *
+ * The functions see the first TRACE_CAPTURE_MAX bytes of the data of each call, which come from any program and may be
+ * anything. They keep names only: a method, a path without its query, the verb and the object of a statement, a status.
+ * They never keep a value, which may be a secret. To add a protocol, write its file and add it to protocols.c. The
+ * module has no state.
+ */
+#ifndef NLKERNEL_TRACE_PROTOCOL_H
+#define NLKERNEL_TRACE_PROTOCOL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { PROTOCOL_VERB_SIZE = 40, PROTOCOL_OBJECT_SIZE = 160, PROTOCOL_STATUS_SIZE = 24 };
+
+/* The data of one call. */
+typedef struct protocol_bytes {
+    const char *data;
+    size_t captured;  /* number of bytes in data */
+    uint64_t size;    /* number of bytes of the call */
+    const char *tail; /* the last bytes of the call */
+    size_t tail_size; /* 0 if they are unknown */
+} protocol_bytes;
+
+typedef struct protocol_request {
+    char verb[PROTOCOL_VERB_SIZE];     /* the method or the verb of a statement, such as GET or SELECT; or "" */
+    char object[PROTOCOL_OBJECT_SIZE]; /* the path, the table or the function; or "" */
+    char trace_id[33], parent_id[17];  /* of the header traceparent; or "" */
+    bool several;                      /* the call contains several requests, or the first bytes of more */
+    bool silent;                       /* no reply follows */
+} protocol_request;
+
+/* What is known about the end of a reply. */
+typedef enum protocol_progress {
+    PROTOCOL_INTERIM,  /* the data is not part of the reply, which comes later */
+    PROTOCOL_MORE,     /* more bytes follow */
+    PROTOCOL_COMPLETE, /* these bytes end the reply */
+    PROTOCOL_UNKNOWN,
+} protocol_progress;
+
+/* Starts as zeros. */
+typedef struct protocol_reply {
+    char status[PROTOCOL_STATUS_SIZE];
+    bool failed;
+    uint64_t left; /* number of bytes that end the reply, if `counted` */
+    bool begun, counted, chunked;
+} protocol_reply;
+
+typedef struct protocol {
+    const char *name;
+    const char *object_field; /* name of the field for protocol_request.object */
+    bool names_object;        /* the object is part of the event's name */
+
+    /* Returns whether data begins a request. Fills in *request, which the caller has set to zeros. */
+    bool (*read_request)(const protocol_bytes *bytes, protocol_request *request);
+
+    /* Reads the data of one call of a reply. Calls for a reply come in order. */
+    protocol_progress (*read_reply)(const protocol_bytes *bytes, const protocol_request *request,
+                                    protocol_reply *reply);
+} protocol;
+
+extern const protocol protocol_http, protocol_postgresql, protocol_redis, protocol_tls;
+
+/* Returns the protocol of a request, and fills in *request; or returns NULL. */
+const protocol *protocol_find(const protocol_bytes *bytes, protocol_request *request);
+
+/* Copies a name of at most size - 1 characters, and cuts it at the first character that is not printable ASCII. */
+void protocol_copy_name(char *to, size_t size, const char *from, size_t length);
+
+#endif

@@ -1,0 +1,46 @@
+#include "config.h"
+
+#include "trace/protocol.h"
+
+#include <string.h>
+
+static const protocol *const protocols[] = {&protocol_http, &protocol_redis, &protocol_postgresql, &protocol_tls};
+
+const protocol *protocol_find(const protocol_bytes *bytes, protocol_request *request)
+{
+    for (size_t i = 0; i < sizeof protocols / sizeof *protocols; i++) {
+        memset(request, 0, sizeof *request);
+        if (protocols[i]->read_request(bytes, request))
+            return protocols[i];
+    }
+    memset(request, 0, sizeof *request);
+    return NULL;
+}
+
+void protocol_copy_name(char *to, size_t size, const char *from, size_t length)
+{
+    size_t i = 0;
+    while (i < length && i + 1 < size && from[i] > ' ' && from[i] <= '~') {
+        to[i] = from[i];
+        i++;
+    }
+    to[i] = '\0';
+}
+
+/* ---- TLS: encrypted, so that requests and replies are known only by their directions ---- */
+
+static bool read_tls_request(const protocol_bytes *bytes, protocol_request *request)
+{
+    enum { HANDSHAKE = 22, DATA = 23, TLS = 3 };
+    (void)request;
+    return bytes->captured >= 5 && (bytes->data[0] == HANDSHAKE || bytes->data[0] == DATA) && bytes->data[1] == TLS;
+}
+
+static protocol_progress read_tls_reply(const protocol_bytes *bytes, const protocol_request *request,
+                                        protocol_reply *reply)
+{
+    (void)bytes, (void)request, (void)reply;
+    return PROTOCOL_UNKNOWN;
+}
+
+const protocol protocol_tls = {"tls", "OBJECT", false, read_tls_request, read_tls_reply};

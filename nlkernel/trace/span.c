@@ -1,0 +1,138 @@
+#include "config.h"
+
+#include "trace/span.h"
+
+#include "base/hash_bytes.h"
+
+#include <arpa/inet.h>
+#include <glib.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { DEPTH_MAX = 256 };
+
+span *span_new(void)
+{
+    span *s = g_new0(span, 1);
+    s->references = 1;
+    return s;
+}
+
+span *span_hold(span *s)
+{
+    s->references++;
+    return s;
+}
+
+void span_release(span *s)
+{
+    while (s != NULL && --s->references == 0) {
+        span *parent = s->parent;
+        g_free(s);
+        s = parent;
+    }
+}
+
+/* Returns the first ancestor, or the ancestor after which the search ends, or s. */
+static span *find_root(span *s)
+{
+    for (int depth = 0; s->parent != NULL && *s->trace_id == '\0' && depth < DEPTH_MAX; depth++)
+        s = s->parent;
+    return s;
+}
+
+void span_set_parent(span *s, span *parent, span_cause cause)
+{
+    const span *root = find_root(parent);
+    if (s->parent != NULL || root == s ||
+        (*s->trace_id != '\0' && *root->trace_id != '\0' && strcmp(s->trace_id, root->trace_id) != 0))
+        return;
+    s->parent = span_hold(parent);
+    s->cause = cause;
+}
+
+/* The IDs are functions of the message, so that another nlkernel at the other end of the connection finds the same. */
+static uint64_t make_id(uint64_t message, uint64_t purpose)
+{
+    uint64_t words[2] = {message, purpose}, id = hash_bytes(0, (const char *)words, sizeof words);
+    return id != 0 ? id : 1;
+}
+
+static void find_trace_id(span *s, int64_t end_ns)
+{
+    enum { TRACE_HIGH = 2, TRACE_LOW = 3 };
+    span *root = find_root(s);
+    if (*root->trace_id == '\0' && *root->request.trace_id != '\0')
+        memcpy(root->trace_id, root->request.trace_id, sizeof root->trace_id);
+    else if (*root->trace_id == '\0')
+        snprintf(root->trace_id, sizeof root->trace_id, "%016" PRIx64 "%016" PRIx64, make_id(root->message, TRACE_HIGH),
+                 make_id(root->message ^ (uint64_t)(end_ns - s->end_ns + root->begin_ns) / 1000000000, TRACE_LOW));
+    for (span *at = s; at != root; at = at->parent)
+        memcpy(at->trace_id, root->trace_id, sizeof at->trace_id);
+}
+
+static void add_text(nl_record *record, const char *name, const char *text)
+{
+    if (*text != '\0')
+        nl_record_add_string(record, name, text, strlen(text));
+}
+
+static void add_id(nl_record *record, const char *name, const span *s)
+{
+    char text[17];
+    snprintf(text, sizeof text, "%016" PRIx64, make_id(s->message, s->is_server));
+    add_text(record, name, text);
+}
+
+static void add_address(nl_record *record, const char *name, const span_address *address)
+{
+    static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+    char host[INET6_ADDRSTRLEN] = "", text[INET6_ADDRSTRLEN + 10];
+    bool four = memcmp(address->bytes, mapped, sizeof mapped) == 0;
+    inet_ntop(four ? AF_INET : AF_INET6, four ? address->bytes + 12 : address->bytes, host, sizeof host);
+    snprintf(text, sizeof text, four ? "%s:%u" : "[%s]:%u", host, address->port);
+    add_text(record, name, text);
+}
+
+static void set_name(const span *s, nl_record *record)
+{
+    char name[PROTOCOL_VERB_SIZE + PROTOCOL_OBJECT_SIZE + 40];
+    const protocol *p = s->protocol;
+    bool has_object = p != NULL && p->names_object && *s->request.object != '\0';
+    int size = snprintf(name, sizeof name, "%s.%s%s%s%s", p != NULL ? p->name : "tcp",
+                        *s->request.verb != '\0' ? s->request.verb : "exchange", has_object ? "." : "",
+                        has_object ? s->request.object : "", s->is_server ? "" : ".call");
+    nl_record_set_event(record, name, (size_t)size);
+}
+
+void span_make_record(span *s, int64_t end_ns, const char *host, nl_record *record)
+{
+    static const char *const causes[SPAN_CAUSE_COUNT] = {"", "message", "thread", "handler", "connection", "ambiguous"};
+    find_trace_id(s, end_ns);
+    if (s->host != NULL)
+        host = s->host;
+    nl_record_clear(record);
+    nl_record_set_time(record, end_ns);
+    nl_record_set_host(record, host, strlen(host));
+    nl_record_set_prog(record, s->program, strnlen(s->program, sizeof s->program));
+    nl_record_set_level(record, s->reply.failed ? NL_ERROR : s->replied ? NL_USAGE : NL_WARNING);
+    set_name(s, record);
+    add_text(record, "TRACE.ID", s->trace_id);
+    add_id(record, "SPAN.ID", s);
+    if (s->parent != NULL)
+        add_id(record, "PARENT.ID", s->parent);
+    else if (strcmp(s->trace_id, s->request.trace_id) == 0)
+        add_text(record, "PARENT.ID", s->request.parent_id);
+    nl_record_add_uint(record, "DUR.NS", (uint64_t)(s->end_ns - s->begin_ns));
+    add_text(record, "EDGE", causes[s->cause]);
+    if (s->cause == SPAN_CAUSE_AMBIGUOUS)
+        nl_record_add_uint(record, "CANDIDATES", s->candidates);
+    nl_record_add_uint(record, "PID", s->pid);
+    nl_record_add_uint(record, "TID", s->tid);
+    if (s->protocol != NULL)
+        add_text(record, s->protocol->object_field, s->request.object);
+    add_text(record, "STATUS", s->replied ? s->reply.status : "unanswered");
+    add_address(record, "LOCAL", &s->local);
+    add_address(record, "PEER", &s->peer);
+}

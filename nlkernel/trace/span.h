@@ -1,0 +1,73 @@
+/*
+ * The spans that nlkernel trace finds: a request in a server, from the arrival of its first byte to the sending of its
+ * reply, or a call in a client, from the sending of a request to the arrival of the reply.
+ *
+ * A span's parent is known with certainty, or it has none. A call has the parent that its thread or connection proves
+ * (causes.h); a request in a server has the call at the other end of the connection. Spans hold references to their
+ * parents, so that a trace gets one ID whichever of its spans is written first. Not thread-safe.
+ */
+#ifndef NLKERNEL_TRACE_SPAN_H
+#define NLKERNEL_TRACE_SPAN_H
+
+#include "trace/protocol.h"
+
+#include <netlogger.h>
+
+/* Why a span has its parent. */
+typedef enum span_cause {
+    SPAN_CAUSE_NONE,       /* no parent was found */
+    SPAN_CAUSE_MESSAGE,    /* the parent is the call at the other end of the connection */
+    SPAN_CAUSE_THREAD,     /* the thread worked on one request only */
+    SPAN_CAUSE_HANDLER,    /* the event loop handled an event of this request, and no other */
+    SPAN_CAUSE_CONNECTION, /* the connection was opened for this request */
+    SPAN_CAUSE_AMBIGUOUS,  /* several requests may be the parent, so the span has none */
+    SPAN_CAUSE_COUNT,
+} span_cause;
+
+/* An end of a connection. */
+typedef struct span_address {
+    uint8_t bytes[16]; /* IPv6, or IPv4 mapped to IPv6 */
+    uint16_t port;
+} span_address;
+
+struct trace_thread;
+
+typedef struct span span;
+struct span {
+    unsigned references;
+    bool is_server, replied, finished, written;
+    const protocol *protocol; /* NULL: unknown */
+    protocol_request request;
+    protocol_reply reply;
+    int64_t begin_ns, end_ns; /* on the kernel's monotonic clock */
+    uint64_t message;         /* identifies the request among all: connection and position */
+    uint32_t pid, tid;
+    char program[16];
+    const char *host; /* from g_intern_string; NULL: this host */
+    span_address local, peer;
+    span *parent; /* a reference, or NULL */
+    span_cause cause;
+    uint32_t candidates; /* SPAN_CAUSE_AMBIGUOUS: number of possible parents */
+    char trace_id[33];   /* "" until it is known */
+    int64_t hold_ns;     /* when the span was finished */
+
+    /* State of causes.c, for a request in a server. */
+    struct trace_thread *thread; /* the thread that works on the request, or NULL */
+    uint32_t idles, polls;       /* of the thread, when it last read data for the request */
+    uint64_t order;
+};
+
+span *span_new(void);
+span *span_hold(span *s);   /* Adds a reference. Returns s */
+void span_release(span *s); /* Removes a reference; NULL is allowed */
+
+/* Makes `parent` the parent of a span, unless the two already belong to different traces. */
+void span_set_parent(span *s, span *parent, span_cause cause);
+
+/*
+ * Fills in the record of a finished span. `end_ns` is its end since 1970; `host` is this host's name. Sets the trace ID
+ * of the span and of its ancestors.
+ */
+void span_make_record(span *s, int64_t end_ns, const char *host, nl_record *record);
+
+#endif

@@ -1,0 +1,242 @@
+#include "config.h"
+
+#include "trace_probe.h"
+
+#include "base/error.h"
+#include "rights.h"
+#include "bpf/trace.skel.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct probe {
+    const probe_choice *choice;
+    probe_take *take;
+    void *user;
+    struct trace_bpf *program;
+    struct ring_buffer *ring;
+    size_t count; /* events of the present probe_read */
+};
+
+/* ---- processes ---- */
+
+/* A process of /proc. */
+typedef struct listed_process {
+    int pid, parent;
+    bool chosen;
+} listed_process;
+
+static bool has_program(const probe_choice *c, const char *name)
+{
+    for (guint i = 0; i < c->programs->len; i++)
+        if (strncmp(g_ptr_array_index(c->programs, i), name, 15) == 0)
+            return true;
+    return false;
+}
+
+static bool has_pid(const probe_choice *c, int pid)
+{
+    for (size_t i = 0; i < c->pid_count; i++)
+        if (c->pids[i] == pid)
+            return true;
+    return false;
+}
+
+/* Parses "PID (NAME) STATE PARENT ..." of /proc/PID/stat. The name may contain any character. */
+static bool read_process(const probe_choice *c, const char *directory, listed_process *process)
+{
+    char path[300], line[512] = "";
+    snprintf(path, sizeof path, "/proc/%s/stat", directory);
+    FILE *file = fopen(path, "re");
+    bool got = file != NULL && fgets(line, sizeof line, file) != NULL;
+    if (file != NULL)
+        fclose(file);
+    char *name = strchr(line, '('), *end = strrchr(line, ')');
+    if (!got || name == NULL || end == NULL)
+        return false;
+    *end = '\0';
+    process->pid = atoi(line);
+    process->parent = strlen(end + 1) > 3 ? atoi(end + 4) : 0;
+    process->chosen = has_pid(c, process->pid) || has_program(c, name + 1);
+    return true;
+}
+
+static GArray *list_processes(const probe_choice *c)
+{
+    GArray *list = g_array_new(FALSE, FALSE, sizeof(listed_process));
+    GDir *directory = g_dir_open("/proc", 0, NULL);
+    const char *name;
+    listed_process process;
+    while (directory != NULL && (name = g_dir_read_name(directory)) != NULL)
+        if (g_ascii_isdigit(*name) && read_process(c, name, &process))
+            g_array_append_val(list, process);
+    if (directory != NULL)
+        g_dir_close(directory);
+    return list;
+}
+
+static void choose_pid(GArray *list, int pid)
+{
+    for (guint i = 0; i < list->len; i++)
+        if (g_array_index(list, listed_process, i).pid == pid)
+            g_array_index(list, listed_process, i).chosen = true;
+}
+
+/* Chooses the processes of a control group, and of the groups in it. */
+static void choose_cgroup(GArray *list, const char *path)
+{
+    char *members = g_build_filename(path, "cgroup.procs", NULL), line[64];
+    FILE *file = fopen(members, "re");
+    while (file != NULL && fgets(line, sizeof line, file) != NULL)
+        choose_pid(list, atoi(line));
+    if (file != NULL)
+        fclose(file);
+    g_free(members);
+    GDir *directory = g_dir_open(path, 0, NULL);
+    const char *name;
+    while (directory != NULL && (name = g_dir_read_name(directory)) != NULL) {
+        char *inner = g_build_filename(path, name, NULL);
+        if (g_file_test(inner, G_FILE_TEST_IS_DIR) && !g_file_test(inner, G_FILE_TEST_IS_SYMLINK))
+            choose_cgroup(list, inner);
+        g_free(inner);
+    }
+    if (directory != NULL)
+        g_dir_close(directory);
+}
+
+static int by_pid(const void *a, const void *b)
+{
+    const listed_process *x = a, *y = b;
+    return (x->pid > y->pid) - (x->pid < y->pid);
+}
+
+/* Chooses the descendants of chosen processes. Returns whether there were any. */
+static bool choose_children(GArray *list)
+{
+    bool found = false;
+    for (guint i = 0; i < list->len; i++) {
+        listed_process *p = &g_array_index(list, listed_process, i);
+        const listed_process key = {.pid = p->parent},
+                             *parent = bsearch(&key, list->data, list->len, sizeof key, by_pid);
+        if (!p->chosen && parent != NULL && parent->chosen)
+            p->chosen = found = true;
+    }
+    return found;
+}
+
+size_t probe_choose(probe *p)
+{
+    GArray *list = list_processes(p->choice);
+    size_t count = 0;
+    const struct {
+        __u32 announced;
+    } first = {0};
+    for (guint i = 0; i < p->choice->cgroups->len; i++)
+        choose_cgroup(list, g_ptr_array_index(p->choice->cgroups, i));
+    g_array_sort(list, by_pid);
+    while (choose_children(list))
+        continue;
+    for (guint i = 0; i < list->len; i++) {
+        const listed_process *process = &g_array_index(list, listed_process, i);
+        __u32 pid = (__u32)process->pid;
+        if (!process->chosen || pid == (__u32)getpid())
+            continue;
+        bpf_map_update_elem(bpf_map__fd(p->program->maps.processes), &pid, &first, BPF_NOEXIST);
+        count++;
+    }
+    g_array_free(list, TRUE);
+    return count;
+}
+
+/* ---- the kernel's program ---- */
+
+static bool configure(probe *p)
+{
+    const __u8 one = 1;
+    p->program = trace_bpf__open();
+    if (p->program == NULL)
+        return rights_fail_bpf(errno);
+    p->program->rodata->own_pid = (__u32)getpid();
+    p->program->rodata->by_ports = p->choice->ports->len > 0;
+    if (trace_bpf__load(p->program) != 0)
+        return rights_fail_bpf(errno);
+    for (guint i = 0; i < p->choice->ports->len; i++)
+        bpf_map_update_elem(bpf_map__fd(p->program->maps.ports), &g_array_index(p->choice->ports, __u16, i), &one,
+                            BPF_ANY);
+    for (guint i = 0; i < p->choice->programs->len; i++) {
+        char name[16] = "";
+        snprintf(name, sizeof name, "%.15s", (const char *)g_ptr_array_index(p->choice->programs, i));
+        bpf_map_update_elem(bpf_map__fd(p->program->maps.programs), name, &one, BPF_ANY);
+    }
+    return true;
+}
+
+static int take_event(void *user, void *data, size_t size)
+{
+    probe *p = user;
+    const struct trace_event *event = data;
+    p->count++;
+    if (size >= offsetof(struct trace_event, data) && size - offsetof(struct trace_event, data) >= event->captured)
+        p->take(p->user, event);
+    return 0;
+}
+
+static int print_nothing(enum libbpf_print_level level, const char *format, va_list arguments)
+{
+    (void)level, (void)format, (void)arguments;
+    return 0;
+}
+
+probe *probe_start(const probe_choice *choice, probe_take *take, void *user)
+{
+    probe *p = g_new0(probe, 1);
+    *p = (probe){.choice = choice, .take = take, .user = user};
+    libbpf_set_print(print_nothing);
+    bool ok = configure(p);
+    if (ok) {
+        probe_choose(p);
+        p->ring = ring_buffer__new(bpf_map__fd(p->program->maps.ring), take_event, p, NULL);
+        ok = (p->ring != NULL && trace_bpf__attach(p->program) == 0) || rights_fail_bpf(errno);
+    }
+    if (ok)
+        return p;
+    probe_free(p);
+    return NULL;
+}
+
+size_t probe_read(probe *p)
+{
+    p->count = 0;
+    ring_buffer__consume(p->ring);
+    return p->count;
+}
+
+void probe_stop(probe *p)
+{
+    trace_bpf__detach(p->program);
+}
+
+uint64_t probe_missed(const probe *p)
+{
+    return p->program->bss->missed;
+}
+
+uint64_t probe_unix_calls(const probe *p)
+{
+    return p->program->bss->unix_calls;
+}
+
+void probe_free(probe *p)
+{
+    if (p == NULL)
+        return;
+    ring_buffer__free(p->ring);
+    if (p->program != NULL)
+        trace_bpf__destroy(p->program);
+    g_free(p);
+}

@@ -1,0 +1,51 @@
+/*
+ * The part of nlkernel trace that runs in the kernel (bpf/trace.bpf.c): loads it, chooses the processes, and delivers
+ * its events in the order in which the kernel wrote them.
+ *
+ * A process is chosen by its ID, name or control group, or because a chosen process started it. With ports, every
+ * process is chosen. Only one thread may use a probe. The caller has raised its rights (rights.h).
+ */
+#ifndef NLKERNEL_TRACE_PROBE_H
+#define NLKERNEL_TRACE_PROBE_H
+
+#include "bpf/trace.h"
+
+#include <glib.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct probe probe;
+
+/* The processes and connections to trace. */
+typedef struct probe_choice {
+    int *pids;
+    size_t pid_count;
+    GArray *ports;       /* uint16_t: trace only connections with one of these ports */
+    GPtrArray *programs; /* char *: names of programs, as in /proc/PID/comm */
+    GPtrArray *cgroups;  /* char *: directories of control groups */
+} probe_choice;
+
+/* Receives an event, which is valid only during the call. */
+typedef void probe_take(void *user, const struct trace_event *event);
+
+/* Starts tracing. `choice` must outlive the probe. Returns NULL and sets the error on failure. */
+probe *probe_start(const probe_choice *choice, probe_take *take, void *user);
+
+/* Chooses processes that match by now. Returns the number of processes that are traced. */
+size_t probe_choose(probe *p);
+
+/* Delivers the events that have occurred since the last call. Returns their number. */
+size_t probe_read(probe *p);
+
+/* Stops tracing. probe_read then delivers the last events. */
+void probe_stop(probe *p);
+
+/* Returns the number of events that were lost because the kernel's buffer was full. */
+uint64_t probe_missed(const probe *p);
+
+/* Returns the number of calls on Unix sockets, which are not traced. */
+uint64_t probe_unix_calls(const probe *p);
+
+void probe_free(probe *p); /* NULL is allowed */
+
+#endif

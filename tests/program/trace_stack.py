@@ -1,0 +1,265 @@
+"""nginx, gunicorn, PostgreSQL and Redis in network namespaces, each with its own host name, and a client: unmodified servers
+for nlkernel trace. The application logs which connections each request used, which is the truth for the joins."""
+import http.client
+import os
+import pathlib
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+
+HOSTS = {"web": 2, "app": 3, "db": 4, "cache": 5, "client": 6}
+NEEDED = ("nginx", "gunicorn", "redis-server", "ip", "unshare")
+
+APPLICATION = r'''
+import os, socket, threading, time
+import psycopg2, redis
+mine = threading.local()
+log = open(os.environ["TRUTH"], "a", buffering=1)
+
+def connect():
+    mine.cache = redis.Redis(host="%(cache)s", single_connection_client=True)
+    mine.cache.ping()
+    mine.cache_port = mine.cache.connection._sock.getsockname()[1]
+    mine.db = psycopg2.connect(host="%(db)s", user="tester", dbname="postgres", sslmode="disable", gssencmode="disable")
+    mine.db.autocommit = True
+    mine.db_port = socket.socket(fileno=os.dup(mine.db.fileno())).getsockname()[1]
+    mine.count = 0
+
+def application(environ, start_response):
+    if not hasattr(mine, "count"):
+        connect()
+    request = environ["PATH_INFO"].rsplit("/", 1)[1]
+    mine.cache.get("item")
+    with mine.db.cursor() as cursor:
+        if os.path.exists(os.environ["SLOW"]) and int(request) %% 2 == 0:
+            cursor.execute("SELECT pg_sleep(0.05)")
+        else:
+            cursor.execute("SELECT count(*) FROM items WHERE name <> 'secret value'")
+        cursor.fetchall()
+    mine.cache.set("item", request)
+    log.write("%%s %%d %%d %%d\n" %% (request, mine.cache_port, mine.db_port, mine.count))
+    mine.count += 1
+    start_response("200 OK", [("Content-Type", "text/plain"), ("Content-Length", "3")])
+    return [b"ok\n"]
+'''
+
+NGINX = """
+worker_processes 1;
+daemon off;
+pid %(dir)s/nginx.pid;
+error_log stderr;
+events { worker_connections 1024; }
+http {
+    access_log off;
+    client_body_temp_path %(dir)s; proxy_temp_path %(dir)s; fastcgi_temp_path %(dir)s; uwsgi_temp_path %(dir)s; scgi_temp_path %(dir)s;
+    upstream app { server %(app)s:8000; %(keepalive)s }
+    server { listen 8080; location / { proxy_pass http://app; proxy_http_version 1.1; proxy_set_header Connection ""; } }
+}
+"""
+
+
+def missing():
+    """Returns what this machine lacks for the servers, or None."""
+    if os.geteuid() != 0:
+        return "network namespaces need root"
+    for program in NEEDED:
+        if shutil.which(program, path=os.environ["PATH"] + ":/usr/sbin") is None:
+            return f"no {program} here"
+    if not sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin/initdb")):
+        return "no PostgreSQL here"
+    if subprocess.run(["/usr/bin/python3", "-c", "import psycopg2, redis"], capture_output=True).returncode != 0:
+        return "no python3-psycopg2 or python3-redis here"
+    if subprocess.run(["ip", "netns", "list"], capture_output=True).returncode != 0:
+        return "no network namespaces here"
+    return None
+
+
+class Stack:
+    def __init__(self, worker=("--worker-class", "gthread", "--threads", "8"), keepalive=True):
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="netlogger-trace-"))
+        self.directory.chmod(0o755)
+        self.prefix = f"nlt{os.getpid() % 100000}"
+        self.address = {host: f"10.77.0.{number}" for host, number in HOSTS.items()}
+        self.truth, self.slow = self.directory / "truth", self.directory / "slow"
+        self.worker, self.keepalive = worker, keepalive
+        self.processes = []
+        self.namespaces = []
+
+    def run(self, *words):
+        subprocess.run([str(word) for word in words], check=True, capture_output=True, timeout=60)
+
+    def make_network(self):
+        switch = f"{self.prefix}s"
+        for name in (switch, *(f"{self.prefix}{host}" for host in HOSTS)):
+            self.run("ip", "netns", "add", name)
+            self.namespaces.append(name)
+        self.run("ip", "-n", switch, "link", "add", "bridge", "type", "bridge")
+        self.run("ip", "-n", switch, "link", "set", "bridge", "up")
+        for host, number in HOSTS.items():
+            name = f"{self.prefix}{host}"
+            self.run("ip", "-n", switch, "link", "add", f"to-{host}", "type", "veth", "peer", "name", "eth0", "netns", name)
+            self.run("ip", "-n", switch, "link", "set", f"to-{host}", "master", "bridge", "up")
+            self.run("ip", "-n", name, "address", "add", f"{self.address[host]}/24", "dev", "eth0")
+            self.run("ip", "-n", name, "link", "set", "eth0", "up")
+            self.run("ip", "-n", name, "link", "set", "lo", "up")
+
+    def start(self, host, *words, user=None, **environment):
+        """Starts a program on a host."""
+        as_user = ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"] if user else []
+        command = ["ip", "netns", "exec", f"{self.prefix}{host}", "unshare", "--uts", "sh", "-c",
+                   f'hostname {host}; exec "$@"', "sh", *as_user, *(str(word) for word in words)]
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                   stderr=(self.directory / f"{host}.err").open("ab"), cwd=self.directory,
+                                   env={**os.environ, "PATH": os.environ["PATH"] + ":/usr/sbin", "LC_ALL": "C", **environment},
+                                   start_new_session=True)
+        self.processes.append(process)
+        return process
+
+    def connect(self, host, port):
+        """Waits for a server, without sending anything."""
+        deadline = time.monotonic() + 20
+        while self.on_client(lambda: socket.socket().connect_ex((self.address[host], port))) != 0:
+            if time.monotonic() > deadline:
+                raise AssertionError(f"{host}: {(self.directory / f'{host}.err').read_text()}")
+            time.sleep(0.05)
+
+    def on_client(self, function):
+        """Calls a function in a thread that is in the client's network namespace."""
+        result = []
+
+        def enter():
+            with open(f"/run/netns/{self.prefix}client", "rb") as namespace:
+                os_setns(namespace.fileno())
+            result.append(function())
+        thread = threading.Thread(target=enter)
+        thread.start()
+        thread.join()
+        return result[0]
+
+    def begin(self):
+        self.make_network()
+        user = pwd.getpwnam("postgres")
+        binaries = sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin"))[-1]
+        data = self.directory / "data"
+        data.mkdir()
+        shutil.chown(data, user.pw_uid, user.pw_gid)
+        self.start("cache", "redis-server", "--bind", self.address["cache"], "--save", "", "--appendonly", "no",
+                   "--protected-mode", "no")
+        subprocess.run(["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups", binaries / "initdb", "-D",
+                        data, "-A", "trust", "-U", "tester", "-E", "UTF8", "--no-sync", "--locale=C"],
+                       check=True, capture_output=True, cwd="/", timeout=60)
+        with (data / "pg_hba.conf").open("a") as rules:
+            rules.write("host all all 10.77.0.0/24 trust\n")
+        self.start("db", binaries / "postgres", "-D", data, "-h", self.address["db"], "-k", "", "-c", "fsync=off",
+                   "-c", "max_connections=200", user=user)
+        (self.directory / "application.py").write_text(APPLICATION % self.address)
+        (self.directory / "nginx.conf").write_text(NGINX % {
+            "dir": self.directory, "app": self.address["app"], "keepalive": "keepalive 16;" if self.keepalive else ""})
+        self.connect("db", 5432)
+        self.connect("cache", 6379)
+        self.start("db", binaries / "psql", "-h", self.address["db"], "-U", "tester", "postgres", "-c",
+                   "CREATE TABLE items (name text)").wait(30)
+        self.start("app", "gunicorn", "--bind", f"{self.address['app']}:8000", *self.worker, "--keep-alive", "60", "--chdir",
+                   self.directory, "application:application", TRUTH=str(self.truth), SLOW=str(self.slow))
+        self.start("web", "nginx", "-p", self.directory, "-c", self.directory / "nginx.conf")
+        self.connect("app", 8000)
+        self.connect("web", 8080)
+
+    def request(self, numbers, concurrency):
+        """Sends GET /work/NUMBER for each number, over one connection for each of the concurrent clients."""
+        waiting = list(reversed(numbers))
+        failures = []
+
+        def client():
+            connection = http.client.HTTPConnection(self.address["web"], 8080, timeout=30)
+            while True:
+                try:
+                    number = waiting.pop()
+                except IndexError:
+                    break
+                connection.request("GET", f"/work/{number}?token=secret")
+                reply = connection.getresponse()
+                reply.read()
+                if reply.status != 200:
+                    failures.append((number, reply.status))
+            connection.close()
+
+        def all_clients():
+            threads = [threading.Thread(target=client) for _ in range(concurrency)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        self.on_client(all_clients)
+        if failures:
+            raise AssertionError(f"{failures[:5]}, {(self.directory / 'app.err').read_text()[-2000:]}")
+
+    def end(self):
+        for process in self.processes:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGTERM)
+        for process in self.processes:
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        for name in self.namespaces:
+            subprocess.run(["ip", "netns", "delete", name], capture_output=True)
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+
+def os_setns(descriptor):
+    import ctypes
+    if ctypes.CDLL(None, use_errno=True).setns(descriptor, 0x40000000) != 0:
+        raise OSError(ctypes.get_errno(), "setns")
+
+
+def score(records, truth):
+    """Returns the numbers of the requests whose spans are all in the request's trace and nowhere else, and the numbers of the
+    others with what is wrong. `records` are dictionaries, in the order of the log."""
+    def nth(event, program, port):
+        """Spans of a server by the client's port, in order."""
+        found = {}
+        for r in sorted((r for r in records if r["NL.EVNT"] == event and r["PROG"] == program), key=lambda r: r["DATE"]):
+            found.setdefault(int(r["PEER"].rsplit(":", 1)[1]), []).append(r["TRACE.ID"])
+        return found
+    gets, sets = nth("redis.GET", "redis-server", 6379), nth("redis.SET", "redis-server", 6379)
+    selects = {}
+    for event in ("postgresql.SELECT.items", "postgresql.SELECT.pg_sleep"):
+        for r in records:
+            if r["NL.EVNT"] == event and r["PROG"] == "postgres":
+                selects.setdefault(int(r["PEER"].rsplit(":", 1)[1]), []).append((r["DATE"], r["TRACE.ID"]))
+    web, app = {}, {}
+    sizes = {}
+    for r in records:
+        if r["NL.EVNT"].startswith(("http.GET", "redis.GET", "redis.SET", "postgresql.SELECT")):
+            sizes[r["TRACE.ID"]] = sizes.get(r["TRACE.ID"], 0) + 1
+        if r["NL.EVNT"] == "http.GET" and r["PROG"] in ("nginx", "gunicorn"):
+            (web if r["PROG"] == "nginx" else app).setdefault(r["PATH"], []).append(r["TRACE.ID"])
+    right, wrong = [], {}
+    for line in truth:
+        number, cache_port, db_port, count = (int(word) for word in line.split())
+        path = f"/work/{number}"
+        try:
+            traces = {"web": web[path], "app": app[path], "get": [gets[cache_port][count]], "set": [sets[cache_port][count]],
+                      "select": [sorted(selects[db_port])[count][1]]}
+        except (KeyError, IndexError) as error:
+            wrong[number] = f"missing {error!r}"
+            continue
+        ids = {i for group in traces.values() for i in group}
+        if len(ids) != 1:
+            wrong[number] = traces
+        elif sizes[size := ids.pop()] != SPANS:
+            wrong[number] = f"{sizes[size]} spans, not {SPANS}"
+        else:
+            right.append(number)
+    return right, wrong
+
+
+SPANS = 10  # of a request: client, nginx 2, gunicorn 1, and both ends of three calls

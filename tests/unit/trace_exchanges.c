@@ -1,0 +1,298 @@
+/* Spans and their parents from the socket calls of processes: threads, event loops, lost bytes, several orders. */
+#include "config.h"
+
+#include "trace/exchanges.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <glib.h>
+#include <string.h>
+
+enum { THREAD = 10, OTHER_THREAD = 11, SPANS_MAX = 16 };
+
+/* A copy of each span that was handed out, by its path or verb. */
+typedef struct found_span {
+    char name[40], parent[40], trace[33], program[16];
+    bool is_server, replied;
+    span_cause cause;
+    int64_t begin_ns, end_ns;
+} found_span;
+
+typedef struct world {
+    exchanges *exchanges;
+    found_span found[SPANS_MAX];
+    int count;
+    int64_t now_ns;
+    uint32_t idles, polls;
+} world;
+
+static const char *name_of(const span *s)
+{
+    return *s->request.object != '\0' ? s->request.object : s->request.verb;
+}
+
+static void keep(void *user, span *s)
+{
+    world *w = user;
+    nl_record *record = nl_record_new();
+    assert_true(w->count < SPANS_MAX);
+    found_span *f = &w->found[w->count++];
+    span_make_record(s, s->end_ns, "host", record);
+    g_strlcpy(f->name, name_of(s), sizeof f->name);
+    g_strlcpy(f->parent, s->parent != NULL ? name_of(s->parent) : "", sizeof f->parent);
+    g_strlcpy(f->trace, s->trace_id, sizeof f->trace);
+    g_strlcpy(f->program, s->program, sizeof f->program);
+    f->is_server = s->is_server;
+    f->replied = s->replied;
+    f->cause = s->cause;
+    f->begin_ns = s->begin_ns;
+    f->end_ns = s->end_ns;
+    nl_record_free(record);
+}
+
+static world new_world(void)
+{
+    return (world){.now_ns = 1000000000};
+}
+
+static void begin(world *w)
+{
+    w->exchanges = exchanges_new(keep, w);
+}
+
+static void end(world *w)
+{
+    exchanges_finish(w->exchanges, w->now_ns);
+    exchanges_free(w->exchanges);
+}
+
+/* Sends or receives text on a connection, whose number is the client's port. Each call takes 1 microsecond. */
+static void put(world *w, enum trace_kind kind, enum trace_role role, int connection, int thread, uint32_t sequence,
+                const char *text)
+{
+    struct trace_event e = {.kind = (__u8)kind,
+                            .role = (__u8)role,
+                            .family = 2,
+                            .socket = (__u64)connection * 2 + role,
+                            .pid = (__u32)thread,
+                            .tid = (__u32)thread,
+                            .sequence = sequence,
+                            .size = (__u32)strlen(text),
+                            .captured = (__u16)strlen(text),
+                            .idles = w->idles,
+                            .polls = w->polls};
+    e.local_port = role == TRACE_ROLE_CLIENT ? (__u16)connection : 80;
+    e.peer_port = role == TRACE_ROLE_CLIENT ? 80 : (__u16)connection;
+    memcpy(e.data, text, strlen(text));
+    e.begin_ns = (__u64)w->now_ns;
+    e.end_ns = (__u64)(w->now_ns += 1000);
+    if (kind != TRACE_SEND)
+        e.begin_ns = e.end_ns;
+    exchanges_put(w->exchanges, &e);
+}
+
+static void arrive(world *w, int connection, int thread, const char *path)
+{
+    char *text = g_strdup_printf("GET /%s HTTP/1.1\r\n\r\n", path);
+    put(w, TRACE_RECEIVE, TRACE_ROLE_SERVER, connection, thread, 1000, text);
+    g_free(text);
+}
+
+static void call(world *w, int connection, int thread, const char *path)
+{
+    char *text = g_strdup_printf("GET /%s HTTP/1.1\r\n\r\n", path);
+    put(w, TRACE_SEND, TRACE_ROLE_CLIENT, connection, thread, 1000, text);
+    g_free(text);
+}
+
+#define REPLY_TEXT "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+static void answer(world *w, int connection, int thread)
+{
+    put(w, TRACE_SEND, TRACE_ROLE_SERVER, connection, thread, 5000, REPLY_TEXT);
+}
+
+static void return_reply(world *w, int connection, int thread)
+{
+    put(w, TRACE_RECEIVE, TRACE_ROLE_CLIENT, connection, thread, 5000, REPLY_TEXT);
+}
+
+static const found_span *find(const world *w, const char *name, bool is_server)
+{
+    for (int i = 0; i < w->count; i++)
+        if (strcmp(w->found[i].name, name) == 0 && w->found[i].is_server == is_server)
+            return &w->found[i];
+    fail_msg("no span %s", name);
+    return NULL;
+}
+
+static void expect_cause(const world *w, const char *name, bool is_server, const char *parent, span_cause cause)
+{
+    const found_span *s = find(w, name, is_server);
+    assert_string_equal(s->parent, parent);
+    assert_int_equal(s->cause, cause);
+}
+
+static void test_thread(void **state)
+{
+    (void)state;
+    world w = new_world();
+    begin(&w);
+    arrive(&w, 1, THREAD, "a");
+    arrive(&w, 2, OTHER_THREAD, "b");
+    call(&w, 3, THREAD, "c");
+    arrive(&w, 3, 20, "c"); /* the other end, in another process */
+    call(&w, 4, OTHER_THREAD, "d");
+    answer(&w, 3, 20);
+    return_reply(&w, 3, THREAD);
+    answer(&w, 1, THREAD);
+    call(&w, 5, THREAD, "e"); /* after the reply: not for the request */
+    end(&w);
+    expect_cause(&w, "/c", false, "/a", SPAN_CAUSE_THREAD);
+    expect_cause(&w, "/c", true, "/c", SPAN_CAUSE_MESSAGE);
+    expect_cause(&w, "/d", false, "/b", SPAN_CAUSE_THREAD);
+    expect_cause(&w, "/e", false, "", SPAN_CAUSE_NONE);
+    assert_string_equal(find(&w, "/c", true)->trace, find(&w, "/a", true)->trace);
+    assert_string_not_equal(find(&w, "/d", false)->trace, find(&w, "/a", true)->trace);
+    assert_true(find(&w, "/c", true)->begin_ns >= find(&w, "/c", false)->begin_ns);
+    assert_true(find(&w, "/c", true)->end_ns <= find(&w, "/c", false)->end_ns);
+    assert_false(find(&w, "/d", false)->replied);
+}
+
+/* The kernel may report the arrival of a message before its sending. */
+static void test_either_order(void **state)
+{
+    (void)state;
+    world w = new_world();
+    begin(&w);
+    arrive(&w, 3, 20, "c");
+    answer(&w, 3, 20);
+    call(&w, 3, THREAD, "c");
+    return_reply(&w, 3, THREAD);
+    end(&w);
+    expect_cause(&w, "/c", true, "/c", SPAN_CAUSE_MESSAGE);
+}
+
+/* Like nginx: handles each event at once. */
+static void test_event_loop(void **state)
+{
+    (void)state;
+    world w = new_world();
+    begin(&w);
+    arrive(&w, 1, THREAD, "a");
+    call(&w, 11, THREAD, "x");
+    w.idles++;
+    arrive(&w, 2, THREAD, "b"); /* two events of one wait */
+    call(&w, 12, THREAD, "y");
+    arrive(&w, 3, THREAD, "c");
+    call(&w, 13, THREAD, "z");
+    w.idles++;
+    return_reply(&w, 12, THREAD);
+    call(&w, 14, THREAD, "y2"); /* the next call for b */
+    end(&w);
+    expect_cause(&w, "/x", false, "/a", SPAN_CAUSE_THREAD);
+    expect_cause(&w, "/y", false, "/b", SPAN_CAUSE_HANDLER);
+    expect_cause(&w, "/z", false, "/c", SPAN_CAUSE_HANDLER);
+    expect_cause(&w, "/y2", false, "/b", SPAN_CAUSE_HANDLER);
+}
+
+/* Opens the connection in one turn of the loop and sends in a later turn. */
+static void test_new_connection(void **state)
+{
+    (void)state;
+    world w = new_world();
+    begin(&w);
+    arrive(&w, 1, THREAD, "a");
+    w.idles++;
+    arrive(&w, 2, THREAD, "b");
+    put(&w, TRACE_CONNECT, TRACE_ROLE_CLIENT, 12, THREAD, 0, "");
+    w.idles++;
+    arrive(&w, 3, THREAD, "c");
+    w.idles++;
+    call(&w, 12, THREAD, "y");
+    end(&w);
+    expect_cause(&w, "/y", false, "/b", SPAN_CAUSE_CONNECTION);
+}
+
+/* Like asyncio: receives from all connections, and handles what it has received after a poll. */
+static void test_ambiguous(void **state)
+{
+    (void)state;
+    world w = new_world();
+    begin(&w);
+    arrive(&w, 1, THREAD, "a");
+    arrive(&w, 2, THREAD, "b");
+    w.polls++;
+    call(&w, 11, THREAD, "x");
+    call(&w, 12, THREAD, "y");
+    w.idles++;
+    call(&w, 13, THREAD, "z"); /* after a timer */
+    end(&w);
+    expect_cause(&w, "/x", false, "", SPAN_CAUSE_AMBIGUOUS);
+    expect_cause(&w, "/y", false, "", SPAN_CAUSE_AMBIGUOUS);
+    expect_cause(&w, "/z", false, "", SPAN_CAUSE_AMBIGUOUS);
+    assert_string_not_equal(find(&w, "/x", false)->trace, find(&w, "/a", true)->trace);
+}
+
+/* A connection that was open before the trace began, in the middle of a reply; and bytes that nobody saw. */
+static void test_lost_bytes(void **state)
+{
+    (void)state;
+    world w = new_world();
+    begin(&w);
+    put(&w, TRACE_SEND, TRACE_ROLE_SERVER, 1, THREAD, 4000, "the end of something");
+    arrive(&w, 1, THREAD, "a");
+    put(&w, TRACE_SEND, TRACE_ROLE_SERVER, 1, THREAD, 9000, REPLY_TEXT);
+    put(&w, TRACE_RECEIVE, TRACE_ROLE_SERVER, 1, THREAD, 7000, "GET /b HTTP/1.1\r\n\r\n");
+    put(&w, TRACE_SEND, TRACE_ROLE_SERVER, 1, THREAD, 9000 + (uint32_t)strlen(REPLY_TEXT), REPLY_TEXT);
+    exchanges_advance(w.exchanges, w.now_ns + NL_NS_PER_SECOND);
+    assert_int_equal(exchanges_counts(w.exchanges)->gaps, 2);
+    assert_int_equal(w.count, 2);
+    end(&w);
+    assert_int_equal(w.count, 2);
+    assert_true(find(&w, "/b", true)->replied);
+}
+
+/* A reply in parts, whose end only the close shows; and a peer that closes without a reply. */
+static void test_close(void **state)
+{
+    (void)state;
+    world w = new_world();
+    begin(&w);
+    arrive(&w, 1, THREAD, "a");
+    put(&w, TRACE_SEND, TRACE_ROLE_SERVER, 1, THREAD, 5000, "HTTP/1.0 200 OK\r\n\r\n");
+    put(&w, TRACE_SEND, TRACE_ROLE_SERVER, 1, THREAD, 5019, "more");
+    int64_t last_ns = w.now_ns - 1000;
+    put(&w, TRACE_CLOSE, TRACE_ROLE_SERVER, 1, THREAD, 0, "");
+    arrive(&w, 2, THREAD, "b");
+    put(&w, TRACE_CLOSE, TRACE_ROLE_SERVER, 2, THREAD, 0, "");
+    end(&w);
+    assert_int_equal(find(&w, "/a", true)->end_ns, last_ns);
+    assert_false(find(&w, "/b", true)->replied);
+}
+
+static void test_traceparent_names_trace(void **state)
+{
+    (void)state;
+    world w = new_world();
+    begin(&w);
+    put(&w, TRACE_RECEIVE, TRACE_ROLE_SERVER, 1, THREAD, 1000,
+        "GET /a HTTP/1.1\r\ntraceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\r\n\r\n");
+    call(&w, 3, THREAD, "c");
+    end(&w);
+    assert_string_equal(find(&w, "/a", true)->trace, "0af7651916cd43dd8448eb211c80319c");
+    assert_string_equal(find(&w, "/c", false)->trace, "0af7651916cd43dd8448eb211c80319c");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_thread),     cmocka_unit_test(test_either_order),
+        cmocka_unit_test(test_event_loop), cmocka_unit_test(test_new_connection),
+        cmocka_unit_test(test_ambiguous),  cmocka_unit_test(test_lost_bytes),
+        cmocka_unit_test(test_close),      cmocka_unit_test(test_traceparent_names_trace),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

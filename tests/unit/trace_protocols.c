@@ -1,0 +1,211 @@
+/* The protocols that nlkernel trace recognizes: requests, replies, secrets and hostile bytes. */
+#include "config.h"
+
+#include "trace/protocol.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+static protocol_bytes bytes_of(const char *text, size_t size)
+{
+    return (protocol_bytes){.data = text, .captured = size, .size = size};
+}
+
+static protocol_request expect_request(const char *text, size_t size, const protocol *found, const char *verb,
+                                       const char *object)
+{
+    protocol_request request;
+    protocol_bytes bytes = bytes_of(text, size);
+    assert_ptr_equal(protocol_find(&bytes, &request), found);
+    assert_string_equal(request.verb, verb);
+    assert_string_equal(request.object, object);
+    return request;
+}
+
+#define REQUEST(text, found, verb, object) expect_request(text, sizeof text - 1, found, verb, object)
+
+static void test_http_requests(void **state)
+{
+    (void)state;
+    REQUEST("GET / HTTP/1.1\r\nHost: x\r\n\r\n", &protocol_http, "GET", "/");
+    REQUEST("POST /a/b?token=secret HTTP/1.1\r\n\r\n", &protocol_http, "POST", "/a/b");
+    REQUEST("GET /a;jsessionid=secret HTTP/1.1\r\n\r\n", &protocol_http, "GET", "/a");
+    REQUEST("GET /a#secret HTTP/1.1\r\n\r\n", &protocol_http, "GET", "/a");
+    REQUEST("GET http://user:secret@host/a HTTP/1.1\r\n\r\n", &protocol_http, "GET", "/a");
+    REQUEST("GET http://user:secret@host HTTP/1.1\r\n\r\n", &protocol_http, "GET", "");
+    REQUEST("CONNECT user:secret@host:1 HTTP/1.1\r\n\r\n", &protocol_http, "CONNECT", "");
+    REQUEST("GET /cut", &protocol_http, "GET", "/cut");
+    REQUEST("GET / SMTP/1.1\r\n", NULL, "", "");
+    REQUEST("GET \r\n", NULL, "", "");
+    REQUEST("HELO host\r\n", NULL, "", "");
+    REQUEST("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", NULL, "", "");
+    REQUEST("", NULL, "", "");
+}
+
+static void test_traceparent(void **state)
+{
+    (void)state;
+    protocol_request r =
+        REQUEST("GET / HTTP/1.1\r\nHost: x\r\nTraceParent:  00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01 "
+                "\r\nA: b\r\n\r\n",
+                &protocol_http, "GET", "/");
+    assert_string_equal(r.trace_id, "0af7651916cd43dd8448eb211c80319c");
+    assert_string_equal(r.parent_id, "b7ad6b7169203331");
+    r = REQUEST("GET / HTTP/1.1\r\ntraceparent: 00-00000000000000000000000000000000-b7ad6b7169203331-01\r\n\r\n",
+                &protocol_http, "GET", "/");
+    assert_string_equal(r.trace_id, "");
+    r = REQUEST("POST / HTTP/1.1\r\n\r\ntraceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\r\n",
+                &protocol_http, "POST", "/"); /* in the body */
+    assert_string_equal(r.trace_id, "");
+}
+
+static void test_redis_requests(void **state)
+{
+    (void)state;
+    assert_false(REQUEST("*2\r\n$3\r\nget\r\n$6\r\nsecret\r\n", &protocol_redis, "GET", "").several);
+    assert_true(REQUEST("*1\r\n$4\r\nPING\r\n*1\r\n$4\r\nPING\r\n", &protocol_redis, "PING", "").several);
+    assert_true(REQUEST("*2\r\n$3\r\nSET\r\n$9999\r\nsec", &protocol_redis, "SET", "").several);
+    REQUEST("*1\r\n$5\r\nhunt2\r\n", NULL, "", ""); /* no command has digits */
+    REQUEST("*1\r\n$999999999999999999\r\nGET", NULL, "", "");
+    REQUEST("*0\r\n", NULL, "", "");
+    REQUEST("*-1\r\n", NULL, "", "");
+    REQUEST("*1\r\n$", NULL, "", "");
+    REQUEST("*999999999999\r\n$3\r\nGET\r\n", &protocol_redis, "GET", "");
+}
+
+static void expect_statement(const char *statement, const char *verb, const char *object)
+{
+    char message[512] = "Q";
+    size_t length = strlen(statement) + 5;
+    message[3] = (char)(length >> 8);
+    message[4] = (char)length;
+    memcpy(message + 5, statement, strlen(statement) + 1);
+    expect_request(message, length + 1, &protocol_postgresql, verb, object);
+}
+
+static void test_postgresql_requests(void **state)
+{
+    (void)state;
+    expect_statement("SELECT a, b FROM orders WHERE c = 'secret'", "SELECT", "orders");
+    expect_statement("  select count(*) from s.orders", "SELECT", "s.orders");
+    expect_statement("/* secret */ -- secret\nSELECT pg_sleep(0.2)", "SELECT", "pg_sleep");
+    expect_statement("SELECT 'it''s FROM secret', x FROM t", "SELECT", "t");
+    expect_statement("SELECT E'it\\'s FROM secret', x FROM t", "SELECT", "t");
+    expect_statement("SELECT $$ FROM secret $$, x FROM t", "SELECT", "t");
+    expect_statement("SELECT $tag$ FROM secret $tag$, $1 FROM t", "SELECT", "t");
+    expect_statement("SELECT $tag$ FROM secret", "SELECT", "");
+    expect_statement("INSERT INTO \"my orders\" VALUES (1)", "INSERT", "myorders");
+    expect_statement("UPDATE ONLY orders SET password = 'secret'", "UPDATE", "orders");
+    expect_statement("DELETE FROM ONLY orders", "DELETE", "orders");
+    expect_statement("COPY orders FROM STDIN", "COPY", "orders");
+    expect_statement("SET password TO secret", "SET", "");
+    expect_statement("BEGIN", "BEGIN", "");
+    expect_statement("hunter2", "", "");
+    expect_statement("", "", "");
+    REQUEST("P\0\0\0\x1dname\0SELECT x FROM orders\0\0\0", &protocol_postgresql, "SELECT", "orders");
+    REQUEST("B\0\0\0\x0c\0\0\0\0\0\0\0\0", &protocol_postgresql, "execute", "");
+    assert_true(REQUEST("X\0\0\0\4", &protocol_postgresql, "terminate", "").silent);
+    REQUEST("p\0\0\0\x0bsecret\0", &protocol_postgresql, "authenticate", "");
+    REQUEST("\0\0\0\x8\4\xd2\x16\x2f", &protocol_postgresql, "negotiate", "");
+    REQUEST("\0\0\0\x9\0\3\0\0\0", &protocol_postgresql, "startup", "");
+    REQUEST("Q\xff\xff\xff\xffSELECT", NULL, "", "");
+    REQUEST("Q\0\0\0\3", NULL, "", "");
+    REQUEST("Q\0\0", NULL, "", "");
+}
+
+static void test_tls_requests(void **state)
+{
+    (void)state;
+    REQUEST("\x16\3\1\2\0\1", &protocol_tls, "", "");
+    REQUEST("\x17\3\3", NULL, "", "");
+}
+
+/* Reads a reply that arrives in one call. */
+static protocol_progress read_one(const protocol *p, const char *verb, const char *text, size_t size,
+                                  protocol_reply *reply)
+{
+    protocol_request request = {0};
+    protocol_bytes bytes = bytes_of(text, size);
+    memcpy(request.verb, verb, strlen(verb));
+    memset(reply, 0, sizeof *reply);
+    return p->read_reply(&bytes, &request, reply);
+}
+
+#define REPLY(p, verb, text) read_one(p, verb, text, sizeof text - 1, &reply)
+
+static void test_http_replies(void **state)
+{
+    (void)state;
+    protocol_reply reply;
+    protocol_request request = {.verb = "GET"};
+    assert_int_equal(REPLY(&protocol_http, "GET", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"), PROTOCOL_COMPLETE);
+    assert_string_equal(reply.status, "200");
+    assert_false(reply.failed);
+    assert_int_equal(REPLY(&protocol_http, "GET", "HTTP/1.0 503 No\r\n\r\nx"), PROTOCOL_UNKNOWN);
+    assert_true(reply.failed);
+    assert_int_equal(REPLY(&protocol_http, "HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n"), PROTOCOL_COMPLETE);
+    assert_int_equal(REPLY(&protocol_http, "GET", "HTTP/1.1 304 x\r\n\r\n"), PROTOCOL_COMPLETE);
+    assert_int_equal(REPLY(&protocol_http, "GET", "HTTP/1.1 100 Continue\r\n\r\n"), PROTOCOL_INTERIM);
+    assert_int_equal(REPLY(&protocol_http, "GET", "HTTP/1.1 2"), PROTOCOL_UNKNOWN);
+    assert_int_equal(REPLY(&protocol_http, "GET", ""), PROTOCOL_UNKNOWN);
+    assert_int_equal(
+        REPLY(&protocol_http, "GET", "HTTP/1.1 200 x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n"),
+        PROTOCOL_COMPLETE);
+    assert_int_equal(REPLY(&protocol_http, "GET", "HTTP/1.1 200 x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n"),
+                     PROTOCOL_MORE);
+    protocol_bytes last = {.data = "", .size = 9000, .tail = "x\r\n0\r\n\r\n", .tail_size = 8};
+    assert_int_equal(protocol_http.read_reply(&last, &request, &reply), PROTOCOL_COMPLETE);
+    assert_int_equal(REPLY(&protocol_http, "GET", "HTTP/1.1 200 OK\r\nContent-Length: 9002\r\n\r\nok"), PROTOCOL_MORE);
+    assert_int_equal(protocol_http.read_reply(&last, &request, &reply), PROTOCOL_COMPLETE);
+}
+
+static void test_redis_replies(void **state)
+{
+    (void)state;
+    protocol_reply reply;
+    protocol_request request = {.verb = "GET"};
+    assert_int_equal(REPLY(&protocol_redis, "SET", "+OK\r\n"), PROTOCOL_COMPLETE);
+    assert_int_equal(REPLY(&protocol_redis, "GET", "$-1\r\n"), PROTOCOL_COMPLETE);
+    assert_int_equal(REPLY(&protocol_redis, "GET", "$2\r\nok\r\n"), PROTOCOL_COMPLETE);
+    assert_int_equal(REPLY(&protocol_redis, "KEYS", "*1\r\n$2\r\nok\r\n"), PROTOCOL_UNKNOWN);
+    assert_int_equal(REPLY(&protocol_redis, "GET", "-WRONGTYPE the key secret\r\n"), PROTOCOL_COMPLETE);
+    assert_string_equal(reply.status, "WRONGTYPE");
+    assert_true(reply.failed);
+    assert_int_equal(REPLY(&protocol_redis, "GET", "$5000\r\nx"), PROTOCOL_MORE);
+    protocol_bytes rest = {.data = "", .size = 5001};
+    assert_int_equal(protocol_redis.read_reply(&rest, &request, &reply), PROTOCOL_COMPLETE);
+    assert_int_equal(REPLY(&protocol_redis, "GET", "\0"), PROTOCOL_UNKNOWN);
+}
+
+static void test_postgresql_replies(void **state)
+{
+    (void)state;
+    protocol_reply reply;
+    assert_int_equal(REPLY(&protocol_postgresql, "SELECT", "C\0\0\0\x0dSELECT 1\0Z\0\0\0\5I"), PROTOCOL_COMPLETE);
+    assert_false(reply.failed);
+    assert_int_equal(REPLY(&protocol_postgresql, "SELECT", "T\0\0\0\6\0\0"), PROTOCOL_MORE);
+    assert_int_equal(REPLY(&protocol_postgresql, "SELECT", "E\0\0\0\x1dSERROR\0C42P01\0Msecret x\0\0Z\0\0\0\5E"),
+                     PROTOCOL_COMPLETE);
+    assert_string_equal(reply.status, "42P01");
+    assert_true(reply.failed);
+    assert_int_equal(REPLY(&protocol_postgresql, "SELECT",
+                           "E\xff\xff\xff\xff"
+                           "C"),
+                     PROTOCOL_MORE);
+    assert_string_equal(reply.status, "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_http_requests),  cmocka_unit_test(test_traceparent),
+        cmocka_unit_test(test_redis_requests), cmocka_unit_test(test_postgresql_requests),
+        cmocka_unit_test(test_tls_requests),   cmocka_unit_test(test_http_replies),
+        cmocka_unit_test(test_redis_replies),  cmocka_unit_test(test_postgresql_replies),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
