@@ -155,6 +155,7 @@ noinst_LTLIBRARIES += %D%/libcommon.la
 	%D%/connections/connection_causes.h \
 	%D%/connections/connection_entry.h \
 	%D%/connections/connection_results.c \
+	%D%/connections/connection_progress.c \
 	%D%/connections/connection_advice.c \
 	%D%/charts/chart.c \
 	%D%/charts/chart.h \

@@ -4,6 +4,8 @@
 
 #include "program/units.h"
 
+#include <math.h>
+
 static double share_of(const connection_result *r, connection_cause cause)
 {
     return r->wall_ns > 0 ? r->cause_ns[cause] / r->wall_ns : 0;
@@ -29,6 +31,17 @@ double connection_gain_of_path(const connection_result *r)
     return 1 / (1 - share + share * r->rate / r->carried);
 }
 
+bool connection_gain_of_reuse(const connection_result *r, double *minimum, double *maximum)
+{
+    double left = 1 - share_of(r, CAUSE_SLOW_START) - share_of(r, CAUSE_HANDSHAKE);
+    double rate = fmax(r->carried, r->rate);
+    if (r->first != CAUSE_SLOW_START || left <= 0)
+        return false;
+    *maximum = 1 / left;
+    *minimum = fmax(1, 1 / (left + r->rate / rate)); /* sends the bytes at the rate that the path has carried */
+    return true;
+}
+
 /* Describes the window or buffer that limits the connection. Half of a buffer is overhead. */
 static char *describe_window(const connection_result *r, const char *limit, double size, const char *setting,
                              const char *host)
@@ -52,6 +65,22 @@ static char *describe_window(const connection_result *r, const char *limit, doub
                            "(%s, at least %s on %s): up to %.1f times as fast, if the path carries it",
                            limit, rate, units_amount(size, "B", window), units_time(r->rtt_ns, rtt), setting,
                            units_amount(4 * size, "B", twice), host, gain);
+}
+
+static char *describe_start(const connection_result *r)
+{
+    char time[UNITS_SIZE], rtt[UNITS_SIZE];
+    double minimum, maximum;
+    char *gain =
+        connection_gain_of_reuse(r, &minimum, &maximum)
+            ? g_strdup_printf(": %.1f to %.1f times as fast, depending on the rate of the path", minimum, maximum)
+            : g_strdup("");
+    char *text =
+        g_strdup_printf("the windows were still growing for %s at a round-trip time of %s: keep connections open "
+                        "for further transfers%s",
+                        units_time(r->cause_ns[CAUSE_SLOW_START], time), units_time(r->rtt_ns, rtt), gain);
+    g_free(gain);
+    return text;
 }
 
 char *connection_advice(const connection_result *r)
@@ -95,10 +124,18 @@ char *connection_advice(const connection_result *r)
     case CAUSE_PATH:
         return g_strdup_printf("the path carries %s, and no buffer or program limits the connection",
                                units_amount(r->rate * 8, "bit/s", a));
+    case CAUSE_POLICED:
+        return g_strdup_printf(
+            "the path drops segments whenever the congestion window reaches about the same size, and "
+            "nothing waits in a queue: a policer, or a link with a short queue, limits the rate to "
+            "about %s; shape the traffic to this rate, or raise the limit",
+            units_amount(r->rate * 8, "bit/s", a));
+    case CAUSE_REVERSE:
+        return g_strdup_printf("acknowledgements wait on the way back from %s, not the data: the round-trip time is %s "
+                               "instead of %s; check the rate and the load of the reverse path",
+                               r->peer, units_time(r->rtt_ns, a), units_time(r->rtt_min_ns, b));
     case CAUSE_SLOW_START:
-        return g_strdup_printf("the windows were still growing for %s at a round-trip time of %s: keep connections "
-                               "open for further transfers",
-                               units_time(r->cause_ns[CAUSE_SLOW_START], a), units_time(r->rtt_ns, b));
+        return describe_start(r);
     case CAUSE_HANDSHAKE:
         return g_strdup_printf("connecting took %s: check whether the peer answers, and keep connections open",
                                units_time(r->cause_ns[CAUSE_HANDSHAKE], a));

@@ -12,9 +12,15 @@
 #define QUEUE_FACTOR 1.5
 #define QUEUE_US 2000.0
 
+/* A receiver with a small window delays acknowledgements by at most this time (TCP_DELACK_MAX). */
+#define ACK_DELAY_US 200000.0
+
 /* A loss counts as caused by a full queue on the path if the round-trip time has exceeded these bounds before. */
 #define FILLED_FACTOR 1.2
 #define FILLED_US 500.0
+
+/* The queue counts as full at a loss if the round-trip time has exceeded its minimum by this factor. */
+#define FULL_FACTOR 1.3
 
 /* In slow start, the congestion window grows by this factor within two round trips. */
 #define START_GROWTH 1.1
@@ -45,6 +51,9 @@
 /* A longer interval between two records is not spread over its slices. */
 enum { SLICES_MAX = 64 };
 
+/* The kernel's clocks count in ticks of at most this length. */
+#define TICK_US 10000.0
+
 /* Larger values of fields are cut, so that no sum overflows. 1e15 bytes are 1 PB, and 1e15 us are 31 years. */
 #define NUMBER_MAX 1e15
 
@@ -57,6 +66,7 @@ static void connection_entry_free(gpointer data)
 {
     connection_entry *e = data;
     g_clear_pointer(&e->sent.slices, g_array_unref);
+    g_clear_pointer(&e->progress, g_array_unref);
     g_clear_pointer(&e->received.slices, g_array_unref);
     g_free(e->key);
     g_free(e);
@@ -167,6 +177,7 @@ static connection_sample sample_read(const nl_record *record)
         .sent = sample_number(record, "TCP.BYTES.SENT"),
         .received = sample_number(record, "TCP.BYTES.RECEIVED"),
         .retransmitted = sample_number(record, "TCP.RETRANS"),
+        .resent = sample_number(record, "TCP.BYTES.RETRANS"),
         .rtt_us = sample_number(record, "TCP.RTT"),
         .receive_rtt_us = sample_number(record, "TCP.RTT.RECEIVE"),
         .rtt_min_us = rtt_min_us < RTT_MIN_UNKNOWN_US ? rtt_min_us : 0,
@@ -255,6 +266,19 @@ static bool is_queued(const connection_sample *s)
     return s->rtt_min_us > 0 && s->rtt_us > QUEUE_FACTOR * s->rtt_min_us && s->rtt_us > s->rtt_min_us + QUEUE_US;
 }
 
+/* Adds a loss, except the first, which ends the slow start at any window. */
+static void add_loss(connection_entry *e, const connection_sample *b)
+{
+    if (e->had_loss && b->rtt_min_us > 0) {
+        double deviation = b->ssthresh - e->threshold_mean;
+        e->losses++;
+        e->threshold_mean += deviation / e->losses;
+        e->threshold_squares += deviation * (b->ssthresh - e->threshold_mean);
+        e->full_losses += e->rtt_high_us > FULL_FACTOR * b->rtt_min_us;
+    }
+    e->had_loss = true;
+}
+
 /* Updates the entry's state: the growth of its window, and its losses. */
 static void follow_window(connection_entry *e, const connection_sample *a, const connection_sample *b)
 {
@@ -264,9 +288,17 @@ static void follow_window(connection_entry *e, const connection_sample *a, const
     }
     e->rtt_high_us = fmax(e->rtt_high_us, b->rtt_us);
     if (b->retransmitted > a->retransmitted) {
+        if (!a->recovers)
+            add_loss(e, b);
         e->queue_lost = e->rtt_high_us > FILLED_FACTOR * b->rtt_min_us && e->rtt_high_us > b->rtt_min_us + FILLED_US;
         e->rtt_high_us = b->rtt_us;
     }
+}
+
+/* Returns whether the program has written no more than what is in flight. A part of a segment may wait (RFC 896). */
+static bool is_all_sent(const connection_sample *s)
+{
+    return s->unsent < fmax(s->mss, 1);
 }
 
 static bool is_overloaded(const connection_host *host, int64_t now_ns)
@@ -288,9 +320,12 @@ static connection_cause congestion_cause(const connection_entry *e, const connec
     bool lost = b->retransmitted > a->retransmitted || b->recovers || a->recovers;
     /* All data was sent at once. If data in flight fills the send buffer, the buffer was the limit, otherwise the
      * program. The kernel's own clock misses the buffer's limit if the program fills the buffer with a single write. */
-    if (!lost && b->unsent == 0 && a->unsent == 0 && b->unacked < b->cwnd)
-        return b->buffer_out > 0 && b->queue_out > FILLED * b->buffer_out ? CAUSE_SEND_BUFFER
-                                                                          : idle_cause(e, b->time_ns);
+    if (!lost && is_all_sent(a) && is_all_sent(b)) {
+        bool filled = b->buffer_out > 0 && b->queue_out > FILLED * b->buffer_out;
+        if (filled && is_queued(b))
+            return CAUSE_PATH_QUEUE;
+        return filled && !e->buffer_grows ? CAUSE_SEND_BUFFER : idle_cause(e, b->time_ns);
+    }
     if (is_queued(b))
         return CAUSE_PATH_QUEUE;
     if (b->retransmitted > 0 && e->queue_lost)
@@ -387,20 +422,34 @@ static void divide_sent(connection_table *t, connection_entry *e, const connecti
         add_interval(t, r, a, b, 0, cause_ns);
         return;
     }
-    /* The kernel counts in ticks, and it reads the counters slightly after the time of the record. */
+    /* The kernel counts in ticks. What a tick adds to an interval or takes from it belongs to the next intervals. */
     busy = fmax(busy, receiver + buffer);
-    double scale = busy > wall_us ? wall_us / busy : 1;
-    busy *= scale, receiver *= scale, buffer *= scale;
-    double congestion = fmax(0, busy - receiver - buffer), rate = acked / wall_us * 1e6;
-    cause_ns[idle_cause(e, b->time_ns)] = fmax(0, wall_us - receiver - buffer - congestion) * 1e3;
+    double idle = wall_us - busy + e->tick_us;
+    e->tick_us = fabs(idle) <= TICK_US ? idle : idle > 0 ? 0 : -TICK_US;
+    idle = idle > TICK_US ? fmin(idle, wall_us) : 0;
+    double scale = busy > 0 ? (wall_us - idle) / busy : 0;
+    receiver *= scale, buffer *= scale;
+    /* With a queue on the path, a larger buffer or window only makes the queue longer. */
+    if (is_queued(b)) {
+        buffer = 0;
+        receiver = b->rtt_us > b->rtt_min_us + ACK_DELAY_US ? 0 : receiver;
+    }
+    double congestion = fmax(0, wall_us - idle - receiver - buffer), rate = acked / wall_us * 1e6;
+    cause_ns[idle_cause(e, b->time_ns)] = idle * 1e3;
     cause_ns[CAUSE_SEND_BUFFER] += buffer * 1e3;
     cause_ns[CAUSE_RECEIVE_BUFFER] += receiver * 1e3; /* connection_results.c divides this time */
     e->limited_us[b->window < WINDOW_CLOSED * r->window] += receiver;
     follow_window(e, a, b);
     if (congestion > 0) {
-        connection_cause cause = congestion_cause(e, a, b, rate);
-        cause_ns[cause] += congestion * 1e3;
-        r->estimated_ns[cause] += congestion * 1e3;
+        /* If the program stopped to write in the interval, it is expected to have done so in the middle. */
+        connection_cause cause = congestion_cause(e, a, b, rate), ending = cause;
+        if (!is_all_sent(a) && is_all_sent(b) && cause != CAUSE_LOSS)
+            ending = idle_cause(e, b->time_ns);
+        for (int half = 0; half < 2; half++) {
+            connection_cause c = half == 0 ? cause : ending;
+            cause_ns[c] += congestion / 2 * 1e3;
+            r->estimated_ns[c] += congestion / 2 * 1e3;
+        }
     }
     add_interval(t, r, a, b, acked, cause_ns);
     r->retransmitted += fmax(0, b->retransmitted - a->retransmitted);
@@ -479,9 +528,11 @@ void connection_table_add(connection_table *t, const nl_record *record)
     char scratch[NL_FIELD_TEXT_SIZE];
     if (r->program[0] == '\0')
         r->program = e->received.peer_program = keep_text(t, sample_text(record, "TCP.PROGRAM", scratch));
+    connection_add_progress(t, e, &now);
     if (e->last.time_ns == 0)
         e->first_ns = now.time_ns;
     bool grown = follow_peer_window(e, &now);
+    e->buffer_grows = e->buffer_grows || (r->send_buffer > 0 && now.buffer_out > r->send_buffer);
     r->send_buffer = fmax(r->send_buffer, now.buffer_out);
     r->mss = now.mss;
     if (now.rtt_min_us > 0)
@@ -492,7 +543,7 @@ void connection_table_add(connection_table *t, const nl_record *record)
         divide_sent(t, e, &e->last, &now);
         divide_received(t, e, &e->last, &now);
         if (grown) {
-            connection_move(r, CAUSE_RECEIVE_BUFFER, CAUSE_SLOW_START, 1);
+            e->start_ns = r->cause_ns[CAUSE_RECEIVE_BUFFER];
             e->limited_us[0] = e->limited_us[1] = 0;
         }
     }

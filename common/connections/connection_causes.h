@@ -37,6 +37,8 @@ typedef enum connection_cause {
     CAUSE_LOSS,             /* the congestion window was small because of loss */
     CAUSE_PATH,             /* the path could not carry more data */
     CAUSE_PATH_QUEUE,       /* the same as CAUSE_PATH, and data waited in a queue on the path */
+    CAUSE_POLICED,          /* the path dropped what exceeded a rate, without a queue */
+    CAUSE_REVERSE,          /* the acknowledgements waited in a queue on the way back */
     CAUSE_UNKNOWN,          /* a counter decreased, or the sender's records are missing */
     CAUSE_COUNT
 } connection_cause;
@@ -123,6 +125,12 @@ double connection_gain_of_doubling(const connection_result *r);
  * as it has carried for another connection. Returns 1 if no window limits it, or if no other connection was faster.
  */
 double connection_gain_of_path(const connection_result *r);
+
+/*
+ * Sets the factors by which the same transfer is faster over an open connection: at the rate that the path has carried,
+ * and over an unlimited path. Returns false unless start-up limits the connection.
+ */
+bool connection_gain_of_reuse(const connection_result *r, double *minimum, double *maximum);
 
 /* Returns the evidence and the advice for the first cause, with the numbers that lead to it. The caller frees it. */
 char *connection_advice(const connection_result *r);

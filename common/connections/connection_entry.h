@@ -10,13 +10,19 @@
 /* The values of one record. */
 typedef struct connection_sample {
     int64_t time_ns;
-    double busy_us, receiver_us, buffer_us; /* counters */
-    double acked, sent, received, retransmitted;
+    double busy_us, receiver_us, buffer_us;              /* counters */
+    double acked, sent, received, retransmitted, resent; /* resent: in bytes */
     double rtt_us, rtt_min_us, receive_rtt_us, cwnd, ssthresh, unacked, unsent, mss, window, rate, rate_limited,
         queue_in;
     double buffer_in, buffer_out, queue_out;
     bool recovers, connects;
 } connection_sample;
+
+/* The totals of a socket at a time. */
+typedef struct connection_progress {
+    int64_t time_ns;
+    double sent, acked, received; /* bytes; sent without retransmissions */
+} connection_progress;
 
 /* The load of a host, from the records of its sensors. */
 typedef struct connection_host {
@@ -37,7 +43,15 @@ typedef struct connection_entry {
     double path_rate;   /* highest rate of an interval, bytes/s */
     double rtt_high_us; /* highest round-trip time since the last loss */
     bool queue_lost;    /* the last loss was caused by a full queue */
+    double tick_us;     /* time that the kernel's clocks, which count in ticks, have not counted yet */
+    /* Losses after the first: their number, the mean and the sum of squared deviations (Welford) of the slow start
+     * threshold, which follows the window at the loss, and the number of losses after a full queue. */
+    bool had_loss;
+    bool buffer_grows; /* the kernel adjusts the send buffer */
+    double losses, threshold_mean, threshold_squares, full_losses;
+    GArray *progress; /* connection_progress, for at most PROGRESS_MAX records */
     double rtt_sum_us, rtt_samples, receive_rtt_sum_us, receive_rtt_samples;
+    double start_ns;      /* receiver-limited time before the peer last enlarged its window during the start */
     double limited_us[2]; /* receiver-limited time with an open and with a closed window */
     /* Numbers of intervals: with received or unread data; with a full receive buffer; the latter on a busy host. */
     double receptions, unread, unread_busy;
@@ -52,8 +66,19 @@ struct connection_table {
     GString *key;
     connection_host other_hosts; /* further hosts, if the table of hosts is full */
     int64_t slice_ns;            /* 0: no slices */
+    size_t progress_count;       /* of all entries */
     uint64_t ignored;
 };
+
+/* Adds the totals of a record, unless the table has too many. */
+void connection_add_progress(connection_table *t, connection_entry *e, const connection_sample *now);
+
+/*
+ * Returns which part of the additional round-trip time arises on the way back, 0 to 1; or -1 if this is unknown. The
+ * times at which both ends have counted the same byte give the delay in each direction. The unknown difference between
+ * the clocks cancels out, because only changes of the delays are compared.
+ */
+double connection_reverse_part(const connection_entry *sender, const connection_entry *receiver);
 
 bool connection_is_loopback(const char *address);
 

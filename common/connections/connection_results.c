@@ -10,6 +10,14 @@
 /* A share of a cause counts as measured if at most this part of it was estimated. */
 #define ESTIMATED_MAX 0.1
 
+/* Losses that recur at about the same window show a limit of the path: this number of them, with this maximum of the
+ * standard deviation in units of the mean. Random losses have about 0.5. */
+#define LOSSES_MIN 4
+#define SAME_WINDOW 0.25
+
+/* The queue counts as one on the way back above this part of the delay. */
+#define REVERSE_PART 0.7
+
 /* Returns the number of bytes in which the totals of two sockets differ. */
 static double difference(const connection_entry *e, const connection_entry *peer)
 {
@@ -28,6 +36,24 @@ static connection_entry *find_peer(connection_table *t, const connection_entry *
         if (p != e && !p->joined && (best == NULL || difference(e, p) < difference(e, best)))
             best = p;
     return best;
+}
+
+/* Counts the receiver-limited time before the peer enlarged its window as start-up, unless its program did not read. */
+static void divide_start(connection_entry *e, const connection_entry *peer)
+{
+    connection_result *r = &e->sent;
+    if (e->start_ns <= 0 || (peer != NULL && peer->unread > peer->receptions / 2))
+        return;
+    double left_ns = e->start_ns;
+    for (guint i = 0; r->slices != NULL && i < r->slices->len; i++) {
+        double *slice = g_array_index(r->slices, connection_slice, i).cause_ns;
+        double moved_ns = fmin(left_ns, slice[CAUSE_RECEIVE_BUFFER]);
+        slice[CAUSE_RECEIVE_BUFFER] -= moved_ns;
+        slice[CAUSE_SLOW_START] += moved_ns;
+        left_ns -= moved_ns;
+    }
+    r->cause_ns[CAUSE_RECEIVE_BUFFER] -= e->start_ns;
+    r->cause_ns[CAUSE_SLOW_START] += e->start_ns;
 }
 
 /* Divides the time in which the peer's window was the limit among the receiving program, its host and its buffer. */
@@ -89,14 +115,33 @@ static void find_carried(const GPtrArray *results)
     g_hash_table_destroy(rates);
 }
 
+/* Decides from all losses of a connection whether the path, a policer or random losses limited the congestion window.
+ */
+static void divide_losses(connection_entry *e)
+{
+    connection_result *r = &e->sent;
+    if (e->losses < LOSSES_MIN)
+        return;
+    bool full = e->full_losses > e->losses / 2;
+    bool same = sqrt(e->threshold_squares / e->losses) < SAME_WINDOW * e->threshold_mean;
+    if (same)
+        connection_move(r, CAUSE_LOSS, full ? CAUSE_PATH : CAUSE_POLICED, 1);
+    if (!full)
+        connection_move(r, CAUSE_PATH, same ? CAUSE_POLICED : CAUSE_LOSS, 1);
+}
+
 /* Completes the result for the data that a socket sent. */
 static void finish_sent(connection_entry *e, const connection_entry *peer)
 {
     connection_result *r = &e->sent;
+    divide_start(e, peer);
     divide_window(e, peer);
+    divide_losses(e);
     r->rtt_ns = e->rtt_samples > 0 ? e->rtt_sum_us / e->rtt_samples * 1e3 : 0;
     if (peer == NULL)
         return;
+    if (connection_reverse_part(e, peer) > REVERSE_PART)
+        connection_move(r, CAUSE_PATH_QUEUE, CAUSE_REVERSE, 1);
     r->ends = ENDS_BOTH;
     r->peer_host = peer->sent.host;
     r->peer_program = peer->sent.program;
@@ -158,7 +203,8 @@ const char *connection_cause_name(connection_cause cause)
 {
     static const char *const names[CAUSE_COUNT] = {
         "handshake",      "sender idle", "sending host", "send buffer", "receiving program",       "receiving host",
-        "receive buffer", "slow start",  "loss",         "path rate",   "path rate, with a queue", "unknown"};
+        "receive buffer", "slow start",  "loss",         "path rate",   "path rate, with a queue", "policed rate",
+        "reverse path",   "unknown"};
     return names[cause];
 }
 

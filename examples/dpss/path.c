@@ -99,7 +99,7 @@ static int64_t send_at(path *p, size_t size, int64_t now_ns)
     if (s->buffer_bytes > 0 && waiting + (double)size > (double)s->buffer_bytes)
         return INT64_MIN;
     p->free_ns = begins_ns + (int64_t)((double)size * 8e9 / s->rate + 0.5);
-    return p->free_ns;
+    return s->policed ? now_ns : p->free_ns;
 }
 
 static int64_t arrives_at(path *p, int64_t sent_ns)

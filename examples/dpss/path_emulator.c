@@ -38,6 +38,7 @@ typedef struct end {
 
 typedef struct emulator {
     path_settings settings;
+    double back_rate; /* rate of the link to the first end; 0: the same as for the others */
     end ends[ENDS_MAX];
     size_t count;
     uint64_t astray; /* number of packets to unknown addresses */
@@ -98,6 +99,10 @@ static bool open_ends(emulator *m)
         end *e = &m->ends[i];
         path_settings settings = m->settings;
         settings.seed = settings.seed * ENDS_MAX + i;
+        if (i == 0 && m->back_rate > 0) {
+            settings.rate = m->back_rate;
+            settings.buffer_bytes = 0;
+        }
         e->way = path_new(&settings);
         if (e->way == NULL)
             good = path_emulator_fail(e, "create its path");
@@ -203,6 +208,8 @@ static void add_end(const struct argp_state *state, emulator *m, char *text)
 
 static const struct argp_option options[] = {
     {"rate", 'r', "RATE", 0, "Rate of each direction's link: 155mbit (default: unlimited)", 0},
+    {"back-rate", 'k', "RATE", 0, "Rate of the link to the first device, with an unlimited queue", 0},
+    {"policed", 'p', NULL, 0, "Links drop packets above their rate, instead of delaying them", 0},
     {"delay", 'd', "TIME", 0, "One-way delay: 30ms (default 0)", 0},
     {"jitter", 'j', "TIME", 0, "Variation of the delay (default 0)", 0},
     {"loss", 'l', "SHARE", 0, "Share of packets that are lost: 1% or 0.01 (default 0)", 0},
@@ -219,6 +226,12 @@ static error_t path_emulator_parse(int key, char *text, struct argp_state *state
     switch (key) {
     case 'r':
         s->rate = arguments_number(state, text, units_rate, 0, 1e12, "a rate such as 155mbit");
+        return 0;
+    case 'k':
+        m->back_rate = arguments_number(state, text, units_rate, 0, 1e12, "a rate such as 155mbit");
+        return 0;
+    case 'p':
+        s->policed = true;
         return 0;
     case 'd':
         s->delay_ns = (int64_t)arguments_number(state, text, units_time, 0, 1e12, "a time such as 30ms");

@@ -151,6 +151,7 @@ static json_object *row_json(const connections_row *row, const connections_optio
         json_object_object_add(object, "rate", slices_json(r->slices, options->interval_ns));
     if (by == NULL) {
         char *advice = connection_advice(r);
+        double gain_minimum, gain_maximum;
         json_add_text(object, "records", connection_ends_name(r->ends));
         json_add_text(object, "host", r->host);
         json_add_text(object, "program", r->program);
@@ -164,6 +165,10 @@ static json_object *row_json(const connections_row *row, const connections_optio
         json_add_double(object, "highest_bytes_per_second", r->path_rate);
         json_add_double(object, "gain_of_doubling", connection_gain_of_doubling(r));
         json_add_double(object, "gain_of_path", connection_gain_of_path(r));
+        if (connection_gain_of_reuse(r, &gain_minimum, &gain_maximum)) {
+            json_add_double(object, "gain_of_reuse", gain_minimum);
+            json_add_double(object, "gain_of_reuse_max", gain_maximum);
+        }
         json_add_text(object, "advice", advice);
         g_free(advice);
     }

@@ -4,28 +4,55 @@ A scenario transfers data from namespace A to namespace B over a path with a rat
 each namespace logs the connections. Its truth is known, because only one part of it limits the transfer.
 """
 import dataclasses
+import json
 import os
 import subprocess
 
 import support
 
+# The sender waits in its pauses until the kernel has sent all data (SIOCOUTQNSD), and prints the time that was left of them.
+# With warm_up, it first sends as much, and measures only the second part.
 SENDER = """
-import socket, struct, sys, time
-buffer, chunk, pause, total, seconds = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4]), float(sys.argv[5])
+import fcntl, json, socket, struct, sys, time
+buffer, chunk, pause, total, seconds, warm_up = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4]), float(sys.argv[5]), int(sys.argv[6])
 s = socket.socket()
 if buffer:
     s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, buffer)
+connecting = time.monotonic()
 s.connect(("10.77.0.2", 7000))
-sent, end = 0, time.monotonic() + seconds
+handshake = time.monotonic() - connecting
+
+def queued(request):
+    return struct.unpack("i", fcntl.ioctl(s, request, b"0000"))[0]
+
+def wait(request):
+    while queued(request):
+        time.sleep(0.0005)
+
+if warm_up:
+    s.sendall(b"x" * warm_up)
+    wait(0x5411)
+    connecting, handshake = time.monotonic(), 0
+sent, idle = 0, 0
+end = time.monotonic() + seconds
 while time.monotonic() < end and (total == 0 or sent < total):
     s.sendall(b"x" * chunk)
     sent += chunk
-    time.sleep(pause)
+    if pause:
+        until = time.monotonic() + pause
+        wait(0x894B)
+        left = max(0, until - time.monotonic())
+        time.sleep(left)
+        idle += left
 if total:
+    wait(0x894B)
+    sent_at = time.monotonic()
     s.shutdown(socket.SHUT_WR)
     s.recv(1)  # waits until the receiver has everything
+    idle += time.monotonic() - sent_at
 else:
     s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # the end does not wait for unsent data
+print(json.dumps({"seconds": time.monotonic() - connecting, "handshake": handshake, "idle": idle}))
 s.close()
 """
 
@@ -55,6 +82,7 @@ class Scenario:
     send: tuple = (0, 65536, 0, 0)  # SO_SNDBUF, bytes per write, pause after it in seconds, bytes in total (0: unlimited)
     receive: tuple = (0, 1 << 20, 0)  # SO_RCVBUF, bytes per read, pause after it in seconds
     seconds: float = 2
+    warm_up: int = 0  # bytes to send before the transfer
 
 
 class World:
@@ -81,13 +109,15 @@ class World:
         self.case.assertIn("ready", path.stdout.readline())
         for namespace, address in ((self.a, "10.77.0.1/24"), (self.b, "10.77.0.2/24")):
             setup = self.case.run_program(*self.run_in(namespace, "sh", "-c", f"""
-                sysctl -qw net.ipv4.tcp_congestion_control=reno net.ipv4.tcp_no_metrics_save=1 &&
-                ip address add {address} dev wan0 && ip link set wan0 up && ip link set lo up"""))
+                sysctl -qw net.ipv4.tcp_congestion_control=reno net.ipv4.tcp_no_metrics_save=1 net.ipv4.tcp_slow_start_after_idle=0 &&
+                ip address add {address} dev wan0 && ip link set wan0 up gso_max_segs 1 && ip link set lo up"""))
             if setup.returncode != 0:
                 self.case.skipTest(f"cannot set up the path here: {setup.stderr.strip()[:100]}")
 
     def transfer(self, log, interval="0.05", both_ends=True):
-        """Runs the transfer. Writes the records of the sensors to `log`, the sender's first."""
+        """
+        Runs the transfer. Writes the records of the sensors to `log`, the sender's first. Returns the sender's own times in seconds.
+        """
         s = self.scenario
         sensors = []
         for namespace in (self.a, self.b) if both_ends else (self.a,):
@@ -97,7 +127,8 @@ class World:
                                                               "connections?port=7000"), stdout=out)))
         receiver = self.case.start(*self.run_in(self.b, "python3", "-c", RECEIVER, *s.receive), stdout=subprocess.PIPE, text=True)
         receiver.stdout.readline()
-        self.case.run_program(*self.run_in(self.a, "python3", "-c", SENDER, *s.send, s.seconds))
+        sent = self.case.run_program(*self.run_in(self.a, "python3", "-c", SENDER, *s.send, s.seconds, s.warm_up))
+        self.case.assertEqual(sent.returncode, 0, sent.stderr)
         receiver.wait(60)
         with open(log, "w", encoding="utf-8") as all_records:
             for out, sensor in sensors:
@@ -107,3 +138,4 @@ class World:
                 all_records.write(out.read())
                 out.close()
         receiver.stdout.close()
+        return json.loads(sent.stdout)

@@ -17,6 +17,9 @@ SCENARIOS = [
     (Scenario("reader", FAST + ["--delay", "5ms"], receive=(65536, 8192, 0.02)), ["receiving program"], 0.75),
     (Scenario("writer", FAST + ["--delay", "20ms"], send=(0, 2000, 0.1, 0)), ["sender idle"], 0.85),
     (Scenario("loss", FAST + ["--delay", "20ms", "--loss", "2%"]), ["loss"], 0.7),
+    (Scenario("sbuf", FAST + ["--delay", "20ms"], send=(32768, 65536, 0, 0)), ["send buffer"], 0.75),
+    (Scenario("police", ["--rate", "6mbit", "--delay", "10ms", "--policed", "--buffer", "9k"], seconds=4), ["policed rate"], 0.7),
+    (Scenario("reverse", ["--rate", "30mbit", "--delay", "20ms", "--back-rate", "80kbit"], seconds=4), ["reverse path"], 0.6),
     (Scenario("start", ["--rate", "1000mbit", "--delay", "100ms"], send=(0, 65536, 0, 1000000)), ["slow start"], 0.35),
 ]
 
@@ -73,9 +76,12 @@ class Connections(support.Case):
 
     @support.long
     def test_larger_buffer_gives_the_predicted_gain(self):
-        scenario = next(s[0] for s in SCENARIOS if s[0].name == "rbuf")
-        size, *reading = scenario.receive
-        before, after = self.measured(scenario, dataclasses.replace(scenario, name="rbuf2", receive=(2 * size, *reading)))
+        for name, field in (("rbuf", "receive"), ("sbuf", "send")):
+            self.check_gain(next(s[0] for s in SCENARIOS if s[0].name == name), field)
+
+    def check_gain(self, scenario, field):
+        size, *other = getattr(scenario, field)
+        before, after = self.measured(scenario, dataclasses.replace(scenario, name=scenario.name + "2", **{field: (2 * size, *other)}))
         gain = after["bytes_per_second"] / before["bytes_per_second"]
         self.assertAlmostEqual(gain / before["gain_of_doubling"], 1, delta=0.25, msg=(before, after))
 
@@ -213,6 +219,43 @@ class Connections(support.Case):
                          [{"path rate": 100}] + 2 * [{"path rate": 100, "receive buffer": 100}] + [{"receive buffer": 100}])
         text = self.run_program(self.nlstat, "--connections", "--interval", "100ms", self.written(*lines)).stdout
         self.assertRegex(text, r"Rate of 10.0.0.1:0 > 10.0.0.2:80 over time:\n  2026-01-01T12:00:00.000000Z +800.0 kbit/s  path rate 100 %\n")
+
+    def test_losses_at_the_same_window_are_a_limit_of_the_path(self):
+        """The window at each loss is the same or not, and the round-trip time rises before a loss or not."""
+        for thresholds, rtt, cause in (([20, 21, 19, 20, 21, 20], 40000, "policed rate"), ([20, 21, 19, 20, 21, 20], 60000, "path rate"),
+                                       ([40, 12, 25, 7, 30, 9], 40000, "loss")):
+            lines = []
+            for i in range(60):
+                lost = i // 10
+                lines.append(sample(i * 10000, TCP_BYTES_ACKED=i * 1000, TCP_BUSY=i * 10000, TCP_RETRANS=lost, TCP_SSTHRESH=thresholds[lost], TCP_CWND=30,
+                                    TCP_RTT=rtt if i % 10 in (8, 9) else 40000, TCP_RECOVERY="recovery" if lost and i % 10 == 0 else "open"))
+            shares = self.shares(self.report(self.written(*lines))[0])
+            self.assertGreater(shares[cause], 0.75, (cause, shares))
+
+    def test_queue_on_the_way_back(self):
+        """Each direction in turn delays the data by 10 to 400 ms, while the receiver's clock is 20 minutes ahead."""
+        for forth, back, cause in ((10, 1, "path rate, with a queue"), (1, 10, "reverse path")):
+            sender, receiver = [], []
+            for i in range(200):
+                at, delay = i * 10000, min(i * 1000, 40000) if i > 40 else 0
+                received, acked = max(0, at - 10000 - forth * delay), max(0, at - 20000 - (forth + back) * delay)
+                sender.append(sample(at % 1000000, TCP_BYTES_SENT=at, TCP_BYTES_ACKED=acked, TCP_BUSY=at, TCP_UNSENT=9999, TCP_RTT_MIN=20000, TCP_RTT=20000 + 11 * delay)
+                              .replace("120000.", f"12000{at // 1000000}."))
+                receiver.append(sample(at % 1000000, "b", "10.0.0.2:80", "10.0.0.1:5", TCP_BYTES_RECEIVED=received, TCP_COOKIE=2)
+                                .replace("120000.", f"12200{at // 1000000}."))
+            connection, = self.report(self.written(*sender, *receiver))
+            self.assertEqual(connection["first"], cause)
+
+    def test_buffer_behind_a_queue_is_not_the_limit(self):
+        lines = [sample(i * 10000, TCP_BYTES_ACKED=i * 1000, TCP_BUSY=i * 10000, TCP_LIMITED_BUFFER=i * 10000, TCP_RTT=200000) for i in range(20)]
+        self.assertEqual(self.report(self.written(*lines))[0]["first"], "path rate, with a queue")
+
+    def test_ticks_of_the_kernels_clocks_are_not_idle_time(self):
+        for every, share in ((1, 0), (2, 0.5)):  # in the second log, the program writes only in every second interval
+            lines = [sample(i * 50100, TCP_BYTES_ACKED=i * 1000, TCP_BUSY=i // every * 50100 // 4000 * 4000).replace("120000.", f"12000{i * 50100 // 1000000}.")
+                     if i * 50100 < 1000000 else sample(i * 50100 % 1000000, TCP_BYTES_ACKED=i * 1000, TCP_BUSY=i // every * 50100 // 4000 * 4000).replace("120000.", f"12000{i * 50100 // 1000000}.")
+                     for i in range(101)]
+            self.assertAlmostEqual(self.shares(self.report(self.written(*lines))[0])["sender idle"], share, delta=0.01)
 
     def test_loopback_addresses_of_other_hosts_are_not_the_peer(self):
         lines = [sample(i * 10000, local="127.0.0.1:5", peer="127.0.0.1:80", TCP_BYTES_ACKED=i * 1000, TCP_BUSY=i * 10000, TCP_LIMITED_RECEIVER=i * 10000)

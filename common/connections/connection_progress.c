@@ -1,0 +1,106 @@
+#include "config.h"
+
+#include "connections/connection_entry.h"
+
+enum {
+    PROGRESS_MAX = 1024,          /* records of a socket; with more, only every second is kept */
+    PROGRESS_TOTAL_MAX = 1 << 20, /* records of all sockets */
+    POINTS_MIN = 20,              /* fewer points decide nothing */
+    BASE_PART = 10, /* this part of the points, those with the shortest delays, give the delays without queues */
+};
+
+/* The delays of a byte, each with an unknown constant. */
+typedef struct delays {
+    double forth_ns, back_ns;
+} delays;
+
+void connection_add_progress(connection_table *t, connection_entry *e, const connection_sample *now)
+{
+    if (t->progress_count >= PROGRESS_TOTAL_MAX)
+        return;
+    if (e->progress == NULL)
+        e->progress = g_array_new(FALSE, FALSE, sizeof(connection_progress));
+    connection_progress p = {now->time_ns, now->sent - now->resent, now->acked, now->received};
+    g_array_append_val(e->progress, p);
+    t->progress_count++;
+    if (e->progress->len < PROGRESS_MAX)
+        return;
+    for (guint i = 0; i < PROGRESS_MAX / 2; i++)
+        g_array_index(e->progress, connection_progress, i) = g_array_index(e->progress, connection_progress, 2 * i);
+    g_array_set_size(e->progress, PROGRESS_MAX / 2);
+    t->progress_count -= PROGRESS_MAX / 2;
+}
+
+static double total_of(const GArray *progress, guint index, bool received)
+{
+    const connection_progress *p = &g_array_index(progress, connection_progress, index);
+    return received ? p->received : p->sent;
+}
+
+/* Returns the time at which the total reached `bytes`, relative to the first record of the list. Begins the search at
+ * *next. Returns -1 if the records do not show it. */
+static double time_of(const GArray *progress, bool received, double bytes, guint *next)
+{
+    while (*next < progress->len && total_of(progress, *next, received) < bytes)
+        ++*next;
+    if (*next == 0 || *next == progress->len)
+        return -1;
+    const connection_progress *a = &g_array_index(progress, connection_progress, *next - 1), *b = a + 1;
+    double before = total_of(progress, *next - 1, received), after = total_of(progress, *next, received);
+    double begin_ns = (double)(a->time_ns - g_array_index(progress, connection_progress, 0).time_ns);
+    return begin_ns + (bytes - before) / (after - before) * (double)(b->time_ns - a->time_ns);
+}
+
+static int compare_delays(gconstpointer a, gconstpointer b)
+{
+    const delays *x = a, *y = b;
+    double difference = x->forth_ns + x->back_ns - y->forth_ns - y->back_ns;
+    return difference < 0 ? -1 : difference > 0 ? 1 : 0;
+}
+
+static delays mean_delays(const GArray *list, guint count)
+{
+    delays sum = {0, 0};
+    for (guint i = 0; i < count; i++) {
+        sum.forth_ns += g_array_index(list, delays, i).forth_ns / count;
+        sum.back_ns += g_array_index(list, delays, i).back_ns / count;
+    }
+    return sum;
+}
+
+/* Returns the delays for each record of the sender in which data was acknowledged. The caller frees the list. */
+static GArray *find_delays(const GArray *sender, const GArray *receiver)
+{
+    GArray *list = g_array_new(FALSE, FALSE, sizeof(delays));
+    guint sent = 0, received = 0;
+    double last = 0;
+    for (guint i = 0; i < sender->len; i++) {
+        const connection_progress *p = &g_array_index(sender, connection_progress, i);
+        if (p->acked <= last)
+            continue;
+        last = p->acked;
+        double acked_ns = (double)(p->time_ns - g_array_index(sender, connection_progress, 0).time_ns);
+        double sent_ns = time_of(sender, false, p->acked, &sent);
+        double received_ns = time_of(receiver, true, p->acked, &received);
+        delays d = {received_ns - sent_ns, acked_ns - received_ns};
+        if (sent_ns >= 0 && received_ns >= 0)
+            g_array_append_val(list, d);
+    }
+    return list;
+}
+
+double connection_reverse_part(const connection_entry *sender, const connection_entry *receiver)
+{
+    if (sender->progress == NULL || receiver->progress == NULL)
+        return -1;
+    GArray *list = find_delays(sender->progress, receiver->progress);
+    double part = -1;
+    if (list->len >= POINTS_MIN) {
+        g_array_sort(list, compare_delays);
+        delays base = mean_delays(list, MAX(list->len / BASE_PART, 1)), mean = mean_delays(list, list->len);
+        double forth = MAX(mean.forth_ns - base.forth_ns, 0), back = MAX(mean.back_ns - base.back_ns, 0);
+        part = forth + back > 0 ? back / (forth + back) : -1;
+    }
+    g_array_unref(list);
+    return part;
+}
