@@ -79,6 +79,10 @@ static void carries_its_rate(void **state)
     o = send((path_settings){.rate = 10e6, .buffer_bytes = 1250}, 1000, 1250, MS);
     assert_int_equal(o.counts.overflowed, 0);
     assert_true(o.most_ns == MS);
+    /* A policer drops the same packets as a queue, and delays none. */
+    o = send((path_settings){.rate = 10e6, .buffer_bytes = 12500, .policed = true}, 30, 1250, 0);
+    assert_int_equal(o.counts.overflowed, 20);
+    assert_true(o.last_ns == 0);
 }
 
 static void loses_by_chance(void **state)
