@@ -421,12 +421,27 @@ static bool put_record(connection *c, const nl_record *record, const uint64_t *s
     return true;
 }
 
+/*
+ * Gets the next record. First passes on the lines before it that need not be decoded, and adds their number to *put.
+ * Returns false if there is no complete record.
+ */
+static bool find_next(connection *c, const nl_record **record, uint64_t *put)
+{
+    size_t clocks = 0, lines;
+    if (c->named && !c->at->asked->hosts_certified)
+        while ((lines = records_put_lines(c->decoder, c->peer, &clocks)) > 0)
+            *put += lines;
+    if (clocks > 0)
+        add_work(c, clocks * CLOCK_WORK);
+    return nl_decoder_next(c->decoder, record) == NL_OK;
+}
+
 /* Passes on the decoder's records, except records in blocks that wait for the next turn. */
 static void put_decoded(connection *c)
 {
     const nl_record *record;
     uint64_t put = 0;
-    while (nl_decoder_next(c->decoder, &record) == NL_OK) {
+    while (find_next(c, &record, &put)) {
         if (was_cut(c, record)) {
             on_malformed(c, &(nl_malformed){.source = c->peer,
                                             .line = stats_of(c)->records,

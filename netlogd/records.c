@@ -9,6 +9,8 @@
 #include "client_limits.h"
 #include "output/outputs.h"
 #include "reader/decoder_work.h"
+#include "record/line_scanner.h"
+#include "record/terminal.h"
 #include "server.h"
 #include "subscription.h"
 
@@ -18,6 +20,8 @@
 #include <unistd.h>
 
 enum { REPORTED_MAX = 10, TEXT_MAX = 80 };
+
+static const char clock_event[] = "=Clock"; /* the beginning of the events of clocks.h, as the value of a field */
 
 static int reject_fd = -1;
 
@@ -77,6 +81,53 @@ bool records_put(const nl_record *record, const uint64_t *sequence, const char *
     outputs_put(record, sequence);
     subscriptions_put(record);
     return clocks_put(record, peer);
+}
+
+/* ---- lines that are not decoded ---- */
+
+/* Decodes a line and passes its record on. Returns whether the record describes a clock. */
+static bool put_decoded(nl_format format, nl_string line, const char *peer)
+{
+    static nl_record *record;
+    if (record == NULL)
+        record = nl_record_new();
+    /* The scanner has checked the line, so that the only possible error is a lack of memory. */
+    if (record == NULL || nl_record_decode(record, format, NL_FRACTION_DECIMAL, line.data, line.size) != NL_OK)
+        return false;
+    return records_put(record, NULL, peer);
+}
+
+/* Returns whether a line must be decoded, because it is not stored unchanged or may describe a clock. */
+static bool must_be_decoded(nl_string line, bool may_have_clock)
+{
+    return line.data[line.size] != '\n' || nl_terminal_controls(line.data, line.size) ||
+           (may_have_clock && memmem(line.data, line.size, clock_event, sizeof clock_event - 1) != NULL);
+}
+
+size_t records_put_lines(nl_decoder *decoder, const char *peer, size_t *clocks)
+{
+    enum { LINES = 1024 };
+    static nl_scanned_line lines[LINES];
+    const nl_format format = nl_decoder_format(decoder);
+    const char *text;
+    if (subscriptions_want_records() || !outputs_want_lines(format))
+        return 0;
+    const size_t count = nl_decoder_next_plain(decoder, lines, LINES, &text);
+    if (count == 0)
+        return 0;
+    const size_t size = (size_t)nl_line_offset(lines[count - 1]) + nl_line_size(lines[count - 1]);
+    const bool may_have_clock = memmem(text, size, clock_event, sizeof clock_event - 1) != NULL;
+    size_t begin = 0; /* the first line that was not passed on */
+    for (size_t i = 0; i < count; i++) {
+        const nl_string line = {text + nl_line_offset(lines[i]), nl_line_size(lines[i])};
+        if (!must_be_decoded(line, may_have_clock))
+            continue;
+        outputs_put_lines(text, lines + begin, i - begin);
+        *clocks += put_decoded(format, line, peer);
+        begin = i + 1;
+    }
+    outputs_put_lines(text, lines + begin, count - begin);
+    return count;
 }
 
 /* Writes malformed input. A failure to write it must not delay the log. */

@@ -39,6 +39,13 @@ bool records_put_block(nl_decoder *decoder, const nl_block_view *block, bool *nu
 bool records_put(const nl_record *record, const uint64_t *sequence, const char *peer);
 
 /*
+ * Passes on the decoder's next lines without decoding them, if every output stores lines of this format unchanged and
+ * no subscriber needs their records. Returns the number of lines, which the caller counts; 0 if nl_decoder_next must
+ * read the next record. Adds the number of records that describe a clock to *clocks.
+ */
+size_t records_put_lines(nl_decoder *decoder, const char *peer, size_t *clocks);
+
+/*
  * Counts malformed input and appends it to the file for malformed input. Writes an event for each of the first ten
  * pieces of a sender. `number` is the number of this piece among the sender's pieces, from 1. `message` names the NATS
  * message, or is "".

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "record/bytes.h"
+#include "record/line_scanner.h"
 #include "record/record_internal.h"
 #include "record/text.h"
 #include "reader/decoder_work.h"
@@ -16,6 +17,7 @@
 
 enum {
     DEFAULT_MAX_RECORD = 1 << 20,
+    PLAIN_PAUSE_MAX = 1023,
     KEEP_CARRY = 512, /* a larger empty carry is freed, so that idle connections use little memory */
 };
 
@@ -58,6 +60,7 @@ void nl_decoder_free(nl_decoder *decoder)
     nl_block_reader_free(&decoder->block);
     nl_sequences_free(decoder->sequences);
     nl_buffer_free(&decoder->fresh);
+    nl_line_scanner_free(decoder->scanner);
     free(decoder->suspect);
     free(decoder->source);
     free(decoder);
@@ -530,6 +533,72 @@ static nl_status next_record(nl_decoder *decoder, const nl_record **record)
     if (decoder->midway != (status == NL_OK))
         note_midway(decoder, status == NL_OK);
     return wait ? rest_idle(decoder) : status;
+}
+
+/* ---- lines that are not decoded ---- */
+
+/* Returns whether the decoder is between two lines of text in a format whose lines can be plain. */
+static bool may_be_plain(nl_decoder *decoder, const nl_text_format *format)
+{
+    const nl_input *in = &decoder->in;
+    return format != NULL && format->confirm == NULL && decoder->carry.size == 0 && in->at < in->end && !in->in_held &&
+           nl_input_offset(in, in->at) > 0 && !decoder->in_blocks && !decoder->has_rest && !decoder->skipping &&
+           !decoder->ask && !decoder->paused && !decoder->broken;
+}
+
+/* Returns a scanner for the format, or NULL if memory runs out. */
+static nl_line_scanner *find_scanner(nl_decoder *decoder, nl_format format)
+{
+    if (decoder->scanner == NULL || decoder->scanner_format != format) {
+        nl_line_scanner_free(decoder->scanner);
+        decoder->scanner = nl_line_scanner_new(format, decoder->options.fraction);
+        decoder->scanner_format = format;
+    }
+    return decoder->scanner;
+}
+
+/* Returns the number of plain lines at the beginning of the next bytes. Sets *used to their size. */
+static size_t scan_plain(nl_decoder *decoder, nl_line_scanner *scanner, nl_scanned_line *lines, size_t capacity,
+                         size_t *used)
+{
+    const nl_input *in = &decoder->in;
+    const char *nul = memchr(in->at, '\0', (size_t)(in->end - in->at)), *end = nul != NULL ? nul : in->end;
+    size_t found = nl_lines_scan(scanner, in->at, (size_t)(end - in->at), 0, lines, capacity, used), count = 0;
+    while (count < found && nl_line_is_plain(lines[count]) &&
+           nl_line_size(lines[count]) <= decoder->options.max_record_size)
+        count++;
+    if (count < found)
+        *used = (size_t)nl_line_offset(lines[count]);
+    return count;
+}
+
+size_t nl_decoder_next_plain(nl_decoder *decoder, nl_scanned_line *lines, size_t capacity, const char **text)
+{
+    const nl_format format = decoder->options.format != NL_FORMAT_UNKNOWN ? decoder->options.format : decoder->format;
+    if (decoder->carry_used)
+        empty_carry(decoder);
+    if (!may_be_plain(decoder, nl_text_format_of(format)))
+        return 0;
+    if (decoder->plain_pause > 0) {
+        decoder->plain_pause--;
+        return 0;
+    }
+    nl_line_scanner *scanner = find_scanner(decoder, format);
+    size_t used, count = scanner != NULL ? scan_plain(decoder, scanner, lines, capacity, &used) : 0;
+    if (count == 0) { /* do not scan the following lines again for each of them */
+        decoder->plain_pause = decoder->plain_pause_next;
+        decoder->plain_pause_next =
+            decoder->plain_pause < PLAIN_PAUSE_MAX ? 2 * decoder->plain_pause + 1 : PLAIN_PAUSE_MAX;
+        return 0;
+    }
+    decoder->plain_pause_next = 0;
+    *text = decoder->in.at;
+    decoder->in.at += used;
+    decoder->lines += count;
+    decoder->stats.records += count;
+    if (!decoder->midway)
+        note_midway(decoder, true);
+    return count;
 }
 
 /*

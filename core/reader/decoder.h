@@ -166,6 +166,15 @@ void nl_decoder_finish(nl_decoder *decoder);
  */
 nl_status nl_decoder_next(nl_decoder *decoder, const nl_record **record);
 
+/*
+ * Passes over the next lines if they are plain (line_scanner.h), without decoding them. Call it between calls of
+ * nl_decoder_next. Returns the number of lines, at most `capacity`, and sets *text to the first line; the offsets of
+ * the lines count from *text. Returns 0 if the next line is not plain, so that nl_decoder_next must read it. The text
+ * is valid until the next call. The decoder counts the lines as records.
+ */
+struct nl_scanned_line;
+size_t nl_decoder_next_plain(nl_decoder *decoder, struct nl_scanned_line *lines, size_t capacity, const char **text);
+
 /* Returns the sequence number of the latest record, which must be from a block of a stream. */
 uint64_t nl_decoder_sequence(const nl_decoder *decoder);
 

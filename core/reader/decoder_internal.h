@@ -61,6 +61,10 @@ struct nl_decoder {
     bool has_rest;
     nl_line rest; /* rest of a line that contains a second record */
 
+    struct nl_line_scanner *scanner; /* finds plain lines in scanner_format; NULL until needed */
+    nl_format scanner_format;
+    unsigned plain_pause, plain_pause_next; /* calls of nl_decoder_next_plain that return 0 without a scan */
+
     uint64_t lines; /* complete lines so far */
     uint64_t line;  /* number of the current line, for reports; 0 in blocks */
 

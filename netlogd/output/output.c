@@ -9,6 +9,7 @@
 #include "file.h"
 #include "file_index.h"
 #include "journal.h"
+#include "record/line_scanner.h"
 #include "record/terminal.h"
 #include "record/text.h"
 #include "filter/filter.h"
@@ -300,6 +301,11 @@ bool output_wants_blocks(const output *out)
     return out->options.format == NL_FORMAT_NLB && out->options.filter == NULL;
 }
 
+bool output_wants_lines(const output *out, nl_format format)
+{
+    return out->options.format == format && nl_format_is_text(format) && out->options.filter == NULL;
+}
+
 /* ---- writing ---- */
 
 static nl_status note_always(output *out, nl_status (*write)(journal *, const journal_mark *, bool), bool ended)
@@ -530,6 +536,50 @@ static bool is_meant(output *out, const nl_record *record)
     return true;
 }
 
+/* Reports the first record since the latest flush that the format cannot hold. */
+static void report_unwritten(output *out, uint64_t count)
+{
+    out->counts.unwritten += count;
+    if (out->failed)
+        return;
+    out->failed = true;
+    program_error("%s: %s; record omitted", out->file.name, nl_error_message());
+}
+
+static size_t end_of(nl_scanned_line line)
+{
+    return (size_t)nl_line_offset(line) + nl_line_size(line) + 1;
+}
+
+size_t output_count_due(const output *out, const nl_scanned_line *lines, size_t count)
+{
+    const size_t held = nl_encoder_size(out->encoder), left = out->batch_size > held ? out->batch_size - held : 0,
+                 begin = (size_t)nl_line_offset(lines[0]);
+    if (end_of(lines[count - 1]) - begin < left)
+        return count;
+    size_t due = 1;
+    while (due < count && end_of(lines[due - 1]) - begin < left)
+        due++;
+    return due;
+}
+
+bool output_put_lines(output *out, const char *text, const nl_scanned_line *lines, size_t count)
+{
+    const size_t begin = (size_t)nl_line_offset(lines[0]);
+    int64_t min_ns = INT64_MAX, max_ns = INT64_MIN;
+    for (size_t i = 0; i < count; i++) {
+        min_ns = lines[i].time_ns < min_ns ? lines[i].time_ns : min_ns;
+        max_ns = lines[i].time_ns > max_ns ? lines[i].time_ns : max_ns;
+    }
+    if (nl_encoder_put_lines(out->encoder, text + begin, end_of(lines[count - 1]) - begin) == NL_OK) {
+        add_times(out, min_ns, max_ns, count);
+        out->counts.records += count;
+    } else {
+        report_unwritten(out, count);
+    }
+    return write_if_much(out);
+}
+
 bool output_put(output *out, const nl_record *record, const uint64_t *sequence)
 {
     nl_record clean;
@@ -549,11 +599,8 @@ bool output_put(output *out, const nl_record *record, const uint64_t *sequence)
     if (status == NL_OK && out->options.format == NL_FORMAT_NLB && is_own(out, sequence))
         out->own_next++;
     out->counts.records += status == NL_OK;
-    out->counts.unwritten += status != NL_OK;
-    if (status != NL_OK && !out->failed) {
-        out->failed = true;
-        program_error("%s: %s; record omitted", out->file.name, nl_error_message());
-    }
+    if (status != NL_OK)
+        report_unwritten(out, 1);
     return write_if_much(out);
 }
 

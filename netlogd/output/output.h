@@ -80,6 +80,18 @@ void output_put_line(const nl_record *record, nl_format format, nl_buffer *line)
  * output_begin_block, or NULL. Returns whether the file is full (output_is_full). */
 bool output_put(output *out, const nl_record *record, const uint64_t *sequence);
 
+/* Returns whether the output stores clean lines of this text format unchanged, without looking at their fields. */
+bool output_wants_lines(const output *out, nl_format format);
+
+/* Returns the number of lines, 1 to `count`, with which the collected records fill a batch. */
+size_t output_count_due(const output *out, const struct nl_scanned_line *lines, size_t count);
+
+/*
+ * Adds plain lines (line_scanner.h), which output_wants_lines describes. Their offsets count from `text`. Returns
+ * whether the file is full.
+ */
+bool output_put_lines(output *out, const char *text, const struct nl_scanned_line *lines, size_t count);
+
 /*
  * Records the numbers of a block. Call it before output_put_block, or before output_put for each of the block's
  * records. Returns whether the output can store the whole block. If not, it already has a part of the block, or must

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "program/program.h"
 #include "reader/admission.h"
+#include "record/line_scanner.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -408,6 +409,29 @@ void outputs_put(const nl_record *record, const uint64_t *sequence)
         any_full = output_put(outputs[i], record, sequence) || any_full;
     if (any_full && sequence == NULL)
         end_full_files();
+}
+
+bool outputs_want_lines(nl_format format)
+{
+    for (size_t i = 0; i < output_count; i++)
+        if (!output_wants_lines(outputs[i], format))
+            return false;
+    return true;
+}
+
+void outputs_put_lines(const char *text, const nl_scanned_line *lines, size_t count)
+{
+    while (count > 0) {
+        size_t now = count;
+        for (size_t i = 0; i < output_count; i++)
+            now = output_count_due(outputs[i], lines, now);
+        for (size_t i = 0; i < output_count; i++)
+            any_full = output_put_lines(outputs[i], text, lines, now) || any_full;
+        if (any_full)
+            end_full_files();
+        lines += now;
+        count -= now;
+    }
 }
 
 bool outputs_put_block(const nl_block_view *block)

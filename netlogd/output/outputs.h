@@ -62,7 +62,11 @@ output *outputs_get(size_t i);
 /* The functions of output.h for all outputs, or a condition for any or all of them. Set the first failure's error. */
 uint64_t outputs_encoded(void); /* average of all outputs */
 bool outputs_want_blocks(void);
+bool outputs_want_lines(nl_format format);
 void outputs_put(const nl_record *record, const uint64_t *sequence);
+
+/* Puts plain lines (line_scanner.h) into all outputs. Their offsets count from `text`. */
+void outputs_put_lines(const char *text, const struct nl_scanned_line *lines, size_t count);
 
 /* Puts a block into all outputs. Returns false if its records must be put one by one, because an output already has
  * a part of the block or the decoder does not provide the block as a whole. */

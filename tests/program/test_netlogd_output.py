@@ -3,6 +3,7 @@ import os
 import random
 import re
 import signal
+import socket
 import struct
 import subprocess
 import threading
@@ -169,6 +170,35 @@ class Output(support.Case):
             stored, = struct.unpack_from("<I", blocks, at + 12)
             yield blocks[at + 24:at + 40]
             at += header + stored
+
+    def test_lines_that_are_not_decoded(self):
+        """netlogd decodes every record for an output with a filter. Without one, it copies plain lines. Both give the same."""
+        random_ = random.Random(1)
+        texts = [lambda n: line(n), lambda n: line(n).replace(b"\n", b"\r\n"), lambda n: line(n).replace(b" N=", b"\tN="),
+                 lambda n: line(n).replace(b"PROG=p", b'PROG="p q"'), lambda n: b"prefix: " + line(n),
+                 lambda n: line(n)[:random_.randrange(1, 40)] + line(n), lambda n: b"rubbish %d\n" % n, lambda n: b"\n",
+                 lambda n: b"ts=2026-01-01T00:00:00.%06dZ event=e host=h N=%d\n" % (n % 1000000, n),
+                 lambda n: line(n).replace(b" N=", " M=\u202e \x9b N=".encode()), lambda n: line(n).replace(b" N=", b" M=\xff\x00 N="),
+                 lambda n: b"DATE=20260101000000.%06d HOST=h PROG=p LVL=Usage NL.EVNT=Clock.State NOTE=%d\n" % (n % 1000000, n)]
+        data = b"".join(texts[random_.randrange(len(texts)) if random_.random() < 0.03 else 0](n) for n in range(60000))
+        found = []
+        for options in ("", "?where=HOST!=nobody"):
+            for old in self.folder.iterdir():
+                old.unlink()
+            netlogd = self.serve(f"file:{self.folder}/a.log{options}")
+            with socket.create_connection(("127.0.0.1", self.port), timeout=30) as s:
+                at, sizes = 0, random.Random(2)
+                while at < len(data):
+                    size = sizes.choice([1, 7, 100, 5000, 70000, 300000])
+                    s.sendall(data[at:at + size])
+                    at += size
+                s.shutdown(socket.SHUT_WR)
+                while s.recv(4096):
+                    pass
+            self.stop(netlogd)
+            found.append((self.files()[0].read_bytes(), re.findall(r"netlogd: (?!listening|stop).*", self.said())))
+        self.assertGreater(found[0][0].count(b"\n"), 59000)
+        self.assertEqual(found[0], found[1])
 
     def test_numbers_go_on_and_sighup_begins_another(self):
         pattern = f"{self.folder}/"

@@ -15,17 +15,17 @@ static void note_malformed(void *user, const nl_malformed *what)
 }
 
 /* Returns the records in ULM and the malformed pieces, one per line, in order. */
-static decoded decoder_decode(const char *input, size_t size, size_t piece, size_t max_record_size)
+static decoded decoder_decode(const char *input, size_t size, size_t piece, bool plain, size_t max_record_size)
 {
     nl_decoder_options options = {.source = "in", .max_record_size = max_record_size, .on_malformed = note_malformed};
-    return decode_in_pieces(input, size, piece, options);
+    return decode_in_pieces(input, size, piece, plain, options);
 }
 
 /* Asserts that the input gives that text for every division into pieces. */
 static void assert_decoded_bytes(const char *input, size_t size, const char *expected)
 {
-    for (size_t piece = 0; piece <= size + 1; piece++) {
-        decoded r = decoder_decode(input, size, piece, 0);
+    for (size_t piece = 0; piece <= 2 * size + 3; piece++) {
+        decoded r = decoder_decode(input, size, piece / 2, piece % 2 == 1, 0);
         assert_string_equal(r.text.data, expected);
         assert_int_equal(r.stats.bytes, size);
         nl_buffer_free(&r.text);
@@ -116,7 +116,7 @@ static void finds_the_record_behind_a_cut_one(void **state)
         for (size_t cut = 1; cut <= strlen(pairs[i].first); cut++) {
             char input[400];
             snprintf(input, sizeof input, "%.*s%s\n%s\n", (int)cut, pairs[i].first, pairs[i].next, pairs[i].next);
-            decoded r = decoder_decode(input, strlen(input), strlen(input), 0);
+            decoded r = decoder_decode(input, strlen(input), strlen(input), false, 0);
             nl_record *next = read_line(i == 0 ? NL_FORMAT_ULM : NL_FORMAT_BP, pairs[i].next);
             char *expected = write_line(next, NL_FORMAT_ULM);
             const char *found = strstr(r.text.data, expected);
@@ -149,7 +149,7 @@ static void passes_over_records_that_are_too_long(void **state)
     int size = snprintf(input, sizeof input, "%s A=%0*d\n%s B=%0*d\n%s B=%0*d\r\n%s A=%0*d\n%s C=1\n%s D=%0*d", DATE,
                         MAX + 1 - 29, 1, DATE, MAX - 29, 2, DATE, MAX - 29, 3, DATE, 500, 4, DATE, DATE, 300, 5);
     for (size_t piece = 0; piece <= (size_t)size; piece++) {
-        decoded r = decoder_decode(input, (size_t)size, piece, MAX);
+        decoded r = decoder_decode(input, (size_t)size, piece, piece % 2 == 1, MAX);
         char expected[1200];
         snprintf(expected, sizeof expected,
                  "! in:1@0 record is longer than 64 bytes: %.60s\n%s B=%0*d\n%s B=%0*d\n"
@@ -190,15 +190,20 @@ static void copes_with_anything(void **state)
             }
         }
         /* The result is the same in one piece, in many pieces, and byte by byte. */
-        decoded whole = decoder_decode(input, size, size, 300), pieces = decoder_decode(input, size, 0, 300),
-                bytes = decoder_decode(input, size, 1, 300);
+        decoded whole = decoder_decode(input, size, size, false, 300),
+                pieces = decoder_decode(input, size, 0, false, 300), bytes = decoder_decode(input, size, 1, false, 300),
+                plain = decoder_decode(input, size, 0, true, 300);
         assert_int_equal(whole.text.size, pieces.text.size);
         assert_memory_equal(whole.text.data, pieces.text.data, whole.text.size);
         assert_int_equal(whole.text.size, bytes.text.size);
         assert_memory_equal(whole.text.data, bytes.text.data, whole.text.size);
+        assert_int_equal(whole.text.size, plain.text.size);
+        assert_memory_equal(whole.text.data, plain.text.data, whole.text.size);
+        assert_int_equal(whole.stats.records, plain.stats.records);
         nl_buffer_free(&whole.text);
         nl_buffer_free(&pieces.text);
         nl_buffer_free(&bytes.text);
+        nl_buffer_free(&plain.text);
     }
 }
 

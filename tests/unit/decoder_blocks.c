@@ -39,7 +39,7 @@ static void note_lost(void *user, const nl_lost *what)
 static decoded decode_so(const char *input, size_t size, size_t piece, nl_decoder_options options)
 {
     options.on_lost = note_lost;
-    return decode_in_pieces(input, size, piece, options);
+    return decode_in_pieces(input, size, piece, false, options);
 }
 
 static decoded decoder_blocks_decode(const char *input, size_t size, size_t piece, nl_format format)
