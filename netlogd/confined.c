@@ -4,7 +4,11 @@
 
 #include "base/error.h"
 #include "output/options.h"
+#include "program/program.h"
 #include "service/confine.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 static bool keep_output(const char *text)
 {
@@ -41,8 +45,21 @@ static void keep_listening(const char *text)
     nl_url_free(url);
 }
 
+/* Keeps the right to read the files that match a pattern, and other files in their directory. */
+static void keep_input(const char *pattern)
+{
+    size_t size = strcspn(pattern, "*?[\\");
+    while (size > 0 && pattern[size - 1] != '/')
+        size--;
+    char *directory = size > 0 ? program_format("%.*s", (int)size, pattern) : program_copy(".");
+    confine_keep_directory(directory, CONFINE_READ);
+    free(directory);
+}
+
 static void keep_all(const settings *s)
 {
+    for (size_t i = 0; i < s->input_count; i++)
+        keep_input(s->inputs[i]);
     for (size_t i = 0; i < s->output_count; i++)
         keep_output(s->outputs[i]);
     for (size_t i = 0; i < s->listen_count; i++)

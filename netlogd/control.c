@@ -12,6 +12,7 @@
 #include "counts.h"
 #include "flush.h"
 #include "gaps.h"
+#include "file_inputs.h"
 #include "nats_reader.h"
 #include "otlp_client.h"
 #include "output/outputs.h"
@@ -121,6 +122,7 @@ nl_status control_clients(request *r, const nl_record *asked)
     connections_visit(put_client, r);
     otlp_clients_describe(r);
     nats_readers_describe(r);
+    file_inputs_describe(r);
     return done(r);
 }
 

@@ -6,6 +6,7 @@
 #include "connection.h"
 #include "connections.h"
 #include "datagrams.h"
+#include "file_inputs.h"
 #include "nats_reader.h"
 #include "otlp_client.h"
 #include "output/outputs.h"
@@ -91,6 +92,7 @@ void flush_acknowledge(void)
         connection_acknowledge(c);
     nats_readers_acknowledge();
     otlp_clients_settled();
+    file_inputs_acknowledge();
 }
 
 static void flush_all(void)

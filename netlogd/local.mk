@@ -12,6 +12,8 @@ netlogd_netlogd_SOURCES = \
 	%D%/reload.c %D%/reload.h %D%/request.c %D%/request.h %D%/request_line.c %D%/request_line.h %D%/server.c %D%/server.h \
 	%D%/settings.c %D%/settings.h %D%/syslog_input.c %D%/syslog_input.h %D%/subscription.c %D%/subscription.h %D%/turns.c %D%/turns.h %D%/used_streams.c \
 	%D%/used_streams.h \
+	%D%/input/file_content.c %D%/input/file_content.h %D%/file_inputs.c %D%/file_inputs.h \
+	%D%/input/file_records.c %D%/input/file_records.h %D%/input/position_log.c %D%/input/position_log.h \
 	%D%/nats/cut.c %D%/nats/cut.h %D%/nats/intake.c %D%/nats/intake.h %D%/nats/link.c %D%/nats/link.h %D%/nats/place.c \
 	%D%/nats/place.h %D%/nats/publish.c \
 	%D%/otlp_client.c %D%/otlp_client.h %D%/otlp_export.c %D%/otlp_export.h %D%/otlp_http1.c %D%/otlp_session.h %D%/otlp_spans.c %D%/otlp_spans.h \

@@ -15,6 +15,7 @@
 #include "datagrams.h"
 #include "flush.h"
 #include "gaps.h"
+#include "file_inputs.h"
 #include "metrics.h"
 #include "nats_reader.h"
 #include "otlp_client.h"
@@ -232,6 +233,7 @@ static void start(void)
     server_block_signals(false);
     accepting_listen();
     nats_readers_start();
+    file_inputs_start();
     inherited_notify("READY=1");
     if (parts->on_ready != NULL)
         parts->on_ready();
@@ -331,6 +333,7 @@ static void free_parts(void)
     metrics_free();
     datagrams_free();
     nats_readers_free();
+    file_inputs_free();
     server_block_signals(true); /* a second request to end must not kill the program */
     for (int i = 0; i < SIGNAL_COUNT; i++)
         event_free(server.signals[i]);

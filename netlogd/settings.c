@@ -25,6 +25,9 @@ static void free_content(settings *s)
         listening_free(&s->listen[i]);
     free(s->listen);
     network_list_free(&s->allow);
+    for (size_t i = 0; i < s->input_count; i++)
+        free(s->inputs[i]);
+    free(s->inputs);
     for (size_t i = 0; i < s->output_count; i++)
         free(s->outputs[i]);
     free(s->outputs);
@@ -140,6 +143,34 @@ static const char *get_output(const void *from, size_t index, char scratch[NL_OP
     return index < s->output_count ? s->outputs[index] : NULL;
 }
 
+static bool add_input(void *to, const nl_option *row, const char *value)
+{
+    settings *s = to;
+    nl_url *url = nl_url_parse(value);
+    bool good = url != NULL;
+    (void)row;
+    if (good && (url->scheme != NL_SCHEME_FILE || url->option_count > 0))
+        good = nl_error_false(NL_ERROR_INVALID, "use file:PATH, in which *, ? and [...] match names");
+    for (size_t i = 0; good && i < s->input_count; i++)
+        if (strcmp(s->inputs[i], url->path) == 0) {
+            nl_url_free(url);
+            return true; /* given both on the command line and in the file */
+        }
+    if (good) {
+        s->inputs = nl_memory_check(realloc(s->inputs, (s->input_count + 1) * sizeof *s->inputs));
+        s->inputs[s->input_count++] = program_copy(url->path);
+    }
+    nl_url_free(url);
+    return good;
+}
+
+static const char *get_input(const void *from, size_t index, char scratch[NL_OPTION_TEXT_SIZE])
+{
+    const settings *s = from;
+    (void)scratch;
+    return index < s->input_count ? s->inputs[index] : NULL;
+}
+
 static bool set_control(void *to, const nl_option *row, const char *value)
 {
     nl_url *url = nl_url_parse(value);
@@ -186,6 +217,14 @@ const nl_option settings_rows[] = {
          "syslog+tls://HOST[:PORT]?cert=FILE&key=FILE&ca=FILE, syslog in TLS (default port 6514); unix:PATH; "
          "inherited:NAME, a socket that systemd opened (* for all); or "
          "nats://HOST/STREAM, to read records from NATS JetStream (doc/nats.md)"},
+    {.name = "input",
+     .value = "file:PATTERN",
+     .repeatable = true,
+     .set = add_input,
+     .get = get_input,
+     .help =
+         "Follow log files in any format, through rotation: file:PATH, in which *, ? and [...] match names. netlogd "
+         "stores its positions beside the first output with files, in OUTPUT.inputs"},
     {.name = "output",
      .letter = 'o',
      .value = "FILE|DIRECTORY/|URL",

@@ -16,6 +16,8 @@ typedef struct settings {
     listening *listen;
     size_t listen_count;
     network_list allow;
+    char **inputs; /* patterns of paths */
+    size_t input_count;
     char **outputs; /* valid URLs */
     size_t output_count;
     char *log;               /* URL of netlogd's own log */

@@ -23,6 +23,7 @@ EXTRA_DIST += \
 # The long tests begin first, so that no long test is left running alone. The others follow in the order of their names.
 program_tests += \
 	tests/program/test_nldiag.py \
+	tests/program/test_netlogd_files.py \
 	tests/program/test_netlogd_hostile.py \
 	tests/program/test_nlv_window.py \
 	tests/program/test_nlv_requests.py \

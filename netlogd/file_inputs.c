@@ -1,0 +1,819 @@
+#include "config.h"
+
+#include "file_inputs.h"
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/monotonic.h"
+#include "counts.h"
+#include "flush.h"
+#include "gaps.h"
+#include "input/file_records.h"
+#include "input/position_log.h"
+#include "output/file.h"
+#include "output/outputs.h"
+#include "program/program.h"
+#include "reader/decoder_work.h"
+#include "records.h"
+#include "server.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <glob.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum {
+    TICK_MS = 200,
+    SCAN_NS = 1000000000, /* interval between searches for new files */
+    READ_SIZE = 256 << 10,
+    IDLE_S = 1,      /* a file that has not grown for this time has no continuation of its last line */
+    COPY_S = 5,      /* a file with the content of a followed file is a copy in progress for this time after a change */
+    DAMAGED_S = 60,  /* an incomplete compressed file is read again for this time after a change */
+    REMOVED_S = 5,   /* a removed file is read for this time after it has grown */
+    RENAMED_S = 600, /* a file whose path belongs to a new file is read for this time after it has grown */
+    FINISHED_MAX = 256,    /* maximum number of finished files that are remembered */
+    DIRECTORY_MAX = 10000, /* maximum number of files that are examined in a search for a copy */
+};
+
+typedef struct followed {
+    struct followed *next;
+    file_state state;
+    file_content *content; /* NULL: closed */
+    file_reader *reader;   /* NULL: the format is unknown */
+    int64_t grown_ns;      /* time at which it last grew */
+    struct timespec seen;  /* of a finished file: the time of the change at which its content was last compared */
+    bool unreadable;       /* a failure to open it was reported */
+    uint64_t records;
+} followed;
+
+static struct {
+    struct event *tick;
+    position_log *log;
+    followed *files;
+    unsigned latest_id;
+    uint64_t next;      /* number of the next record */
+    file_piece *pieces; /* pieces to be read again after a kill; NULL: none */
+    size_t piece_count, piece_at;
+    int64_t scanned_ns;
+    nl_encoder *encoder;
+    nl_decoder *decoder;
+    nl_buffer bytes, block;
+    bool numbered;
+    bool unacknowledged; /* pieces were put since the latest line "stored" */
+    bool reported;       /* a failure to write the log was reported */
+    uint64_t malformed, gaps;
+} inputs;
+
+/* ---- the list of files ---- */
+
+static followed *find_file(unsigned id)
+{
+    followed *f = inputs.files;
+    while (f != NULL && f->state.id != id)
+        f = f->next;
+    return f;
+}
+
+static followed *add_followed(const file_state *state)
+{
+    followed *f = nl_memory_check(calloc(1, sizeof *f)), **end = &inputs.files;
+    while (*end != NULL)
+        end = &(*end)->next;
+    *end = f;
+    f->state = *state;
+    f->state.path = program_copy(state->path);
+    f->grown_ns = nl_monotonic_ns();
+    if (state->id > inputs.latest_id)
+        inputs.latest_id = state->id;
+    return f;
+}
+
+static void close_followed(followed *f)
+{
+    file_content_close(f->content);
+    file_reader_free(f->reader);
+    f->content = NULL;
+    f->reader = NULL;
+}
+
+static void remove_followed(followed *f)
+{
+    followed **at = &inputs.files;
+    while (*at != f)
+        at = &(*at)->next;
+    *at = f->next;
+    close_followed(f);
+    free(f->state.path);
+    free(f);
+}
+
+/* Removes the oldest finished files if there are too many. */
+static void forget_finished(void)
+{
+    size_t count = 0;
+    for (const followed *f = inputs.files; f != NULL; f = f->next)
+        count += f->state.finished;
+    for (followed *f = inputs.files, *next; f != NULL && count > FINISHED_MAX; f = next) {
+        next = f->next;
+        if (!f->state.finished)
+            continue;
+        remove_followed(f);
+        count--;
+    }
+}
+
+static void set_path(followed *f, const char *path, const struct stat *status)
+{
+    char *copy = program_copy(path);
+    free(f->state.path);
+    f->state.path = copy;
+    f->state.device = status->st_dev;
+    f->state.inode = status->st_ino;
+}
+
+static bool is_inode(const followed *f, const struct stat *status)
+{
+    return f->state.device == status->st_dev && f->state.inode == status->st_ino;
+}
+
+/* Writes the state of a file to the log. A failure delays pieces, which need the log, too. */
+static bool note_file(const followed *f)
+{
+    bool good = position_log_add_file(inputs.log, &f->state) == NL_OK;
+    if (!good && !inputs.reported)
+        program_error("%s; netlogd does not read files until it can write", nl_error_message());
+    inputs.reported = !good;
+    return good;
+}
+
+static void finish_followed(followed *f)
+{
+    f->state.finished = true;
+    note_file(f);
+    close_followed(f);
+    forget_finished();
+}
+
+/* ---- finding content ---- */
+
+/* Returns the open file at path if its content has the place of f. */
+static file_content *open_matching(const followed *f, const char *path)
+{
+    file_content *c = file_content_open(path);
+    if (c != NULL && !file_content_has(c, &f->state.place)) {
+        file_content_close(c);
+        c = NULL;
+    }
+    return c;
+}
+
+/* Returns the directory of a path, with a slash. The caller frees it. */
+static char *directory_of_path(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash != NULL ? program_format("%.*s", (int)(slash - path + 1), path) : program_copy("./");
+}
+
+/* The best match in a search for content. */
+typedef struct match {
+    file_content *content;
+    char *path;
+    struct stat status;
+    bool same; /* it has the inode of the file; otherwise, it is a copy */
+} match;
+
+/* Returns whether a match is better: the file itself, then a copy, then a compressed copy; then the latest of these. */
+static bool is_better(const match *a, const match *b)
+{
+    bool a_packed = file_content_is_packed(a->content), b_packed = file_content_is_packed(b->content);
+    if (a->same != b->same)
+        return a->same;
+    if (a_packed != b_packed)
+        return b_packed;
+    return a->status.st_mtim.tv_sec > b->status.st_mtim.tv_sec;
+}
+
+/* Compares the file at m->path, and takes ownership of the path. */
+static void compare_match(const followed *f, const struct stat *except, match *m, match *best)
+{
+    bool regular = stat(m->path, &m->status) == 0 && S_ISREG(m->status.st_mode) &&
+                   (except == NULL || m->status.st_dev != except->st_dev || m->status.st_ino != except->st_ino);
+    m->same = regular && is_inode(f, &m->status);
+    if (regular && (m->same || f->state.place.offset > 0))
+        m->content = open_matching(f, m->path);
+    if (m->content != NULL && (best->content == NULL || is_better(m, best))) {
+        match worse = *best;
+        *best = *m;
+        *m = worse;
+    }
+    file_content_close(m->content);
+    free(m->path);
+}
+
+/*
+ * Searches the directory of f for its content: the file with its inode, otherwise a copy, otherwise a compressed copy.
+ * Does not consider the file `except`, which may be NULL. Returns whether it has opened the content.
+ */
+static bool search_directory(followed *f, const struct stat *except)
+{
+    char *directory = directory_of_path(f->state.path);
+    match best = {0};
+    DIR *d = opendir(directory);
+    struct dirent *entry;
+    for (int i = 0; d != NULL && i < DIRECTORY_MAX && (entry = readdir(d)) != NULL; i++)
+        compare_match(f, except, &(match){.path = program_format("%s%s", directory, entry->d_name)}, &best);
+    if (d != NULL)
+        closedir(d);
+    free(directory);
+    if (best.content == NULL)
+        return false;
+    f->content = best.content;
+    f->state.ending = f->state.ending || !best.same || file_content_is_packed(best.content);
+    set_path(f, best.path, &best.status);
+    free(best.path);
+    note_file(f);
+    return true;
+}
+
+static void report_missing(const followed *f)
+{
+    if (f->state.place.offset == 0)
+        return;
+    program_error("%s: cannot find the old content; lines that were not read are lost", f->state.path);
+    nl_write(server_log(), NL_WARNING, "Netlogd.InputLost", "FILE=%s OFFSET=%" PRIu64, f->state.path,
+             f->state.place.offset);
+}
+
+/* Opens the content of f. Returns false if it no longer exists. */
+static bool open_followed(followed *f)
+{
+    struct stat status;
+    if (stat(f->state.path, &status) == 0 && is_inode(f, &status))
+        f->content = open_matching(f, f->state.path);
+    return f->content != NULL || search_directory(f, NULL);
+}
+
+/* Returns whether the file exists but cannot be opened, for example because of its permissions. Reports it once. */
+static bool is_unreadable(followed *f)
+{
+    struct stat status;
+    if (stat(f->state.path, &status) != 0 || !is_inode(f, &status))
+        return false;
+    file_content *c = file_content_open(f->state.path);
+    bool unreadable = c == NULL;
+    if (unreadable && !f->unreadable)
+        program_print_error();
+    f->unreadable = unreadable;
+    file_content_close(c);
+    return unreadable;
+}
+
+/* ---- reading a piece ---- */
+
+static void on_input_malformed(void *user, const nl_malformed *what)
+{
+    (void)user;
+    records_reject(what, "file", "", ++inputs.malformed);
+}
+
+static void on_input_lost(void *user, const nl_lost *what)
+{
+    (void)user;
+    gaps_note(what, "file", "", ++inputs.gaps);
+}
+
+static void on_input_block(void *user, const nl_block_view *block)
+{
+    (void)user;
+    records_put_block(inputs.decoder, block, &inputs.numbered);
+}
+
+/* Puts the records of the numbered block in inputs.block into the outputs. */
+static void put_block(void)
+{
+    const nl_record *record;
+    uint64_t put = 0;
+    nl_decoder_on_block(inputs.decoder, records_want_blocks(), on_input_block, NULL);
+    nl_decoder_feed(inputs.decoder, inputs.block.data, inputs.block.size);
+    while (nl_decoder_next(inputs.decoder, &record) == NL_OK) {
+        uint64_t sequence = nl_decoder_sequence(inputs.decoder);
+        records_put(record, &sequence, "file");
+        put++;
+    }
+    counts_add(COUNT_RECORDS, put);
+    flush_request(false);
+}
+
+typedef enum piece_result {
+    PIECE_PUT,
+    PIECE_NONE,    /* no whole record */
+    PIECE_CHANGED, /* the content is not that of the file any more */
+    PIECE_FAILED,
+} piece_result;
+
+/* Makes the reader of a file. Returns false if the format cannot be determined yet, or is not supported. */
+static bool make_reader(followed *f)
+{
+    char *head = nl_memory_check(malloc(FILE_HEAD_SIZE));
+    ssize_t got = file_content_read(f->content, 0, head, FILE_HEAD_SIZE);
+    bool idle = f->state.ending || nl_monotonic_ns() - f->grown_ns >= IDLE_S * NL_NS_PER_SECOND;
+    if (got > 0 &&
+        (idle || f->state.format[0] != '?' || f->state.place.offset > 0 || memchr(head, '\n', (size_t)got) != NULL)) {
+        f->reader = file_reader_new(f->state.path, server_host(), server_settings()->fraction, f->state.format,
+                                    (nl_string){head, (size_t)got});
+        if (f->reader == NULL) {
+            program_print_error();
+            finish_followed(f);
+        }
+    }
+    free(head);
+    if (f->reader == NULL || f->state.format[0] != '?')
+        return f->reader != NULL;
+    snprintf(f->state.format, sizeof f->state.format, "%s", file_reader_format(f->reader));
+    return note_file(f);
+}
+
+/* Returns the place after size bytes of inputs.bytes, which begin at offset `start`. */
+static file_place place_after(const followed *f, uint64_t start, size_t size)
+{
+    file_place to = {.offset = start + size, .head = f->state.place.head};
+    size_t mark = file_mark_size(to.offset);
+    if (f->state.place.offset < FILE_MARK_SIZE) /* then start is 0 */
+        to.head = file_mark_hash(inputs.bytes.data, mark);
+    to.tail = file_mark_hash(inputs.bytes.data + size - mark, mark);
+    return to;
+}
+
+/*
+ * Reads the next bytes, after the last bytes before the place, into inputs.bytes. Returns their number, or -1 with
+ * *result set.
+ */
+static ssize_t read_next(followed *f, size_t size, piece_result *result)
+{
+    const file_place *place = &f->state.place;
+    size_t before = file_mark_size(place->offset);
+    char mark[FILE_MARK_SIZE];
+    inputs.bytes.size = 0;
+    nl_memory_check(nl_buffer_reserve(&inputs.bytes, before + size) ? &inputs : NULL);
+    ssize_t got = file_content_read(f->content, place->offset - before, inputs.bytes.data, before + size);
+    *result = PIECE_FAILED;
+    if (got < 0)
+        return -1;
+    *result = PIECE_CHANGED;
+    /* The head is read after the rest, because the file may be truncated between two reads. */
+    if ((size_t)got < before)
+        return -1;
+    if (before > 0 && (file_mark_hash(inputs.bytes.data, before) != place->tail ||
+                       file_content_read(f->content, 0, mark, before) != (ssize_t)before ||
+                       file_mark_hash(mark, before) != place->head))
+        return -1;
+    return got - (ssize_t)before;
+}
+
+/* Logs and puts the first `whole` bytes after the place. If `again` is not NULL, they were logged before. */
+static piece_result put_piece(followed *f, size_t whole, const file_piece *again)
+{
+    uint64_t from = f->state.place.offset;
+    size_t before = file_mark_size(from), header = file_reader_header_size(f->reader);
+    const char *data = inputs.bytes.data + before;
+    size_t skip = from < header ? (header - from < whole ? (size_t)(header - from) : whole) : 0;
+    uint64_t rejected = 0;
+    file_piece piece = {.id = f->state.id, .first = inputs.next, .from = from};
+    piece.to = place_after(f, from - before, before + whole);
+    nl_encoder_set_stream(inputs.encoder, position_log_stream(inputs.log), inputs.next);
+    if (whole > skip)
+        piece.count = file_reader_read(f->reader, data + skip, whole - skip, inputs.encoder, &rejected);
+    inputs.block.size = 0;
+    nl_encoder_finish(inputs.encoder, &inputs.block);
+    if (again == NULL && position_log_add_piece(inputs.log, &piece) != NL_OK) {
+        if (!inputs.reported)
+            program_error("%s; netlogd does not read files until it can write", nl_error_message());
+        inputs.reported = true;
+        return PIECE_FAILED;
+    }
+    inputs.reported = false;
+    f->state.place = piece.to;
+    f->records += piece.count;
+    inputs.next += piece.count;
+    inputs.unacknowledged = true;
+    for (; rejected > 0; rejected--)
+        on_input_malformed(NULL, &(nl_malformed){.source = f->state.path, .reason = "the record is too large"});
+    counts_add(COUNT_BYTES, whole);
+    if (piece.count > 0)
+        put_block();
+    else
+        flush_request(false);
+    return PIECE_PUT;
+}
+
+/* Reads and puts the next whole records of a file. */
+static piece_result read_piece(followed *f)
+{
+    size_t maximum = server_settings()->max_record_size;
+    bool idle = f->state.ending || nl_monotonic_ns() - f->grown_ns >= IDLE_S * NL_NS_PER_SECOND;
+    if (f->reader == NULL && !make_reader(f))
+        return PIECE_NONE;
+    for (size_t size = READ_SIZE;; size = 2 * size < maximum ? 2 * size : maximum) {
+        piece_result result;
+        ssize_t got = read_next(f, size, &result);
+        if (got < 0)
+            return result;
+        if (got == 0)
+            return PIECE_NONE;
+        const char *data = inputs.bytes.data + file_mark_size(f->state.place.offset);
+        bool at_end = (size_t)got < size;
+        size_t whole =
+            at_end && f->state.ending ? (size_t)got : file_reader_cut(f->reader, data, (size_t)got, at_end && idle);
+        if (whole == 0 && !at_end && size >= maximum)
+            whole = (size_t)got; /* a record that is too long becomes several records */
+        if (whole > 0)
+            return put_piece(f, whole, NULL);
+        if (at_end)
+            return PIECE_NONE;
+    }
+}
+
+/* Reads a piece again that netlogd had read before it was killed. */
+static void read_again(const file_piece *piece)
+{
+    followed *f = find_file(piece->id);
+    size_t size = (size_t)(piece->to.offset - piece->from);
+    piece_result result = PIECE_CHANGED;
+    if (f != NULL && f->state.place.offset == piece->from && size <= UINT32_MAX &&
+        (f->content != NULL || open_followed(f)) && (f->reader != NULL || make_reader(f))) {
+        ssize_t got = read_next(f, size, &result);
+        if (got == (ssize_t)size)
+            result = put_piece(f, size, piece);
+        else if (got >= 0)
+            result = PIECE_CHANGED;
+    }
+    if (result != PIECE_PUT && f != NULL)
+        report_missing(f);
+    if (f != NULL)
+        f->state.place = piece->to;
+    inputs.next = piece->first + piece->count;
+}
+
+/* ---- following ---- */
+
+/* Begins with the content that replaced the content of f at the same path and inode. */
+static void follow_replaced(followed *f)
+{
+    struct stat status;
+    file_state fresh = {
+        .format = "?", .path = program_copy(f->state.path), .device = f->state.device, .inode = f->state.inode};
+    bool known = fstat(file_content_descriptor(f->content), &status) == 0;
+    close_followed(f);
+    if (f->state.place.offset == 0 || !search_directory(f, known ? &status : NULL)) {
+        report_missing(f);
+        f->state.inode = 0; /* the inode belongs to the new content */
+        finish_followed(f);
+    }
+    fresh.id = inputs.latest_id + 1;
+    followed *added = add_followed(&fresh);
+    free(fresh.path);
+    note_file(added);
+}
+
+/* Returns whether a file that has no more records will not grow any more. */
+static bool is_over(const followed *f, const struct stat *status, int64_t now_ns)
+{
+    struct stat at_path;
+    int64_t silent_ns = now_ns - f->grown_ns;
+    if (f->state.ending)
+        return true;
+    if (status->st_nlink == 0)
+        return silent_ns >= REMOVED_S * NL_NS_PER_SECOND;
+    return silent_ns >= RENAMED_S * NL_NS_PER_SECOND && (stat(f->state.path, &at_path) != 0 || !is_inode(f, &at_path));
+}
+
+/* Reads a piece of a file. Returns whether there may be more to read now. */
+static bool follow_file(followed *f, int64_t now_ns)
+{
+    struct stat status;
+    if (f->state.finished)
+        return false;
+    if (f->content == NULL && !open_followed(f)) {
+        if (is_unreadable(f))
+            return false;
+        report_missing(f);
+        f->state.inode = 0; /* a new file may have the same inode */
+        finish_followed(f);
+        return false;
+    }
+    if (file_content_is_packed(f->content))
+        f->state.ending = true;
+    if (fstat(file_content_descriptor(f->content), &status) != 0)
+        return false;
+    uint64_t before = f->state.place.offset;
+    piece_result result = read_piece(f);
+    if (f->state.finished)
+        return false;
+    if (result == PIECE_CHANGED) {
+        follow_replaced(f);
+        return true;
+    }
+    if (result == PIECE_PUT && f->state.place.offset > before)
+        f->grown_ns = now_ns;
+    else if (result == PIECE_NONE && is_over(f, &status, now_ns)) {
+        if (f->state.ending) {
+            finish_followed(f);
+            return false;
+        }
+        f->state.ending = true; /* reads a last line without a newline */
+        note_file(f);
+        return true;
+    } else if (result == PIECE_FAILED && f->state.ending &&
+               nl_time_now_ns() - status.st_ctim.tv_sec * NL_NS_PER_SECOND >= DAMAGED_S * NL_NS_PER_SECOND) {
+        program_error("%s: %s", f->state.path, nl_error_message());
+        finish_followed(f);
+        return false;
+    }
+    return result == PIECE_PUT;
+}
+
+/* ---- new files ---- */
+
+/* Returns whether netlogd writes to the file. */
+static bool is_output(const struct stat *status)
+{
+    struct stat own;
+    for (size_t i = 0; outputs_get(i) != NULL; i++) {
+        const char *path = output_get_options(outputs_get(i))->path;
+        if (path != NULL && stat(path, &own) == 0 && own.st_dev == status->st_dev && own.st_ino == status->st_ino)
+            return true;
+    }
+    return false;
+}
+
+/* Returns whether the content begins like that of f, as far as both go, so that it may be a copy of f. */
+static bool begins_like(file_content *c, followed *f)
+{
+    char mine[FILE_MARK_SIZE], other[FILE_MARK_SIZE];
+    size_t mark = file_mark_size(f->state.place.offset);
+    ssize_t got = file_content_read(c, 0, other, FILE_MARK_SIZE);
+    if (got >= (ssize_t)mark && mark > 0)
+        return file_mark_hash(other, mark) == f->state.place.head;
+    file_content *opened = f->content == NULL ? file_content_open(f->state.path) : NULL,
+                 *of = f->content != NULL ? f->content : opened;
+    ssize_t have = got > 0 && of != NULL ? file_content_read(of, 0, mine, (size_t)got) : 0;
+    file_content_close(opened);
+    return have > 0 && memcmp(mine, other, (size_t)have) == 0;
+}
+
+/*
+ * Returns whether the file at path is a copy of a known file, so that it must not be read from its beginning. If a
+ * known file was finished before its end, continues with the copy.
+ */
+static bool is_copy(const char *path, const struct stat *status)
+{
+    file_content *c = status->st_size > 0 ? file_content_open(path) : NULL;
+    bool recent = nl_time_now_ns() - status->st_ctim.tv_sec * NL_NS_PER_SECOND < COPY_S * NL_NS_PER_SECOND;
+    bool copy = false;
+    for (followed *f = inputs.files; f != NULL && c != NULL && !copy; f = f->next) {
+        if (!f->state.finished) {
+            copy = recent && begins_like(c, f);
+        } else if ((f->state.place.offset > FILE_MARK_SIZE ||
+                    (f->state.place.offset > 0 && file_content_is_packed(c))) &&
+                   file_content_has(c, &f->state.place)) {
+            set_path(f, path, status);
+            f->state.finished = false;
+            f->state.ending = true;
+            note_file(f);
+            copy = true;
+        }
+    }
+    file_content_close(c);
+    return copy;
+}
+
+/*
+ * Returns whether f is the file with this status. A finished file may have grown, or a new file may have its inode.
+ */
+static bool is_known_file(followed *f, const char *path, const struct stat *status)
+{
+    if (!is_inode(f, status))
+        return false;
+    if (!f->state.finished || (f->seen.tv_sec == status->st_mtim.tv_sec && f->seen.tv_nsec == status->st_mtim.tv_nsec))
+        return true;
+    file_content *c = open_matching(f, path);
+    bool same = c != NULL;
+    file_content_close(c);
+    f->seen = status->st_mtim;
+    if (!same)
+        f->state.inode = 0;
+    else if (!f->state.ending && (uint64_t)status->st_size > f->state.place.offset)
+        f->state.finished = false;
+    return same;
+}
+
+static void find_path(const char *path)
+{
+    struct stat status;
+    if (stat(path, &status) != 0 || !S_ISREG(status.st_mode) || strchr(path, '\n') != NULL || is_output(&status))
+        return;
+    followed *known = inputs.files;
+    while (known != NULL && !is_known_file(known, path, &status))
+        known = known->next;
+    if (known != NULL) {
+        if (strcmp(known->state.path, path) != 0) {
+            set_path(known, path, &status);
+            note_file(known);
+        }
+        return;
+    }
+    if (is_copy(path, &status))
+        return;
+    file_state fresh = {.id = inputs.latest_id + 1,
+                        .device = status.st_dev,
+                        .inode = status.st_ino,
+                        .format = "?",
+                        .path = (char *)(uintptr_t)path}; /* add_followed copies it */
+    followed *f = add_followed(&fresh);
+    if (!note_file(f))
+        remove_followed(f);
+}
+
+static void scan_patterns(int64_t now_ns)
+{
+    const settings *s = server_settings();
+    if (inputs.scanned_ns != 0 && now_ns - inputs.scanned_ns < SCAN_NS)
+        return;
+    inputs.scanned_ns = now_ns;
+    for (size_t i = 0; i < s->input_count; i++) {
+        glob_t found = {0};
+        if (glob(s->inputs[i], 0 /* sorted, so that a file precedes its compressed copy */, NULL, &found) == 0)
+            for (size_t k = 0; k < found.gl_pathc; k++)
+                find_path(found.gl_pathv[k]);
+        globfree(&found);
+    }
+    outputs_touch_stream(position_log_stream(inputs.log));
+}
+
+/* ---- the event loop ---- */
+
+static void on_tick(evutil_socket_t fd, short what, void *user)
+{
+    (void)fd, (void)what, (void)user;
+    int64_t now_ns = nl_monotonic_ns();
+    bool more = false, may = !flush_is_paused() && !outputs_are_blocked() && !server_is_stopping();
+    if (may && inputs.piece_at < inputs.piece_count) {
+        read_again(&inputs.pieces[inputs.piece_at++]);
+        for (followed *f = inputs.files; f != NULL && inputs.piece_at == inputs.piece_count; f = f->next)
+            if (f->state.finished)
+                close_followed(f);
+        more = true;
+    } else if (may) {
+        for (followed *f = inputs.files, *next; f != NULL && !flush_is_paused() && !outputs_are_blocked(); f = next) {
+            next = f->next;
+            more = follow_file(f, now_ns) || more;
+        }
+        scan_patterns(now_ns); /* after files that were copied and truncated have found their copies */
+    }
+    if (more)
+        event_active(inputs.tick, EV_TIMEOUT, 0);
+    else
+        event_add(inputs.tick, &(struct timeval){.tv_usec = TICK_MS * 1000});
+}
+
+static void replace_log(void)
+{
+    if (position_log_begin_replacement(inputs.log, inputs.next) != NL_OK)
+        return;
+    for (const followed *f = inputs.files; f != NULL; f = f->next)
+        position_log_add_file(inputs.log, &f->state);
+    position_log_end_replacement(inputs.log);
+}
+
+void file_inputs_acknowledge(void)
+{
+    if (inputs.log == NULL || !inputs.unacknowledged || inputs.piece_at < inputs.piece_count)
+        return;
+    if (position_log_is_large(inputs.log))
+        replace_log();
+    else if (position_log_add_stored(inputs.log, inputs.next) != NL_OK)
+        return;
+    inputs.unacknowledged = false;
+}
+
+/* ---- start and end ---- */
+
+static void load_file(void *user, const file_state *state)
+{
+    followed *f = find_file(state->id);
+    (void)user;
+    if (f == NULL) {
+        add_followed(state);
+        return;
+    }
+    char *path = program_copy(state->path);
+    file_place place = f->state.place;
+    free(f->state.path);
+    f->state = *state;
+    f->state.path = path;
+    f->state.place = place;
+}
+
+static void load_piece(void *user, const file_piece *piece)
+{
+    (void)user;
+    inputs.pieces = nl_memory_check(reallocarray(inputs.pieces, inputs.piece_count + 1, sizeof *inputs.pieces));
+    inputs.pieces[inputs.piece_count++] = *piece;
+}
+
+static void load_stored(void *user, uint64_t next)
+{
+    (void)user;
+    inputs.next = next;
+}
+
+/* Applies the pieces that the outputs have stored. The others are read again. */
+static void apply_pieces(void)
+{
+    nl_stream_state state;
+    uint64_t stored = inputs.next;
+    if (nl_streams_get(outputs_streams(), position_log_stream(inputs.log), &state))
+        stored = state.gap_count > 0 ? state.gaps[0].from : state.next;
+    for (; inputs.piece_at < inputs.piece_count; inputs.piece_at++) {
+        const file_piece *piece = &inputs.pieces[inputs.piece_at];
+        followed *f = find_file(piece->id);
+        inputs.next = piece->first;
+        if (piece->first + piece->count > stored)
+            return;
+        if (f != NULL)
+            f->state.place = piece->to;
+        inputs.next += piece->count;
+    }
+}
+
+/* Returns the path of the log of positions, beside the first output with files. The caller frees it. */
+static char *log_path(void)
+{
+    for (size_t i = 0; outputs_get(i) != NULL; i++) {
+        char *path = output_file_name_beside(output_get_options(outputs_get(i)), ".inputs");
+        if (path != NULL)
+            return path;
+    }
+    return NULL;
+}
+
+void file_inputs_start(void)
+{
+    if (server_settings()->input_count == 0)
+        return;
+    position_visitor visitor = {.on_file = load_file, .on_piece = load_piece, .on_stored = load_stored};
+    char *path = log_path();
+    if (path == NULL)
+        program_fail(PROGRAM_PROBLEM, "--input requires an output with a file or a spool, beside which netlogd stores "
+                                      "the positions in the input files");
+    inputs.log = position_log_open(path, &visitor);
+    if (inputs.log == NULL)
+        program_fail(PROGRAM_PROBLEM, "%s", nl_error_message());
+    free(path);
+    apply_pieces();
+    inputs.encoder = nl_encoder_new(&(nl_encoder_options){.format = NL_FORMAT_NLB});
+    inputs.decoder = nl_decoder_new(&(nl_decoder_options){.source = "file",
+                                                          .fraction = server_settings()->fraction,
+                                                          .on_malformed = on_input_malformed,
+                                                          .on_lost = on_input_lost,
+                                                          .streams = outputs_streams()});
+    inputs.tick = server_new_event(-1, 0, on_tick, NULL);
+    event_priority_set(inputs.tick, SERVER_PRIORITY_TURN);
+    event_active(inputs.tick, EV_TIMEOUT, 0);
+    for (size_t i = 0; i < server_settings()->input_count; i++)
+        nl_write(server_log(), NL_USAGE, "Netlogd.Input", "FILE=%s", server_settings()->inputs[i]);
+}
+
+void file_inputs_describe(request *r)
+{
+    for (const followed *f = inputs.files; f != NULL; f = f->next) {
+        nl_record *record = request_record(r, NL_USAGE, "Netlogd.Input");
+        request_add_text(record, "FILE", f->state.path);
+        request_add_text(record, "FORMAT", f->state.format);
+        nl_record_add_uint(record, "OFFSET", f->state.place.offset);
+        nl_record_add_uint(record, "RECORDS", f->records);
+        nl_record_add_bool(record, "FINISHED", f->state.finished);
+        request_put(r, record);
+    }
+}
+
+void file_inputs_free(void)
+{
+    if (inputs.log == NULL)
+        return;
+    event_free(inputs.tick);
+    if (!inputs.unacknowledged && inputs.piece_at == inputs.piece_count)
+        replace_log();
+    while (inputs.files != NULL)
+        remove_followed(inputs.files); /* NOLINT(clang-analyzer-unix.Malloc): the list changes */
+    position_log_close(inputs.log);
+    nl_encoder_free(inputs.encoder);
+    nl_decoder_free(inputs.decoder);
+    nl_buffer_free(&inputs.bytes);
+    nl_buffer_free(&inputs.block);
+    free(inputs.pieces);
+}

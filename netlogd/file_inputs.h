@@ -1,0 +1,31 @@
+/*
+ * Follows the log files that the settings name (--input file:PATTERN), through rotation by renaming, by copying and
+ * truncating, and by compression.
+ *
+ *   file -> file_content -> file_reader -> numbered block -> decoder -> records_put
+ *
+ * A file is recognised by its inode, and otherwise by hashes of its content (file_content.h). A file that was renamed
+ * is read to its end. If a file was truncated, netlogd searches the directory for a copy, and reads the rest of the old
+ * content from the copy. position_log.h describes why each record is stored exactly once although netlogd may be killed
+ * at any moment.
+ *
+ * While the outputs cannot be written, netlogd does not read files. The module owns the list of files and the log of
+ * positions. Only the server's thread may call it.
+ */
+#ifndef NETLOGD_FILE_INPUTS_H
+#define NETLOGD_FILE_INPUTS_H
+
+#include "request.h"
+
+/* Begins to follow the files in the settings. Ends the program if the log of positions cannot be used. */
+void file_inputs_start(void);
+
+/* Called after the outputs have settled all records. */
+void file_inputs_acknowledge(void);
+
+/* Appends a record for each file to the reply to a request. */
+void file_inputs_describe(request *r);
+
+void file_inputs_free(void);
+
+#endif

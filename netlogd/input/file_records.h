@@ -1,0 +1,47 @@
+/*
+ * Converts the bytes of a followed file to records. Uses the importers of all formats (convert/convert.h), and the same
+ * detection as all programs. A line that the format rejects, and each line of a file in no known format, becomes a
+ * record with the line in the field MESSAGE, so that no line is lost. In a file in no known format, lines that begin
+ * with a blank continue the previous line.
+ *
+ * file_inputs.c owns a file_reader for each file. The same bytes always give the same number of records. Only the
+ * server's thread may call it.
+ */
+#ifndef NETLOGD_INPUT_FILE_RECORDS_H
+#define NETLOGD_INPUT_FILE_RECORDS_H
+
+#include "convert/convert.h"
+#include "record/encoder.h"
+
+enum { FILE_HEAD_SIZE = 64 << 10 }; /* number of bytes that determine the format */
+
+typedef struct file_reader file_reader;
+
+/*
+ * Makes a reader for a file with this name. `host` is the HOST of records without a host, and must outlive the reader.
+ * `format` is a name from file_reader_format, or "?" if the format shall be
+ * detected in `head`, the first bytes of the file. Returns NULL after setting the error if the format is not supported.
+ */
+file_reader *file_reader_new(const char *path, const char *host, nl_fraction fraction, const char *format,
+                             nl_string head);
+void file_reader_free(file_reader *r); /* accepts NULL */
+
+/* Returns the name of the format, without blanks. */
+const char *file_reader_format(const file_reader *r);
+
+/* Returns the size of the header at the beginning of the file, which has no records. */
+size_t file_reader_header_size(const file_reader *r);
+
+/*
+ * Returns the size of the whole records in bytes that begin with a record. If `idle` is true, the file has not grown
+ * recently, and its last line has no continuation.
+ */
+size_t file_reader_cut(const file_reader *r, const char *data, size_t size, bool idle);
+
+/*
+ * Adds the records of whole records to an encoder. Returns their number, and adds the number of records that are too
+ * large for the encoder to *rejected.
+ */
+uint64_t file_reader_read(file_reader *r, const char *data, size_t size, nl_encoder *encoder, uint64_t *rejected);
+
+#endif

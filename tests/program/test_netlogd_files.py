@@ -1,0 +1,235 @@
+#!/usr/bin/env python3
+"""netlogd follows log files: formats, rotation by renaming, by copying and truncating, and by compression, and kills at random moments."""
+import collections
+import gzip
+import json
+import os
+import pathlib
+import random
+import re
+import shutil
+import signal
+import subprocess
+import threading
+import time
+
+import collector
+import support
+
+KILLS = int(os.environ.get("NL_FILES_KILLS", "30"))
+SEED = int(os.environ.get("NL_FILES_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 30)
+
+
+def ulm(number):
+    return f"DATE=20260101000000.{number % 1000000:06d} HOST=h PROG=p LVL=Usage NL.EVNT=E N={number}\n"
+
+
+class Case(collector.Case):
+    def setUp(self):
+        super().setUp()
+        self.logs = self.scratch / "logs"
+        self.logs.mkdir()
+        self.log = self.logs / "app.log"
+
+    def follow(self, *patterns, **options):
+        more = [f"--input=file:{pattern}" for pattern in patterns or [self.log]]
+        return self.serve(*more, env={**os.environ, "NETLOGGER_HOST": "HERE"}, **options)
+
+    def append(self, *lines, path=None):
+        with open(path or self.log, "a") as file:
+            file.write("".join(lines))
+
+    def lines(self):
+        return self.written().decode().splitlines(keepends=True)
+
+    def until(self, count):
+        support.wait_until(lambda: len(self.lines()) >= count, 30, what=f"{count} records")
+        self.assertEqual(len(self.lines()), count)
+        return self.lines()
+
+
+class Files(Case):
+    def test_formats(self):
+        """Each format gives the records of nlconv. Lines that the format rejects become records, too."""
+        syslog = b"<14>1 2026-01-31T12:00:00.5Z h p 7 E - text\n"
+        (self.logs / "lines.log").write_text(ulm(1) + "Traceback: not a record\nts=2026-01-01T00:00:00Z event=B level=Info x=1\n" + ulm(2))
+        (self.logs / "json.log").write_text('{"ts":"2026-01-01T00:00:00Z","event":"J","n":1}\n{broken\n')
+        (self.logs / "csv.log").write_text("ts,event,level,host,prog,x\r\n2026-01-01T00:00:00Z,C,Info,h,p,1\r\n")
+        (self.logs / "syslog.log").write_bytes(syslog)
+        (self.logs / "packed.log").write_bytes(gzip.compress(ulm(3).encode()))
+        (self.logs / "text.out.log").write_text("first line\n  at one\n\tat two\nsecond\n\nthird\n")
+        process = self.follow(self.logs / "*.log")
+        lines = self.until(12)
+        self.stop(process)
+        rest = collections.Counter(re.sub(r"^DATE=\S+ ", "", line).replace(str(self.logs), "LOGS") for line in lines)
+        line = "HOST=HERE PROG={} LVL=Usage NL.EVNT=line FILE=LOGS/{} MESSAGE={}\n".format
+        self.assertEqual(rest, collections.Counter([
+            *(re.sub(r"^DATE=\S+ ", "", ulm(n)) for n in (1, 2, 3)), line("lines", "lines.log", '"Traceback: not a record"'),
+            "LVL=Usage NL.EVNT=B x=1\n", "HOST=HERE NL.EVNT=J n=1\n", line("json", "json.log", "{broken"),
+            "HOST=h PROG=p LVL=Usage NL.EVNT=C x=1\n", "HOST=h PROG=p LVL=Usage NL.EVNT=E FACILITY=user PRIORITY=6 PROCID=7 MESSAGE=text\n",
+            line("text", "text.out.log", '"first line\\n  at one\\n\\tat two"'), line("text", "text.out.log", "second"),
+            line("text", "text.out.log", "third")]))
+
+    def test_positions_survive_a_restart(self):
+        for number in range(3):
+            self.append(ulm(2 * number), ulm(2 * number + 1)[:20])
+            process = self.follow()
+            self.until(2 * number + 1)
+            self.append(ulm(2 * number + 1)[20:])
+            self.until(2 * number + 2)
+            self.stop(process)
+        self.assertEqual(self.lines(), [ulm(n) for n in range(6)])
+
+    def test_rotation_while_netlogd_runs_and_while_it_does_not(self):
+        for running in (True, False):
+            for name, rotate in Rotation.KINDS.items():
+                for path in (*self.logs.iterdir(), *self.scratch.glob("all.log*")):
+                    path.unlink()
+                process = self.follow()
+                self.append(*(ulm(n) for n in range(100)))
+                self.until(100)
+                if not running:
+                    self.stop(process, signal.SIGTERM)
+                self.append(*(ulm(n) for n in range(100, 200)))
+                rotate(self.log, 1)
+                self.append(*(ulm(n) for n in range(200, 300)))
+                if not running:
+                    process = self.follow()
+                lines = self.until(300)
+                self.stop(process)
+                self.assertEqual(sorted(lines), sorted(ulm(n) for n in range(300)), (name, running))
+
+    def test_copies_that_match_the_pattern_are_not_read_twice(self):
+        process = self.follow(self.logs / "app.log*")
+        self.append(*(ulm(n) for n in range(100)))
+        self.until(100)
+        for number, rotate in enumerate(Rotation.KINDS.values(), 1):
+            rotate(self.log, number)
+            self.append(ulm(100 * number), *(ulm(n) for n in range(100 * number + 1, 100 * number + 100)))
+            self.until(100 * number + 100)
+            time.sleep(1.3)  # one more search for new files
+        self.until(100 * number + 100)
+        self.stop(process)
+        process = self.follow(self.logs / "app.log*")
+        time.sleep(1.3)
+        self.until(100 * number + 100)
+        self.stop(process)
+
+    def test_content_that_disappears_is_reported(self):
+        process = self.follow()
+        self.append(ulm(1))
+        self.until(1)
+        self.log.write_text(ulm(2))
+        self.until(2)
+        self.stop(process)
+        self.assertIn("cannot find the old content; lines that were not read are lost", self.said())
+        self.assertIn("Netlogd.InputLost", self.said())
+
+    def test_settings(self):
+        self.assertIn("requires an output with a file", self.fails("--input", f"file:{self.log}", "--output", "-", "--listen", "unix:" + str(self.scratch / "u")))
+        self.assertIn("use file:PATH", self.fails("--input", "x-netlog://h", status=2))
+        positions = pathlib.Path(str(self.output) + ".inputs")
+        positions.write_text("something else\n")
+        self.assertIn("invalid line", self.fails("--input", f"file:{self.log}", "--output", self.output, "--listen", "unix:" + str(self.scratch / "u")))
+        self.assertEqual(positions.read_text(), "something else\n")
+
+    def test_status_and_confinement(self):
+        control = f"unix:{self.scratch}/control"
+        self.append(ulm(1))
+        with open(self.messages, "ab") as messages:
+            process = self.start(self.netlogd, "--foreground", "--listen", f"unix:{self.scratch}/u", "--control", control, "--output", self.output,
+                                 "--input", f"file:{self.log}", stderr=messages)
+        self.until(1)
+        clients = self.run_program(support.program("netlogd/netlogctl"), "--control", control, "clients").stdout
+        self.assertIn(str(self.log), clients)
+        self.stop(process)
+        self.assertNotIn("CallRefused", self.said())
+
+
+class Rotation:
+    """Rotates a log as logrotate does."""
+
+    @staticmethod
+    def rename(log, number):
+        log.rename(f"{log}.{number}")
+
+    @staticmethod
+    def copy_truncate(log, number):
+        shutil.copyfile(log, f"{log}.{number}")
+        os.truncate(log, 0)
+
+    @staticmethod
+    def compress(log, number):
+        rotated = pathlib.Path(f"{log}.{number}")
+        log.rename(rotated)
+        Rotation.pack(rotated)
+
+    @staticmethod
+    def copy_truncate_compress(log, number):
+        Rotation.copy_truncate(log, number)
+        Rotation.pack(pathlib.Path(f"{log}.{number}"))
+
+    @staticmethod
+    def pack(rotated):
+        with gzip.open(f"{rotated}.gz", "wb") as packed:
+            packed.write(rotated.read_bytes())
+        rotated.unlink()
+
+
+Rotation.KINDS = {name: getattr(Rotation, name) for name in ("rename", "copy_truncate", "compress", "copy_truncate_compress")}
+
+
+class Kills(Case):
+    def write(self, rng, done):
+        """Writes lines and rotates the log until `done` is set."""
+        number, rotations = 0, 0
+        while not done.is_set():
+            count = rng.randrange(1, 60)
+            self.append(*(ulm(n) for n in range(number, number + count)))
+            number += count
+            if rng.random() < 0.1:
+                rotations += 1
+                rng.choice(list(Rotation.KINDS.values()))(self.log, rotations)
+            time.sleep(rng.random() * 0.01)
+        self.written_lines, self.rotations = number, rotations
+
+    def check_kills(self, name, seed):
+        output, rng, done = self.scratch / name, random.Random(seed), threading.Event()
+        writer = threading.Thread(target=self.write, args=(random.Random(seed + 1), done))
+        writer.start()
+        self.addCleanup(writer.join)
+        self.addCleanup(done.set)
+        command = [self.netlogd, "--foreground", "--listen", f"unix:{self.scratch}/u", "--output", output, "--recover", "0",
+                   "--input", f"file:{self.log}*"]
+        for _ in range(KILLS // 2):
+            with open(self.messages, "ab") as messages:
+                process = self.start(*command, stderr=messages)
+            time.sleep(rng.random() * 0.3)
+            process.kill()
+            process.wait()
+        done.set()
+        writer.join()
+        with open(self.messages, "ab") as messages:
+            process = self.start(*command, stderr=messages)
+
+        def lines():
+            converted = self.run_program(support.program("nltools/nlconv"), "--format", "ulm", output)
+            return [line for line in converted.stdout.splitlines(keepends=True) if "NL.EVNT=E" in line]
+        support.wait_until(lambda: len(lines()) >= self.written_lines, what=f"{self.written_lines} lines")
+        self.stop(process)
+        counts = collections.Counter(lines())
+        self.assertEqual([], [line for line, count in counts.items() if count != 1][:5], "lines that are doubled")
+        self.assertEqual(set(counts), {ulm(n) for n in range(self.written_lines)})
+        self.assertNotIn("InputLost", self.said())
+        self.assertGreater(self.rotations, KILLS / 60)
+
+    def test_kills_with_an_output_of_text(self):
+        print(f"# NL_FILES_SEED={SEED} NL_FILES_KILLS={KILLS}")
+        self.check_kills("all.log", SEED)
+
+    def test_kills_with_an_output_of_blocks(self):
+        self.check_kills("all.nlb", SEED + 2)
+
+
+if __name__ == "__main__":
+    support.main()
