@@ -25,7 +25,7 @@ static const nl_option options[] = {
      .type = NL_OPTION_CHOICE,
      .list_choices = nl_format_choices,
      NL_OPTION_MEMBER(arguments, format),
-     .help = "Format of the records; only nlb keeps up with millions of events per second"},
+     .help = "Format of the records. nlkernel writes text files at the end, from the blocks in FILE.partial.nlb"},
     {.name = "zstd",
      .type = NL_OPTION_COUNT,
      .value = "LEVEL",

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "base/write_some.h"
 #include "transport/url.h"
+#include "reader/decoder.h"
 #include "record/format.h"
 #include "program/own_log.h"
 #include "program/program.h"
@@ -14,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Time for which rules wait for other CPUs' earlier records; longer than the interval between reads of the buffers. */
@@ -32,6 +34,7 @@ static void sink_free(sink *s)
     nl_synthesis_free(s->rules);
     nl_block_writer_free(&s->own);
     pthread_mutex_destroy(&s->mutex);
+    free(s->partial);
     free(s->name);
 }
 
@@ -41,6 +44,20 @@ static void sink_fail(sink *s)
     if (s->error.code == NL_ERROR_NONE)
         nl_error_save(&s->error);
     atomic_store(&s->failed, true);
+}
+
+/* Opens the binary file for records that sink_close converts to text. */
+static bool open_partial(sink *s, const char *path)
+{
+    static const char suffix[] = ".partial.nlb";
+    struct stat what;
+    if (stat(path, &what) != 0 || !S_ISREG(what.st_mode))
+        return true; /* a device or a FIFO gets the text at once */
+    size_t size = strlen(path) + sizeof suffix;
+    s->partial = nl_memory_check(malloc(size));
+    snprintf(s->partial, size, "%s%s", path, suffix);
+    s->fd = open(s->partial, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    return s->fd >= 0 || nl_error_set_errno("open %s", s->partial) == NL_OK;
 }
 
 bool sink_open_file(sink *s, const char *path, nl_format format, int zstd_level)
@@ -69,7 +86,9 @@ bool sink_open_file(sink *s, const char *path, nl_format format, int zstd_level)
     } else {
         nl_writer_options options = {.format = format, .buffer_size = 256 << 10, .truncate = true};
         s->writer = nl_writer_open(path, &options);
-        good = s->writer != NULL;
+        good = s->writer != NULL && (!plain || open_partial(s, url->path));
+        if (s->writer != NULL && !good)
+            nl_writer_discard(s->writer);
     }
     nl_url_free(url);
     if (!good)
@@ -178,18 +197,58 @@ void sink_flush(sink *s)
     pthread_mutex_unlock(&s->mutex);
 }
 
+/* Writes the records of the binary file as text. Returns false and sets the error on failure. */
+static bool convert_partial(sink *s)
+{
+    enum { PIECE = 1 << 20 };
+    char *piece = nl_memory_check(malloc(PIECE));
+    nl_decoder *decoder = nl_decoder_new(&(nl_decoder_options){.source = s->partial, .format = NL_FORMAT_NLB});
+    const nl_record *record;
+    ssize_t got;
+    bool good = decoder != NULL && lseek(s->fd, 0, SEEK_SET) == 0;
+    while (good && (got = read(s->fd, piece, PIECE)) != 0) {
+        if (got < 0) {
+            good = nl_error_set_errno("read %s", s->partial) == NL_OK;
+            break;
+        }
+        nl_decoder_feed(decoder, piece, (size_t)got);
+        while (good && nl_decoder_next(decoder, &record) == NL_OK)
+            good = nl_writer_put(s->writer, record) == NL_OK;
+    }
+    nl_decoder_free(decoder);
+    free(piece);
+    return good;
+}
+
+/* Replaces the binary file by the text file. */
+static bool finish_partial(sink *s)
+{
+    bool good = convert_partial(s);
+    if (good) {
+        good = nl_writer_close(s->writer) == NL_OK;
+        s->writer = NULL;
+    }
+    if (good)
+        unlink(s->partial);
+    else
+        nl_error_prepend("the records are in %s, but not in %s", s->partial, s->name);
+    return good;
+}
+
 bool sink_close(sink *s)
 {
     bool good = true;
+    if (s->partial != NULL && !s->failed)
+        good = finish_partial(s);
     if (s->rules != NULL) {
         nl_synthesis_finish(s->rules);
         write_derived(s);
     }
-    if (s->fd >= 0 && close(s->fd) != 0) {
+    if (s->fd >= 0 && close(s->fd) != 0 && good) {
         nl_error_set_errno("%s: close", s->name);
         good = false;
     }
-    if (s->writer != NULL && s->failed)
+    if (s->writer != NULL && (s->failed || !good))
         nl_writer_discard(s->writer);
     else if (s->writer != NULL)
         good = nl_writer_close(s->writer) == NL_OK;

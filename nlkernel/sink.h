@@ -1,9 +1,10 @@
 /*
  * The destination of a recording.
  *
- * Each lane writes batches of its blocks to a binary file. Records are written one by one to a text file or a log of
- * libnetlogger. The recorder's own records are a separate stream. After the first failure, the sink writes nothing
- * more. Any thread may use a sink, but only one thread may open and close it.
+ * Each lane writes batches of its blocks to a binary file. For a text file, the binary file is FILE.partial.nlb, which
+ * sink_close converts to text, because encoding text is too slow for a busy kernel. Records are written one by one to
+ * standard output as text, or to a log of libnetlogger. The recorder's own records are a separate stream. After the
+ * first failure, the sink writes nothing more. Any thread may use a sink, but only one thread may open and close it.
  */
 #ifndef NLKERNEL_SINK_H
 #define NLKERNEL_SINK_H
@@ -21,6 +22,7 @@ typedef struct sink {
     char *name; /* name of the destination, for messages */
     int fd;     /* descriptor of a binary file, or -1 */
     nl_writer *writer;
+    char *partial; /* name of the binary file that sink_close converts to text, or NULL */
     nl_log *log;
     int zstd_level;
     nl_synthesis *rules; /* if not NULL, the sink writes the records that these rules derive, not the events */
@@ -62,7 +64,10 @@ void sink_put_own(sink *s, const nl_record *record);
 /* Writes the buffered records, and the records that the rules can already derive. */
 void sink_flush(sink *s);
 
-/* Returns false and sets the error if any record was not written. */
+/*
+ * Converts the records to text if the destination is a text file. Returns false and sets the error if any record was
+ * not written. If the conversion fails, the binary file remains, and the error names it.
+ */
 bool sink_close(sink *s);
 
 #endif

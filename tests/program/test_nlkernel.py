@@ -151,6 +151,7 @@ class Recording(Kernel):
             log = self.scratch / name
             self.record("-e", "raw_syscalls:sys_enter", "--only-command", "-o", log, *options, "--", self.program, "500")
             lines = self.sorted(log)
+            self.assertEqual(list(self.scratch.glob("*.partial.nlb")), [])
             if name == "k.bp":
                 self.assertIn("event=raw_syscalls.sys_enter", "".join(lines))
                 self.assertEqual(sum(f" ID={self.getppid} " in line for line in lines), 500)
@@ -158,6 +159,18 @@ class Recording(Kernel):
                 self.assertEqual(len(self.calls(lines)), 500)
         result = self.record("-e", "raw_syscalls:sys_enter", "--only-command", "-o", "-", "--", self.program, "50")
         self.assertEqual(len(self.calls(result.stdout.splitlines())), 50)
+
+    def test_text_of_a_killed_recorder(self):
+        """Until the end, the records of a text file are in FILE.partial.nlb, which every program reads."""
+        log = self.scratch / "k.log"
+        partial = self.scratch / "k.log.partial.nlb"
+        process = self.start_recording("-e", "raw_syscalls:sys_enter", "--where", f"ID == {self.getppid} && PROG == {self.name}", "-o", log)
+        self.run_program(self.program, "1000")
+        support.wait_until(lambda: len(self.calls(self.run_program(self.nlsort, partial).stdout.splitlines())) == 1000, what="the calls are recorded")
+        process.kill()
+        process.wait(20)
+        self.assertEqual(len(self.calls(self.sorted(partial))), 1000)
+        self.assertEqual(log.read_text(), "")
 
     def test_time_is_the_programs(self):
         """A program's reading of the real-time clock is between the times of its calls before and after the reading."""
