@@ -6,6 +6,7 @@
 #include "base/time_internal.h"
 #include "convert/builder.h"
 #include "convert/lines.h"
+#include "record/format.h"
 #include "record/field_name.h"
 
 #include <stdlib.h>
@@ -527,6 +528,8 @@ static bool syslog_detect(const char *data, size_t size)
         return false;
     if (take_priority(&line, &priority))
         return true;
+    if (nl_format_detect(line.data, line.size) != NL_FORMAT_UNKNOWN)
+        return false; /* logfmt as Heroku writes it also begins with a time and a tag */
     syslog_reader r = {0};
     int64_t time_ns;
     nl_string rest = line;
