@@ -141,6 +141,33 @@ static bool find_beat(const sample *s, uint32_t number, mechanism *m)
     return found;
 }
 
+/* Returns the mean time of a visit. */
+static double mean_of(const sample *s)
+{
+    double sum = 0, weights = 0;
+    for (uint32_t i = 0; i < s->count; i++) {
+        sum += s->y[i] * s->weight[i];
+        weights += s->weight[i];
+    }
+    return sum / weights;
+}
+
+/* Returns whether several visits are in progress at a time and end one by one at even distances, as behind a lock. */
+static bool is_serial(const sample *s)
+{
+    int64_t *ends = g_new(int64_t, s->count + 1);
+    double *gaps = g_new(double, s->count + 1);
+    for (uint32_t i = 0; i < s->count; i++)
+        ends[i] = visit_at(s->visits, s->index[i])->to_ns;
+    size_t count = gaps_between(ends, s->count, 0, gaps);
+    qsort(gaps, count, sizeof *gaps, compare_double);
+    double middle = count > 0 ? gaps[count / 2] : INFINITY;
+    bool serial = middle * 2 < s->median && gaps[count / 20] > 0.5 * middle;
+    g_free(ends);
+    g_free(gaps);
+    return serial;
+}
+
 mechanism find_timer(const sample *s)
 {
     mechanism m = {0};
@@ -148,8 +175,9 @@ mechanism find_timer(const sample *s)
     if (s->count < VISITS_MIN || s->scale > 1.5 || !is_local(s) || p->has_children)
         return m;
     double low = quantile_of(s, 0.05), high = quantile_of(s, 0.75);
-    /* A sleep ends late if the processor is busy, but never early. */
-    if (!s->reduced && s->median > 1e6 && s->median - low < 0.005 * s->median && high - low < 0.05 * s->median) {
+    /* A sleep ends late if the processor is busy, but never early. Much longer visits have another cause. */
+    if (!s->reduced && s->median > 1e6 && s->median - low < 0.005 * s->median && high - low < 0.05 * s->median &&
+        mean_of(s) < 1.2 * s->median && !is_serial(s)) {
         m.constant = true;
         m.period_ns = s->median;
         m.explained = 1;

@@ -620,6 +620,28 @@ class Nldiag(support.Case):
         first = self.first_of([(i * 0.05 + at, "h", event, f"ID={i}") for i in range(500) for event, at in (("Nap.start", 0), ("Nap.end", 0.03))])
         self.assertEqual((first["cause"], first["title"]), ("timer", "100 % of the requests' time: Nap of p always takes 30.0 ms: a timer or fixed work"))
 
+    def test_constant_times_of_two_kinds(self):
+        """Most requests take the same time, but the other requests take longer: the difference is the cause."""
+        records, at = [], 0.0
+        for number in range(100):
+            large = number % 5 == 0
+            records += [(at, "h", "Work.start", f"ID={number} KIND={'large' if large else 'small'}"),
+                        (at + (0.0312 if large else 0.00416), "h", "Work.end", f"ID={number}")]
+            at += 0.035
+        self.assertEqual(self.first_of(records)["cause"], "field")
+
+    def test_constant_time_behind_a_lock(self):
+        """Four threads take turns, so each waits for the same time."""
+        chance, records, free, ready = random.Random(9), [], 0.0, [(number * 0.0001, number) for number in range(4)]
+        for number in range(240):
+            at, thread = ready.pop(0)
+            held = max(free, at + 0.0006)
+            free = held + 0.0021 + chance.uniform(0, 0.000004)
+            records += [(at, "h", "Order.start", f"ID={number} TID={thread}"), (at + 0.0006, "h", "Lock.start", f"ID={number} TID={thread}"),
+                        (held, "h", "Lock.end", f"ID={number} TID={thread}"), (free, "h", "Order.end", f"ID={number} TID={thread}")]
+            ready.append((free, thread))
+        self.assertEqual(self.first_of(records)["cause"], "lock")
+
     def test_beat(self):
         """A poll: all requests that arrived since the last poll continue together."""
         records = []
