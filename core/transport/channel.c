@@ -274,8 +274,8 @@ static bool load(SSL_CTX *context, bool server, const nl_tls_options *options)
     if (key != NULL && SSL_CTX_use_PrivateKey_file(context, key, SSL_FILETYPE_PEM) != 1)
         return options->key != NULL ? cannot_use("key", key)
                                     : nl_error_false(NL_ERROR_INVALID,
-                                                     "%s has no usable private key; give the file of the key "
-                                                     "with key=",
+                                                     "%s has no usable private key; set the option key to the "
+                                                     "file of the key",
                                                      cert);
     if (options->ca != NULL && SSL_CTX_load_verify_file(context, options->ca) != 1)
         return cannot_use("certificates", options->ca);

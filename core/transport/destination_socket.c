@@ -485,7 +485,7 @@ nl_destination *nl_socket_destination_open(const nl_url *url, const nl_destinati
     s->on_control = options->on_control;
     s->user = options->user;
     s->timeout_ms = options->timeout_ms > 0 ? options->timeout_ms : DEFAULT_TIMEOUT_MS;
-    s->patience_ms = options->timeout_ms > 0 ? options->timeout_ms : NL_PEER_PATIENCE_MS;
+    s->patience_ms = s->timeout_ms < NL_PEER_PATIENCE_MS ? s->timeout_ms : NL_PEER_PATIENCE_MS;
     s->dialer = nl_dialer_new(url, "netlogd");
     if (s->dialer != NULL &&
         (connect_now(s, nl_deadline_ns(s->timeout_ms), options->connect_later) == NL_OK || options->connect_later))

@@ -1,6 +1,6 @@
 /*
  * The options of a log's URL (?policy=oldest&ring=4m&quiet=yes), and the library's environment variables, as rows
- * (base/option.h). The module has no state. Any thread may call it.
+ * (base/option.h). The module has no state. Any thread may call this function.
  */
 #ifndef NETLOGGER_TRANSPORT_LOG_OPTIONS_H
 #define NETLOGGER_TRANSPORT_LOG_OPTIONS_H

@@ -1,6 +1,6 @@
 /*
  * Recognises peers that are not netlogd by the first bytes that they send. The messages name the remedy. The module has
- * no state. Any thread may call it.
+ * no state. Any thread may call this function.
  */
 #ifndef NETLOGGER_TRANSPORT_PEER_H
 #define NETLOGGER_TRANSPORT_PEER_H
@@ -16,7 +16,7 @@ enum { NL_PEER_PATIENCE_MS = 5000 };
  */
 enum { NL_PEER_ALERT_PLAIN = 120 };
 
-/* The problems of a peer that has sent nothing. It has closed the connection, or has not answered in time. */
+/* The problems of a peer that has sent nothing. The peer has closed the connection, or has not answered in time. */
 extern const char nl_peer_closed[], nl_peer_silent[];
 
 /* The problem of a peer that replies to blocks with a record, because it is netlogd's control socket. */

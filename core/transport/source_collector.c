@@ -96,7 +96,7 @@ static nl_status send_request(nl_channel *channel, const nl_buffer *line)
     return nl_error_prepend("send");
 }
 
-/* Sets the error for a peer that has sent no valid reply, perhaps only a part of one. */
+/* Sets the error for a peer that has sent no valid reply, or only a part of a reply. */
 static nl_status fail_reply(const nl_buffer *reply, nl_error_code code, const char *otherwise)
 {
     const char *problem = reply->size > 0 ? nl_peer_problem(reply->data, reply->size) : NULL;

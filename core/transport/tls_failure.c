@@ -53,7 +53,7 @@ void nl_tls_describe_rejected(char out[NL_TLS_FAILURE_SIZE], X509_STORE_CTX *ver
     } else if (error == X509_V_ERR_HOSTNAME_MISMATCH || error == X509_V_ERR_IP_ADDRESS_MISMATCH) {
         nl_tls_names_print(certificate, text, sizeof text);
         snprintf(out, NL_TLS_FAILURE_SIZE,
-                 "%s is for %s, not for %s; add the name with netlogctl certificates, or use name=", whose,
+                 "%s is for %s, not for %s; add the name with netlogctl certificates, or set the option name", whose,
                  *text != '\0' ? text : "no name", name != NULL ? name : "this host");
     } else if (error == X509_V_ERR_CERT_HAS_EXPIRED) {
         snprintf(out, NL_TLS_FAILURE_SIZE, "%s expired at %s; renew it with netlogctl certificates", whose,
@@ -63,9 +63,9 @@ void nl_tls_describe_rejected(char out[NL_TLS_FAILURE_SIZE], X509_STORE_CTX *ver
                  print_time(X509_get0_notBefore(certificate), when));
     } else if (is_unknown_issuer(error)) {
         snprintf(out, NL_TLS_FAILURE_SIZE,
-                 "%s is signed by \"%s\", which is not in %s; give the file of %s with ca=", whose,
+                 "%s is signed by \"%s\", which is not in %s; set the option ca to a file with %s", whose,
                  print_issuer(certificate, text),
-                 server       ? "ca="
+                 server       ? "the ca file"
                  : ca != NULL ? ca
                               : "this host's list of CAs",
                  server ? "the clients' CA" : "this CA");
@@ -75,7 +75,7 @@ void nl_tls_describe_rejected(char out[NL_TLS_FAILURE_SIZE], X509_STORE_CTX *ver
 }
 
 static const char no_client_certificate[] =
-    "the server requires a client certificate; add cert= and key= to the URL (netlogctl certificates makes the files)";
+    "the server requires a client certificate; set the options cert and key (netlogctl certificates makes the files)";
 
 /* Returns the reason why a server rejected this client. */
 static const char *alert_to_client(int reason, bool asked)
@@ -84,16 +84,16 @@ static const char *alert_to_client(int reason, bool asked)
     case SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED:
         return no_client_certificate;
     case SSL_R_TLSV1_ALERT_UNKNOWN_CA:
-        return "the server does not trust the CA of this program's certificate (cert=); add the CA to the server's ca= "
-               "file";
+        return "the server does not trust the CA of this program's certificate (option cert); add the CA to the server's "
+               "ca file";
     case SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED:
-        return "this program's certificate (cert=) has expired; renew it with netlogctl certificates";
+        return "this program's certificate (option cert) has expired; renew it with netlogctl certificates";
     case SSL_R_SSLV3_ALERT_CERTIFICATE_REVOKED:
-        return "this program's certificate (cert=) is revoked; make a new one with netlogctl certificates";
+        return "this program's certificate (option cert) is revoked; make a new one with netlogctl certificates";
     case SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE:
     case SSL_R_SSLV3_ALERT_BAD_CERTIFICATE:
     case SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN:
-        return asked ? "the server rejects this program's certificate (cert=) or requires one; its log has the reason"
+        return asked ? "the server rejects this program's certificate (option cert) or requires one; its log has the reason"
                      : NULL;
     default:
         return NULL;
@@ -105,9 +105,9 @@ static const char *failure_of_client(int reason)
 {
     switch (reason) {
     case SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE:
-        return "the client has no certificate; add cert= and key= to its URL (netlogctl certificates makes the files)";
+        return "the client has no certificate; set its options cert and key (netlogctl certificates makes the files)";
     case SSL_R_TLSV1_ALERT_UNKNOWN_CA:
-        return "the client does not trust the CA of this certificate; set ca= in the client's URL to a file with that "
+        return "the client does not trust the CA of this certificate; set the client's option ca to a file with that "
                "CA";
     case SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED:
         return "the client reports that this certificate has expired; renew it with netlogctl certificates";

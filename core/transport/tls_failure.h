@@ -1,5 +1,6 @@
 /*
- * Messages for failed TLS handshakes. Each message names the remedy. The module has no state. Any thread may call it.
+ * Messages for failed TLS handshakes. Each message names the remedy. The module has no state. Any thread may call this
+ * function.
  */
 #ifndef NETLOGGER_TRANSPORT_TLS_FAILURE_H
 #define NETLOGGER_TRANSPORT_TLS_FAILURE_H

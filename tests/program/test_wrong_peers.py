@@ -214,9 +214,9 @@ class Certificates(Peers):
         pem = self.authority.certify("db1.example", "DNS:db1.example,DNS:localhost")
         self.serve(listen=f"x-netlogs://127.0.0.1:0?cert={pem}")
         self.assertEqual(self.attempt(f"ca={self.authority.ca}"), "the certificate is for db1.example, localhost, not for 127.0.0.1; "
-                         "add the name with netlogctl certificates, or use name=")
+                         "add the name with netlogctl certificates, or set the option name")
         self.assertEqual(self.attempt(f"ca={self.authority.ca}&name=db2"), "the certificate is for db1.example, localhost, not for db2; "
-                         "add the name with netlogctl certificates, or use name=")
+                         "add the name with netlogctl certificates, or set the option name")
         result = self.run_program(support.program("nltools/nlwrite"), "--dest",
                                   f"x-netlogs://127.0.0.1:{self.port}?ca={self.authority.ca}&name=db1.example", "Hello")
         self.assertEqual((result.returncode, result.stderr), (0, ""))
@@ -232,23 +232,23 @@ class Certificates(Peers):
         pem, other = self.authority.certify("localhost"), collector.Authority(self, "second CA")
         self.serve(listen=f"x-netlogs://127.0.0.1:0?cert={pem}")
         self.assertEqual(self.attempt(f"ca={other.ca}"), f'the certificate is signed by "first CA", which is not in {other.ca}; '
-                         "give the file of this CA with ca=")
+                         "set the option ca to a file with this CA")
         self.assertEqual(self.attempt("name=localhost"), 'the certificate is signed by "first CA", which is not in this host\'s list of '
-                         "CAs; give the file of this CA with ca=")
-        self.await_said("the client does not trust the CA of this certificate; set ca= in the client's URL to a file with that CA")
+                         "CAs; set the option ca to a file with this CA")
+        self.await_said("the client does not trust the CA of this certificate; set the client's option ca to a file with that CA")
 
     def test_client_certificates(self):
         pem, other = self.authority.certify("localhost"), collector.Authority(self, "second CA")
         self.serve(listen=f"x-netlogs://127.0.0.1:0?cert={pem}&ca={self.authority.ca}")
         ca = f"ca={self.authority.ca}"
-        self.assertEqual(self.attempt(ca), "the server requires a client certificate; add cert= and key= to the URL "
+        self.assertEqual(self.attempt(ca), "the server requires a client certificate; set the options cert and key "
                          "(netlogctl certificates makes the files)")
-        self.await_said("the client has no certificate; add cert= and key= to its URL (netlogctl certificates makes the files)")
+        self.await_said("the client has no certificate; set its options cert and key (netlogctl certificates makes the files)")
         self.assertEqual(self.attempt(f"{ca}&cert={other.certify('client')}"), "the server does not trust the CA of this program's "
-                         "certificate (cert=); add the CA to the server's ca= file")
-        self.await_said('the client\'s certificate is signed by \\"second CA\\", which is not in ca=; give the file of the clients\' CA')
+                         "certificate (option cert); add the CA to the server's ca file")
+        self.await_said('the client\'s certificate is signed by \\"second CA\\", which is not in the ca file; set the option ca to a file with the clients\' CA')
         self.assertEqual(self.attempt(f"{ca}&cert={self.authority.certify('old', days=-1)}"),
-                         "this program's certificate (cert=) has expired; renew it with netlogctl certificates")
+                         "this program's certificate (option cert) has expired; renew it with netlogctl certificates")
         self.await_said("the client's certificate expired at ")
 
     def test_certificate_without_key(self):
@@ -256,7 +256,7 @@ class Certificates(Peers):
         cert = self.authority.folder / "client.crt"
         result = self.run_program(support.program("nltools/nlwrite"), "--dest", f"x-netlogs://127.0.0.1?ca={self.authority.ca}&cert={cert}", "Hello")
         self.assertEqual(result.returncode, 1)
-        self.assertRegex(result.stderr, rf"\Anlwrite: open x-netlogs://[^\n]*: {cert} has no usable private key; give the file of the key with key=\n\Z")
+        self.assertRegex(result.stderr, rf"\Anlwrite: open x-netlogs://[^\n]*: {cert} has no usable private key; set the option key to the file of the key\n\Z")
 
     def test_names_with_control_characters(self):
         """The content of a certificate cannot control a terminal."""
