@@ -145,8 +145,8 @@ static void wait_for_descriptors(const char *reason)
 }
 
 /*
- * Returns whether netlogd may close a silent client. It may not do so while it is not reading from clients, or is
- * reading from them for the last time, because the clients are then not the cause of the silence.
+ * Returns whether netlogd may close a silent client. netlogd may not close a client while it does not read from
+ * clients, or reads from them for the last time, because the clients are then not the cause of the silence.
  */
 static bool may_displace(void)
 {

@@ -1,8 +1,9 @@
 /*
  * Reads inputs from NATS JetStream in the server's event loop. Like a client's bytes, each message goes through a
- * decoder into the outputs. netlogd acknowledges it in the same way as a client's blocks.
+ * decoder into the outputs. netlogd acknowledges the message when the outputs have stored its records.
  *
- * netlogd counts, reports and also acknowledges malformed input in a message, so that NATS does not deliver it again.
+ * netlogd also acknowledges a message with malformed input, after it has counted and reported the input, so that NATS
+ * does not deliver the message again.
  * The module owns the list of inputs. Only the server's thread may call it.
  */
 #ifndef NETLOGD_NATS_READER_H

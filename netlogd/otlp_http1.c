@@ -246,7 +246,7 @@ static size_t head_size(const char *data, size_t size)
     return 0;
 }
 
-/* Reads the head. Returns false if it is incomplete or rejected. */
+/* Reads the head. Returns false if the head is incomplete or rejected. */
 static bool read_head(http1 *h)
 {
     head_fields f = {0};

@@ -65,8 +65,7 @@ static bool print_table(void *settings, const nl_option *row, const char *value)
     (void)settings, (void)row, (void)value;
     puts("# Sensors\n\nThis page is the output of `nlsensor --table`. A rate (unit \"/s\") is the mean since the "
          "previous "
-         "record.\nA value \"since the previous record\" is a count; the sum of such values is the total for the time "
-         "of their records.");
+         "record.\nA value \"since the previous record\" is a count; you can add up such values.");
     for (size_t i = 0; sensor_kinds[i] != NULL; i++) {
         const sensor_kind *k = sensor_kinds[i];
         printf("\n## %s\n\nLogs %s.%s\n", k->name, k->what,

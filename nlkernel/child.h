@@ -18,13 +18,15 @@ typedef struct child {
 /* Creates a process that waits and later runs argv. Returns false and sets the error on failure. */
 bool child_prepare(child *c, char **argv);
 
-/* Starts the command. Returns false and sets the error if it cannot be started. */
+/* Starts the command. Returns false and sets the error if the process cannot be started. */
 bool child_start(child *c);
 
 /* Sets `ended` if the process has ended. */
 void child_poll(child *c);
 
-/* Terminates the process (SIGTERM) and waits for it. Returns false if it is still running after five seconds. */
+/*
+ * Terminates the process (SIGTERM) and waits for it. Returns false if the process is still running after five seconds.
+ */
 bool child_end(child *c);
 
 /* Runs a command and returns whether its exit status is 0. Writes its output to a file, or to nlkernel's standard

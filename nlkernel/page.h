@@ -40,7 +40,7 @@ enum { PAGE_TIME_SIZE = 8 };
 #define PAGE_COMMIT_MISSED (UINT32_C(1) << 31)
 #define PAGE_COMMIT_COUNTED (UINT32_C(1) << 30)
 
-/* Parses the text of events/header_page. Returns false if it is invalid. */
+/* Parses the text of events/header_page. Returns false if the text is invalid. */
 static inline bool page_layout_read(page_layout *layout, const char *text)
 {
     unsigned commit_offset, commit_size, data_offset, data_size;

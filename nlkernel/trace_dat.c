@@ -69,7 +69,7 @@ static uint64_t trace_dat_read_number(bytes *b, size_t size)
     return number;
 }
 
-/* Reads a NUL-terminated text. Returns "" if it is incomplete. */
+/* Reads a NUL-terminated text. Returns "" if the text is incomplete. */
 static const char *trace_dat_read_text(bytes *b)
 {
     const char *nul = b->bad ? NULL : memchr(b->at, '\0', (size_t)(b->end - b->at));

@@ -1,6 +1,6 @@
 /*
- * Sorts endless input within a time window. nlsort writes a record when a newer record has arrived whose time differs
- * by the length of the window, or when no record has arrived for that time. A record is late if its place in the output
+ * Sorts endless input within a time window. nlsort writes a record when a record has arrived whose time is later by the
+ * length of the window, or when no record has arrived for that duration. A record is late if its place in the output
  * has already passed. nlsort writes late records at once, to the output or to a separate file, and reports their
  * number.
  *

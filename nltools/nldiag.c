@@ -50,11 +50,11 @@ static const options_usage usage = {
     .operands = "[SOURCE...]",
     .summary = "Report from a log why a program is slow: first the answer in one sentence, then each cause with its "
                "share of the requests' time, its evidence, a remedy to try, the expected gain and the confidence.",
-    .notes =
-        PROGRAM_SOURCES ". The more the log holds about hosts and kernel (nlsensor, nlkernel), the more causes nldiag "
-                        "can find.\n\nExit status: 0 healthy; 1 a source could not be read or has no records; 2 usage "
-                        "error; 3 a cause was found, or, with --compare, requests are slower or more of them fail; 4 "
-                        "cannot tell, such as --compare with too few logs or requests to find a change of 25 %.",
+    .notes = PROGRAM_SOURCES
+    ". nldiag can find more causes if the log also contains records of the hosts (nlsensor) and of the kernel "
+    "(nlkernel).\n\nExit status: 0 healthy; 1 a source could not be read or has no records; 2 usage "
+    "error; 3 a cause was found, or, with --compare, requests are slower or more of them fail; 4 "
+    "cannot tell, such as --compare with too few logs or requests to find a change of 25 %.",
 };
 
 static visits *read_log(arguments *a, char *const *names, int count, host_clocks *clocks, bool *ok)

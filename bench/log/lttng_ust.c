@@ -27,7 +27,7 @@ static inline void one(uint64_t i)
     lttng_ust_tracepoint(bench, WriteData, (long)i, (int)i, "abcdefghijklmn");
 }
 
-/* Returns the number of lost events that LTTng reports. It is 0, because the channel blocks. */
+/* Returns the number of lost events that LTTng reports. The number is 0, because the channel blocks. */
 static uint64_t discarded(void)
 {
     struct lttng_domain domain = {0};

@@ -1,5 +1,6 @@
 /*
- * The harness that all sides of bench/log share. It times calls and bursts. The header is both C and C++.
+ * The harness that all sides of bench/log share. The harness measures the times of single calls and of bursts. The
+ * header is both C and C++.
  *
  * A side is a small program. It includes this header and defines the three functions below; its main returns
  * measure_main(argc, argv). one() is inlined into the loops here, so that the measured time equals the time of a call
@@ -39,7 +40,7 @@
 /* Opens the log at path, which names a file or directory that does not exist yet. Ends the program on failure. */
 static void side_open(const char *path);
 
-/* Logs one event that contains i. Any thread may call it. */
+/* Logs one event that contains i. Any thread may call this function. */
 static inline __attribute__((always_inline)) void one(uint64_t i);
 
 /* Waits until all events are in the file. Returns the number of lost events, or 0 if the number is unknown. */

@@ -98,7 +98,7 @@ static void drive_take(frames *f, double ms, double spent_ms)
     f->spent_ms[f->count++] = spent_ms;
 }
 
-/* Draws a frame. Adds its cost to `to` and to `and_to`, each of which may be NULL. */
+/* Draws a frame. Adds the frame's cost to `to` and to `and_to`, each of which may be NULL. */
 static void drive_draw(driver *d, frames *to, frames *and_to)
 {
     double begin = now_s(), spent = spent_s();
@@ -298,7 +298,7 @@ static void go_through(driver *d)
 
 /* ---- real time ---- */
 
-/* Appends lines from one file to another at a given rate until the process is killed. Counts them in *written. */
+/* Appends lines from one file to another at a given rate until the process is killed. Counts the lines in *written. */
 static void drive_grow(const char *from, const char *to, double rate, volatile uint64_t *written)
 {
     int in = open(from, O_RDONLY), out = open(to, O_WRONLY | O_CREAT | O_TRUNC, 0600);

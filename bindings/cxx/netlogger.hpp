@@ -578,7 +578,7 @@ class log
      */
     bool write(nl_level level, const char *name, const char *format, ...) const noexcept NL_PRINTF(4, 5);
 
-    /** Sets the threshold. Events with later levels are not written. */
+    /** Sets the threshold. Events with less urgent levels are not written. */
     void set_level(nl_level level) const noexcept
     {
         nl_set_level(handle, level);

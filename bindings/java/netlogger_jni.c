@@ -82,7 +82,7 @@ static void throw_out_of_memory(JNIEnv *env)
 {
     jclass error = (*env)->FindClass(env, "java/lang/OutOfMemoryError");
     if (error != NULL)
-        (*env)->ThrowNew(env, error, "netlogger: no native memory");
+        (*env)->ThrowNew(env, error, "netlogger: out of native memory");
 }
 
 /* Returns NULL with a pending exception if memory runs out. */

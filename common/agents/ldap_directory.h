@@ -6,7 +6,7 @@
  *   nlSensor=tcp,nlURL=http://dpss1:14831,BASE               nlSensorEntry: nlHost, nlURL, nlEvents, nlWhat, nlExpires
  *
  * An entry is valid until nlExpires. Searches ignore expired entries, and the next agent that registers deletes expired
- * entries if it has permission. The functions block. Any thread may call them.
+ * entries if it has permission. The functions block. Any thread may call these functions.
  */
 #ifndef NLAGENT_LDAP_DIRECTORY_H
 #define NLAGENT_LDAP_DIRECTORY_H

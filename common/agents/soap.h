@@ -32,7 +32,7 @@ typedef struct soap_call {
     nl_buffer text;
 } soap_call;
 
-/* Reads a message. Returns false and sets the error if it is invalid. Call soap_call_free in either case. */
+/* Reads a message. Returns false and sets the error if the message is invalid. Call soap_call_free in either case. */
 bool soap_read(const char *data, size_t size, soap_call *call);
 void soap_call_free(soap_call *call);
 

@@ -148,8 +148,8 @@ typedef struct importer_kind {
     bool (*detect)(const char *data, size_t size);
     /*
      * Reads the header of the input, which determines how to read the rest; may be NULL. Sets *shared, which unshare
-     * frees, and returns the size of the header. Leaves *shared NULL if more bytes are needed. all means that there are
-     * no more bytes.
+     * frees, and returns the size of the header. Leaves *shared NULL if more bytes are needed. `all` means that there
+     * are no more bytes.
      */
     size_t (*head)(const char *data, size_t size, bool all, void **shared, sink *s);
     void (*unshare)(void *shared);

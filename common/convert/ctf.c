@@ -39,7 +39,7 @@ typedef struct ctf_reader {
 
 /* ---- values ---- */
 
-/* Returns the label of an enumeration, or NULL if it does not have exactly one. */
+/* Returns the label of an enumeration, or NULL if the enumeration does not have exactly one label. */
 static const char *label_of(const bt_field *field, bool is_signed)
 {
     bt_field_class_enumeration_mapping_label_array labels;
@@ -57,7 +57,7 @@ static void set_unsigned(nl_field *value, uint64_t number)
     value->uint_value = number;
 }
 
-/* Reads a field with one value. Returns false if it has members or elements. */
+/* Reads a field with one value. Returns false if the field has members or elements. */
 static bool plain_value(const bt_field *field, nl_field *value)
 {
     bt_field_class_type type = bt_field_get_class_type(field);

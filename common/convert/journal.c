@@ -190,7 +190,7 @@ static void journal_close_reader(importer *base)
     builder_free(&r->builder);
 }
 
-/* Reads the entry at *at. Returns false and sets the error if it is malformed. */
+/* Reads the entry at *at. Returns false and sets the error if the entry is malformed. */
 static bool journal_read_entry(journal_reader *r, const char **at, const char *end, journal_entry *e, sink *s)
 {
     builder *b = &r->builder;

@@ -17,7 +17,7 @@ typedef struct json_known_key {
     member member;
 } json_known_key;
 
-/* The state of reading. Initialize it with zeros. */
+/* The state of reading. Initialize the structure with zeros. */
 typedef struct json_fields {
     json_scan scan;
     builder *builder;

@@ -73,7 +73,7 @@ static char *unescape_code(const char **at, const char *end, char *to)
     return put_utf8(to, (unsigned)code);
 }
 
-/* Decodes an escape after its backslash. Returns NULL if it is malformed. */
+/* Decodes an escape after its backslash. Returns NULL if the escape is malformed. */
 static char *unescape(const char **at, const char *end, char *to)
 {
     static const char letters[][2] = {{'"', '"'},  {'\\', '\\'}, {'/', '/'},  {'n', '\n'},

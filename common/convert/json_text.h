@@ -35,7 +35,10 @@ nl_string json_double_text(const nl_field *field, char scratch[NL_FIELD_TEXT_SIZ
 /* Returns whether every JSON program would write the number in text as the same text again. */
 bool json_is_number(nl_string text);
 
-/* The state of writing times in ISO 8601, which keeps the text of the latest second. Initialize it with zeros. */
+/*
+ * The state of writing times in ISO 8601, which keeps the text of the latest second. Initialize the structure with
+ * zeros.
+ */
 typedef struct time_text {
     int64_t second;
     char text[24];

@@ -17,7 +17,7 @@ typedef enum member { MEMBER_NONE, MEMBER_TIME, MEMBER_EVENT, MEMBER_LEVEL, MEMB
 /* Returns the standard field with this name in ULM or BP. */
 member member_of(nl_string name);
 
-/* Counts the names in a record. Initialize it with zeros. Only one thread at a time may use it. */
+/* Counts the names in a record. Initialize the structure with zeros. Only one thread at a time may use it. */
 typedef struct keys {
     struct keys_slot *slots;
     size_t slot_count; /* a power of two */

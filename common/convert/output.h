@@ -10,7 +10,7 @@
 
 typedef struct output output;
 
-/* Opens a file; NULL or "-" is standard output. Returns NULL if it fails. */
+/* Opens a file; NULL or "-" is standard output. Returns NULL on failure. */
 output *output_open(const char *path);
 
 bool output_write(output *o, const char *data, size_t size);

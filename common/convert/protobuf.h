@@ -21,7 +21,7 @@ typedef struct protobuf_field {
     size_t size;      /* of the value, or of the content of a field of bytes */
 } protobuf_field;
 
-/* Reads a varint. Returns false if it is incomplete or has more than 64 bits. */
+/* Reads a varint. Returns false if the number is incomplete or has more than 64 bits. */
 static inline bool protobuf_varint(const char **at, const char *end, uint64_t *value)
 {
     const char *from = *at;
@@ -39,7 +39,7 @@ static inline bool protobuf_varint(const char **at, const char *end, uint64_t *v
     return false;
 }
 
-/* Reads a number with a fixed size of 4 or 8 bytes. Returns false if it is incomplete. */
+/* Reads a number with a fixed size of 4 or 8 bytes. Returns false if the number is incomplete. */
 static inline bool protobuf_fixed(const char **at, const char *end, size_t size, uint64_t *value)
 {
     uint64_t number = 0;
@@ -51,7 +51,7 @@ static inline bool protobuf_fixed(const char **at, const char *end, size_t size,
     return true;
 }
 
-/* Reads the next field and moves *at to its end. Returns false if it is malformed. Requires *at < end. */
+/* Reads the next field and moves *at to its end. Returns false if the field is malformed. Requires *at < end. */
 static inline bool protobuf_next(const char **at, const char *end, protobuf_field *field)
 {
     uint64_t key;

@@ -256,7 +256,7 @@ static bool strace_read_end(strace_reader *r, const call *c, nl_string text, sin
 
 /* ---- lines ---- */
 
-/* Reads a line after its header. Returns false and sets the error if it is malformed. */
+/* Reads a line after its header. Returns false and sets the error if the line is malformed. */
 static bool strace_take_line(strace_reader *r, const strace_line *l, sink *s)
 {
     call c = {.line = l, .thread = strace_threads_get(&r->threads, l->tid)};

@@ -28,7 +28,7 @@ int64_t strace_fraction_ns(nl_string text)
 
 /* ---- heads: [pid N] TIME ---- */
 
-/* Reads an optional "[pid 123<comm>] " or "123<comm> ". Returns false if it is malformed. */
+/* Reads an optional "[pid 123<comm>] " or "123<comm> ". Returns false if this text is malformed. */
 static bool strace_line_read_thread(nl_string *text, strace_line *l)
 {
     nl_string digits, whole = *text;

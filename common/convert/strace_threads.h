@@ -18,7 +18,7 @@ typedef struct strace_thread {
     int64_t start_ns;         /* time at which this call began */
 } strace_thread;
 
-/* Initialize it with zeros. */
+/* Initialize the structure with zeros. */
 typedef struct strace_threads {
     strace_thread *slots;
     size_t count, slot_count; /* slot_count is a power of two */

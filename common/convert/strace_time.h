@@ -7,7 +7,7 @@
 
 #include <time.h>
 
-/* Initialize it with zeros. */
+/* Initialize the structure with zeros. */
 typedef struct strace_clock {
     bool has_day;
     struct tm day;       /* the current day */

@@ -7,7 +7,7 @@
 
 #include <netlogger.h>
 
-/* Initialize it with zeros. */
+/* Initialize the structure with zeros. */
 typedef struct text_set {
     nl_string *texts;
     size_t count, capacity;

@@ -29,7 +29,7 @@ const char *program_get_name(void);
 
 /*
  * Prints "name: MESSAGE" and a newline on standard error. "?" replaces characters that control a terminal. Any thread
- * may call it.
+ * may call this function.
  */
 void program_error(const char *format, ...) NL_PRINTF(1, 2);
 
@@ -47,7 +47,7 @@ void program_host(char *host, size_t size);
 
 /*
  * Replaces each character that controls a terminal (record/terminal.h), except newline and tab, by "?". Any thread may
- * call it.
+ * call this function.
  */
 void program_replace_controls(char *text, size_t size);
 
@@ -85,8 +85,8 @@ void program_progress_end(void);
 
 /*
  * The settings of program_reading_options (--from-format, --base, --fraction, --time-field, --reject) and
- * program_strict_options
- * (--strict), and the counts of reading. Initialize it with zeros, and call program_reading_finish at the end.
+ * program_strict_options (--strict), and the counts of reading. Initialize the structure with zeros, and call
+ * program_reading_finish at the end.
  */
 typedef struct program_reading {
     nl_format format;                    /* a format of the library that --from-format named, or NL_FORMAT_UNKNOWN */
@@ -222,7 +222,7 @@ nl_status program_source_read(nl_source *source, const char **data, size_t *size
 
 /*
  * Returns whether a log that begins with these bytes needs no conversion because it is neither compressed nor in a
- * foreign format. Any thread may call it.
+ * foreign format. Any thread may call this function.
  */
 bool program_is_read_in_place(const program_reading *reading, const char *head, size_t size);
 

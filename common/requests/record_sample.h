@@ -1,6 +1,6 @@
 /*
  * The first records of a log, kept until the fields that identify requests are inferred from them. Its memory is
- * bounded. Only one thread at a time may use a sample. Initialize it with zeros.
+ * bounded. Only one thread at a time may use a sample. Initialize the structure with zeros.
  */
 #ifndef NETLOGGER_REQUESTS_RECORD_SAMPLE_H
 #define NETLOGGER_REQUESTS_RECORD_SAMPLE_H

@@ -46,7 +46,7 @@ size_t trace_string_count(const trace *t);
 const char *trace_string(const trace *t, uint32_t id);
 uint32_t trace_find(const trace *t, const char *text);
 
-/* Reads a string as a number. Returns false if it is not a finite number. */
+/* Reads a string as a number. Returns false if the string is not a finite number. */
 bool trace_number(const trace *t, uint32_t id, double *value);
 
 #endif

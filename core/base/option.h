@@ -107,7 +107,7 @@ const char *nl_option_choices(const nl_option *row);
 /* Returns the row with this name, or NULL. */
 const nl_option *nl_option_find(const nl_option *rows, const char *name);
 
-/* The option name most similar to an unknown name; NULL if none is similar. Initialize it with zeros. */
+/* The option name most similar to an unknown name; NULL if none is similar. Initialize the structure with zeros. */
 typedef struct nl_option_nearest {
     const char *name;
     unsigned distance;

@@ -17,8 +17,8 @@ nl_status nl_time_parse_calendar(const char *text, size_t size, nl_fraction frac
 bool nl_time_parse_day(const char *text, bool iso, int64_t *begin_ns);
 
 /*
- * A cache of the day that was parsed last, because most consecutive records have the same day. Initialize it with
- * zeros.
+ * A cache of the day that was parsed last, because most consecutive records have the same day. Initialize the structure
+ * with zeros.
  */
 typedef struct nl_known_day {
     uint64_t digits; /* the eight bytes of the day's text */
@@ -30,7 +30,7 @@ bool nl_time_parse_usual(const char *text, size_t size, nl_known_day *known, int
 
 /*
  * A cache of the text of the second that was formatted last, because most consecutive records have the same second.
- * Initialize it with zeros, and use it for only one format.
+ * Initialize the structure with zeros, and use it for only one format.
  */
 typedef struct nl_known_second {
     int64_t seconds;

@@ -22,8 +22,8 @@ typedef struct nl_pattern nl_pattern;
 enum { NL_PATTERN_POSITIONS_MAX = NL_FILTER_PATTERN_MAX };
 
 /*
- * Compiles text. Returns NULL and sets the error if it is invalid, or needs more than `limit` positions (at most
- * NL_PATTERN_POSITIONS_MAX). The caller frees the pattern.
+ * Compiles text. Returns NULL and sets the error if the pattern is invalid, or needs more than `limit` positions (at
+ * most NL_PATTERN_POSITIONS_MAX). The caller frees the pattern.
  */
 nl_pattern *nl_pattern_compile(nl_string text, nl_pattern_kind kind, size_t limit);
 void nl_pattern_free(nl_pattern *pattern); /* NULL is allowed */
@@ -33,7 +33,7 @@ size_t nl_pattern_positions(const nl_pattern *pattern);
 
 /*
  * Sets *matches to whether text matches, and subtracts the cost from *steps. Returns NL_FAILED if *steps is too small;
- * *matches is then undefined. Any thread may call it.
+ * *matches is then undefined. Any thread may call this function.
  */
 nl_status nl_pattern_match(const nl_pattern *pattern, nl_string text, uint64_t *steps, bool *matches);
 

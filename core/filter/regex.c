@@ -93,7 +93,7 @@ static nl_fragment read_atom(regex *r)
     }
 }
 
-/* Reads a decimal number. Returns -1 if there is no number, and REPEAT_MAX + 1 if it is too large. */
+/* Reads a decimal number. Returns -1 if there is no number, and REPEAT_MAX + 1 if the number is too large. */
 static int read_number(regex *r)
 {
     int number = -1;

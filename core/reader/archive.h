@@ -12,7 +12,7 @@
  * Finds the size of the file at path and the size up to its last whole record. The sizes are equal if the file is
  * sound, empty or not a regular file, or its end cannot be determined. The file must not change during the call. If the
  * file contains text, checks only the end. If it contains blocks, checks all headers and the last block's checksum.
- * Returns NL_FAILED if the file cannot be read. Any thread may call it.
+ * Returns NL_FAILED if the file cannot be read. Any thread may call this function.
  */
 nl_status nl_archive_find_end(const char *path, uint64_t *size, uint64_t *whole);
 

@@ -244,7 +244,7 @@ static char *put_utf8(char *to, uint32_t code)
     return to;
 }
 
-/* Reads \uHHHH, or two such escapes that form a surrogate pair. Returns the size, or 0 if it is invalid. */
+/* Reads \uHHHH, or two such escapes that form a surrogate pair. Returns the size, or 0 if the escape is invalid. */
 static size_t read_utf16(const char *text, const char *end, uint32_t *code)
 {
     enum { HIGH = 0xd800, LOW = 0xdc00, LAST = 0xdfff, SIZE = 6 };

@@ -103,7 +103,9 @@ static inline const char *nl_varint_get_long(const char *at, const char *end, ui
     return NULL;
 }
 
-/* Reads a number from [at, end). Returns the end of the number, or NULL if it is truncated or exceeds 64 bits. */
+/*
+ * Reads a number from [at, end). Returns the end of the number, or NULL if the number is truncated or exceeds 64 bits.
+ */
 static inline const char *nl_varint_get(const char *at, const char *end, uint64_t *value)
 {
     if (__builtin_expect(at < end && (unsigned char)*at < 0x80, 1)) {

@@ -12,7 +12,7 @@ typedef struct http_request {
     char tracestate[NL_TRACESTATE_SIZE];
 } http_request;
 
-/* Answers a request: writes the body as text, and returns the HTTP status. Any thread may call it. */
+/* Answers a request: writes the body as text, and returns the HTTP status. Any thread may call this function. */
 typedef int http_handler(const http_request *request, char body[HTTP_BODY_SIZE]);
 
 /* Listens on [ADDRESS:]PORT (0: a free port), prints the port, and serves until SIGTERM. Returns the exit status. */

@@ -23,7 +23,7 @@ typedef struct nl_format_site {
     struct nl_format_site *next; /* the next site with the same hash */
 } nl_format_site;
 
-/* A thread's cache of sites. The keys are the pointers that the calls pass. Initialize it with zeros. */
+/* A thread's cache of sites. The keys are the pointers that the calls pass. Initialize the structure with zeros. */
 enum { NL_FORMAT_CACHE_SIZE = 256 };
 typedef struct nl_format_cache {
     struct {

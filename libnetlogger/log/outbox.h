@@ -75,10 +75,10 @@ void nl_outbox_note_failure(nl_outbox *outbox);
 /* Returns whether the spool has records. */
 bool nl_outbox_is_spooled(const nl_outbox *outbox);
 
-/* Returns the number of records in the batch. Any thread may call it. */
+/* Returns the number of records in the batch. Any thread may call this function. */
 uint64_t nl_outbox_waiting(const nl_outbox *outbox);
 
-/* Returns whether the batch is empty. Any thread may call it. */
+/* Returns whether the batch is empty. Any thread may call this function. */
 bool nl_outbox_is_empty(const nl_outbox *outbox);
 
 /*

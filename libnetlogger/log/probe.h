@@ -42,7 +42,7 @@ struct nl_probe_object {
 
 /*
  * Handles a pass of a marker. `ends` means that the marker is the second marker of a time measurement. Any thread may
- * call it.
+ * call this function.
  */
 void nl_probe_pass(nl_probe_object *probe, bool ends, const char *marker, const nl_field *fields, size_t count);
 

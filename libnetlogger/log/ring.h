@@ -71,7 +71,7 @@ bool nl_ring_make_space(nl_ring *ring, size_t size, nl_level level, void (*wake)
 
 /*
  * Makes the next event that ends after the position `limit` take the slow path through nl_ring_make_space. Any thread
- * may call it.
+ * may call this function.
  */
 static inline void nl_ring_stop_at(nl_ring *ring, uint64_t limit)
 {
@@ -91,7 +91,7 @@ static inline void nl_ring_refuse(nl_ring *ring)
  */
 void nl_ring_count_lost(nl_ring *ring, uint64_t full, uint64_t refused);
 
-/* Returns whether some losses are not in the ring yet. Any thread may call it. */
+/* Returns whether some losses are not in the ring yet. Any thread may call this function. */
 bool nl_ring_has_lost(const nl_ring *ring);
 
 /*
@@ -109,7 +109,7 @@ static inline uint64_t nl_ring_tail(const nl_ring *ring)
     return __atomic_load_n(&ring->shared->tail, __ATOMIC_ACQUIRE) & ~NL_TAIL_PINNED;
 }
 
-/* Returns whether the reader has read all published events. Any thread may call it. */
+/* Returns whether the reader has read all published events. Any thread may call this function. */
 bool nl_ring_is_empty(const nl_ring *ring);
 
 /* ---- the reader's side ---- */

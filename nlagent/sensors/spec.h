@@ -37,7 +37,10 @@ void spec_free(sensor_spec *spec); /* spec may be NULL */
 /* Returns an argument's value, or NULL. */
 const char *spec_argument(const sensor_spec *spec, const char *name);
 
-/* Gets an integer argument from `min` to `max`, or `initial` if it is missing. Returns false if it is invalid. */
+/*
+ * Gets an integer argument from `min` to `max`, or `initial` if it is missing. Returns false if the argument is
+ * invalid.
+ */
 bool spec_number(const sensor_spec *spec, const char *name, long min, long max, long initial, long *value);
 
 /* Returns the first argument that is not in `names`, or NULL. In `names`, each name has a blank before and after it. */

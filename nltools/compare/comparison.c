@@ -436,8 +436,8 @@ static void find_sensors(comparison *c)
 /* ---- the result ---- */
 
 /*
- * Adds the time that a place adds to a request. The half widths are added as well, because places may vary together: if
- * all places change in the same direction, the sum is significant because each change is.
+ * Adds the time that a place adds to a request. The half widths are added too, because places may vary together. If all
+ * places change in the same direction, the sum is significant because each change is significant.
  */
 static void add_change(comparison *c, const place_change *x)
 {

@@ -2,7 +2,7 @@
  * The limits of hosts and of TCP, from the records of sensors (doc/sensors.md) during requests.
  *
  * A limit becomes the cause of a finding if most of the finding's time is where the limit is felt. A limit that slows
- * all requests in the same way explains no variation. It becomes a finding of its own if it is felt in more than half
+ * all requests in the same way explains no variation. A limit becomes a finding of its own if it affects more than half
  * of the time.
  */
 #include "config.h"

@@ -331,8 +331,8 @@ void report_requests(const report_subject *r)
                 "spans are asynchronous: they end after their parents");
     print_count(p->late, "span ends after its parent, asynchronously or because of a clock whose error is unknown",
                 "spans end after their parents, asynchronously or because of clocks whose errors are unknown");
-    print_count(p->missing, "event is missing that requests usually have",
-                "events are missing that requests usually have");
+    print_count(p->missing, "event that requests usually have is missing",
+                "events that requests usually have are missing");
     print_count(p->imprecise, "effect is before its cause, within the error of the hosts' clocks",
                 "effects are before their causes, within the errors of the hosts' clocks");
     print_zones(r);

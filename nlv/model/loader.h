@@ -15,7 +15,7 @@ void loader_free(loader *l);
 
 void loader_set_options(loader *l, const model_options *options);
 
-/* Adds a source, and takes ownership of it. Any thread may call it. */
+/* Adds a source, and takes ownership of it. Any thread may call this function. */
 void loader_add_source(loader *l, source *s);
 
 program_reading *loader_reading(const loader *l);

@@ -78,7 +78,7 @@ static bool *find_clocks(const store *full)
 
 /* ---- records ---- */
 
-/* Adds the value that a record has in a loadline, if it has one. */
+/* Adds the value that a record has in a loadline, if the record has such a value. */
 static void add_value(subsetting *s, uint32_t record, size_t loadline, batch_row *row)
 {
     const loadline_lists *l = &s->full->loadlines[loadline];

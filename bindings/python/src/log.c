@@ -224,7 +224,7 @@ static PyObject *emit_call(PyObject *self, nl_level level, PyObject *args, Py_ss
 {
     Py_ssize_t given = PyTuple_Size(args) - at;
     if (given < 1 || given > 2) {
-        PyErr_SetString(PyExc_TypeError, "expected as positional arguments the event name and at most one mapping");
+        PyErr_SetString(PyExc_TypeError, "expected an event name and at most one mapping as positional arguments");
         return NULL;
     }
     PyObject *event = PyTuple_GetItem(args, at);

@@ -112,10 +112,10 @@ static inline void nl_span_set_status(int status);
     })
 
 /*
- * Logs NAME.end with span->status and more fields: nl_span_end(&span, "FIELD", value, ...). Any thread may call it.
- * Does nothing if the span is NULL, not logged or already ended. It is a statement and returns no result. If the
- * process has used more than 4,096 names in nl_span_begin_fields, nl_span_end omits the fields for spans with further
- * names; nl_span_end_fields does not omit them.
+ * Logs NAME.end with span->status and more fields: nl_span_end(&span, "FIELD", value, ...). Any thread may call this
+ * function. Does nothing if the span is NULL, not logged or already ended. It is a statement and returns no result. If
+ * the process has used more than 4,096 names in nl_span_begin_fields, nl_span_end omits the fields for spans with
+ * further names; nl_span_end_fields does not omit them.
  */
 #define nl_span_end(...)                                                                                               \
     NL_PRIVATE_JOIN(NL_PRIVATE_SPAN_END_, NL_PRIVATE_FORM(__VA_ARGS__))                                                \
