@@ -49,6 +49,7 @@ EXTRA_DIST += \
 	%D%/howto/kernel-and-program.md \
 	%D%/howto/sealed-archive.md \
 	%D%/howto/slow-service.md \
+	%D%/howto/slow-transfer.md \
 	%D%/howto/watch-live.md \
 	%D%/howto/wide-area-throughput.md \
 	%D%/index.md \

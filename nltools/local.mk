@@ -11,7 +11,7 @@ compare_sources = %D%/compare/compare.c %D%/compare/compare.h %D%/compare/compar
 	%D%/compare/comparison_report.c %D%/compare/profile.c %D%/compare/profile.h %D%/compare/contrast.c %D%/compare/contrast.h
 
 nltools_nlstat_SOURCES = %D%/nlstat.c \
-	%D%/stat/series.c %D%/stat/series.h %D%/stat/connections.c %D%/stat/connections.h %D%/stat/connection_rows.c %D%/stat/connection_rows.h \
+	%D%/stat/series.c %D%/stat/series.h %D%/stat/connections.c %D%/stat/connections.h %D%/stat/connection_records.c %D%/stat/connection_records.h %D%/stat/connection_rows.c %D%/stat/connection_rows.h \
 	%D%/stat/tally.c %D%/stat/tally.h %D%/stat/transfers.c %D%/stat/transfers.h %D%/stat/throughput.c %D%/stat/throughput.h \
 	$(compare_sources) %D%/diag/visits.c %D%/diag/visit_tables.c %D%/diag/keyed_sort.c %D%/diag/columns.c %D%/diag/series.c %D%/diag/texts.c \
 	%D%/stat/subject.c %D%/stat/subject.h %D%/stat/text_key.h %D%/stat/report.c %D%/stat/report_json.c %D%/stat/report.h %D%/stat/plot.c %D%/stat/plot.h

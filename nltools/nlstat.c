@@ -27,6 +27,7 @@ typedef struct arguments {
     const char *by;
     const char *throughput;
     const char *plot;
+    const char *derived;
     bool json, connections;
     unsigned sort;
     int64_t interval_ns;
@@ -69,6 +70,12 @@ static const nl_option options[] = {
      .initial = "bytes",
      NL_OPTION_MEMBER(arguments, sort),
      .help = "With --connections, the value by which to sort: the largest first, but the lowest rate first"},
+    {.name = "derived",
+     .value = "FILE",
+     .is_path = true,
+     NL_OPTION_MEMBER(arguments, derived),
+     .help = "With --connections, write the rates and the causes over time as records to FILE, for nlv --config "
+             "connections"},
     {.name = "slowest",
      .type = NL_OPTION_COUNT,
      .initial = "0",
@@ -111,6 +118,8 @@ static void check_arguments(const arguments *a)
         options_fail("--connections cannot be used with --compare, --slowest, --throughput, --plot, --id or --config");
     if (a->sort != SORT_BYTES && !a->connections)
         options_fail("--sort needs --connections");
+    if (a->derived != NULL && !a->connections)
+        options_fail("--derived needs --connections");
     if (a->connections && a->by != NULL && !connections_can_group(a->by))
         options_fail("--by %s: connections can be grouped by hosts, program or port", a->by);
 }
@@ -312,8 +321,9 @@ int main(int argc, char **argv)
     if (a.compare.compare) {
         status = compare_logs(&a.compare, &a.subject, a.files, a.file_count, a.json);
     } else if (a.connections) {
-        status = connections_report(&(connections_options){a.json, (connections_sort)a.sort, a.interval_ns, a.by},
-                                    &a.subject, a.files, a.file_count);
+        status =
+            connections_report(&(connections_options){a.json, (connections_sort)a.sort, a.interval_ns, a.derived, a.by},
+                               &a.subject, a.files, a.file_count);
     } else {
         work w = {.arguments = &a};
         w.subject = subject_new(&a.subject, (subject_user){nlstat_begin, nlstat_take, &w});

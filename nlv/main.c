@@ -57,7 +57,8 @@ static const nl_option options[] = {
      .value = "FILE",
      .initial = "(detected in the log)",
      NL_OPTION_MEMBER(arguments, look.config),
-     .help = "Configuration file, or the name of an included drawing (dpss, gridftp, http, bp-workflow, kernel-sched, "
+     .help = "Configuration file, or the name of an included drawing (connections, dpss, gridftp, http, bp-workflow, "
+             "kernel-sched, "
              "kernel-interrupts, kernel-cpus, kernel-request). The file names the events of lifelines and points, and "
              "the fields of loadlines"},
     {.name = "render",

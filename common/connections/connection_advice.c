@@ -104,13 +104,14 @@ char *connection_advice(const connection_result *r)
                                share, units_amount(r->path_rate * 8, "bit/s", a));
     case CAUSE_SENDER_HOST:
         return g_strdup_printf(
-            "the sending program had no data to send for %.0f %% of the time while the processors or "
-            "disks of %s were busy",
-            share, r->host);
+            "the sending program waited for a processor or a disk of %s for %.0f %% of the time, and "
+            "had no data to send",
+            r->host, share);
     case CAUSE_RECEIVER_HOST:
-        return g_strdup_printf("unread data closed the window for %.0f %% of the time while the processors or disks of "
-                               "%s were busy",
-                               share, r->peer_host);
+        return g_strdup_printf(
+            "unread data closed the window for %.0f %% of the time while the receiving program waited "
+            "for a processor or a disk of %s",
+            share, r->peer_host);
     case CAUSE_LOSS:
         return g_strdup_printf(
             "%s of %s segments were sent again (%.2g %%), and the round-trip time is near its minimum "

@@ -44,9 +44,8 @@
 /* A window that the peer still enlarges within this number of round trips is part of the start. */
 #define START_TRIPS 30
 
-/* A host counts as overloaded above this share of the time, for this long. */
-#define HOST_BUSY 90.0
-#define HOST_BUSY_NS (10 * INT64_C(1000000000))
+/* A program waits for its host if it waits for a processor in more than this share of the time. */
+#define WAITED 0.5
 
 /* A longer interval between two records is not spread over its slices. */
 enum { SLICES_MAX = 64 };
@@ -77,7 +76,6 @@ connection_table *connection_table_new(int64_t slice_ns)
     connection_table *t = g_new0(connection_table, 1);
     t->slice_ns = slice_ns;
     t->order = g_ptr_array_new();
-    t->hosts = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, g_free);
     t->entries = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, connection_entry_free);
     t->by_ends = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     t->names = g_string_chunk_new(4096);
@@ -89,7 +87,6 @@ void connection_table_free(connection_table *t)
 {
     if (t == NULL)
         return;
-    g_hash_table_destroy(t->hosts);
     g_hash_table_destroy(t->by_ends);
     g_ptr_array_unref(t->order);
     g_hash_table_destroy(t->entries);
@@ -141,19 +138,6 @@ static const char *keep_text(connection_table *t, nl_string text)
     return kept;
 }
 
-/* Returns the load of a host, which is unknown at first. */
-static connection_host *find_host(connection_table *t, const char *name)
-{
-    connection_host *host = g_hash_table_lookup(t->hosts, name);
-    if (host == NULL && g_hash_table_size(t->hosts) == CONNECTIONS_MAX)
-        return &t->other_hosts;
-    if (host == NULL) {
-        host = g_new0(connection_host, 1);
-        g_hash_table_insert(t->hosts, (char *)name, host);
-    }
-    return host;
-}
-
 static bool is_text(const nl_record *record, const char *name, const char *const *values)
 {
     char scratch[NL_FIELD_TEXT_SIZE];
@@ -166,7 +150,8 @@ static bool is_text(const nl_record *record, const char *name, const char *const
 
 static connection_sample sample_read(const nl_record *record)
 {
-    static const char *const recovering[] = {"recovery", "loss", NULL}, *const connecting[] = {"syn-sent", NULL};
+    static const char *const recovering[] = {"recovery", "loss", NULL}, *const connecting[] = {"syn-sent", NULL},
+                             *const disk[] = {"D", NULL};
     double rtt_min_us = sample_number(record, "TCP.RTT.MIN");
     return (connection_sample){
         .time_ns = record->time_ns,
@@ -193,6 +178,8 @@ static connection_sample sample_read(const nl_record *record)
         .buffer_in = sample_number(record, "TCP.BUFFER.IN"),
         .buffer_out = sample_number(record, "TCP.BUFFER.OUT"),
         .queue_out = sample_number(record, "TCP.QUEUE.OUT"),
+        .waited_us = sample_number(record, "TCP.OWNER.WAIT"),
+        .waits_for_disk = is_text(record, "TCP.OWNER.STATE", disk),
         .recovers = is_text(record, "TCP.RECOVERY", recovering),
         .connects = is_text(record, "TCP.STATE", connecting),
     };
@@ -242,7 +229,6 @@ static connection_entry *find_entry(connection_table *t, const nl_record *record
             e->sent.slices = g_array_new(FALSE, TRUE, sizeof(connection_slice));
             e->received.slices = g_array_new(FALSE, TRUE, sizeof(connection_slice));
         }
-        e->host = find_host(t, e->sent.host);
         g_hash_table_insert(t->entries, e->key, e);
         g_ptr_array_add(t->order, e);
         connection_set_ends_key(t, e->sent.host, e->sent.local, e->sent.peer);
@@ -301,16 +287,16 @@ static bool is_all_sent(const connection_sample *s)
     return s->unsent < fmax(s->mss, 1);
 }
 
-static bool is_overloaded(const connection_host *host, int64_t now_ns)
+/* Returns whether the program that owns the socket waited for a processor or a disk. */
+static bool is_waiting(const connection_sample *a, const connection_sample *b)
 {
-    return (host->cpu >= HOST_BUSY || host->disk >= HOST_BUSY) && now_ns >= host->time_ns &&
-           elapsed_ns(host->time_ns, now_ns) < HOST_BUSY_NS;
+    return b->waits_for_disk || b->waited_us - a->waited_us > WAITED * elapsed_ns(a->time_ns, b->time_ns) / 1e3;
 }
 
 /* Returns the cause of the time in which the sending program did not write. */
-static connection_cause idle_cause(const connection_entry *e, int64_t now_ns)
+static connection_cause idle_cause(const connection_sample *a, const connection_sample *b)
 {
-    return is_overloaded(e->host, now_ns) ? CAUSE_SENDER_HOST : CAUSE_SENDER_IDLE;
+    return is_waiting(a, b) ? CAUSE_SENDER_HOST : CAUSE_SENDER_IDLE;
 }
 
 /* Returns the cause of the time in which congestion control was the limit. */
@@ -324,7 +310,7 @@ static connection_cause congestion_cause(const connection_entry *e, const connec
         bool filled = b->buffer_out > 0 && b->queue_out > FILLED * b->buffer_out;
         if (filled && is_queued(b))
             return CAUSE_PATH_QUEUE;
-        return filled && !e->buffer_grows ? CAUSE_SEND_BUFFER : idle_cause(e, b->time_ns);
+        return filled && !e->buffer_grows ? CAUSE_SEND_BUFFER : idle_cause(a, b);
     }
     if (is_queued(b))
         return CAUSE_PATH_QUEUE;
@@ -435,7 +421,7 @@ static void divide_sent(connection_table *t, connection_entry *e, const connecti
         receiver = b->rtt_us > b->rtt_min_us + ACK_DELAY_US ? 0 : receiver;
     }
     double congestion = fmax(0, wall_us - idle - receiver - buffer), rate = acked / wall_us * 1e6;
-    cause_ns[idle_cause(e, b->time_ns)] = idle * 1e3;
+    cause_ns[idle_cause(a, b)] = idle * 1e3;
     cause_ns[CAUSE_SEND_BUFFER] += buffer * 1e3;
     cause_ns[CAUSE_RECEIVE_BUFFER] += receiver * 1e3; /* connection_results.c divides this time */
     e->limited_us[b->window < WINDOW_CLOSED * r->window] += receiver;
@@ -444,7 +430,7 @@ static void divide_sent(connection_table *t, connection_entry *e, const connecti
         /* If the program stopped to write in the interval, it is expected to have done so in the middle. */
         connection_cause cause = congestion_cause(e, a, b, rate), ending = cause;
         if (!is_all_sent(a) && is_all_sent(b) && cause != CAUSE_LOSS)
-            ending = idle_cause(e, b->time_ns);
+            ending = idle_cause(a, b);
         for (int half = 0; half < 2; half++) {
             connection_cause c = half == 0 ? cause : ending;
             cause_ns[c] += congestion / 2 * 1e3;
@@ -473,7 +459,7 @@ static void divide_received(connection_table *t, connection_entry *e, const conn
     if (a->connects)
         cause = CAUSE_HANDSHAKE;
     else if (bytes >= 0 && unread)
-        cause = is_overloaded(e->host, b->time_ns) ? CAUSE_RECEIVER_HOST : CAUSE_RECEIVER_PROGRAM;
+        cause = is_waiting(a, b) ? CAUSE_RECEIVER_HOST : CAUSE_RECEIVER_PROGRAM;
     else if (bytes > 0 && b->buffer_in > 0 && bytes / wall_ns * b->receive_rtt_us * 1e3 > TRIP_FILLED * b->buffer_in)
         cause = CAUSE_RECEIVE_BUFFER;
     cause_ns[cause] = wall_ns;
@@ -488,7 +474,7 @@ static void divide_received(connection_table *t, connection_entry *e, const conn
     if (bytes > 0 || b->queue_in > 0) {
         e->receptions++;
         e->unread += unread;
-        e->unread_busy += unread && is_overloaded(e->host, b->time_ns);
+        e->unread_busy += unread && is_waiting(a, b);
     }
 }
 
@@ -499,23 +485,8 @@ static bool is_event(const nl_record *record, const char *name)
     return record->event.size == strlen(name) && memcmp(record->event.data, name, record->event.size) == 0;
 }
 
-/* Notes how busy the record's host is. */
-static void add_load(connection_table *t, const nl_record *record)
-{
-    connection_host *host = find_host(t, keep_text(t, cut_text(record->host)));
-    double disk = sample_number(record, "DISK.BUSY");
-    if (is_event(record, "CpuLoad"))
-        host->cpu = sample_number(record, "CPU.BUSY");
-    else
-        host->disk = record->time_ns == host->disk_time_ns ? fmax(host->disk, disk) : disk;
-    host->disk_time_ns = is_event(record, "DiskDevice") ? record->time_ns : host->disk_time_ns;
-    host->time_ns = record->time_ns;
-}
-
 void connection_table_add(connection_table *t, const nl_record *record)
 {
-    if (is_event(record, "CpuLoad") || is_event(record, "DiskDevice"))
-        add_load(t, record);
     if (!is_event(record, "TcpConnection"))
         return;
     connection_entry *e = find_entry(t, record);

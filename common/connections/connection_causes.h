@@ -28,10 +28,10 @@ enum { CONNECTIONS_MAX = 1 << 18 };
 typedef enum connection_cause {
     CAUSE_HANDSHAKE,        /* the connection was not established yet */
     CAUSE_SENDER_IDLE,      /* the sending program wrote no data, or too little */
-    CAUSE_SENDER_HOST,      /* the same, while the processors or disks of its host were busy */
+    CAUSE_SENDER_HOST,      /* the same, while it waited for a processor or a disk of its host */
     CAUSE_SEND_BUFFER,      /* the send buffer was full of data in flight */
     CAUSE_RECEIVER_PROGRAM, /* the receiving program did not read fast enough */
-    CAUSE_RECEIVER_HOST,    /* the same, while the processors or disks of its host were busy */
+    CAUSE_RECEIVER_HOST,    /* the same, while it waited for a processor or a disk of its host */
     CAUSE_RECEIVE_BUFFER,   /* the receive buffer is smaller than the path needs */
     CAUSE_SLOW_START,       /* the congestion window or the peer's window was still growing */
     CAUSE_LOSS,             /* the congestion window was small because of loss */

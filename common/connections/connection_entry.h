@@ -15,7 +15,8 @@ typedef struct connection_sample {
     double rtt_us, rtt_min_us, receive_rtt_us, cwnd, ssthresh, unacked, unsent, mss, window, rate, rate_limited,
         queue_in;
     double buffer_in, buffer_out, queue_out;
-    bool recovers, connects;
+    double waited_us; /* time in which the owner waited for a processor */
+    bool recovers, connects, waits_for_disk;
 } connection_sample;
 
 /* The totals of a socket at a time. */
@@ -24,16 +25,9 @@ typedef struct connection_progress {
     double sent, acked, received; /* bytes; sent without retransmissions */
 } connection_progress;
 
-/* The load of a host, from the records of its sensors. */
-typedef struct connection_host {
-    int64_t time_ns, disk_time_ns; /* of the last record, and of the last record about a disk */
-    double cpu, disk; /* share of the time in which the processors, or the busiest disk, were busy, in percent */
-} connection_host;
-
 typedef struct connection_entry {
     connection_result sent, received; /* the data of both directions, as this socket sees it */
     char *key;
-    connection_host *host;
     struct connection_entry *older; /* the previous entry with the same addresses */
     bool joined;                    /* the results contain this connection */
     connection_sample last;
@@ -53,7 +47,8 @@ typedef struct connection_entry {
     double rtt_sum_us, rtt_samples, receive_rtt_sum_us, receive_rtt_samples;
     double start_ns;      /* receiver-limited time before the peer last enlarged its window during the start */
     double limited_us[2]; /* receiver-limited time with an open and with a closed window */
-    /* Numbers of intervals: with received or unread data; with a full receive buffer; the latter on a busy host. */
+    /* Numbers of intervals: with received or unread data; with a full receive buffer; the latter while the program
+     * waited for its host. */
     double receptions, unread, unread_busy;
 } connection_entry;
 
@@ -61,12 +56,10 @@ struct connection_table {
     GHashTable *entries; /* key -> connection_entry */
     GPtrArray *order;    /* the entries in the order of their first records */
     GHashTable *by_ends; /* "local peer" -> the last entry with these addresses */
-    GHashTable *hosts;   /* name -> connection_host */
     GStringChunk *names;
     GString *key;
-    connection_host other_hosts; /* further hosts, if the table of hosts is full */
-    int64_t slice_ns;            /* 0: no slices */
-    size_t progress_count;       /* of all entries */
+    int64_t slice_ns;      /* 0: no slices */
+    size_t progress_count; /* of all entries */
     uint64_t ignored;
 };
 

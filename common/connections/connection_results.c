@@ -140,7 +140,8 @@ static void finish_sent(connection_entry *e, const connection_entry *peer)
     r->rtt_ns = e->rtt_samples > 0 ? e->rtt_sum_us / e->rtt_samples * 1e3 : 0;
     if (peer == NULL)
         return;
-    if (connection_reverse_part(e, peer) > REVERSE_PART)
+    /* A program that does not read also delays acknowledgements. */
+    if (peer->unread <= peer->receptions / 2 && connection_reverse_part(e, peer) > REVERSE_PART)
         connection_move(r, CAUSE_PATH_QUEUE, CAUSE_REVERSE, 1);
     r->ends = ENDS_BOTH;
     r->peer_host = peer->sent.host;

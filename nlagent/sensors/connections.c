@@ -240,7 +240,10 @@ static void add_owner(nl_record *record, connections_state *s, const struct inet
     nl_record_add_uint(record, "TCP.UID", d->idiag_uid);
     if (owner == NULL)
         return;
+    socket_owners_read_times(s->owners, owner, s->now_ns);
     nl_record_add_int(record, "TCP.PID", owner->pid);
+    nl_record_add_uint(record, "TCP.OWNER.WAIT", owner->wait_us);
+    add_text(record, "TCP.OWNER.STATE", (char[]){owner->state, '\0'});
     add_text(record, "TCP.PROGRAM", owner->program);
     add_text(record, "TCP.CGROUP", owner->cgroup);
 }
@@ -403,6 +406,8 @@ static const sensor_field fields[] = {
     TCP("TCP.INODE", "", "inode of the socket; 0 if no process owns it"),
     TCP("TCP.UID", "", "user that owns the socket"),
     TCP("TCP.PID", "", "process that owns the socket; absent if unknown"),
+    TCP("TCP.OWNER.WAIT", "us", "time in which the main thread of the process has waited for a processor"),
+    TCP("TCP.OWNER.STATE", "", "R: running; S: sleeping; D: waiting for I/O"),
     TCP("TCP.PROGRAM", "", "name of the process"),
     TCP("TCP.CGROUP", "", "control group of the process"),
     TCP("TCP.QUEUE.IN", "bytes", "data received, but not read by the program"),

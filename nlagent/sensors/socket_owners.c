@@ -130,3 +130,19 @@ const socket_owner *socket_owners_find(socket_owners *o, uint64_t inode)
     }
     return found;
 }
+
+void socket_owners_read_times(socket_owners *o, const socket_owner *owner, int64_t now_ns)
+{
+    char path[64];
+    unsigned long long run_ns, wait_ns;
+    socket_owner *own = &o->owners[owner - o->owners];
+    if (own->read_ns == now_ns)
+        return;
+    own->read_ns = now_ns;
+    snprintf(path, sizeof path, "/proc/%d/schedstat", own->pid);
+    if (proc_read(path, &o->text) && sscanf(o->text.data, "%llu %llu", &run_ns, &wait_ns) == 2)
+        own->wait_us = wait_ns / 1000;
+    snprintf(path, sizeof path, "/proc/%d/stat", own->pid);
+    const char *end = proc_read(path, &o->text) ? strrchr(o->text.data, ')') : NULL;
+    own->state = (char)(end != NULL && end[1] == ' ' ? end[2] : '\0');
+}

@@ -15,6 +15,9 @@ typedef struct socket_owner {
     int pid;
     char program[16]; /* the process's name, as in /proc/PID/comm */
     char cgroup[128]; /* path in the hierarchy of version 2; "" if unknown */
+    int64_t read_ns;  /* time at which socket_owners_read_times has read the members below */
+    uint64_t wait_us; /* time in which its main thread waited for a processor */
+    char state;       /* R: running; S: sleeping; D: waiting for I/O; 0: unknown */
 } socket_owner;
 
 typedef struct socket_owners socket_owners;
@@ -27,5 +30,8 @@ socket_owners *socket_owners_new(void);
  * or if the owner is not known yet. If several processes own the socket, returns the process with the lowest ID.
  */
 const socket_owner *socket_owners_find(socket_owners *o, uint64_t inode);
+
+/* Reads the state of an owner and its time of waiting. Reads at most once for each now_ns. */
+void socket_owners_read_times(socket_owners *o, const socket_owner *owner, int64_t now_ns);
 
 #endif

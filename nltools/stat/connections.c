@@ -2,12 +2,17 @@
 
 #include "stat/connections.h"
 
+#include "stat/connection_records.h"
 #include "stat/connection_rows.h"
+#include "base/error.h"
 #include "program/json_document.h"
 #include "program/units.h"
 #include "base/time_internal.h"
 
 #include <string.h>
+
+/* The interval of derived records, if the rate is not reported. */
+#define DERIVED_NS (NL_NS_PER_SECOND / 10)
 
 enum { ADVICE_MAX = 10, ROWS_MAX = 100, SHARES_SHOWN = 3, RATES_MAX = 10 };
 
@@ -201,7 +206,8 @@ static void take_record(void *user, const nl_record *record)
 int connections_report(const connections_options *options, subject_options *subject, char **files, int count)
 {
     static char *standard_input[] = {"-"};
-    connection_table *table = connection_table_new(options->interval_ns);
+    int64_t slice_ns = options->interval_ns > 0 || options->derived == NULL ? options->interval_ns : DERIVED_NS;
+    connection_table *table = connection_table_new(slice_ns);
     bool ok = true;
     uint64_t records = 0;
     for (int i = 0; i < MAX(count, 1); i++)
@@ -219,6 +225,11 @@ int connections_report(const connections_options *options, subject_options *subj
         program_error(connection_table_count(table) > 0
                           ? "no connection has two records between which it carried data"
                           : "no TcpConnection records with addresses; log them with nlsensor connections");
+        ok = false;
+    }
+    if (results->len > 0 && options->derived != NULL &&
+        !connection_records_write(results, slice_ns, options->derived)) {
+        program_error("%s: %s", options->derived, nl_error_message());
         ok = false;
     }
     g_ptr_array_unref(results);

@@ -12,6 +12,7 @@ typedef struct connections_options {
     bool json;
     connections_sort sort;
     int64_t interval_ns; /* > 0: also report the rate in intervals of this length */
+    const char *derived; /* file for the records of connection_records.h; NULL: none */
     const char *by; /* "hosts", "program" or "port": one row per group and distance; NULL: one row per connection */
 } connections_options;
 

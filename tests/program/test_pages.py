@@ -15,6 +15,7 @@ NOT_RUN = {"tutorial.md": 1, "kernel-and-program.md": 3, "watch-live.md": 2, "wi
            "from-syslog.md": 1, "sealed-archive.md": 1, "slow-service.md": 3}
 WANTED = {"tutorial.md": ("nlv/nlv",), "concepts.md": ("nlv/nlv",), "kernel-and-program.md": ("nlkernel/nlkernel",),
           "watch-live.md": ("netlogd/netlogd", "nlagent/nlsensor"), "wide-area-throughput.md": ("nlv/nlv", "nlagent/nlsensor"),
+          "slow-transfer.md": ("nlv/nlv", "nlagent/nlsensor", "nginx", "curl"),
           "a-thousand-hosts.md": ("netlogd/netlogd",), "from-syslog.md": ("netlogd/netlogd", "logger"), "from-opentelemetry.md": ("nlv/nlv",), "instrument-a-server.md": ("netlogd/netlogd",),
           "sealed-archive.md": ("netlogd/netlogd",)}
 
