@@ -60,6 +60,8 @@ static void keep_all(const settings *s)
 {
     for (size_t i = 0; i < s->input_count; i++)
         keep_input(s->inputs[i]);
+    if (s->journal != NULL)
+        confine_keep_directory(s->journal, CONFINE_READ);
     for (size_t i = 0; i < s->output_count; i++)
         keep_output(s->outputs[i]);
     for (size_t i = 0; i < s->listen_count; i++)

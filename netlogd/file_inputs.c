@@ -6,16 +6,12 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/monotonic.h"
-#include "counts.h"
 #include "flush.h"
-#include "gaps.h"
 #include "input/file_records.h"
 #include "input/position_log.h"
-#include "output/file.h"
+#include "numbered_input.h"
 #include "output/outputs.h"
 #include "program/program.h"
-#include "reader/decoder_work.h"
-#include "records.h"
 #include "server.h"
 
 #include <dirent.h>
@@ -35,7 +31,7 @@ enum {
     DAMAGED_S = 60,  /* an incomplete compressed file is read again for this time after a change */
     REMOVED_S = 5,   /* a removed file is read for this time after it has grown */
     RENAMED_S = 600, /* a file whose path belongs to a new file is read for this time after it has grown */
-    FINISHED_MAX = 256,    /* maximum number of finished files that are remembered */
+    FINISHED_MAX = 256,    /* maximum number of remembered finished files whose paths match no pattern */
     DIRECTORY_MAX = 10000, /* maximum number of files that are examined in a search for a copy */
 };
 
@@ -46,6 +42,7 @@ typedef struct followed {
     file_reader *reader;   /* NULL: the format is unknown */
     int64_t grown_ns;      /* time at which it last grew */
     struct timespec seen;  /* of a finished file: the time of the change at which its content was last compared */
+    uint64_t scan;         /* number of the latest search in which its path matched a pattern */
     bool unreadable;       /* a failure to open it was reported */
     uint64_t records;
 } followed;
@@ -59,13 +56,11 @@ static struct {
     file_piece *pieces; /* pieces to be read again after a kill; NULL: none */
     size_t piece_count, piece_at;
     int64_t scanned_ns;
-    nl_encoder *encoder;
-    nl_decoder *decoder;
-    nl_buffer bytes, block;
-    bool numbered;
+    uint64_t scan; /* number of the latest search for new files */
+    numbered_input *input;
+    nl_buffer bytes;
     bool unacknowledged; /* pieces were put since the latest line "stored" */
     bool reported;       /* a failure to write the log was reported */
-    uint64_t malformed, gaps;
 } inputs;
 
 /* ---- the list of files ---- */
@@ -111,15 +106,15 @@ static void remove_followed(followed *f)
     free(f);
 }
 
-/* Removes the oldest finished files if there are too many. */
+/* Removes the oldest finished files if there are too many. Keeps the files whose paths match a pattern. */
 static void forget_finished(void)
 {
     size_t count = 0;
     for (const followed *f = inputs.files; f != NULL; f = f->next)
-        count += f->state.finished;
+        count += f->state.finished && f->scan != inputs.scan;
     for (followed *f = inputs.files, *next; f != NULL && count > FINISHED_MAX; f = next) {
         next = f->next;
-        if (!f->state.finished)
+        if (!f->state.finished || f->scan == inputs.scan)
             continue;
         remove_followed(f);
         count--;
@@ -155,7 +150,6 @@ static void finish_followed(followed *f)
     f->state.finished = true;
     note_file(f);
     close_followed(f);
-    forget_finished();
 }
 
 /* ---- finding content ---- */
@@ -274,40 +268,6 @@ static bool is_unreadable(followed *f)
 
 /* ---- reading a piece ---- */
 
-static void on_input_malformed(void *user, const nl_malformed *what)
-{
-    (void)user;
-    records_reject(what, "file", "", ++inputs.malformed);
-}
-
-static void on_input_lost(void *user, const nl_lost *what)
-{
-    (void)user;
-    gaps_note(what, "file", "", ++inputs.gaps);
-}
-
-static void on_input_block(void *user, const nl_block_view *block)
-{
-    (void)user;
-    records_put_block(inputs.decoder, block, &inputs.numbered);
-}
-
-/* Puts the records of the numbered block in inputs.block into the outputs. */
-static void put_block(void)
-{
-    const nl_record *record;
-    uint64_t put = 0;
-    nl_decoder_on_block(inputs.decoder, records_want_blocks(), on_input_block, NULL);
-    nl_decoder_feed(inputs.decoder, inputs.block.data, inputs.block.size);
-    while (nl_decoder_next(inputs.decoder, &record) == NL_OK) {
-        uint64_t sequence = nl_decoder_sequence(inputs.decoder);
-        records_put(record, &sequence, "file");
-        put++;
-    }
-    counts_add(COUNT_RECORDS, put);
-    flush_request(false);
-}
-
 typedef enum piece_result {
     PIECE_PUT,
     PIECE_NONE,    /* no whole record */
@@ -381,14 +341,12 @@ static piece_result put_piece(followed *f, size_t whole, const file_piece *again
     size_t before = file_mark_size(from), header = file_reader_header_size(f->reader);
     const char *data = inputs.bytes.data + before;
     size_t skip = from < header ? (header - from < whole ? (size_t)(header - from) : whole) : 0;
-    uint64_t rejected = 0;
     file_piece piece = {.id = f->state.id, .first = inputs.next, .from = from};
     piece.to = place_after(f, from - before, before + whole);
-    nl_encoder_set_stream(inputs.encoder, position_log_stream(inputs.log), inputs.next);
+    exporter *to = numbered_input_begin(inputs.input, inputs.next);
     if (whole > skip)
-        piece.count = file_reader_read(f->reader, data + skip, whole - skip, inputs.encoder, &rejected);
-    inputs.block.size = 0;
-    nl_encoder_finish(inputs.encoder, &inputs.block);
+        file_reader_read(f->reader, data + skip, whole - skip, to);
+    piece.count = numbered_input_end(inputs.input);
     if (again == NULL && position_log_add_piece(inputs.log, &piece) != NL_OK) {
         if (!inputs.reported)
             program_error("%s; netlogd does not read files until it can write", nl_error_message());
@@ -400,13 +358,7 @@ static piece_result put_piece(followed *f, size_t whole, const file_piece *again
     f->records += piece.count;
     inputs.next += piece.count;
     inputs.unacknowledged = true;
-    for (; rejected > 0; rejected--)
-        on_input_malformed(NULL, &(nl_malformed){.source = f->state.path, .reason = "the record is too large"});
-    counts_add(COUNT_BYTES, whole);
-    if (piece.count > 0)
-        put_block();
-    else
-        flush_request(false);
+    numbered_input_put(inputs.input, whole);
     return PIECE_PUT;
 }
 
@@ -581,6 +533,7 @@ static bool is_copy(const char *path, const struct stat *status)
                     (f->state.place.offset > 0 && file_content_is_packed(c))) &&
                    file_content_has(c, &f->state.place)) {
             set_path(f, path, status);
+            f->scan = inputs.scan;
             f->state.finished = false;
             f->state.ending = true;
             note_file(f);
@@ -620,6 +573,7 @@ static void find_path(const char *path)
     while (known != NULL && !is_known_file(known, path, &status))
         known = known->next;
     if (known != NULL) {
+        known->scan = inputs.scan;
         if (strcmp(known->state.path, path) != 0) {
             set_path(known, path, &status);
             note_file(known);
@@ -634,6 +588,7 @@ static void find_path(const char *path)
                         .format = "?",
                         .path = (char *)(uintptr_t)path}; /* add_followed copies it */
     followed *f = add_followed(&fresh);
+    f->scan = inputs.scan;
     if (!note_file(f))
         remove_followed(f);
 }
@@ -644,6 +599,7 @@ static void scan_patterns(int64_t now_ns)
     if (inputs.scanned_ns != 0 && now_ns - inputs.scanned_ns < SCAN_NS)
         return;
     inputs.scanned_ns = now_ns;
+    inputs.scan++;
     for (size_t i = 0; i < s->input_count; i++) {
         glob_t found = {0};
         if (glob(s->inputs[i], 0 /* sorted, so that a file precedes its compressed copy */, NULL, &found) == 0)
@@ -651,7 +607,8 @@ static void scan_patterns(int64_t now_ns)
                 find_path(found.gl_pathv[k]);
         globfree(&found);
     }
-    outputs_touch_stream(position_log_stream(inputs.log));
+    forget_finished();
+    numbered_input_touch(inputs.input);
 }
 
 /* ---- the event loop ---- */
@@ -734,10 +691,7 @@ static void load_stored(void *user, uint64_t next)
 /* Applies the pieces that the outputs have stored. The others are read again. */
 static void apply_pieces(void)
 {
-    nl_stream_state state;
-    uint64_t stored = inputs.next;
-    if (nl_streams_get(outputs_streams(), position_log_stream(inputs.log), &state))
-        stored = state.gap_count > 0 ? state.gaps[0].from : state.next;
+    uint64_t stored = numbered_input_get_stored(inputs.input, inputs.next);
     for (; inputs.piece_at < inputs.piece_count; inputs.piece_at++) {
         const file_piece *piece = &inputs.pieces[inputs.piece_at];
         followed *f = find_file(piece->id);
@@ -750,23 +704,12 @@ static void apply_pieces(void)
     }
 }
 
-/* Returns the path of the log of positions, beside the first output with files. The caller frees it. */
-static char *log_path(void)
-{
-    for (size_t i = 0; outputs_get(i) != NULL; i++) {
-        char *path = output_file_name_beside(output_get_options(outputs_get(i)), ".inputs");
-        if (path != NULL)
-            return path;
-    }
-    return NULL;
-}
-
 void file_inputs_start(void)
 {
     if (server_settings()->input_count == 0)
         return;
     position_visitor visitor = {.on_file = load_file, .on_piece = load_piece, .on_stored = load_stored};
-    char *path = log_path();
+    char *path = outputs_name_beside(".inputs");
     if (path == NULL)
         program_fail(PROGRAM_PROBLEM, "--input requires an output with a file or a spool, beside which netlogd stores "
                                       "the positions in the input files");
@@ -774,13 +717,8 @@ void file_inputs_start(void)
     if (inputs.log == NULL)
         program_fail(PROGRAM_PROBLEM, "%s", nl_error_message());
     free(path);
+    inputs.input = numbered_input_new("file", position_log_stream(inputs.log));
     apply_pieces();
-    inputs.encoder = nl_encoder_new(&(nl_encoder_options){.format = NL_FORMAT_NLB});
-    inputs.decoder = nl_decoder_new(&(nl_decoder_options){.source = "file",
-                                                          .fraction = server_settings()->fraction,
-                                                          .on_malformed = on_input_malformed,
-                                                          .on_lost = on_input_lost,
-                                                          .streams = outputs_streams()});
     inputs.tick = server_new_event(-1, 0, on_tick, NULL);
     event_priority_set(inputs.tick, SERVER_PRIORITY_TURN);
     event_active(inputs.tick, EV_TIMEOUT, 0);
@@ -811,9 +749,7 @@ void file_inputs_free(void)
     while (inputs.files != NULL)
         remove_followed(inputs.files); /* NOLINT(clang-analyzer-unix.Malloc): the list changes */
     position_log_close(inputs.log);
-    nl_encoder_free(inputs.encoder);
-    nl_decoder_free(inputs.decoder);
+    numbered_input_free(inputs.input);
     nl_buffer_free(&inputs.bytes);
-    nl_buffer_free(&inputs.block);
     free(inputs.pieces);
 }

@@ -2,7 +2,7 @@
  * Follows the log files that the settings name (--input file:PATTERN), through rotation by renaming, by copying and
  * truncating, and by compression.
  *
- *   file -> file_content -> file_reader -> numbered block -> decoder -> records_put
+ *   file -> file_content -> file_reader -> numbered_input
  *
  * A file is recognised by its inode, and otherwise by hashes of its content (file_content.h). A file that was renamed
  * is read to its end. If a file was truncated, netlogd searches the directory for a copy, and reads the rest of the old

@@ -7,6 +7,7 @@
 #include "connections.h"
 #include "datagrams.h"
 #include "file_inputs.h"
+#include "journal_input.h"
 #include "nats_reader.h"
 #include "otlp_client.h"
 #include "output/outputs.h"
@@ -93,6 +94,7 @@ void flush_acknowledge(void)
     nats_readers_acknowledge();
     otlp_clients_settled();
     file_inputs_acknowledge();
+    journal_input_acknowledge();
 }
 
 static void flush_all(void)

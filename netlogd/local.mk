@@ -12,7 +12,7 @@ netlogd_netlogd_SOURCES = \
 	%D%/reload.c %D%/reload.h %D%/request.c %D%/request.h %D%/request_line.c %D%/request_line.h %D%/server.c %D%/server.h \
 	%D%/settings.c %D%/settings.h %D%/syslog_input.c %D%/syslog_input.h %D%/subscription.c %D%/subscription.h %D%/turns.c %D%/turns.h %D%/used_streams.c \
 	%D%/used_streams.h \
-	%D%/input/file_content.c %D%/input/file_content.h %D%/file_inputs.c %D%/file_inputs.h \
+	%D%/input/file_content.c %D%/input/file_content.h %D%/file_inputs.c %D%/file_inputs.h %D%/journal_input.c %D%/journal_input.h %D%/numbered_input.c %D%/numbered_input.h \
 	%D%/input/file_records.c %D%/input/file_records.h %D%/input/position_log.c %D%/input/position_log.h \
 	%D%/nats/cut.c %D%/nats/cut.h %D%/nats/intake.c %D%/nats/intake.h %D%/nats/link.c %D%/nats/link.h %D%/nats/place.c \
 	%D%/nats/place.h %D%/nats/publish.c \
@@ -26,8 +26,8 @@ netlogd_netlogd_SOURCES = \
 	%D%/output/time_scan.c %D%/output/time_scan.h %D%/output/verify.c %D%/output/verify.h %D%/output/verify_seal.c \
 	%D%/output/verify_seal.h
 netlogd_netlogd_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/netlogd
-netlogd_netlogd_CFLAGS = $(AM_CFLAGS) $(EVENT_CFLAGS) $(NATS_CFLAGS) $(ZLIB_CFLAGS) $(ZSTD_CFLAGS)
-netlogd_netlogd_LDADD = $(common_libs) $(EVENT_LIBS) $(NATS_LIBS) $(SECCOMP_LIBS) $(ZLIB_LIBS) $(ZSTD_LIBS)
+netlogd_netlogd_CFLAGS = $(AM_CFLAGS) $(EVENT_CFLAGS) $(NATS_CFLAGS) $(SYSTEMD_CFLAGS) $(ZLIB_CFLAGS) $(ZSTD_CFLAGS)
+netlogd_netlogd_LDADD = $(common_libs) $(EVENT_LIBS) $(NATS_LIBS) $(SYSTEMD_LIBS) $(SECCOMP_LIBS) $(ZLIB_LIBS) $(ZSTD_LIBS)
 
 netlogd_netlogctl_SOURCES = %D%/netlogctl.c %D%/certificates.c %D%/certificates.h
 netlogd_netlogctl_LDADD = $(common_libs) $(OPENSSL_LIBS)

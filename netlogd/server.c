@@ -16,6 +16,7 @@
 #include "flush.h"
 #include "gaps.h"
 #include "file_inputs.h"
+#include "journal_input.h"
 #include "metrics.h"
 #include "nats_reader.h"
 #include "otlp_client.h"
@@ -234,6 +235,7 @@ static void start(void)
     accepting_listen();
     nats_readers_start();
     file_inputs_start();
+    journal_input_start();
     inherited_notify("READY=1");
     if (parts->on_ready != NULL)
         parts->on_ready();
@@ -334,6 +336,7 @@ static void free_parts(void)
     datagrams_free();
     nats_readers_free();
     file_inputs_free();
+    journal_input_free();
     server_block_signals(true); /* a second request to end must not kill the program */
     for (int i = 0; i < SIGNAL_COUNT; i++)
         event_free(server.signals[i]);

@@ -28,6 +28,7 @@ static void free_content(settings *s)
     for (size_t i = 0; i < s->input_count; i++)
         free(s->inputs[i]);
     free(s->inputs);
+    free(s->journal);
     for (size_t i = 0; i < s->output_count; i++)
         free(s->outputs[i]);
     free(s->outputs);
@@ -143,14 +144,28 @@ static const char *get_output(const void *from, size_t index, char scratch[NL_OP
     return index < s->output_count ? s->outputs[index] : NULL;
 }
 
+/* Sets the directory of journal:DIRECTORY. The default is the journal of this machine. */
+static bool set_journal(settings *s, const char *directory)
+{
+    static const char persistent[] = "/var/log/journal", volatile_journal[] = "/run/log/journal";
+    free(s->journal);
+    s->journal = program_copy(*directory != '\0'                 ? directory
+                              : program_is_directory(persistent) ? persistent
+                                                                 : volatile_journal);
+    return true;
+}
+
 static bool add_input(void *to, const nl_option *row, const char *value)
 {
+    static const char journal[] = "journal:";
     settings *s = to;
+    if (strncmp(value, journal, sizeof journal - 1) == 0)
+        return set_journal(s, value + sizeof journal - 1);
     nl_url *url = nl_url_parse(value);
     bool good = url != NULL;
     (void)row;
     if (good && (url->scheme != NL_SCHEME_FILE || url->option_count > 0))
-        good = nl_error_false(NL_ERROR_INVALID, "use file:PATH, in which *, ? and [...] match names");
+        good = nl_error_false(NL_ERROR_INVALID, "use journal:, or file:PATH, in which *, ? and [...] match names");
     for (size_t i = 0; good && i < s->input_count; i++)
         if (strcmp(s->inputs[i], url->path) == 0) {
             nl_url_free(url);
@@ -168,7 +183,7 @@ static const char *get_input(const void *from, size_t index, char scratch[NL_OPT
 {
     const settings *s = from;
     (void)scratch;
-    return index < s->input_count ? s->inputs[index] : NULL;
+    return index < s->input_count ? s->inputs[index] : index == s->input_count ? s->journal : NULL;
 }
 
 static bool set_control(void *to, const nl_option *row, const char *value)
@@ -218,13 +233,14 @@ const nl_option settings_rows[] = {
          "inherited:NAME, a socket that systemd opened (* for all); or "
          "nats://HOST/STREAM, to read records from NATS JetStream (doc/nats.md)"},
     {.name = "input",
-     .value = "file:PATTERN",
+     .value = "file:PATTERN|journal:",
      .repeatable = true,
      .set = add_input,
      .get = get_input,
      .help =
-         "Follow log files in any format, through rotation: file:PATH, in which *, ? and [...] match names. netlogd "
-         "stores its positions beside the first output with files, in OUTPUT.inputs"},
+         "Follow log files in any format, through rotation: file:PATH, in which *, ? and [...] match names; or "
+         "journal:[DIRECTORY], systemd's journal (default: of this machine). netlogd stores its positions beside the "
+         "first output with files, in OUTPUT.inputs and OUTPUT.cursor"},
     {.name = "output",
      .letter = 'o',
      .value = "FILE|DIRECTORY/|URL",

@@ -23,25 +23,6 @@ struct file_reader {
     nl_fraction fraction;
 };
 
-/* Collects the records in an encoder. */
-typedef struct file_exporter {
-    exporter base;
-    nl_encoder *encoder;
-    uint64_t count;
-} file_exporter;
-
-static void put_encoded(exporter *e, const nl_record *record, bool typed, sink *s)
-{
-    file_exporter *to = (file_exporter *)e;
-    (void)typed;
-    if (nl_encoder_put(to->encoder, record) == NL_OK)
-        to->count++;
-    else
-        sink_lose(s, LOSS_RECORDS);
-}
-
-static const exporter_kind encoding = {.name = "encoder", .size = sizeof(file_exporter), .put = put_encoded};
-
 /* Returns whether records of the format can be read from any record on, without the earlier records. */
 static bool is_supported(const importer_kind *kind)
 {
@@ -161,10 +142,9 @@ static void put_plain(const file_reader *r, const char *data, size_t size, sink 
     }
 }
 
-uint64_t file_reader_read(file_reader *r, const char *data, size_t size, nl_encoder *encoder, uint64_t *rejected)
+void file_reader_read(file_reader *r, const char *data, size_t size, exporter *to)
 {
-    file_exporter to = {.base = {.kind = &encoding}, .encoder = encoder};
-    sink s = {.out = &to.base, .about = &r->about, .fraction = r->fraction};
+    sink s = {.out = to, .about = &r->about, .fraction = r->fraction};
     if (r->kind == NULL)
         put_plain(r, data, size, &s);
     else
@@ -172,7 +152,5 @@ uint64_t file_reader_read(file_reader *r, const char *data, size_t size, nl_enco
     size_t reports = s.report_count;
     for (size_t i = 0; i < reports; i++)
         put_text(r, (nl_string){s.report_text.data + s.reports[i].text, s.reports[i].text_size}, &s);
-    *rejected += s.losses[LOSS_RECORDS];
     sink_free(&s);
-    return to.count;
 }

@@ -11,7 +11,6 @@
 #define NETLOGD_INPUT_FILE_RECORDS_H
 
 #include "convert/convert.h"
-#include "record/encoder.h"
 
 enum { FILE_HEAD_SIZE = 64 << 10 }; /* number of bytes that determine the format */
 
@@ -38,10 +37,7 @@ size_t file_reader_header_size(const file_reader *r);
  */
 size_t file_reader_cut(const file_reader *r, const char *data, size_t size, bool idle);
 
-/*
- * Adds the records of whole records to an encoder. Returns their number, and adds the number of records that are too
- * large for the encoder to *rejected.
- */
-uint64_t file_reader_read(file_reader *r, const char *data, size_t size, nl_encoder *encoder, uint64_t *rejected);
+/* Passes the records of whole records to an exporter. */
+void file_reader_read(file_reader *r, const char *data, size_t size, exporter *to);
 
 #endif

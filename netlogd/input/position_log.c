@@ -21,6 +21,7 @@ struct position_log {
     char *path;
     int fd;
     uint64_t size;
+    uint64_t replaced_size; /* size after the latest replacement */
     unsigned char stream[STREAM_SIZE];
     nl_replacement next; /* the file that will replace the log; its fd is -1 if there is none */
     bool failed;         /* a line could not be written to it */
@@ -194,7 +195,7 @@ nl_status position_log_add_stored(position_log *log, uint64_t next)
 
 bool position_log_is_large(const position_log *log)
 {
-    return log->size > LOG_SIZE_MAX;
+    return log->size > LOG_SIZE_MAX && log->size > 2 * log->replaced_size;
 }
 
 nl_status position_log_begin_replacement(position_log *log, uint64_t next)
@@ -220,6 +221,7 @@ nl_status position_log_end_replacement(position_log *log)
     if (good) {
         close(log->fd);
         log->fd = next.fd;
+        log->replaced_size = log->size;
     } else {
         close(next.fd);
         log->size = (uint64_t)lseek(log->fd, 0, SEEK_END);

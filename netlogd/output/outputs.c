@@ -2,6 +2,8 @@
 
 #include "outputs.h"
 
+#include "file.h"
+
 #include "base/error.h"
 #include "base/memory.h"
 #include "program/program.h"
@@ -531,6 +533,14 @@ nl_status outputs_close(void)
     nl_status closed = each_output(are_level() ? output_close : output_close_behind);
     free_all();
     return status == NL_OK ? closed : status;
+}
+
+char *outputs_name_beside(const char *suffix)
+{
+    char *name = NULL;
+    for (size_t i = 0; i < output_count && name == NULL; i++)
+        name = output_file_name_beside(output_get_options(outputs[i]), suffix);
+    return name;
 }
 
 const output *outputs_with_all(void)

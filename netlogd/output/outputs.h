@@ -84,6 +84,12 @@ nl_status outputs_reopen(void);
 /* Settles and closes all outputs. Waits for deliveries for about as long as ending.h allows. */
 nl_status outputs_close(void);
 
+/*
+ * Returns the name of a file beside the first output that has files or a spool (output_file_name_beside), or NULL. The
+ * caller frees it.
+ */
+char *outputs_name_beside(const char *suffix);
+
 /* Returns the first output for which output_holds_all returns true, or NULL. */
 const output *outputs_with_all(void);
 

@@ -81,6 +81,7 @@ program_tests += \
 	tests/program/test_manual.py \
 	tests/program/test_marker.py \
 	tests/program/test_netlogctl.py \
+	tests/program/test_netlogd_journal.py \
 	tests/program/test_netlogd_limits.py \
 	tests/program/test_netlogd_oracle.py \
 	tests/program/test_netlogd_syslog.py \

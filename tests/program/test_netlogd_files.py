@@ -127,7 +127,7 @@ class Files(Case):
 
     def test_settings(self):
         self.assertIn("requires an output with a file", self.fails("--input", f"file:{self.log}", "--output", "-", "--listen", "unix:" + str(self.scratch / "u")))
-        self.assertIn("use file:PATH", self.fails("--input", "x-netlog://h", status=2))
+        self.assertIn("or file:PATH", self.fails("--input", "x-netlog://h", status=2))
         positions = pathlib.Path(str(self.output) + ".inputs")
         positions.write_text("something else\n")
         self.assertIn("invalid line", self.fails("--input", f"file:{self.log}", "--output", self.output, "--listen", "unix:" + str(self.scratch / "u")))

@@ -1,0 +1,24 @@
+/*
+ * Reads systemd's journal (--input journal:), and keeps the cursor of the last entry whose records are stored.
+ *
+ *   entry -> export format -> importer (convert/journal.c) -> numbered_input
+ *
+ * Each entry gives the same record whenever it is read, so the numbers of the records and a cursor are enough: after a
+ * kill, netlogd reads the entries after the cursor again, and the outputs skip the records that they have. The file
+ * OUTPUT.cursor contains "journal 1 STREAM NEXT CURSOR": the entry at CURSOR has the number NEXT - 1.
+ *
+ * While the outputs cannot be written, netlogd does not read the journal. Only the server's thread may call this
+ * module.
+ */
+#ifndef NETLOGD_JOURNAL_INPUT_H
+#define NETLOGD_JOURNAL_INPUT_H
+
+/* Begins to read the journal in the settings. Ends the program if the journal or OUTPUT.cursor cannot be used. */
+void journal_input_start(void);
+
+/* Called after the outputs have settled all records. */
+void journal_input_acknowledge(void);
+
+void journal_input_free(void);
+
+#endif
