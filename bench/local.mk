@@ -49,4 +49,5 @@ EXTRA_DIST += \
 	%D%/spans/measure_spans.h \
 	%D%/spans/netlogger.c \
 	%D%/spans/opentelemetry.cc \
-	%D%/spans/run
+	%D%/spans/run \
+	%D%/trace/run

@@ -13,6 +13,7 @@ int command_calls(int argc, char **argv);
 int command_graph(int argc, char **argv);
 int command_symbols(int argc, char **argv);
 int command_trace(int argc, char **argv);
+int command_join(int argc, char **argv);
 
 /* Internal: runs a measurement that a rules file or bench requests (workload.c). */
 int command_workload(int argc, char **argv);

@@ -10,10 +10,11 @@
 static const struct {
     const char *name;
     int (*run)(int argc, char **argv);
-} functions[] = {{"list", command_list},       {"record", command_record}, {"live", command_live},
-                 {"control", command_control}, {"report", command_report}, {"rules", command_rules},
-                 {"bench", command_bench},     {"calls", command_calls},   {"graph", command_graph},
-                 {"symbols", command_symbols}, {"trace", command_trace},   {"workload", command_workload}};
+} functions[] = {{"list", command_list},        {"record", command_record}, {"live", command_live},
+                 {"control", command_control},  {"report", command_report}, {"rules", command_rules},
+                 {"bench", command_bench},      {"calls", command_calls},   {"graph", command_graph},
+                 {"symbols", command_symbols},  {"trace", command_trace},   {"join", command_join},
+                 {"workload", command_workload}};
 
 static const options_command commands[] = {
     {"list", "[PATTERN...]", "List the events that this kernel offers"},
@@ -26,6 +27,7 @@ static const options_command commands[] = {
     {"calls", "[SOURCE...]", "Report the calls and callers of kernel functions"},
     {"graph", "[-o FILE] [SOURCE...]", "Draw a call graph of kernel functions"},
     {"trace", "--comm NAME|--pid PID|... [--dest URL] [-- COMMAND...]", "Trace the requests of unmodified servers"},
+    {"join", "LOG...", "Join the traces of several hosts"},
     {"symbols", "VMLINUX [MODULE...]", "Map functions to source files"},
     {0},
 };

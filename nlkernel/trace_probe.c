@@ -7,6 +7,7 @@
 #include "bpf/trace.skel.h"
 
 #include <bpf/bpf.h>
+#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <stdio.h>
@@ -155,12 +156,24 @@ size_t probe_choose(probe *p)
 
 /* ---- the kernel's program ---- */
 
+/* Returns whether programs in the kernel may call a function of the kernel. */
+static bool kernel_has_function(const char *name)
+{
+    struct btf *types = btf__load_vmlinux_btf();
+    bool found = types != NULL && btf__find_by_name_kind(types, name, BTF_KIND_FUNC) > 0;
+    btf__free(types);
+    return found;
+}
+
 static bool configure(probe *p)
 {
     const __u8 one = 1;
     p->program = trace_bpf__open();
     if (p->program == NULL)
         return rights_fail_bpf(errno);
+    bool has_cast = kernel_has_function("bpf_rdonly_cast");
+    bpf_program__set_autoload(p->program->progs.on_exit, has_cast);
+    bpf_program__set_autoload(p->program->progs.on_exit_without_cast, !has_cast);
     p->program->rodata->own_pid = (__u32)getpid();
     p->program->rodata->by_ports = p->choice->ports->len > 0;
     if (trace_bpf__load(p->program) != 0)

@@ -4,6 +4,10 @@
  *
  * Only tracepoints that every kernel with BTF has are used. The system-call tracepoints see every call of the machine,
  * so the programs first check the number of the call, and then the process.
+ *
+ * There are two programs for the end of a call. Since Linux 6.2, a program can tell the verifier the type of a pointer
+ * (bpf_rdonly_cast), and then reads memory directly, instead of calling a function for each member. A parameter `cast`,
+ * which is a constant in each of the two programs, selects how GET reads.
  */
 #include <linux/bpf.h>
 #include <linux/types.h>
@@ -33,22 +37,12 @@ enum {
 struct pt_regs {
     unsigned long di, si, dx, r10, r8, orig_ax;
 } KERNEL;
-struct ns_common {
-    unsigned int inum;
-} KERNEL;
-struct net {
-    struct ns_common ns;
-} KERNEL;
-typedef struct {
-    struct net *net;
-} possible_net_t;
 struct in6_addr {
     __u8 bytes[16];
 };
 struct sock_common {
     __u32 skc_daddr, skc_rcv_saddr;
     __u16 skc_dport, skc_num, skc_family;
-    possible_net_t skc_net;
     struct in6_addr skc_v6_daddr, skc_v6_rcv_saddr;
 } KERNEL;
 struct sock {
@@ -91,6 +85,14 @@ struct task_struct {
     struct files_struct *files;
     struct nsproxy *nsproxy;
 } KERNEL;
+
+void *bpf_rdonly_cast(const void *pointer, __u32 type) __ksym __weak;
+
+/* Returns a pointer to a structure of the kernel. If `cast` is true, GET may read through it directly. */
+#define KERNEL_POINTER(cast, type, address)                                                                            \
+    ((cast) ? (struct type *)bpf_rdonly_cast((const void *)(address), bpf_core_type_id_kernel(struct type))            \
+            : (struct type *)(address))
+#define GET(cast, pointer, member) ((cast) ? (pointer)->member : BPF_CORE_READ(pointer, member))
 
 /* nlkernel sets these variables before it loads the program. */
 const volatile __u32 own_pid;  /* nlkernel itself is never traced */
@@ -179,22 +181,22 @@ static __always_inline void put(struct trace_event *e, __u32 data_size)
 /* ---- sockets ---- */
 
 /* Returns the socket of a file descriptor if it is one of TCP, and otherwise NULL. */
-static __always_inline struct sock *find_socket(__u32 fd)
+static __always_inline struct sock *find_socket(_Bool cast, __u32 fd)
 {
     struct task_struct *task = bpf_get_current_task_btf();
-    struct file **files = task->files->fdt->fd, *file = 0;
-    struct inode *inode;
-    if (bpf_probe_read_kernel(&file, sizeof file, files + fd) != 0 || !file)
+    struct file **files = task->files->fdt->fd, *found = 0;
+    if (bpf_probe_read_kernel(&found, sizeof found, files + fd) != 0 || !found)
         return 0;
-    inode = BPF_CORE_READ(file, f_inode);
-    if ((BPF_CORE_READ(inode, i_mode) & FILE_KIND) != SOCKET_KIND)
+    struct file *file = KERNEL_POINTER(cast, file, found);
+    struct inode *inode = GET(cast, file, f_inode);
+    if ((GET(cast, inode, i_mode) & FILE_KIND) != SOCKET_KIND)
         return 0;
-    struct socket *end = BPF_CORE_READ(file, private_data);
-    struct sock *sk = BPF_CORE_READ(end, sk);
-    __u16 family = BPF_CORE_READ(sk, __sk_common.skc_family);
+    struct socket *end = KERNEL_POINTER(cast, socket, GET(cast, file, private_data));
+    struct sock *sk = GET(cast, end, sk);
+    __u16 family = GET(cast, sk, __sk_common.skc_family);
     if (family == UNIX)
         __sync_fetch_and_add(&unix_calls, 1);
-    if ((family != IPV4 && family != IPV6) || BPF_CORE_READ(sk, sk_protocol) != TCP)
+    if ((family != IPV4 && family != IPV6) || GET(cast, sk, sk_protocol) != TCP)
         return 0;
     return sk;
 }
@@ -203,28 +205,25 @@ static __always_inline struct sock *find_socket(__u32 fd)
  * Finds which end opened the connection. The SYN has a sequence number, and is acknowledged as 1 byte: the end that
  * opened the connection has counted it in bytes_acked, and the other end has not.
  */
-static __always_inline __u8 find_role(const struct tcp_sock *tp)
+static __always_inline __u8 find_role(_Bool cast, const struct tcp_sock *tp)
 {
-    __u32 numbers = BPF_CORE_READ(tp, snd_nxt) - BPF_CORE_READ(tp, snd_una) + (__u32)BPF_CORE_READ(tp, bytes_acked);
-    __u32 bytes = (__u32)BPF_CORE_READ(tp, bytes_sent) - (__u32)BPF_CORE_READ(tp, bytes_retrans);
+    __u32 numbers = GET(cast, tp, snd_nxt) - GET(cast, tp, snd_una) + (__u32)GET(cast, tp, bytes_acked);
+    __u32 bytes = (__u32)GET(cast, tp, bytes_sent) - (__u32)GET(cast, tp, bytes_retrans);
     return numbers == bytes + 1 ? TRACE_ROLE_CLIENT : numbers == bytes ? TRACE_ROLE_SERVER : TRACE_ROLE_UNKNOWN;
 }
 
 /* Returns whether the connection is traced. */
-static __always_inline _Bool read_socket(struct trace_event *e, const struct sock *sk)
+static __always_inline _Bool read_socket(_Bool cast, struct trace_event *e, const struct sock *sk)
 {
     e->socket = (__u64)sk;
-    e->local_port = BPF_CORE_READ(sk, __sk_common.skc_num);
-    e->peer_port = __builtin_bswap16(BPF_CORE_READ(sk, __sk_common.skc_dport));
+    e->local_port = GET(cast, sk, __sk_common.skc_num);
+    e->peer_port = __builtin_bswap16(GET(cast, sk, __sk_common.skc_dport));
     if (by_ports && !bpf_map_lookup_elem(&ports, &e->local_port) && !bpf_map_lookup_elem(&ports, &e->peer_port))
         return 0;
-    e->family = BPF_CORE_READ(sk, __sk_common.skc_family);
-    e->network = BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum);
+    e->family = GET(cast, sk, __sk_common.skc_family);
     if (e->family == IPV4) {
-        __builtin_memset(e->local, 0, sizeof e->local);
-        __builtin_memset(e->peer, 0, sizeof e->peer);
-        *(__u32 *)e->local = BPF_CORE_READ(sk, __sk_common.skc_rcv_saddr);
-        *(__u32 *)e->peer = BPF_CORE_READ(sk, __sk_common.skc_daddr);
+        *(__u32 *)e->local = GET(cast, sk, __sk_common.skc_rcv_saddr);
+        *(__u32 *)e->peer = GET(cast, sk, __sk_common.skc_daddr);
     } else {
         BPF_CORE_READ_INTO(&e->local, sk, __sk_common.skc_v6_rcv_saddr);
         BPF_CORE_READ_INTO(&e->peer, sk, __sk_common.skc_v6_daddr);
@@ -297,20 +296,20 @@ static __always_inline __u32 capture(struct trace_event *e, struct piece p)
     return size;
 }
 
-static __always_inline void report(long call, const struct pt_regs *regs, __u8 kind, __u32 size)
+static __always_inline void report(_Bool cast, long call, const struct pt_regs *regs, __u8 kind, __u32 size)
 {
     struct process *process = find_process();
-    struct sock *sk = process ? find_socket(regs->di) : 0;
+    struct sock *sk = process ? find_socket(cast, regs->di) : 0;
     struct thread *thread = sk ? find_thread() : 0;
     __u32 zero = 0;
     struct trace_event *e = thread ? bpf_map_lookup_elem(&scratch, &zero) : 0;
-    if (!e || !read_socket(e, sk))
+    if (!e || !read_socket(cast, e, sk))
         return;
     if (!process->announced) {
         announce(process);
-        read_socket(e, sk);
+        read_socket(cast, e, sk);
     }
-    const struct tcp_sock *tp = (const struct tcp_sock *)sk;
+    const struct tcp_sock *tp = KERNEL_POINTER(cast, tcp_sock, sk);
     __u64 ids = bpf_get_current_pid_tgid();
     e->end_ns = bpf_ktime_get_ns();
     e->begin_ns = kind == TRACE_SEND ? thread->send_ns : e->end_ns;
@@ -321,8 +320,10 @@ static __always_inline void report(long call, const struct pt_regs *regs, __u8 k
     e->polls = thread->polls;
     e->kind = kind;
     e->captured = e->tail_size = 0;
-    e->role = kind == TRACE_CONNECT ? TRACE_ROLE_CLIENT : find_role(tp);
-    e->sequence = (kind == TRACE_SEND ? BPF_CORE_READ(tp, write_seq) : BPF_CORE_READ(tp, copied_seq)) - size;
+    e->role = kind == TRACE_CONNECT ? TRACE_ROLE_CLIENT : find_role(cast, tp);
+    __u32 sent = GET(cast, tp, write_seq), received = GET(cast, tp, copied_seq);
+    e->sequence = (kind == TRACE_SEND ? sent : received) - size;
+    e->other = kind == TRACE_SEND ? received : sent;
     put(e, kind == TRACE_CONNECT || size == 0 ? 0 : capture(e, find_piece(call, regs, size)));
 }
 
@@ -353,8 +354,7 @@ int BPF_PROG(on_enter, struct pt_regs *regs, long call)
     return 0;
 }
 
-SEC("tp_btf/sys_exit")
-int BPF_PROG(on_exit, struct pt_regs *regs, long result)
+static __always_inline int end_call(_Bool cast, const struct pt_regs *regs, long result)
 {
     long call = regs->orig_ax;
     switch (call) {
@@ -364,24 +364,24 @@ int BPF_PROG(on_exit, struct pt_regs *regs, long result)
     case __NR_sendmsg:
     case __NR_sendfile:
         if (result > 0)
-            report(call, regs, TRACE_SEND, result);
+            report(cast, call, regs, TRACE_SEND, result);
         break;
     case __NR_recvfrom:
         if (result >= 0 && !(regs->r10 & PEEK))
-            report(call, regs, TRACE_RECEIVE, result);
+            report(cast, call, regs, TRACE_RECEIVE, result);
         break;
     case __NR_recvmsg:
         if (result >= 0 && !(regs->dx & PEEK))
-            report(call, regs, TRACE_RECEIVE, result);
+            report(cast, call, regs, TRACE_RECEIVE, result);
         break;
     case __NR_read:
     case __NR_readv:
         if (result >= 0)
-            report(call, regs, TRACE_RECEIVE, result);
+            report(cast, call, regs, TRACE_RECEIVE, result);
         break;
     case __NR_connect:
         if (result == 0 || result == -IN_PROGRESS)
-            report(call, regs, TRACE_CONNECT, 0);
+            report(cast, call, regs, TRACE_CONNECT, 0);
         break;
     case __NR_epoll_wait:
     case __NR_epoll_pwait:
@@ -399,6 +399,19 @@ int BPF_PROG(on_exit, struct pt_regs *regs, long result)
         break;
     }
     return 0;
+}
+
+SEC("tp_btf/sys_exit")
+int BPF_PROG(on_exit, struct pt_regs *regs, long result)
+{
+    return end_call(1, regs, result);
+}
+
+/* Before Linux 6.2. */
+SEC("tp_btf/sys_exit")
+int BPF_PROG(on_exit_without_cast, struct pt_regs *regs, long result)
+{
+    return end_call(0, regs, result);
 }
 
 /* Reports the end of a connection when this end closes it, or when it is reset. */

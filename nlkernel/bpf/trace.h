@@ -33,10 +33,11 @@ struct trace_event {
     __u64 socket;           /* address in the kernel */
     __u32 pid, tid;
     __u32 sequence; /* TCP sequence number of the first byte */
+    __u32 other;    /* sequence number of the next byte that the thread's process sends or receives in the other
+                     * direction */
     __u32 size;     /* bytes that were sent or received */
     __u32 idles;    /* number of times that the thread has waited for events with nothing else to do */
     __u32 polls;    /* number of times that the thread has asked for events without waiting */
-    __u32 network;  /* inode of the network namespace */
     __u16 local_port, peer_port;
     __u16 captured; /* number of bytes in data */
     __u8 kind, role, family;

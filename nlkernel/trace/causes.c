@@ -82,28 +82,55 @@ void causes_receive_other(causes *c, const struct trace_event *event)
     find_thread(c, event)->order++;
 }
 
+/* Returns whether a request other than `except` may make the thread send a call. */
+static bool has_runnable(const trace_thread *t, const span *except)
+{
+    for (guint i = 0; i < t->open->len; i++) {
+        const span *s = g_ptr_array_index(t->open, i);
+        if (s != except && !s->replied && s->waiting == 0 && s->connecting == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Returns whether the thread handles data of its latest request, see causes.h. */
+static bool handles(const trace_thread *t, const span *latest, uint32_t fresh, const struct trace_event *event)
+{
+    if (latest->idles != event->idles || has_runnable(t, latest))
+        return false;
+    return fresh == 1 || (latest->order == t->order && latest->polls == event->polls);
+}
+
 span *causes_find(causes *c, const struct trace_event *event, span_cause *cause, uint32_t *candidates)
 {
     const trace_thread *t = find_thread(c, event);
     span *latest = NULL;
     uint32_t fresh = 0;
-    *cause = SPAN_CAUSE_NONE;
     *candidates = t->open->len;
-    if (t->open->len == 0)
-        return NULL;
     for (guint i = 0; i < t->open->len; i++) {
         span *s = g_ptr_array_index(t->open, i);
         fresh += s->idles == event->idles;
         if (latest == NULL || s->order > latest->order)
             latest = s;
     }
-    *cause = SPAN_CAUSE_HANDLER;
-    if (t->open->len == 1)
+    if (latest == NULL)
+        *cause = SPAN_CAUSE_NONE;
+    else if (t->open->len == 1)
         *cause = SPAN_CAUSE_THREAD;
-    else if (latest->idles != event->idles ||
-             (fresh > 1 && (latest->order != t->order || latest->polls != event->polls)))
-        *cause = SPAN_CAUSE_AMBIGUOUS;
+    else
+        *cause = handles(t, latest, fresh, event) ? SPAN_CAUSE_HANDLER : SPAN_CAUSE_AMBIGUOUS;
     return *cause == SPAN_CAUSE_AMBIGUOUS ? NULL : latest;
+}
+
+span *causes_find_opener(causes *c, const struct trace_event *event, span *opener, uint32_t calls, span_cause *cause,
+                         uint32_t *candidates)
+{
+    const trace_thread *t = find_thread(c, event);
+    span *found = causes_find(c, event, cause, candidates);
+    if (*cause == SPAN_CAUSE_THREAD || opener->thread != t || opener->calls != calls || has_runnable(t, opener))
+        return found;
+    *cause = SPAN_CAUSE_CONNECTION;
+    return opener;
 }
 
 static gboolean is_old(gpointer key, gpointer value, gpointer user)

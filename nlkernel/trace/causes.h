@@ -2,14 +2,16 @@
  * Causality within a process: which request makes a thread send a call to another server.
  *
  * The module knows the requests that each thread has received and not yet answered. A call belongs to such a request
- * only if the following proves it; otherwise its cause is ambiguous:
- * - the thread has only one such request, as a thread of a server with a thread or process per connection
- * - the thread is an event loop, and since it last waited for events with nothing else to do, it has received data for
- *   this request only
- * - the thread is an event loop, and the data for this request was the last that it received, and it has not asked for
- *   events since then
- * Data for a request is its own bytes, and the replies to its calls. An event loop that reads the data of several
- * connections first, and handles them later, asks for events without waiting in between. Not thread-safe.
+ * only in these cases; otherwise, its cause is ambiguous:
+ * - The thread has only one such request, as in a server with a thread or process per connection.
+ * - The thread is an event loop, and handles data that it has received for this request; every other request is being
+ *   answered, or waits for the reply to a call or for a connection. The thread has not waited for events since it
+ *   received the data, and either it has not received data for another request since it last waited, or it has done
+ *   nothing else since it received this data.
+ * - The connection was opened for this request, which has sent no other call since; every other request waits as above.
+ * Data for a request is its own bytes, and the replies to its calls. A request that does not wait as above may be
+ * queued in the process, for example for a connection of a pool, and any event may make it run: calls are then
+ * ambiguous. Not thread-safe.
  */
 #ifndef NLKERNEL_TRACE_CAUSES_H
 #define NLKERNEL_TRACE_CAUSES_H
@@ -36,6 +38,13 @@ void causes_answer(causes *c, span *request);
  * the cause is ambiguous.
  */
 span *causes_find(causes *c, const struct trace_event *event, span_cause *cause, uint32_t *candidates);
+
+/*
+ * Like causes_find, for the first call on a connection that was opened for a request when the request had sent `calls`
+ * calls.
+ */
+span *causes_find_opener(causes *c, const struct trace_event *event, span *opener, uint32_t calls, span_cause *cause,
+                         uint32_t *candidates);
 
 /* Forgets threads that have no request and have not been seen since a time. */
 void causes_expire(causes *c, int64_t before_ns);

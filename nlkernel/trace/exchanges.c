@@ -13,9 +13,12 @@
 /* After this pause, a reply whose length is unknown is complete. */
 #define REPLY_PAUSE_NS ((int64_t)1 * NL_NS_PER_SECOND)
 
-/* Ends of connections, processes, threads and messages that were idle for this time are forgotten. */
+/*
+ * Ends of connections, processes, threads and calls that were idle for this time are forgotten. A request in a server
+ * waits for its call only for MESSAGE_NS, because the call was sent before.
+ */
 #define IDLE_NS ((int64_t)600 * NL_NS_PER_SECOND)
-#define MESSAGE_NS ((int64_t)10 * NL_NS_PER_SECOND)
+#define MESSAGE_NS ((int64_t)1 * NL_NS_PER_SECOND)
 #define SWEEP_NS ((int64_t)500 * 1000000)
 
 /* One process's end of a connection. */
@@ -24,16 +27,17 @@ typedef struct connection_end {
     span_address local, peer;
     enum trace_role role;
     const protocol *protocol;
-    span *current; /* the latest request, or NULL */
-    span *opener;  /* the request for which the process opened the connection, or NULL */
+    span *current;         /* the latest request, or NULL */
+    span *opener;          /* the request for which the process opened the connection, until its first call; or NULL */
+    uint32_t opener_calls; /* number of calls that it had sent */
     uint32_t next[2];
     bool has_next[2]; /* whether `next` is known, for each direction: TRACE_SEND, TRACE_RECEIVE */
     int64_t seen_ns;
 } connection_end;
 
-/* A request of which only one end is known so far. */
+/* A request of which only one end is known so far, by one of its two keys. */
 typedef struct waiting_message {
-    uint64_t message;
+    uint64_t key;
     span *client, *server;
     int64_t since_ns;
 } waiting_message;
@@ -49,18 +53,26 @@ struct exchanges {
     void *user;
     GHashTable *ends;      /* connection_end by its socket */
     GHashTable *processes; /* known_process by process ID */
-    GHashTable *waiting;   /* waiting_message by its message */
+    GHashTable *waiting;   /* waiting_message by its key */
     GQueue finished;       /* span: references, in the order in which they were finished */
     causes *causes;
     int64_t swept_ns;
     exchange_counts counts;
 };
 
+static void forget_opener(connection_end *end)
+{
+    if (end->opener != NULL)
+        end->opener->connecting--;
+    span_release(end->opener);
+    end->opener = NULL;
+}
+
 static void end_free(gpointer data)
 {
     connection_end *end = data;
     span_release(end->current);
-    span_release(end->opener);
+    forget_opener(end);
     g_free(end);
 }
 
@@ -134,12 +146,21 @@ static void hand_out(exchanges *x, span *s)
     span_release(s);
 }
 
+/* Notes that the reply to a call has arrived, or that none will arrive. */
+static void end_waiting(span *s)
+{
+    if (s->awaited)
+        s->parent->waiting--;
+    s->awaited = false;
+}
+
 static void finish_span(exchanges *x, span *s, int64_t now_ns)
 {
     if (s->finished)
         return;
     s->finished = true;
     s->hold_ns = now_ns;
+    end_waiting(s);
     if (s->is_server)
         causes_answer(x->causes, s);
     g_queue_push_tail(&x->finished, span_hold(s));
@@ -157,14 +178,14 @@ static void finish_current(exchanges *x, connection_end *end, int64_t now_ns)
     end->current = NULL;
 }
 
-/* Joins the two ends of a message, or keeps the first end until the other is known. */
-static void join(exchanges *x, span *s, int64_t now_ns)
+/* Joins the two ends of a request, or keeps the first end until the other is known. */
+static void join(exchanges *x, span *s, uint64_t key, int64_t now_ns)
 {
-    waiting_message *w = g_hash_table_lookup(x->waiting, &s->message);
+    waiting_message *w = g_hash_table_lookup(x->waiting, &key);
     if (w == NULL) {
         w = g_new0(waiting_message, 1);
-        w->message = s->message;
-        g_hash_table_insert(x->waiting, &w->message, w);
+        w->key = key;
+        g_hash_table_insert(x->waiting, &w->key, w);
     }
     span **slot = s->is_server ? &w->server : &w->client;
     span_release(*slot);
@@ -173,39 +194,46 @@ static void join(exchanges *x, span *s, int64_t now_ns)
     if (w->client == NULL || w->server == NULL)
         return;
     span_set_parent(w->server, w->client, SPAN_CAUSE_MESSAGE);
-    g_hash_table_remove(x->waiting, &w->message);
+    g_hash_table_remove(x->waiting, &w->key);
 }
 
-/* Identifies a request by the addresses, the client first, and the sequence number of its first byte. */
-static uint64_t message_of(const connection_end *end, bool is_server, uint32_t sequence)
+/* Returns a key of a request: the positions in both directions of the connection. */
+static uint64_t key_by_numbers(const struct trace_event *event)
+{
+    uint64_t numbers = (uint64_t)event->sequence << 32 | event->other;
+    return hash_bytes(0, (const char *)&numbers, sizeof numbers);
+}
+
+/* Returns another key: the addresses, the client first, and the position of the request. */
+static uint64_t key_by_addresses(const span *s, const struct trace_event *event)
 {
     struct {
         uint8_t client[16], server[16];
         uint16_t client_port, server_port;
         uint32_t sequence;
-    } key = {.sequence = sequence};
-    const span_address *client = is_server ? &end->peer : &end->local, *server = is_server ? &end->local : &end->peer;
+    } key = {.sequence = event->sequence};
+    const span_address *client = s->is_server ? &s->peer : &s->local, *server = s->is_server ? &s->local : &s->peer;
     memcpy(key.client, client->bytes, sizeof key.client);
     memcpy(key.server, server->bytes, sizeof key.server);
     key.client_port = client->port;
     key.server_port = server->port;
-    return hash_bytes(0, (const char *)&key, sizeof key);
+    return hash_bytes(1, (const char *)&key, sizeof key);
 }
 
 static void find_parent(exchanges *x, connection_end *end, span *s, const struct trace_event *event)
 {
     span_cause cause;
-    span *parent = causes_find(x->causes, event, &cause, &s->candidates);
-    if (end->opener != NULL && !end->opener->finished && cause != SPAN_CAUSE_THREAD) {
-        parent = end->opener;
-        cause = SPAN_CAUSE_CONNECTION;
-    }
-    if (parent != NULL)
+    span *parent = end->opener == NULL
+                       ? causes_find(x->causes, event, &cause, &s->candidates)
+                       : causes_find_opener(x->causes, event, end->opener, end->opener_calls, &cause, &s->candidates);
+    s->cause = cause;
+    if (parent != NULL) {
         span_set_parent(s, parent, cause);
-    else
-        s->cause = cause;
-    span_release(end->opener);
-    end->opener = NULL;
+        parent->calls++;
+        parent->waiting++;
+        s->awaited = true;
+    }
+    forget_opener(end);
 }
 
 static void begin_span(exchanges *x, connection_end *end, const struct trace_event *event, const protocol *protocol,
@@ -217,7 +245,7 @@ static void begin_span(exchanges *x, connection_end *end, const struct trace_eve
     s->protocol = protocol;
     s->request = *request;
     s->begin_ns = s->end_ns = (int64_t)event->begin_ns;
-    s->message = message_of(end, s->is_server, event->sequence);
+    s->message = key_by_numbers(event);
     s->pid = event->pid;
     s->tid = event->tid;
     memcpy(s->program, process->program, sizeof s->program);
@@ -226,7 +254,8 @@ static void begin_span(exchanges *x, connection_end *end, const struct trace_eve
     s->peer = end->peer;
     if (!s->is_server)
         find_parent(x, end, s, event);
-    join(x, s, (int64_t)event->end_ns);
+    join(x, s, s->message, (int64_t)event->end_ns);
+    join(x, s, key_by_addresses(s, event), (int64_t)event->end_ns);
     s->replied = request->silent;
     if (request->silent)
         finish_span(x, s, (int64_t)event->end_ns);
@@ -268,6 +297,8 @@ static void take_reply(exchanges *x, connection_end *end, const struct trace_eve
         s->protocol != NULL ? s->protocol->read_reply(bytes, &s->request, &s->reply) : PROTOCOL_UNKNOWN;
     if (progress == PROTOCOL_INTERIM)
         return;
+    if (progress != PROTOCOL_MORE)
+        end_waiting(s);
     s->replied = true;
     s->end_ns = MAX(s->begin_ns, (int64_t)event->begin_ns);
     if (s->is_server && progress == PROTOCOL_UNKNOWN)
@@ -374,8 +405,11 @@ static void open_connection(exchanges *x, connection_end *end, const struct trac
     uint32_t candidates;
     span *opener = causes_find(x->causes, event, &cause, &candidates);
     end->role = TRACE_ROLE_CLIENT;
-    if (opener != NULL)
-        end->opener = span_hold(opener);
+    if (opener == NULL)
+        return;
+    end->opener = span_hold(opener);
+    end->opener_calls = opener->calls;
+    opener->connecting++;
 }
 
 /* The peer has closed the connection, which ends a reply without a length. */
@@ -423,8 +457,11 @@ static gboolean process_is_old(gpointer key, gpointer value, gpointer user)
 
 static gboolean message_is_old(gpointer key, gpointer value, gpointer user)
 {
+    const waiting_message *w = value;
+    int64_t now_ns = *(const int64_t *)user;
+    bool may_arrive = w->client != NULL && !w->client->finished;
     (void)key;
-    return ((const waiting_message *)value)->since_ns < *(const int64_t *)user;
+    return w->since_ns < now_ns - (may_arrive ? IDLE_NS : MESSAGE_NS);
 }
 
 /* Ends replies after a pause, and forgets what has been idle. */
@@ -432,7 +469,7 @@ static void sweep(exchanges *x, int64_t now_ns)
 {
     GHashTableIter i;
     gpointer value;
-    int64_t idle_ns = now_ns - IDLE_NS, message_ns = now_ns - MESSAGE_NS;
+    int64_t idle_ns = now_ns - IDLE_NS;
     g_hash_table_iter_init(&i, x->ends);
     while (g_hash_table_iter_next(&i, NULL, &value)) {
         connection_end *end = value;
@@ -445,7 +482,7 @@ static void sweep(exchanges *x, int64_t now_ns)
         }
     }
     g_hash_table_foreach_remove(x->processes, process_is_old, &idle_ns);
-    g_hash_table_foreach_remove(x->waiting, message_is_old, &message_ns);
+    g_hash_table_foreach_remove(x->waiting, message_is_old, &now_ns);
     causes_expire(x->causes, idle_ns);
     x->swept_ns = now_ns;
 }

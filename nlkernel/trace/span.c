@@ -52,7 +52,7 @@ void span_set_parent(span *s, span *parent, span_cause cause)
     s->cause = cause;
 }
 
-/* The IDs are functions of the message, so that another nlkernel at the other end of the connection finds the same. */
+/* The IDs are functions of the message, so that an nlkernel on the peer's host finds the same IDs. */
 static uint64_t make_id(uint64_t message, uint64_t purpose)
 {
     uint64_t words[2] = {message, purpose}, id = hash_bytes(0, (const char *)words, sizeof words);
@@ -78,10 +78,10 @@ static void add_text(nl_record *record, const char *name, const char *text)
         nl_record_add_string(record, name, text, strlen(text));
 }
 
-static void add_id(nl_record *record, const char *name, const span *s)
+static void add_id(nl_record *record, const char *name, const span *s, bool of_server)
 {
     char text[17];
-    snprintf(text, sizeof text, "%016" PRIx64, make_id(s->message, s->is_server));
+    snprintf(text, sizeof text, "%016" PRIx64, make_id(s->message, of_server));
     add_text(record, name, text);
 }
 
@@ -119,11 +119,13 @@ void span_make_record(span *s, int64_t end_ns, const char *host, nl_record *reco
     nl_record_set_level(record, s->reply.failed ? NL_ERROR : s->replied ? NL_USAGE : NL_WARNING);
     set_name(s, record);
     add_text(record, "TRACE.ID", s->trace_id);
-    add_id(record, "SPAN.ID", s);
+    add_id(record, "SPAN.ID", s, s->is_server);
     if (s->parent != NULL)
-        add_id(record, "PARENT.ID", s->parent);
+        add_id(record, "PARENT.ID", s->parent, s->parent->is_server);
     else if (strcmp(s->trace_id, s->request.trace_id) == 0)
         add_text(record, "PARENT.ID", s->request.parent_id);
+    if (s->parent == NULL && s->is_server)
+        add_id(record, "CALL.ID", s, false);
     nl_record_add_uint(record, "DUR.NS", (uint64_t)(s->end_ns - s->begin_ns));
     add_text(record, "EDGE", causes[s->cause]);
     if (s->cause == SPAN_CAUSE_AMBIGUOUS)

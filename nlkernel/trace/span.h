@@ -40,7 +40,7 @@ struct span {
     protocol_request request;
     protocol_reply reply;
     int64_t begin_ns, end_ns; /* on the kernel's monotonic clock */
-    uint64_t message;         /* identifies the request among all: connection and position */
+    uint64_t message; /* identifies the request among all, by the positions in both directions of the connection */
     uint32_t pid, tid;
     char program[16];
     const char *host; /* from g_intern_string; NULL: this host */
@@ -51,7 +51,12 @@ struct span {
     char trace_id[33];   /* "" until it is known */
     int64_t hold_ns;     /* when the span was finished */
 
+    bool awaited; /* a call for whose reply its parent waits */
+
     /* State of causes.c, for a request in a server. */
+    uint32_t waiting;            /* number of its calls whose replies have not arrived */
+    uint32_t connecting;         /* number of connections that were opened for it and are not used yet */
+    uint32_t calls;              /* number of its calls */
     struct trace_thread *thread; /* the thread that works on the request, or NULL */
     uint32_t idles, polls;       /* of the thread, when it last read data for the request */
     uint64_t order;

@@ -10,7 +10,7 @@ _netlogger()
     if [ "${program##*/}" = nlkernel ]; then
         for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
             case $word in
-                list|record|live|control|report|bench|graph|symbols|trace) [ ${#commands[@]} -eq 0 ] && commands=("$word") ;;
+                list|record|live|control|report|bench|graph|symbols|trace|join) [ ${#commands[@]} -eq 0 ] && commands=("$word") ;;
                 rules) [ ${#commands[@]} -eq 0 ] && commands=(rules) ;;
                 run|show) [ "${commands[*]}" = rules ] && commands=(rules "$word") ;;
             esac

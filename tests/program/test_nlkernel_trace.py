@@ -1,8 +1,10 @@
 """nlkernel trace finds the requests of unmodified servers: nginx, gunicorn, PostgreSQL and Redis on five hosts."""
+import http.client
 import os
 import re
 import signal
 import subprocess
+import threading
 import time
 
 import support
@@ -21,9 +23,9 @@ class Tracing(support.Case):
         super().setUp()
         self.nlkernel = support.program("nlkernel/nlkernel")
 
-    def trace(self, *arguments):
+    def trace(self, *arguments, log="trace.log"):
         """Starts nlkernel trace, and waits until it traces."""
-        self.log = self.scratch / "trace.log"
+        self.log = self.scratch / log
         process = self.start(self.nlkernel, "trace", *arguments, "--dest", self.log, stderr=subprocess.PIPE, text=True)
         support.wait_until(lambda: process.poll() is not None or self.traces(process.pid), what="nlkernel to trace")
         return process
@@ -35,11 +37,11 @@ class Tracing(support.Case):
         except FileNotFoundError:
             return False
 
-    def finish(self, process):
+    def finish(self, process, log="trace.log"):
         process.send_signal(signal.SIGINT)
         errors = process.communicate(timeout=30)[1]
         self.assertEqual(process.returncode, 0, errors)
-        records = [fields(line) for line in self.log.read_text().splitlines()]
+        records = [fields(line) for line in (self.scratch / log).read_text().splitlines()]
         self.assertEqual(records[-1]["NL.EVNT"], "NetLogger.Trace.Finish")
         self.assertEqual(records[-1]["LOST"], "0")
         return records[:-1], errors
@@ -57,18 +59,20 @@ class Servers(Tracing):
         cls.stack.begin()
         cls.next = 1
 
-    def requests(self, count, concurrency):
-        """Traces requests. Returns the records, and the application's lines about these requests."""
+    def requests(self, count, concurrency, host="web", hosts=({*PROGRAMS, "client"},)):
+        """Traces requests, each set of programs with an nlkernel of its own. Returns the records, and the application's lines
+        about these requests."""
         before = self.stack.truth.read_text().splitlines() if self.stack.truth.exists() else []
         done = {}
         for line in before:
             _, port, _, number = line.split()
             done[port] = int(number) + 1
-        process = self.trace(*(word for name in PROGRAMS for word in ("--comm", name)), "--pid", os.getpid())
-        self.stack.request(range(self.next, self.next + count), concurrency)
+        options = {name: ("--comm", name) for name in PROGRAMS} | {"client": ("--pid", os.getpid())}
+        processes = [self.trace(*(word for name in names for word in options[name]), log=f"trace{i}.log") for i, names in enumerate(hosts)]
+        self.stack.request(range(self.next, self.next + count), concurrency, host)
         type(self).next += count
         time.sleep(0.1)  # the servers' last calls
-        records, _ = self.finish(process)
+        records = [record for i, process in enumerate(processes) for record in self.finish(process, f"trace{i}.log")[0]]
         truth = []
         for line in self.stack.truth.read_text().splitlines()[len(before):]:
             request, cache, db, number = line.split()
@@ -101,8 +105,32 @@ class Servers(Tracing):
     def test_many_clients(self):
         records, truth = self.requests(1000, 100)
         right, wrong = trace_stack.score(records, truth)
-        self.assertGreaterEqual(len(right), 990, wrong)
+        self.assertGreaterEqual(len(right), 990, list(wrong.items())[:3])
         self.assertEqual([r for r in records if r.get("EDGE") == "ambiguous"], [])
+
+    def test_translated_addresses(self):
+        if not self.stack.translate_addresses():
+            self.skipTest("no address translation here")
+        records, truth = self.requests(40, 4, "translated")
+        self.assertEqual({r["PEER"] for r in records if r["NL.EVNT"] == "http.GET.call" and r["PROG"] != "nginx"}, {"10.99.0.1:8080"})
+        self.assertEqual(trace_stack.score(records, truth)[1], {})
+
+    def test_several_hosts(self):
+        """Each nlkernel traces some of the programs only, as on hosts of their own; no nlkernel traces the client."""
+        parts = {"nginx"}, {"gunicorn"}, {"postgres", "redis-server"}
+        records, truth = self.requests(100, 10, hosts=parts)
+        self.assertEqual(trace_stack.score(records, truth, trace_stack.SPANS - 1)[0], [])
+        logs = [self.scratch / f"trace{i}.log" for i in range(len(parts))]
+        result = self.run_program(self.nlkernel, "join", *reversed(logs))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stderr, r"\Anlkernel: joined 4\d\d requests with calls; no log has the calls of 100\n\Z")
+        joined = [fields(line) for line in result.stdout.splitlines() if "TRACE.ID" in line]
+        self.assertEqual(len(joined), len(records))
+        self.assertEqual(trace_stack.score(joined, truth, trace_stack.SPANS - 1)[1], {})
+        ids = {r["SPAN.ID"] for r in joined}
+        self.assertEqual([r for r in joined if "PARENT.ID" in r and r["PARENT.ID"] not in ids], [])
+        missing = self.run_program(self.nlkernel, "join", logs[1])
+        self.assertIn("joined 0 requests with calls; no log has the calls of 100\n", missing.stderr)
 
     def test_slow_statement(self):
         self.stack.slow.touch()
@@ -112,6 +140,93 @@ class Servers(Tracing):
         self.assertRegex(slowest.stdout, r"(?m)^ *postgresql\.SELECT\.pg_sleep @postgres ")
         verdict = self.run_program(support.program("nltools/nldiag"), self.log).stdout.splitlines()[0]
         self.assertIn("postgresql.SELECT.pg_sleep of postgres", verdict)
+
+
+# Receives from all connections first, and handles the requests later, with a pool of connections to a server that is slow and
+# asynchronous itself. Logs the port of the connection that each request used.
+LOOP = """
+import asyncio, sys
+async def store(reader, writer):
+    while line := await reader.readline():
+        await asyncio.sleep(0.002)
+        writer.write(b"value of " + line)
+async def main():
+    store_server = await asyncio.start_server(store, "127.0.0.1", 0)
+    pool = asyncio.Queue()
+    for _ in range(8):
+        pool.put_nowait(await asyncio.open_connection(*store_server.sockets[0].getsockname()))
+    async def serve(reader, writer):
+        while head := await reader.readuntil(b"\\r\\n\\r\\n"):
+            number = head.split()[1].decode()
+            for _ in range(2):
+                connection = await pool.get()
+                print(number, connection[1].get_extra_info("sockname")[1], flush=True)
+                connection[1].write(f"GET {number}\\n".encode())
+                await connection[0].readline()
+                pool.put_nowait(connection)
+            writer.write(b"HTTP/1.1 200 OK\\r\\nContent-Length: 2\\r\\n\\r\\nok")
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
+asyncio.run(main())
+"""
+
+
+class EventLoop(Tracing):
+    def run_requests(self, concurrency):
+        """Returns the calls with a parent, with whether it is right, and the number of calls without a parent."""
+        server = self.start("/usr/bin/python3", "-c", LOOP, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        port = int(server.stdout.readline())
+        process = self.trace("--pid", server.pid)
+
+        def client(numbers):
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+            for number in numbers:
+                connection.request("GET", f"/{number}")
+                connection.getresponse().read()
+            connection.close()
+        threads = [threading.Thread(target=client, args=(range(i, 200, concurrency),)) for i in range(concurrency)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        records, _ = self.finish(process)
+        server.kill()
+        truth = {}
+        for line in server.stdout.read().splitlines():
+            path, local = line.split()
+            truth.setdefault(local, []).append(path)
+        server.stdout.close()
+        paths = {r["SPAN.ID"]: r["PATH"] for r in records if r["NL.EVNT"] == "http.GET"}
+        self.assertEqual(len(paths), 200)
+        calls = {}
+        for r in sorted((r for r in records if r["NL.EVNT"] == "tcp.exchange.call"), key=lambda r: r["DATE"]):
+            calls.setdefault(r["LOCAL"].rsplit(":", 1)[1], []).append(r)
+        right = wrong = without = 0
+        for local, expected in truth.items():
+            self.assertEqual(len(calls[local]), len(expected))
+            for call, path in zip(calls[local], expected):
+                if "PARENT.ID" not in call:
+                    without += 1
+                elif paths[call["PARENT.ID"]] == path:
+                    right += 1
+                else:
+                    wrong += 1
+        return right, wrong, without
+
+    def test_one_client(self):
+        if os.geteuid() != 0:
+            self.skipTest("tracing needs root")
+        self.assertEqual(self.run_requests(1), (400, 0, 0))
+
+    def test_many_clients(self):
+        """nlkernel does not guess."""
+        if os.geteuid() != 0:
+            self.skipTest("tracing needs root")
+        right, wrong, without = self.run_requests(20)
+        print(f"# {right} right, {wrong} wrong, {without} without a parent")
+        self.assertEqual(wrong, 0)
+        self.assertEqual(right + without, 400)
 
 
 class Command(Tracing):

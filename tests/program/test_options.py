@@ -13,7 +13,7 @@ import support
 PROGRAMS = {"netlogd": "netlogd", "netlogctl": "netlogd", "nlsort": "nlsort", "nlv": "nlv", "nlkernel": "nlkernel", "nlagent": "nlagent",
             "nlagentd": "nlagent", "nlsensor": "nlagent", "nlconv": "nltools", "nlwrite": "nltools", "nlstat": "nltools", "nldiag": "nltools",
             "nlrecover": "nltools", "nlschema": "nltools", "nlarchive": "nltools"}
-COMMANDS = ["list"], ["record"], ["live"], ["report"], ["calls"], ["rules", "run"], ["bench"], ["control"], ["graph"], ["symbols"], ["trace"]
+COMMANDS = ["list"], ["record"], ["live"], ["report"], ["calls"], ["rules", "run"], ["bench"], ["control"], ["graph"], ["symbols"], ["trace"], ["join"]
 UNITS = {"count": [("", 1)], "size": [("t", 1 << 40), ("g", 1 << 30), ("m", 1 << 20), ("k", 1 << 10), ("", 1)],
          "duration": [("d", 86400 * 10**9), ("h", 3600 * 10**9), ("ms", 10**6), ("us", 1000), ("ns", 1), ("m", 60 * 10**9), ("s", 10**9), ("", 10**9)]}
 # STYLE.md's vocabulary: the meaning of each letter in every program. nlsort's other letters are those of sort(1).

@@ -170,13 +170,20 @@ class Stack:
         self.connect("app", 8000)
         self.connect("web", 8080)
 
-    def request(self, numbers, concurrency):
+    def translate_addresses(self):
+        """Makes the client reach nginx at an address that is translated. Returns whether this machine can."""
+        self.run("ip", "-n", f"{self.prefix}client", "route", "replace", "10.99.0.0/24", "dev", "eth0")
+        self.address["translated"] = "10.99.0.1"
+        return subprocess.run(["ip", "netns", "exec", f"{self.prefix}client", "iptables", "-t", "nat", "-A", "OUTPUT", "-d", "10.99.0.1",
+                               "-p", "tcp", "-j", "DNAT", "--to-destination", self.address["web"]], capture_output=True).returncode == 0
+
+    def request(self, numbers, concurrency, host="web"):
         """Sends GET /work/NUMBER for each number, over one connection for each of the concurrent clients."""
         waiting = list(reversed(numbers))
         failures = []
 
         def client():
-            connection = http.client.HTTPConnection(self.address["web"], 8080, timeout=30)
+            connection = http.client.HTTPConnection(self.address[host], 8080, timeout=30)
             while True:
                 try:
                     number = waiting.pop()
@@ -220,7 +227,10 @@ def os_setns(descriptor):
         raise OSError(ctypes.get_errno(), "setns")
 
 
-def score(records, truth):
+SPANS = 10  # of a request: client, nginx 2, gunicorn 1, and both ends of three calls
+
+
+def score(records, truth, spans=SPANS):
     """Returns the numbers of the requests whose spans are all in the request's trace and nowhere else, and the numbers of the
     others with what is wrong. `records` are dictionaries, in the order of the log."""
     def nth(event, program, port):
@@ -255,11 +265,8 @@ def score(records, truth):
         ids = {i for group in traces.values() for i in group}
         if len(ids) != 1:
             wrong[number] = traces
-        elif sizes[size := ids.pop()] != SPANS:
-            wrong[number] = f"{sizes[size]} spans, not {SPANS}"
+        elif sizes[trace := ids.pop()] != spans:
+            wrong[number] = f"{sizes[trace]} spans, not {spans}"
         else:
             right.append(number)
     return right, wrong
-
-
-SPANS = 10  # of a request: client, nginx 2, gunicorn 1, and both ends of three calls

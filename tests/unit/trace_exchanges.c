@@ -26,6 +26,8 @@ typedef struct world {
     int count;
     int64_t now_ns;
     uint32_t idles, polls;
+    uint32_t other[3];         /* by role: position in the other direction */
+    uint16_t port_translation; /* added to the client's port, as the server sees it */
 } world;
 
 static const char *name_of(const span *s)
@@ -78,13 +80,14 @@ static void put(world *w, enum trace_kind kind, enum trace_role role, int connec
                             .socket = (__u64)connection * 2 + role,
                             .pid = (__u32)thread,
                             .tid = (__u32)thread,
-                            .sequence = sequence,
+                            .sequence = ((__u32)connection << 16) + sequence,
+                            .other = ((__u32)connection << 16) + w->other[role],
                             .size = (__u32)strlen(text),
                             .captured = (__u16)strlen(text),
                             .idles = w->idles,
                             .polls = w->polls};
     e.local_port = role == TRACE_ROLE_CLIENT ? (__u16)connection : 80;
-    e.peer_port = role == TRACE_ROLE_CLIENT ? 80 : (__u16)connection;
+    e.peer_port = role == TRACE_ROLE_CLIENT ? 80 : (__u16)(connection + w->port_translation);
     memcpy(e.data, text, strlen(text));
     e.begin_ns = (__u64)w->now_ns;
     e.end_ns = (__u64)(w->now_ns += 1000);
@@ -175,6 +178,28 @@ static void test_either_order(void **state)
     expect_cause(&w, "/c", true, "/c", SPAN_CAUSE_MESSAGE);
 }
 
+/* Either key joins the ends: the addresses differ, or the client has sent a request before it has read a reply. */
+static void test_keys(void **state)
+{
+    (void)state;
+    world w = new_world();
+    begin(&w);
+    w.port_translation = 1000;
+    call(&w, 3, THREAD, "a");
+    arrive(&w, 3, 20, "a");
+    w.port_translation = 0;
+    w.other[TRACE_ROLE_SERVER] = 40;
+    call(&w, 4, OTHER_THREAD, "b");
+    arrive(&w, 4, 21, "b");
+    w.port_translation = 1000;
+    call(&w, 5, 12, "c");
+    arrive(&w, 5, 22, "c");
+    end(&w);
+    expect_cause(&w, "/a", true, "/a", SPAN_CAUSE_MESSAGE);
+    expect_cause(&w, "/b", true, "/b", SPAN_CAUSE_MESSAGE);
+    expect_cause(&w, "/c", true, "", SPAN_CAUSE_NONE);
+}
+
 /* Like nginx: handles each event at once. */
 static void test_event_loop(void **state)
 {
@@ -205,15 +230,35 @@ static void test_new_connection(void **state)
     world w = new_world();
     begin(&w);
     arrive(&w, 1, THREAD, "a");
+    call(&w, 11, THREAD, "x");
     w.idles++;
     arrive(&w, 2, THREAD, "b");
     put(&w, TRACE_CONNECT, TRACE_ROLE_CLIENT, 12, THREAD, 0, "");
     w.idles++;
     arrive(&w, 3, THREAD, "c");
+    put(&w, TRACE_CONNECT, TRACE_ROLE_CLIENT, 13, THREAD, 0, "");
     w.idles++;
     call(&w, 12, THREAD, "y");
     end(&w);
     expect_cause(&w, "/y", false, "/b", SPAN_CAUSE_CONNECTION);
+}
+
+/* A request that waits in the process for a connection of a pool gets the connection of a request that is done with it.
+ */
+static void test_pool(void **state)
+{
+    (void)state;
+    world w = new_world();
+    begin(&w);
+    arrive(&w, 1, THREAD, "a");
+    call(&w, 11, THREAD, "x");
+    w.idles++;
+    arrive(&w, 2, THREAD, "b");
+    w.idles++;
+    return_reply(&w, 11, THREAD);
+    put(&w, TRACE_SEND, TRACE_ROLE_CLIENT, 11, THREAD, 1020, "GET /y HTTP/1.1\r\n\r\n"); /* of b */
+    end(&w);
+    expect_cause(&w, "/y", false, "", SPAN_CAUSE_AMBIGUOUS);
 }
 
 /* Like asyncio: receives from all connections, and handles what it has received after a poll. */
@@ -289,10 +334,11 @@ static void test_traceparent_names_trace(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_thread),     cmocka_unit_test(test_either_order),
-        cmocka_unit_test(test_event_loop), cmocka_unit_test(test_new_connection),
-        cmocka_unit_test(test_ambiguous),  cmocka_unit_test(test_lost_bytes),
-        cmocka_unit_test(test_close),      cmocka_unit_test(test_traceparent_names_trace),
+        cmocka_unit_test(test_thread),         cmocka_unit_test(test_either_order),
+        cmocka_unit_test(test_keys),           cmocka_unit_test(test_event_loop),
+        cmocka_unit_test(test_new_connection), cmocka_unit_test(test_pool),
+        cmocka_unit_test(test_ambiguous),      cmocka_unit_test(test_lost_bytes),
+        cmocka_unit_test(test_close),          cmocka_unit_test(test_traceparent_names_trace),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
