@@ -91,7 +91,7 @@ struct event *server_new_event(evutil_socket_t fd, short what, event_callback_fn
 
 nl_log *server_log(void)
 {
-    return server.parts->log;
+    return server.parts != NULL ? server.parts->log : NULL;
 }
 
 const char *server_host(void)

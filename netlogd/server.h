@@ -69,7 +69,7 @@ struct event_base *server_base(void);
 /* Creates an event. Ends the program if memory runs out. The arguments are those of event_new. */
 struct event *server_new_event(evutil_socket_t fd, short what, event_callback_fn callback, void *user);
 
-/* Returns netlogd's own log, or NULL. */
+/* Returns netlogd's own log; NULL before server_run and if the log is off. */
 nl_log *server_log(void);
 
 enum { SERVER_HOST_SIZE = 256 };

@@ -778,6 +778,22 @@ class Netlogd(collector.Case):
         self.stop(process)
         self.assertEqual(self.said().count("Netlogd.Recovered"), 2)
 
+    def test_a_start_that_fails_during_recovery(self):
+        client = self.compile_client('''
+            #include <netlogger.h>
+            #include <signal.h>
+            int main(void)
+            {
+                nl_log *log = nl_open("kept", "memory:gone");
+                NL_EVENT(log, NL_USAGE, "E", "I", 1);
+                raise(SIGKILL);
+            }''')
+        self.assertEqual(self.run_program(client).returncode, -signal.SIGKILL)
+        self.serve()
+        for _ in range(12):  # the report of the recovery may come before or after the failure
+            message = self.fails("--listen", f"x-netlog://127.0.0.1:{self.port}", "--output", self.scratch / "other.log")
+            self.assertRegex(message, r"\Anetlogd: listen on \S+: Address already in use\n\Z")
+
 
 if __name__ == "__main__":
     support.main()
