@@ -84,7 +84,8 @@ static const char *alert_to_client(int reason, bool asked)
     case SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED:
         return no_client_certificate;
     case SSL_R_TLSV1_ALERT_UNKNOWN_CA:
-        return "the server does not trust the CA of this program's certificate (option cert); add the CA to the server's "
+        return "the server does not trust the CA of this program's certificate (option cert); add the CA to the "
+               "server's "
                "ca file";
     case SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED:
         return "this program's certificate (option cert) has expired; renew it with netlogctl certificates";
@@ -93,7 +94,8 @@ static const char *alert_to_client(int reason, bool asked)
     case SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE:
     case SSL_R_SSLV3_ALERT_BAD_CERTIFICATE:
     case SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN:
-        return asked ? "the server rejects this program's certificate (option cert) or requires one; its log has the reason"
+        return asked ? "the server rejects this program's certificate (option cert) or requires one; its log has the "
+                       "reason"
                      : NULL;
     default:
         return NULL;

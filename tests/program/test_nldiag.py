@@ -622,12 +622,14 @@ class Nldiag(support.Case):
 
     def test_constant_times_of_two_kinds(self):
         """Most requests take the same time, but the other requests take longer: the difference is the cause."""
-        records, at = [], 0.0
+        chance, records, at = random.Random(3), [], 0.0
         for number in range(100):
             large = number % 5 == 0
-            records += [(at, "h", "Work.start", f"ID={number} KIND={'large' if large else 'small'}"),
-                        (at + (0.0312 if large else 0.00416), "h", "Work.end", f"ID={number}")]
-            at += 0.035
+            parsed = at + 0.00108 + chance.uniform(0, 0.00001)
+            done = parsed + (0.0301 if large else 0.00308) + chance.uniform(0, 0.00001)
+            records += [(at, "h", "Request.Start", f"ID={number} KIND={'large' if large else 'small'}"),
+                        (parsed, "h", "Request.Parsed", f"ID={number}"), (done, "h", "Request.Done", f"ID={number}")]
+            at = done + 0.00001
         self.assertEqual(self.first_of(records)["cause"], "field")
 
     def test_constant_time_behind_a_lock(self):
