@@ -74,8 +74,8 @@ static bool print_table(void *settings, const nl_option *row, const char *value)
             printf("Arguments: %s.\n", k->arguments_help);
         for (const sensor_field *f = k->fields; f->event != NULL; f++) {
             if (f == k->fields || strcmp(f->event, f[-1].event) != 0)
-                printf("\n### %s\n\n| field (unit) | meaning |\n|---|---|\n", f->event);
-            printf(f->unit[0] != '\0' ? "| %s (%s) | %s |\n" : "| %s%s | %s |\n", f->name, f->unit, f->meaning);
+                printf("\n### %s\n\n", f->event);
+            printf(f->unit[0] != '\0' ? "- `%s` (%s): %s\n" : "- `%s`%s: %s\n", f->name, f->unit, f->meaning);
         }
     }
     exit(program_finish(PROGRAM_DONE));

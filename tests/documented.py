@@ -328,7 +328,7 @@ class Tree:
 
     def check_events(self):
         made, told = self.events(), {}
-        for table in re.findall(r"^\| event \|.*\n(?:\|.*\n)+", self.text("doc/events.md"), re.M):
+        for table in re.findall(r"^\| event (?:\(level\) )?\|.*\n(?:\|.*\n)+", self.text("doc/events.md"), re.M):
             for event, row in re.findall(rf"^\| `({EVENT})` (.*)", table, re.M):
                 told[event] = set(re.findall(rf"`({FIELD})`", row)), "| fields |" in table
         of_sensors = set(re.findall(rf"^### ({EVENT})$", self.text("doc/sensors.md"), re.M))

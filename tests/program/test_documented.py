@@ -117,7 +117,7 @@ class Documented(support.Case):
 
     def test_sensors(self):
         support.program("nlagent/nlsensor")
-        self.assert_found("sensors", ("doc/sensors.md", r"^\| CPU\.BUSY [^\n]*\n", "", "| CPU.BUSY"),
+        self.assert_found("sensors", ("doc/sensors.md", r"^- `CPU\.BUSY` [^\n]*\n", "", "- `CPU.BUSY`"),
                           ("doc/sensors.md", r"^### CpuOne$", "### CpuGone", "CpuGone"))
 
     def test_events(self):

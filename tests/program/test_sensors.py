@@ -109,7 +109,7 @@ class Values(support.Case):
         self.assertEqual(result.stdout, (support.SOURCE / "doc/sensors.md").read_text(),
                          "doc/sensors.md is made by nlsensor --table")
         known = {(event, name) for event, table in re.findall(r"^### (\S+)\n([^#]*)", result.stdout, re.M)
-                 for name in re.findall(r"^\| ([A-Z][A-Z0-9.]+) ", table, re.M)}
+                 for name in re.findall(r"^- `([A-Z][A-Z0-9.]+)`", table, re.M)}
         out = self.run_program(self.sensor, *self.once).stdout
         out += self.run_program(self.sensor, *self.once, "connections", "ping?host=127.0.0.1", "processes?pid=1&files=yes",
                                 "server?url=http://127.0.0.1:1/", "interrupts?each=yes").stdout
