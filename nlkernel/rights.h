@@ -25,6 +25,12 @@ void rights_set_mount_error(void);
 /* Sets the error for a program that the kernel did not load or attach. `error` is its errno. Returns false. */
 bool rights_fail_bpf(int error);
 
+/*
+ * Returns whether nlkernel is in the machine's initial PID namespace. Otherwise, it does not see all processes, and the
+ * kernel's events have other process IDs.
+ */
+bool rights_see_all_processes(void);
+
 /* Drop and raise the capabilities of this thread and of threads that it starts later. The calls do not nest. */
 void rights_lower(void);
 void rights_raise(void);

@@ -28,7 +28,6 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
@@ -300,19 +299,9 @@ static const instance *function_buffers(const session *s)
     return s->shared.dir != NULL ? &s->shared : &s->instance;
 }
 
-/*
- * Returns whether nlkernel is in the machine's initial PID namespace, whose process IDs tracefs uses. The namespace has
- * the inode number PROC_PID_INIT_INO (include/linux/proc_ns.h).
- */
-static bool is_in_initial_namespace(void)
-{
-    struct stat status;
-    return stat("/proc/self/ns/pid", &status) != 0 || status.st_ino == 0xEFFFFFFC;
-}
-
 static bool choose_processes(session *s)
 {
-    if ((s->options->only_command || s->options->pid_count > 0) && !is_in_initial_namespace())
+    if ((s->options->only_command || s->options->pid_count > 0) && !rights_see_all_processes())
         return nl_error_false(NL_ERROR_UNSUPPORTED,
                               "--pid and --only-command do not work in a container, which has its own process IDs; run "
                               "nlkernel outside the container, or record the whole machine");

@@ -245,6 +245,11 @@ static void print_summary(const tracer *t)
 
 static bool start_tracing(tracer *t)
 {
+    if (t->options->choice.ports->len == 0 && !rights_see_all_processes())
+        return nl_error_false(
+            NL_ERROR_UNSUPPORTED,
+            "--comm, --pid, --cgroup and COMMAND do not work in a container, which has its own process "
+            "IDs; run nlkernel outside the container, or use --port");
     rights_raise();
     t->probe = probe_start(&t->options->choice, take_event, t);
     rights_lower();

@@ -2,11 +2,13 @@
 import http.client
 import os
 import re
+import shutil
 import signal
 import subprocess
 import threading
 import time
 
+import guest
 import support
 import trace_stack
 
@@ -229,6 +231,27 @@ class EventLoop(Tracing):
         self.assertEqual(right + without, 400)
 
 
+class Guest(Tracing):
+    @support.long
+    def test_another_kernel(self):
+        """Debian's kernel, which is older than bpf_rdonly_cast."""
+        machine = guest.Guest(self)
+        if shutil.which("redis-server") is None:
+            self.skipTest("no redis-server here")
+        machine.add(self.nlkernel)
+        for name in "redis-server", "redis-benchmark":
+            machine.add(shutil.which(name))
+        files = machine.run([["/bin/redis-server", "--daemonize", "yes", "--save", "", "--dir", "/tmp"],
+                             ["/bin/nlkernel", "trace", "--comm", "redis-server", "--dest", "/tmp/trace.log", "--",
+                              "/bin/redis-benchmark", "-n", "20", "-c", "2", "-t", "set"]], ["/tmp/trace.log"])
+        self.assertIn("/tmp/trace.log", files, machine.said)
+        records = [fields(line) for line in files["/tmp/trace.log"].decode().splitlines()]
+        names = [r["NL.EVNT"] for r in records]
+        self.assertEqual((names.count("redis.SET"), names.count("redis.SET.call")), (20, 20), machine.said)
+        self.assertEqual({r.get("EDGE") for r in records if r["NL.EVNT"] == "redis.SET"}, {"message"})
+        self.assertEqual(records[-1]["LOST"], "0")
+
+
 class Command(Tracing):
     def test_usage(self):
         for arguments, message in ((["--port", "80", "--comm", "x"], "--port traces every process"),
@@ -248,7 +271,33 @@ class Command(Tracing):
         self.assertEqual(result.returncode, 1)
         self.assertRegex(result.stderr, r"\Anlkernel: eBPF: this process lacks CAP_BPF and CAP_PERFMON; run nlkernel as root, or grant it: [^\n]*\n\Z")
 
-    def test_command_and_port(self):
+    def test_container(self):
+        if os.geteuid() != 0:
+            self.skipTest("a PID namespace needs root")
+        result = self.run_program("unshare", "--pid", "--fork", self.nlkernel, "trace", "--comm", "x", "--dest", self.scratch / "x.log")
+        self.assertEqual(result.returncode, 1)
+        self.assertRegex(result.stderr, r"\Anlkernel: --comm, --pid, --cgroup and COMMAND do not work in a container, [^\n]*\n\Z")
+
+    def test_port(self):
+        """Every process on a port; those on other ports are not traced."""
+        if os.geteuid() != 0:
+            self.skipTest("tracing needs root")
+        ports = support.free_port(), support.free_port()
+        servers = [self.start("/usr/bin/python3", "-m", "http.server", "--bind", "127.0.0.1", "--directory", self.scratch, port,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for port in ports]
+        for port in ports:
+            support.wait_until(lambda port=port: support.can_connect(port))
+        process = self.trace("--port", ports[0])
+        for port in ports:
+            self.run_program("/usr/bin/python3", "-c", f"import urllib.request; urllib.request.urlopen('http://127.0.0.1:{port}/?a=b').read()")
+        records, _ = self.finish(process)
+        self.assertEqual([(r["NL.EVNT"], r["PATH"], r["STATUS"]) for r in records if r["PROG"] != "nlkernel"],
+                         [("http.GET", "/", "200"), ("http.GET.call", "/", "200")])
+        self.assertEqual(len({r["TRACE.ID"] for r in records}), 1)
+        for server in servers:
+            server.kill()
+
+    def test_command(self):
         """A program that nlkernel starts, and a protocol that it does not know."""
         if os.geteuid() != 0:
             self.skipTest("tracing needs root")
