@@ -299,6 +299,18 @@ static connection_cause idle_cause(const connection_sample *a, const connection_
     return is_waiting(a, b) ? CAUSE_SENDER_HOST : CAUSE_SENDER_IDLE;
 }
 
+/*
+ * Returns the limit that leaves no space for further data below the congestion window, or CAUSE_UNKNOWN. The kernel's
+ * clocks miss such a limit if the sender paces its segments at the rate that the limit has caused, as BBR does.
+ */
+static connection_cause full_cause(const connection_entry *e, const connection_sample *b)
+{
+    if (b->window > 0 && (b->unacked + 1) * b->mss > b->window)
+        return CAUSE_RECEIVE_BUFFER;
+    bool filled = b->buffer_out > 0 && b->queue_out > FILLED * b->buffer_out;
+    return filled && !e->buffer_grows ? CAUSE_SEND_BUFFER : CAUSE_UNKNOWN;
+}
+
 /* Returns the cause of the time in which congestion control was the limit. */
 static connection_cause congestion_cause(const connection_entry *e, const connection_sample *a,
                                          const connection_sample *b, double rate)
@@ -314,6 +326,11 @@ static connection_cause congestion_cause(const connection_entry *e, const connec
     }
     if (is_queued(b))
         return CAUSE_PATH_QUEUE;
+    if (!lost && b->unacked + 1 < b->cwnd) {
+        connection_cause full = full_cause(e, b);
+        if (full != CAUSE_UNKNOWN)
+            return full;
+    }
     if (b->retransmitted > 0 && e->queue_lost)
         return CAUSE_PATH;
     if (lost || (b->retransmitted > 0 && b->ssthresh < SSTHRESH_INFINITE && rate < LOSS_RATE * e->path_rate))

@@ -14,8 +14,9 @@ import support
 # With warm_up, it first sends as much, and measures only the second part.
 SENDER = """
 import fcntl, json, socket, struct, sys, time
-buffer, chunk, pause, total, seconds, warm_up = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4]), float(sys.argv[5]), int(sys.argv[6])
+buffer, chunk, pause, total, seconds, warm_up, algorithm = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4]), float(sys.argv[5]), int(sys.argv[6]), sys.argv[7]
 s = socket.socket()
+s.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, algorithm.encode())
 if buffer:
     s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, buffer)
 connecting = time.monotonic()
@@ -83,6 +84,7 @@ class Scenario:
     receive: tuple = (0, 1 << 20, 0)  # SO_RCVBUF, bytes per read, pause after it in seconds
     seconds: float = 2
     warm_up: int = 0  # bytes to send before the transfer
+    algorithm: str = "reno"  # of congestion control
 
 
 class World:
@@ -127,7 +129,7 @@ class World:
                                                               "connections?port=7000"), stdout=out)))
         receiver = self.case.start(*self.run_in(self.b, "python3", "-c", RECEIVER, *s.receive), stdout=subprocess.PIPE, text=True)
         receiver.stdout.readline()
-        sent = self.case.run_program(*self.run_in(self.a, "python3", "-c", SENDER, *s.send, s.seconds, s.warm_up))
+        sent = self.case.run_program(*self.run_in(self.a, "python3", "-c", SENDER, *s.send, s.seconds, s.warm_up, s.algorithm))
         self.case.assertEqual(sent.returncode, 0, sent.stderr)
         receiver.wait(60)
         with open(log, "w", encoding="utf-8") as all_records:

@@ -3,6 +3,9 @@ import concurrent.futures
 import dataclasses
 import json
 import re
+import shutil
+import time
+import unittest
 
 import paths
 import support
@@ -186,6 +189,25 @@ class Connections(support.Case):
             connection, = self.report(self.written(*a, *b))
             self.assertEqual([connection["first"], self.confidence(connection)], [causes[1], "high"])
 
+    @unittest.skipUnless(shutil.which("ss"), "ss is not installed")
+    def test_agrees_with_ss(self):
+        """ss prints the same counters of the kernel: the receiver limits the same part of the time, and the bytes are the same."""
+        scenario = dataclasses.replace(next(s[0] for s in SCENARIOS if s[0].name == "rbuf"), name="ss")
+        world, seen = paths.World(self, scenario), []
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            done = pool.submit(world.transfer, self.scratch / "log")
+            while not done.done():
+                text = self.run_program(*world.run_in(world.a, "ss", "-Htino", "dst", "10.77.0.2")).stdout
+                found = re.search(r"bytes_acked:(\d+).* busy:(\d+)ms rwnd_limited:(\d+)ms", text)
+                seen += [list(map(int, found.groups()))] if found else []
+                time.sleep(0.05)
+        connection = next(c for c in self.report(self.scratch / "log") if c["connection"].endswith("> 10.77.0.2:7000"))
+        acked, busy, limited = seen[-1]
+        shares = self.shares(connection)
+        receiver = sum(shares[cause] for cause in ("receive buffer", "receiving program", "receiving host"))
+        self.assertAlmostEqual(connection["bytes"] / acked, 1, delta=0.15)
+        self.assertAlmostEqual(receiver / (1 - shares["handshake"]), limited / busy, delta=0.1, msg=shares)
+
     @support.long
     def test_sender_without_processor(self):
         """The sender gets little time of a processor that another process uses, so that its small writes do not fill the path."""
@@ -267,6 +289,14 @@ class Connections(support.Case):
                      if i * 50100 < 1000000 else sample(i * 50100 % 1000000, TCP_BYTES_ACKED=i * 1000, TCP_BUSY=i // every * 50100 // 4000 * 4000).replace("120000.", f"12000{i * 50100 // 1000000}.")
                      for i in range(101)]
             self.assertAlmostEqual(self.shares(self.report(self.written(*lines))[0])["sender idle"], share, delta=0.01)
+
+    def test_full_window_below_the_congestion_window_is_the_limit(self):
+        """The kernel's clocks name no limit, because the sender paces its segments."""
+        buffer = dict(TCP_UNACKED=50, TCP_QUEUE_OUT=60000, TCP_BUFFER_OUT=100000)
+        for fields, cause in ((dict(TCP_UNACKED=30, TCP_WINDOW=30500), "receive buffer"), (dict(TCP_UNACKED=99, TCP_WINDOW=99500), "path rate"),
+                              (buffer, "send buffer"), (dict(buffer, TCP_RTT=90000), "path rate, with a queue")):
+            lines = [sample(i * 10000, TCP_BYTES_ACKED=i * 1000, TCP_BUSY=i * 10000, **fields) for i in range(20)]
+            self.assertEqual(self.report(self.written(*lines))[0]["first"], cause)
 
     def test_derived_records(self):
         """0.2 s in which the window is the limit, then 0.1 s of the path."""
