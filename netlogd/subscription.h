@@ -55,7 +55,7 @@ void subscriptions_deliver(int64_t until_ns);
 
 subscription_counts subscriptions_count(void);
 
-/* Implements the verb: replies to r with a stream. Returns NL_FAILED after setting the error. */
+/* Implements the verb `subscribe`: replies to r with a stream of records. Returns NL_FAILED after setting the error. */
 nl_status subscription_start(request *r, const nl_record *asked);
 
 /* request.c calls it after a part of the queue was sent, and when the request is closed. */

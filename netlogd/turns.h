@@ -32,7 +32,7 @@
 enum {
     TURNS_BUDGET = 1000000,  /* units of work in a turn; the last piece of work may exceed this number */
     TURNS_READ_WORK = 3000,  /* units of work of a read, not counting the work for its bytes */
-    TURNS_AT_ONCE = 4000000, /* units of work that are done at once before a turn must come */
+    TURNS_AT_ONCE = 4000000, /* maximum work of a client before it must wait for its turn */
 };
 
 /* The state of a client. If only run and user are set, the client is not waiting and has had no work done. */

@@ -267,8 +267,11 @@ static void print_summary(const check *c, const nl_decoder_stats *stats, bool go
     putchar('\n');
 }
 
-/* Checks a file. A file that the user has named must contain records. */
-static void check_file(check *c, const char *path, bool is_named)
+/*
+ * Checks a file. A file that the user has named must contain records. The only file of a directory (is_only) must not
+ * be malformed as a whole.
+ */
+static void check_file(check *c, const char *path, bool is_named, bool is_only)
 {
     bool busy = false;
     int claimed = c->repair ? claim(path, &busy) : -1;
@@ -278,7 +281,7 @@ static void check_file(check *c, const char *path, bool is_named)
     nl_decoder_stats stats = {0};
     if (c->reader != NULL)
         stats = *nl_reader_get_stats(c->reader);
-    bool is_empty = is_named && stats.records == 0;
+    bool is_empty = stats.records == 0 && (is_named || (is_only && stats.malformed > 0));
     if (is_empty)
         report_no_records(c, good, stats.malformed);
     else if (!good)
@@ -314,7 +317,7 @@ static void check_directory(check *c, const char *path)
         return;
     }
     for (size_t i = 0; i < count; i++)
-        check_file(c, files[i], false);
+        check_file(c, files[i], false, count == 1);
     if (missing_report(m, files, count, c->sequences))
         c->damaged = true;
     missing_free(m);
@@ -350,7 +353,7 @@ int verify(char **paths, int count, const verify_options *options)
         if (program_is_directory(paths[i]))
             check_directory(&c, paths[i]);
         else
-            check_file(&c, paths[i], true);
+            check_file(&c, paths[i], true, true);
     }
     report_missing(&c);
     if (options->seal_key != NULL && !check_seals(paths, count, options))

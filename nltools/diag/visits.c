@@ -41,7 +41,7 @@ struct visits_reader {
     nl_fraction fraction;
     bool configured;    /* the lifelines come from a file */
     bool has_ids;       /* options name the ID fields or the lifelines */
-    uint32_t keep_mask; /* requests are kept if their number has these bits */
+    uint32_t keep_mask; /* requests are kept if their number has none of these bits */
     uint32_t number;
     uint32_t checked;                             /* number of visits at the last check of memory */
     GArray *span_visit, *event_begin, *event_end; /* uint32_t: of the current request */

@@ -10,7 +10,10 @@
 
 #include <math.h>
 
-/* The densities, cached until the log changes, because counting the records takes as long as for the plot. */
+/*
+ * The densities. They are kept until the log changes, because counting the records takes as long as it does for the
+ * plot.
+ */
 static struct {
     const store *store;
     uint32_t first, count;

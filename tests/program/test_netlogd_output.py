@@ -524,6 +524,11 @@ class Output(support.Case):
     def test_verify_of_folders_that_are_no_archive(self):
         result = self.verify(self.folder)
         self.assertEqual((result.returncode, result.stdout, result.stderr), (1, "", f"netlogd: {self.folder}: no logs in this directory\n"))
+        (self.folder / "notes").write_text("x\n")
+        result = self.run_program(self.netlogd, "--verify", self.folder)
+        self.assertEqual((result.returncode, result.stdout), (1, ""))
+        self.assertEqual(result.stderr, f"netlogd: {self.folder}/notes: no DATE=, ts= or time= field; the whole file is malformed\n")
+        (self.folder / "notes").unlink()
         (self.folder / "a-000001.log").write_bytes(line(1))
         (self.folder / "delivered").write_bytes(b"\x01\x02\x03")
         result = self.verify(self.folder)
