@@ -199,7 +199,7 @@ static void log_summary(tracer *t)
 {
     static const char event[] = "NetLogger.Trace.Finish";
     const exchange_counts *counts = exchanges_counts(t->exchanges);
-    uint64_t lost = probe_missed(t->probe);
+    uint64_t lost = probe_missed(t->probe) + counts->refused;
     nl_record_clear(t->record);
     nl_record_set_time(t->record, nl_time_now_ns());
     nl_record_set_host(t->record, t->host, strlen(t->host));
@@ -225,6 +225,10 @@ static void print_summary(const tracer *t)
         program_error("%" PRIu64 " event%s lost, because nlkernel could not read the kernel's buffer in time; trace "
                       "fewer processes",
                       lost, lost == 1 ? " was" : "s were");
+    if (counts->refused > 0)
+        program_error("%" PRIu64
+                      " event%s lost, because more than %d ends of connections were open; trace fewer processes",
+                      counts->refused, counts->refused == 1 ? " was" : "s were", EXCHANGES_ENDS_MAX);
     if (t->sink.refused > 0)
         program_error("%" PRIu64 " record%s lost, because the destination was too slow", t->sink.refused,
                       nl_plural(t->sink.refused));
@@ -232,7 +236,7 @@ static void print_summary(const tracer *t)
         return;
     fprintf(stderr, "nlkernel: %" PRIu64 " span%s of %" PRIu64 " request%s in %.3f s, %" PRIu64 " lost, to %s\n",
             counts->spans, nl_plural(counts->spans), counts->requests, nl_plural(counts->requests),
-            (double)(nl_monotonic_ns() - t->begun_ns) / 1e9, lost, t->sink.name);
+            (double)(nl_monotonic_ns() - t->begun_ns) / 1e9, lost + counts->refused, t->sink.name);
     if (ambiguous > 0)
         fprintf(stderr,
                 "nlkernel: %" PRIu64

@@ -396,6 +396,8 @@ static connection_end *find_end(exchanges *x, const struct trace_event *event)
     }
     if (end != NULL)
         end->seen_ns = (int64_t)event->end_ns;
+    else
+        x->counts.refused++;
     return end;
 }
 

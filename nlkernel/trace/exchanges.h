@@ -27,6 +27,7 @@ typedef struct exchange_counts {
     uint64_t spans, requests; /* spans that were handed out; those without a parent among them */
     uint64_t causes[SPAN_CAUSE_COUNT];
     uint64_t unanswered; /* spans without a reply */
+    uint64_t refused;    /* events of connections beyond EXCHANGES_ENDS_MAX */
     uint64_t gaps;       /* times that bytes were missing between two events of a connection */
 } exchange_counts;
 
