@@ -168,6 +168,9 @@ static bool kernel_has_function(const char *name)
 static bool configure(probe *p)
 {
     const __u8 one = 1;
+#ifndef __x86_64__ /* the program reads the registers of this architecture */
+    return nl_error_false(NL_ERROR_UNSUPPORTED, "nlkernel trace supports only x86-64 processors");
+#endif
     p->program = trace_bpf__open();
     if (p->program == NULL)
         return rights_fail_bpf(errno);

@@ -383,17 +383,23 @@ static __always_inline int end_call(_Bool cast, const struct pt_regs *regs, long
         if (result == 0 || result == -IN_PROGRESS)
             report(cast, call, regs, TRACE_CONNECT, 0);
         break;
+#ifdef __NR_epoll_wait /* newer architectures do not have these three calls */
     case __NR_epoll_wait:
-    case __NR_epoll_pwait:
         count_wait((int)regs->r10 == 0);
         break;
     case __NR_poll:
         count_wait((int)regs->dx == 0);
         break;
+    case __NR_select:
+        count_wait(is_zero_time(regs->r8));
+        break;
+#endif
+    case __NR_epoll_pwait:
+        count_wait((int)regs->r10 == 0);
+        break;
     case __NR_ppoll:
         count_wait(is_zero_time(regs->dx));
         break;
-    case __NR_select:
     case __NR_pselect6:
         count_wait(is_zero_time(regs->r8));
         break;
