@@ -16,7 +16,7 @@ netlogd_netlogd_SOURCES = \
 	%D%/input/file_records.c %D%/input/file_records.h %D%/input/position_log.c %D%/input/position_log.h \
 	%D%/nats/cut.c %D%/nats/cut.h %D%/nats/intake.c %D%/nats/intake.h %D%/nats/link.c %D%/nats/link.h %D%/nats/place.c \
 	%D%/nats/place.h %D%/nats/publish.c \
-	%D%/otlp_client.c %D%/otlp_client.h %D%/otlp_export.c %D%/otlp_export.h %D%/otlp_http1.c %D%/otlp_session.h %D%/otlp_spans.c %D%/otlp_spans.h \
+	%D%/otlp_client.c %D%/otlp_client.h %D%/otlp_export.c %D%/otlp_export.h %D%/otlp_grpc.c %D%/otlp_http1.c %D%/otlp_session.h %D%/otlp_spans.c %D%/otlp_spans.h \
 	%D%/output/delivery.c %D%/output/delivery.h %D%/output/file.c %D%/output/file.h %D%/output/file_index.c \
 	%D%/output/file_index.h %D%/output/file_index_check.c %D%/output/journal.c %D%/output/journal.h %D%/output/kind.h \
 	%D%/output/kind_forward.c %D%/output/kind_syslog.c %D%/output/missing.c %D%/output/missing.h %D%/output/options.c \
@@ -26,8 +26,8 @@ netlogd_netlogd_SOURCES = \
 	%D%/output/time_scan.c %D%/output/time_scan.h %D%/output/verify.c %D%/output/verify.h %D%/output/verify_seal.c \
 	%D%/output/verify_seal.h
 netlogd_netlogd_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/netlogd
-netlogd_netlogd_CFLAGS = $(AM_CFLAGS) $(EVENT_CFLAGS) $(NATS_CFLAGS) $(SYSTEMD_CFLAGS) $(ZLIB_CFLAGS) $(ZSTD_CFLAGS)
-netlogd_netlogd_LDADD = $(common_libs) $(EVENT_LIBS) $(NATS_LIBS) $(SYSTEMD_LIBS) $(SECCOMP_LIBS) $(ZLIB_LIBS) $(ZSTD_LIBS)
+netlogd_netlogd_CFLAGS = $(AM_CFLAGS) $(EVENT_CFLAGS) $(NATS_CFLAGS) $(NGHTTP2_CFLAGS) $(SYSTEMD_CFLAGS) $(ZLIB_CFLAGS) $(ZSTD_CFLAGS)
+netlogd_netlogd_LDADD = $(common_libs) $(EVENT_LIBS) $(NATS_LIBS) $(NGHTTP2_LIBS) $(SYSTEMD_LIBS) $(SECCOMP_LIBS) $(ZLIB_LIBS) $(ZSTD_LIBS)
 
 netlogd_netlogctl_SOURCES = %D%/netlogctl.c %D%/certificates.c %D%/certificates.h
 netlogd_netlogctl_LDADD = $(common_libs) $(OPENSSL_LIBS)

@@ -103,6 +103,13 @@ bool otlp_client_is_too_much(const otlp_client *c, size_t more)
     return connections_get_held() + requests_get_queued() + all_held - c->held + more > server_settings()->max_memory;
 }
 
+bool otlp_client_is_late(const otlp_client *c, int64_t since_ns)
+{
+    (void)c;
+    unsigned limit_s = server_settings()->record_s;
+    return limit_s > 0 && nl_monotonic_ns() - since_ns > limit_s * NL_NS_PER_SECOND;
+}
+
 void otlp_client_await(otlp_client *c)
 {
     c->waits = true;
@@ -254,7 +261,7 @@ void otlp_clients_settled(void)
 
 void otlp_client_new(int fd, const listener *at, const struct sockaddr *peer)
 {
-    const otlp_session_kind *kind = &otlp_http1;
+    const otlp_session_kind *kind = at->asked->grpc ? &otlp_grpc : &otlp_http1;
     nl_tls *tls = at->asked->tls;
     otlp_client *c = nl_memory_check(calloc(1, sizeof *c));
     c->channel.fd = fd;

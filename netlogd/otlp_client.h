@@ -1,7 +1,7 @@
 /*
- * Clients of OTLP listeners (otlp+http://). A client's bytes go from its socket to its session (otlp_session.h), which
- * passes whole requests to otlp_export.c. The session responds when the outputs have settled the records of the
- * request, so the client may drop the request after the response.
+ * Clients of OTLP listeners (otlp:// and otlp+http://). A client's bytes go from its socket to its session
+ * (otlp_session.h), which passes whole requests to otlp_export.c. The session responds when the outputs have settled
+ * the records of the request, so the client may drop the request after the response.
  *
  * While an output cannot be written, or while clients hold too much memory, netlogd rejects requests, and clients try
  * again. The module owns the list of clients and the memory that they hold. Only the server's thread may call it.

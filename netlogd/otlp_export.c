@@ -200,14 +200,36 @@ static void put_varint(nl_buffer *out, uint64_t value)
     nl_buffer_append(out, &(char){(char)value}, 1);
 }
 
+/* Appends a field that contains text or a message. */
+static void put_text(nl_buffer *out, unsigned field, nl_string text)
+{
+    put_varint(out, field << 3 | 2);
+    put_varint(out, text.size);
+    nl_buffer_append(out, text.data, text.size);
+}
+
 /* Appends {number = 1, text = 2}, which is the form of Status and of the partial success. */
 static void put_pair(nl_buffer *out, uint64_t number, nl_string text)
 {
     nl_buffer_append(out, "\x08", 1);
     put_varint(out, number);
-    nl_buffer_append(out, "\x12", 1);
-    put_varint(out, text.size);
-    nl_buffer_append(out, text.data, text.size);
+    put_text(out, 2, text);
+}
+
+/* Appends the member `details` of a Status: a google.rpc.RetryInfo in a google.protobuf.Any. */
+static void put_retry(nl_buffer *out, unsigned wait_s)
+{
+    static const char type[] = "type.googleapis.com/google.rpc.RetryInfo";
+    nl_buffer delay = {0}, info = {0}, any = {0};
+    nl_buffer_append(&delay, "\x08", 1); /* Duration.seconds */
+    put_varint(&delay, wait_s);
+    put_text(&info, 1, (nl_string){delay.data, delay.size});
+    put_text(&any, 1, (nl_string){type, sizeof type - 1});
+    put_text(&any, 2, (nl_string){info.data, info.size});
+    put_text(out, 3, (nl_string){any.data, any.size});
+    nl_buffer_free(&delay);
+    nl_buffer_free(&info);
+    nl_buffer_free(&any);
 }
 
 static void put_json_response(const otlp_request *request, const otlp_result *result, nl_string message, nl_buffer *out)
@@ -240,12 +262,12 @@ void otlp_put_response(const otlp_request *request, const otlp_result *result, n
         put_json_response(request, result, message, out);
     } else if (result->code != OTLP_OK) {
         put_pair(out, result->code, message);
+        if (result->wait_s > 0)
+            put_retry(out, result->wait_s);
     } else if (result->rejected > 0) {
         nl_buffer partial = {0};
         put_pair(&partial, result->rejected, message);
-        nl_buffer_append(out, "\x0a", 1);
-        put_varint(out, partial.size);
-        nl_buffer_append(out, partial.data, partial.size);
+        put_text(out, 1, (nl_string){partial.data, partial.size});
         nl_buffer_free(&partial);
     }
 }

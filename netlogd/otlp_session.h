@@ -28,7 +28,7 @@ typedef struct otlp_session_kind {
     void (*close)(otlp_session *s);        /* frees the members */
 } otlp_session_kind;
 
-extern const otlp_session_kind otlp_http1;
+extern const otlp_session_kind otlp_http1, otlp_grpc;
 
 /* Stores the content of a request, or rejects it because of a limit. */
 otlp_result otlp_client_export(otlp_client *c, const otlp_request *request, nl_string body);
@@ -41,6 +41,9 @@ void otlp_client_send(otlp_client *c, nl_string bytes);
 
 /* Reads and drops further bytes, and closes the connection when the client has read the response. */
 void otlp_client_end(otlp_client *c);
+
+/* Returns whether a request that began at since_ns (nl_monotonic_ns) has exceeded record-timeout. */
+bool otlp_client_is_late(const otlp_client *c, int64_t since_ns);
 
 /* Returns whether clients hold too much memory, so that a request of `more` bytes must be rejected. */
 bool otlp_client_is_too_much(const otlp_client *c, size_t more);

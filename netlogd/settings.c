@@ -63,7 +63,8 @@ static bool read_listening(const char *value, listening *l)
         return false;
     const nl_scheme scheme = url->scheme;
     bool secure = scheme == NL_SCHEME_NETLOGS, may_be_secure = scheme == NL_SCHEME_INHERITED, good;
-    l->otlp = scheme == NL_SCHEME_OTLP_HTTP;
+    l->grpc = scheme == NL_SCHEME_OTLP;
+    l->otlp = l->grpc || scheme == NL_SCHEME_OTLP_HTTP;
     may_be_secure |= l->otlp;
     l->syslog = scheme >= NL_SCHEME_SYSLOG_UDP && scheme <= NL_SCHEME_SYSLOG_TLS;
     secure |= scheme == NL_SCHEME_SYSLOG_TLS;
@@ -75,12 +76,13 @@ static bool read_listening(const char *value, listening *l)
              scheme == NL_SCHEME_UDP)
         good = listening_read(url, secure || may_be_secure ? listening_hosts_rows : NULL, secure, may_be_secure, l);
     else
-        good = nl_error_false(
-            NL_ERROR_INVALID,
-            "netlogd listens on x-netlog://HOST:PORT, x-netlogs://HOST:PORT?cert=FILE&key=FILE&ca=FILE, "
-            "x-netlog+udp://HOST:PORT, otlp+http://HOST:PORT, syslog+udp://HOST:PORT, syslog+tcp://HOST:PORT, "
-            "syslog+tls://HOST:PORT?cert=FILE&key=FILE&ca=FILE, unix:PATH, inherited:NAME and "
-            "nats://HOST/STREAM");
+        good =
+            nl_error_false(NL_ERROR_INVALID,
+                           "netlogd listens on x-netlog://HOST:PORT, x-netlogs://HOST:PORT?cert=FILE&key=FILE&ca=FILE, "
+                           "x-netlog+udp://HOST:PORT, otlp://HOST:PORT, otlp+http://HOST:PORT, syslog+udp://HOST:PORT, "
+                           "syslog+tcp://HOST:PORT, "
+                           "syslog+tls://HOST:PORT?cert=FILE&key=FILE&ca=FILE, unix:PATH, inherited:NAME and "
+                           "nats://HOST/STREAM");
     nl_url_free(url);
     return good;
 }
@@ -224,14 +226,14 @@ const nl_option settings_rows[] = {
      .set = add_listening,
      .get = get_listening,
      .initial = "(inherited:* if systemd opened sockets, otherwise x-netlog://127.0.0.1:14830)",
-     .help =
-         "Address on which to listen: x-netlog://HOST[:PORT] (default port 14830; 0 is any free port); "
-         "x-netlogs://HOST[:PORT]?cert=FILE&key=FILE&ca=FILE, TLS; x-netlog+udp://HOST[:PORT], datagrams that "
-         "contain whole lines; otlp+http://HOST[:PORT], OpenTelemetry over HTTP (default port 4318; cert=, key= and "
-         "ca= enable TLS); syslog+udp://HOST[:PORT] and syslog+tcp://HOST[:PORT], syslog (default port 514); "
-         "syslog+tls://HOST[:PORT]?cert=FILE&key=FILE&ca=FILE, syslog in TLS (default port 6514); unix:PATH; "
-         "inherited:NAME, a socket that systemd opened (* for all); or "
-         "nats://HOST/STREAM, to read records from NATS JetStream (doc/nats.md)"},
+     .help = "Address on which to listen: x-netlog://HOST[:PORT] (default port 14830; 0 is any free port); "
+             "x-netlogs://HOST[:PORT]?cert=FILE&key=FILE&ca=FILE, TLS; x-netlog+udp://HOST[:PORT], datagrams that "
+             "contain whole lines; otlp://HOST[:PORT], OpenTelemetry over gRPC (default port 4317), and "
+             "otlp+http://HOST[:PORT], over HTTP (default port 4318; cert=, key= and ca= enable TLS); "
+             "syslog+udp://HOST[:PORT] and syslog+tcp://HOST[:PORT], syslog (default port 514); "
+             "syslog+tls://HOST[:PORT]?cert=FILE&key=FILE&ca=FILE, syslog in TLS (default port 6514); unix:PATH; "
+             "inherited:NAME, a socket that systemd opened (* for all); or "
+             "nats://HOST/STREAM, to read records from NATS JetStream (doc/nats.md)"},
     {.name = "input",
      .value = "file:PATTERN|journal:",
      .repeatable = true,

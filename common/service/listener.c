@@ -309,6 +309,7 @@ bool listening_read(const nl_url *url, const nl_option *own, bool secure, bool m
         return true;
     if (!confine_keep_files_of(url))
         return false;
+    o.tls.protocol = l->grpc ? "h2" : NULL;
     l->tls = nl_tls_new(true, &o.tls);
     return l->tls != NULL;
 }

@@ -13,7 +13,8 @@ typedef struct listening {
     char *text;           /* the value of the option; NULL if the listener does not come from an option */
     char *url;            /* the URL without options; for NATS, with the options that identify a reader */
     char *nats;           /* for NATS: the whole URL; NULL for sockets to which clients connect */
-    bool otlp;            /* clients use OTLP over HTTP */
+    bool otlp;            /* clients use OTLP */
+    bool grpc;            /* with otlp: over gRPC, otherwise over HTTP/1.1 */
     bool syslog;          /* clients send syslog messages */
     nl_tls *tls;          /* NULL if the listener does not use TLS */
     bool authenticated;   /* a client needs a certificate from a trusted CA */

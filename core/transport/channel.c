@@ -263,6 +263,21 @@ static bool load_peers(nl_tls *tls, const nl_tls_options *options)
     return true;
 }
 
+/* Selects the server's protocol, `user`, if the client offers it (RFC 7301). */
+static int on_protocols(SSL *ssl, const unsigned char **chosen, unsigned char *chosen_size,
+                        const unsigned char *offered, unsigned offered_size, void *user)
+{
+    (void)ssl;
+    size_t size = strlen(user);
+    for (unsigned at = 0; at < offered_size; at += 1U + offered[at])
+        if (offered[at] == size && offered_size - at > size && memcmp(offered + at + 1, user, size) == 0) {
+            *chosen = offered + at + 1;
+            *chosen_size = offered[at];
+            return SSL_TLSEXT_ERR_OK;
+        }
+    return SSL_TLSEXT_ERR_ALERT_FATAL;
+}
+
 static bool load(SSL_CTX *context, bool server, const nl_tls_options *options)
 {
     SSL_CTX_set_default_passwd_cb(context, no_passphrase);
@@ -281,6 +296,8 @@ static bool load(SSL_CTX *context, bool server, const nl_tls_options *options)
         return cannot_use("certificates", options->ca);
     if (options->ca == NULL && !server)
         SSL_CTX_set_default_verify_paths(context);
+    if (options->protocol != NULL)
+        SSL_CTX_set_alpn_select_cb(context, on_protocols, (void *)(uintptr_t)options->protocol);
     if (options->ca != NULL && server)
         SSL_CTX_set_client_CA_list(context, SSL_load_client_CA_file(options->ca));
     return true;

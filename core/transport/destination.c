@@ -24,6 +24,7 @@ static nl_destination *open_kind(const nl_url *url, const nl_destination_options
     case NL_SCHEME_UDP:
     case NL_SCHEME_INHERITED:
     case NL_SCHEME_NATS:
+    case NL_SCHEME_OTLP:
     case NL_SCHEME_OTLP_HTTP:
     case NL_SCHEME_SYSLOG_UDP:
     case NL_SCHEME_SYSLOG_TCP:

@@ -29,6 +29,7 @@ static const struct {
     {"memory", NL_SCHEME_MEMORY, false},
     {"file", NL_SCHEME_FILE, false},
     {"nats", NL_SCHEME_NATS, true},
+    {"otlp", NL_SCHEME_OTLP, true},
     {"otlp+http", NL_SCHEME_OTLP_HTTP, true},
     {"syslog+udp", NL_SCHEME_SYSLOG_UDP, true},
     {"syslog+tcp", NL_SCHEME_SYSLOG_TCP, true},
@@ -37,6 +38,7 @@ static const struct {
 
 enum {
     SCHEME_COUNT = sizeof schemes / sizeof schemes[0],
+    OTLP_PORT = 4317,
     OTLP_HTTP_PORT = 4318,
     SYSLOG_PORT = 514,
     SYSLOG_TLS_PORT = 6514
@@ -45,6 +47,8 @@ enum {
 static uint16_t default_port(nl_scheme scheme)
 {
     switch (scheme) {
+    case NL_SCHEME_OTLP:
+        return OTLP_PORT;
     case NL_SCHEME_OTLP_HTTP:
         return OTLP_HTTP_PORT;
     case NL_SCHEME_SYSLOG_UDP:
@@ -219,6 +223,7 @@ static nl_status parse_rest(nl_url *url, const char *text, size_t size)
     case NL_SCHEME_NETLOG:
     case NL_SCHEME_NETLOGS:
     case NL_SCHEME_UDP:
+    case NL_SCHEME_OTLP:
     case NL_SCHEME_OTLP_HTTP:
     case NL_SCHEME_SYSLOG_UDP:
     case NL_SCHEME_SYSLOG_TCP:
@@ -268,7 +273,7 @@ static nl_status parse_scheme(nl_url *url, const char *text)
     }
     return nl_error_set(NL_ERROR_UNSUPPORTED,
                         "unknown scheme; use file, unix, memory, x-netlog, x-netlogs, x-netlog+udp, inherited, nats, "
-                        "otlp+http, syslog+udp, syslog+tcp, syslog+tls or x-syslog");
+                        "otlp, otlp+http, syslog+udp, syslog+tcp, syslog+tls or x-syslog");
 }
 
 /* Returns whether text begins with a known or unknown scheme, and is probably not a file name. */

@@ -5,7 +5,7 @@ fuzz_ldadd = $(common_libs)
 fuzz_import_ldadd = $(fuzz_ldadd)
 EXTRA_DIST += %D%/run %D%/corpus \
 	%D%/url.dict %D%/ulm.dict %D%/bp.dict %D%/logfmt.dict %D%/binary.dict %D%/format_arguments.dict \
-	%D%/payload.dict %D%/drain.dict %D%/filter.dict %D%/request.dict %D%/otlp_session.dict \
+	%D%/payload.dict %D%/drain.dict %D%/filter.dict %D%/request.dict %D%/otlp_session.dict %D%/otlp_grpc_session.dict \
 	%D%/import_json.dict %D%/import_csv.dict %D%/import_xml.dict %D%/import_otlp.dict %D%/import_otlp_proto.dict %D%/import_chrome.dict %D%/import_journal.dict %D%/import_strace.dict %D%/import_perf.dict %D%/import_ftrace.dict %D%/import_audit.dict %D%/import_pairs.dict %D%/import_syslog.dict %D%/syslog_stream.dict %D%/soap.dict %D%/trace_dat.dict %D%/trace_context.dict %D%/trace_protocols.dict
 
 fuzz_replays += %D%/url.replay
@@ -24,9 +24,14 @@ tests_fuzz_work_replay_CPPFLAGS = $(fuzz_cppflags) -DFUZZ_TARGET='"work"'
 tests_fuzz_work_replay_LDADD = $(fuzz_ldadd)
 
 fuzz_replays += %D%/otlp_session.replay
-tests_fuzz_otlp_session_replay_SOURCES = %D%/otlp_session.c %D%/replay.c %D%/fuzz.h
+tests_fuzz_otlp_session_replay_SOURCES = %D%/otlp_session.c %D%/replay.c %D%/otlp_feeding.h
 tests_fuzz_otlp_session_replay_CPPFLAGS = $(fuzz_cppflags) -I$(srcdir)/common -I$(srcdir)/netlogd -DFUZZ_TARGET='"otlp_session"'
 tests_fuzz_otlp_session_replay_LDADD = $(fuzz_ldadd)
+
+fuzz_replays += %D%/otlp_grpc_session.replay
+tests_fuzz_otlp_grpc_session_replay_SOURCES = %D%/otlp_grpc_session.c %D%/replay.c %D%/otlp_feeding.h
+tests_fuzz_otlp_grpc_session_replay_CPPFLAGS = $(fuzz_cppflags) -I$(srcdir)/common -I$(srcdir)/netlogd $(NGHTTP2_CFLAGS) -DFUZZ_TARGET='"otlp_grpc_session"'
+tests_fuzz_otlp_grpc_session_replay_LDADD = $(fuzz_ldadd) $(NGHTTP2_LIBS)
 
 fuzz_replays += %D%/bp.replay
 tests_fuzz_bp_replay_SOURCES = %D%/bp.c %D%/replay.c %D%/text_round_trip.h

@@ -16,8 +16,7 @@ static void check_options(const nl_url *url)
 static void check_place(const nl_url *url)
 {
     bool wants_host = url->scheme == NL_SCHEME_NETLOG || url->scheme == NL_SCHEME_NETLOGS ||
-                      url->scheme == NL_SCHEME_UDP || url->scheme == NL_SCHEME_NATS ||
-                      url->scheme >= NL_SCHEME_OTLP_HTTP;
+                      url->scheme == NL_SCHEME_UDP || url->scheme == NL_SCHEME_NATS || url->scheme >= NL_SCHEME_OTLP;
     fuzz_expect((url->host != NULL) == wants_host, "a collector or NATS, and nothing else, has a host");
     if (url->host != NULL)
         fuzz_expect(*url->host != '\0' && strchr(url->host, '/') == NULL, "a host has a name");

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""OTLP: files, and netlogd's listener for HTTP with hand-made requests and with the SDK of Node.js."""
+"""OTLP: files, and netlogd's listeners for HTTP and gRPC, with hand-made requests and with the SDK of Node.js."""
 import contextlib
 import gzip
 import http.client
@@ -15,6 +15,11 @@ import threading
 import collector
 import otlp
 import support
+
+try:
+    import grpc
+except ImportError:
+    grpc = None
 
 TRACES = otlp.traces([
     otlp.span(0, kind=2, traceState="a=b", attributes=[
@@ -391,9 +396,174 @@ class Http(Listener):
             self.assertEqual(s.recv(10), b"")
 
 
+class Grpc(Listener):
+    def setUp(self):
+        super().setUp()
+        if grpc is None:
+            self.skipTest("grpc for Python is not installed")
+
+    def listen(self, *arguments, url="otlp://127.0.0.1:0", **options):
+        return super().listen(*arguments, url=url, **options)
+
+    def channel(self, credentials=None):
+        channel = grpc.secure_channel(f"localhost:{self.port}", credentials) if credentials else grpc.insecure_channel(f"127.0.0.1:{self.port}")
+        self.addCleanup(channel.close)
+        return channel
+
+    def method(self, channel, signal="traces", path=None):
+        name = {"traces": "trace"}.get(signal, signal)
+        path = path or f"/opentelemetry.proto.collector.{name}.v1.{name.capitalize() if name != 'traces' else 'Trace'}Service/Export"
+        return channel.unary_unary(path)  # requests and responses are bytes
+
+    def code(self, body, channel=None, compression=None, **method):
+        """Returns the status of a request, and the error."""
+        try:
+            self.method(channel or self.channel(), **method)(body, timeout=20, compression=compression)
+        except grpc.RpcError as error:
+            return error.code().name, error
+        return "OK", None
+
+    def spans(self, *numbers, **resource):
+        return otlp.protobuf("traces", otlp.traces([otlp.span(n) for n in numbers], **resource))
+
+    def test_each_signal_and_compression_is_stored_before_the_response(self):
+        process = self.listen()
+        lines = trace = 0
+        channel = self.channel()
+        for name, compression in itertools.product(REQUESTS, (None, grpc.Compression.Gzip)):
+            trace += 1
+            lines += {"traces": 6, "logs": 2, "metrics": 3}[name]
+            request = json.loads(json.dumps(REQUESTS[name]).replace(f"{1:032x}", f"{trace + 100:032x}"))
+            self.assertEqual(self.method(channel, name)(otlp.protobuf(name, request), timeout=20, compression=compression), b"")
+            self.assertEqual(len(self.events()), lines, (name, compression))
+        request = otlp.traces([otlp.span(3), {**otlp.span(4), "startTimeUnixNano": "0"}, otlp.span(5)])
+        self.assertEqual(self.method(channel)(otlp.protobuf("traces", request), timeout=20), b"\x0a\x10\x08\x01\x12\x0cmissing time")
+        self.assertEqual(self.method(channel)(b"", timeout=20), b"")
+        self.stop(process)
+
+    def test_concurrent_requests_and_large_requests(self):
+        self.listen()
+        send = self.method(self.channel())
+        calls = [send.future(self.spans(n % 250), timeout=60) for n in range(500)]  # each span twice
+        calls += [send.future(self.spans(n, large="x" * 900000), timeout=60) for n in range(1000, 1008)]
+        large = [otlp.span(n, attributes=otlp.attributes(a="x" * 200000)) for n in range(2000, 2020)]
+        calls.append(send.future(otlp.protobuf("traces", otlp.traces(large)), timeout=60))
+        self.assertEqual({call.result() for call in calls}, {b""})
+        self.assertEqual(len(self.events()), 2 * (250 + 8 + 20))
+
+    def test_permanent_errors(self):
+        self.listen()
+        gzip_ = grpc.Compression.Gzip
+        for code, body, options in (("INVALID_ARGUMENT", b"\xff", {}), ("INVALID_ARGUMENT", otlp.protobuf("traces", TRACES)[:-1], {}),
+                                    ("RESOURCE_EXHAUSTED", bytes(17 << 20), {}), ("RESOURCE_EXHAUSTED", bytes(17 << 20), {"compression": gzip_}),
+                                    ("UNIMPLEMENTED", b"", {"compression": grpc.Compression.Deflate}), ("UNIMPLEMENTED", b"", {"path": "/a.B/Export"})):
+            found, error = self.code(body, **options)
+            self.assertEqual(found, code, options)
+            self.assertNotIn("grpc-status-details-bin", dict(error.trailing_metadata()))
+        self.assertEqual(error.details(), "netlogd implements Export of TraceService, LogsService and MetricsService")
+        self.assertEqual((self.code(self.spans(0))[0], len(self.events())), ("OK", 2))
+
+    def test_limits_are_answered_with_a_time_to_retry(self):
+        self.listen("--max-rate", "20", "--max-memory", "1m")
+        retry = b"\x0a\x28type.googleapis.com/google.rpc.RetryInfo\x12\x04\x0a\x02\x08\x01"
+        channel = self.channel()
+        self.assertEqual(self.code(self.spans(*range(15)), channel)[0], "OK")
+        for body, message in (self.spans(*range(20, 30)), b"more records than max-rate allows"), (bytes(2 << 20), b"clients use too much memory"):
+            code, error = self.code(body, channel)
+            details = dict(error.trailing_metadata())["grpc-status-details-bin"]
+            self.assertEqual((code, details), ("UNAVAILABLE", b"\x08\x0e\x12" + bytes([len(message)]) + message + b"\x1a" + bytes([len(retry)]) + retry))
+        support.wait_until(lambda: self.code(self.spans(*range(20, 30)), channel)[0] == "OK", what="the allowance has grown")
+        self.assertEqual(len(self.events()), 50)
+
+    def test_no_confirmed_item_is_lost_when_netlogd_is_killed(self):
+        confirmed = []
+        port = 0
+        for kill in range(4):
+            process = self.listen(url=f"otlp://127.0.0.1:{port}")
+            port = self.port
+            end = threading.Timer(0.2 + 0.07 * kill, process.kill)
+            end.start()
+            send = self.method(self.channel())
+            with contextlib.suppress(grpc.RpcError):
+                while True:
+                    first = confirmed[-1] + 1 if confirmed else 0
+                    calls = [(n, send.future(self.spans(*range(n, n + 20)), timeout=20)) for n in range(first, first + 200, 20)]
+                    for n, call in calls:
+                        call.result()
+                        confirmed += range(n, n + 20)
+            end.join()
+            process.wait()
+        self.assertGreater(len(confirmed), 100)
+        self.stop(self.listen(url=f"otlp://127.0.0.1:{port}"))
+        found = set(re.findall(r"event=(\S+) .*SPAN.ID=(\w+)", self.written().decode()))
+        for number in confirmed:
+            self.assertLessEqual({("work.start", f"{number + 1:016x}"), ("work.end", f"{number + 1:016x}")}, found)
+
+    def test_tls_and_certificates(self):
+        own, other = collector.Authority(self, "own"), collector.Authority(self, "other")
+        self.listen(url=f"otlp://127.0.0.1:0?cert={own.certify('server')}&ca={own.ca}&certified_hosts=yes")
+        ca = own.ca.read_bytes()
+
+        def code(pem, host, number):
+            pem = pem and pem.read_bytes()
+            return self.code(self.spans(number, host_name=host), self.channel(grpc.ssl_channel_credentials(ca, pem, pem)))[0]
+        self.assertEqual(code(own.certify("client"), "localhost", 0), "OK")
+        self.assertEqual(code(own.certify("client2"), "elsewhere", 1), "INVALID_ARGUMENT")
+        self.assertEqual([code(pem, "localhost", 2) for pem in (None, other.certify("client"))], ["UNAVAILABLE"] * 2)
+        self.assertEqual(self.code(self.spans(3))[0], "UNAVAILABLE")
+        self.assertEqual(len(self.events()), 2)
+
+    PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+
+    def frame(self, kind, payload=b"", flags=0, stream=0):
+        return len(payload).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + payload
+
+    def headers(self, stream, flags=4, **more):
+        """A HEADERS frame of a request to an unknown path, in literals without Huffman coding (RFC 7541, section 6.2.2)."""
+        fields = {":method": "POST", ":scheme": "http", ":path": "/x", "content-type": "application/grpc", **more}
+        block = b"".join(b"\0" + bytes([len(name)]) + name.encode() + bytes([len(value)]) + value.encode() for name, value in fields.items())
+        return self.frame(1, block, flags, stream)
+
+    def exchange(self, *frames, until=None):
+        """Sends frames on a new connection, and returns the (type, flags, stream, payload) of the frames that netlogd sends until its end."""
+        found = []
+        with socket.create_connection(("127.0.0.1", self.port), timeout=20) as s, s.makefile("rb") as answers:
+            with contextlib.suppress(ConnectionError):
+                s.sendall(b"".join(frames))
+            with contextlib.suppress(ConnectionError):
+                while len(head := answers.read(9)) == 9:
+                    found.append((head[3], head[4], int.from_bytes(head[5:], "big"), answers.read(int.from_bytes(head[:3], "big"))))
+                    if until and until(found[-1]):
+                        break
+        return found
+
+    def test_frames(self):
+        self.listen("--record-timeout", "1")
+        settings = self.frame(4)
+        found = self.exchange(self.PREFACE, settings, self.frame(6, b"12345678"), until=lambda frame: frame[0] == 6)
+        self.assertEqual(found[-1], (6, 1, 0, b"12345678"), "a ping is answered")
+        self.assertEqual(self.exchange(b"GET / HTTP/1.1\r\n\r\n" + bytes(40))[-1][0], 7, "another protocol is answered with GOAWAY")
+        many = b"".join(self.headers(2 * n + 1) for n in range(300))
+        found = self.exchange(self.PREFACE, settings, many)
+        self.assertEqual([f[3] for f in found if f[0] == 3].count((7).to_bytes(4, "big")), 200, "100 streams are open at once, and the others are refused")
+        large = {f"h{n}": "x" * 120 for n in range(120)}
+        found = self.exchange(self.PREFACE, settings, self.headers(1, **large), until=lambda frame: frame[0] == 3)
+        self.assertEqual((found[-1][2], [f for f in found if f[0] == 1]), (1, []), "a stream with large headers is reset")
+        flood = b"".join(self.headers(2 * n + 1, 0x4) + self.frame(3, bytes(4), 0, 2 * n + 1) for n in range(5000))
+        self.assertIn(7, [f[0] for f in self.exchange(self.PREFACE, settings, flood)], "a client that resets many streams is disconnected")
+        self.assertEqual((self.code(self.spans(0))[0], len(self.events())), ("OK", 2))
+
+    def test_slow_clients_are_closed(self):
+        self.listen("--record-timeout", "1")
+        for frames in [], [self.PREFACE, self.frame(4)], [self.PREFACE, self.frame(4), self.headers(1, 0)]:
+            self.exchange(*frames)  # returns when netlogd has closed the connection
+
+
 PACKAGES = {"api": "1.9.1", "instrumentation-http": "0.223.0", "sdk-trace-node": "2.12.0", "exporter-trace-otlp-proto": "0.223.1",
             "exporter-trace-otlp-http": "0.223.1", "sdk-logs": "0.223.1", "exporter-logs-otlp-proto": "0.223.1", "sdk-metrics": "2.12.1",
-            "exporter-metrics-otlp-proto": "0.223.0"}
+            "exporter-metrics-otlp-proto": "0.223.0", "exporter-logs-otlp-http": "0.223.1",
+            "exporter-metrics-otlp-http": "0.223.0", "exporter-trace-otlp-grpc": "0.223.1", "exporter-logs-otlp-grpc": "0.223.1",
+            "exporter-metrics-otlp-grpc": "0.223.0"}
 # Sends spans of an HTTP server and of its client, a log record and metrics.
 PROGRAM = r"""
 "use strict";
@@ -403,19 +573,20 @@ const { HttpInstrumentation } = require("@opentelemetry/instrumentation-http");
 const { registerInstrumentations } = require("@opentelemetry/instrumentation");
 const { OTLPTraceExporter } = require(`@opentelemetry/exporter-trace-otlp-${protocol}`);
 const { LoggerProvider, SimpleLogRecordProcessor } = require("@opentelemetry/sdk-logs");
-const { OTLPLogExporter } = require("@opentelemetry/exporter-logs-otlp-proto");
+const { OTLPLogExporter } = require(`@opentelemetry/exporter-logs-otlp-${protocol}`);
 const { MeterProvider, PeriodicExportingMetricReader } = require("@opentelemetry/sdk-metrics");
-const { OTLPMetricExporter } = require("@opentelemetry/exporter-metrics-otlp-proto");
+const { OTLPMetricExporter } = require(`@opentelemetry/exporter-metrics-otlp-${protocol}`);
 const { resourceFromAttributes } = require("@opentelemetry/resources");
 
+const url = (signal) => protocol === "grpc" ? endpoint : `${endpoint}/v1/${signal}`;
 const resource = resourceFromAttributes({ "service.name": "shop" });
 const traces = new NodeTracerProvider({ resource,
-  spanProcessors: [new BatchSpanProcessor(new OTLPTraceExporter({ url: `${endpoint}/v1/traces`, compression: "gzip" }))] });
+  spanProcessors: [new BatchSpanProcessor(new OTLPTraceExporter({ url: url("traces"), compression: "gzip" }))] });
 traces.register();
 registerInstrumentations({ tracerProvider: traces, instrumentations: [new HttpInstrumentation()] });
-const logs = new LoggerProvider({ resource, processors: [new SimpleLogRecordProcessor({ exporter: new OTLPLogExporter({ url: `${endpoint}/v1/logs` }) })] });
+const logs = new LoggerProvider({ resource, processors: [new SimpleLogRecordProcessor({ exporter: new OTLPLogExporter({ url: url("logs") }) })] });
 const metrics = new MeterProvider({ resource,
-  readers: [new PeriodicExportingMetricReader({ exporter: new OTLPMetricExporter({ url: `${endpoint}/v1/metrics` }) })] });
+  readers: [new PeriodicExportingMetricReader({ exporter: new OTLPMetricExporter({ url: url("metrics") }) })] });
 const http = require("http");
 const orders = metrics.getMeter("shop").createHistogram("orders");
 
@@ -449,9 +620,9 @@ class Sdk(Listener):
 
     def test_node(self):
         self.install()
-        for protocol in "proto", "http":  # protobuf and JSON
+        for protocol in "proto", "http", "grpc":  # protobuf, JSON, and protobuf over gRPC
             self.output.unlink(missing_ok=True)
-            process = self.listen()
+            process = self.listen(url="otlp://127.0.0.1:0" if protocol == "grpc" else "otlp+http://127.0.0.1:0")
             result = self.run_program("node", self.scratch / "app.js", f"http://127.0.0.1:{self.port}", protocol, "5", timeout=60)
             self.assertEqual(result.returncode, 0, result.stderr)
             self.stop(process)

@@ -46,6 +46,7 @@ static void names_what_it_says(void **state)
         {"nats://h/S", NL_SCHEME_NATS, "h", 0, "S"},
         {"nats://h:1,[::1]:2/S?a=b", NL_SCHEME_NATS, "h:1,[::1]:2", 0, "S"},
         {"nats://u:p%40:/@h/S?at=@/", NL_SCHEME_NATS, "h", 0, "S"},
+        {"otlp://h", NL_SCHEME_OTLP, "h", 4317, NULL},
         {"otlp+http://h", NL_SCHEME_OTLP_HTTP, "h", 4318, NULL},
         {"otlp+http://[::1]:5?cert=/a", NL_SCHEME_OTLP_HTTP, "::1", 5, NULL},
         {"syslog+udp://h", NL_SCHEME_SYSLOG_UDP, "h", 514, NULL},
