@@ -26,11 +26,12 @@ enum {
     TICK_MS = 200,
     SCAN_NS = 1000000000, /* interval between searches for new files */
     READ_SIZE = 256 << 10,
-    IDLE_S = 1,      /* a file that has not grown for this time has no continuation of its last line */
-    COPY_S = 5,      /* a file with the content of a followed file is a copy in progress for this time after a change */
-    DAMAGED_S = 60,  /* an incomplete compressed file is read again for this time after a change */
-    REMOVED_S = 5,   /* a removed file is read for this time after it has grown */
-    RENAMED_S = 600, /* a file whose path belongs to a new file is read for this time after it has grown */
+    IDLE_S = 1, /* a file that has not grown for this time has no continuation of its last line */
+    COPY_S =
+        5, /* a file with the content of a followed file counts as an unfinished copy for this time after a change */
+    DAMAGED_S = 60,        /* an incomplete compressed file is read again for this time after a change */
+    REMOVED_S = 5,         /* a removed file is read for this time after it has grown */
+    RENAMED_S = 600,       /* a file whose path belongs to a new file is read for this time after it has grown */
     FINISHED_MAX = 256,    /* maximum number of remembered finished files whose paths match no pattern */
     DIRECTORY_MAX = 10000, /* maximum number of files that are examined in a search for a copy */
 };
@@ -40,10 +41,10 @@ typedef struct followed {
     file_state state;
     file_content *content; /* NULL: closed */
     file_reader *reader;   /* NULL: the format is unknown */
-    int64_t grown_ns;      /* time at which it last grew */
+    int64_t grown_ns;      /* time at which the file last grew */
     struct timespec seen;  /* of a finished file: the time of the change at which its content was last compared */
     uint64_t scan;         /* number of the latest search in which its path matched a pattern */
-    bool unreadable;       /* a failure to open it was reported */
+    bool unreadable;       /* a failure to open the file was reported */
     uint64_t records;
 } followed;
 
@@ -135,7 +136,7 @@ static bool is_inode(const followed *f, const struct stat *status)
     return f->state.device == status->st_dev && f->state.inode == status->st_ino;
 }
 
-/* Writes the state of a file to the log. A failure delays pieces, which need the log, too. */
+/* Writes the state of a file to the log. A failure also delays the pieces, because they need the log. */
 static bool note_file(const followed *f)
 {
     bool good = position_log_add_file(inputs.log, &f->state) == NL_OK;
@@ -242,7 +243,7 @@ static void report_missing(const followed *f)
              f->state.place.offset);
 }
 
-/* Opens the content of f. Returns false if it no longer exists. */
+/* Opens the content of f. Returns false if the content no longer exists. */
 static bool open_followed(followed *f)
 {
     struct stat status;
@@ -271,7 +272,7 @@ static bool is_unreadable(followed *f)
 typedef enum piece_result {
     PIECE_PUT,
     PIECE_NONE,    /* no whole record */
-    PIECE_CHANGED, /* the content is not that of the file any more */
+    PIECE_CHANGED, /* the file no longer has this content */
     PIECE_FAILED,
 } piece_result;
 
@@ -309,8 +310,8 @@ static file_place place_after(const followed *f, uint64_t start, size_t size)
 }
 
 /*
- * Reads the next bytes, after the last bytes before the place, into inputs.bytes. Returns their number, or -1 with
- * *result set.
+ * Reads the next bytes, after the last bytes before the place, into inputs.bytes. Returns the number of bytes, or -1
+ * with *result set.
  */
 static ssize_t read_next(followed *f, size_t size, piece_result *result)
 {
@@ -334,7 +335,7 @@ static ssize_t read_next(followed *f, size_t size, piece_result *result)
     return got - (ssize_t)before;
 }
 
-/* Logs and puts the first `whole` bytes after the place. If `again` is not NULL, they were logged before. */
+/* Logs and puts the first `whole` bytes after the place. If `again` is not NULL, the bytes were logged before. */
 static piece_result put_piece(followed *f, size_t whole, const file_piece *again)
 {
     uint64_t from = f->state.place.offset;
@@ -688,7 +689,7 @@ static void load_stored(void *user, uint64_t next)
     inputs.next = next;
 }
 
-/* Applies the pieces that the outputs have stored. The others are read again. */
+/* Applies the pieces that the outputs have stored. The other pieces are read again. */
 static void apply_pieces(void)
 {
     uint64_t stored = numbered_input_get_stored(inputs.input, inputs.next);

@@ -10,7 +10,7 @@
  * at any moment.
  *
  * While the outputs cannot be written, netlogd does not read files. The module owns the list of files and the log of
- * positions. Only the server's thread may call it.
+ * positions. Only the server's thread may call this module.
  */
 #ifndef NETLOGD_FILE_INPUTS_H
 #define NETLOGD_FILE_INPUTS_H

@@ -48,7 +48,7 @@ static struct {
 
 /* ---- the cursor ---- */
 
-/* Reads the file with the cursor. Returns false if it does not exist. */
+/* Reads the file with the cursor. Returns false if the file does not exist. */
 static bool load_cursor(void)
 {
     char *line = NULL, stream[2 * STREAM_SIZE + 1] = "";
@@ -137,7 +137,7 @@ static void report_journal(const char *doing, int result)
     program_print_error();
 }
 
-/* Reads and puts the next entries. Returns whether there may be more. */
+/* Reads and puts the next entries. Returns whether there may be more entries. */
 static bool read_entries(void)
 {
     int result = 0;

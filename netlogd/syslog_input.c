@@ -82,14 +82,14 @@ static void reject_message(syslog_input *in, const char *reason, const char *dat
                                                          .text = {data, size}});
 }
 
-/* Rejects a message that is larger than max-record-size. Keeps only its beginning. */
+/* Rejects a message that is larger than max-record-size. Keeps only the beginning of the message. */
 static void reject_long(syslog_input *in, const char *data, size_t size)
 {
     size_t maximum = server_settings()->max_record_size;
     reject_message(in, "the message is larger than max-record-size", data, size < maximum ? size : maximum);
 }
 
-/* Skips the rest of a message that is too long. Returns the number of bytes that belong to it. */
+/* Skips the rest of a message that is too long. Returns the number of bytes that belong to the message. */
 static size_t skip_rest(syslog_input *in, const char *data, size_t size)
 {
     size_t skip = in->skipped < size ? in->skipped : size;

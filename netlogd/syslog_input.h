@@ -4,7 +4,7 @@
  *   bytes -> syslog_find_frame -> syslog_read (convert/syslog.h) -> put
  *
  * Each connection (connection.c) and each UDP socket (datagrams.c) with a syslog URL has a syslog_input. Only the
- * server's thread may call it.
+ * server's thread may call this module.
  */
 #ifndef NETLOGD_SYSLOG_INPUT_H
 #define NETLOGD_SYSLOG_INPUT_H

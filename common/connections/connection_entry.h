@@ -47,8 +47,10 @@ typedef struct connection_entry {
     double rtt_sum_us, rtt_samples, receive_rtt_sum_us, receive_rtt_samples;
     double start_ns;      /* receiver-limited time before the peer last enlarged its window during the start */
     double limited_us[2]; /* receiver-limited time with an open and with a closed window */
-    /* Numbers of intervals: with received or unread data; with a full receive buffer; the latter while the program
-     * waited for its host. */
+    /*
+     * Numbers of intervals: with received or unread data; with a full receive buffer; with a full receive buffer while
+     * the program waited for its host.
+     */
     double receptions, unread, unread_busy;
 } connection_entry;
 

@@ -4,8 +4,8 @@
  *   [node=HOST ]type=TYPE msg=audit(SECONDS.MILLISECONDS:SERIAL): NAME=value NAME="value" msg='NAME=value ...'
  *
  * A line becomes a record. NL.EVNT is the type, HOST the node, PROG the value of comm, and SERIAL the number that the
- * lines of one event share. The fields in msg='...', and those that auditd appends after a byte 0x1d, are fields of the
- * record, too.
+ * lines of one event share. The fields in msg='...' also become fields of the record, and so do the fields that auditd
+ * appends after a byte 0x1d.
  */
 #include "config.h"
 
@@ -35,7 +35,7 @@ static bool take_until(nl_string *text, char stop, nl_string *part)
     return true;
 }
 
-/* Reads the beginning of a line. *rest is set to the fields after it. */
+/* Reads the beginning of a line. Sets *rest to the fields after the beginning. */
 static bool audit_read_head(nl_string line, audit_head *h, nl_string *rest)
 {
     *h = (audit_head){0};

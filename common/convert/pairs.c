@@ -12,7 +12,7 @@
 #include "convert/lines.h"
 #include "record/text.h"
 
-/* Names of the time, in the order in which they are looked for. */
+/* Names of the time field, in the order of the search. */
 static const char *const time_names[] = {"DATE", "END", "START", "TIMESTAMP", "timestamp", "TIME", "time"};
 
 enum {
@@ -26,8 +26,8 @@ typedef struct pairs_reader {
     importer base;
     nl_record *record;
     /*
-     * ULM with another name for the time: those of time_names, and the name that --time-field gave. A record knows the
-     * fields of the previous record in the same nl_text_format, so that each name needs its own.
+     * ULM with another name for the time: those of time_names, and the name that --time-field gave. An nl_text_format
+     * stores the fields of the previous record, so each name of the time field needs its own format.
      */
     nl_text_format formats[TIME_NAMES + 1];
 } pairs_reader;

@@ -211,7 +211,7 @@ static bool take_priority(nl_string *text, int *priority)
     return true;
 }
 
-/* Takes the text up to the next space. */
+/* Reads the text up to the next space. */
 static nl_string take_word(nl_string *text)
 {
     const char *space = text->size > 0 ? memchr(text->data, ' ', text->size) : NULL;
@@ -220,7 +220,7 @@ static nl_string take_word(nl_string *text)
     return word;
 }
 
-/* Takes a word and the space after it. Returns false if either is missing. The word "-" has no data. */
+/* Reads a word and the space after it. Returns false if either is missing. The word "-" has no data. */
 static bool take_header_word(nl_string *text, nl_string *word)
 {
     *word = take_word(text);
@@ -258,7 +258,7 @@ static bool add_parameter(builder *b, nl_string id, nl_string name, nl_string va
     return true;
 }
 
-/* Takes a value in quotes. \", \\ and \] stand for the second character. */
+/* Reads a value in quotes. \", \\ and \] stand for the second character. */
 static bool take_quoted(builder *b, nl_string *text, nl_string *value)
 {
     if (!text_take(text, "\""))
@@ -286,7 +286,7 @@ static bool take_quoted(builder *b, nl_string *text, nl_string *value)
     return true;
 }
 
-/* Takes [ID NAME="VALUE" ...]. */
+/* Reads [ID NAME="VALUE" ...]. */
 static bool take_element(builder *b, nl_string *text)
 {
     size_t size = 0;
@@ -313,7 +313,7 @@ static bool take_element(builder *b, nl_string *text)
     return true;
 }
 
-/* Takes structured data and the space after it. If the data are malformed, they remain a part of the message. */
+/* Reads structured data and the space after it. If the data are malformed, they remain a part of the message. */
 static void take_structured(builder *b, nl_string *text)
 {
     size_t fields = b->count;
@@ -361,7 +361,7 @@ static bool read_5424(syslog_reader *r, nl_string *text)
     return true;
 }
 
-/* Takes PROG: or PROG[PROCID]: and the space after it. */
+/* Reads PROG: or PROG[PROCID]: and the space after it. */
 static void take_tag(builder *b, nl_string *text)
 {
     nl_string rest = *text, process = {0};
@@ -392,7 +392,7 @@ static bool is_tag(nl_string word)
     return word.size == 0 || word.data[word.size - 1] == ':' || memchr(word.data, '[', word.size) != NULL;
 }
 
-/* Reads a message of RFC 3164, or a line of a log file, after its priority. Returns whether it has a time. */
+/* Reads a message of RFC 3164, or a line of a log file, after its priority. Returns whether the message has a time. */
 static bool read_3164(syslog_reader *r, nl_string *text, int64_t now_ns)
 {
     builder *b = &r->builder;

@@ -9,8 +9,8 @@
  *   received the data, and either it has not received data for another request since it last waited, or it has done
  *   nothing else since it received this data.
  * - The connection was opened for this request, which has sent no other call since; every other request waits as above.
- * Data for a request is its own bytes, and the replies to its calls. A request that does not wait as above may be
- * queued in the process, for example for a connection of a pool, and any event may make it run: calls are then
+ * Data for a request is the request's own bytes, and the replies to its calls. A request that does not wait as above
+ * may be queued in the process, for example for a connection of a pool, and any event may make it run: calls are then
  * ambiguous. Not thread-safe.
  */
 #ifndef NLKERNEL_TRACE_CAUSES_H

@@ -29,7 +29,7 @@ typedef struct connection_end {
     const protocol *protocol;
     span *current;         /* the latest request, or NULL */
     span *opener;          /* the request for which the process opened the connection, until its first call; or NULL */
-    uint32_t opener_calls; /* number of calls that it had sent */
+    uint32_t opener_calls; /* number of calls that this request had sent */
     uint32_t next[2];
     bool has_next[2]; /* whether `next` is known, for each direction: TRACE_SEND, TRACE_RECEIVE */
     int64_t seen_ns;

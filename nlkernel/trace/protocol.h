@@ -3,9 +3,9 @@
  * a process sends and receives.
  *
  * The functions see the first TRACE_CAPTURE_MAX bytes of the data of each call, which come from any program and may be
- * anything. They keep names only: a method, a path without its query, the verb and the object of a statement, a status.
- * They never keep a value, which may be a secret. To add a protocol, write its file and add it to protocols.c. The
- * module has no state.
+ * anything. The functions keep only names: a method, a path without its query, the verb and the object of a statement,
+ * a status. The functions never keep a value, which may be a secret. To add a protocol, write its file and add it to
+ * protocols.c. The module has no state.
  */
 #ifndef NLKERNEL_TRACE_PROTOCOL_H
 #define NLKERNEL_TRACE_PROTOCOL_H

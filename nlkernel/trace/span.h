@@ -2,9 +2,9 @@
  * The spans that nlkernel trace finds: a request in a server, from the arrival of its first byte to the sending of its
  * reply, or a call in a client, from the sending of a request to the arrival of the reply.
  *
- * A span's parent is known with certainty, or it has none. A call has the parent that its thread or connection proves
- * (causes.h); a request in a server has the call at the other end of the connection. Spans hold references to their
- * parents, so that a trace gets one ID whichever of its spans is written first. Not thread-safe.
+ * A span's parent is known with certainty; otherwise, the span has no parent. A call has the parent that its thread or
+ * connection proves (causes.h); a request in a server has the call at the other end of the connection. Spans hold
+ * references to their parents, so that a trace gets one ID whichever of its spans is written first. Not thread-safe.
  */
 #ifndef NLKERNEL_TRACE_SPAN_H
 #define NLKERNEL_TRACE_SPAN_H
@@ -70,8 +70,8 @@ void span_release(span *s); /* Removes a reference; NULL is allowed */
 void span_set_parent(span *s, span *parent, span_cause cause);
 
 /*
- * Fills in the record of a finished span. `end_ns` is its end since 1970; `host` is this host's name. Sets the trace ID
- * of the span and of its ancestors.
+ * Fills in the record of a finished span. `end_ns` is the time of the span's end, since 1970; `host` is this host's
+ * name. Sets the trace ID of the span and of its ancestors.
  */
 void span_make_record(span *s, int64_t end_ns, const char *host, nl_record *record);
 
