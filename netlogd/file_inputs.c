@@ -29,10 +29,11 @@ enum {
     IDLE_S = 1, /* a file that has not grown for this time has no continuation of its last line */
     COPY_S =
         5, /* a file with the content of a followed file counts as an unfinished copy for this time after a change */
-    DAMAGED_S = 60,        /* an incomplete compressed file is read again for this time after a change */
-    REMOVED_S = 5,         /* a removed file is read for this time after it has grown */
-    RENAMED_S = 600,       /* a file whose path belongs to a new file is read for this time after it has grown */
-    FINISHED_MAX = 256,    /* maximum number of remembered finished files whose paths match no pattern */
+    DAMAGED_S = 60,     /* an incomplete compressed file is read again for this time after a change */
+    REMOVED_S = 5,      /* a removed file is read for this time after it has grown */
+    RENAMED_S = 600,    /* a file whose path belongs to a new file is read for this time after it has grown */
+    FINISHED_MAX = 256, /* maximum number of remembered finished files whose paths match no pattern */
+    COMPARED_SIZE = 64 << 10,
     DIRECTORY_MAX = 10000, /* maximum number of files that are examined in a search for a copy */
 };
 
@@ -503,42 +504,56 @@ static bool is_output(const struct stat *status)
     return false;
 }
 
+/* Returns whether the contents are the same, as far as both go, within the first COMPARED_SIZE bytes. */
+static bool is_same_beginning(file_content *a, file_content *b)
+{
+    char *mine = nl_memory_check(malloc(COMPARED_SIZE)), *other = nl_memory_check(malloc(COMPARED_SIZE));
+    ssize_t have = file_content_read(a, 0, mine, COMPARED_SIZE), got = file_content_read(b, 0, other, COMPARED_SIZE);
+    ssize_t common = have < got ? have : got;
+    bool same = common > 0 && memcmp(mine, other, (size_t)common) == 0;
+    free(mine);
+    free(other);
+    return same;
+}
+
 /* Returns whether the content begins like that of f, as far as both go, so that it may be a copy of f. */
 static bool begins_like(file_content *c, followed *f)
 {
-    char mine[FILE_MARK_SIZE], other[FILE_MARK_SIZE];
-    size_t mark = file_mark_size(f->state.place.offset);
-    ssize_t got = file_content_read(c, 0, other, FILE_MARK_SIZE);
-    if (got >= (ssize_t)mark && mark > 0)
-        return file_mark_hash(other, mark) == f->state.place.head;
-    file_content *opened = f->content == NULL ? file_content_open(f->state.path) : NULL,
-                 *of = f->content != NULL ? f->content : opened;
-    ssize_t have = got > 0 && of != NULL ? file_content_read(of, 0, mine, (size_t)got) : 0;
+    char mark[FILE_MARK_SIZE];
+    size_t size = file_mark_size(f->state.place.offset);
+    ssize_t got = file_content_read(c, 0, mark, size);
+    bool same_head = size > 0 && got == (ssize_t)size && file_mark_hash(mark, size) == f->state.place.head;
+    if (size > 0 && got == (ssize_t)size && !same_head)
+        return false;
+    file_content *opened = f->content == NULL ? open_matching(f, f->state.path) : NULL,
+                 *of = f->content != NULL && file_content_has(f->content, &f->state.place) ? f->content : opened;
+    bool same = of != NULL ? is_same_beginning(c, of) : same_head; /* f may have been truncated after it was copied */
     file_content_close(opened);
-    return have > 0 && memcmp(mine, other, (size_t)have) == 0;
+    return same;
 }
 
 /*
- * Returns whether the file at path is a copy of a known file, so that it must not be read from its beginning. If a
- * known file was finished before its end, continues with the copy.
+ * Returns whether the file at path is a copy of a known file, or may be an incomplete copy, so that it must not be read
+ * from its beginning now. If a known file was finished before its end, continues with the copy.
  */
 static bool is_copy(const char *path, const struct stat *status)
 {
-    file_content *c = status->st_size > 0 ? file_content_open(path) : NULL;
+    char first;
+    file_content *c = file_content_open(path);
     bool recent = nl_time_now_ns() - status->st_ctim.tv_sec * NL_NS_PER_SECOND < COPY_S * NL_NS_PER_SECOND;
-    bool copy = false;
+    bool copy = c != NULL && recent && file_content_read(c, 0, &first, 1) != 1; /* empty, or not decompressible yet */
     for (followed *f = inputs.files; f != NULL && c != NULL && !copy; f = f->next) {
-        if (!f->state.finished) {
-            copy = recent && begins_like(c, f);
-        } else if ((f->state.place.offset > FILE_MARK_SIZE ||
-                    (f->state.place.offset > 0 && file_content_is_packed(c))) &&
-                   file_content_has(c, &f->state.place)) {
+        bool enough =
+            f->state.place.offset > FILE_MARK_SIZE || (f->state.place.offset > 0 && file_content_is_packed(c));
+        if (f->state.finished && enough && file_content_has(c, &f->state.place)) {
             set_path(f, path, status);
             f->scan = inputs.scan;
             f->state.finished = false;
             f->state.ending = true;
             note_file(f);
             copy = true;
+        } else {
+            copy = recent && begins_like(c, f);
         }
     }
     file_content_close(c);

@@ -115,6 +115,27 @@ class Files(Case):
         self.until(100 * number + 100)
         self.stop(process)
 
+    def test_copies_in_progress_are_not_read(self):
+        """A rotated file is copied, and the copy is compressed, more slowly than netlogd searches for new files."""
+        process = self.follow(self.logs / "app.log*")
+        self.append(*(ulm(n) for n in range(100)))
+        self.until(100)
+        content, copy, packed = self.log.read_bytes(), self.logs / "app.log.1", self.logs / "app.log.1.gz"
+        for path, data in ((copy, content), (packed, gzip.compress(content))):
+            for part in (data[:0], data[:10], data[10:len(data) // 2], data[len(data) // 2:]):
+                with open(path, "ab") as file:
+                    file.write(part)
+                time.sleep(1.2)
+            if path == copy:
+                os.truncate(self.log, 0)
+            else:
+                copy.unlink()
+        self.append(*(ulm(n) for n in range(100, 200)))
+        self.until(200)
+        time.sleep(1.3)
+        self.until(200)
+        self.stop(process)
+
     def test_content_that_disappears_is_reported(self):
         process = self.follow()
         self.append(ulm(1))
