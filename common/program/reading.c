@@ -105,8 +105,6 @@ static void printable(nl_string text, char out[TEXT_SHOWN + 1])
 /* Returns a text that describes where the input is malformed, and why. */
 static char *describe_place(const nl_malformed *what)
 {
-    if (what->line == 0 && what->offset == 0) /* the beginning, or a directory */
-        return program_format("%s: %s", what->source, what->reason);
     if (what->line == 0)
         return program_format("%s: byte %" PRIu64 ": %s", what->source, what->offset, what->reason);
     return program_format("%s:%" PRIu64 ": %s", what->source, what->line, what->reason);

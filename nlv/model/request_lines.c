@@ -18,6 +18,9 @@ typedef struct lookup {
     request_reader *reader;
     precedence *edges;
     request_graph *graph;
+    GArray *events; /* request_event: the events of the graph that request_lines_graph returned */
+    GHashTable
+        *medians; /* of spans: request_lines_span_kind (gint64) to the sorted durations (double); NULL until needed */
     uint32_t learned_count; /* number of records of the store when the sample was taken */
     bool is_sample_full;
 } lookup;
@@ -51,6 +54,10 @@ static void clear_lookup(lookup *l)
     request_graph_free(l->graph);
     precedence_free(l->edges);
     request_reader_free(l->reader);
+    if (l->events != NULL)
+        g_array_free(l->events, TRUE);
+    if (l->medians != NULL)
+        g_hash_table_destroy(l->medians);
     *l = (lookup){0};
 }
 
@@ -123,13 +130,13 @@ static bool is_of_lifeline(const store *s, uint32_t last, unsigned layer, size_t
            spec_step_of(s->spec, store_event(s, last), layer).lifeline == lifeline;
 }
 
-static void learn(const model *m, lookup *l, size_t lifeline)
+/* Calls take with the events (request_event) of each request of the sample. Returns the number of their records. */
+static guint each_of_sample(const model *m, lookup *l, size_t lifeline, void (*take)(lookup *l, GArray *events))
 {
     const store *s = model_store(m);
     unsigned layer = s->spec->lifelines[lifeline].layer;
     uint32_t count = s->objects[layer].count, group = LEARNED_MAX / LEARNED_GROUPS;
     guint steps_read = 0;
-    l->learned_count = s->count;
     for (uint32_t i = 0; i < MIN(count, LEARNED_MAX) && steps_read < LEARNED_STEPS_MAX; i++) {
         uint32_t object = count <= LEARNED_MAX
                               ? i
@@ -140,12 +147,26 @@ static void learn(const model *m, lookup *l, size_t lifeline)
         if (steps->len <= REQUEST_LINES_STEPS_MAX) {
             GArray *events = read_events(m, l->reader, steps);
             steps_read += steps->len;
-            precedence_learn(l->edges, (const request_event *)(const void *)events->data, events->len);
+            take(l, events);
             g_array_free(events, TRUE);
         }
         g_array_free(steps, TRUE);
     }
-    l->is_sample_full = count >= LEARNED_MAX || steps_read >= LEARNED_STEPS_MAX;
+    return steps_read;
+}
+
+static void learn_order(lookup *l, GArray *events)
+{
+    precedence_learn(l->edges, (const request_event *)(const void *)events->data, events->len);
+}
+
+static void learn(const model *m, lookup *l, size_t lifeline)
+{
+    const store *s = model_store(m);
+    l->learned_count = s->count;
+    const guint steps_read = each_of_sample(m, l, lifeline, learn_order);
+    l->is_sample_full =
+        s->objects[s->spec->lifelines[lifeline].layer].count >= LEARNED_MAX || steps_read >= LEARNED_STEPS_MAX;
     precedence_settle(l->edges);
 }
 
@@ -208,16 +229,22 @@ static void add_late_messages(const store *s, uint32_t record, unsigned layer, G
     }
 }
 
+/* Builds the graph of at least one event. */
+static void build_graph(lookup *l, GArray *events)
+{
+    bool is_explicit = true;
+    for (guint i = 0; i < events->len; i++)
+        is_explicit = is_explicit && g_array_index(events, request_event, i).span_id != 0;
+    request_graph_build(l->graph, (request_event *)(void *)events->data, events->len, is_explicit ? NULL : l->edges,
+                        request_reader_clocks(l->reader));
+}
+
 static void draw_graph(const model *m, lookup *l, const GArray *steps, unsigned layer, request_drawn *d)
 {
     const store *s = model_store(m);
     GArray *events = read_events(m, l->reader, steps), *edges = g_array_new(FALSE, FALSE, sizeof(request_edge));
-    bool is_explicit = true;
-    for (guint i = 0; i < events->len; i++)
-        is_explicit = is_explicit && g_array_index(events, request_event, i).span_id != 0;
     if (events->len > 0) {
-        request_graph_build(l->graph, (request_event *)(void *)events->data, events->len, is_explicit ? NULL : l->edges,
-                            request_reader_clocks(l->reader));
+        build_graph(l, events);
         request_graph_find_edges(l->graph, edges);
         d->has_graph = true;
         d->from_ns = l->graph->from_ns;
@@ -276,6 +303,79 @@ const request_drawn *request_lines_find(const model *m, size_t lifeline, uint32_
     g_array_free(steps, TRUE);
     g_hash_table_insert(r->drawn, g_memdup2(&key, sizeof key), d);
     return d;
+}
+
+/* ---- spans ---- */
+
+const request_graph *request_lines_graph(const model *m, size_t lifeline, uint32_t object, request_reader **reader)
+{
+    lookup *l = find_lookup(m, lifeline);
+    GArray *steps = find_steps(model_store(m), model_store(m)->spec->lifelines[lifeline].layer, object);
+    if (l->events != NULL)
+        g_array_free(l->events, TRUE);
+    l->events = steps->len <= REQUEST_LINES_STEPS_MAX ? read_events(m, l->reader, steps) : NULL;
+    g_array_free(steps, TRUE);
+    *reader = l->reader;
+    if (l->events == NULL || l->events->len == 0)
+        return NULL;
+    build_graph(l, l->events);
+    return l->graph;
+}
+
+uint64_t request_lines_span_kind(const request_span *span)
+{
+    return (uint64_t)span->program << 32 | span->name;
+}
+
+/* Adds the durations of a request's spans to l->medians, as arrays of double. */
+static void learn_durations(lookup *l, GArray *events)
+{
+    if (events->len == 0)
+        return;
+    build_graph(l, events);
+    for (size_t i = 0; i < l->graph->span_count; i++) {
+        const request_span *s = &l->graph->spans[i];
+        const gint64 kind = (gint64)request_lines_span_kind(s);
+        GArray *durations = g_hash_table_lookup(l->medians, &kind);
+        if (durations == NULL) {
+            durations = g_array_new(FALSE, FALSE, sizeof(double));
+            g_hash_table_insert(l->medians, g_memdup2(&kind, sizeof kind), durations);
+        }
+        const double duration_ns = (double)s->end_ns - (double)s->begin_ns;
+        if (!s->incomplete)
+            g_array_append_val(durations, duration_ns);
+    }
+}
+
+static gint compare_doubles(gconstpointer a, gconstpointer b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static void free_durations(gpointer durations)
+{
+    g_array_free(durations, TRUE);
+}
+
+double request_lines_median(const model *m, size_t lifeline, uint64_t kind)
+{
+    enum { MEDIAN_MIN = 3 };
+    lookup *l = find_lookup(m, lifeline);
+    if (l->medians == NULL) {
+        l->medians = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, free_durations);
+        each_of_sample(m, l, lifeline, learn_durations);
+        GHashTableIter at;
+        gpointer durations;
+        g_hash_table_iter_init(&at, l->medians);
+        while (g_hash_table_iter_next(&at, NULL, &durations))
+            g_array_sort(durations, compare_doubles);
+    }
+    const gint64 key = (gint64)kind;
+    const GArray *durations = g_hash_table_lookup(l->medians, &key);
+    if (durations == NULL || durations->len < MEDIAN_MIN)
+        return -1;
+    return g_array_index(durations, double, durations->len / 2);
 }
 
 uint32_t request_lines_cause(const request_drawn *d, uint32_t record)

@@ -38,6 +38,24 @@ void request_lines_forget(request_lines *r);
 /* Returns a request of a lifeline. The result is valid until the next call of a function of this module. */
 const request_drawn *request_lines_find(const model *m, size_t lifeline, uint32_t object);
 
+struct request_graph;
+struct request_span;
+struct request_reader;
+
+/*
+ * Returns the graph of a request of a lifeline, and the reader of its events, which has the names of spans and places.
+ * They are valid until the next call of a function of this module. Returns NULL if the request has more than
+ * REQUEST_LINES_STEPS_MAX steps, or no steps.
+ */
+const struct request_graph *request_lines_graph(const model *m, size_t lifeline, uint32_t object,
+                                                struct request_reader **reader);
+
+/* Returns a number that is equal for spans with the same name and program. */
+uint64_t request_lines_span_kind(const struct request_span *span);
+
+/* Returns the median duration in nanoseconds of the spans of a kind in the sample of a lifeline, or -1. */
+double request_lines_median(const model *m, size_t lifeline, uint64_t kind);
+
 /* Returns the latest record from which a line leads to `record`, or STORE_NONE. */
 uint32_t request_lines_cause(const request_drawn *d, uint32_t record);
 

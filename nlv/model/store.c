@@ -984,6 +984,14 @@ static uint32_t find_mark(const store *s, int64_t time_ns)
     return low;
 }
 
+uint32_t store_find_place(const store *s, int64_t time_ns, uint64_t place)
+{
+    uint32_t record = store_find_time(s, time_ns);
+    while (record < s->count && store_time(s, record) == time_ns && store_place(s, record) != place)
+        record++;
+    return record < s->count && store_place(s, record) == place ? record : (uint32_t)STORE_NONE;
+}
+
 uint32_t store_find_time_near(const store *s, int64_t time_ns)
 {
     if (s->count == s->first)

@@ -143,6 +143,9 @@ const list *store_durations(const store *s, uint16_t event);
 /* Returns the first record at or after a time, or count if all records are earlier. */
 uint32_t store_find_time(const store *s, int64_t time_ns);
 
+/* Returns a record by its time and place, or STORE_NONE if the store does not have it. */
+uint32_t store_find_place(const store *s, int64_t time_ns, uint64_t place);
+
 /* Like store_find_time, but rounded to a multiple of STORE_MARK. Does not access chunks. */
 uint32_t store_find_time_near(const store *s, int64_t time_ns);
 

@@ -7,6 +7,7 @@
 #include "model/request_name.h"
 #include "requests/printable.h"
 #include "scene/axis.h"
+#include "scene/waterfall_drawing.h"
 
 #include <string.h>
 
@@ -38,7 +39,9 @@ struct request_pane {
     model *model;
     request_pane_callbacks callbacks;
     GtkWidget *widget, *tree, *entry, *count, *all;
-    GtkListStore *store; /* the indices of rows */
+    GtkWidget *area;      /* draws the waterfall */
+    waterfall *waterfall; /* of the request in the cursor's row, or NULL */
+    GtkListStore *store;  /* the indices of rows */
     GtkTreeViewColumn *columns[COLUMNS];
     GArray *rows; /* pane_row */
     request_choice choice;
@@ -46,6 +49,7 @@ struct request_pane {
     bool descending;
     uint64_t shown_count; /* number of requests in the list when it was last shown */
     gint64 shown_us;
+    bool dark;
 };
 
 /* ---- cells ---- */
@@ -225,6 +229,60 @@ void request_pane_tick(request_pane *p)
         fill(p);
 }
 
+/* ---- the waterfall of the request in the cursor's row ---- */
+
+static void show_waterfall(request_pane *p, const request_summary *request)
+{
+    waterfall_free(p->waterfall);
+    p->waterfall = NULL;
+    if (request != NULL) {
+        model_lock(p->model);
+        const uint32_t record = store_find_place(model_store(p->model), request->step_ns, request->step_place);
+        p->waterfall = waterfall_read(p->model, request->lifeline, record);
+        model_unlock(p->model);
+    }
+    gtk_widget_set_size_request(p->area, -1, p->waterfall != NULL ? (int)waterfall_height(p->waterfall) : -1);
+    gtk_widget_queue_draw(p->area);
+}
+
+static void on_cursor(GtkTreeView *tree, gpointer user)
+{
+    request_pane *p = user;
+    GtkTreePath *path = NULL;
+    gtk_tree_view_get_cursor(tree, &path, NULL);
+    const guint index = path != NULL ? (guint)gtk_tree_path_get_indices(path)[0] : G_MAXUINT;
+    gtk_tree_path_free(path);
+    show_waterfall(p, index < p->rows->len ? &g_array_index(p->rows, pane_row, index).summary : NULL);
+}
+
+static gboolean on_draw_waterfall(GtkWidget *area, cairo_t *cr, gpointer user)
+{
+    const request_pane *p = user;
+    if (p->waterfall != NULL)
+        waterfall_draw(p->waterfall, cr, gtk_widget_get_allocated_width(area), p->dark);
+    return TRUE;
+}
+
+static gboolean on_waterfall_tooltip(GtkWidget *area, gint x, gint y, gboolean by_key, GtkTooltip *tooltip,
+                                     gpointer user)
+{
+    (void)area, (void)x, (void)by_key;
+    const request_pane *p = user;
+    const unsigned span = p->waterfall != NULL ? waterfall_find(p->waterfall, y) : G_MAXUINT;
+    if (span == G_MAXUINT)
+        return FALSE;
+    char *text = waterfall_describe(p->waterfall, span);
+    gtk_tooltip_set_text(tooltip, text);
+    g_free(text);
+    return TRUE;
+}
+
+void request_pane_set_dark(request_pane *p, bool dark)
+{
+    p->dark = dark;
+    gtk_widget_queue_draw(p->area);
+}
+
 /* ---- the user's actions ---- */
 
 static void on_row(GtkTreeView *tree, GtkTreePath *path, GtkTreeViewColumn *column, gpointer user)
@@ -346,10 +404,24 @@ static GtkWidget *make_table(request_pane *p)
     add_columns(p);
     gtk_tree_view_set_fixed_height_mode(GTK_TREE_VIEW(p->tree), TRUE);
     atk_object_set_name(gtk_widget_get_accessible(p->tree), "Requests");
+    g_signal_connect(p->tree, "cursor-changed", G_CALLBACK(on_cursor), p);
     g_signal_connect(p->tree, "row-activated", G_CALLBACK(on_row), p);
     g_signal_connect(p->tree, "key-press-event", G_CALLBACK(on_table_key), p);
     g_object_set(scrolled, "min-content-height", HEIGHT, NULL);
     gtk_container_add(GTK_CONTAINER(scrolled), p->tree);
+    return scrolled;
+}
+
+static GtkWidget *make_waterfall(request_pane *p)
+{
+    GtkWidget *scrolled = gtk_scrolled_window_new(NULL, NULL);
+    p->area = gtk_drawing_area_new();
+    gtk_widget_set_has_tooltip(p->area, TRUE);
+    atk_object_set_name(gtk_widget_get_accessible(p->area), "Waterfall of the request");
+    g_signal_connect(p->area, "draw", G_CALLBACK(on_draw_waterfall), p);
+    g_signal_connect(p->area, "query-tooltip", G_CALLBACK(on_waterfall_tooltip), p);
+    gtk_scrolled_window_set_policy(GTK_SCROLLED_WINDOW(scrolled), GTK_POLICY_NEVER, GTK_POLICY_AUTOMATIC);
+    gtk_container_add(GTK_CONTAINER(scrolled), p->area);
     return scrolled;
 }
 
@@ -384,6 +456,7 @@ static void request_pane_on_destroy(GtkWidget *widget, gpointer user)
 {
     (void)widget;
     request_pane *p = user;
+    waterfall_free(p->waterfall);
     g_array_free(p->rows, TRUE);
     g_object_unref(p->store);
     g_free(p);
@@ -399,7 +472,11 @@ request_pane *request_pane_new(model *m, request_pane_callbacks callbacks)
     g_array_set_clear_func(p->rows, clear_row);
     p->widget = gtk_box_new(GTK_ORIENTATION_VERTICAL, 0);
     gtk_box_pack_start(GTK_BOX(p->widget), make_head(p), FALSE, FALSE, 0);
-    gtk_box_pack_start(GTK_BOX(p->widget), make_table(p), TRUE, TRUE, 0);
+    GtkWidget *both = gtk_box_new(GTK_ORIENTATION_HORIZONTAL, 0);
+    gtk_box_set_homogeneous(GTK_BOX(both), TRUE);
+    gtk_box_pack_start(GTK_BOX(both), make_table(p), TRUE, TRUE, 0);
+    gtk_box_pack_start(GTK_BOX(both), make_waterfall(p), TRUE, TRUE, 0);
+    gtk_box_pack_start(GTK_BOX(p->widget), both, TRUE, TRUE, 0);
     g_signal_connect(p->widget, "destroy", G_CALLBACK(request_pane_on_destroy), p);
     return p;
 }

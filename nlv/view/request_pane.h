@@ -1,7 +1,8 @@
 /*
  * The table of requests: duration, slowest span, hosts, errors, start and ID of each request. The user sorts it by any
  * column and searches in it; Enter shows a request in the picture. The table shows the first REQUEST_PANE_ROWS requests
- * in its order, so that sorting and filling take constant memory.
+ * in its order, so that sorting and filling take constant memory. Beside the table is the waterfall of the request in
+ * the cursor's row (scene/waterfall_drawing.h).
  *
  * The pane owns copies of the summaries that it shows. All functions run in GTK's thread.
  */
@@ -34,6 +35,9 @@ void request_pane_show(request_pane *p, bool failed);
 void request_pane_show_area(request_pane *p, const request_choice *area);
 
 void request_pane_hide(request_pane *p);
+
+/* Selects the colours of the waterfall. */
+void request_pane_set_dark(request_pane *p, bool dark);
 
 /* Shows new requests. Call it often. */
 void request_pane_tick(request_pane *p);

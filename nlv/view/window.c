@@ -229,15 +229,6 @@ static void show_range(void *user)
     gtk_widget_show(w->side);
 }
 
-/* Returns a record by its time and place, or STORE_NONE if the store does not have it. */
-static uint32_t find_record(const store *s, int64_t time_ns, uint64_t place)
-{
-    uint32_t record = store_find_time(s, time_ns);
-    while (record < s->count && store_time(s, record) == time_ns && store_place(s, record) != place)
-        record++;
-    return record < s->count && store_place(s, record) == place ? record : (uint32_t)STORE_NONE;
-}
-
 /* Selects the lifeline that was selected in the saved session, as soon as the model contains its record. */
 static void choose_waiting(window *w)
 {
@@ -247,7 +238,7 @@ static void choose_waiting(window *w)
         return;
     model_lock(w->model);
     const store *from = model_store(w->model);
-    const uint32_t record = find_record(from, s->choice_ns, s->choice_place);
+    const uint32_t record = store_find_place(from, s->choice_ns, s->choice_place);
     bool found = record != STORE_NONE && s->choice_lifeline < from->spec->lifeline_count;
     if (found) {
         uint32_t object = store_object(from, record, from->spec->lifelines[s->choice_lifeline].layer);
@@ -569,7 +560,7 @@ static void show_request(void *user, const request_summary *request)
     view->has_mark = view->has_range = false;
     model_lock(w->model);
     choose_record(view, model_store(w->model),
-                  find_record(model_store(w->model), request->step_ns, request->step_place));
+                  store_find_place(model_store(w->model), request->step_ns, request->step_place));
     model_unlock(w->model);
     show_chosen(w);
     if (view->selected < 0)
@@ -884,6 +875,7 @@ static void toggle_dark(window *w)
     bool dark = !canvas_view(w->canvas)->dark;
     canvas_view(w->canvas)->dark = dark;
     g_object_set(gtk_settings_get_default(), "gtk-application-prefer-dark-theme", dark, NULL);
+    request_pane_set_dark(w->requests, dark);
     canvas_redraw(w->canvas);
 }
 
@@ -1186,6 +1178,7 @@ static void build(window *w, const window_options *look)
     g_signal_connect(w->top, "key-press-event", G_CALLBACK(on_key), w);
     g_signal_connect(w->top, "key-release-event", G_CALLBACK(on_key_release), w);
     g_signal_connect(w->top, "destroy", G_CALLBACK(window_on_destroy), w);
+    request_pane_set_dark(w->requests, look->dark);
     if (look->dark)
         g_object_set(gtk_settings_get_default(), "gtk-application-prefer-dark-theme", TRUE, NULL);
 }

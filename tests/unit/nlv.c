@@ -4,6 +4,7 @@
 #include "lifelines.h"
 #include "model/catalog.h"
 #include "model/checks.h"
+#include "model/waterfall.h"
 #include "model/edges.h"
 #include "model/export.h"
 #include "model/index.h"
@@ -16,6 +17,7 @@
 #include "model/statistics.h"
 #include "scene/layout.h"
 #include "scene/scene.h"
+#include "scene/waterfall_drawing.h"
 #include "transport/writer.h"
 
 #include <stdarg.h>
@@ -1363,6 +1365,62 @@ static void test_hosts_of_lines(void **unused)
     model_free(m);
 }
 
+/* Draws a waterfall into a picture, so that a sanitizer sees every access. */
+static void draw_waterfall(const waterfall *w, double width)
+{
+    cairo_surface_t *picture = cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)width, (int)waterfall_height(w) + 1);
+    cairo_t *cr = cairo_create(picture);
+    waterfall_draw(w, cr, width, false);
+    assert_int_equal(cairo_status(cr), CAIRO_STATUS_SUCCESS);
+    cairo_destroy(cr);
+    cairo_surface_destroy(picture);
+}
+
+static void test_waterfall(void **unused)
+{
+    (void)unused;
+    enum { COUNT = 30 };
+    const char *path = path_of("waterfall.log");
+    program_reading reading = {0};
+    write_pages(path, COUNT, COUNT, 0);
+    model *m = read_model(NULL, path, &reading, (model_options){.no_index = true});
+    const store *s = model_store(m);
+    for (uint32_t record = 0; record < s->count; record += 7) {
+        const uint32_t found = store_find_place(s, store_time(s, record), store_place(s, record));
+        assert_int_equal(found, record);
+        waterfall *w = waterfall_read(m, 0, found);
+        int64_t path_ns = 0;
+        assert_null(w->reason);
+        assert_int_equal(w->left_out, 0);
+        const waterfall_span *root = &g_array_index(w->spans, waterfall_span, 0);
+        assert_string_equal(root->name, "Page");
+        assert_true(root->begin_ns == 0 && root->end_ns == 1100000 && w->length_ns == 1100000);
+        for (guint i = 0; i < w->spans->len; i++) {
+            const waterfall_span *span = &g_array_index(w->spans, waterfall_span, i);
+            assert_true(span->parent == G_MAXUINT ? span->depth == 0 : span->parent < i);
+            assert_true(span->median_ns > 0 && span->end_ns >= span->begin_ns);
+            char *text = waterfall_describe(w, i);
+            assert_non_null(strstr(text, span->name));
+            g_free(text);
+        }
+        for (guint i = 0; i < w->path->len; i++) {
+            const waterfall_step *step = &g_array_index(w->path, waterfall_step, i);
+            path_ns += step->to_ns - step->from_ns;
+        }
+        assert_true(path_ns == w->length_ns);
+        assert_int_equal(waterfall_find(w, waterfall_height(w) - 1), w->spans->len - 1);
+        assert_int_equal(waterfall_find(w, 0), G_MAXUINT);
+        draw_waterfall(w, 800);
+        draw_waterfall(w, 50);
+        waterfall_free(w);
+    }
+    waterfall *none = waterfall_read(m, 0, STORE_NONE);
+    assert_non_null(none->reason);
+    draw_waterfall(none, 300);
+    waterfall_free(none);
+    model_free(m);
+}
+
 static void test_durations_are_readable(void **unused)
 {
     (void)unused;
@@ -1852,6 +1910,7 @@ int main(void)
         cmocka_unit_test(test_lines_of_requests),
         cmocka_unit_test(test_lines_of_a_growing_log),
         cmocka_unit_test(test_hosts_of_lines),
+        cmocka_unit_test(test_waterfall),
         cmocka_unit_test(test_durations_are_readable),
         cmocka_unit_test(test_parallel_calls),
         cmocka_unit_test(test_first_view),

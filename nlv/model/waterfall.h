@@ -1,0 +1,47 @@
+/*
+ * The spans of one request, for its waterfall: in the order of a tree, with the critical path, and each beside the
+ * median span of the same name.
+ *
+ * request_lines.c builds the graph of the request from its records. The waterfall is a copy, so that it can be drawn
+ * without the model's lock.
+ */
+#ifndef NLV_WATERFALL_H
+#define NLV_WATERFALL_H
+
+#include "model/model.h"
+
+enum { WATERFALL_SPANS_MAX = 2000 };
+
+typedef struct waterfall_span {
+    char *name, *place;       /* the span's name; its host and program */
+    unsigned host;            /* number of the host, in the order of their first spans */
+    unsigned depth;           /* 0 for a span without a parent */
+    unsigned parent;          /* index of a span, or G_MAXUINT */
+    int64_t begin_ns, end_ns; /* after the start of the request */
+    int64_t path_ns;          /* its self time on the critical path */
+    double median_ns;         /* median duration of such spans in a sample of requests, or -1 */
+    bool failed, incomplete;
+} waterfall_span;
+
+/* A part of the critical path. */
+typedef struct waterfall_step {
+    unsigned span; /* index of the span that ran, or G_MAXUINT for the time between two spans */
+    int64_t from_ns, to_ns;
+} waterfall_step;
+
+typedef struct waterfall {
+    GArray *spans;      /* waterfall_span; parents before their children */
+    GArray *path;       /* waterfall_step */
+    int64_t length_ns;  /* duration of the request */
+    unsigned left_out;  /* number of spans beyond WATERFALL_SPANS_MAX */
+    const char *reason; /* why there are no spans, as a sentence; or NULL */
+} waterfall;
+
+/*
+ * Returns the waterfall of the request of a lifeline that has a record. The record is STORE_NONE if it is no longer in
+ * memory. The caller locks the model, and frees the result.
+ */
+waterfall *waterfall_read(const model *m, size_t lifeline, uint32_t record);
+void waterfall_free(waterfall *w); /* NULL is allowed */
+
+#endif

@@ -1,0 +1,199 @@
+#include "config.h"
+
+#include "scene/waterfall_drawing.h"
+
+#include "scene/axis.h"
+#include "scene/palette.h"
+#include "scene/text.h"
+
+#include <math.h>
+
+enum { ROW = 20, HEAD = 22, BAR = 10, INDENT = 10, MARGIN = 6, LABELS_MIN = 120, NUMBERS = 150 };
+
+/* The share of the width for the names of spans. */
+static const double labels_share = 0.34;
+
+/* A duration differs much from its median if it is this many times as long. */
+static const double much = 2;
+
+typedef struct drawing_area {
+    const waterfall *w;
+    cairo_t *cr;
+    bool dark;
+    double left, right; /* of the bars */
+} drawing_area;
+
+double waterfall_height(const waterfall *w)
+{
+    return HEAD + ROW * (MAX(1, w->spans->len) + (w->left_out > 0));
+}
+
+static double x_of(const drawing_area *a, int64_t time_ns)
+{
+    const double share = a->w->length_ns > 0 ? (double)time_ns / (double)a->w->length_ns : 0;
+    return a->left + CLAMP(share, 0, 1) * (a->right - a->left);
+}
+
+static double y_of(unsigned row)
+{
+    return HEAD + ROW * (row + 0.5);
+}
+
+static const waterfall_span *span_at(const waterfall *w, unsigned i)
+{
+    return &g_array_index(w->spans, waterfall_span, i);
+}
+
+static void draw_axis(const drawing_area *a)
+{
+    const double bottom = HEAD + ROW * a->w->spans->len,
+                 step_ns = axis_step((double)a->w->length_ns / MAX(1, floor((a->right - a->left) / 90)));
+    for (double at_ns = 0; at_ns <= (double)a->w->length_ns && step_ns > 0; at_ns += step_ns) {
+        char label[32];
+        const double x = floor(x_of(a, (int64_t)at_ns)) + 0.5;
+        palette_set(a->cr, palette_grid(a->dark), 1);
+        cairo_set_line_width(a->cr, 1);
+        cairo_move_to(a->cr, x, HEAD - 4);
+        cairo_line_to(a->cr, x, bottom);
+        cairo_stroke(a->cr);
+        axis_span_label(at_ns, label);
+        text_draw(a->cr, label, TEXT_SMALL, palette_muted(a->dark), at_ns > 0 ? TEXT_CENTER : TEXT_LEFT, x, HEAD / 2.0,
+                  0);
+    }
+}
+
+static void fill_bar(const drawing_area *a, const waterfall_span *s, double y, int64_t from_ns, int64_t to_ns,
+                     double alpha)
+{
+    const double x0 = x_of(a, from_ns), x1 = x_of(a, to_ns);
+    palette_set(a->cr, s->failed ? palette_error(a->dark) : palette_series(s->host, a->dark), alpha);
+    cairo_rectangle(a->cr, x0, y - BAR / 2.0, MAX(1, x1 - x0), BAR);
+    cairo_fill(a->cr);
+}
+
+/* Fills the parts of a bar in which no child runs. The children follow the span, in the order of their starts. */
+static void fill_own_time(const drawing_area *a, unsigned row)
+{
+    const waterfall_span *s = span_at(a->w, row);
+    int64_t own_ns = s->begin_ns;
+    for (unsigned i = row + 1; i < a->w->spans->len && span_at(a->w, i)->depth > s->depth; i++) {
+        const waterfall_span *child = span_at(a->w, i);
+        if (child->parent != row)
+            continue;
+        if (child->begin_ns > own_ns)
+            fill_bar(a, s, y_of(row), own_ns, MIN(child->begin_ns, s->end_ns), 1);
+        own_ns = MAX(own_ns, child->end_ns);
+    }
+    if (own_ns < s->end_ns)
+        fill_bar(a, s, y_of(row), own_ns, s->end_ns, 1);
+}
+
+static bool is_much_slower(const waterfall_span *s)
+{
+    return s->median_ns >= 0 && (double)(s->end_ns - s->begin_ns) > much * s->median_ns;
+}
+
+/* Writes the duration, with the median if the span is much slower, and what is wrong with the span. */
+static void write_numbers(const waterfall_span *s, char text[120])
+{
+    char took[32], median[32];
+    axis_span_label((double)(s->end_ns - s->begin_ns), took);
+    axis_span_label(s->median_ns, median);
+    g_snprintf(text, 120, "%s%s%s%s%s%s", took, is_much_slower(s) ? " (median " : "", is_much_slower(s) ? median : "",
+               is_much_slower(s) ? ")" : "", s->failed ? ", failed" : "", s->incomplete ? ", incomplete" : "");
+}
+
+static void draw_span(const drawing_area *a, unsigned row)
+{
+    const waterfall_span *s = span_at(a->w, row);
+    const double y = y_of(row), indent = MARGIN + INDENT * MIN(s->depth, 12);
+    const double name =
+        text_draw(a->cr, s->name, TEXT_NORMAL, palette_text(a->dark), TEXT_LEFT, indent, y, a->left - indent - MARGIN);
+    const double left = a->left - indent - name - 3 * MARGIN;
+    if (left > 3 * INDENT)
+        text_draw(a->cr, s->place, TEXT_SMALL, palette_muted(a->dark), TEXT_LEFT, indent + name + MARGIN, y, left);
+    fill_bar(a, s, y, s->begin_ns, s->end_ns, 0.3);
+    fill_own_time(a, row);
+    char numbers[120];
+    write_numbers(s, numbers);
+    const color c = s->failed           ? palette_error(a->dark)
+                    : is_much_slower(s) ? palette_slow(a->dark)
+                                        : palette_text(a->dark);
+    text_draw(a->cr, numbers, TEXT_SMALL, c, TEXT_LEFT, x_of(a, s->end_ns) + MARGIN, y, 0);
+    if (s->parent < row) { /* the parent starts the span */
+        const double x = floor(x_of(a, s->begin_ns)) + 0.5;
+        palette_set(a->cr, palette_muted(a->dark), 0.7);
+        cairo_set_line_width(a->cr, 1);
+        cairo_move_to(a->cr, x, y_of(s->parent) + BAR / 2.0);
+        cairo_line_to(a->cr, x, y - BAR / 2.0);
+        cairo_stroke(a->cr);
+    }
+}
+
+/* Draws the critical path: a line under the bar of the span that runs, and lines between these. */
+static void draw_path(const drawing_area *a)
+{
+    double x = 0, y = 0;
+    bool begun = false;
+    cairo_set_line_width(a->cr, 2);
+    palette_set(a->cr, palette_text(a->dark), 1);
+    for (guint i = 0; i < a->w->path->len; i++) {
+        const waterfall_step *step = &g_array_index(a->w->path, waterfall_step, i);
+        if (step->span == G_MAXUINT)
+            continue;
+        const double own_y = y_of(step->span) + BAR / 2.0 + 2;
+        if (begun) {
+            cairo_move_to(a->cr, x, y);
+            cairo_line_to(a->cr, x_of(a, step->from_ns), own_y);
+        }
+        x = x_of(a, step->to_ns);
+        y = own_y;
+        begun = true;
+        cairo_move_to(a->cr, x_of(a, step->from_ns), y);
+        cairo_line_to(a->cr, x, y);
+    }
+    cairo_stroke(a->cr);
+}
+
+void waterfall_draw(const waterfall *w, cairo_t *cr, double width, bool dark)
+{
+    drawing_area a = {.w = w, .cr = cr, .dark = dark};
+    palette_set(cr, palette_background(dark), 1);
+    cairo_paint(cr);
+    if (w->spans->len == 0) {
+        text_draw_paragraph(cr, w->reason != NULL ? w->reason : "Select a request.", TEXT_NORMAL, palette_muted(dark),
+                            MARGIN, MARGIN, width - 2 * MARGIN);
+        return;
+    }
+    a.left = floor(MAX(LABELS_MIN, width * labels_share));
+    a.right = MAX(a.left + 40, width - NUMBERS);
+    draw_axis(&a);
+    for (unsigned i = 0; i < w->spans->len; i++)
+        draw_span(&a, i);
+    draw_path(&a);
+    if (w->left_out > 0) {
+        char text[80];
+        g_snprintf(text, sizeof text, "%u more spans are not drawn; nlstat --slowest prints them", w->left_out);
+        text_draw(cr, text, TEXT_NORMAL, palette_muted(dark), TEXT_LEFT, MARGIN, y_of(w->spans->len),
+                  width - 2 * MARGIN);
+    }
+}
+
+unsigned waterfall_find(const waterfall *w, double y)
+{
+    const double row = floor((y - HEAD) / ROW);
+    return row >= 0 && row < w->spans->len ? (unsigned)row : G_MAXUINT;
+}
+
+char *waterfall_describe(const waterfall *w, unsigned span)
+{
+    const waterfall_span *s = span_at(w, span);
+    char took[32], begin[32], path[32], median[32];
+    axis_span_label((double)(s->end_ns - s->begin_ns), took);
+    axis_span_label((double)s->begin_ns, begin);
+    axis_span_label((double)s->path_ns, path);
+    axis_span_label(s->median_ns, median);
+    return g_strdup_printf("%s, %s: %s, from %s; %s on the critical path%s%s%s%s", s->name, s->place, took, begin, path,
+                           s->median_ns >= 0 ? "; median " : "", s->median_ns >= 0 ? median : "",
+                           s->failed ? "; failed" : "", s->incomplete ? "; start or end is missing" : "");
+}

@@ -1,0 +1,26 @@
+/*
+ * Draws the waterfall of a request (model/waterfall.h): a bar for each span, below each other in the order of the tree.
+ *
+ * A bar is pale where the span waits for its children, and full where it runs itself. A line under the bars follows the
+ * critical path. Beside each bar is its duration, with the median of such spans if the duration differs much from it.
+ */
+#ifndef NLV_WATERFALL_DRAWING_H
+#define NLV_WATERFALL_DRAWING_H
+
+#include "model/waterfall.h"
+
+#include <cairo.h>
+
+/* Returns the height of the drawing in units. */
+double waterfall_height(const waterfall *w);
+
+/* Draws into [0, width) x [0, waterfall_height). */
+void waterfall_draw(const waterfall *w, cairo_t *cr, double width, bool dark);
+
+/* Returns the index of the span at a height, or G_MAXUINT. */
+unsigned waterfall_find(const waterfall *w, double y);
+
+/* Returns a sentence about a span, which the caller frees with g_free. */
+char *waterfall_describe(const waterfall *w, unsigned span);
+
+#endif
