@@ -40,6 +40,7 @@ static int64_t end_of_chunk(const store *s, uint32_t number)
  */
 static void check_gap(const store *s, GPtrArray *notices)
 {
+    enum { GAP_MIN_S = 60 };
     int64_t whole_ns = store_time(s, s->count - 1) - store_time(s, s->first), widest_ns = 0;
     uint32_t widest = s->first / STORE_CHUNK, before = s->first;
     for (uint32_t chunk = widest; chunk <= (s->count - 1) / STORE_CHUNK; chunk++) {
@@ -56,13 +57,14 @@ static void check_gap(const store *s, GPtrArray *notices)
             gap_ns = store_time(s, i) - store_time(s, i - 1);
             before = i - 1;
         }
-    if (gap_ns < whole_ns / 10 * 9 || s->count - s->first < 10)
+    if (gap_ns < whole_ns / 10 * 9 || gap_ns < GAP_MIN_S * NL_NS_PER_SECOND || s->count - s->first < 10)
         return;
-    char time[NL_TIME_TEXT_SIZE];
+    char time[NL_TIME_TEXT_SIZE], *length = checks_time_text((double)gap_ns);
     nl_time_format_iso(store_time(s, before), time);
-    g_ptr_array_add(notices, g_strdup_printf("The log has no records for %.1f days from %s, which is at least nine "
-                                             "tenths of its time range. Zoom into either end, or search (Ctrl+F).",
-                                             (double)gap_ns / 86400e9, time));
+    g_ptr_array_add(notices, g_strdup_printf("The log has no records for %s from %s, which is at least nine tenths of "
+                                             "its time range. Zoom into either end, or search (Ctrl+F).",
+                                             length, time));
+    g_free(length);
 }
 
 char *checks_time_text(double ns)
@@ -196,8 +198,8 @@ static void check_zone_of_steps(const store *s, size_t lifeline, const drawing_l
 
 static void check_zones(const store *s, const drawing *d, GPtrArray *notices)
 {
-    guint before = notices->len;
     for (size_t i = 0; i < s->spec->lifeline_count; i++) {
+        const guint before = notices->len;
         const drawing_lifeline *definition = g_ptr_array_index(d->lifelines, i);
         const spec_lifeline *l = &s->spec->lifelines[i];
         for (unsigned row = 0; row < l->rows; row++) {
