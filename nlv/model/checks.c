@@ -198,8 +198,8 @@ static void check_zone_of_steps(const store *s, size_t lifeline, const drawing_l
 
 static void check_zones(const store *s, const drawing *d, GPtrArray *notices)
 {
+    const guint before = notices->len; /* one notice about steps is enough */
     for (size_t i = 0; i < s->spec->lifeline_count; i++) {
-        const guint before = notices->len;
         const drawing_lifeline *definition = g_ptr_array_index(d->lifelines, i);
         const spec_lifeline *l = &s->spec->lifelines[i];
         for (unsigned row = 0; row < l->rows; row++) {
