@@ -65,18 +65,20 @@ static bool pick_json(otlp_input *in, nl_string text, otlp_member *members, size
 static bool pick_protobuf(otlp_input *in, nl_string text, otlp_member *members, size_t count)
 {
     const char *at = text.data, *end = at + text.size;
+    size_t i = 0; /* index of the latest member, because the next field is usually the same member or the next one */
     while (at < end) {
         const char *start = at;
         protobuf_field f;
         if (!protobuf_next(&at, end, &f))
             return otlp_fail(in, "invalid protobuf");
-        for (size_t i = 0; i < count; i++) {
-            otlp_member *m = &members[i];
-            if (m->field != f.number || (m->repeated && m->value.text.data != NULL))
-                continue;
-            nl_string content = m->repeated ? (nl_string){start, (size_t)(end - start)} : (nl_string){f.data, f.size};
-            m->value = (otlp_value){content, f.value, f.number, f.wire};
-        }
+        size_t left = count;
+        for (; left > 0 && members[i].field != f.number; left--)
+            i = i + 1 < count ? i + 1 : 0;
+        otlp_member *m = &members[i];
+        if (left == 0 || (m->repeated && m->value.text.data != NULL))
+            continue;
+        nl_string content = m->repeated ? (nl_string){start, (size_t)(end - start)} : (nl_string){f.data, f.size};
+        m->value = (otlp_value){content, f.value, f.number, f.wire};
     }
     return true;
 }

@@ -25,6 +25,11 @@ typedef struct protobuf_field {
 static inline bool protobuf_varint(const char **at, const char *end, uint64_t *value)
 {
     const char *from = *at;
+    if (from < end && (unsigned char)*from < 128) { /* nearly all keys and lengths have one byte */
+        *value = (unsigned char)*from;
+        *at = from + 1;
+        return true;
+    }
     *value = 0;
     for (unsigned shift = 0; from < end && shift < 70; shift += 7) {
         unsigned char byte = (unsigned char)*from++;
