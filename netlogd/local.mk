@@ -8,7 +8,7 @@ netlogd_netlogd_SOURCES = \
 	%D%/connection.c %D%/connection.h %D%/connections.c %D%/connections.h %D%/control.c %D%/control.h %D%/counts.c \
 	%D%/counts.h %D%/datagrams.c %D%/datagrams.h %D%/flush.c %D%/flush.h %D%/foreign.c %D%/foreign.h %D%/gaps.c \
 	%D%/gaps.h %D%/http.c %D%/http.h %D%/main.c %D%/metrics.c %D%/metrics.h %D%/nats_reader.c %D%/nats_reader.h \
-	%D%/past.c %D%/past.h %D%/peer_address.c %D%/peer_address.h %D%/records.c %D%/records.h %D%/recovery.c %D%/recovery.h \
+	%D%/past.c %D%/past.h %D%/peer_address.c %D%/peer_address.h %D%/peer_host.c %D%/peer_host.h %D%/records.c %D%/records.h %D%/recovery.c %D%/recovery.h \
 	%D%/reload.c %D%/reload.h %D%/request.c %D%/request.h %D%/request_line.c %D%/request_line.h %D%/server.c %D%/server.h \
 	%D%/settings.c %D%/settings.h %D%/syslog_input.c %D%/syslog_input.h %D%/subscription.c %D%/subscription.h %D%/turns.c %D%/turns.h %D%/used_streams.c \
 	%D%/used_streams.h \

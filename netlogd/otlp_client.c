@@ -10,7 +10,7 @@
 #include "flush.h"
 #include "otlp_session.h"
 #include "output/outputs.h"
-#include "peer_address.h"
+#include "peer_host.h"
 #include "server.h"
 #include "service/allowance.h"
 #include "turns.h"

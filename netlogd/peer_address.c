@@ -2,10 +2,6 @@
 
 #include "peer_address.h"
 
-#include "server.h"
-#include "service/listener.h"
-#include "service/network.h"
-
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdint.h>
@@ -26,19 +22,6 @@ void peer_address(const char *peer, char name[PEER_ADDRESS_SIZE])
         memset(&six.s6_addr[8], 0, 8);
         inet_ntop(AF_INET6, &six, name, PEER_ADDRESS_SIZE);
     }
-}
-
-void peer_address_host(const struct sockaddr *peer, char name[PEER_ADDRESS_SIZE])
-{
-    if (network_is_local(peer)) {
-        snprintf(name, PEER_ADDRESS_SIZE, "%s", server_host());
-        return;
-    }
-    char text[PEER_ADDRESS_SIZE];
-    listener_address_text(peer, text, sizeof text);
-    bool bracket = text[0] == '[';
-    const char *end = bracket ? strchr(text, ']') : strrchr(text, ':');
-    snprintf(name, PEER_ADDRESS_SIZE, "%.*s", end != NULL ? (int)(end - text - bracket) : -1, text + bracket);
 }
 
 /* FNV-1a, seeded with random bytes that the process has received from the kernel. */

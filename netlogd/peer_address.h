@@ -13,11 +13,6 @@ enum { PEER_ADDRESS_SIZE = 80 };
  */
 void peer_address(const char *peer, char name[PEER_ADDRESS_SIZE]);
 
-struct sockaddr;
-
-/* Writes the HOST of records that name no host: this host for a local client, otherwise the client's address. */
-void peer_address_host(const struct sockaddr *peer, char name[PEER_ADDRESS_SIZE]);
-
 /* Returns the number of a bucket for the address in peer, less than `count`. Clients cannot guess the number. */
 size_t peer_address_bucket(const char *peer, size_t count);
 

@@ -5,7 +5,7 @@
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "convert/syslog.h"
-#include "peer_address.h"
+#include "peer_host.h"
 #include "server.h"
 
 #include <stdlib.h>

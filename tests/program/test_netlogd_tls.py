@@ -144,7 +144,7 @@ class NetlogdTls(collector.Case):
         for options in ("", "&format=ulm"):
             self.refused(self.url(options), "requires a client certificate")
             self.refused(self.url(f"&cert={stranger}{options}"), "does not trust the CA of this program")
-            self.refused(self.url(f"&cert={expired}{options}"), "\\(cert=\\) has expired")
+            self.refused(self.url(f"&cert={expired}{options}"), "\\(option cert\\) has expired")
             self.assertEqual(self.write(self.url(f"&cert={self.client}{options}")).returncode, 0)
         with self.connect(self.client) as s:
             s.sendall(record(1, 1))

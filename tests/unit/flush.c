@@ -5,6 +5,8 @@
 #include "base/monotonic.h"
 #include "connection.h"
 #include "datagrams.h"
+#include "file_inputs.h"
+#include "journal_input.h"
 #include "nats_reader.h"
 #include "otlp_client.h"
 #include "output/outputs.h"
@@ -19,7 +21,7 @@
 #include <cmocka.h>
 
 static struct event_base *base;
-static unsigned flushes, settles, acknowledgements, responses;
+static unsigned flushes, settles, acknowledgements, responses, inputs;
 static bool blocked, paused;
 
 /* ---- called by flush.c ---- */
@@ -108,6 +110,16 @@ void otlp_clients_settled(void)
     responses++;
 }
 
+void file_inputs_acknowledge(void)
+{
+    inputs++;
+}
+
+void journal_input_acknowledge(void)
+{
+    inputs++;
+}
+
 void turns_idle(void)
 {
 }
@@ -119,7 +131,7 @@ static int set_up(void **state)
     (void)state;
     base = event_base_new();
     event_base_priority_init(base, SERVER_PRIORITIES);
-    flushes = settles = acknowledgements = responses = 0;
+    flushes = settles = acknowledgements = responses = inputs = 0;
     blocked = paused = false;
     flush_start();
     return 0;
@@ -142,6 +154,7 @@ static void test_idle_clients(void **state)
     assert_int_equal(flushes, 1);
     assert_int_equal(acknowledgements, 1);
     assert_int_equal(responses, 1);
+    assert_int_equal(inputs, 2); /* files and the journal */
 }
 
 static struct event *always;
@@ -165,6 +178,7 @@ static void test_busy_clients(void **state)
     assert_int_equal(flushes, 1);
     assert_int_equal(acknowledgements, 1);
     assert_int_equal(responses, 1);
+    assert_int_equal(inputs, 2); /* files and the journal */
     event_free(always);
 }
 
@@ -181,12 +195,14 @@ static void test_pause(void **state)
         event_base_loop(base, EVLOOP_ONCE);
     assert_int_equal(acknowledgements, 0);
     assert_int_equal(responses, 0);
+    assert_int_equal(inputs, 0);
     blocked = false;
     while (flush_is_paused())
         event_base_loop(base, EVLOOP_ONCE);
     assert_false(paused);
     assert_int_equal(acknowledgements, 1);
     assert_int_equal(responses, 1);
+    assert_int_equal(inputs, 2); /* files and the journal */
 }
 
 int main(void)
