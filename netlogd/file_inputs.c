@@ -277,8 +277,11 @@ typedef enum piece_result {
     PIECE_FAILED,
 } piece_result;
 
-/* Makes the reader of a file. Returns false if the format cannot be determined yet, or is not supported. */
-static bool make_reader(followed *f)
+/*
+ * Makes the reader of a file. Returns PIECE_NONE if the format cannot be determined yet or is not supported, and
+ * PIECE_FAILED if the content cannot be read, for example because a compressed file is incomplete.
+ */
+static piece_result make_reader(followed *f)
 {
     char *head = nl_memory_check(malloc(FILE_HEAD_SIZE));
     ssize_t got = file_content_read(f->content, 0, head, FILE_HEAD_SIZE);
@@ -293,10 +296,12 @@ static bool make_reader(followed *f)
         }
     }
     free(head);
-    if (f->reader == NULL || f->state.format[0] != '?')
-        return f->reader != NULL;
+    if (f->reader == NULL)
+        return got < 0 ? PIECE_FAILED : PIECE_NONE;
+    if (f->state.format[0] != '?')
+        return PIECE_PUT;
     snprintf(f->state.format, sizeof f->state.format, "%s", file_reader_format(f->reader));
-    return note_file(f);
+    return note_file(f) ? PIECE_PUT : PIECE_NONE;
 }
 
 /* Returns the place after size bytes of inputs.bytes, which begin at offset `start`. */
@@ -369,10 +374,10 @@ static piece_result read_piece(followed *f)
 {
     size_t maximum = server_settings()->max_record_size;
     bool idle = f->state.ending || nl_monotonic_ns() - f->grown_ns >= IDLE_S * NL_NS_PER_SECOND;
-    if (f->reader == NULL && !make_reader(f))
-        return PIECE_NONE;
+    piece_result result = f->reader == NULL ? make_reader(f) : PIECE_PUT;
+    if (result != PIECE_PUT)
+        return result;
     for (size_t size = READ_SIZE;; size = 2 * size < maximum ? 2 * size : maximum) {
-        piece_result result;
         ssize_t got = read_next(f, size, &result);
         if (got < 0)
             return result;
@@ -398,7 +403,7 @@ static void read_again(const file_piece *piece)
     size_t size = (size_t)(piece->to.offset - piece->from);
     piece_result result = PIECE_CHANGED;
     if (f != NULL && f->state.place.offset == piece->from && size <= UINT32_MAX &&
-        (f->content != NULL || open_followed(f)) && (f->reader != NULL || make_reader(f))) {
+        (f->content != NULL || open_followed(f)) && (f->reader != NULL || make_reader(f) == PIECE_PUT)) {
         ssize_t got = read_next(f, size, &result);
         if (got == (ssize_t)size)
             result = put_piece(f, size, piece);
@@ -532,16 +537,24 @@ static bool begins_like(file_content *c, followed *f)
     return same;
 }
 
+/* Returns whether no byte of the content can be read yet, or a compressed file ends within the bytes to compare. */
+static bool is_unfinished(file_content *c)
+{
+    char *start = nl_memory_check(malloc(COMPARED_SIZE));
+    ssize_t got = file_content_read(c, 0, start, COMPARED_SIZE);
+    free(start);
+    return got <= 0;
+}
+
 /*
  * Returns whether the file at path is a copy of a known file, or may be an incomplete copy, so that it must not be read
  * from its beginning now. If a known file was finished before its end, continues with the copy.
  */
 static bool is_copy(const char *path, const struct stat *status)
 {
-    char first;
     file_content *c = file_content_open(path);
     bool recent = nl_time_now_ns() - status->st_ctim.tv_sec * NL_NS_PER_SECOND < COPY_S * NL_NS_PER_SECOND;
-    bool copy = c != NULL && recent && file_content_read(c, 0, &first, 1) != 1; /* empty, or not decompressible yet */
+    bool copy = c != NULL && recent && is_unfinished(c);
     for (followed *f = inputs.files; f != NULL && c != NULL && !copy; f = f->next) {
         bool enough =
             f->state.place.offset > FILE_MARK_SIZE || (f->state.place.offset > 0 && file_content_is_packed(c));
