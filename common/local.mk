@@ -41,6 +41,8 @@ noinst_LTLIBRARIES += %D%/libcommon.la
 	%D%/service/ending.h \
 	%D%/service/client_table.c \
 	%D%/service/client_table.h \
+	%D%/service/tracefs_mount.c \
+	%D%/service/tracefs_mount.h \
 	%D%/service/http_host.c \
 	%D%/service/http_host.h \
 	%D%/synthesis/synthesis.h \

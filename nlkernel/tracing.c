@@ -7,16 +7,14 @@
 #include "rights.h"
 #include "base/buffer.h"
 #include "program/program.h"
+#include "service/tracefs_mount.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mount.h>
-#include <sys/statfs.h>
 #include <tracefs.h>
 #include <unistd.h>
 
@@ -73,39 +71,22 @@ bool tracing_write(const char *path, const char *text)
     return put >= 0;
 }
 
-static bool is_tracefs(const char *path)
-{
-    struct statfs status;
-    return statfs(path, &status) == 0 && status.f_type == TRACEFS_MAGIC;
-}
-
-static bool mount_detached(tracing *t)
-{
-    int fs = fsopen("tracefs", FSOPEN_CLOEXEC);
-    if (fs >= 0 && fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) == 0)
-        t->mount_fd = fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
-    if (t->mount_fd < 0) {
-        rights_set_mount_error();
-        if (fs >= 0)
-            close(fs);
-        return false;
-    }
-    close(fs);
-    t->path = program_format("/proc/self/fd/%d", t->mount_fd);
-    return true;
-}
-
 static bool tracing_find(tracing *t, const char *path)
 {
-    static const char *const usual[] = {"/sys/kernel/tracing", "/sys/kernel/debug/tracing"};
-    if (path != NULL && !is_tracefs(path))
+    if (path != NULL && !tracefs_mount_is(path))
         return nl_error_false(NL_ERROR_UNSUPPORTED, "%s: not a mount point of tracefs", path);
-    for (size_t i = 0; path == NULL && i < sizeof usual / sizeof *usual; i++)
-        if (is_tracefs(usual[i]))
-            path = usual[i];
     if (path == NULL)
-        return mount_detached(t);
-    t->path = nl_memory_check(strdup(path));
+        path = tracefs_mount_find();
+    if (path != NULL) {
+        t->path = nl_memory_check(strdup(path));
+        return true;
+    }
+    t->mount_fd = tracefs_mount_detached();
+    if (t->mount_fd < 0) {
+        rights_set_mount_error();
+        return false;
+    }
+    t->path = program_format("/proc/self/fd/%d", t->mount_fd);
     return true;
 }
 

@@ -3,6 +3,7 @@
 #include "agent/definition.h"
 
 #include "program/program.h"
+#include "service/tracefs_mount.h"
 #include "base/error.h"
 #include "base/memory.h"
 
@@ -12,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { NAME_SIZE = 64, OTHERS_MAX = 7 /* --event, --rules and --where, each with its value, and NULL */ };
+enum { NAME_SIZE = 64, OTHERS_MAX = 9 /* --event, --rules, --where and --tracefs, each with its value, and NULL */ };
 
 static definition *definition_add(definitions *all, const char *name, const char *what)
 {
@@ -44,6 +45,7 @@ static char *find_program(const char *configured, const char *beside, const char
 void definitions_init(definitions *all, const char *program)
 {
     all->first = all->retired = NULL;
+    all->tracefs = NULL;
     pthread_mutex_init(&all->lock, NULL);
     all->program = find_program(program, "sensor", PKGLIBEXECDIR "/sensor");
     all->nlkernel = find_program(NULL, "../nlkernel/nlkernel", BINDIR "/nlkernel");
@@ -87,6 +89,14 @@ void definitions_free(definitions *all)
     pthread_mutex_destroy(&all->lock);
     free(all->program);
     free(all->nlkernel);
+    free(all->tracefs);
+}
+
+void definitions_mount_tracefs(definitions *all)
+{
+    int fd = tracefs_mount_find() == NULL ? tracefs_mount_detached() : -1;
+    if (fd >= 0)
+        all->tracefs = program_format("/proc/%d/fd/%d", (int)getpid(), fd);
 }
 
 bool definition_check_own(const char *text)
@@ -206,6 +216,10 @@ static void execute_kernel(const definitions *all, const sensor_spec *spec)
     if (filter != NULL) {
         arguments[count++] = "--where";
         arguments[count++] = (char *)filter;
+    }
+    if (all->tracefs != NULL) {
+        arguments[count++] = "--tracefs";
+        arguments[count++] = all->tracefs;
     }
     execv(all->nlkernel, arguments);
     free(arguments);

@@ -28,6 +28,7 @@ typedef struct definitions {
     definition *first;
     char *program;        /* path of the program with the built-in sensors */
     char *nlkernel;       /* path of nlkernel */
+    char *tracefs;        /* mount point for nlkernel; NULL: nlkernel finds it */
     definition *retired;  /* removed definitions, whose sensors may still be running */
     pthread_mutex_t lock; /* protects the list, because the registrar's thread reads it */
 } definitions;
@@ -38,6 +39,12 @@ typedef struct definitions {
  */
 void definitions_init(definitions *all, const char *program);
 void definitions_free(definitions *all);
+
+/*
+ * Mounts tracefs for nlkernel if it is not mounted, until the calling process ends. The process that starts sensors
+ * calls this function before it confines itself, because it then cannot mount.
+ */
+void definitions_mount_tracefs(definitions *all);
 
 /* Returns whether text is a valid NAME=COMMAND definition; sets the error if it is not. */
 bool definition_check_own(const char *text);

@@ -237,6 +237,7 @@ bool starter_begin(const starter_options *options)
     int nothing = daemon_has_no_streams() ? open("/dev/null", O_RDWR | O_CLOEXEC) : -1;
     for (int fd = STDIN_FILENO; nothing >= 0 && fd <= STDERR_FILENO; fd++)
         dup2(nothing, fd);
+    definitions_mount_tracefs(options->all);
     if (options->confined)
         confine_programs(); /* the main nlagentd process reports problems */
     starter_run(options);

@@ -6,6 +6,7 @@ tests marked `@support.long`. NL_TEST_TIMES=FILE adds a line to FILE for each te
 the test and its processes in seconds, its file, and its name.
 """
 import atexit
+import faulthandler
 import os
 import pathlib
 import random
@@ -266,9 +267,10 @@ def numbered_ids(lines):
 
 
 def main():
-    """Runs the file's tests and prints TAP."""
+    """Runs the file's tests and prints TAP. Ends a file that takes too long, because a test that waits forever would stop CI."""
     from tap.runner import TAPTestRunner
 
+    faulthandler.dump_traceback_later(900 if os.environ.get("NL_QUICK") == "1" else 3600, exit=True)
     runner = TAPTestRunner()
     runner.set_stream(True)
     runner.set_format("{method_name}")

@@ -298,7 +298,7 @@ class Background(nlagents.Agent):
         self.assertEqual(result.stdout, f"0 nlagentd: listening on http://127.0.0.1:{port}\n")
         main, starter = sorted(daemons(), key=lambda pid: str(log) not in descriptors(pid))
         self.assertEqual([descriptors(pid).count(str(log)) for pid in (main, starter)], [1, 0])
-        self.assertEqual(len(list(shm.iterdir())), 1)
+        support.wait_until(lambda: len(list(shm.iterdir())) == 1, what="the log's rings")
         os.kill(main, signal.SIGTERM)
         support.wait_until(lambda: not daemons(), what="nlagentd ends")
         self.assertEqual(list(shm.iterdir()), [], "the log is closed: it has nothing to recover")
