@@ -59,13 +59,24 @@ static bool list_kinds(void *settings, const nl_option *row, const char *value)
     exit(program_finish(PROGRAM_DONE));
 }
 
-/* Prints doc/sensors.md. */
+/* Whether the first event of a sensor has the same field as `f`, which belongs to another event. */
+static bool in_first_event(const sensor_kind *k, const sensor_field *f)
+{
+    const char *first = k->fields->event;
+    if (strcmp(f->event, first) == 0)
+        return false;
+    for (const sensor_field *g = k->fields; strcmp(g->event, first) == 0; g++)
+        if (strcmp(f->name, g->name) == 0 && strcmp(f->unit, g->unit) == 0 && strcmp(f->meaning, g->meaning) == 0)
+            return true;
+    return false;
+}
+
+/* Prints doc/sensors.md. Each field that an event shares with the sensor's first event is named without its meaning. */
 static bool print_table(void *settings, const nl_option *row, const char *value)
 {
     (void)settings, (void)row, (void)value;
-    puts("# Sensors\n\nThis page is the output of `nlsensor --table`. A rate (unit \"/s\") is the mean since the "
-         "previous "
-         "record.\nA value \"since the previous record\" is a count; you can add up such values.");
+    puts("# Sensors\n\nThis page is the output of `nlsensor --table`. Rates (unit \"/s\") are means since the previous "
+         "record.\n\"New\" values count since the previous record, so that you can add them up.");
     for (size_t i = 0; sensor_kinds[i] != NULL; i++) {
         const sensor_kind *k = sensor_kinds[i];
         printf("\n## %s\n\nLogs %s.%s\n", k->name, k->what,
@@ -75,7 +86,10 @@ static bool print_table(void *settings, const nl_option *row, const char *value)
         for (const sensor_field *f = k->fields; f->event != NULL; f++) {
             if (f == k->fields || strcmp(f->event, f[-1].event) != 0)
                 printf("\n### %s\n\n", f->event);
-            printf(f->unit[0] != '\0' ? "- `%s` (%s): %s\n" : "- `%s`%s: %s\n", f->name, f->unit, f->meaning);
+            if (in_first_event(k, f))
+                printf("- `%s`\n", f->name);
+            else
+                printf(f->unit[0] != '\0' ? "- `%s` (%s): %s\n" : "- `%s`%s: %s\n", f->name, f->unit, f->meaning);
         }
     }
     exit(program_finish(PROGRAM_DONE));

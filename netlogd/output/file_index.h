@@ -1,5 +1,5 @@
 /*
- * Writes the time index of a file while the file is written (reader/time_index.h, doc/time-index.md).
+ * Writes the time index of a file while the file is written (reader/time_index.h, netlogd(8), FILES).
  *
  * After each piece of the file is written, an entry for the piece is appended to the index. The rest of the file gets
  * an entry when the file is closed. Writing to the file neither waits for the index nor fails because of it. A kill

@@ -180,7 +180,7 @@ static const sensor_field vm_fields[] = {
     {"VmActivity", "VM.SCANNED", "pages/s", "pages scanned by kswapd because memory is short"},
     {"VmActivity", "VM.SCANNED.DIRECT", "pages/s", "pages scanned by processes that need memory at once"},
     {"VmActivity", "VM.STOLEN", "pages/s", "pages reclaimed by kswapd"},
-    {"VmActivity", "VM.OOM.KILLS", "processes", "processes killed for lack of memory since the previous record"},
+    {"VmActivity", "VM.OOM.KILLS", "processes", "new kills for lack of memory"},
     {0},
 };
 
@@ -197,21 +197,20 @@ COUNTERS_SENSOR(vm, "the page faults and paging of this host");
 /* ---- tcp ---- */
 
 static const sensor_field tcp_fields[] = {
-    {"TcpSegments", "TCP.RETRANS", "segments", "segments retransmitted since the previous record"},
+    {"TcpSegments", "TCP.RETRANS", "segments", "new retransmissions"},
     {"TcpSegments", "TCP.IN", "segments/s", "received"},
     {"TcpSegments", "TCP.OUT", "segments/s", "segments sent, not counting retransmissions"},
-    {"TcpSegments", "TCP.IN.ERRORS", "segments", "segments received with errors since the previous record"},
-    {"TcpSegments", "TCP.RESETS.OUT", "segments", "segments with RST sent since the previous record"},
-    {"TcpSegments", "TCP.RESETS.IN", "connections", "connections reset since the previous record"},
-    {"TcpSegments", "TCP.OPENED", "connections", "connections opened by this host since the previous record"},
-    {"TcpSegments", "TCP.ACCEPTED", "connections", "connections opened by other hosts since the previous record"},
-    {"TcpSegments", "TCP.FAILED", "connections", "connections that failed to open since the previous record"},
+    {"TcpSegments", "TCP.IN.ERRORS", "segments", "new segments received with errors"},
+    {"TcpSegments", "TCP.RESETS.OUT", "segments", "new segments sent with RST"},
+    {"TcpSegments", "TCP.RESETS.IN", "connections", "new resets of connections"},
+    {"TcpSegments", "TCP.OPENED", "connections", "new connections that this host opened"},
+    {"TcpSegments", "TCP.ACCEPTED", "connections", "new connections that other hosts opened"},
+    {"TcpSegments", "TCP.FAILED", "connections", "new failures to connect"},
     {"TcpSegments", "TCP.ESTABLISHED", "connections", "established now"},
-    {"TcpSegments", "TCP.LISTEN.OVERFLOWS", "connections",
-     "connections rejected since the previous record because an accept queue was full"},
-    {"TcpSegments", "TCP.LISTEN.DROPS", "connections", "connections that a listener dropped since the previous record"},
-    {"TcpSegments", "TCP.TIMEOUTS", "timeouts", "retransmission timeouts since the previous record"},
-    {"TcpRetransmit", "TCP.RETRANS", "segments", "segments retransmitted since the previous record, if any"},
+    {"TcpSegments", "TCP.LISTEN.OVERFLOWS", "connections", "new rejections because an accept queue was full"},
+    {"TcpSegments", "TCP.LISTEN.DROPS", "connections", "new connections that a listener dropped"},
+    {"TcpSegments", "TCP.TIMEOUTS", "timeouts", "new retransmission timeouts"},
+    {"TcpRetransmit", "TCP.RETRANS", "segments", "new retransmissions, if any"},
     {0},
 };
 

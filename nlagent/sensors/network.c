@@ -57,10 +57,10 @@ static const sensor_field fields[] = {
     {"NetworkInterface", "NET.OUT", "bytes/s", "sent"},
     {"NetworkInterface", "NET.IN.PACKETS", "packets/s", "received"},
     {"NetworkInterface", "NET.OUT.PACKETS", "packets/s", "sent"},
-    {"NetworkInterface", "NET.IN.ERRORS", "packets", "packets received with errors since the previous record"},
-    {"NetworkInterface", "NET.OUT.ERRORS", "packets", "packets not sent because of errors since the previous record"},
-    {"NetworkInterface", "NET.IN.DROPS", "packets", "packets received and dropped since the previous record"},
-    {"NetworkInterface", "NET.OUT.DROPS", "packets", "packets dropped before sending since the previous record"},
+    {"NetworkInterface", "NET.IN.ERRORS", "packets", "new packets received with errors"},
+    {"NetworkInterface", "NET.OUT.ERRORS", "packets", "new packets not sent because of errors"},
+    {"NetworkInterface", "NET.IN.DROPS", "packets", "new packets received and dropped"},
+    {"NetworkInterface", "NET.OUT.DROPS", "packets", "new packets dropped before sending"},
     {0},
 };
 

@@ -198,7 +198,7 @@ static const sensor_field fields[] = {
     {"Ping", "PING.RTT", "us", "mean round-trip time; absent if there were no replies"},
     {"Ping", "PING.RTT.MIN", "us", "minimum round-trip time"},
     {"Ping", "PING.RTT.MAX", "us", "maximum round-trip time"},
-    {"Ping", "PING.ANSWERED", "packets", "replies since the previous record"},
+    {"Ping", "PING.ANSWERED", "packets", "new replies"},
     {"Ping", "PING.LOSS", "%", "share of the packets of the previous measurement that were lost"},
     {0},
 };
