@@ -92,6 +92,8 @@ noinst_LTLIBRARIES += %D%/libcommon.la
 	%D%/convert/csv_write.c \
 	%D%/convert/text_set.c \
 	%D%/convert/text_set.h \
+	%D%/convert/otlp_encode.c \
+	%D%/convert/otlp_encode.h \
 	%D%/convert/otlp_message.c \
 	%D%/convert/otlp_message.h \
 	%D%/convert/otlp_read.c \

@@ -38,7 +38,7 @@ static void print_label(struct evbuffer *out, const char *text)
     }
 }
 
-enum { OUTPUT_METRICS = 6 };
+enum { OUTPUT_METRICS = 7 };
 
 static void read_output(output *out, uint64_t values[OUTPUT_METRICS])
 {
@@ -51,6 +51,7 @@ static void read_output(output *out, uint64_t values[OUTPUT_METRICS])
     values[3] = state.waiting;
     values[4] = state.delivered;
     values[5] = state.failures;
+    values[6] = state.rejected;
 }
 
 static void print_outputs(struct evbuffer *out)
@@ -62,6 +63,7 @@ static void print_outputs(struct evbuffer *out)
         {"netlogd_output_spooled_bytes", "gauge", "Bytes in each output's spool that are not delivered yet.", 0},
         {"netlogd_output_delivered_bytes_total", "counter", "Bytes delivered from each output's spool.", 0},
         {"netlogd_output_failures_total", "counter", "Failed deliveries of each output.", 0},
+        {"netlogd_output_rejected_total", "counter", "Records that the output's destination rejected.", 0},
     };
     for (size_t m = 0; m < OUTPUT_METRICS; m++) {
         evbuffer_add_printf(out, "# HELP %s %s\n# TYPE %s %s\n", metrics[m].name, metrics[m].help, metrics[m].name,

@@ -193,8 +193,8 @@ const exporter_kind *netlogger_exporter_kind(nl_format format);
 const importer_kind *netlogger_importer_kind(nl_format format);
 
 /* The rows of the other formats. Each file has the rows of one format. */
-extern const exporter_kind json_exporter, csv_exporter, xml_exporter, otlp_exporter, chrome_exporter, perfetto_exporter,
-    spans_exporter;
+extern const exporter_kind json_exporter, csv_exporter, xml_exporter, otlp_exporter, otlp_proto_exporter,
+    chrome_exporter, perfetto_exporter, spans_exporter;
 extern const importer_kind json_importer, csv_importer, xml_importer, otlp_importer, otlp_proto_importer,
     chrome_importer, journal_importer, syslog_importer, strace_importer, perf_importer, ftrace_importer, audit_importer,
     pairs_importer, ctf_importer;

@@ -9,7 +9,8 @@
 #include <strings.h>
 
 static const exporter_kind *const exporters[] = {
-    &json_exporter, &csv_exporter, &xml_exporter, &otlp_exporter, &spans_exporter, &chrome_exporter, &perfetto_exporter,
+    &json_exporter,       &csv_exporter,   &xml_exporter,    &otlp_exporter,
+    &otlp_proto_exporter, &spans_exporter, &chrome_exporter, &perfetto_exporter,
 };
 
 enum { OWN_COUNT = NL_FORMAT_COUNT - 1 /* the formats of the library start at 1 */ };

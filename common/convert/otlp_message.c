@@ -401,13 +401,20 @@ static bool add_pair(void *user, const otlp_value *pair)
     return add_any(&inner, &value);
 }
 
-/* Reads {"values":[{"key":"uint", ...}]} of otlp_write.c, which is a large unsigned integer. */
+/* Reads {"values":[{"key":"uint", ...}]} of otlp_encode.c, which is a large unsigned integer. */
 static bool is_large_unsigned(const otlp_input *in, nl_string text, uint64_t *number)
 {
-    static const char before[] = "{\"values\":[{\"key\":\"uint\",\"value\":{\"stringValue\":\"", after[] = "\"}}]}";
-    size_t around = sizeof before + sizeof after - 2;
-    return in->json && text.size > around && memcmp(text.data, before, sizeof before - 1) == 0 &&
-           json_unsigned((nl_string){text.data + sizeof before - 1, text.size - around}, number);
+    static const char json[] = "{\"values\":[{\"key\":\"uint\",\"value\":{\"stringValue\":\"", after[] = "\"}}]}",
+                      protobuf[] = "\x0a.\x0a\x04uint\x12.\x0a."; /* the points stand for lengths */
+    const char *before = in->json ? json : protobuf;
+    size_t begin = strlen(before), around = begin + (in->json ? sizeof after - 1 : 0);
+    if (text.size <= around)
+        return false;
+    for (size_t i = 0; i < begin; i++)
+        if (before[i] != text.data[i] && (in->json || before[i] != '.'))
+            return false;
+    return (in->json || (size_t)(unsigned char)text.data[begin - 1] == text.size - begin) &&
+           json_unsigned((nl_string){text.data + begin, text.size - around}, number);
 }
 
 static bool add_map(const any_map *a, const otlp_value *map, nl_field *field)

@@ -1,136 +1,52 @@
 /*
- * Writes OpenTelemetry logs (OTLP) as JSON lines; each line is an ExportLogsServiceRequest.
+ * Writes OpenTelemetry logs (OTLP): as JSON lines, each of which is an ExportLogsServiceRequest, or as requests in
+ * protobuf, each after its size in four bytes.
  *
- * A record becomes a LogRecord. Its event is eventName and body; its fields are attributes with the keys of keys.h.
- * Consecutive records from the same host (resource attribute host.name) and program (service.name) share a line.
- * otlp.h has the attributes for the values that a LogRecord cannot hold.
+ * Consecutive records from the same host (resource attribute host.name) and program (service.name) share a request.
  */
 #include "config.h"
 
-#include "convert/otlp.h"
-#include "base/time_internal.h"
+#include "convert/otlp_encode.h"
 
-#include <inttypes.h>
-#include <math.h>
+#include <endian.h>
 #include <string.h>
 
-enum { LINE_RECORDS = 100 };
+enum { REQUEST_RECORDS = 100, SIZE_SIZE = 4 };
 
 typedef struct otlp_writer {
     exporter base;
-    keys keys;
-    nl_buffer source; /* host and program of the open line */
+    otlp_encoder encoder;
+    nl_buffer source; /* host and program of the open request */
     nl_buffer next;
-    unsigned count; /* number of records in the open line; 0 if no line is open */
+    size_t start;   /* protobuf: offset of the open request's size */
+    unsigned count; /* number of records in the open request; 0 if no request is open */
 } otlp_writer;
+
+static void otlp_write_open_json(exporter *base)
+{
+    ((otlp_writer *)base)->encoder.json = true;
+}
 
 static void otlp_write_close_writer(exporter *base)
 {
     otlp_writer *w = (otlp_writer *)base;
-    keys_free(&w->keys);
+    otlp_encoder_free(&w->encoder);
     nl_buffer_free(&w->source);
     nl_buffer_free(&w->next);
 }
 
-static void otlp_put_text(nl_buffer *out, nl_string text)
+static void end_request(otlp_writer *w, nl_buffer *out)
 {
-    size_t before = out->size;
-    JSON_PUT(out, "{\"stringValue\":");
-    if (!json_put_quoted(out, text)) {
-        out->size = before;
-        JSON_PUT(out, "{\"bytesValue\":\"");
-        base64_put(out, text);
-        JSON_PUT(out, "\"");
-    }
-    JSON_PUT(out, "}");
-}
-
-static void put_double(nl_buffer *out, const nl_field *field)
-{
-    char scratch[NL_FIELD_TEXT_SIZE + 2];
-    double value = field->double_value;
-    JSON_PUT(out, "{\"doubleValue\":");
-    if (isnan(value)) {
-        JSON_PUT(out, "\"NaN\"");
-    } else if (isinf(value) && value > 0) {
-        JSON_PUT(out, "\"Infinity\"");
-    } else if (isinf(value)) {
-        JSON_PUT(out, "\"-Infinity\"");
-    } else {
-        nl_string text = json_double_text(field, scratch);
-        json_put(out, text.data, text.size);
-    }
-    JSON_PUT(out, "}");
-}
-
-static void put_word(nl_buffer *out, const char *before, nl_string text, const char *after)
-{
-    json_put(out, before, strlen(before));
-    json_put(out, text.data, text.size);
-    json_put(out, after, strlen(after));
-}
-
-void otlp_put_value(nl_buffer *out, const nl_field *field, bool typed, sink *s)
-{
-    char scratch[NL_FIELD_TEXT_SIZE];
-    switch (field->type) {
-    case NL_TYPE_STRING:
-        if (typed || !json_is_number(field->string))
-            otlp_put_text(out, field->string);
-        else if (memchr(field->string.data, '.', field->string.size) != NULL)
-            put_word(out, "{\"doubleValue\":", field->string, "}");
-        else
-            put_word(out, "{\"intValue\":\"", field->string, "\"}");
+    if (w->count == 0)
         return;
-    case NL_TYPE_DOUBLE:
-        put_double(out, field);
-        return;
-    case NL_TYPE_BOOL:
-        put_word(out, "{\"boolValue\":", nl_field_text(field, scratch), "}");
-        return;
-    case NL_TYPE_UINT:
-        if (field->uint_value > INT64_MAX) {
-            put_word(out, "{\"kvlistValue\":{\"values\":[{\"key\":\"uint\",\"value\":{\"stringValue\":\"",
-                     nl_field_text(field, scratch), "\"}}]}}");
-            return;
-        }
-        sink_lose(s, LOSS_UNSIGNED);
-        break;
-    case NL_TYPE_INT:
-        break;
-    }
-    put_word(out, "{\"intValue\":\"", nl_field_text(field, scratch), "\"}");
-}
-
-/* Begins an attribute. Writes a comma before all attributes except the first. */
-static void put_key(nl_buffer *out, bool *first, const char *key)
-{
-    put_word(out, *first ? "{\"key\":\"" : ",{\"key\":\"", (nl_string){key, strlen(key)}, "\",\"value\":");
-    *first = false;
-}
-
-void otlp_put_resource(nl_buffer *out, nl_string host, nl_string prog)
-{
-    bool first = true;
-    JSON_PUT(out, "{\"resource\":{\"attributes\":[");
-    if (host.data != NULL) {
-        put_key(out, &first, "host.name");
-        otlp_put_text(out, host);
-        JSON_PUT(out, "}");
-    }
-    if (prog.data != NULL) {
-        put_key(out, &first, "service.name");
-        otlp_put_text(out, prog);
-        JSON_PUT(out, "}");
-    }
-    JSON_PUT(out, "]}");
-}
-
-static void end_line(otlp_writer *w, nl_buffer *out)
-{
-    if (w->count > 0)
-        JSON_PUT(out, "]}]}]}\n");
     w->count = 0;
+    otlp_end_source(&w->encoder);
+    if (w->encoder.json) {
+        JSON_PUT(out, "\n");
+    } else {
+        uint32_t size = htobe32((uint32_t)(out->size - w->start - SIZE_SIZE));
+        memcpy(out->data + w->start, &size, SIZE_SIZE);
+    }
 }
 
 static void note_source(nl_buffer *source, const nl_record *record)
@@ -144,107 +60,54 @@ static void note_source(nl_buffer *source, const nl_record *record)
     }
 }
 
-/* Opens a line for the record's host and program unless it is open. */
-static void begin_line(otlp_writer *w, const nl_record *record, nl_buffer *out)
+/* Opens a request for the record's host and program unless it is open. */
+static void begin_request(otlp_writer *w, const nl_record *record, nl_buffer *out)
 {
     note_source(&w->next, record);
     bool same = w->next.size == w->source.size && memcmp(w->next.data, w->source.data, w->next.size) == 0;
-    if (w->count > 0 && same && w->count < LINE_RECORDS) {
-        JSON_PUT(out, ",");
+    if (w->count > 0 && same && w->count < REQUEST_RECORDS) {
         w->count++;
         return;
     }
-    end_line(w, out);
+    end_request(w, out);
     nl_buffer before = w->source;
     w->source = w->next;
     w->next = before;
     w->count = 1;
-    JSON_PUT(out, "{\"resourceLogs\":[");
-    otlp_put_resource(out, record->host, record->prog);
-    JSON_PUT(out, ",\"scopeLogs\":[{\"scope\":{\"name\":\"" OTLP_SCOPE "\"},\"logRecords\":[");
-}
-
-/* The SeverityNumber of each level. Each range of four numbers has one name. */
-static const unsigned char severities[] = {
-    [NL_EMERGENCY] = 24, [NL_ALERT] = 21, [NL_ERROR] = 17,  [NL_WARNING] = 13,   [NL_AUTH] = 10,
-    [NL_SECURITY] = 14,  [NL_USAGE] = 9,  [NL_SYSTEM] = 11, [NL_IMPORTANT] = 12, [NL_DEBUG] = 5};
-
-/* Returns whether the level needs a NetLogger attribute. */
-static bool put_level(nl_buffer *out, const nl_record *record)
-{
-    nl_string text = level_as_text(record);
-    char number[32];
-    if (record->level != NL_LEVEL_NONE) {
-        int size = snprintf(number, sizeof number, ",\"severityNumber\":%d", severities[record->level]);
-        json_put(out, number, (size_t)size);
-    }
-    if (text.data == NULL)
-        return false;
-    size_t before = out->size;
-    JSON_PUT(out, ",\"severityText\":");
-    if (text.size > 0 && json_put_quoted(out, text))
-        return false;
-    out->size = before;
-    return true;
-}
-
-static void put_event(nl_buffer *out, nl_string event)
-{
-    size_t before = out->size;
-    if (event.data == NULL)
-        return;
-    JSON_PUT(out, ",\"eventName\":");
-    if (event.size == 0 || !json_put_quoted(out, event))
-        out->size = before;
-    JSON_PUT(out, ",\"body\":");
-    otlp_put_text(out, event);
+    w->start = out->size;
+    if (!w->encoder.json)
+        nl_buffer_append(out, "\0\0\0\0", SIZE_SIZE);
+    otlp_begin_source(&w->encoder, false, record->host, record->prog);
 }
 
 static void otlp_write_put(exporter *base, const nl_record *record, bool typed, sink *s)
 {
     otlp_writer *w = (otlp_writer *)base;
-    nl_buffer *out = &s->bytes;
-    bool first = true;
-    char number[64], time[NL_TIME_TEXT_SIZE];
-    begin_line(w, record, out);
-    int size =
-        snprintf(number, sizeof number, "{\"timeUnixNano\":\"%" PRId64 "\"", record->time_ns < 0 ? 0 : record->time_ns);
-    json_put(out, number, (size_t)size);
-    bool own_level = put_level(out, record);
-    put_event(out, record->event);
-    JSON_PUT(out, ",\"attributes\":[");
-    if (record->time_ns < 0) {
-        put_key(out, &first, OTLP_TIME_KEY);
-        otlp_put_text(out, (nl_string){time, nl_time_format_iso(record->time_ns, time)});
-        JSON_PUT(out, "}");
-    }
-    if (own_level) {
-        put_key(out, &first, OTLP_LEVEL_KEY);
-        otlp_put_text(out, level_as_text(record));
-        JSON_PUT(out, "}");
-    }
-    keys_begin(&w->keys, record->field_count + 2);
-    keys_count(&w->keys, (nl_string){OTLP_TIME_KEY, strlen(OTLP_TIME_KEY)});
-    keys_count(&w->keys, (nl_string){OTLP_LEVEL_KEY, strlen(OTLP_LEVEL_KEY)});
-    for (size_t i = 0; i < record->field_count; i++) {
-        put_word(out, first ? "" : ",", (nl_string){"{\"key\":\"", 8}, "");
-        keys_put(&w->keys, record->fields[i].name, out);
-        JSON_PUT(out, "\",\"value\":");
-        otlp_put_value(out, &record->fields[i], typed, s);
-        JSON_PUT(out, "}");
-        first = false;
-    }
-    JSON_PUT(out, "]}");
+    w->encoder.out = &s->bytes;
+    w->encoder.s = s;
+    w->encoder.typed = typed;
+    begin_request(w, record, &s->bytes);
+    otlp_encode_log(&w->encoder, record);
 }
 
 static void otlp_write_flush(exporter *base, sink *s)
 {
-    end_line((otlp_writer *)base, &s->bytes);
+    end_request((otlp_writer *)base, &s->bytes);
 }
 
 const exporter_kind otlp_exporter = {
     .name = "otlp",
     .what = "OpenTelemetry logs (OTLP) as JSON lines",
+    .size = sizeof(otlp_writer),
+    .open = otlp_write_open_json,
+    .close = otlp_write_close_writer,
+    .put = otlp_write_put,
+    .flush = otlp_write_flush,
+};
+
+const exporter_kind otlp_proto_exporter = {
+    .name = "otlp-proto",
+    .what = "OpenTelemetry logs (OTLP) in protobuf, each request after its size",
     .size = sizeof(otlp_writer),
     .close = otlp_write_close_writer,
     .put = otlp_write_put,

@@ -8,150 +8,24 @@
  */
 #include "config.h"
 
-#include "convert/otlp.h"
+#include "convert/otlp_encode.h"
 #include "convert/request_stream.h"
 
-#include <ctype.h>
 #include <glib.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <string.h>
-
-enum { TRACE_ID_SIZE = 32, SPAN_ID_SIZE = 16 };
 
 typedef struct spans_writer {
     exporter base;
     request_stream *requests;
-    keys keys;
+    otlp_encoder encoder;
     uint64_t next_id;
     sink *s; /* the sink; valid during put and end */
 } spans_writer;
 
 typedef struct span_id {
-    char text[SPAN_ID_SIZE + 1];
+    char text[OTLP_SPAN_DIGITS + 1];
 } span_id;
-
-/* Identifiers in the fields of a record. */
-typedef enum id_kind { ID_NONE, ID_TRACE, ID_SPAN, ID_PARENT } id_kind;
-
-/* Returns which identifier a field is, according to the letters of its name. */
-static id_kind id_kind_of(nl_string name)
-{
-    static const struct {
-        const char *letters;
-        id_kind kind;
-    } names[] = {{"traceid", ID_TRACE}, {"spanid", ID_SPAN}, {"parentid", ID_PARENT}, {"parentspanid", ID_PARENT}};
-    char letters[16];
-    size_t count = 0;
-    for (size_t i = 0; i < name.size; i++)
-        if (isalnum((unsigned char)name.data[i])) {
-            if (count == sizeof letters - 1)
-                return ID_NONE;
-            letters[count++] = (char)tolower((unsigned char)name.data[i]);
-        }
-    letters[count] = '\0';
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(letters, names[i].letters) == 0)
-            return names[i].kind;
-    return ID_NONE;
-}
-
-/* Returns the text of a record's identifier, which is empty if the record does not have it. */
-static nl_string id_of(const nl_record *record, id_kind kind, char scratch[NL_FIELD_TEXT_SIZE])
-{
-    for (size_t i = 0; i < record->field_count; i++)
-        if (id_kind_of(record->fields[i].name) == kind)
-            return nl_field_text(&record->fields[i], scratch);
-    return (nl_string){"", 0};
-}
-
-static bool is_otlp_id(nl_string text, size_t size)
-{
-    bool zero = true;
-    for (size_t i = 0; i < text.size; i++) {
-        if (!isxdigit((unsigned char)text.data[i]))
-            return false;
-        zero = zero && text.data[i] == '0';
-    }
-    return text.size == size && !zero;
-}
-
-static NL_PRINTF(2, 3) void put_formatted(nl_buffer *out, const char *format, ...)
-{
-    char text[200];
-    va_list arguments;
-    va_start(arguments, format);
-    int size = vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    json_put(out, text, (size_t)size < sizeof text ? (size_t)size : sizeof text - 1);
-}
-
-/* OTLP cannot represent times before 1970. */
-static uint64_t unix_time(const spans_writer *w, int64_t time_ns)
-{
-    if (time_ns < 0)
-        sink_lose(w->s, LOSS_TIMES);
-    return time_ns < 0 ? 0 : (uint64_t)time_ns;
-}
-
-/* ---- attributes ---- */
-
-static void put_attribute(spans_writer *w, const nl_field *field, bool *first)
-{
-    nl_buffer *out = &w->s->bytes;
-    json_put(out, *first ? "{\"key\":\"" : ",{\"key\":\"", strlen("{\"key\":\"") + !*first);
-    *first = false;
-    keys_put(&w->keys, field->name, out);
-    JSON_PUT(out, "\",\"value\":");
-    otlp_put_value(out, field, request_stream_is_typed(w->requests), w->s);
-    JSON_PUT(out, "}");
-}
-
-static bool has_field(const nl_record *record, const nl_field *field)
-{
-    nl_field there;
-    char one[NL_FIELD_TEXT_SIZE], other[NL_FIELD_TEXT_SIZE];
-    if (record == NULL)
-        return false;
-    for (size_t i = 0; i < record->field_count; i++) {
-        there = record->fields[i];
-        if (there.name.size != field->name.size || memcmp(there.name.data, field->name.data, there.name.size) != 0)
-            continue;
-        nl_string a = nl_field_text(&there, one), b = nl_field_text(field, other);
-        if (a.size == b.size && memcmp(a.data, b.data, a.size) == 0)
-            return true;
-    }
-    return false;
-}
-
-/* Returns whether a field is the phase or the duration of a span in Chrome's traces. OTLP has the span's times instead.
- */
-static bool is_chrome_time(const nl_record *record, const nl_field *field)
-{
-    nl_field phase;
-    bool is_phase = field->name.size == 2 && memcmp(field->name.data, "ph", 2) == 0,
-         is_duration = field->name.size == 3 && memcmp(field->name.data, "dur", 3) == 0;
-    return (is_phase || is_duration) && nl_record_find(record, "ph", &phase) && phase.type == NL_TYPE_STRING &&
-           phase.string.size == 1 && strchr("BEX", *phase.string.data) != NULL;
-}
-
-/*
- * Writes the fields of one or two records, each of which may be NULL. Omits identifiers and Chrome's times, and writes
- * equal fields once.
- */
-static void put_attributes(spans_writer *w, const nl_record *begin, const nl_record *end)
-{
-    bool first = true;
-    const nl_record *records[] = {begin, end};
-    keys_begin(&w->keys, (begin != NULL ? begin->field_count : 0) + (end != NULL ? end->field_count : 0));
-    for (int k = 0; k < 2; k++)
-        for (size_t i = 0; records[k] != NULL && i < records[k]->field_count; i++) {
-            const nl_field *field = &records[k]->fields[i];
-            if (id_kind_of(field->name) == ID_NONE && !is_chrome_time(records[k], field) &&
-                (k == 0 || !has_field(begin, field)))
-                put_attribute(w, field, &first);
-        }
-}
 
 static const nl_record *record_or_none(spans_writer *w, size_t number, int slot)
 {
@@ -166,60 +40,52 @@ static const nl_record *record_or_none(spans_writer *w, size_t number, int slot)
 
 /* ---- spans ---- */
 
-static void put_point(spans_writer *w, size_t number)
+static nl_string text_of(const char *text)
 {
-    nl_buffer *out = &w->s->bytes;
-    const nl_record *record = record_or_none(w, number, 0);
-    put_formatted(out, "{\"timeUnixNano\":\"%" PRIu64 "\",\"name\":", unix_time(w, record->time_ns));
-    json_put_name(out, record->event);
-    JSON_PUT(out, ",\"attributes\":[");
-    put_attributes(w, record, NULL);
-    JSON_PUT(out, "]}");
+    return (nl_string){text, strlen(text)};
 }
 
 static void otlp_put_span(spans_writer *w, const stream_request *r, size_t index, const char *trace, const span_id *ids)
 {
     const stream_span *span = &r->spans[index];
-    nl_buffer *out = &w->s->bytes;
     bool whole;
     char scratch[NL_FIELD_TEXT_SIZE];
+    otlp_encoder *e = &w->encoder;
+    otlp_span to = {.trace = text_of(trace),
+                    .span = text_of(ids[index].text),
+                    .name = text_of(span->name),
+                    .begin_ns = span->begin_ns,
+                    .end_ns = span->end_ns,
+                    .failed = span->failed};
     const nl_record *at = request_stream_span_record(w->requests, span, 0, &whole);
-    JSON_PUT(out, "{\"resourceSpans\":[");
-    otlp_put_resource(out, at->host, at->prog);
-    put_formatted(out, ",\"scopeSpans\":[{\"scope\":{\"name\":\"" OTLP_SCOPE "\"},\"spans\":[{\"traceId\":\"%s\"",
-                  trace);
-    put_formatted(out, ",\"spanId\":\"%s\"", ids[index].text);
-    nl_string named = span->made ? (nl_string){"", 0} : id_of(at, ID_PARENT, scratch);
-    if (is_otlp_id(named, SPAN_ID_SIZE))
-        put_formatted(out, ",\"parentSpanId\":\"%.*s\"", SPAN_ID_SIZE, named.data);
+    nl_string named = span->made ? (nl_string){"", 0} : otlp_record_id(at, OTLP_ID_PARENT, scratch);
+    if (otlp_is_id(named, OTLP_SPAN_DIGITS))
+        to.parent = named;
     else if (span->parent != STREAM_NONE)
-        put_formatted(out, ",\"parentSpanId\":\"%s\"", ids[span->parent].text);
-    JSON_PUT(out, ",\"name\":");
-    json_put_name(out, (nl_string){span->name, strlen(span->name)});
-    put_formatted(out, ",\"kind\":1,\"startTimeUnixNano\":\"%" PRIu64 "\",\"endTimeUnixNano\":\"%" PRIu64 "\"",
-                  unix_time(w, span->begin_ns), unix_time(w, span->end_ns));
-    JSON_PUT(out, ",\"attributes\":[");
-    put_attributes(w, record_or_none(w, span->begin, 0),
-                   span->end != span->begin ? record_or_none(w, span->end, 1) : NULL);
-    JSON_PUT(out, "],\"events\":[");
-    for (size_t i = 0; i < span->point_count; i++) {
-        if (i > 0)
-            JSON_PUT(out, ",");
-        put_point(w, r->points[span->first_point + i]);
-    }
-    JSON_PUT(out, "]");
-    if (span->failed)
-        JSON_PUT(out, ",\"status\":{\"code\":2}");
-    JSON_PUT(out, "}]}]}]}\n");
+        to.parent = text_of(ids[span->parent].text);
+    e->out = &w->s->bytes;
+    e->s = w->s;
+    e->typed = request_stream_is_typed(w->requests);
+    otlp_begin_source(e, true, at->host, at->prog);
+    span_id parent; /* the record, which may contain the parent's ID, is in a slot that is used again */
+    snprintf(parent.text, sizeof parent.text, "%.*s", (int)to.parent.size, to.parent.size > 0 ? to.parent.data : "");
+    to.parent.data = to.parent.data != NULL ? parent.text : NULL;
+    otlp_begin_span(e, &to, record_or_none(w, span->begin, 0),
+                    span->end != span->begin ? record_or_none(w, span->end, 1) : NULL);
+    for (size_t i = 0; i < span->point_count; i++)
+        otlp_encode_point(e, record_or_none(w, r->points[span->first_point + i], 0));
+    otlp_end_span(e, &to);
+    otlp_end_source(e);
+    JSON_PUT(e->out, "\n");
     sink_drain(w->s);
 }
 
 /* Uses the log's trace ID if it is valid in OTLP. */
-static void choose_ids(spans_writer *w, const stream_request *r, char trace[TRACE_ID_SIZE + 1], span_id *ids)
+static void choose_ids(spans_writer *w, const stream_request *r, char trace[OTLP_TRACE_DIGITS + 1], span_id *ids)
 {
     char scratch[NL_FIELD_TEXT_SIZE];
     bool whole, named = false;
-    snprintf(trace, TRACE_ID_SIZE + 1, "%016" PRIx64 "%016" PRIx64, w->next_id ^ UINT64_C(0x6e65746c6f676765),
+    snprintf(trace, OTLP_TRACE_DIGITS + 1, "%016" PRIx64 "%016" PRIx64, w->next_id ^ UINT64_C(0x6e65746c6f676765),
              w->next_id);
     for (size_t i = 0; i < r->span_count; i++) {
         const stream_span *span = &r->spans[i];
@@ -227,12 +93,12 @@ static void choose_ids(spans_writer *w, const stream_request *r, char trace[TRAC
         if (span->made && span->begin == STREAM_NONE)
             continue;
         const nl_record *record = request_stream_span_record(w->requests, span, 0, &whole);
-        nl_string id = id_of(record, ID_SPAN, scratch);
-        if (!span->made && is_otlp_id(id, SPAN_ID_SIZE))
-            memcpy(ids[i].text, id.data, SPAN_ID_SIZE);
-        id = id_of(record, ID_TRACE, scratch);
-        if (!named && is_otlp_id(id, TRACE_ID_SIZE)) {
-            memcpy(trace, id.data, TRACE_ID_SIZE);
+        nl_string id = otlp_record_id(record, OTLP_ID_SPAN, scratch);
+        if (!span->made && otlp_is_id(id, OTLP_SPAN_DIGITS))
+            memcpy(ids[i].text, id.data, OTLP_SPAN_DIGITS);
+        id = otlp_record_id(record, OTLP_ID_TRACE, scratch);
+        if (!named && otlp_is_id(id, OTLP_TRACE_DIGITS)) {
+            memcpy(trace, id.data, OTLP_TRACE_DIGITS);
             named = true;
         }
     }
@@ -241,7 +107,7 @@ static void choose_ids(spans_writer *w, const stream_request *r, char trace[TRAC
 static void otlp_put_request(void *user, const stream_request *r)
 {
     spans_writer *w = user;
-    char trace[TRACE_ID_SIZE + 1];
+    char trace[OTLP_TRACE_DIGITS + 1];
     span_id *ids = g_new(span_id, r->span_count + 1);
     choose_ids(w, r, trace, ids);
     for (size_t i = 0; i < r->span_count; i++)
@@ -262,6 +128,7 @@ static void spans_open(exporter *base)
 {
     spans_writer *w = (spans_writer *)base;
     w->requests = request_stream_new(base->shared, &(request_stream_user){otlp_put_request, lose_single, NULL, w});
+    w->encoder.json = true;
     w->next_id = UINT64_C(0x1000000000000001);
 }
 
@@ -269,7 +136,7 @@ static void spans_close(exporter *base)
 {
     spans_writer *w = (spans_writer *)base;
     request_stream_free(w->requests);
-    keys_free(&w->keys);
+    otlp_encoder_free(&w->encoder);
 }
 
 static void spans_put(exporter *base, const nl_record *record, bool typed, sink *s)

@@ -428,6 +428,12 @@ static bool is_failure(const nl_record *record, const nl_field *status)
     return text.size == 3 && *text.data == '5' && isdigit((unsigned char)text.data[1]);
 }
 
+bool request_is_failure(const nl_record *record)
+{
+    nl_field status;
+    return is_failure(record, nl_record_find(record, "STATUS", &status) ? &status : NULL);
+}
+
 /* ---- numbers ---- */
 
 /* Returns the number of a name, from 1; 0 if name has no data. Names beyond the limit share the last number. */

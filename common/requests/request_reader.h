@@ -56,6 +56,9 @@ bool request_reader_find_bytes(const request_reader *r, double *bytes, nl_string
  */
 bool request_duration(const nl_record *record, nl_fraction fraction, int64_t *duration_ns, bool *begins);
 
+/* Returns whether a record reports a failure by its level or by its field STATUS. */
+bool request_is_failure(const nl_record *record);
+
 /*
  * request_reader_names returns the names of events. The other two functions return the name of the host or program that
  * has this number in request_event.

@@ -263,6 +263,16 @@ static bool load_peers(nl_tls *tls, const nl_tls_options *options)
     return true;
 }
 
+/* Offers a protocol to servers (RFC 7301). */
+static bool offer_protocol(SSL_CTX *context, const char *protocol)
+{
+    unsigned char list[16];
+    size_t size = strlen(protocol);
+    list[0] = (unsigned char)size;
+    memcpy(list + 1, protocol, size);
+    return SSL_CTX_set_alpn_protos(context, list, (unsigned)size + 1) == 0;
+}
+
 /* Selects the server's protocol, `user`, if the client offers it (RFC 7301). */
 static int on_protocols(SSL *ssl, const unsigned char **chosen, unsigned char *chosen_size,
                         const unsigned char *offered, unsigned offered_size, void *user)
@@ -296,8 +306,10 @@ static bool load(SSL_CTX *context, bool server, const nl_tls_options *options)
         return cannot_use("certificates", options->ca);
     if (options->ca == NULL && !server)
         SSL_CTX_set_default_verify_paths(context);
-    if (options->protocol != NULL)
+    if (options->protocol != NULL && server)
         SSL_CTX_set_alpn_select_cb(context, on_protocols, (void *)(uintptr_t)options->protocol);
+    if (options->protocol != NULL && !server && !offer_protocol(context, options->protocol))
+        return nl_error_false(NL_ERROR_UNSUPPORTED, "TLS is not available");
     if (options->ca != NULL && server)
         SSL_CTX_set_client_CA_list(context, SSL_load_client_CA_file(options->ca));
     return true;

@@ -26,7 +26,8 @@ typedef struct nl_tls_options {
     const char *key;   /* private key; NULL means that it is read from the cert file */
     const char *crl;   /* for servers with ca: revocation lists, one for every CA in a client's chain */
     const char *peers; /* for servers with ca: names (see tls_names.h), one of which a client's certificate must have */
-    const char *protocol; /* for servers: the only protocol that clients may offer by ALPN, such as h2; a static text */
+    const char *protocol; /* the only protocol of ALPN that a server accepts, or that a client offers, such as h2; a
+                             static text */
 } nl_tls_options;
 
 /*

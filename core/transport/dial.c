@@ -200,7 +200,7 @@ nl_status nl_dialer_connect(const nl_dialer *dialer, int timeout_ms, nl_channel 
 
 /* ---- dialers ---- */
 
-#define SECURE "x-netlogs"
+#define SECURE "x-netlogs otlp otlp+http"
 
 const nl_option nl_dialer_rows[] = {
     {.name = "ca",
@@ -240,8 +240,25 @@ static nl_status prepare_tls(nl_dialer *d, const nl_url *url)
     d->tls_name = strdup(options.name != NULL ? options.name : url->host);
     if (d->tls_name == NULL)
         return nl_memory_failed();
-    d->tls = nl_tls_new(false, &(nl_tls_options){.ca = options.ca, .cert = options.cert, .key = options.key});
+    d->tls = nl_tls_new(false, &(nl_tls_options){.ca = options.ca,
+                                                 .cert = options.cert,
+                                                 .key = options.key,
+                                                 .protocol = url->scheme == NL_SCHEME_OTLP ? "h2" : NULL});
     return d->tls != NULL ? NL_OK : nl_error_prepend("open %s", url->text);
+}
+
+static bool wants_tls(const nl_url *url)
+{
+    bool given = false;
+    for (const nl_option *row = nl_dialer_rows; row->name != NULL; row++)
+        given = given || nl_url_option_value(url, row->name) != NULL;
+    return url->scheme == NL_SCHEME_NETLOGS ||
+           (given && (url->scheme == NL_SCHEME_OTLP || url->scheme == NL_SCHEME_OTLP_HTTP));
+}
+
+bool nl_dialer_is_secure(const nl_dialer *dialer)
+{
+    return dialer->tls != NULL;
 }
 
 nl_dialer *nl_dialer_new(const nl_url *url, const char *program)
@@ -257,7 +274,7 @@ nl_dialer *nl_dialer_new(const nl_url *url, const char *program)
     char *copy = nl_memory_check(strdup(unix_socket ? url->path : url->host));
     *(unix_socket ? &d->path : &d->host) = copy;
     snprintf(d->port, sizeof d->port, "%u", url->port);
-    if (copy != NULL && d->name != NULL && (url->scheme != NL_SCHEME_NETLOGS || prepare_tls(d, url) == NL_OK))
+    if (copy != NULL && d->name != NULL && (!wants_tls(url) || prepare_tls(d, url) == NL_OK))
         return d;
     nl_dialer_free(d);
     return NULL;

@@ -20,7 +20,10 @@ typedef struct nl_dialer nl_dialer;
 nl_dialer *nl_dialer_new(const nl_url *url, const char *program);
 void nl_dialer_free(nl_dialer *dialer); /* NULL is allowed */
 
-/* The TLS options of an x-netlogs URL. */
+/* Returns whether the dialer uses TLS: for x-netlogs, and for OTLP if the URL has an option of nl_dialer_rows. */
+bool nl_dialer_is_secure(const nl_dialer *dialer);
+
+/* The TLS options of a URL. */
 typedef struct nl_dialer_options {
     const char *ca, *cert, *key, *name; /* or NULL */
 } nl_dialer_options;

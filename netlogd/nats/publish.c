@@ -338,7 +338,7 @@ static nl_status publish_all(publisher *p)
 
 /* ---- the kind of output ---- */
 
-static nl_status deliver(void *peer, const char *data, size_t size, output_place place, size_t *taken)
+static nl_status deliver(void *peer, const char *data, size_t size, output_place place, output_delivered *done)
 {
     (void)place;
     publisher *p = peer;
@@ -351,7 +351,7 @@ static nl_status deliver(void *peer, const char *data, size_t size, output_place
                           .user = p};
     size_t all = nats_cut_blocks(&cutter, data, size);
     nl_status status = publish_all(p);
-    *taken = stored_bytes(p, all);
+    done->taken = stored_bytes(p, all);
     clear(p); /* late replies then find no messages */
     pthread_mutex_unlock(&p->mutex);
     return status;

@@ -65,12 +65,14 @@ struct delivery {
     nl_buffer chunk;
     size_t piece;
     int back_off_ms;
-    bool place_reported; /* a failure to write the position has been reported */
-    nl_log *log;         /* NULL: no log */
-    char reported[256];  /* the latest reported failure, or "" */
-    int64_t reported_ms; /* time of that report */
-    int64_t away_ms;     /* time at which delivery first failed */
-    bool ever_reported;  /* a failure has been reported */
+    bool place_reported;        /* a failure to write the position has been reported */
+    nl_log *log;                /* NULL: no log */
+    char reported[256];         /* the latest reported failure, or "" */
+    int64_t reported_ms;        /* time of that report */
+    uint64_t rejected_reported; /* number of rejected records in the log's events */
+    int64_t rejected_ms;        /* time of the latest of these events */
+    int64_t away_ms;            /* time at which delivery first failed */
+    bool ever_reported;         /* a failure has been reported */
 };
 
 /* Closed deliveries whose threads have not been joined yet. */
@@ -311,29 +313,28 @@ static void disconnect(delivery *d)
 }
 
 /* Delivers the bytes that were read. Reads and delivers more if they contain no whole record. */
-static nl_status delivery_deliver_chunk(delivery *d, output_place end, size_t *taken)
+static nl_status delivery_deliver_chunk(delivery *d, output_place end, output_delivered *done)
 {
-    *taken = 0;
     if (d->peer == NULL && (d->peer = d->kind->open(d->options)) == NULL)
         return NL_FAILED;
     for (size_t size = d->piece; size <= RECORD_MAX; size *= 2) {
         nl_status status = size == d->piece ? NL_OK : read_chunk(d, end, size);
         if (status == NL_OK)
-            status = d->kind->deliver(d->peer, d->chunk.data, d->chunk.size, d->at, taken);
-        if (status != NL_OK || *taken > 0)
+            status = d->kind->deliver(d->peer, d->chunk.data, d->chunk.size, d->at, done);
+        if (status != NL_OK || done->taken > 0)
             return status;
     }
     /* Another program has written to the file. Its bytes cannot be delivered, and must not block later bytes. */
-    *taken = d->chunk.size;
+    done->taken = d->chunk.size;
     return nl_error_set(NL_ERROR_SYSTEM, "%s: skipped %zu malformed byte%s in file %" PRIu64 " at offset %" PRIu64,
                         d->spool, d->chunk.size, nl_plural(d->chunk.size), d->at.number, d->at.offset);
 }
 
 /* Delivers the next piece, and chooses the size of the piece after it. */
-static nl_status delivery_deliver_piece(delivery *d, output_place end, size_t *taken)
+static nl_status delivery_deliver_piece(delivery *d, output_place end, output_delivered *done)
 {
     int64_t began_ms = nl_monotonic_ms();
-    nl_status status = delivery_deliver_chunk(d, end, taken);
+    nl_status status = delivery_deliver_chunk(d, end, done);
     int64_t took_ms = nl_monotonic_ms() - began_ms;
     if (status != NL_OK)
         d->piece = PIECE_MIN;
@@ -379,11 +380,26 @@ static void report_state(delivery *d)
     memcpy(d->reported, reason, sizeof d->reported);
 }
 
-/* Updates the state after a delivery. The mutex is held. */
-static void note_result(delivery *d, nl_status status, size_t taken)
+/* Logs that the destination does not accept records. Limits the rate of these events. */
+static void report_rejected(delivery *d, const output_delivered *done)
 {
-    d->state.delivered += taken;
-    d->state.waiting -= taken < d->state.waiting ? taken : d->state.waiting;
+    int64_t now_ms = nl_monotonic_ms();
+    d->state.rejected += done->rejected;
+    if (d->state.rejected == d->rejected_reported || (d->rejected_reported > 0 && now_ms - d->rejected_ms < REPORT_MS))
+        return;
+    nl_write(d->log, NL_WARNING, "Netlogd.OutputRejected", "OUTPUT=%s RECORDS=%" PRIu64 " REASON=%s",
+             d->options->target, d->state.rejected - d->rejected_reported,
+             done->rejected > 0 ? done->reason : "(see the previous event)");
+    d->rejected_reported = d->state.rejected;
+    d->rejected_ms = now_ms;
+}
+
+/* Updates the state after a delivery. The mutex is held. */
+static void note_result(delivery *d, nl_status status, const output_delivered *done)
+{
+    d->state.delivered += done->taken;
+    d->state.waiting -= done->taken < d->state.waiting ? done->taken : d->state.waiting;
+    report_rejected(d, done);
     if (status == NL_OK) {
         d->state.reason[0] = '\0';
         d->back_off_ms = 0;
@@ -399,7 +415,7 @@ static void note_result(delivery *d, nl_status status, size_t taken)
     if (d->leaving)
         d->stop = true;
     else
-        wait_for(d, d->back_off_ms);
+        wait_for(d, done->wait_ms > (unsigned)d->back_off_ms ? (int)done->wait_ms : d->back_off_ms);
 }
 
 /* Runs one step of the thread. The mutex is held at the call, and released during delivery. */
@@ -409,7 +425,7 @@ static void deliver_some(delivery *d)
     output_options *other = d->other;
     d->other = NULL;
     pthread_mutex_unlock(&d->mutex);
-    size_t taken = 0;
+    output_delivered done = {0};
     if (other != NULL) {
         disconnect(d);
         free_options(d->options);
@@ -418,9 +434,9 @@ static void deliver_some(delivery *d)
     nl_status status = read_chunk(d, end, d->piece);
     bool nothing = status == NL_END;
     if (status == NL_OK)
-        status = delivery_deliver_piece(d, end, &taken);
-    if (taken > 0) {
-        d->at.offset += taken;
+        status = delivery_deliver_piece(d, end, &done);
+    if (done.taken > 0) {
+        d->at.offset += done.taken;
         note_place(d);
     }
     if (status != NL_OK && !nothing)
@@ -428,7 +444,7 @@ static void deliver_some(delivery *d)
     pthread_mutex_lock(&d->mutex);
     bool all = nothing && d->end.number == end.number && d->end.offset == end.offset;
     if (!nothing)
-        note_result(d, status, taken);
+        note_result(d, status, &done);
     if (d->leaving && (all || nl_monotonic_ms() >= d->leave_ms))
         d->stop = true;
     else if (all && !d->stop && d->other == NULL)

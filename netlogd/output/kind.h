@@ -24,6 +24,14 @@ typedef struct output_place {
     uint64_t offset; /* offset in bytes */
 } output_place;
 
+/* The result of a delivery. All members are 0 at the call. */
+typedef struct output_delivered {
+    size_t taken;      /* number of bytes of whole records that need not be delivered again, even on NL_FAILED */
+    uint64_t rejected; /* number of records that the destination does not accept */
+    char reason[200];  /* its reason for the latest rejection */
+    unsigned wait_ms;  /* after NL_FAILED: time for which the destination must not be tried again */
+} output_delivered;
+
 typedef struct output_kind {
     const char *name; /* name for netlogctl status */
     nl_format format; /* default format of the collected records; NL_FORMAT_UNKNOWN: the same default as for files */
@@ -45,13 +53,12 @@ typedef struct output_kind {
     void *(*open)(const output_options *options);
 
     /*
-     * Delivers data[0..size), which begins with a record; the last record may be incomplete. Sets *taken, which is 0 at
-     * the call, to the number of bytes of whole records that need not be delivered again, even on NL_FAILED. If it
-     * returns NL_OK and *taken is 0, the first record is incomplete, and `deliver` is called again with more bytes. It
-     * waits for a few seconds at most; if that time is too short, it gets fewer bytes in the next call. After
-     * NL_FAILED, the thread closes the peer and later opens it again.
+     * Delivers data[0..size), which begins with a record; the last record may be incomplete. If it returns NL_OK and
+     * done->taken is 0, the first record is incomplete, and `deliver` is called again with more bytes. It waits for a
+     * few seconds at most; if that time is too short, it gets fewer bytes in the next call. After NL_FAILED, the thread
+     * closes the peer and later opens it again.
      */
-    nl_status (*deliver)(void *peer, const char *data, size_t size, output_place place, size_t *taken);
+    nl_status (*deliver)(void *peer, const char *data, size_t size, output_place place, output_delivered *done);
 
     void (*close)(void *peer);
 } output_kind;
@@ -60,5 +67,6 @@ extern const output_kind output_kind_file;
 extern const output_kind output_kind_forward;
 extern const output_kind output_kind_syslog;
 extern const output_kind output_kind_nats;
+extern const output_kind output_kind_otlp;
 
 #endif

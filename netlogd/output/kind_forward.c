@@ -50,13 +50,13 @@ static void *open_peer(const output_options *options)
     return writer;
 }
 
-static nl_status deliver(void *peer, const char *data, size_t size, output_place place, size_t *taken)
+static nl_status deliver(void *peer, const char *data, size_t size, output_place place, output_delivered *done)
 {
     (void)place;
     size_t whole;
     if (nl_writer_put_blocks(peer, data, size, &whole) != NL_OK || nl_writer_flush(peer) != NL_OK)
         return NL_FAILED;
-    *taken = whole;
+    done->taken = whole;
     return NL_OK;
 }
 

@@ -60,18 +60,18 @@ static nl_status send_lines(nl_writer *writer, const char *lines, size_t size)
     return status == NL_OK ? NL_OK : NL_FAILED;
 }
 
-static nl_status deliver(void *peer, const char *data, size_t size, output_place place, size_t *taken)
+static nl_status deliver(void *peer, const char *data, size_t size, output_place place, output_delivered *done)
 {
     (void)place;
     for (;;) {
-        size_t left = size - *taken, from = left > AT_ONCE ? AT_ONCE : 0;
-        const char *at = data + *taken;
+        size_t left = size - done->taken, from = left > AT_ONCE ? AT_ONCE : 0;
+        const char *at = data + done->taken;
         const char *end = from > 0 ? memchr(at + from, '\n', left - from) : memrchr(at, '\n', left);
         if (end == NULL)
             return NL_OK;
         if (kind_syslog_look() != NL_OK || send_lines(peer, at, (size_t)(end + 1 - at)) != NL_OK)
             return NL_FAILED;
-        *taken += (size_t)(end + 1 - at);
+        done->taken += (size_t)(end + 1 - at);
     }
 }
 

@@ -32,7 +32,8 @@ static const output_kind *output_kind_of(nl_scheme scheme)
         {NL_SCHEME_STDIO, &output_kind_file},     {NL_SCHEME_FILE, &output_kind_file},
         {NL_SCHEME_NETLOG, &output_kind_forward}, {NL_SCHEME_NETLOGS, &output_kind_forward},
         {NL_SCHEME_UNIX, &output_kind_forward},   {NL_SCHEME_SYSLOG, &output_kind_syslog},
-        {NL_SCHEME_NATS, &output_kind_nats},
+        {NL_SCHEME_NATS, &output_kind_nats},      {NL_SCHEME_OTLP, &output_kind_otlp},
+        {NL_SCHEME_OTLP_HTTP, &output_kind_otlp},
     };
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
         if (kinds[i].scheme == scheme)
@@ -75,7 +76,7 @@ const nl_option output_rows[] = {
     {.name = "format",
      .type = NL_OPTION_CHOICE,
      .list_choices = nl_format_choices,
-     .initial = "(by the file's suffix, such as .nlb; nlb for collectors and NATS; otherwise ulm)",
+     .initial = "(by the file's suffix, such as .nlb; nlb for collectors, NATS and OTLP; otherwise ulm)",
      NL_OPTION_MEMBER(output_options, format),
      .help = "Format of the records"},
     {.name = "zstd",

@@ -6,6 +6,7 @@
  *     directory with files whose names have this pattern; {N} is the file's number x-netlog://HOST:PORT       another
  *     collector (also x-netlogs and unix:PATH): output_kind_forward x-syslog://FACILITY        syslog:
  *     output_kind_syslog nats://HOST:PORT/STREAM    NATS JetStream: output_kind_nats (nats/place.h)
+ *   otlp://HOST:PORT, otlp+http://HOST:PORT            a receiver of OTLP: output_kind_otlp
  *
  * Options follow a URL: file:PATH?name=value&name=value. The option rows are output_rows, output_file_rows for files,
  * output_spool_rows for all other outputs, and the kind's own rows (kind.h). This module has no state.

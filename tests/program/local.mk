@@ -45,6 +45,7 @@ program_tests += \
 	tests/program/test_nlv_sensors.py \
 	tests/program/test_options.py \
 	tests/program/test_otlp.py \
+	tests/program/test_otlp_output.py \
 	tests/program/test_netlogd.py \
 	tests/program/test_netlogd_routing.py \
 	tests/program/test_install.py \

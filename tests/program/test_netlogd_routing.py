@@ -214,7 +214,7 @@ class Routing(support.Case):
                 ([f"file:{self.scratch}/a-{{N}}.log", f"file:{self.scratch}/a-{{N}}.nlb"], 1, "has the same target"),
                 (["file:a.log?where=LVL <"], 2, "column 6"),
                 ([f"x-netlog://127.0.0.1?spool={self.scratch}/s&spool_size=1k"], 2, "option spool_size: 1k is out of range; use at least 1m"),
-                ([f"x-netlog://127.0.0.1?spool={self.scratch}/s&ca=x"], 2, "is valid only in x-netlogs URLs"),
+                ([f"x-netlog://127.0.0.1?spool={self.scratch}/s&ca=x"], 2, "is valid only in x-netlogs otlp otlp+http URLs"),
                 ([f"x-syslog://user?spool={self.scratch}/s&format=nlb"], 2, "requires a text format")]:
             command = [self.netlogd, "--foreground", "--listen", f"unix:{self.scratch}/s.sock"]
             for output in outputs:

@@ -241,7 +241,7 @@ class NetlogdTls(collector.Case):
                              (f"&cert={self.client}&key={stray.with_name('server.key')}", "key values mismatch"),
                              (f"&key={stray}", "missing cert=FILE"), ("&insecure=1", 'unknown option "insecure"')):
             self.refused(self.url(options), why)
-        self.refused(f"x-netlog://127.0.0.1:{self.port}?ca={self.authority.ca}", 'option ca is valid only in x-netlogs URLs')
+        self.refused(f"x-netlog://127.0.0.1:{self.port}?ca={self.authority.ca}", 'option ca is valid only in x-netlogs otlp otlp\\+http URLs')
         self.stop(process)
         listen = "x-netlogs://127.0.0.1:0"
         self.assertIn("missing cert=FILE", self.fails("--listen", listen, status=2))

@@ -446,6 +446,7 @@ static void test_otlp(void **unused)
 {
     (void)unused;
     check_format("otlp", (limits){.small_signed = true});
+    check_format("otlp-proto", (limits){.small_signed = true});
 }
 
 /* Text that looks like numbers becomes numbers, and comes back as the same text. */
@@ -455,6 +456,7 @@ static void test_otlp_of_text(void **unused)
     for (uint64_t round = 0; round < ROUNDS; round++) {
         state = 7654321 + round;
         check_round("otlp", (limits){.text_only = true}, false);
+        check_round("otlp-proto", (limits){.text_only = true}, false);
     }
 }
 
