@@ -9,6 +9,7 @@
 #include "counts.h"
 #include "flush.h"
 #include "otlp_session.h"
+#include "otlp_spans.h"
 #include "output/outputs.h"
 #include "peer_host.h"
 #include "server.h"
@@ -244,6 +245,10 @@ static void on_otlp_writable(evutil_socket_t fd, short what, void *user)
 
 void otlp_clients_settled(void)
 {
+    bool sync = false;
+    for (size_t i = 0; outputs_get(i) != NULL; i++)
+        sync = sync || output_get_options(outputs_get(i))->sync_ns != OUTPUT_SYNC_NEVER;
+    otlp_spans_save(sync);
     for (otlp_client *c = clients, *next; c != NULL; c = next) {
         next = c->next;
         if (!c->waits)

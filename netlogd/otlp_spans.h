@@ -3,9 +3,13 @@
  * trace ID and its span ID.
  *
  * The module owns two tables with 64-bit hashes of the latest spans; a secret seed makes collisions unpredictable. When
- * the young table has max-memory/256 spans, it replaces the old table. Therefore, the module knows at least this number
- * of the latest spans, and its memory is at most an eighth of max-memory. The tables do not survive a restart. Only the
- * server's thread may call it.
+ * the young table has its maximum number of spans, 10 million or max-memory/100, it replaces the old table. Therefore,
+ * the module knows at least this number of the latest spans, and its memory is about a quarter of max-memory at most.
+ *
+ * Beside the first output that has files, each table has a file with the seed and the hashes in the order of arrival.
+ * otlp_spans_save appends the new hashes after the outputs have settled the spans and before clients are answered.
+ * After a kill, the files have every span whose request was answered, and no span that the outputs lack. A span that
+ * was settled but not saved is stored again if its client repeats it. Only the server's thread may call the module.
  */
 #ifndef NETLOGD_OTLP_SPANS_H
 #define NETLOGD_OTLP_SPANS_H
@@ -14,6 +18,9 @@
 
 bool otlp_spans_has(nl_string trace, nl_string span);
 void otlp_spans_add(nl_string trace, nl_string span);
+
+/* Appends the hashes of the latest spans to the file. If `sync` is true, waits until they are on the disk. */
+void otlp_spans_save(bool sync);
 
 void otlp_spans_free(void);
 

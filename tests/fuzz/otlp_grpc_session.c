@@ -6,6 +6,8 @@
 
 #include "otlp_feeding.h"
 
+enum { HELD_MAX = SESSION_SIZE + (16 << 10) };
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0"; /* with empty SETTINGS */
@@ -13,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     nl_buffer_append(&in, preface, sizeof preface - 1);
     nl_buffer_append(&in, data, size);
     for (size_t step = 1; step < 2 * in.size; step = step == 1 ? 23 : step == 23 ? in.size : 2 * in.size) {
-        otlp_client c = fuzz_feed_session(&otlp_grpc, (const uint8_t *)in.data, in.size, step);
+        otlp_client c = fuzz_feed_session(&otlp_grpc, (const uint8_t *)in.data, in.size, step, HELD_MAX);
         nl_buffer_free(&c.log);
     }
     nl_buffer_free(&in);

@@ -6,10 +6,12 @@
 
 #include "otlp_feeding.h"
 
+enum { HELD_MAX = 16 << 10 };
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    otlp_client whole = fuzz_feed_session(&otlp_http1, data, size, size),
-                bytes = fuzz_feed_session(&otlp_http1, data, size, 1);
+    otlp_client whole = fuzz_feed_session(&otlp_http1, data, size, size, HELD_MAX),
+                bytes = fuzz_feed_session(&otlp_http1, data, size, 1, HELD_MAX);
     fuzz_expect(whole.ended == bytes.ended, "the connection ends however the bytes are divided");
     fuzz_expect(whole.log.size == bytes.log.size &&
                     (whole.log.size == 0 || memcmp(whole.log.data, bytes.log.data, whole.log.size) == 0),

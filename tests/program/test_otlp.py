@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """OTLP: files, and netlogd's listeners for HTTP and gRPC, with hand-made requests and with the SDK of Node.js."""
+import collections
 import contextlib
 import gzip
 import http.client
@@ -320,13 +321,47 @@ class Http(Listener):
         self.assertEqual(len(self.events()), 30)
 
     def test_memory_for_known_spans_is_limited(self):
-        self.listen("--max-memory", "1m")  # for 4096 spans in a table
-        for first in range(0, 12000, 1000):
-            request = otlp.traces([otlp.span(n) for n in range(first, first + 1000)])
-            self.assertEqual(self.post(body=otlp.protobuf("traces", request))[0], 200)
-        for number, stored in (11999, 24000), (8000, 24000), (0, 24002):
-            self.assertEqual(self.post(body=otlp.protobuf("traces", otlp.traces([otlp.span(number)])))[0], 200)
-            self.assertEqual(len(self.events()), stored, number)
+        for restarts in False, True:
+            self.output.unlink(missing_ok=True)
+            for file in self.scratch.glob("*.spans*"):
+                file.unlink()
+            process = self.listen("--max-memory", "1m")  # for 10485 spans in a table
+            for first in range(0, 30000, 1000):
+                request = otlp.traces([otlp.span(n) for n in range(first, first + 1000)])
+                self.assertEqual(self.post(body=otlp.protobuf("traces", request))[0], 200)
+            if restarts:
+                process.kill()
+                process.wait()
+                self.listen("--max-memory", "1m")
+            for number, stored in (29999, 60000), (15000, 60000), (0, 60002):
+                self.assertEqual(self.post(body=otlp.protobuf("traces", otlp.traces([otlp.span(number)])))[0], 200)
+                self.assertEqual(len(self.events()), stored, number)
+
+    def test_spans_that_are_sent_again_after_a_kill_are_stored_once(self):
+        bodies = [otlp.protobuf("traces", otlp.traces([otlp.span(n) for n in range(first, first + 50)])) for first in range(0, 3000, 50)]
+        confirmed, port = 0, 0
+        for kill in range(6):
+            process = self.listen(url=f"otlp+http://127.0.0.1:{port}")
+            port = self.port
+            end = threading.Timer(0.05 + 0.03 * kill, process.kill)
+            end.start()
+            with contextlib.closing(self.connect()) as connection, contextlib.suppress(OSError, http.client.HTTPException):
+                for body in bodies[:confirmed]:  # all of them again
+                    self.assertEqual(self.post(body=body, connection=connection)[0], 200)
+                while confirmed < 10 * (kill + 1) and self.post(body=bodies[confirmed], connection=connection)[0] == 200:
+                    confirmed += 1
+            end.join()
+            process.wait()
+        self.assertGreater(confirmed, 10)
+        with open(next(self.scratch.glob("*.spans")), "ab") as file:
+            file.write(b"torn")  # as a kill within a write leaves it
+        process = self.listen(url=f"otlp+http://127.0.0.1:{port}")
+        for body in bodies[:confirmed] * 2:
+            self.assertEqual(self.post(body=body)[0], 200)
+        self.stop(process)
+        found = re.findall(r"event=work.start .*SPAN.ID=(\w+)", self.written().decode())
+        counts = collections.Counter(int(n, 16) - 1 for n in found)
+        self.assertEqual({n: counts[n] for n in range(50 * confirmed)}, {n: 1 for n in range(50 * confirmed)})
 
     def test_no_confirmed_item_is_lost_when_netlogd_is_killed(self):
         confirmed = []
