@@ -153,7 +153,8 @@ static void otlp_client_continue(otlp_client *c)
     size_t held = c->session->kind->held(c->session) + nl_channel_held(&c->channel) + c->out.capacity;
     all_held += held - c->held;
     c->held = held;
-    if ((c->session->busy || c->out.size - c->sent > UNSENT_MAX) && !c->ending)
+    bool waits = c->session->busy && !c->session->kind->reads_while_busy;
+    if ((waits || c->out.size - c->sent > UNSENT_MAX) && !c->ending)
         event_del(c->readable);
     else if (nl_channel_has_more(&c->channel) || (c->session->more && !c->ending))
         turns_wait(&c->turn, false);
@@ -166,7 +167,7 @@ static bool otlp_client_read(otlp_client *c)
 {
     if (c->session->more && !c->ending)
         c->session->kind->feed(c->session, "", 0);
-    if (c->session->busy && !c->ending)
+    if (c->session->busy && !c->session->kind->reads_while_busy && !c->ending)
         return true;
     ssize_t got = nl_channel_read(&c->channel, read_buffer, READ_SIZE);
     if (got < 0 && (errno == EAGAIN || errno == EINTR))

@@ -6,7 +6,8 @@
  *
  * The session owns the streams. A stream waits in RECEIVING until its message is complete, in COMPLETE until
  * it is exported, and in STORED until the outputs have settled its records. While streams are in STORED, the session
- * accepts no bytes, so settled concerns all of them.
+ * answers PING but exports nothing, so settled concerns all of them; and it does not enlarge the windows of flow
+ * control, so that the client sends CONNECTION_WINDOW bytes at most.
  *
  * Memory is limited by STREAMS_MAX, HEADERS_MAX and OTLP_BODY_MAX, and by max-memory for all clients together. A stream
  * that is incomplete for longer than record-timeout is rejected.
@@ -48,6 +49,7 @@ typedef struct grpc_stream {
     stream_state state;
     int64_t since_ns;
     size_t headers; /* size of the headers */
+    size_t kept;    /* bytes by which the stream's window must be enlarged */
     bool has_type, unknown_path, unknown_coding;
     bool incomplete; /* the stream was answered before the end of the request */
     otlp_request request;
@@ -60,6 +62,7 @@ typedef struct grpc {
     otlp_session base;
     nghttp2_session *http2;
     grpc_stream *streams, **end; /* in the order in which they began */
+    size_t kept;                 /* bytes by which the connection's window must be enlarged */
     bool over;                   /* the connection ends, and all further bytes are dropped */
 } grpc;
 
@@ -239,8 +242,10 @@ static int on_data(nghttp2_session *http2, uint8_t flags, int32_t id, const uint
     (void)flags;
     grpc *g = user;
     grpc_stream *s = nghttp2_session_get_stream_user_data(http2, id);
+    g->kept += size;
     if (s == NULL || s->state != STREAM_RECEIVING)
         return 0;
+    s->kept += size;
     if (otlp_client_is_too_much(g->base.client, g->base.kind->held(&g->base) + size)) {
         refuse_too_much(g, s);
         return 0;
@@ -344,6 +349,19 @@ static void grpc_send(grpc *g)
         grpc_end(g);
 }
 
+/* Enlarges the windows of flow control by the bytes that were received. */
+static void enlarge_windows(grpc *g)
+{
+    if (g->kept > 0)
+        nghttp2_session_consume_connection(g->http2, g->kept);
+    g->kept = 0;
+    for (grpc_stream *s = g->streams; s != NULL; s = s->next) {
+        if (s->kept > 0)
+            nghttp2_session_consume_stream(g->http2, s->id, s->kept);
+        s->kept = 0;
+    }
+}
+
 static void grpc_open(grpc *g)
 {
     static const nghttp2_settings_entry settings[] = {
@@ -362,7 +380,12 @@ static void grpc_open(grpc *g)
     nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame);
     nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, on_frame_sent);
     nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_stream_close);
-    int failed = nghttp2_session_server_new(&g->http2, callbacks, g);
+    nghttp2_option *options;
+    if (nghttp2_option_new(&options) != 0)
+        nl_memory_failed();
+    nghttp2_option_set_no_auto_window_update(options, 1);
+    int failed = nghttp2_session_server_new2(&g->http2, callbacks, g, options);
+    nghttp2_option_del(options);
     nghttp2_session_callbacks_del(callbacks);
     if (failed ||
         nghttp2_submit_settings(g->http2, NGHTTP2_FLAG_NONE, settings, sizeof settings / sizeof settings[0]) ||
@@ -403,11 +426,15 @@ static void grpc_feed(otlp_session *session, const char *data, size_t size)
     if (used < 0)
         nghttp2_session_terminate_session(g->http2, NGHTTP2_PROTOCOL_ERROR);
     refuse_late(g);
-    export_streams(g);
+    bool waits = session->busy;
+    if (!waits) {
+        export_streams(g);
+        enlarge_windows(g);
+    }
     grpc_send(g);
     if (used < 0)
         grpc_end(g);
-    if (session->busy)
+    if (session->busy && !waits)
         otlp_client_await(session->client);
 }
 
@@ -420,6 +447,7 @@ static void grpc_settled(otlp_session *session)
             confirm(g, s);
         session->more |= s->state == STREAM_COMPLETE;
     }
+    enlarge_windows(g);
     grpc_send(g);
 }
 
@@ -446,6 +474,7 @@ static void grpc_close(otlp_session *session)
 const otlp_session_kind otlp_grpc = {
     .size = sizeof(grpc),
     .name = "otlp",
+    .reads_while_busy = true,
     .feed = grpc_feed,
     .settled = grpc_settled,
     .held = grpc_held,

@@ -13,7 +13,7 @@ typedef struct otlp_session {
     const struct otlp_session_kind *kind;
     otlp_client *client;
     bool midway; /* a request is incomplete */
-    bool busy;   /* a request waits for its response, and the session accepts no more bytes until then */
+    bool busy;   /* a request waits for its response. Unless reads_while_busy is set, feed is not called until then */
     bool more;   /* the session is not busy and holds bytes of the next request, which feed examines */
 } otlp_session;
 
@@ -21,6 +21,7 @@ typedef struct otlp_session {
 typedef struct otlp_session_kind {
     size_t size; /* of the structure, which starts as zeros */
     const char *name;
+    bool reads_while_busy; /* the session limits how many bytes its client sends meanwhile */
     /* Accepts bytes; 0 bytes if `more` is set. */
     void (*feed)(otlp_session *s, const char *data, size_t size);
     void (*settled)(otlp_session *s);      /* sends the responses for which the session has called otlp_client_await */

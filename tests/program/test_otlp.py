@@ -572,6 +572,27 @@ class Grpc(Listener):
                         break
         return found
 
+    def test_pings_are_answered_while_requests_wait(self):
+        """The output cannot be written. netlogd answers PING, and lets the client send no more than the windows allow."""
+        process = self.listen(output="/dev/full")
+        body = self.spans(0)
+        path = {":path": "/opentelemetry.proto.collector.trace.v1.TraceService/Export", "host": "h"}
+        call = self.headers(1, **path) + self.frame(0, b"\0" + len(body).to_bytes(4, "big") + body, 1, 1)
+        with socket.create_connection(("127.0.0.1", self.port), timeout=20) as s, s.makefile("rb") as answers:
+            def answer(kind):
+                while (head := answers.read(9))[3] != kind:
+                    answers.read(int.from_bytes(head[:3], "big"))
+                return head[4], answers.read(int.from_bytes(head[:3], "big"))
+            s.sendall(self.PREFACE + self.frame(4) + call)
+            support.wait_until(lambda: "clients wait until the output can be written" in self.said(), what="the output is blocked")
+            for number in range(3):
+                ping = number.to_bytes(8, "big")
+                s.sendall(self.frame(6, ping))
+                self.assertEqual(answer(6), (1, ping))
+            s.sendall(self.headers(3, **path) + b"".join(self.frame(0, b"\0\0\xff\xff\xff" + bytes(10000), 0, 3) for _ in range(110)))
+            self.assertEqual(answer(3)[1], (3).to_bytes(4, "big"), "more than the stream's window is a FLOW_CONTROL_ERROR")
+            process.kill()
+
     def test_frames(self):
         self.listen("--record-timeout", "1")
         settings = self.frame(4)
