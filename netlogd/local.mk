@@ -21,7 +21,7 @@ netlogd_netlogd_SOURCES = \
 	%D%/output/file_index.h %D%/output/file_index_check.c %D%/output/journal.c %D%/output/journal.h %D%/output/kind.h \
 	%D%/output/kind_forward.c %D%/output/kind_otlp.c %D%/output/kind_syslog.c %D%/output/missing.c %D%/output/missing.h %D%/output/options.c \
 	%D%/output/options.h %D%/output/output.c %D%/output/output.h %D%/output/outputs.c %D%/output/outputs.h \
-	%D%/output/repair.c %D%/output/repair.h %D%/output/seal.c %D%/output/seal.h %D%/output/seal_chain.c \
+	%D%/output/repair.c %D%/output/repair.h %D%/output/retention.c %D%/output/retention.h %D%/output/seal.c %D%/output/seal.h %D%/output/seal_chain.c \
 	%D%/output/seal_chain.h %D%/output/seal_key.c %D%/output/seal_key.h %D%/output/take_out.c %D%/output/take_out.h \
 	%D%/output/otlp_link.c %D%/output/otlp_link.h %D%/output/otlp_link_grpc.c %D%/output/otlp_link_http1.c %D%/output/otlp_link_internal.h \
 	%D%/output/otlp_open_spans.c %D%/output/otlp_open_spans.h \

@@ -38,7 +38,7 @@ static void print_label(struct evbuffer *out, const char *text)
     }
 }
 
-enum { OUTPUT_METRICS = 7 };
+enum { OUTPUT_METRICS = 9 };
 
 static void read_output(output *out, uint64_t values[OUTPUT_METRICS])
 {
@@ -52,6 +52,8 @@ static void read_output(output *out, uint64_t values[OUTPUT_METRICS])
     values[4] = state.delivered;
     values[5] = state.failures;
     values[6] = state.rejected;
+    values[7] = counts->deleted;
+    values[8] = counts->deleted_bytes;
 }
 
 static void print_outputs(struct evbuffer *out)
@@ -64,6 +66,8 @@ static void print_outputs(struct evbuffer *out)
         {"netlogd_output_delivered_bytes_total", "counter", "Bytes delivered from each output's spool.", 0},
         {"netlogd_output_failures_total", "counter", "Failed deliveries of each output.", 0},
         {"netlogd_output_rejected_total", "counter", "Records that the output's destination rejected.", 0},
+        {"netlogd_output_deleted_files_total", "counter", "Old files that each output deleted.", 0},
+        {"netlogd_output_deleted_bytes_total", "counter", "Size of the old files that each output deleted.", 0},
     };
     for (size_t m = 0; m < OUTPUT_METRICS; m++) {
         evbuffer_add_printf(out, "# HELP %s %s\n# TYPE %s %s\n", metrics[m].name, metrics[m].help, metrics[m].name,

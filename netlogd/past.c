@@ -96,6 +96,11 @@ void past_close(past *p)
     free(p);
 }
 
+uint64_t past_get_number(const past *p)
+{
+    return p->number;
+}
+
 bool past_is_of(const past *p, const output *out)
 {
     const output_options *options = output_get_options(out);

@@ -19,6 +19,9 @@ typedef struct past past;
 past *past_open(const output *out, int64_t since_ns);
 void past_close(past *p); /* NULL is allowed */
 
+/* Returns the number of the file that is being read, or 0 if no file was read or the files have no numbers. */
+uint64_t past_get_number(const past *p);
+
 /* Returns whether the output will also write its new records to these files. */
 bool past_is_of(const past *p, const output *out);
 

@@ -133,6 +133,8 @@ static void on_clock(evutil_socket_t fd, short what, void *user)
         nl_write(server_log(), NL_WARNING, "Netlogd.CallRefused", "CALL=%s", call);
     if (outputs_have_seal_due())
         flush_settle();
+    for (size_t i = 0; outputs_get(i) != NULL; i++)
+        output_delete_old(outputs_get(i), subscriptions_get_first_needed(outputs_get(i)), server_log());
     otlp_clients_check_time(now_ns);
     if (!flush_is_paused())
         connections_visit(check_time, &now_ns);

@@ -597,6 +597,15 @@ static bool is_kept(const subscription *s)
     return false;
 }
 
+uint64_t subscriptions_get_first_needed(const output *out)
+{
+    uint64_t first = UINT64_MAX;
+    for (const subscription *s = subscriptions; s != NULL; s = s->all_next)
+        if (s->past != NULL && past_is_of(s->past, out) && past_get_number(s->past) < first)
+            first = past_get_number(s->past);
+    return first;
+}
+
 void subscriptions_outputs_changed(void)
 {
     for (subscription *s = subscriptions; s != NULL; s = s->all_next)

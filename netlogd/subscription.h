@@ -22,6 +22,7 @@
 #ifndef NETLOGD_SUBSCRIPTION_H
 #define NETLOGD_SUBSCRIPTION_H
 
+#include "output/output.h"
 #include "request.h"
 
 typedef struct subscription_counts {
@@ -49,6 +50,9 @@ void subscriptions_put(const nl_record *record);
  * has, and miss records that arrive before they have finished.
  */
 void subscriptions_outputs_changed(void);
+
+/* Returns the number of the first numbered file of an output that a subscriber still has to read, or UINT64_MAX. */
+uint64_t subscriptions_get_first_needed(const output *out);
 
 /* Matches the backlog until until_ns (nl_monotonic_ns), and sends as much as the kernel accepts. */
 void subscriptions_deliver(int64_t until_ns);

@@ -16,6 +16,8 @@ enum {
     FORMAT_ZSTD_DEFAULT = 1,
     TABLES_MAX = 8,
     SPOOL_FILES = 16, /* approximate number of files in a full spool */
+    KEPT_FILES = 16,  /* minimum number of files in an archive with keep_size= */
+    KEPT_PERIODS = 8, /* with keep=, the number of files that are in use, if each is ended by its age */
     TARGET_MAX = 200,
 };
 
@@ -103,14 +105,29 @@ const nl_option output_file_rows[] = {
     {.name = "rotate_size",
      .type = NL_OPTION_SIZE,
      .minimum = 4 << 10,
-     .initial = "(256m for numbered files if rotate_time= is not set)",
+     .initial = "(256m for numbered files if rotate_time= is not set, and at most 1/16 of keep_size=)",
      NL_OPTION_MEMBER(output_options, rotate_size),
      .help = "Numbered files: begin a new file when the current file reaches this size"},
     {.name = "rotate_time",
      .type = NL_OPTION_DURATION,
      .minimum = 1000000,
+     .initial = "(1/8 of keep=)",
      NL_OPTION_MEMBER(output_options, rotate_ns),
      .help = "Numbered files: begin a new file at the first record after the current file has been open for DURATION"},
+    {.name = "keep",
+     .type = NL_OPTION_DURATION,
+     .minimum = NL_NS_PER_SECOND,
+     NL_OPTION_MEMBER(output_options, keep_ns),
+     .help =
+         "Numbered files: delete files that were last written more than DURATION ago. The newest file, and files that "
+         "a subscriber still has to read, stay"},
+    {.name = "keep_size",
+     .type = NL_OPTION_SIZE,
+     .minimum = 64 << 10,
+     NL_OPTION_MEMBER(output_options, keep_size),
+     .help = "Numbered files: delete the oldest files while all files together are larger than SIZE. The newest file "
+             "stays, "
+             "so SIZE should be several times rotate_size="},
     {.name = "seal",
      .value = "FILE",
      .is_path = true,
@@ -203,6 +220,34 @@ static nl_status settle_spool(output_options *options)
     return NL_OK;
 }
 
+/* Fails if an option needs numbered files, and the files have no numbers. */
+static nl_status check_numbered(const output_options *options, bool is_given, const char *what)
+{
+    if (!is_given || options->numbered)
+        return NL_OK;
+    return nl_error_set(NL_ERROR_INVALID,
+                        "%s needs numbered files; put " OUTPUT_NUMBER " into the name, or end it in /", what);
+}
+
+/* Chooses when files end, such that deleting whole files follows keep= and keep_size= closely. */
+static nl_status settle_rotation(output_options *options)
+{
+    bool rotates = options->rotate_size > 0 || options->rotate_ns > 0;
+    if (check_numbered(options, rotates, "rotation") != NL_OK ||
+        check_numbered(options, options->seal_key != NULL, "seal=") != NL_OK ||
+        check_numbered(options, options->keep_ns > 0, "keep=") != NL_OK ||
+        check_numbered(options, options->keep_size > 0, "keep_size=") != NL_OK)
+        return NL_FAILED;
+    if (options->numbered && !rotates)
+        options->rotate_size = ROTATE_DEFAULT;
+    uint64_t part = options->keep_size / KEPT_FILES;
+    if (part > 0 && (options->rotate_size == 0 || (!rotates && options->rotate_size > part)))
+        options->rotate_size = part;
+    if (options->rotate_ns == 0)
+        options->rotate_ns = options->keep_ns / KEPT_PERIODS;
+    return NL_OK;
+}
+
 static nl_status settle(const nl_url *url, output_options *options)
 {
     nl_status status = options->kind->deliver != NULL  ? settle_spool(options)
@@ -213,15 +258,8 @@ static nl_status settle(const nl_url *url, output_options *options)
     if (options->format == NL_FORMAT_UNKNOWN)
         options->format = NL_FORMAT_ULM;
     options->zstd_level = options->zstd_level < 0 ? 0 : options->zstd_level;
-    bool rotates = options->rotate_size > 0 || options->rotate_ns > 0;
-    if (rotates && !options->numbered)
-        return nl_error_set(NL_ERROR_INVALID,
-                            "rotation needs numbered files; put " OUTPUT_NUMBER " into the name, or end it in /");
-    if (options->seal_key != NULL && !options->numbered)
-        return nl_error_set(NL_ERROR_INVALID,
-                            "seal= needs numbered files; put " OUTPUT_NUMBER " into the name, or end it in /");
-    if (options->numbered && !rotates)
-        options->rotate_size = ROTATE_DEFAULT;
+    if (settle_rotation(options) != NL_OK)
+        return NL_FAILED;
     return options->kind->check != NULL ? options->kind->check(url, options) : NL_OK;
 }
 

@@ -15,6 +15,7 @@
 #include "filter/filter.h"
 #include "program/program.h"
 #include "repair.h"
+#include "retention.h"
 #include "seal.h"
 #include "reader/archive.h"
 #include "record/encoder.h"
@@ -61,9 +62,10 @@ struct output {
     unsigned char own[STREAM]; /* stream of the records that this output numbers itself */
     uint64_t own_next;
     output_counts counts;
-    uint64_t put;      /* number of bytes written since the latest flush */
-    size_t batch_size; /* number of encoded bytes after which a batch is written */
-    int64_t settle_ns; /* time of the next sync, with fsync=DURATION */
+    retention retention; /* deletion of old files */
+    uint64_t put;        /* number of bytes written since the latest flush */
+    size_t batch_size;   /* number of encoded bytes after which a batch is written */
+    int64_t settle_ns;   /* time of the next sync, with fsync=DURATION */
     repair repairs[REPAIRS];
 };
 
@@ -715,6 +717,19 @@ bool output_holds_all(const output *out)
            (o->format == NL_FORMAT_NLB || o->zstd_level == 0);
 }
 
+void output_delete_old(output *out, uint64_t first_needed, nl_log *log)
+{
+    const output_options *o = &out->options;
+    if ((o->keep_ns == 0 && o->keep_size == 0) || out->blocked)
+        return;
+    /* The journal may still name the previous file, which the next netlogd would look for after a kill. */
+    if (out->journal != NULL && journal_is_needed(out->journal) && !out->noted)
+        return;
+    retention_check(&out->retention, o, &out->file, first_needed, log);
+    out->counts.deleted = out->retention.files;
+    out->counts.deleted_bytes = out->retention.bytes;
+}
+
 nl_status output_reopen(output *out)
 {
     nl_status status = output_settle(out);
@@ -745,6 +760,7 @@ nl_status output_change(output *out, output_options *options)
         nl_encoder_free(out->encoder);
         out->encoder = new_encoder(&out->options);
         choose_batch_size(out);
+        retention_reset(&out->retention);
         if (out->delivery != NULL)
             delivery_change(out->delivery, &out->options);
     }

@@ -36,6 +36,8 @@ typedef struct output_counts {
     uint64_t undecided; /* number of records that were kept because evaluating the filter would cost too much */
     uint64_t bytes;     /* number of bytes written */
     uint64_t encoded;   /* number of bytes from the encoder, before compression */
+    uint64_t deleted;   /* number of old files deleted */
+    uint64_t deleted_bytes;
 } output_counts;
 
 /*
@@ -129,6 +131,12 @@ int output_settle_ms(const output *out);
 
 /* Returns whether a seal is due; output_settle writes it. */
 bool output_is_seal_due(const output *out);
+
+/*
+ * Deletes old files, as keep= and keep_size= require (retention.h). `first_needed` is the number of the first file that
+ * is still to be read, or UINT64_MAX. Call it every second. Writes events to log, which may be NULL.
+ */
+void output_delete_old(output *out, uint64_t first_needed, nl_log *log);
 
 /* Gets the state of delivery. Returns false if the output does not deliver. */
 bool output_delivers(output *out, delivery_state *state);

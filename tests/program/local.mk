@@ -53,6 +53,7 @@ program_tests += \
 	tests/program/test_netlogd_output.py \
 	tests/program/test_nlagentd_others.py \
 	tests/program/test_spool.py \
+	tests/program/test_retention.py \
 	tests/program/test_time_index.py \
 	tests/program/test_wrong_peers.py \
 	tests/program/test_scarce_memory.py \
