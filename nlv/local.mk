@@ -15,9 +15,10 @@ nlv_libscene_la_SOURCES = \
 	%D%/scene/scene.c %D%/scene/scene.h %D%/scene/layout.c %D%/scene/layout.h %D%/scene/axis.c %D%/scene/axis.h \
 	%D%/scene/text.c %D%/scene/text.h %D%/scene/palette.c %D%/scene/palette.h %D%/scene/beside.c %D%/scene/beside.h %D%/scene/density.c %D%/scene/density.h \
 	%D%/scene/lifelines_layer.c %D%/scene/loadlines_layer.c %D%/scene/points_layer.c %D%/scene/bars.c %D%/scene/throughput_layer.c %D%/scene/overview_layer.c %D%/scene/heat_layer.c %D%/scene/waterfall_drawing.c %D%/scene/waterfall_drawing.h %D%/scene/marks_layer.c \
-	%D%/scene/layers.h
+	%D%/scene/layers.h \
+	%D%/serve/query.c %D%/serve/query.h %D%/serve/picture.c %D%/serve/picture.h %D%/serve/views.c %D%/serve/views.h
 nlv_libscene_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D%
-nlv_libscene_la_CFLAGS = $(AM_CFLAGS) $(GTK_CFLAGS) $(GLIB_CFLAGS) -pthread
+nlv_libscene_la_CFLAGS = $(AM_CFLAGS) $(GTK_CFLAGS) $(SERVE_CFLAGS) $(GLIB_CFLAGS) -pthread
 
 nlv_nlv_SOURCES = %D%/main.c %D%/view/window.c %D%/view/window.h %D%/view/canvas.c %D%/view/canvas.h \
 	%D%/view/chooser.c %D%/view/chooser.h %D%/view/commands.c %D%/view/commands.h %D%/view/history.c %D%/view/history.h %D%/view/search_bar.c %D%/view/search_bar.h \
@@ -27,10 +28,19 @@ nlv_nlv_SOURCES = %D%/main.c %D%/view/window.c %D%/view/window.h %D%/view/canvas
 	%D%/view/command_palette.c %D%/view/command_palette.h %D%/view/exporting.c %D%/view/exporting.h %D%/view/playback.c %D%/view/playback.h \
 	%D%/agents/agents.c %D%/agents/agents.h %D%/agents/stream.c %D%/agents/stream.h \
 	%D%/view/sensor_pane.c %D%/view/sensor_pane.h \
+	%D%/serve/serve.c %D%/serve/serve.h %D%/serve/server.c %D%/serve/server.h %D%/serve/page.h \
 	%D%/view/side_panel.c %D%/view/side_panel.h %D%/view/table.c %D%/view/table.h %D%/view/request_pane.c %D%/view/request_pane.h %D%/view/welcome.c %D%/view/welcome.h
 nlv_nlv_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D%
-nlv_nlv_CFLAGS = $(AM_CFLAGS) $(GTK_CFLAGS) $(GLIB_CFLAGS)
-nlv_nlv_LDADD = nlv/libscene.la $(common_libs) $(GTK_LIBS)
+nlv_nlv_CFLAGS = $(AM_CFLAGS) $(GTK_CFLAGS) $(SERVE_CFLAGS) $(GLIB_CFLAGS)
+nlv_nlv_LDADD = nlv/libscene.la $(common_libs) $(GTK_LIBS) $(SERVE_LIBS)
+nodist_nlv_nlv_SOURCES = nlv/serve/page.c
+
+# The page of --serve, as a C text.
+EXTRA_DIST += %D%/serve/page.html
+CLEANFILES += nlv/serve/page.c
+nlv/serve/page.c: %D%/serve/page.html
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && { echo '#include "serve/page.h"'; echo 'const char page_text[] ='; \
+	  sed -e 's/\\/\\\\/g' -e 's/"/\\"/g' -e 's/^/    "/' -e 's/$$/\\n"/' $(srcdir)/nlv/serve/page.html; echo '    ;'; } > $@.new && mv $@.new $@
 
 # Drawings that --config finds by name, and files for the desktop.
 drawingsdir = $(datadir)/netlogger/drawings

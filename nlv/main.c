@@ -1,18 +1,22 @@
-/* nlv: draws logs, in a window or, with --render, into a file. */
+/* nlv: draws logs in a window, with --render into a file, or with --serve in a browser. */
 #include "config.h"
 
 #include "model/model.h"
 #include "scene/render.h"
 #include "scene/scene.h"
+#include "serve/serve.h"
 #include "view/window.h"
 
 #include "program/program.h"
 #include "base/error.h"
 
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 typedef struct arguments {
     const char *render;
+    const char *serve; /* an address, or "" for the default */
     const char *write_config;
     const char *title, *caption;
     int width, height;
@@ -42,6 +46,13 @@ static bool set_size(void *settings, const nl_option *row, const char *value)
            nl_error_false(NL_ERROR_INVALID, "\"%s\" is not WIDTHxHEIGHT, with numbers from 100 to 20000", value);
 }
 
+static bool set_serve(void *settings, const nl_option *row, const char *value)
+{
+    (void)row;
+    ((arguments *)settings)->serve = value;
+    return true;
+}
+
 static bool set_where(void *settings, const nl_option *row, const char *value)
 {
     (void)row;
@@ -66,6 +77,15 @@ static const nl_option options[] = {
      .set = set_render,
      NL_OPTION_MEMBER(arguments, render),
      .help = "Write the picture to FILE.png, FILE.svg or FILE.pdf instead of opening a window"},
+    {.name = "serve",
+     .value = "ADDRESS",
+     .initial = "(http://127.0.0.1:14832)",
+     .optional_value = true,
+     .set = set_serve,
+     NL_OPTION_MEMBER(arguments, serve),
+     .help =
+         "Show the views in a browser instead of a window: print a URL, and serve its page until Ctrl-C. ADDRESS is "
+         "http://HOST[:PORT] on loopback"},
     {.name = "size", .value = "WxH", .initial = "1200x800", .set = set_size, .help = "Size of the picture in pixels"},
     {.name = "where",
      .value = "EXPRESSION",
@@ -128,8 +148,10 @@ static const options_usage usage = {
 
 static void check_arguments(const arguments *a)
 {
-    if (a->source_count == 0 && (a->render != NULL || a->write_config != NULL))
+    if (a->source_count == 0 && (a->render != NULL || a->write_config != NULL || a->serve != NULL))
         options_fail("missing SOURCE");
+    if (a->serve != NULL && (a->render != NULL || a->write_config != NULL))
+        options_fail("--serve cannot be combined with --render or --write-config");
     if (a->look.since_ns >= a->look.until_ns)
         options_fail("--until must be after --since");
 }
@@ -204,6 +226,37 @@ static int work_headless(arguments *a)
     return program_reading_finish(&a->reading) == PROGRAM_DONE && good ? PROGRAM_DONE : PROGRAM_PROBLEM;
 }
 
+/* Returns whether a source exists, unless it is not a file. Otherwise, sets the error. */
+static bool source_exists(const char *name)
+{
+    const char *path = strncmp(name, "file://", 7) == 0 ? name + 7 : name;
+    const bool is_file = strcmp(name, "-") != 0 && strncmp(name, "unix:", 5) != 0 && strstr(path, "://") == NULL;
+    return !is_file || access(path, R_OK) == 0 || nl_error_set_errno("%s", name) == NL_OK;
+}
+
+/* Shows the logs in a browser. Returns the exit status. */
+static int work_served(arguments *a)
+{
+    model *m = model_new(read_config(a->look.config), &a->reading);
+    bool is_live = false, good = true;
+    model_set_options(m, a->model);
+    if (a->look.where != NULL)
+        model_set_filter(m, a->look.where);
+    for (int i = 0; i < a->source_count; i++) {
+        if (!source_exists(a->sources[i]))
+            good = program_print_error();
+        else
+            good = model_add_source(m, a->sources[i], true) && good;
+        is_live = is_live || program_awaits_signal(a->sources[i]);
+    }
+    if (!good) {
+        model_free(m);
+        return PROGRAM_PROBLEM;
+    }
+    const views_look look = {a->look.since_ns, a->look.until_ns, a->title, a->look.dark};
+    return serve_run(m, &a->reading, a->serve, &look, is_live);
+}
+
 int main(int argc, char **argv)
 {
     program_start("nlv");
@@ -215,6 +268,8 @@ int main(int argc, char **argv)
     int status;
     if (a.render != NULL || a.write_config != NULL)
         status = work_headless(&a);
+    else if (a.serve != NULL)
+        status = work_served(&a);
     else
         status = window_run(read_config(a.look.config), &a.reading, a.model, a.sources, a.source_count, &a.look);
     return program_finish(status);

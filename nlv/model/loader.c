@@ -667,6 +667,7 @@ static void *loader_run(void *user)
             continue;
         settle(l);
         check_logs(l);
+        model_set_read(l->model);
         if (verify_index(l))
             continue;
         write_index(l);

@@ -38,7 +38,7 @@ struct model {
     atomic_bool is_limit_silent, is_full;
     atomic_uint generation;
     atomic_ullong done_bytes, all_bytes;
-    atomic_bool is_unsettled;
+    atomic_bool is_unsettled, has_read;
     loader *loader;
 };
 
@@ -385,6 +385,16 @@ double model_progress(const model *m)
 {
     uint64_t all = m->all_bytes, done = m->done_bytes;
     return all > done ? (double)done / (double)all : 1;
+}
+
+bool model_has_read(const model *m)
+{
+    return m->has_read;
+}
+
+void model_set_read(model *m)
+{
+    m->has_read = true;
 }
 
 bool model_is_settled(const model *m)

@@ -69,6 +69,9 @@ double model_progress(const model *m);
 /* Returns whether every record that was read is at its final place in the store. Needs no lock. */
 bool model_is_settled(const model *m);
 
+/* Returns whether the thread of model_start has read all logs to their present ends at least once. Needs no lock. */
+bool model_has_read(const model *m);
+
 const store *model_store(const model *m);
 const drawing *model_drawing(const model *m);
 request_lines *model_request_lines(const model *m);

@@ -60,6 +60,9 @@ void model_set_progress(model *m, uint64_t done_bytes, uint64_t all_bytes);
 /* Call it when the picture must be drawn again. `is_settled` is true if all records are at their final places. */
 void model_changed(model *m, bool is_settled);
 
+/* Call it when all logs have been read to their present ends. */
+void model_set_read(model *m);
+
 /* Sets the values for model_missing. `memory_max` is the limit in bytes, and is_full is true if reading has ended. */
 void model_set_limit(model *m, size_t memory_max, bool is_silent, bool is_full);
 

@@ -27,6 +27,7 @@ program_tests += \
 	tests/program/test_netlogd_hostile.py \
 	tests/program/test_nlv_window.py \
 	tests/program/test_nlv_requests.py \
+	tests/program/test_nlv_serve.py \
 	tests/program/test_nlv.py \
 	tests/program/test_nlagentd.py \
 	tests/program/test_nlsort.py \

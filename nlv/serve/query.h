@@ -1,0 +1,46 @@
+/*
+ * The parameters of a request of the page: one table row (base/option.h) per parameter, with its limits. All values
+ * come from the network and may be hostile; after query_finish, the view that they describe is safe to draw. This
+ * module has no state. Any thread may call these functions.
+ */
+#ifndef NLV_SERVE_QUERY_H
+#define NLV_SERVE_QUERY_H
+
+#include "model/request_list.h"
+#include "scene/scene.h"
+
+enum {
+    QUERY_SIDE_MAX = 8192,      /* maximum width and height of a picture in units */
+    QUERY_PIXELS_MAX = 9 << 20, /* maximum number of pixels of a picture, a little more than 3840x2160 */
+    QUERY_ROWS_MAX = 500,
+    QUERY_TEXT_SIZE = 200,
+    QUERY_COUNT_MAX = 32, /* maximum number of parameters */
+};
+
+typedef struct query {
+    int64_t from_ns, to_ns;
+    int64_t shortest_ns, longest_ns;
+    int64_t step_ns; /* the time and place (batch.h) of a record of a request */
+    uint64_t place;
+    unsigned lifeline;
+    unsigned width, height, scale, top;
+    unsigned x, y, end_x, end_y;
+    unsigned rows;
+    int sort; /* request_column */
+    bool descending, is_dark, is_coarse;
+    bool has_from, has_to, has_step;
+    char text[QUERY_TEXT_SIZE];
+} query;
+
+/* Sets the defaults. */
+void query_init(query *q);
+
+/* Sets a parameter from text. Returns false and sets the error if the name is unknown or the value is invalid. */
+bool query_set(query *q, const char *name, const char *value);
+
+/* Checks the parameters together. Returns false and sets the error if the picture is too large or the time range is
+ * empty.
+ */
+bool query_finish(const query *q);
+
+#endif

@@ -1,0 +1,61 @@
+#include "config.h"
+
+#include "serve/serve.h"
+
+#include "serve/server.h"
+
+enum { WAIT_US = 50000 };
+
+/* Waits for the first record. Returns false if the logs have no records, or after a signal. */
+static bool wait_for_records(model *m, bool is_live)
+{
+    while (!program_was_stopped()) {
+        const bool has_read = model_has_read(m);
+        model_lock(m);
+        const size_t count = model_count(m);
+        model_unlock(m);
+        if (count > 0 || is_live)
+            return true;
+        if (has_read)
+            return false;
+        g_usleep(WAIT_US / 10);
+    }
+    return false;
+}
+
+/* Passes on the notices until a signal arrives. */
+static void wait_for_signal(model *m, views *v)
+{
+    while (!program_was_stopped()) {
+        for (char *text; (text = model_take_notice(m)) != NULL;) {
+            program_error("%s", text);
+            views_tell(v, text);
+        }
+        g_usleep(WAIT_US);
+    }
+}
+
+int serve_run(model *m, program_reading *reading, const char *address, const views_look *look, bool is_live)
+{
+    program_catch_signals();
+    model_start(m);
+    if (!wait_for_records(m, is_live)) {
+        if (!program_was_stopped())
+            program_has_records(reading, 0, "");
+        model_free(m);
+        return PROGRAM_PROBLEM;
+    }
+    views *v = views_new(m, look);
+    server *s = server_start(address, v);
+    if (s != NULL) {
+        printf("%s\n", server_url(s));
+        fflush(stdout);
+        wait_for_signal(m, v);
+        server_stop(s);
+    } else {
+        program_print_error();
+    }
+    views_free(v);
+    model_free(m);
+    return s != NULL ? PROGRAM_DONE : PROGRAM_PROBLEM;
+}

@@ -1,0 +1,13 @@
+/* nlv --serve: reads the logs as the window does, and serves their views to browsers. Needs no display. */
+#ifndef NLV_SERVE_SERVE_H
+#define NLV_SERVE_SERVE_H
+
+#include "serve/views.h"
+
+/*
+ * Serves a model, whose sources were added with follow, at an address (server.h) until SIGINT or SIGTERM arrives. If
+ * `is_live` is false and the logs have no records, reports this. Returns the exit status.
+ */
+int serve_run(model *m, program_reading *reading, const char *address, const views_look *look, bool is_live);
+
+#endif

@@ -1,0 +1,21 @@
+/*
+ * The HTTP server of nlv --serve, on libmicrohttpd. It listens on loopback only. Every answer except the page itself
+ * requires the token, which the page sends as "Authorization: Bearer TOKEN". The server rejects requests for other host
+ * names (DNS rebinding) and from pages of other origins. It limits the number of connections, the size of headers and
+ * the size of pictures; it reads no bodies. libmicrohttpd's threads call views.h.
+ */
+#ifndef NLV_SERVE_SERVER_H
+#define NLV_SERVE_SERVER_H
+
+#include "serve/views.h"
+
+typedef struct server server;
+
+/* Listens on HOST[:PORT] or http://HOST[:PORT]; "" is the default. Returns NULL and sets the error on failure. */
+server *server_start(const char *address, views *v);
+void server_stop(server *s);
+
+/* Returns the URL of the page, which contains the token. */
+const char *server_url(const server *s);
+
+#endif

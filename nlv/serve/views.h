@@ -1,0 +1,41 @@
+/*
+ * The answers to the page's requests: pictures of the scene, and JSON documents about records and requests.
+ *
+ * All drawing and measuring of text happens in one thread, because the scene keeps its layouts of text and its pictures
+ * of the overview in static variables. The threads of the HTTP server wait for it, and compress the pictures
+ * themselves. Any thread may call views_answer.
+ */
+#ifndef NLV_SERVE_VIEWS_H
+#define NLV_SERVE_VIEWS_H
+
+#include "serve/query.h"
+
+typedef struct views views;
+
+typedef struct views_look {
+    int64_t since_ns, until_ns; /* the first view, or INT64_MIN and INT64_MAX */
+    const char *title;          /* NULL: the drawing's title */
+    bool is_dark;
+} views_look;
+
+/* Returns the views of a model, which must outlive them. */
+views *views_new(model *m, const views_look *look);
+void views_free(views *v);
+
+/* Keeps a notice for the page. Takes ownership of text. Any thread may call it. */
+void views_tell(views *v, char *text);
+
+typedef struct answer {
+    const char *type; /* media type */
+    GByteArray *body;
+    char *place; /* JSON: what the picture shows and where; NULL: not a picture */
+} answer;
+
+/*
+ * Answers a request for a path, such as "/picture". Returns false if there is no such path. If the answer cannot be
+ * made, `type` is NULL and the error is set. The caller frees the members with answer_clear.
+ */
+bool views_answer(views *v, const char *path, const query *q, answer *a);
+void answer_clear(answer *a);
+
+#endif

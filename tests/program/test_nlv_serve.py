@@ -1,0 +1,240 @@
+"""nlv --serve: the HTTP server, with valid and hostile requests, and the page in a headless Chromium with real input events."""
+import http.client
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+import urllib.parse
+
+import nlv_window
+import support
+
+
+class ServeCase(support.Case):
+    SLOW, FAILED = {1234, 2345}, {1999}
+
+    def setUp(self):
+        super().setUp()
+        self.nlv = support.program("nlv/nlv")
+        self.log = self.scratch / "a.log"
+        self.log.write_text(nlv_window.branching_requests(3000, self.SLOW, self.FAILED))
+        self.environment = {name: value for name, value in os.environ.items() if name not in ("DISPLAY", "WAYLAND_DISPLAY")}
+
+    def serve(self, *arguments):
+        self.process = self.start(self.nlv, "--serve=http://127.0.0.1:0", *arguments, env=self.environment, text=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.url = self.process.stdout.readline().strip()
+        parts = urllib.parse.urlsplit(self.url)
+        self.port, self.token = parts.port, parts.fragment.removeprefix("token=")
+
+    def get(self, path, method="GET", token=True, **headers):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        if token:
+            headers["Authorization"] = f"Bearer {self.token}"
+        connection.request(method, path, headers=headers)
+        response = connection.getresponse()
+        body = response.read()
+        connection.close()
+        return response, body
+
+    def get_document(self, path):
+        response, body = self.get(path)
+        self.assertEqual(response.status, 200, body)
+        return json.loads(body)
+
+    def wait_for_requests(self):
+        support.wait_until(lambda: self.get_document("/state")["requests"] == 3000, what="all requests")
+
+
+class Server(ServeCase):
+    def test_views_need_the_token_the_host_and_the_origin(self):
+        self.serve(self.log)
+        page, body = self.get("/", token=False)
+        self.assertEqual(page.status, 200)
+        self.assertIn("default-src 'none'", page.headers["Content-Security-Policy"])
+        self.assertNotIn(self.token.encode(), body)
+        self.assertEqual(self.get("/state", token=False)[0].status, 401)
+        for wrong in "", "Bearer ", f"Bearer {self.token[:-1]}", f"Bearer {self.token}0", f"Bearer {'0' * 32}", self.token:
+            self.assertEqual(self.get("/state", token=False, Authorization=wrong)[0].status, 401, wrong)
+        self.assertEqual(self.get("/state", Host="attacker.example")[0].status, 421)
+        self.assertEqual(self.get("/state", Origin="http://attacker.example")[0].status, 403)
+        self.assertEqual(self.get("/state", method="POST")[0].status, 405)
+        response, _ = self.get("/state")
+        self.assertEqual(response.status, 200)
+        self.assertIsNone(response.headers["Access-Control-Allow-Origin"])
+
+    def test_the_views_of_a_log(self):
+        self.serve(self.log)
+        self.wait_for_requests()
+        slowest = self.get_document("/requests?sort=duration&descending=yes&rows=2")
+        self.assertEqual({row["name"] for row in slowest["rows"]}, {"r1234", "r2345"})
+        self.assertEqual({row["slowest"] for row in slowest["rows"]}, {"Query"})
+        self.assertEqual(self.get_document("/requests?text=failed")["found"], 1)
+        response, body = self.get("/picture?width=1600&height=900")
+        place = json.loads(response.headers["X-Place"])
+        self.assertTrue(body.startswith(b"\x89PNG"))
+        self.assertLess(len(body), 1 << 20)
+        self.assertTrue(place["heat"])
+        row = slowest["rows"][0]
+        response, body = self.get(f"/waterfall?step={row['step']}&place={row['place']}&lifeline=0&width=600&height=200")
+        self.assertTrue(body.startswith(b"\x89PNG"))
+        self.assertGreater(json.loads(response.headers["X-Place"])["height"], 80)
+        text = self.get_document(f"/span?step={row['step']}&place={row['place']}&lifeline=0&y=60")["text"]
+        self.assertIn("on the critical path", text)
+
+    def test_hostile_parameters_are_rejected(self):
+        self.serve(self.log)
+        for query in ["width=100000", "width=-1", "width=nan", "width=", "width=1e9", "width=8192&height=8192",
+                      "width=3000&height=2000&scale=3", "from=nan&to=inf", "from=2&to=1", "from=0&to=99", "from=9223372036854775807",
+                      "from=99999999999999999999&to=5", "rows=1000000", "rows=0", "text=" + 300 * "a", "sort=nothing", "unknown=1",
+                      "x=%00", "dark=maybe", "place=18446744073709551616", "&".join(40 * ["x=1"])]:
+            response, body = self.get(f"/picture?{query}")
+            self.assertEqual(response.status, 400, (query, body[:100]))
+        for query in ["from=-4611686018427387903&to=4611686018427387903", "from=0&to=100", "width=8192&height=50",
+                      "from=1767268800000000000&to=1767268800000000100", "step=1&place=9223372036854775807&lifeline=255"]:
+            self.assertEqual(self.get(f"/picture?{query}")[0].status, 200, query)
+        self.assertEqual(self.get("/waterfall?lifeline=200")[0].status, 404)
+        self.assertEqual(self.get("/nothing")[0].status, 404)
+        self.assertEqual(self.get("/" + 20000 * "a")[0].status // 100, 4)
+
+    def test_many_connections_do_not_stop_it(self):
+        self.serve(self.log)
+        idle = [socket.create_connection(("127.0.0.1", self.port)) for _ in range(200)]
+        for connection in idle:
+            self.addCleanup(connection.close)
+        self.assertIsNone(self.process.poll())
+        for connection in idle:
+            connection.close()
+        support.wait_until(lambda: self.get("/state")[0].status == 200, what="an answer")
+
+    def test_a_growing_log_and_the_end(self):
+        self.serve(self.log)
+        self.wait_for_requests()
+        with self.log.open("a") as log:
+            log.write("DATE=20260101120100.000000 HOST=web PROG=shop LVL=Usage NL.EVNT=Serve.start REQ.ID=new\n")
+        support.wait_until(lambda: self.get_document("/state")["records"] == 24001, what="the new record")
+        self.process.send_signal(signal.SIGINT)
+        self.assertEqual(self.process.wait(10), 0)
+        self.assertEqual(self.process.stderr.read(), "")
+
+    def test_what_cannot_be_served(self):
+        empty = self.scratch / "empty.log"
+        empty.touch()
+        for arguments, problem in [((self.scratch / "missing.log",), "No such file"), ((empty,), "no records")]:
+            result = self.run_program(self.nlv, "--serve=127.0.0.1:0", *arguments, env=self.environment)
+            self.assertEqual((result.returncode, result.stdout, result.stderr.count("\n")), (1, "", 1), result.stderr)
+            self.assertIn(problem, result.stderr)
+        for address, problem in [("0.0.0.0:0", "only on loopback"), ("https://localhost", "use http://HOST"), ("127.0.0.1:x", "use http://")]:
+            result = self.run_program(self.nlv, f"--serve={address}", self.log, env=self.environment)
+            self.assertEqual(result.returncode, 1, address)
+            self.assertIn(problem, result.stderr)
+
+
+class Browser:
+    """A headless Chromium, controlled by the DevTools protocol through a pair of pipes."""
+
+    def __init__(self, case):
+        to_read, self.output = os.pipe()
+        self.input, to_write = os.pipe()
+        command = (f"exec chromium --headless=new --no-sandbox --disable-gpu --remote-debugging-pipe --window-size=1200,800 "
+                   f"--disable-dev-shm-usage --user-data-dir={case.scratch}/browser about:blank 3<&{to_read} 4>&{to_write}")
+        self.process = case.start("bash", "-c", command, pass_fds=[to_read, to_write], stdout=subprocess.DEVNULL,
+                                  stderr=subprocess.DEVNULL, env={**os.environ, "HOME": str(case.scratch)})
+        os.close(to_read)
+        os.close(to_write)
+        self.number, self.rest, self.session = 0, b"", None
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        self.call("Emulation.setDeviceMetricsOverride", width=1200, height=800, deviceScaleFactor=1, mobile=False)
+
+    def call(self, method, **parameters):
+        self.number += 1
+        message = {"id": self.number, "method": method, "params": parameters}
+        if self.session:
+            message["sessionId"] = self.session
+        os.write(self.output, json.dumps(message).encode() + b"\0")
+        while True:
+            while b"\0" not in self.rest:
+                data = os.read(self.input, 1 << 16)
+                if not data:
+                    raise AssertionError("Chromium has ended")
+                self.rest += data
+            text, self.rest = self.rest.split(b"\0", 1)
+            answer = json.loads(text)
+            if answer.get("id") == self.number:
+                if "error" in answer:
+                    raise AssertionError(answer["error"])
+                return answer["result"]
+
+    def value(self, expression):
+        return self.call("Runtime.evaluate", expression=expression)["result"].get("value")
+
+    def mouse(self, kind, x, y, **more):
+        self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, **more)
+
+    def key(self, name, text=""):
+        self.call("Input.dispatchKeyEvent", type="keyDown", key=name, **({"text": text} if text else {}))
+        self.call("Input.dispatchKeyEvent", type="keyUp", key=name)
+
+
+class Page(ServeCase):
+    def setUp(self):
+        super().setUp()
+        if shutil.which("chromium") is None:
+            self.skipTest("no chromium here")
+
+    def wait_for(self, expression, what):
+        return support.wait_until(lambda: self.browser.value(expression), what=what)
+
+    def range(self):
+        return tuple(int(self.browser.value(name)) for name in ("String(from)", "String(to)"))
+
+    def drawn(self):
+        return int(self.browser.value("document.body.dataset.drawn || '0'"))
+
+    def test_the_page_with_mouse_wheel_and_keyboard(self):
+        self.serve(self.log)
+        self.wait_for_requests()
+        browser = self.browser = Browser(self)
+        browser.call("Page.navigate", url=self.url)
+        self.wait_for("Boolean(firstDone && shown.heat)", "the first picture")
+        self.assertNotIn(self.token, browser.value("location.href"))
+        before = self.range()
+        browser.mouse("mouseWheel", 600, 300, deltaX=0, deltaY=-300)
+        support.wait_until(lambda: self.range()[1] - self.range()[0] < (before[1] - before[0]) * 0.6, what="the wheel zooms")
+        before = self.range()
+        browser.mouse("mousePressed", 600, 300, button="left", clickCount=1)
+        browser.mouse("mouseMoved", 700, 300, button="left", buttons=1)
+        browser.mouse("mouseReleased", 700, 300, button="left", clickCount=1)
+        support.wait_until(lambda: self.range()[0] < before[0], what="a drag moves")
+        browser.key("Home")
+        self.wait_for("String(from) === state.allFrom", "the whole log")
+        browser.key("r", "r")
+        self.wait_for("rows.length > 0 && row === 0", "the table")
+        self.assertIn(browser.value("rows[0].name"), ("r1234", "r2345"))
+        browser.key("Enter", "\r")
+        support.wait_until(lambda: 2e8 < self.range()[1] - self.range()[0] < 4e8, what="the slowest request is shown")
+        link = browser.value("location.href")
+        before = self.range()
+        browser.key("e", "e")
+        self.wait_for("rows.length > 0 && rows[0].error === 'failed'", "the failed request")
+        self.assertEqual(browser.value("rows[0].name"), "r1999")
+        self.wait_for("document.getElementById('waterfall').width > 300", "the waterfall")
+        if "NL_PICTURES" in os.environ:
+            import base64
+            import pathlib
+            time.sleep(0.5)
+            shot = browser.call("Page.captureScreenshot", format="png")["data"]
+            (pathlib.Path(os.environ["NL_PICTURES"]) / "serve.png").write_bytes(base64.b64decode(shot))
+        browser.call("Page.navigate", url="about:blank")
+        browser.call("Page.navigate", url=link)
+        self.wait_for("typeof shown !== 'undefined' && Boolean(shown)", "the picture of the link")
+        self.assertEqual(self.range(), before)
+        self.wait_for("Boolean(chosen)", "the selected request of the link")
+
+
+if __name__ == "__main__":
+    support.main()
