@@ -55,6 +55,7 @@ static struct {
     followed *files;
     unsigned latest_id;
     uint64_t next;      /* number of the next record */
+    uint64_t records;   /* number of records since the start */
     file_piece *pieces; /* pieces to be read again after a kill; NULL: none */
     size_t piece_count, piece_at;
     int64_t scanned_ns;
@@ -363,6 +364,7 @@ static piece_result put_piece(followed *f, size_t whole, const file_piece *again
     inputs.reported = false;
     f->state.place = piece.to;
     f->records += piece.count;
+    inputs.records += piece.count;
     inputs.next += piece.count;
     inputs.unacknowledged = true;
     numbered_input_put(inputs.input, whole);
@@ -766,6 +768,14 @@ void file_inputs_describe(request *r)
         nl_record_add_bool(record, "FINISHED", f->state.finished);
         request_put(r, record);
     }
+}
+
+file_inputs_counts file_inputs_count(void)
+{
+    file_inputs_counts counts = {.records = inputs.records};
+    for (const followed *f = inputs.files; f != NULL; f = f->next)
+        counts.files++;
+    return counts;
 }
 
 void file_inputs_free(void)

@@ -26,6 +26,13 @@ void file_inputs_acknowledge(void);
 /* Appends a record for each file to the reply to a request. */
 void file_inputs_describe(request *r);
 
+typedef struct file_inputs_counts {
+    uint64_t records; /* number of records read since netlogd was started */
+    uint64_t files;   /* number of files that are followed now */
+} file_inputs_counts;
+
+file_inputs_counts file_inputs_count(void);
+
 void file_inputs_free(void);
 
 #endif

@@ -39,10 +39,11 @@ static struct {
     nl_buffer text;
     char *path; /* of the file with the cursor */
     unsigned char stream[STREAM_SIZE];
-    char *cursor;  /* of the last entry that was put; NULL: none */
-    uint64_t next; /* number of the next entry */
-    bool changed;  /* since the cursor was written */
-    bool stored;   /* the outputs have stored all entries up to the cursor */
+    char *cursor;     /* of the last entry that was put; NULL: none */
+    uint64_t next;    /* number of the next entry */
+    uint64_t records; /* number of records since the start */
+    bool changed;     /* since the cursor was written */
+    bool stored;      /* the outputs have stored all entries up to the cursor */
     int64_t saved_ns;
 } journal_input;
 
@@ -154,7 +155,9 @@ static bool read_entries(void)
     sink s = {.out = numbered_input_begin(journal_input.input, journal_input.next), .about = &about};
     journal_importer.read(journal_input.importer, journal_input.text.data, journal_input.text.size, &s);
     sink_free(&s);
-    journal_input.next += numbered_input_end(journal_input.input);
+    uint64_t count = numbered_input_end(journal_input.input);
+    journal_input.next += count;
+    journal_input.records += count;
     free(journal_input.cursor);
     journal_input.cursor = cursor;
     journal_input.changed = true;
@@ -228,6 +231,11 @@ void journal_input_start(void)
     event_priority_set(journal_input.tick, SERVER_PRIORITY_TURN);
     event_active(journal_input.tick, EV_TIMEOUT, 0);
     nl_write(server_log(), NL_USAGE, "Netlogd.Input", "FILE=journal:%s", directory);
+}
+
+uint64_t journal_input_count(void)
+{
+    return journal_input.records;
 }
 
 void journal_input_free(void)

@@ -13,11 +13,16 @@
 #ifndef NETLOGD_JOURNAL_INPUT_H
 #define NETLOGD_JOURNAL_INPUT_H
 
+#include <stdint.h>
+
 /* Begins to read the journal in the settings. Ends the program if the journal or OUTPUT.cursor cannot be used. */
 void journal_input_start(void);
 
 /* Called after the outputs have settled all records. */
 void journal_input_acknowledge(void);
+
+/* Returns the number of records read since netlogd was started. */
+uint64_t journal_input_count(void);
 
 void journal_input_free(void);
 

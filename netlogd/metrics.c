@@ -7,10 +7,13 @@
 #include "certificate_watch.h"
 #include "connections.h"
 #include "counts.h"
+#include "file_inputs.h"
 #include "flush.h"
 #include "gaps.h"
 #include "http.h"
+#include "journal_input.h"
 #include "nats_reader.h"
+#include "otlp_client.h"
 #include "output/outputs.h"
 #include "program/program.h"
 #include "server.h"
@@ -86,6 +89,7 @@ static void print_all(struct evbuffer *out)
 {
     subscription_counts live = subscriptions_count();
     nats_counts nats = nats_readers_count();
+    file_inputs_counts files = file_inputs_count();
     const metric metrics[] = {
         {"netlogd_records_total", "counter", "Records received from clients.", counts_get(COUNT_RECORDS)},
         {"netlogd_received_bytes_total", "counter", "Bytes read from clients.", counts_get(COUNT_BYTES)},
@@ -119,7 +123,8 @@ static void print_all(struct evbuffer *out)
         {"netlogd_subscriber_missed_records_total", "counter",
          "Records that subscribers missed because they were too slow.", live.missed},
         {"netlogd_connections", "gauge", "Connections open now.", client_table_count(accepting_get_clients())},
-        {"netlogd_held_bytes", "gauge", "Memory for incomplete input of clients.", connections_get_held()},
+        {"netlogd_held_bytes", "gauge", "Memory for incomplete input of clients.",
+         connections_get_held() + otlp_clients_held()},
         {"netlogd_subscribers", "gauge", "Subscribers now.", live.subscribers},
         {"netlogd_subscriber_queue_bytes", "gauge", "Bytes that subscribers have not read yet.", live.queued},
         {"netlogd_output_blocked", "gauge", "1 while an output cannot be written and clients wait.", flush_is_paused()},
@@ -129,6 +134,9 @@ static void print_all(struct evbuffer *out)
         {"netlogd_nats_waiting_messages", "gauge", "Messages received from NATS and not acknowledged yet.",
          nats.waiting},
         {"netlogd_nats_away", "gauge", "NATS inputs that netlogd currently cannot read.", nats.away},
+        {"netlogd_file_records_total", "counter", "Records read from followed files.", files.records},
+        {"netlogd_files", "gauge", "Files that netlogd follows now.", files.files},
+        {"netlogd_journal_records_total", "counter", "Records read from the journal.", journal_input_count()},
         {"netlogd_certificate_expiry_timestamp_seconds", "gauge",
          "Earliest expiry time of the certificates of listeners and outputs, in seconds since 1970; 0 if there are no "
          "certificates.",

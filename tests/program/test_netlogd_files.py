@@ -12,6 +12,7 @@ import signal
 import subprocess
 import threading
 import time
+import urllib.request
 
 import collector
 import support
@@ -31,9 +32,9 @@ class Case(collector.Case):
         self.logs.mkdir()
         self.log = self.logs / "app.log"
 
-    def follow(self, *patterns, **options):
-        more = [f"--input=file:{pattern}" for pattern in patterns or [self.log]]
-        return self.serve(*more, env={**os.environ, "NETLOGGER_HOST": "HERE"}, **options)
+    def follow(self, *patterns, more=(), **options):
+        inputs = [f"--input=file:{pattern}" for pattern in patterns or [self.log]]
+        return self.serve(*inputs, *more, env={**os.environ, "NETLOGGER_HOST": "HERE"}, **options)
 
     def append(self, *lines, path=None):
         with open(path or self.log, "a") as file:
@@ -58,8 +59,11 @@ class Files(Case):
         (self.logs / "syslog.log").write_bytes(syslog)
         (self.logs / "packed.log").write_bytes(gzip.compress(ulm(3).encode()))
         (self.logs / "text.out.log").write_text("first line\n  at one\n\tat two\nsecond\n\nthird\n")
-        process = self.follow(self.logs / "*.log")
+        metrics = support.free_port()
+        process = self.follow(self.logs / "*.log", more=["--metrics", f"http://127.0.0.1:{metrics}"])
         lines = self.until(12)
+        text = urllib.request.urlopen(f"http://127.0.0.1:{metrics}/metrics", timeout=20).read().decode()
+        self.assertRegex(text, "\nnetlogd_file_records_total 12\n(.*\n)*netlogd_files 6\n(.*\n)*netlogd_journal_records_total 0\n")
         self.stop(process)
         rest = collections.Counter(re.sub(r"^DATE=\S+ ", "", line).replace(str(self.logs), "LOGS") for line in lines)
         line = "HOST=HERE PROG={} LVL=Usage NL.EVNT=line FILE=LOGS/{} MESSAGE={}\n".format
