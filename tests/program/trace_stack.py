@@ -162,8 +162,13 @@ class Stack:
             "dir": self.directory, "app": self.address["app"], "keepalive": "keepalive 16;" if self.keepalive else ""})
         self.connect("db", 5432)
         self.connect("cache", 6379)
-        self.start("db", binaries / "psql", "-h", self.address["db"], "-U", "tester", "postgres", "-c",
-                   "CREATE TABLE items (name text)").wait(30)
+        # PostgreSQL accepts connections, and rejects them, before it has started.
+        deadline = time.monotonic() + 20
+        while self.start("db", binaries / "psql", "-h", self.address["db"], "-U", "tester", "postgres", "-c",
+                         "CREATE TABLE IF NOT EXISTS items (name text)").wait(30) != 0:
+            if time.monotonic() > deadline:
+                raise AssertionError(f"db: {(self.directory / 'db.err').read_text()}")
+            time.sleep(0.1)
         self.start("app", "gunicorn", "--bind", f"{self.address['app']}:8000", *self.worker, "--keep-alive", "60", "--chdir",
                    self.directory, "application:application", TRUTH=str(self.truth), SLOW=str(self.slow))
         self.start("web", "nginx", "-p", self.directory, "-c", self.directory / "nginx.conf")
