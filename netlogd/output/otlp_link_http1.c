@@ -102,7 +102,7 @@ static nl_status http1_read_head(otlp_link *l, nl_buffer *in, http1_response *r)
 /* Reads content in chunks. Its bytes replace the chunks. */
 static nl_status http1_read_chunks(otlp_link *l, nl_buffer *in, const http1_response *r, size_t *size)
 {
-    size_t at = r->head, to = r->head;
+    size_t at = r->head, to = at;
     for (;;) {
         const char *end;
         while ((end = memmem(in->data + at, in->size - at, "\r\n", 2)) == NULL)
