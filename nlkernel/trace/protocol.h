@@ -62,7 +62,7 @@ typedef struct protocol {
                                     protocol_reply *reply);
 } protocol;
 
-extern const protocol protocol_http, protocol_postgresql, protocol_redis, protocol_tls;
+extern const protocol protocol_http, protocol_memcached, protocol_postgresql, protocol_redis, protocol_tls;
 
 /* Returns the protocol of a request, and fills in *request; or returns NULL. */
 const protocol *protocol_find(const protocol_bytes *bytes, protocol_request *request);

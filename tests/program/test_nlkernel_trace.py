@@ -1,9 +1,11 @@
 """nlkernel trace finds the requests of unmodified servers: nginx, gunicorn, PostgreSQL and Redis on five hosts."""
+import collections
 import http.client
 import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -229,6 +231,37 @@ class EventLoop(Tracing):
         print(f"# {right} right, {wrong} wrong, {without} without a parent")
         self.assertEqual(wrong, 0)
         self.assertEqual(right + without, 400)
+
+
+class Memcached(Tracing):
+    def test_requests(self):
+        if os.geteuid() != 0:
+            self.skipTest("tracing needs root")
+        if shutil.which("memcached") is None:
+            self.skipTest("no memcached here")
+        port = support.free_port()
+        server = self.start("memcached", "-u", "nobody", "-l", "127.0.0.1", "-p", str(port), "-t", "2")
+        support.wait_until(lambda: support.can_connect(port))
+        process = self.trace("--pid", server.pid)
+        with socket.create_connection(("127.0.0.1", port), timeout=10) as connection, connection.makefile("rb") as replies:
+            def ask(request, end=b"\r\n"):
+                connection.sendall(request)
+                while not replies.readline().endswith(end):
+                    pass
+            for i in range(20):
+                ask(b"set secret%d 0 60 6\r\nsecret\r\n" % i)
+                ask(b"get secret%d secretmiss\r\n" % i, b"END\r\n")
+            ask(b"set secretbig 0 60 100000\r\n" + b"x" * 100000 + b"\r\n")
+            ask(b"get secretbig\r\n", b"END\r\n")
+            ask(b"delete secretmiss\r\n")
+            ask(b"set secretlast 0 60 6 noreply\r\nsecret\r\nversion\r\n")
+        time.sleep(0.1)
+        records, _ = self.finish(process)
+        results = collections.Counter((r["NL.EVNT"], r.get("STATUS")) for r in records)
+        self.assertEqual({key: results[key] for key in results if key[0] != "memcached.set"},
+                         {("memcached.get", None): 21, ("memcached.delete", "NOT_FOUND"): 1})
+        self.assertEqual(results["memcached.set", "STORED"], 21)
+        self.assertNotIn("secret", self.log.read_text())
 
 
 class Guest(Tracing):

@@ -77,6 +77,71 @@ static void test_redis_requests(void **state)
     REQUEST("*999999999999\r\n$3\r\nGET\r\n", &protocol_redis, "GET", "");
 }
 
+static void test_memcached_requests(void **state)
+{
+    (void)state;
+    assert_false(REQUEST("get secret\r\n", &protocol_memcached, "get", "").several);
+    assert_false(REQUEST("get one two three four five six seven\r\n", &protocol_memcached, "get", "").several);
+    assert_true(REQUEST("get a\r\nget b\r\n", &protocol_memcached, "get", "").several);
+    assert_false(REQUEST("set secret 0 60 3\r\nabc\r\n", &protocol_memcached, "set", "").several);
+    assert_true(REQUEST("set secret 0 60 3\r\nabc\r\nget a\r\n", &protocol_memcached, "set", "").several);
+    assert_false(REQUEST("set secret 0 60 3\r\n", &protocol_memcached, "set", "").silent); /* the value follows */
+    assert_true(REQUEST("set secret 0 60 3 noreply\r\nabc\r\n", &protocol_memcached, "set", "").silent);
+    assert_false(REQUEST("get noreply\r\n", &protocol_memcached, "get", "").silent);
+    assert_false(REQUEST("delete noreply\r\n", &protocol_memcached, "delete", "").silent);
+    REQUEST("cas secret 0 60 3 17\r\nabc\r\n", &protocol_memcached, "cas", "");
+    REQUEST("incr secret 1\r\n", &protocol_memcached, "incr", "");
+    REQUEST("version\r\n", &protocol_memcached, "version", "");
+    REQUEST("get\r\n", NULL, "", "");
+    REQUEST("get a", NULL, "", "");
+    REQUEST("get a\n", NULL, "", "");
+    REQUEST("get  a\r\n", NULL, "", "");
+    REQUEST("get a\1\r\n", NULL, "", "");
+    REQUEST("getter a\r\n", NULL, "", "");
+    REQUEST("set a 0 60\r\n", NULL, "", "");
+    REQUEST("set a 0 60 -1\r\n", NULL, "", "");
+    REQUEST("set a 0 60 99999999999999999999\r\n", NULL, "", "");
+    REQUEST("delete a b\r\n", NULL, "", "");
+    protocol_request request;
+    protocol_bytes cut = {.data = "get one tw", .captured = 10, .size = 4000};
+    assert_ptr_equal(protocol_find(&cut, &request), &protocol_memcached);
+    assert_true(request.several);
+}
+
+static protocol_progress memcached_reply(const char *verb, const char *text, const char *status, bool failed)
+{
+    protocol_request request = {0};
+    protocol_reply reply = {0};
+    protocol_bytes bytes = bytes_of(text, strlen(text));
+    protocol_copy_name(request.verb, sizeof request.verb, verb, strlen(verb));
+    protocol_progress progress = protocol_memcached.read_reply(&bytes, &request, &reply);
+    assert_string_equal(reply.status, status);
+    assert_int_equal(reply.failed, failed);
+    return progress;
+}
+
+static void test_memcached_replies(void **state)
+{
+    (void)state;
+    assert_int_equal(memcached_reply("get", "END\r\n", "", false), PROTOCOL_COMPLETE);
+    assert_int_equal(memcached_reply("get", "VALUE k 0 3\r\nabc\r\nEND\r\n", "", false), PROTOCOL_COMPLETE);
+    assert_int_equal(memcached_reply("get", "VALUE k 0 9\r\nabc\r\n", "", false), PROTOCOL_UNKNOWN);
+    assert_int_equal(memcached_reply("gets", "SERVER_ERROR out of secret\r\n", "SERVER_ERROR", true),
+                     PROTOCOL_COMPLETE);
+    assert_int_equal(memcached_reply("set", "STORED\r\n", "STORED", false), PROTOCOL_COMPLETE);
+    assert_int_equal(memcached_reply("set", "STOR", "", false), PROTOCOL_UNKNOWN);
+    assert_int_equal(memcached_reply("delete", "NOT_FOUND\r\n", "NOT_FOUND", false), PROTOCOL_COMPLETE);
+    assert_int_equal(memcached_reply("incr", "4711\r\n", "", false), PROTOCOL_COMPLETE);
+    assert_int_equal(memcached_reply("version", "VERSION 1.6.18\r\n", "", false), PROTOCOL_COMPLETE);
+
+    protocol_request request = {.verb = "get"};
+    protocol_reply reply = {0};
+    protocol_bytes first = {.data = "VALUE k 0 5000\r\n", .captured = 16, .size = 4096, .tail = "xxxx", .tail_size = 4};
+    protocol_bytes last = {.data = "xxxx", .captured = 4, .size = 927, .tail = "\r\nEND\r\n", .tail_size = 7};
+    assert_int_equal(protocol_memcached.read_reply(&first, &request, &reply), PROTOCOL_UNKNOWN);
+    assert_int_equal(protocol_memcached.read_reply(&last, &request, &reply), PROTOCOL_COMPLETE);
+}
+
 static void expect_statement(const char *statement, const char *verb, const char *object)
 {
     char message[512] = "Q";
@@ -202,10 +267,11 @@ static void test_postgresql_replies(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_http_requests),  cmocka_unit_test(test_traceparent),
-        cmocka_unit_test(test_redis_requests), cmocka_unit_test(test_postgresql_requests),
-        cmocka_unit_test(test_tls_requests),   cmocka_unit_test(test_http_replies),
-        cmocka_unit_test(test_redis_replies),  cmocka_unit_test(test_postgresql_replies),
+        cmocka_unit_test(test_http_requests),     cmocka_unit_test(test_traceparent),
+        cmocka_unit_test(test_redis_requests),    cmocka_unit_test(test_memcached_requests),
+        cmocka_unit_test(test_memcached_replies), cmocka_unit_test(test_postgresql_requests),
+        cmocka_unit_test(test_tls_requests),      cmocka_unit_test(test_http_replies),
+        cmocka_unit_test(test_redis_replies),     cmocka_unit_test(test_postgresql_replies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
