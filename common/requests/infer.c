@@ -2,6 +2,7 @@
 
 #include "requests/infer.h"
 
+#include "requests/event_names.h"
 #include "requests/hash64.h"
 
 #include <string.h>
@@ -19,14 +20,23 @@ enum {
 
 #define LINKS_MIN 0.05 /* minimum number of links per record of an ID */
 
+/* A measure of how well the values of one or more fields link events. */
+typedef struct tie {
+    uint64_t links;
+    uint64_t records;
+    uint64_t requests; /* number of groups with links */
+} tie;
+
 typedef struct inference {
     const trace *t;
     size_t count; /* number of records that are examined, at most INFER_RECORDS */
     size_t strings;
-    bool *used;        /* indexed by an event's string: the drawing contains the event */
-    bool *excluded;    /* indexed by the string of a field's name: the field cannot be an ID */
-    uint32_t trace_id; /* the name of the field with trace IDs, or TRACE_NONE */
-    uint32_t sensor;   /* the name of the program of sensors, or TRACE_NONE */
+    bool *used;         /* indexed by an event's string: the drawing contains the event */
+    bool *excluded;     /* indexed by the string of a field's name: the field cannot be an ID */
+    uint32_t trace_id;  /* the name of the field with trace IDs, or TRACE_NONE */
+    uint32_t sensor;    /* the name of the program of sensors, or TRACE_NONE */
+    GHashTable *barred; /* the pairs (event, field) of find_barred, as keys of hash64; NULL if there are none */
+    tie *ties;          /* the result of tie_fields for the first lifeline, or NULL */
     drawing *result;
 } inference;
 
@@ -86,13 +96,6 @@ static void add_to_group(grouping *g, guint64 key, uint32_t event, uint32_t fiel
     guint pairs = g_hash_table_size(g->pairs);
     group_at(g, number)->events += number_of(g->pairs, (guint64)number << 32 | event, pairs) > pairs;
 }
-
-/* A measure of how well the values of one or more fields link events. */
-typedef struct tie {
-    uint64_t links;
-    uint64_t records;
-    uint64_t requests; /* number of groups with links */
-} tie;
 
 static void tie_add(tie *t, const group *g)
 {
@@ -204,33 +207,171 @@ static bool is_step(const inference *in, const trace_record *record)
     return is_free(in, record) && (record->prog != in->sensor || in->sensor == TRACE_NONE);
 }
 
-/* Returns the field that links the most events, or TRACE_NONE. One pass over the log serves all fields. */
-static uint32_t best_field(const inference *in, tie *best)
+static guint64 pair_key(uint32_t event, uint32_t field)
+{
+    return (guint64)event << 32 | field;
+}
+
+/* Returns whether an event cannot be a step of a lifeline with that ID (see find_barred). */
+static bool is_barred(const inference *in, uint32_t event, uint32_t field)
+{
+    guint64 key = pair_key(event, field);
+    return in->barred != NULL && g_hash_table_contains(in->barred, &key);
+}
+
+/* Returns an array that shows for each field (a string) how well its values link events. */
+static tie *tie_fields(const inference *in)
 {
     grouping g = grouping_new();
     for (size_t i = 0; i < in->count; i++) {
         const trace_record *record = trace_get(in->t, i);
         const trace_field *fields = trace_fields(in->t, record);
         for (uint32_t f = 0; is_step(in, record) && f < record->field_count; f++)
-            if (!in->excluded[fields[f].name])
+            if (!in->excluded[fields[f].name] && !is_barred(in, record->event, fields[f].name))
                 add_to_group(&g, (guint64)fields[f].name << 32 | fields[f].value, record->event, fields[f].name);
     }
     tie *ties = g_new0(tie, in->strings + 1);
     for (guint i = 0; i < g.groups->len; i++)
         tie_add(&ties[group_at(&g, i)->field], group_at(&g, i));
+    grouping_free(&g);
+    return ties;
+}
+
+/* Returns whether a field can be an ID. */
+static bool links_events(const tie *t, uint64_t requests_min)
+{
+    return t->requests >= requests_min && (double)t->links >= LINKS_MIN * (double)t->records;
+}
+
+/* Returns the field that links the most events, or TRACE_NONE. One pass over the log serves all fields. */
+static uint32_t best_field(inference *in, tie *best)
+{
+    tie *ties = in->ties != NULL ? g_steal_pointer(&in->ties) : tie_fields(in);
     uint32_t name = TRACE_NONE;
     *best = (tie){0};
     /* A single request makes a lifeline only if there is no other lifeline. */
     uint64_t requests_min = in->result->lifelines->len > 0 ? 2 : 1;
     for (uint32_t i = 0; i < in->strings; i++)
-        if (ties[i].links > best->links && ties[i].requests >= requests_min &&
-            (double)ties[i].links >= LINKS_MIN * (double)ties[i].records) {
+        if (ties[i].links > best->links && links_events(&ties[i], requests_min)) {
             *best = ties[i];
             name = i;
         }
     g_free(ties);
-    grouping_free(&g);
     return name;
+}
+
+/* ---- spans whose sides carry different IDs ---- */
+
+/* A field of an event that begins or ends spans. */
+typedef struct side_field {
+    uint32_t event, field;
+    uint32_t records;
+} side_field;
+
+/* The fields of the events that begin or end the spans of a log. */
+typedef struct sides {
+    uint32_t *span_of; /* for each event (a string), the number of its span, or TRACE_NONE */
+    uint32_t *records; /* for each event, the number of its records */
+    uint32_t *events;  /* for each span, the number of events that begin or end it */
+    GArray *fields;    /* side_field */
+} sides;
+
+static void find_spans(const inference *in, sides *s)
+{
+    event_names *names = event_names_new();
+    uint32_t *numbers = g_new0(uint32_t, in->strings + 1);
+    for (size_t i = 0; i < in->count; i++) {
+        uint32_t event = trace_get(in->t, i)->event;
+        const char *text = event != TRACE_NONE ? trace_string(in->t, event) : NULL;
+        if (text != NULL && s->records[event]++ == 0)
+            numbers[event] = event_names_add(names, (nl_string){text, strlen(text)});
+    }
+    s->events = g_new0(uint32_t, event_names_count(names) + 1);
+    for (uint32_t event = 0; event < in->strings; event++) {
+        uint32_t span = TRACE_NONE;
+        s->span_of[event] = TRACE_NONE;
+        if (s->records[event] == 0 || event_names_side(names, numbers[event], &span) == EVENT_SIDE_NONE)
+            continue;
+        s->span_of[event] = span;
+        s->events[span]++;
+    }
+    g_free(numbers);
+    event_names_free(names);
+}
+
+static sides find_sides(const inference *in)
+{
+    sides s = {.span_of = g_new(uint32_t, in->strings + 1),
+               .records = g_new0(uint32_t, in->strings + 1),
+               .fields = g_array_new(FALSE, FALSE, sizeof(side_field))};
+    find_spans(in, &s);
+    GHashTable *numbers = g_hash_table_new_full(hash64, g_int64_equal, g_free, NULL);
+    for (size_t i = 0; i < in->count; i++) {
+        const trace_record *record = trace_get(in->t, i);
+        const trace_field *fields = trace_fields(in->t, record);
+        bool is_side = is_step(in, record) && s.span_of[record->event] != TRACE_NONE;
+        for (uint32_t f = 0; is_side && f < record->field_count; f++) {
+            side_field new = {.event = record->event, .field = fields[f].name};
+            guint number = number_of(numbers, pair_key(new.event, new.field), s.fields->len);
+            if (number > s.fields->len)
+                g_array_append_val(s.fields, new);
+            g_array_index(s.fields, side_field, number - 1).records++;
+        }
+    }
+    g_hash_table_destroy(numbers);
+    return s;
+}
+
+static void sides_free(sides *s)
+{
+    g_free(s->span_of);
+    g_free(s->records);
+    g_free(s->events);
+    g_array_free(s->fields, TRUE);
+}
+
+/* Returns the number of events of a span of which most records carry a field. */
+static uint32_t count_carriers(GHashTable *carriers, uint32_t span, uint32_t field)
+{
+    guint64 key = pair_key(span, field);
+    return GPOINTER_TO_UINT(g_hash_table_lookup(carriers, &key));
+}
+
+/*
+ * Finds the events that are no steps of lifelines with a certain ID, because the lifeline would separate the begin of a
+ * span from its end: not all events of the span carry this ID, but all of them carry another one.
+ */
+static void find_barred(inference *in)
+{
+    enum { REQUESTS_MIN = 2 };
+    in->ties = tie_fields(in);
+    sides s = find_sides(in);
+    GHashTable *carriers = g_hash_table_new_full(hash64, g_int64_equal, g_free, NULL),
+               *joined = g_hash_table_new(NULL, NULL);
+    for (guint i = 0; i < s.fields->len; i++) {
+        const side_field *f = &g_array_index(s.fields, side_field, i);
+        uint32_t span = s.span_of[f->event], count = count_carriers(carriers, span, f->field) + 1;
+        guint64 key = pair_key(span, f->field);
+        if (f->records <= s.records[f->event] / 2 || !links_events(&in->ties[f->field], REQUESTS_MIN))
+            continue;
+        g_hash_table_replace(carriers, g_memdup2(&key, sizeof key), GUINT_TO_POINTER(count));
+        if (count == s.events[span])
+            g_hash_table_add(joined, GUINT_TO_POINTER(span));
+    }
+    in->barred = g_hash_table_new_full(hash64, g_int64_equal, g_free, NULL);
+    for (guint i = 0; i < s.fields->len; i++) {
+        const side_field *f = &g_array_index(s.fields, side_field, i);
+        uint32_t span = s.span_of[f->event];
+        guint64 key = pair_key(f->event, f->field);
+        if (links_events(&in->ties[f->field], 1) && g_hash_table_contains(joined, GUINT_TO_POINTER(span)) &&
+            count_carriers(carriers, span, f->field) < s.events[span])
+            g_hash_table_add(in->barred, g_memdup2(&key, sizeof key));
+    }
+    if (g_hash_table_size(in->barred) > 0)
+        g_clear_pointer(&in->ties, g_free);
+    g_hash_table_destroy(carriers);
+    g_hash_table_destroy(joined);
+    sides_free(&s);
 }
 
 /* The ID fields of a possible lifeline. */
@@ -250,7 +391,7 @@ static bool request_key(const inference *in, const candidate *c, const trace_rec
         *key = (*key ^ value) * UINT64_C(0x9e3779b97f4a7c15);
         *key ^= *key >> 29;
     }
-    return is_step(in, record);
+    return is_step(in, record) && !is_barred(in, record->event, c->ids[0]);
 }
 
 static grouping group_requests(const inference *in, const candidate *c)
@@ -531,10 +672,15 @@ drawing *infer_drawing_by(const trace *t, const char *const *ids)
     else if (in.trace_id != TRACE_NONE && add_lifeline_of(&in, (candidate){.ids = {in.trace_id}, .id_count = 1}))
         ((drawing_lifeline *)g_ptr_array_index(in.result->lifelines, 0))->traced = true;
     if (ids == NULL)
+        find_barred(&in);
+    if (ids == NULL)
         while (in.result->lifelines->len < LIFELINES_MAX && add_lifeline(&in)) {
         }
     add_loadlines(&in);
     add_points(&in);
+    if (in.barred != NULL)
+        g_hash_table_destroy(in.barred);
+    g_free(in.ties);
     g_free(in.used);
     g_free(in.excluded);
     return in.result;

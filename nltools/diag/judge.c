@@ -122,6 +122,24 @@ static char *reason_mixture(const visits *v)
     return reason;
 }
 
+/* Returns a text that names the edge with most of the requests' time if its ends are in different time zones, or NULL.
+ */
+static char *reason_zone(const visits *v)
+{
+    uint32_t largest = largest_place(v);
+    const place *p = place_at(v, largest);
+    int64_t zone_ns = p->path_ns > UNEXPLAINED_MAX * v->total_ns ? zone_of_edge(v, p) : 0;
+    if (zone_ns == 0)
+        return NULL;
+    char *name = text_place(v, largest, NULL), *least = text_ns((double)zone_ns),
+         *reason = g_strdup_printf("each %s takes at least %s: the two events are in different time zones, or the "
+                                   "clock of a host is wrong; log times in UTC",
+                                   name, least);
+    g_free(name);
+    g_free(least);
+    return reason;
+}
+
 /* Returns the reason why the log may hide a cause, or NULL. */
 static char *reason_unobserved(const visits *v)
 {
@@ -129,16 +147,9 @@ static char *reason_unobserved(const visits *v)
     const place *p = place_at(v, largest);
     if (p->path_ns <= UNEXPLAINED_MAX * v->total_ns || !is_unobserved(v, p))
         return NULL;
-    int64_t zone_ns = zone_of_edge(v, p);
-    if (zone_ns != 0) {
-        char *name = text_place(v, largest, NULL), *least = text_ns((double)zone_ns),
-             *wrong = g_strdup_printf("each %s takes at least %s: the two events are in different time zones, or the "
-                                      "clock of a host is wrong; log times in UTC",
-                                      name, least);
-        g_free(name);
-        g_free(least);
-        return wrong;
-    }
+    char *zone = reason_zone(v);
+    if (zone != NULL)
+        return zone;
     char *part = text_share(p->path_ns / v->total_ns), *where = text_place(v, largest, NULL),
          *reason = g_strdup_printf("%s of the requests' time is in %s, and the log does not show what happens there; "
                                    "log more events in this part of the program",
@@ -185,6 +196,8 @@ void findings_judge(findings *f, const char *no_requests)
         reason = no_requests;
     else if (v->sites_dropped > v->requests->len)
         reason = "the log has too many programs, spans and hosts; select some of them with --where";
+    else if (v->requests->len < REQUESTS_MIN && (f->cannot_tell = reason_zone(v)) != NULL)
+        return;
     else if (v->requests->len < REQUESTS_MIN)
         reason = "the log has too few requests; log at least 60 requests";
     else if (v->total_ns <= 0)

@@ -147,8 +147,11 @@ static void check_clocks(const store *s, GPtrArray *notices)
     g_string_free(hosts, TRUE);
 }
 
-/* Appends a notice if the logged durations show that an event's spans begin in another time zone. */
-static void check_zone_of_spans(const store *s, unsigned layer, const list *durations, GPtrArray *notices)
+/*
+ * Appends a notice if the logged durations show that an event's spans begin in another time zone. Returns whether it
+ * did.
+ */
+static bool check_zone_of_spans(const store *s, unsigned layer, const list *durations, GPtrArray *notices)
 {
     size_t count = durations->count - durations->start, step = MAX(count / SAMPLED_MAX, 1), found = 0, looked_at = 0;
     int64_t zone_ns = 0;
@@ -167,7 +170,7 @@ static void check_zone_of_spans(const store *s, unsigned layer, const list *dura
         }
     }
     if (found == 0)
-        return;
+        return false;
     const char *host = names_text(s->names.hosts, store_host(s, example));
     g_ptr_array_add(notices,
                     g_strdup_printf("%zu of %zu times of %s%s%s are %.4g h too %s: the durations of these spans "
@@ -175,40 +178,46 @@ static void check_zone_of_spans(const store *s, unsigned layer, const list *dura
                                     found, looked_at, names_text(s->names.events, store_event(s, example)),
                                     *host != '\0' ? " on " : "", host, fabs((double)zone_ns) / 3600e9,
                                     zone_ns > 0 ? "early" : "late"));
+    return true;
 }
 
-/* Reports pairs of rows if each step between them takes slightly more than a multiple of half an hour. */
-static void check_zone_of_steps(const store *s, size_t lifeline, const drawing_lifeline *definition, GPtrArray *notices)
+/*
+ * Reports pairs of rows if each step between them takes slightly more than a multiple of half an hour. Skips the rows
+ * of the set `reported`.
+ */
+static void check_zone_of_steps(const store *s, size_t lifeline, const drawing_lifeline *definition, uint64_t reported,
+                                GPtrArray *notices)
 {
     const lifeline_lists *l = &s->lifelines[lifeline];
     for (unsigned i = 0; i < l->rows * l->rows; i++) {
         const list *steps = l->segments[i];
-        if (steps == NULL || steps->count - steps->start < STEPS_MIN)
+        unsigned from = i / l->rows, to = i % l->rows;
+        if (steps == NULL || steps->count - steps->start < STEPS_MIN ||
+            (l->rows <= DRAWING_ORDERED_MAX && ((reported >> from | reported >> to) & 1)))
             continue;
         int64_t zone_ns =
             request_find_zone((int64_t)list_find_extremes(steps, steps->start, steps->count, NULL, NULL).min);
         if (zone_ns > 0)
-            g_ptr_array_add(notices,
-                            g_strdup_printf("Each step from %s to %s takes at least %.4g h: are the two events in "
-                                            "different time zones?",
-                                            definition->events[i / l->rows], definition->events[i % l->rows],
-                                            (double)zone_ns / 3600e9));
+            g_ptr_array_add(
+                notices, g_strdup_printf("Each step from %s to %s takes at least %.4g h: are the two events in "
+                                         "different time zones?",
+                                         definition->events[from], definition->events[to], (double)zone_ns / 3600e9));
     }
 }
 
 static void check_zones(const store *s, const drawing *d, GPtrArray *notices)
 {
-    const guint before = notices->len; /* one notice about steps is enough */
     for (size_t i = 0; i < s->spec->lifeline_count; i++) {
         const drawing_lifeline *definition = g_ptr_array_index(d->lifelines, i);
         const spec_lifeline *l = &s->spec->lifelines[i];
+        uint64_t reported = 0;
         for (unsigned row = 0; row < l->rows; row++) {
             const list *durations = store_durations(s, names_find(s->names.events, definition->events[row]));
-            if (l->order != NULL && l->order->begin_of[row] >= 0 && durations != NULL)
-                check_zone_of_spans(s, l->layer, durations, notices);
+            if (l->order != NULL && l->order->begin_of[row] >= 0 && durations != NULL &&
+                check_zone_of_spans(s, l->layer, durations, notices))
+                reported |= UINT64_C(1) << l->order->begin_of[row];
         }
-        if (notices->len == before)
-            check_zone_of_steps(s, i, definition, notices);
+        check_zone_of_steps(s, i, definition, reported, notices);
     }
 }
 

@@ -1,5 +1,6 @@
 /* Graphs of requests: spans, parents and critical paths, compared with the truth of simulated programs. */
 #include "requests/assembler.h"
+#include "requests/infer.h"
 #include "requests/key_map.h"
 #include "requests/precedence.h"
 
@@ -1125,6 +1126,79 @@ static void repeated_calls_on_other_hosts(void **state)
     (void)state;
 }
 
+/* ---- inferred drawings ---- */
+
+static void add_text_record(trace *t, int64_t time_ns, const char *event, const char *const *fields)
+{
+    nl_field values[8];
+    nl_record record = {.time_ns = time_ns, .event = {event, strlen(event)}, .fields = values};
+    for (; *fields != NULL; fields += 2)
+        values[record.field_count++] = (nl_field){
+            .type = NL_TYPE_STRING, .name = {fields[0], strlen(fields[0])}, .string = {fields[1], strlen(fields[1])}};
+    trace_add(t, &record);
+}
+
+/*
+ * Orders consist of parcels, which other events plan and map. Only the ends of a parcel's spans name the parcel, but
+ * both sides name the order. If `begin_has_id`, the starts name the parcel, too.
+ */
+static drawing *infer_orders(bool begin_has_id)
+{
+    trace *t = trace_new();
+    for (int parcel = 0; parcel < 200; parcel++) {
+        char order_id[16], parcel_id[16], begin_id[16];
+        int64_t time_ns = (int64_t)parcel * 1000000;
+        snprintf(order_id, sizeof order_id, "o%d", parcel / 10);
+        snprintf(parcel_id, sizeof parcel_id, "p%d", parcel);
+        snprintf(begin_id, sizeof begin_id, "b%d", parcel);
+        if (parcel % 10 == 0)
+            add_text_record(t, time_ns, "Accepted", (const char *const[]){"order", order_id, "site", "x", NULL});
+        add_text_record(t, time_ns + 1, "Planned", (const char *const[]){"parcel", parcel_id, "site", "x", NULL});
+        add_text_record(t, time_ns + 2, "Weighed", (const char *const[]){"parcel", parcel_id, "site", "x", NULL});
+        add_text_record(t, time_ns + 3, "Pack.start",
+                        (const char *const[]){"order", order_id, begin_has_id ? "parcel" : "machine",
+                                              begin_has_id ? parcel_id : "m", "site", "x", NULL});
+        add_text_record(t, time_ns + 4, "Pack.end",
+                        (const char *const[]){"order", order_id, "parcel", parcel_id, "site", "x", NULL});
+        if (parcel % 10 == 9)
+            add_text_record(t, time_ns + 5, "Sent", (const char *const[]){"order", order_id, "site", "x", NULL});
+    }
+    trace_sort(t);
+    drawing *d = infer_drawing(t);
+    trace_free(t);
+    return d;
+}
+
+/* Returns the ID of the lifeline that has an event, or "". */
+static const char *id_of_event(const drawing *d, const char *event)
+{
+    const char *id = "";
+    for (guint i = 0; i < d->lifelines->len; i++) {
+        const drawing_lifeline *l = g_ptr_array_index(d->lifelines, i);
+        assert_int_equal(g_strv_length(l->ids), 1);
+        if (g_strv_contains((const char *const *)l->events, event)) {
+            assert_string_equal(id, "");
+            id = l->ids[0];
+        }
+    }
+    return id;
+}
+
+static void sides_of_spans_stay_together(void **state)
+{
+    (void)state;
+    for (int begin_has_id = 0; begin_has_id < 2; begin_has_id++) {
+        drawing *d = infer_orders(begin_has_id);
+        assert_string_equal(id_of_event(d, "Pack.start"), begin_has_id ? "parcel" : "order");
+        assert_string_equal(id_of_event(d, "Pack.end"), begin_has_id ? "parcel" : "order");
+        assert_string_equal(id_of_event(d, "Planned"), "parcel");
+        assert_string_equal(id_of_event(d, "Weighed"), "parcel");
+        assert_string_equal(id_of_event(d, "Accepted"), "order");
+        assert_string_equal(id_of_event(d, "Sent"), "order");
+        drawing_free(d);
+    }
+}
+
 /* ---- inferred edges ---- */
 
 enum { SERVICE_REQUESTS = 2000, LEARNED = 500, PLACES = 4, TRUE_NAMES = 64 };
@@ -1566,6 +1640,7 @@ int main(void)
         cmocka_unit_test(two_backends),
         cmocka_unit_test(two_calls),
         cmocka_unit_test(repeated_calls_on_other_hosts),
+        cmocka_unit_test(sides_of_spans_stay_together),
         cmocka_unit_test(pages_without_parents),
         cmocka_unit_test(blocks_without_parents),
         cmocka_unit_test(services_through_a_log),
