@@ -9,6 +9,8 @@ nlinclude_HEADERS = \
 	%D%/include/netlogger/record.h %D%/include/netlogger/status.h %D%/include/netlogger/time.h \
 	%D%/include/netlogger/recover.h %D%/include/netlogger/span.h \
 	%D%/include/netlogger/span_private.h %D%/include/netlogger/url.h
+nlclassicincludedir = $(includedir)/netlogger/classic
+nlclassicinclude_HEADERS = %D%/include/netlogger/classic/logging.h
 pkgconfigdir = $(libdir)/pkgconfig
 nodist_pkgconfig_DATA = %D%/netlogger.pc
 

@@ -6,12 +6,16 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "transport/destination.h"
+#include "transport/dial.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+enum { CONNECT_TIMEOUT_MS = 10000 };
 
 static pthread_rwlock_t tags_lock = PTHREAD_RWLOCK_INITIALIZER;
 static char *global_tag; /* NULL: no global tag */
@@ -150,6 +154,18 @@ void nl_classic_append_tags(NL_Handle *handle, nl_buffer *out)
         append(out, " ");
     }
     pthread_rwlock_unlock(&tags_lock);
+}
+
+int NetLogOpen(const char *hostname, int port)
+{
+    char number[24];
+    snprintf(number, sizeof number, "%d", port);
+    int fd = hostname != NULL ? nl_tcp_connect(hostname, number, nl_deadline_ns(CONNECT_TIMEOUT_MS)) : -1;
+    if (hostname == NULL)
+        nl_error_set(NL_ERROR_INVALID, "the host name is NULL");
+    if (fd >= 0)
+        fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+    return fd;
 }
 
 int NetLoggerFlush(NL_Handle *handle)

@@ -22,6 +22,7 @@
 typedef struct classic_event {
     int64_t time_ns; /* 0: now */
     const char *keyword;
+    size_t name_size;     /* of the event; the rest of keyword contains fields */
     const char *constant; /* may be NULL */
     const char *format;   /* NULL: data is used instead */
     const char *data;
@@ -34,13 +35,7 @@ typedef struct classic_event {
  * placeholder. The decoder adds words before the first field to the name of the event, where read_line finds them.
  */
 static const char line_start[] = "DATE=20000101000000 NL.EVNT=- ";
-enum { EVENT_START_SIZE = 2 };
-
-static void begin_line(nl_scratch *s)
-{
-    s->text.size = 0;
-    nl_buffer_append(&s->text, line_start, sizeof line_start - 1);
-}
+enum { EVENT_START_SIZE = 2, NAME_SIZE = 256 };
 
 static void classic_write_add_text(nl_scratch *s, const char *text)
 {
@@ -48,6 +43,16 @@ static void classic_write_add_text(nl_scratch *s, const char *text)
         return;
     nl_buffer_append(&s->text, text, strlen(text));
     nl_buffer_append(&s->text, " ", 1);
+}
+
+/* Begins a line with the fields that precede those of the format. */
+static void begin_line(NL_Handle *handle, nl_scratch *s, const classic_event *event)
+{
+    s->text.size = 0;
+    nl_buffer_append(&s->text, line_start, sizeof line_start - 1);
+    classic_write_add_text(s, event->keyword + event->name_size);
+    nl_classic_append_tags(handle, &s->text);
+    classic_write_add_text(s, event->constant);
 }
 
 /* Appends the text that printf makes from the caller's format. The compiler does not check the format. */
@@ -118,9 +123,23 @@ static void read_line(nl_scratch *s)
 static void complete(nl_record *record, const classic_event *event)
 {
     record->time_ns = event->time_ns;
-    record->event = (nl_string){event->keyword, strlen(event->keyword)};
+    record->event = (nl_string){event->keyword, event->name_size};
     if (record->level == NL_LEVEL_NONE && record->level_text.data == NULL)
         record->level = NL_USAGE;
+}
+
+/* Returns the size of the event's name in keyword: the words before the first field. */
+static size_t find_name_size(const char *keyword)
+{
+    const char *equals = strchr(keyword, '=');
+    if (equals == NULL)
+        return strlen(keyword);
+    size_t size = (size_t)(equals - keyword);
+    while (size > 0 && strchr(" \t", keyword[size - 1]) == NULL)
+        size--;
+    while (size > 0 && strchr(" \t", keyword[size - 1]) != NULL)
+        size--;
+    return size > 0 ? size : strlen(keyword);
 }
 
 /* ---- events ---- */
@@ -137,9 +156,7 @@ static nl_status check_memory(NL_Handle *handle, unsigned failures)
 static nl_status classic_write_put_text(NL_Handle *handle, nl_scratch *s, const classic_event *event,
                                         va_list *arguments, unsigned failures)
 {
-    begin_line(s);
-    nl_classic_append_tags(handle, &s->text);
-    classic_write_add_text(s, event->constant);
+    begin_line(handle, s, event);
     classic_write_add_text(s, event->data);
     if (event->format != NULL && add_printed(s, event->format, arguments) != NL_OK) {
         check_memory(handle, failures);
@@ -156,20 +173,25 @@ static nl_status classic_write_put_text(NL_Handle *handle, nl_scratch *s, const 
 static nl_status classic_write_put(NL_Handle *handle, nl_scratch *s, const classic_event *event, va_list *arguments,
                                    unsigned failures)
 {
-    if (event->format == NULL)
+    char name[NAME_SIZE];
+    const char *keyword = event->keyword;
+    if (event->format == NULL || (keyword[event->name_size] != '\0' && event->name_size >= sizeof name))
         return classic_write_put_text(handle, s, event, arguments, failures);
-    begin_line(s);
-    nl_classic_append_tags(handle, &s->text);
-    classic_write_add_text(s, event->constant);
+    if (keyword[event->name_size] != '\0') {
+        memcpy(name, keyword, event->name_size);
+        name[event->name_size] = '\0';
+        keyword = name;
+    }
+    begin_line(handle, s, event);
     read_line(s);
     complete(s->record, event);
     if (check_memory(handle, failures) != NL_OK)
         return NL_FAILED;
-    nl_status status = nl_vwrite_after(handle->log, s->record, event->keyword, event->format, *arguments);
+    nl_status status = nl_vwrite_after(handle->log, s->record, keyword, event->format, *arguments);
     return status == NL_AGAIN ? classic_write_put_text(handle, s, event, arguments, failures) : status;
 }
 
-static int write_event(NL_Handle *handle, const classic_event *event, va_list *arguments)
+static int write_event(NL_Handle *handle, classic_event *event, va_list *arguments)
 {
     if (handle == NULL)
         return 0;
@@ -184,6 +206,7 @@ static int write_event(NL_Handle *handle, const classic_event *event, va_list *a
         return -1;
     }
     int saved = errno;
+    event->name_size = find_name_size(event->keyword);
     nl_scratch_used.by_classic = true;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     const unsigned failures = nl_memory_failures;
@@ -227,7 +250,7 @@ static bool set_time(classic_event *event, long sec, long usec)
 /* Writes an event for a function that has a format. FORMAT is the function's last named parameter. */
 #define WRITE_FORMATTED(CONSTANT, FORMAT, ...)                                                                         \
     do {                                                                                                               \
-        classic_event event = {0, keyword, CONSTANT, (FORMAT) != NULL ? (FORMAT) : "", NULL};                          \
+        classic_event event = {0, keyword, 0, CONSTANT, (FORMAT) != NULL ? (FORMAT) : "", NULL};                       \
         __VA_ARGS__                                                                                                    \
         va_list arguments;                                                                                             \
         va_start(arguments, FORMAT);                                                                                   \
@@ -239,7 +262,7 @@ static bool set_time(classic_event *event, long sec, long usec)
 /* Like WRITE_FORMATTED, for a function that has data instead of a format. */
 #define WRITE_DATA(CONSTANT, DATA, ...)                                                                                \
     do {                                                                                                               \
-        classic_event event = {0, keyword, CONSTANT, NULL, DATA};                                                      \
+        classic_event event = {0, keyword, 0, CONSTANT, NULL, DATA};                                                   \
         __VA_ARGS__                                                                                                    \
         return write_event(handle, &event, NULL);                                                                      \
     } while (0)

@@ -11,12 +11,12 @@
  * program's signals or the strings that it passes, and they print nothing. Any number of threads may use a handle, and
  * a child continues to use it after fork().
  *
- * Events. keyword is the name of the event (NL.EVNT). const_fmt, despite its name, is text of the form NAME=value ...
- * that is used as it is; NULL or "" adds nothing. variable_fmt is a printf(3) format for more fields; its arguments
- * follow. If variable_fmt has the form "A=%d B=%s", each argument stays within its field, whatever bytes it contains.
- * The result of any other format ("%s") is searched for fields: a value ends at the next NAME=. Words outside fields
- * become the field MSG. Fields named LVL, HOST and PROG set the level, host and program of the record. The default
- * level is Usage.
+ * Events. keyword is the name of the event (NL.EVNT). Fields may follow the name ("DPSS_START A=1"). const_fmt, despite
+ * its name, is text of the form NAME=value ... that is used as it is; NULL or "" adds nothing. variable_fmt is a
+ * printf(3) format for more fields; its arguments follow. If variable_fmt has the form "A=%d B=%s", each argument stays
+ * within its field, whatever bytes it contains. The result of any other format ("%s") is searched for fields: a value
+ * ends at the next NAME=. Words outside fields become the field MSG. Fields named LVL, HOST and PROG set the level,
+ * host and program of the record. The default level is Usage.
  *
  * Do not call these functions in signal handlers, because they may allocate memory. NL_EVENT (event.h) is safe there. A
  * call that interrupts another call of the same thread is rejected and counted as lost.
@@ -66,9 +66,19 @@ typedef enum {
 #define NL_DEST_ENV "NETLOGGER_DEST"
 #define DPSS_NETLOGGER_PORT 14830
 
+/* Methods of NetLoggerOpen in <netlogger/classic/logging.h>. */
+#define NL_FILE 0
+#define NL_SYSLOG 1
+#define NL_HOST 2
+#define NL_FILE_MEM 3
+#define NL_SYSLOG_MEM 4
+#define NL_HOST_MEM 5
+#define NL_ENV_METHOD (-1)
+
 /* Sizes for the buffers of old programs. This library does not have these limits. */
 #define NL_MAX_MESSAGE 1024
 #define NL_MAX_BUFFER (10 * 1024 * 1024)
+#define DATE_LEN 22
 
 /*
  * Opens a log. program_name is the value of PROG; NULL means the process ID. url is x-netlog://HOST[:PORT], file://PATH
@@ -79,6 +89,12 @@ NETLOGGER_CLASSIC_API NL_Handle *NetLoggerOpen(const char *program_name, const c
 
 /* Opens a log to a file descriptor. The caller owns the descriptor; NetLoggerClose does not close it. */
 NETLOGGER_CLASSIC_API NL_Handle *NetLoggerOpenFd(const char *program_name, int fd, int flags);
+
+/*
+ * Connects to a collector. Returns a socket, to which the caller may write lines of text, and which the caller closes.
+ * Returns -1 on failure. Waits at most 10 seconds.
+ */
+NETLOGGER_CLASSIC_API int NetLogOpen(const char *hostname, int port);
 
 /*
  * Writes an event to a log that nl_open opened. data is the text of its fields, such as "SEND.SZ=49332 FILE=a", or

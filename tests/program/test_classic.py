@@ -117,6 +117,38 @@ main(argc, argv)
 }
 """
 
+# In the style of a memory server of that time: a log for each record.
+JANUARY_2001 = r"""
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "logging.h"
+
+static int send_state(int method, char *file, char *host, int port)
+{
+    char message[200] = "SEQN=979579264 TIMEOUT=60 FIELD0=12.5", date[DATE_LEN];
+    NLhandle *log = NetLoggerOpen(method, (char *)"MEMORY", file, host, port);
+    if (log == NULL)
+        return 0;
+    snprintf(date, sizeof date, "2001");
+    int written = NetLoggerWrite(log, "CPU_HOST A=1", (char *)"%s", message);
+    return written == 1 && NetLoggerClose(log) == 1;
+}
+
+int main(int argc, char **argv)
+{
+    int port = argc > 3 ? atoi(argv[3]) : 0;
+    int fd = NetLogOpen(argv[2], port);
+    const char line[] = "DATE=20010115172104.1 HOST=h PROG=p LVL=Usage NL.EVNT=Line\n";
+    int sent = fd >= 0 && write(fd, line, strlen(line)) == (ssize_t)strlen(line) && close(fd) == 0;
+    setenv(NL_DEST_ENV, argv[1], 1);
+    printf("%d%d%d%d%d%d%d\n", sent, send_state(NL_FILE, argv[1], NULL, 0), send_state(NL_FILE_MEM, argv[1], NULL, 0),
+           send_state(NL_HOST, argv[1], argv[2], port), send_state(NL_HOST_MEM, argv[1], argv[2], port),
+           send_state(NL_ENV_METHOD, NULL, NULL, 0), send_state(NL_HOST, argv[1], NULL, 0) + send_state(9, argv[1], argv[2], port));
+    return 0;
+}
+"""
+
 BOTH = r"""
 #include <netlogger.h>
 #include <NetLogger.h>
@@ -237,6 +269,28 @@ class Classic(support.Case):
             self.assertEqual(self.run_program(program).returncode, 0)  # without a log, no call has an effect
             self.run_program(program, f"file://{self.log}", env={**os.environ, "NETLOGGER_LEVEL": "Error"})
             self.assertEqual(list(self.events()), ["Then"])
+
+    def test_fields_in_the_event_name(self):
+        program = self.compile_client(r"""
+#include <NetLogger.h>
+int main(int argc, char **argv)
+{
+    NLhandle *log = NetLoggerOpen("p", argc > 1 ? argv[1] : "", 0);
+    char name[1000];
+    snprintf(name, sizeof name, "%0300d A=1", 0);
+    int sum = NetLoggerWrite(log, "DPSS_START A=1", "C=3", "D=%s", "4 E=5") + NetLoggerWrite(log, "Two words B=x y  C=1", "", "") +
+              NetLoggerWriteString(log, "Text\tA=\"q q\" LVL=Error", "", "B=2") + NetLoggerWrite(log, "NoField=1", "", "A=%d", 2) +
+              NetLoggerWrite(log, "Words only", "", "A=%d", 2) + NetLoggerWrite(log, name, "", "B=%d", 2);
+    name[0] = 'x', name[1] = ' ';
+    for (int i = 0; i < 2; i++)
+        sum += NetLoggerWrite(log, i == 0 ? "First I=0" : "Second I=1", "", "B=%d", 2);
+    return NetLoggerClose(log) == 1 && sum == 8 ? 0 : 1;
+}
+""")
+        self.assertEqual(self.run_program(program, f"file://{self.log}").returncode, 0)
+        lines = [line.partition(" NL.EVNT=")[2] for line in self.log.read_text().splitlines()]
+        self.assertEqual(lines, ['DPSS_START A=1 C=3 D="4 E=5"', '"Two words" B="x y" C=1', 'Text A="q q" B=2', '"NoField=1" A=2',
+                                 '"Words only" A=2', f"{300 * '0'} A=1 B=2", "First I=0 B=2", "Second I=1 B=2"])
 
     def test_both_headers(self):
         self.assertEqual(self.run_program(self.compile_client(BOTH)).returncode, 0)
@@ -364,6 +418,19 @@ int main(int argc, char **argv)
 
 
 class Collected(collector.Case):
+    def test_the_form_of_january_2001(self):
+        program = self.compile_client(JANUARY_2001, "-std=gnu89", "-Wall", "-Wno-declaration-after-statement",
+                                      f"-I{support.SOURCE}/libnetlogger/include/netlogger/classic")
+        port = support.free_port()
+        netlogd = self.serve(listen=f"x-netlog://127.0.0.1:{port}")
+        log = self.scratch / "file.log"
+        result = self.run_program(program, log, "127.0.0.1", port, env={**os.environ, "NETLOGGER_QUIET": "1"})
+        self.assertEqual((result.returncode, result.stdout, result.stderr), (0, "1111110\n", ""))
+        self.stop(netlogd)
+        line = r"DATE=\S+ HOST=\S+ PROG=MEMORY LVL=Usage NL.EVNT=CPU_HOST A=1 SEQN=979579264 TIMEOUT=60 FIELD0=12.5\n"
+        self.assertRegex(log.read_text(), rf"\A({line}){{3}}\Z")
+        self.assertRegex(self.output.read_text(), rf"(?s)NL.EVNT=Line\n.*({line}.*){{2}}")
+
     def test_a_collector_that_comes_back(self):
         """The toolkit gave up for good at the first failed write."""
         program = self.compile_client(r"""
