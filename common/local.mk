@@ -44,6 +44,8 @@ noinst_LTLIBRARIES += %D%/libcommon.la
 	%D%/service/tracefs_mount.c \
 	%D%/service/tracefs_mount.h \
 	%D%/service/http_host.c \
+	%D%/service/http_url.c \
+	%D%/service/http_url.h \
 	%D%/service/http_host.h \
 	%D%/synthesis/synthesis.h \
 	%D%/synthesis/sections.c \

@@ -3,6 +3,7 @@
 #include "settings.h"
 
 #include "base/error.h"
+#include "service/http_url.h"
 #include "base/memory.h"
 #include "nats_reader.h"
 #include "output/options.h"
@@ -200,7 +201,7 @@ static bool set_metrics(void *to, const nl_option *row, const char *value)
 {
     settings *s = to;
     char text[1024];
-    if (strncmp(value, "http://", 7) != 0 || !listening_from_http(value, NULL, text, sizeof text))
+    if (strncmp(value, "http://", 7) != 0 || !url_from_http(value, NULL, text, sizeof text))
         return nl_error_false(NL_ERROR_INVALID, "use http://HOST:PORT or http://HOST:PORT?names=NAME,...");
     nl_url *url = nl_url_parse(text);
     listening l = {.url = program_copy(text)};

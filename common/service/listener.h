@@ -40,12 +40,6 @@ extern const nl_option listening_tls_rows[], listening_hosts_rows[], listening_n
 bool listening_read(const nl_url *url, const nl_option *own, bool secure, bool may_be_secure, listening *l);
 void listening_free(listening *l);
 
-/*
- * Converts http://HOST[:PORT] or https://, with options, to the x-netlog URL of the same address. Returns false if text
- * is not such a URL, or has no port and default_port is NULL.
- */
-bool listening_from_http(const char *text, const char *default_port, char *url, size_t capacity);
-
 typedef struct listener {
     int fd;
     const listening *asked; /* its configuration */

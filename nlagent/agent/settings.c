@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include "agent/settings.h"
+#include "service/http_url.h"
 
 #include "program/program.h"
 #include "service/confine.h"
@@ -46,7 +47,7 @@ static bool agent_add_listening(void *to, const nl_option *row, const char *valu
         return nl_error_false(NL_ERROR_LIMIT, "too many; the maximum is %d", SETTINGS_LISTEN_MAX);
     if (inherited)
         snprintf(url, sizeof url, "%s", value);
-    else if (!listening_from_http(value, "14831", url, sizeof url))
+    else if (!url_from_http(value, "14831", url, sizeof url))
         return nl_error_false(NL_ERROR_INVALID, "use http://HOST, https://HOST or inherited:NAME");
     nl_url *parsed = nl_url_parse(url);
     if (parsed == NULL)
@@ -285,7 +286,7 @@ void agent_settings_keep(const agent_settings *s)
         keep_file(read[i], CONFINE_READ);
     keep_url(s->log);
     confine_keep_resolver(); /* the Host header of a request may contain this host's name */
-    if (s->directory != NULL && listening_from_http(s->directory, "14831", url, sizeof url))
+    if (s->directory != NULL && url_from_http(s->directory, "14831", url, sizeof url))
         keep_url(url);
     else if (s->directory != NULL) /* an LDAP server may refer to other servers */
         confine_keep_any_port();

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "serve/page.h"
 #include "service/http_host.h"
+#include "service/http_url.h"
 #include "service/network.h"
 
 #include <microhttpd.h>
@@ -17,19 +18,24 @@
 
 enum {
     CONNECTIONS_MAX = 64,
+    HOST_CONNECTIONS_MAX = 16,    /* with TLS; a browser opens 6 */
     CONNECTION_MEMORY = 16 << 10, /* bytes for the headers of a request and of its answer */
     TIMEOUT_S = 30,
     THREADS = 4, /* also the maximum number of pictures in memory */
     BACKLOG = 32,
     RANDOM_SIZE = 16,
     TOKEN_SIZE = 2 * RANDOM_SIZE,
+    ADDRESS_SIZE = 8192,
 };
 
-static const char default_host[] = "127.0.0.1", default_port[] = "14832";
+static const char default_address[] = "http://127.0.0.1", default_port[] = "14832";
+static const char tls_versions[] = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2";
 
 struct server {
     struct MHD_Daemon *daemon;
     views *views;
+    nl_tls *tls;      /* NULL without TLS */
+    char *cert, *key; /* contents of the PEM files */
     char token[TOKEN_SIZE + 1];
     char *url;
     struct sockaddr_storage bound;
@@ -141,6 +147,19 @@ static bool has_token(const server *s, struct MHD_Connection *c)
            CRYPTO_memcmp(text + sizeof scheme - 1, s->token, TOKEN_SIZE) == 0;
 }
 
+/* Returns 0, or the HTTP status with which the request is rejected. */
+static int check_host(const server *s, struct MHD_Connection *c)
+{
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
+    const char *host = MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Host");
+    struct sockaddr_storage local = {.ss_family = AF_UNSPEC};
+    if (host == NULL || info == NULL)
+        return MHD_HTTP_BAD_REQUEST;
+    getsockname(info->connect_fd, (struct sockaddr *)&local, &(socklen_t){sizeof local});
+    return http_host_check(host, MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Origin"), NULL, NULL, s->tls,
+                           (const struct sockaddr *)&local);
+}
+
 static enum MHD_Result on_request(void *user, struct MHD_Connection *c, const char *path, const char *method,
                                   const char *version, const char *body, size_t *body_size, void **state)
 {
@@ -156,10 +175,7 @@ static enum MHD_Result on_request(void *user, struct MHD_Connection *c, const ch
         return send_message(c, MHD_HTTP_METHOD_NOT_ALLOWED, "use GET");
     if (*body_size > 0)
         return MHD_NO;
-    const char *host = MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Host");
-    const int status = host == NULL ? MHD_HTTP_BAD_REQUEST
-                                    : http_host_check(host, MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Origin"),
-                                                      NULL, NULL, NULL, (const struct sockaddr *)&s->bound);
+    const int status = check_host(s, c);
     if (status != 0)
         return send_message(c, (unsigned)status, "this server does not accept this host name or origin");
     if (strcmp(path, "/") == 0)
@@ -171,26 +187,34 @@ static enum MHD_Result on_request(void *user, struct MHD_Connection *c, const ch
 
 /* ---- start and end ---- */
 
+static const nl_option address_rows[] = {
+    {.name = "cert", .value = "FILE", .is_path = true, NL_OPTION_MEMBER(nl_tls_options, cert)},
+    {.name = "key", .value = "FILE", .is_path = true, NL_OPTION_MEMBER(nl_tls_options, key)},
+    {0},
+};
+
 /* Returns a listening socket, or -1 with the error set. */
-static int listen_on(const char *host, const char *port, struct sockaddr_storage *bound)
+static int listen_on(const nl_url *url, bool is_secure, struct sockaddr_storage *bound)
 {
+    char port[8];
+    g_snprintf(port, sizeof port, "%u", url->port);
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
     struct addrinfo *found = NULL;
-    const int result = getaddrinfo(host, port, &hints, &found);
+    const int result = getaddrinfo(url->host, port, &hints, &found);
     if (result != 0)
-        return nl_error_set(NL_ERROR_NOT_FOUND, "listen on %s: %s", host, gai_strerror(result)), -1;
+        return nl_error_set(NL_ERROR_NOT_FOUND, "listen on %s: %s", url->host, gai_strerror(result)), -1;
     int fd = -1;
-    if (!network_is_local(found->ai_addr)) {
-        nl_error_set(
-            NL_ERROR_PERMISSION,
-            "listen on %s: --serve listens only on loopback; from another host, use \"ssh -L %s:127.0.0.1:%s\"", host,
-            port, port);
+    if (!is_secure && !network_is_local(found->ai_addr)) {
+        nl_error_set(NL_ERROR_PERMISSION,
+                     "listen on %s: other hosts can reach this address, so it requires TLS: "
+                     "--serve='https://HOST?cert=FILE&key=FILE' (see netlogctl certificates)",
+                     url->host);
     } else {
         fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         if (fd >= 0)
             setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int));
         if (fd < 0 || bind(fd, found->ai_addr, found->ai_addrlen) != 0 || listen(fd, BACKLOG) != 0) {
-            nl_error_set_errno("listen on %s port %s", host, port);
+            nl_error_set_errno("listen on %s port %s", url->host, port);
             if (fd >= 0)
                 close(fd);
             fd = -1;
@@ -202,61 +226,111 @@ static int listen_on(const char *host, const char *port, struct sockaddr_storage
     return fd;
 }
 
-/* Splits HOST[:PORT], where HOST may be in brackets. Both parts are allocated. */
-static bool split_address(const char *address, char **host, char **port)
+/* Parses [http://]HOST[:PORT] or https://HOST[:PORT]?cert=FILE[&key=FILE]. */
+static nl_url *parse_address(const char *address, bool *is_secure)
 {
-    const char *text = g_str_has_prefix(address, "http://") ? address + 7 : address;
-    const bool bracket = *text == '[';
-    const size_t size = bracket ? strcspn(text, "]") : strcspn(text, ":");
-    const char *rest = text + size + (bracket && text[size] == ']');
-    *host = bracket ? g_strndup(text + 1, size - 1)
-                    : g_strndup(*text != '\0' ? text : default_host, *text != '\0' ? size : strlen(default_host));
-    *port = g_strdup(*rest == ':' ? rest + 1 : default_port);
-    g_strdelimit(*port, "/", '\0');
-    const bool good = (*rest == ':' || *rest == '\0' || *rest == '/') && **host != '\0' && **port != '\0' &&
-                      strspn(*port, "0123456789") == strlen(*port) && strlen(*port) <= 5 && atoi(*port) <= 65535;
-    return good || nl_error_false(NL_ERROR_INVALID, "%s: use http://HOST[:PORT]", address);
+    char text[ADDRESS_SIZE], *full = *address == '\0'                 ? g_strdup(default_address)
+                                     : strstr(address, "://") == NULL ? g_strconcat("http://", address, NULL)
+                                                                      : g_strdup(address);
+    nl_url *url = NULL;
+    *is_secure = g_str_has_prefix(full, "https://");
+    if (url_from_http(full, default_port, text, sizeof text))
+        url = nl_url_parse(text);
+    if (url == NULL)
+        nl_error_set(NL_ERROR_INVALID, "%s: use http://HOST[:PORT] or https://HOST[:PORT]?cert=FILE&key=FILE", address);
+    g_free(full);
+    return url;
 }
 
-static char *make_url(const server *s)
+static bool read_pem(const char *path, char **text)
+{
+    GError *error = NULL;
+    const bool good = g_file_get_contents(path, text, NULL, &error);
+    if (!good)
+        nl_error_set(NL_ERROR_SYSTEM, "%s", error->message);
+    g_clear_error(&error);
+    return good;
+}
+
+/* Reads the options of the URL. nl_tls_new checks the files, and knows the names in the certificate. */
+static bool read_options(server *s, const nl_url *url, bool is_secure)
+{
+    nl_tls_options files = {0};
+    const nl_url_rows tables[] = {{is_secure ? address_rows : NULL, &files}, {0}};
+    if (nl_url_read_options(url, tables) != NL_OK)
+        return false;
+    if (!is_secure)
+        return true;
+    s->tls = nl_tls_new(true, &files);
+    return s->tls != NULL && read_pem(files.cert, &s->cert) &&
+           read_pem(files.key != NULL ? files.key : files.cert, &s->key);
+}
+
+static char *make_url(const server *s, const nl_url *address)
 {
     char host[NI_MAXHOST] = "", port[NI_MAXSERV] = "";
     getnameinfo((const struct sockaddr *)&s->bound, sizeof s->bound, host, sizeof host, port, sizeof port,
                 NI_NUMERICHOST | NI_NUMERICSERV);
+    if (strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0)
+        g_strlcpy(host, g_get_host_name(), sizeof host);
+    else if (s->tls != NULL)
+        g_strlcpy(host, address->host, sizeof host); /* a certificate contains names rather than addresses */
     const bool is_six = strchr(host, ':') != NULL;
-    return g_strdup_printf("http://%s%s%s:%s/#token=%s", is_six ? "[" : "", host, is_six ? "]" : "", port, s->token);
+    return g_strdup_printf("http%s://%s%s%s:%s/#token=%s", s->tls != NULL ? "s" : "", is_six ? "[" : "", host,
+                           is_six ? "]" : "", port, s->token);
+}
+
+static bool start_daemon(server *s, int fd)
+{
+    unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD;
+    const struct MHD_OptionItem secure[] = {
+        {MHD_OPTION_HTTPS_MEM_CERT, 0, s->cert},
+        {MHD_OPTION_HTTPS_MEM_KEY, 0, s->key},
+        {MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)(uintptr_t)tls_versions},
+        {MHD_OPTION_PER_IP_CONNECTION_LIMIT, HOST_CONNECTIONS_MAX, NULL},
+        {MHD_OPTION_END, 0, NULL},
+    };
+    if (s->tls != NULL)
+        flags |= MHD_USE_TLS;
+    s->daemon = MHD_start_daemon(flags, 0, NULL, NULL, on_request, s, MHD_OPTION_LISTEN_SOCKET, fd,
+                                 MHD_OPTION_THREAD_POOL_SIZE, (unsigned)THREADS, MHD_OPTION_CONNECTION_LIMIT,
+                                 (unsigned)CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)TIMEOUT_S,
+                                 MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY, MHD_OPTION_ARRAY,
+                                 s->tls != NULL ? secure : secure + G_N_ELEMENTS(secure) - 1, MHD_OPTION_END);
+    if (s->daemon != NULL)
+        return true;
+    close(fd);
+    return nl_error_false(NL_ERROR_SYSTEM, "cannot start the HTTP server");
 }
 
 server *server_start(const char *address, views *v)
 {
     server *s = g_new0(server, 1);
-    char *host, *port;
+    bool is_secure, good = false;
+    nl_url *url = parse_address(address, &is_secure);
     s->views = v;
-    int fd = split_address(address, &host, &port) && make_random(s->token) ? listen_on(host, port, &s->bound) : -1;
-    g_free(host);
-    g_free(port);
-    if (fd >= 0) {
-        s->daemon =
-            MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD, 0, NULL, NULL, on_request, s, MHD_OPTION_LISTEN_SOCKET, fd,
-                             MHD_OPTION_THREAD_POOL_SIZE, (unsigned)THREADS, MHD_OPTION_CONNECTION_LIMIT,
-                             (unsigned)CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)TIMEOUT_S,
-                             MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY, MHD_OPTION_END);
-        if (s->daemon == NULL) {
-            nl_error_set(NL_ERROR_SYSTEM, "cannot start the HTTP server");
-            close(fd);
-        }
+    if (url != NULL && read_options(s, url, is_secure) && make_random(s->token)) {
+        const int fd = listen_on(url, is_secure, &s->bound);
+        good = fd >= 0 && start_daemon(s, fd);
     }
-    if (s->daemon == NULL) {
-        g_free(s);
-        return NULL;
+    if (good) {
+        s->url = make_url(s, url);
+        http_host_look_up();
+    } else {
+        server_stop(s);
+        s = NULL;
     }
-    s->url = make_url(s);
+    nl_url_free(url);
     return s;
 }
 
 void server_stop(server *s)
 {
-    MHD_stop_daemon(s->daemon);
+    if (s->daemon != NULL)
+        MHD_stop_daemon(s->daemon);
+    nl_tls_free(s->tls);
+    g_free(s->cert);
+    g_free(s->key);
     g_free(s->url);
     g_free(s);
 }

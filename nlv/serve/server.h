@@ -1,8 +1,8 @@
 /*
- * The HTTP server of nlv --serve, on libmicrohttpd. It listens on loopback only. Every answer except the page itself
- * requires the token, which the page sends as "Authorization: Bearer TOKEN". The server rejects requests for other host
- * names (DNS rebinding) and from pages of other origins. It limits the number of connections, the size of headers and
- * the size of pictures; it reads no bodies. libmicrohttpd's threads call views.h.
+ * The HTTP server of nlv --serve, on libmicrohttpd. Beyond loopback, it requires TLS. Every answer except the page
+ * itself requires the token, which the page sends as "Authorization: Bearer TOKEN". The server rejects requests for
+ * other host names (DNS rebinding) and from pages of other origins. It limits the number of connections, the size of
+ * headers and the size of pictures; it reads no bodies. libmicrohttpd's threads call views.h.
  */
 #ifndef NLV_SERVE_SERVER_H
 #define NLV_SERVE_SERVER_H
@@ -11,7 +11,10 @@
 
 typedef struct server server;
 
-/* Listens on HOST[:PORT] or http://HOST[:PORT]; "" is the default. Returns NULL and sets the error on failure. */
+/*
+ * Listens on [http://]HOST[:PORT] or https://HOST[:PORT]?cert=FILE&key=FILE; "" is the default. Returns NULL and sets
+ * the error on failure.
+ */
 server *server_start(const char *address, views *v);
 void server_stop(server *s);
 

@@ -127,10 +127,79 @@ class Server(ServeCase):
             result = self.run_program(self.nlv, "--serve=127.0.0.1:0", *arguments, env=self.environment)
             self.assertEqual((result.returncode, result.stdout, result.stderr.count("\n")), (1, "", 1), result.stderr)
             self.assertIn(problem, result.stderr)
-        for address, problem in [("0.0.0.0:0", "only on loopback"), ("https://localhost", "use http://HOST"), ("127.0.0.1:x", "use http://")]:
+        (self.scratch / "text.pem").write_text("no certificate\n")
+        for address, problem in [("0.0.0.0:0", "requires TLS"), ("https://localhost", "cert"), ("127.0.0.1:x", "use http://"),
+                                 ("ftp://localhost", "use http://"), ("http://localhost?cert=a", "cert"), ("https://localhost?ca=a", "ca"),
+                                 (f"https://localhost?cert={self.scratch}/missing.pem", "missing.pem"),
+                                 (f"https://localhost?cert={self.scratch}/text.pem", "text.pem"), ("127.0.0.1:70000", "use http://")]:
             result = self.run_program(self.nlv, f"--serve={address}", self.log, env=self.environment)
-            self.assertEqual(result.returncode, 1, address)
+            self.assertEqual((result.returncode, result.stdout, result.stderr.count("\n")), (1, "", 1), (address, result.stderr))
             self.assertIn(problem, result.stderr)
+
+
+class Secure(ServeCase):
+    ADDRESS = "10.9.8.7"
+    CLIENT = """
+import http.client, ssl, sys
+address, port, ca, token, host = sys.argv[1:]
+context = ssl.create_default_context(cafile=ca)
+connection = http.client.HTTPSConnection(address, int(port), timeout=20, context=context)
+headers = {"Authorization": "Bearer " + token, **({"Host": host} if host else {})}
+connection.request("GET", "/state", headers=headers)
+response = connection.getresponse()
+print(response.status, connection.sock.version() if connection.sock else "")
+"""
+
+    def setUp(self):
+        super().setUp()
+        if os.geteuid() != 0:
+            self.skipTest("needs root: it makes a network namespace")
+        self.ca = self.scratch / "ca"
+        self.checked(support.program("netlogd/netlogctl"), "certificates", "--ca", self.ca, "viewer.example", self.ADDRESS)
+
+    def checked(self, *command):
+        result = self.run_program(*command)
+        self.assertEqual(result.returncode, 0, result)
+        return result.stdout
+
+    def serve_secure(self, host):
+        """Serves in a network namespace of its own, whose loopback interface has an address that is not loopback."""
+        command = f'ip link set lo up && ip addr add {self.ADDRESS}/32 dev lo && exec "$0" "$@"'
+        url = f"https://{host}:0?cert={self.ca}/{self.ADDRESS}.crt&key={self.ca}/{self.ADDRESS}.key"
+        self.process = self.start("unshare", "-n", "sh", "-c", command, self.nlv, f"--serve={url}", self.log, env=self.environment,
+                                  text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.url = self.process.stdout.readline().strip()
+        parts = urllib.parse.urlsplit(self.url)
+        self.assertEqual(parts.scheme, "https")
+        self.port, self.token = parts.port, parts.fragment.removeprefix("token=")
+        return parts.hostname
+
+    def inside(self, *command):
+        return self.run_program("nsenter", "-t", str(self.process.pid), "-n", *command)
+
+    def ask(self, token=None, host=""):
+        return self.checked("nsenter", "-t", str(self.process.pid), "-n", "/usr/bin/python3", "-c", self.CLIENT, self.ADDRESS, str(self.port),
+                            self.ca / "ca.crt", self.token if token is None else token, host).split()
+
+    def test_beyond_loopback(self):
+        self.assertEqual(self.serve_secure(self.ADDRESS), self.ADDRESS)
+        self.assertEqual(self.ask(), ["200", "TLSv1.3"])
+        self.assertEqual(self.ask(token="0" * 32)[0], "401")
+        self.assertEqual(self.ask(host="attacker.example")[0], "421")
+        self.assertEqual(self.ask(host=f"{self.ADDRESS}:{self.port}")[0], "200")
+        plain = self.inside("/usr/bin/python3", "-c", "import http.client, sys\nc = http.client.HTTPConnection(sys.argv[1], int(sys.argv[2]), timeout=20)\n"
+                            "c.request('GET', '/')\nprint(c.getresponse().status)", self.ADDRESS, str(self.port))
+        self.assertNotEqual(plain.returncode, 0)
+        self.assertEqual(plain.stdout, "")
+        old = self.inside("openssl", "s_client", "-connect", f"{self.ADDRESS}:{self.port}", "-tls1_1", "-cipher", "ALL:@SECLEVEL=0")
+        self.assertNotEqual(old.returncode, 0)
+        self.process.send_signal(signal.SIGINT)
+        self.assertEqual(self.process.wait(10), 0)
+        self.assertEqual(self.process.stderr.read(), "")
+
+    def test_all_addresses(self):
+        self.assertEqual(self.serve_secure("0.0.0.0"), socket.gethostname().lower())
+        self.assertEqual(self.ask()[0], "200")
 
 
 class Browser:
