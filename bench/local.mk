@@ -38,6 +38,7 @@ EXTRA_DIST += \
 	%D%/nlv/drive.c \
 	%D%/nlv/make_log.c \
 	%D%/nlv/run \
+	%D%/nlv/serve \
 	%D%/paired.py \
 	%D%/requests/make_spans.c \
 	%D%/requests/run \
