@@ -3,210 +3,168 @@
 #include "model/event_order.h"
 
 #include "clocks/messages.h"
-#include "requests/event_names.h"
-#include "requests/precedence.h"
+#include "requests/assembler.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-enum { ROWS = DRAWING_ORDERED_MAX, CHOICES = 4, IDS = 8 };
+enum { ROWS = DRAWING_ORDERED_MAX, NO_ROW = -1, MEMORY_MAX = 256 << 20 };
 
 /* An order that holds in at least this share of requests is a rule, as in precedence.c. */
 static const double rule_share = 0.99;
 
-/* The usual names of the span ID field. */
-static const char *const span_fields[] = {"SPAN.ID", "span_id", "spanId", "span.id", NULL};
-static const char *const parent_fields[] = {"PARENT.ID",    "PARENT.SPAN.ID", "parent_id", "parentId",
-                                            "parentSpanId", "parent_span_id", "parent.id", NULL};
-
-/* A record of the sample that is a step of the lifeline. */
-typedef struct sampled_step {
-    uint64_t key; /* key of the step's request */
-    uint32_t record;
-    uint32_t row;
-} sampled_step;
-
+/* What the graphs of a sample's requests show about the rows of a lifeline. */
 typedef struct order_learning {
-    const trace *trace;
     const drawing_lifeline *lifeline;
     guint rows;
-    uint32_t ids[IDS][CHOICES], spans[CHOICES * 2],
-        parents[CHOICES * 2]; /* numbers of strings, terminated by TRACE_NONE */
-    precedence *programs;
-    request_event *events; /* the events of one request */
-    size_t capacity;
-    uint32_t both[ROWS][ROWS],
-        before[ROWS]
-              [ROWS]; /* number of requests with both rows, and number in which the first row precedes the second */
-    uint32_t local[ROWS][ROWS]; /* number of requests in which both rows have the same host and program */
-    uint32_t program[ROWS];     /* numbers of strings; TRACE_NONE: the row did not occur */
-    bool is_seen[ROWS];
-    uint64_t parent_rows[ROWS]; /* the rows that records name as parents */
-    int begin_of[ROWS];         /* the row that begins the span that this row ends */
-    int end_of[ROWS];
+    const event_names *names;
+    GArray *row_of;              /* int32_t: for each name of `names`, its row or NO_ROW */
+    uint32_t both[ROWS][ROWS];   /* number of requests with both rows */
+    uint32_t local[ROWS][ROWS];  /* number of these requests in which both rows have the same host and program */
+    uint32_t before[ROWS][ROWS]; /* number of these requests in which the first row precedes the second */
+    uint32_t leads[ROWS][ROWS];  /* number of these requests in which edges lead from the first row to the second */
+    uint64_t is_seen;            /* the rows that occur */
+    uint64_t parents[ROWS];      /* the rows that begin the parents that records name */
+    int begin_of[ROWS], end_of[ROWS]; /* see event_order_pairs */
 } order_learning;
 
-/* ---- the sample ---- */
+/* ---- the graphs ---- */
 
-static void find_strings(const trace *t, const char *const *names, uint32_t *strings)
+static int find_row(order_learning *o, const request_event *e)
 {
-    guint count = 0;
-    for (; *names != NULL; names++) {
-        strings[count] = trace_find(t, *names);
-        count += strings[count] != TRACE_NONE;
+    while (o->row_of->len <= e->name) {
+        const char *text = event_names_text(o->names, o->row_of->len);
+        int32_t row = (int32_t)o->rows - 1;
+        while (row >= 0 && strcmp(o->lifeline->events[row], text) != 0)
+            row--;
+        g_array_append_val(o->row_of, row);
     }
-    strings[count] = TRACE_NONE;
+    return g_array_index(o->row_of, int32_t, e->name);
 }
 
-static uint32_t find_value(const trace *t, const trace_record *record, const uint32_t *names)
+/* Returns the rows of the events from which edges lead to each event. The caller frees the array with g_free. */
+static uint64_t *find_earlier_rows(order_learning *o, const request_graph *g)
 {
-    uint32_t value = TRACE_NONE;
-    for (; *names != TRACE_NONE && value == TRACE_NONE; names++)
-        value = trace_value(t, record, *names);
-    return value;
-}
-
-static void find_ids(order_learning *o)
-{
-    for (guint i = 0; i < IDS && o->lifeline->ids[i] != NULL; i++) {
-        char **choices = g_strsplit(o->lifeline->ids[i], "|", CHOICES - 1);
-        find_strings(o->trace, (const char *const *)choices, o->ids[i]);
-        g_strfreev(choices);
+    uint64_t *earlier = g_new0(uint64_t, g->event_count + 1);
+    GArray *edges = g_array_new(FALSE, FALSE, sizeof(request_edge));
+    guint *next = g_new(guint, g->event_count + 1), *edge_after; /* the edges from each event, as linked lists */
+    request_graph_find_edges(g, edges);
+    edge_after = g_new(guint, edges->len + 1);
+    for (size_t i = 0; i < g->event_count; i++)
+        next[i] = G_MAXUINT;
+    for (guint i = 0; i < edges->len; i++) {
+        uint32_t from = g_array_index(edges, request_edge, i).from;
+        edge_after[i] = next[from];
+        next[from] = i;
     }
-}
-
-/* Sets the key of a record's request. Returns false if the record lacks an ID. */
-static bool find_key(const order_learning *o, const trace_record *record, uint64_t *key)
-{
-    *key = 0;
-    for (guint i = 0; i < IDS && o->lifeline->ids[i] != NULL; i++) {
-        uint32_t value = find_value(o->trace, record, o->ids[i]);
-        if (value == TRACE_NONE)
-            return false;
-        *key = (*key ^ value) * UINT64_C(0x9e3779b97f4a7c15);
-        *key ^= *key >> 29;
+    for (size_t i = 0; i < g->event_count; i++) {
+        int row = find_row(o, &g->events[i]);
+        uint64_t rows = earlier[i] | (row >= 0 ? UINT64_C(1) << row : 0);
+        for (guint edge = next[i]; edge != G_MAXUINT; edge = edge_after[edge]) {
+            uint32_t to = g_array_index(edges, request_edge, edge).to;
+            earlier[to] |= to > i ? rows : 0; /* a later cause shows no order */
+        }
     }
-    return true;
+    g_array_free(edges, TRUE);
+    g_free(next);
+    g_free(edge_after);
+    return earlier;
 }
 
-static int by_request(const void *a, const void *b)
+/* Counts the order of each pair of rows in a request. Considers only the first record of each row. */
+static void count_rows(order_learning *o, const request_graph *g)
 {
-    const sampled_step *x = a, *y = b;
-    if (x->key != y->key)
-        return x->key < y->key ? -1 : 1;
-    return (x->record > y->record) - (x->record < y->record);
-}
-
-/* Returns the steps of the lifeline, grouped by request and in order of time. */
-static GArray *sample_steps(const order_learning *o)
-{
-    GArray *steps = g_array_new(FALSE, FALSE, sizeof(sampled_step));
-    GHashTable *rows = g_hash_table_new(NULL, NULL);
-    for (guint row = 0; row < o->rows; row++) {
-        uint32_t event = trace_find(o->trace, o->lifeline->events[row]);
-        if (event != TRACE_NONE)
-            g_hash_table_insert(rows, GUINT_TO_POINTER(event), GUINT_TO_POINTER(row + 1));
-    }
-    for (size_t i = 0; i < trace_count(o->trace); i++) {
-        const trace_record *record = trace_get(o->trace, i);
-        guint row = GPOINTER_TO_UINT(g_hash_table_lookup(rows, GUINT_TO_POINTER(record->event)));
-        sampled_step step = {.record = (uint32_t)i, .row = row - 1};
-        if (row > 0 && record->event != TRACE_NONE && find_key(o, record, &step.key))
-            g_array_append_val(steps, step);
-    }
-    g_hash_table_destroy(rows);
-    qsort(steps->data, steps->len, sizeof(sampled_step), by_request);
-    return steps;
-}
-
-/* Returns a number that identifies a host and program. */
-static uint32_t place_of(const trace_record *record)
-{
-    return record->host * UINT32_C(2654435761) + record->prog;
-}
-
-/* For each pair of rows, counts how often each row comes first. Considers only the first record of each row. */
-static void count_rows(order_learning *o, const sampled_step *steps, size_t count)
-{
-    uint32_t seen[ROWS], places[ROWS];
-    size_t kinds = 0;
-    uint64_t is_seen = 0;
-    for (size_t i = 0; i < count; i++) {
-        uint32_t row = steps[i].row;
-        if (is_seen >> row & 1)
+    uint64_t *earlier = find_earlier_rows(o, g), is_found = 0;
+    uint32_t places[ROWS];
+    for (size_t i = 0; i < g->event_count; i++) {
+        int row = find_row(o, &g->events[i]);
+        if (row < 0 || is_found >> row & 1)
             continue;
-        is_seen |= UINT64_C(1) << row;
-        if (!o->is_seen[row]) {
-            o->is_seen[row] = true;
-            o->program[row] = trace_get(o->trace, steps[i].record)->prog;
+        for (guint other = 0; other < o->rows; other++) {
+            if (!(is_found >> other & 1))
+                continue;
+            bool is_local = places[other] == g->events[i].place;
+            o->both[row][other]++;
+            o->both[other][row]++;
+            o->local[row][other] += is_local;
+            o->local[other][row] += is_local;
+            o->before[other][row]++;
+            o->leads[other][row] += earlier[i] >> other & 1;
         }
-        uint32_t place = place_of(trace_get(o->trace, steps[i].record));
-        for (size_t k = 0; k < kinds; k++) {
-            o->both[seen[k]][row]++;
-            o->both[row][seen[k]]++;
-            o->before[seen[k]][row]++;
-            o->local[seen[k]][row] += places[k] == place;
-            o->local[row][seen[k]] += places[k] == place;
-        }
-        places[kinds] = place;
-        seen[kinds++] = row;
+        places[row] = g->events[i].place;
+        is_found |= UINT64_C(1) << row;
+    }
+    o->is_seen |= is_found;
+    g_free(earlier);
+}
+
+/* Finds the rows that begin the parents that records name. The record of a whole span does not begin it. */
+static void learn_parents(order_learning *o, const request_graph *g)
+{
+    for (size_t i = 0; i < g->span_count; i++) {
+        const request_span *child = &g->spans[i],
+                           *parent = child->parent != REQUEST_NONE ? &g->spans[child->parent] : NULL;
+        if (parent == NULL || !child->names_parent || child->begin == REQUEST_NONE || parent->begin == REQUEST_NONE)
+            continue;
+        const request_event *begin = &g->events[child->begin], *cause = &g->events[parent->begin];
+        int row = find_row(o, begin), parent_row = find_row(o, cause);
+        if (row >= 0 && parent_row >= 0 && row != parent_row && begin->role != REQUEST_WHOLE &&
+            cause->role != REQUEST_WHOLE)
+            o->parents[row] |= UINT64_C(1) << parent_row;
     }
 }
 
-static void learn_programs(order_learning *o, const sampled_step *steps, size_t count)
+static void take_graph(void *user, const request_graph *g, const char *name, uint32_t by, bool cut)
 {
-    if (count > o->capacity) {
-        o->capacity = 2 * count;
-        o->events = g_renew(request_event, o->events, o->capacity);
-    }
-    for (size_t i = 0; i < count; i++) {
-        const trace_record *record = trace_get(o->trace, steps[i].record);
-        o->events[i] = (request_event){.time_ns = record->time_ns,
-                                       .name = steps[i].row,
-                                       .program = record->prog,
-                                       .place = place_of(record),
-                                       .order = (uint32_t)i};
-    }
-    precedence_learn(o->programs, o->events, count);
-}
-
-/* Finds the row that began the parent of each span that begins with one of the steps. */
-static void learn_parents(order_learning *o, const sampled_step *steps, size_t count)
-{
-    if (o->spans[0] == TRACE_NONE || o->parents[0] == TRACE_NONE)
+    (void)name, (void)by;
+    if (g->overlaps || cut)
         return;
-    GHashTable *begins = g_hash_table_new(NULL, NULL); /* maps a span to its row + 1 */
-    for (int pass = 0; pass < 2; pass++)
-        for (size_t i = 0; i < count; i++) {
-            const trace_record *record = trace_get(o->trace, steps[i].record);
-            uint32_t span = find_value(o->trace, record, o->spans), parent = find_value(o->trace, record, o->parents);
-            if (pass == 0 && span != TRACE_NONE && !g_hash_table_contains(begins, GUINT_TO_POINTER(span)))
-                g_hash_table_insert(begins, GUINT_TO_POINTER(span), GUINT_TO_POINTER(steps[i].row + 1));
-            guint row = pass == 1 && parent != TRACE_NONE && span != parent
-                            ? GPOINTER_TO_UINT(g_hash_table_lookup(begins, GUINT_TO_POINTER(parent)))
-                            : 0;
-            if (row > 0 && row - 1 != steps[i].row &&
-                GPOINTER_TO_UINT(g_hash_table_lookup(begins, GUINT_TO_POINTER(span))) == steps[i].row + 1)
-                o->parent_rows[steps[i].row] |= UINT64_C(1) << (row - 1);
-        }
-    g_hash_table_destroy(begins);
+    count_rows(user, g);
+    learn_parents(user, g);
 }
 
-static void learn_sample(order_learning *o)
+static nl_string string_of(const trace *t, uint32_t number)
 {
-    GArray *steps = sample_steps(o);
-    guint from = 0;
-    for (guint i = 1; i <= steps->len; i++) {
-        const sampled_step *first = &g_array_index(steps, sampled_step, from);
-        if (i < steps->len && g_array_index(steps, sampled_step, i).key == first->key)
-            continue;
-        count_rows(o, first, i - from);
-        learn_programs(o, first, i - from);
-        learn_parents(o, first, i - from);
-        from = i;
+    const char *text = number != TRACE_NONE ? trace_string(t, number) : "";
+    return (nl_string){text, strlen(text)};
+}
+
+/* Adds a record of the sample to the assembler. `fields` is for its fields. */
+static void add_record(assembler *a, const trace *t, const trace_record *record, GArray *fields)
+{
+    const trace_field *own = trace_fields(t, record);
+    g_array_set_size(fields, 0);
+    for (uint32_t i = 0; i < record->field_count; i++) {
+        nl_field field = {
+            .type = NL_TYPE_STRING, .name = string_of(t, own[i].name), .string = string_of(t, own[i].value)};
+        g_array_append_val(fields, field);
     }
-    g_array_free(steps, TRUE);
-    precedence_settle(o->programs);
+    nl_record full = {.time_ns = record->time_ns,
+                      .host = string_of(t, record->host),
+                      .prog = string_of(t, record->prog),
+                      .event = string_of(t, record->event),
+                      .fields = (nl_field *)(void *)fields->data,
+                      .field_count = fields->len};
+    assembler_add(a, &full);
+}
+
+static void learn_sample(order_learning *o, const trace *t, bool untraced)
+{
+    const assembler_options options = {.ids = (const char *const *)o->lifeline->ids,
+                                       .events = (const char *const *)o->lifeline->events,
+                                       .untraced = untraced,
+                                       .memory_max = MEMORY_MAX,
+                                       .take = take_graph,
+                                       .user = o};
+    assembler *a = assembler_new(&options);
+    GArray *fields = g_array_new(FALSE, FALSE, sizeof(nl_field));
+    o->names = request_reader_names(assembler_reader(a));
+    o->row_of = g_array_new(FALSE, FALSE, sizeof(int32_t));
+    for (size_t i = 0; i < trace_count(t); i++)
+        add_record(a, t, trace_get(t, i), fields);
+    assembler_finish(a);
+    assembler_free(a);
+    g_array_free(fields, TRUE);
+    g_array_free(o->row_of, TRUE);
 }
 
 /* ---- spans ---- */
@@ -247,7 +205,7 @@ static bool is_inside(const order_learning *o, guint row, guint begin, guint end
 /* Returns whether two rows usually have the same host and program. */
 static bool are_local(const order_learning *o, guint a, guint b)
 {
-    return o->program[a] == o->program[b] && 2 * o->local[a][b] >= o->both[a][b];
+    return 2 * o->local[a][b] >= o->both[a][b];
 }
 
 /*
@@ -269,52 +227,17 @@ static bool stays_inside(const order_learning *o, guint first, guint second)
 
 /* ---- the order ---- */
 
-/*
- * Returns whether a program's spans name their parents. If so, the parents determine the order relative to other
- * programs' spans.
- */
-static bool has_parents(const order_learning *o, uint32_t program)
-{
-    for (guint row = 0; row < o->rows; row++)
-        if (o->program[row] == program && o->parent_rows[row] != 0)
-            return true;
-    return false;
-}
-
-/*
- * Returns whether explicit parents show that a row of one program comes before a row of another program. A child begins
- * after its parent, and ends before the parent's later events.
- */
-static bool follows_parents(const order_learning *o, guint first, guint second)
-{
-    if (o->parent_rows[second] >> first & 1)
-        return true;
-    int begin = o->begin_of[first];
-    for (guint parent = 0; begin != EVENT_ORDER_NONE && parent < o->rows; parent++)
-        if ((o->parent_rows[begin] >> parent & 1) && o->program[parent] == o->program[second] &&
-            is_before(o, first, second) && (int)second != o->begin_of[first] &&
-            (o->end_of[parent] == EVENT_ORDER_NONE || o->end_of[parent] == (int)second ||
-             is_inside(o, second, parent, (guint)o->end_of[parent])))
-            return true;
-    return false;
-}
-
 static bool comes_before(const order_learning *o, guint first, guint second)
 {
-    if (!o->is_seen[first] || !o->is_seen[second])
-        return first < second;
-    bool is_local = are_local(o, first, second);
     char *const *events = o->lifeline->events;
-    if (!is_local &&
-        (messages_is_pair(events[first], events[second]) || messages_is_pair(events[second], events[first])))
-        return messages_is_pair(events[first], events[second]);
-    if (is_local)
+    if (!(o->is_seen >> first & o->is_seen >> second & 1))
+        return first < second;
+    if (are_local(o, first, second))
         return o->begin_of[second] == (int)first || (is_before(o, first, second) && stays_inside(o, first, second));
-    if (has_parents(o, o->program[first]) || has_parents(o, o->program[second]))
-        return follows_parents(o, first, second);
-    request_event cause = {.name = first, .program = o->program[first]},
-                  effect = {.name = second, .program = o->program[second]};
-    return precedence_holds(o->programs, &cause, &effect) > 0;
+    if (messages_is_pair(events[first], events[second]) || messages_is_pair(events[second], events[first]))
+        return messages_is_pair(events[first], events[second]);
+    return (o->parents[second] >> first & 1) ||
+           (o->both[first][second] > 0 && o->leads[first][second] >= rule_share * o->both[first][second]);
 }
 
 static void find_order(const order_learning *o, uint64_t after[ROWS])
@@ -324,7 +247,7 @@ static void find_order(const order_learning *o, uint64_t after[ROWS])
             if (row != other && comes_before(o, other, row))
                 after[row] |= UINT64_C(1) << other;
     for (guint middle = 0; middle < o->rows; middle++)
-        for (guint row = 0; row < o->rows && o->is_seen[middle]; row++)
+        for (guint row = 0; row < o->rows && (o->is_seen >> middle & 1); row++)
             if (after[row] >> middle & 1)
                 after[row] |= after[middle];
     for (guint row = 0; row < o->rows; row++) /* no event comes before itself */
@@ -394,28 +317,21 @@ static bool can_learn(const drawing_lifeline *l)
     return l->after == NULL && !l->again && g_strv_length(l->events) <= ROWS;
 }
 
-static void learn_lifeline(drawing_lifeline *l, const trace *t, bool arranges)
+static void learn_lifeline(drawing_lifeline *l, const trace *t, bool untraced, bool arranges)
 {
     order_learning *o = g_new0(order_learning, 1);
-    o->trace = t;
     o->lifeline = l;
     o->rows = g_strv_length(l->events);
-    o->programs = precedence_new(NULL);
-    find_ids(o);
-    find_strings(t, span_fields, o->spans);
-    find_strings(t, parent_fields, o->parents);
-    learn_sample(o);
     event_order_pairs(l->events, o->rows, o->begin_of, o->end_of);
+    learn_sample(o, t, untraced);
     uint64_t after[ROWS] = {0}, surely = 0;
     find_order(o, after);
     for (guint row = 0; row < o->rows; row++)
-        surely |= o->parent_rows[row];
+        surely |= o->parents[row];
     if (!is_list_order(after, o->rows) || surely != 0)
-        drawing_set_order(l, after, o->parent_rows);
+        drawing_set_order(l, after, o->parents);
     if (l->after != NULL && arranges)
         arrange(l, o->rows);
-    precedence_free(o->programs);
-    g_free(o->events);
     g_free(o);
 }
 
@@ -429,7 +345,12 @@ bool event_order_can_learn(const drawing *d)
 
 void event_order_learn(drawing *d, const trace *t, bool arranges)
 {
+    bool has_traced = false;
     for (guint i = 0; i < d->lifelines->len; i++)
-        if (can_learn(g_ptr_array_index(d->lifelines, i)))
-            learn_lifeline(g_ptr_array_index(d->lifelines, i), t, arranges);
+        has_traced = has_traced || ((const drawing_lifeline *)g_ptr_array_index(d->lifelines, i))->traced;
+    for (guint i = 0; i < d->lifelines->len; i++) {
+        drawing_lifeline *l = g_ptr_array_index(d->lifelines, i);
+        if (can_learn(l))
+            learn_lifeline(l, t, has_traced && !l->traced, arranges);
+    }
 }
