@@ -27,9 +27,15 @@ enum {
 /* Maximum expected share of chance gaps among the gaps that are found. */
 #define GAP_CHANCE 0.01
 
+/* The least probability that is assumed, with a value beyond which normal_tail is less. Below CERTAIN_Z, it is 1. */
+#define RARE 1e-4
+#define RARE_Z 3.72
+#define CERTAIN_Z (-9.0)
+
 /* The distribution of the durations of a place's visits. */
 typedef struct survival {
     double *values;
+    double log_middle, sigma; /* log-normal distribution through the shorter half; see longer */
     uint32_t count;
     bool sorted;
 } survival;
@@ -67,6 +73,17 @@ static survival *survival_of(const station *s, const active *a)
     return &s->lasting[a->place];
 }
 
+static void sort_survival(survival *l)
+{
+    qsort(l->values, l->count, sizeof(double), compare_double);
+    l->sorted = true;
+    if (l->count == 0)
+        return;
+    const double middle = MAX(l->values[l->count / 2], 1), low = MAX(l->values[l->count * 3 / 20], 1);
+    l->log_middle = log(middle);
+    l->sigma = MAX(log(middle / low) / 1.036, 0.05);
+}
+
 /* Learns how long visits of each place last. Excludes visits in the gaps that were found so far. */
 static void learn_survival(station *s)
 {
@@ -86,8 +103,7 @@ static void learn_survival(station *s)
     for (guint i = 0; i < s->active->len; i++) {
         survival *of = survival_of(s, &g_array_index(s->active, active, i));
         if (!of->sorted)
-            qsort(of->values, of->count, sizeof(double), compare_double);
-        of->sorted = true;
+            sort_survival(of);
     }
 }
 
@@ -98,19 +114,16 @@ static void learn_survival(station *s)
 static double longer(const survival *l, double x, bool first)
 {
     if (first) {
-        double middle = l->values[l->count / 2], low = l->values[l->count * 3 / 20];
-        double sigma = MAX(log(MAX(middle, 1) / MAX(low, 1)) / 1.036, 0.05);
-        return MAX(normal_tail(log(MAX(x, 1) / MAX(middle, 1)) / sigma), 1e-4);
+        const double z = (log(MAX(x, 1)) - l->log_middle) / l->sigma;
+        return z < CERTAIN_Z ? 1 : z > RARE_Z ? RARE : MAX(normal_tail(z), RARE);
     }
-    uint32_t low = 0, high = l->count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (l->values[middle] <= x)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return l->count - low + 1.0;
+    const double *from = l->values;
+    if (x < *from) /* frequent: the visit began in the gap */
+        return l->count + 1.0;
+    /* Without branches, because half of them would be predicted wrongly. */
+    for (uint32_t size = l->count; size > 1; size -= size / 2)
+        from += from[size / 2 - 1] <= x ? size / 2 : 0;
+    return l->count - (double)(from - l->values) - (*from <= x ? 1 : 0) + 1.0;
 }
 
 /*
@@ -136,7 +149,7 @@ static double improbability(const station *s, int64_t from_ns, int64_t to_ns, bo
         else
             high = middle;
     }
-    double sum = 0;
+    double sum = 0, product = 1;
     *count = 0;
     uint32_t last = VISIT_NONE;
     for (guint i = low, scanned = 0; i > 0 && scanned < SCAN_MAX; scanned++) {
@@ -148,11 +161,15 @@ static double improbability(const station *s, int64_t from_ns, int64_t to_ns, bo
         double age = (double)(MAX(from_ns, a->from_ns) - a->from_ns), then = (double)(to_ns - a->from_ns);
         if (l->count < 20 || is_usual_way(s, x, l, (double)(to_ns - from_ns)))
             continue;
-        sum += log(longer(l, age, first) / longer(l, then, first));
+        product *= longer(l, age, first) / longer(l, then, first); /* 1 to 10,000 */
+        if (product > 1e200) {
+            sum += log(product);
+            product = 1;
+        }
         *count += x->request != last;
         last = x->request;
     }
-    return sum;
+    return sum + log(product);
 }
 
 static int by_improbability(gconstpointer a, gconstpointer b)
