@@ -116,6 +116,8 @@ static void check_arguments(const arguments *a)
     if (a->connections && (a->compare.compare || a->slowest > 0 || a->throughput != NULL || a->plot != NULL ||
                            a->subject.ids != NULL || a->subject.config != NULL))
         options_fail("--connections cannot be used with --compare, --slowest, --throughput, --plot, --id or --config");
+    if (a->connections && a->subject.requests != NULL)
+        options_fail("--connections cannot be used with --where expressions that select requests");
     if (a->sort != SORT_BYTES && !a->connections)
         options_fail("--sort needs --connections");
     if (a->derived != NULL && !a->connections)
@@ -180,6 +182,7 @@ static void nlstat_begin(void *user, const drawing *d)
             .untraced = !lifeline->traced && ((drawing_lifeline *)g_ptr_array_index(lifelines, 0))->traced,
             .fraction = a->subject.reading.fraction,
             .by = a->by,
+            .where = a->subject.requests,
             .memory_max = a->subject.memory_max / (size_t)count,
             .pack = nlstat_pack,
             .take = nlstat_take_request,
@@ -284,7 +287,9 @@ static bool nlstat_report(work *w, bool ok)
         return false;
     if (count_requests(w) == 0 && a->throughput == NULL) {
         uint64_t overlapping = count_overlapping_spans(w);
-        if (overlapping > 0)
+        if (a->subject.requests != NULL)
+            program_error("no request matches --where");
+        else if (overlapping > 0)
             program_error("%" PRIu64 " " REPORT_OVERLAPPING_SPANS, overlapping);
         else
             program_error(a->subject.ids != NULL ? "no two events have the same values in the --id fields"

@@ -163,6 +163,9 @@ typedef struct program_where {
 
 extern const nl_option program_where_options[];
 
+/* The rows of --since and --until only. */
+#define PROGRAM_RANGE_OPTIONS (&program_where_options[1])
+
 /*
  * Replaces *filter (NULL: all records) by a filter for the records that match both *filter and the expression. Returns
  * false, sets the current thread's error and does not change *filter if the expression is invalid.

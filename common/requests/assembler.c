@@ -67,6 +67,7 @@ struct assembler {
     uint32_t round_count;  /* while learning: number of first events that have occurred again */
     size_t memory;
     uint64_t overlapping; /* see assembler_overlapping */
+    uint64_t unselected;  /* see assembler_unselected */
     uint32_t usual_count; /* number of events of the latest request that ended, within limits */
     int64_t now_ns;       /* the time of the log, see advance */
     /* Consecutive events that are more than AHEAD_NS ahead of now_ns. */
@@ -242,7 +243,11 @@ static void hand_out_events(assembler *a, const open_request *r, uint32_t from, 
             outermost = &a->graph->spans[outermost->parent];
         name = event_names_text(request_reader_names(a->reader), outermost->name);
     }
-    a->options.take(a->options.user, a->graph, name, r->by, cut);
+    bool selected = a->options.where == NULL || a->graph->overlaps ||
+                    request_filter_matches(a->options.where, a->graph, request_reader_names(a->reader));
+    a->unselected += !selected;
+    if (selected)
+        a->options.take(a->options.user, a->graph, name, r->by, cut);
 }
 
 static int by_time(const void *a, const void *b)
@@ -684,6 +689,7 @@ static void append_event(assembler *a, open_request *r, const nl_record *record,
         r->capacity = MAX(r->capacity == 0 ? a->usual_count : EVENTS_MIN, 2 * r->capacity);
         r->events = g_renew(request_event, r->events, r->capacity);
     }
+    event.matches = a->options.where != NULL ? request_filter_match_record(a->options.where, record) : 0;
     event.payload = (uint32_t)r->payloads.size;
     if (a->options.pack != NULL && r->payloads.size <= UINT32_MAX - ASSEMBLER_PAYLOAD_MAX) {
         a->options.pack(a->options.user, record, &r->payloads);
@@ -765,6 +771,11 @@ void assembler_finish(assembler *a)
 uint64_t assembler_overlapping(const assembler *a)
 {
     return a->overlapping;
+}
+
+uint64_t assembler_unselected(const assembler *a)
+{
+    return a->unselected;
 }
 
 const request_reader *assembler_reader(const assembler *a)

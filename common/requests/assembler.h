@@ -14,6 +14,7 @@
 #ifndef NETLOGGER_REQUESTS_ASSEMBLER_H
 #define NETLOGGER_REQUESTS_ASSEMBLER_H
 
+#include "requests/request_filter.h"
 #include "requests/request_graph.h"
 #include "requests/request_reader.h"
 
@@ -54,8 +55,9 @@ typedef struct assembler_options {
      * host that the fewest requests visit. If `by` is NULL, requests have no group. The caller keeps the string.
      */
     const char *by;
-    size_t memory_max;    /* bytes */
-    assembler_pack *pack; /* NULL: events have no payload */
+    const request_filter *where; /* `take` gets only the requests that match; NULL: all. The caller keeps the filter */
+    size_t memory_max;           /* bytes */
+    assembler_pack *pack;        /* NULL: events have no payload */
     assembler_take *take;
     assembler_take *rest; /* gets events of threads outside of spans; NULL: they are dropped */
     void *user;
@@ -75,6 +77,9 @@ void assembler_finish(assembler *a);
 
 /* Returns the number of spans without IDs that overlap in one thread or program, and so belong to unknown requests. */
 uint64_t assembler_overlapping(const assembler *a);
+
+/* Returns the number of requests that do not match assembler_options.where. */
+uint64_t assembler_unselected(const assembler *a);
 
 /* Returns the text of a group's number; "" for requests without the field. */
 const char *assembler_by(const assembler *a, uint32_t by);

@@ -48,6 +48,7 @@ typedef struct request_event {
     uint32_t order;           /* if two events have the same time, the event with the lower order came first */
     uint32_t payload;         /* offset in the request's payloads (assembler.h) */
     uint32_t payload_size;    /* bytes */
+    uint32_t matches;         /* see request_filter_match_record; set by the assembler */
     uint16_t process;         /* number of the process; 0 if unknown */
     uint8_t role : 2;         /* request_role */
     uint8_t rounding : 5;     /* the duration was rounded to a multiple of 10^rounding ns */

@@ -52,6 +52,8 @@ void compare_options_finish(compare_options *o)
 
 const char *compare_reason_no_requests(const subject_options *o)
 {
+    if (o->requests != NULL)
+        return "no request matches --where";
     if (o->config != NULL)
         return "no record belongs to a lifeline of --config";
     if (o->ids != NULL)

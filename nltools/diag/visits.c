@@ -39,9 +39,10 @@ struct visits_reader {
     uint32_t kind_count;
     size_t memory_max;
     nl_fraction fraction;
-    bool configured;    /* the lifelines come from a file */
-    bool has_ids;       /* options name the ID fields or the lifelines */
-    uint32_t keep_mask; /* requests are kept if their number has none of these bits */
+    const request_filter *where; /* NULL: all requests */
+    bool configured;             /* the lifelines come from a file */
+    bool has_ids;                /* options name the ID fields or the lifelines */
+    uint32_t keep_mask;          /* requests are kept if their number has none of these bits */
     uint32_t number;
     uint32_t checked;                             /* number of visits at the last check of memory */
     GArray *span_visit, *event_begin, *event_end; /* uint32_t: of the current request */
@@ -538,6 +539,7 @@ static void begin_kinds(void *user, const drawing *d)
             .again = lifeline->again,
             .untraced = !lifeline->traced && ((drawing_lifeline *)g_ptr_array_index(lifelines, 0))->traced,
             .fraction = r->fraction,
+            .where = r->where,
             .memory_max = r->memory_max / r->kind_count,
             .pack = pack_fields,
             .take = take_graph,
@@ -584,6 +586,7 @@ visits_reader *visits_reader_new(subject_options *options, visits_clock *clock, 
     r->user = user;
     r->memory_max = options->memory_max / 2;
     r->fraction = options->reading.fraction;
+    r->where = options->requests;
     r->configured = options->config != NULL;
     r->has_ids = options->ids != NULL || r->configured;
     r->span_visit = g_array_new(FALSE, FALSE, sizeof(uint32_t));

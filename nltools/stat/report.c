@@ -338,6 +338,7 @@ void report_requests(const report_subject *r)
     print_zones(r);
     print_zones_of_edges(r);
     print_doubts(t);
+    print_count(assembler_unselected(r->assembler), "request does not match --where", "requests do not match --where");
     print_count(assembler_overlapping(r->assembler), REPORT_OVERLAPPING_SPANS, REPORT_OVERLAPPING_SPANS);
     print_count(t->cut, "request was measured before it ended; allow more memory with --memory",
                 "requests were measured before they ended; allow more memory with --memory");

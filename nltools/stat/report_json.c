@@ -153,6 +153,7 @@ json_object *report_requests_json(const report_subject *r)
     json_add_int(object, "uncertain_by_records", (int64_t)t->lossy);
     json_add_int(object, "uncertain_by_clocks", (int64_t)t->skewed);
     json_add_int(object, "uncertain_by_times", (int64_t)t->contradictory);
+    json_add_int(object, "unselected", (int64_t)assembler_unselected(r->assembler));
     json_add_int(object, "overlapping_spans", (int64_t)assembler_overlapping(r->assembler));
     for (size_t i = 0; i < t->zone_count; i++) {
         json_object *zone = json_object_new_object();

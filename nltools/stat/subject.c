@@ -23,6 +23,14 @@ static bool subject_set_ids(void *settings, const nl_option *row, const char *va
     return true;
 }
 
+static bool subject_set_where(void *settings, const nl_option *row, const char *value)
+{
+    (void)row;
+    subject_options *o = settings;
+    return request_filter_selects_requests(value) ? request_filter_narrow(&o->requests, value)
+                                                  : program_filter_narrow(&o->where.filter, value);
+}
+
 const nl_option subject_option_rows[] = {
     {.name = "id",
      .value = "FIELD,...",
@@ -40,6 +48,13 @@ const nl_option subject_option_rows[] = {
      .minimum = 1 << 20,
      NL_OPTION_MEMBER(subject_options, memory_max),
      .help = "Maximum memory for requests; if the limit is reached, the report states the effect"},
+    {.name = "where",
+     .value = "EXPRESSION",
+     .repeatable = true,
+     .set = subject_set_where,
+     .help = "Use only records that match EXPRESSION, such as 'NL.EVNT == Read && SIZE > 65536 || PROG ~ \"dpss*\"' "
+             "(doc/expressions.md), or only whole requests, as in 'request.duration > 50ms && any(STATUS >= 500)' or "
+             "'span(\"Query\").self > 10ms'"},
     {0},
 };
 
@@ -47,6 +62,7 @@ bool subject_options_finish(subject_options *o)
 {
     g_strfreev(o->ids);
     nl_filter_free(o->where.filter);
+    request_filter_free(o->requests);
     return program_reading_finish(&o->reading) == PROGRAM_DONE;
 }
 

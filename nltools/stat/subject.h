@@ -10,17 +10,19 @@
 
 #include "program/program.h"
 #include "requests/drawing.h"
+#include "requests/request_filter.h"
 
-/* The settings of subject_option_rows, program_where_options, program_reading_options and program_strict_options. */
+/* The settings of subject_option_rows, PROGRAM_RANGE_OPTIONS, program_reading_options and program_strict_options. */
 typedef struct subject_options {
     char **ids;         /* ID fields, NULL-terminated; NULL: infer them from the log */
     const char *config; /* file with the lifelines, or NULL */
     size_t memory_max;  /* maximum memory in bytes */
     program_where where;
+    request_filter *requests; /* NULL: all requests */
     program_reading reading;
 } subject_options;
 
-/* The option rows of --id, --config and --memory. */
+/* The option rows of --id, --config, --memory and --where. */
 extern const nl_option subject_option_rows[];
 
 /*
@@ -29,7 +31,7 @@ extern const nl_option subject_option_rows[];
  */
 #define SUBJECT_GROUPS(settings)                                                                                       \
     {"Which records", subject_option_rows, offsetof(settings, subject)},                                               \
-        {"Which records", program_where_options, offsetof(settings, subject.where)},                                   \
+        {"Which records", PROGRAM_RANGE_OPTIONS, offsetof(settings, subject.where)},                                   \
         {"Reading", program_reading_options, offsetof(settings, subject.reading)},                                     \
         {"Reading", program_strict_options, offsetof(settings, subject.reading)},                                      \
     {                                                                                                                  \

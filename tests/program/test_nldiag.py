@@ -218,6 +218,18 @@ class Nldiag(support.Case):
             self.assertEqual(result.returncode, UNREADABLE)
             self.assertIn(reason, result.stderr)
 
+    def test_where_selects_requests(self):
+        log, _ = self.run_of("healthy", 3)
+        whole = self.diagnosed(log)
+        same = self.diagnosed("--where", "request.duration >= 0s", log)
+        self.assertEqual((same["requests"], same["total_ns"]), (whole["requests"], whole["total_ns"]))
+        mean = f"{int(whole['total_ns'] / whole['requests'])}ns"
+        parts = [self.diagnosed("--where", f"request.duration {sign} {mean}", log) for sign in ("<", ">=")]
+        self.assertEqual(sum(p["requests"] for p in parts), whole["requests"])
+        self.assertLess(parts[0]["total_ns"] / parts[0]["requests"], parts[1]["total_ns"] / parts[1]["requests"])
+        none = self.diagnosed("--where", "request.duration > 1000d", log, status=CANNOT_TELL)
+        self.assertEqual(none["answer"], "cannot tell: no request matches --where")
+
     def test_times_far_apart(self):
         far = self.scratch / "far.log"
         far.write_text("".join(f"DATE={year}0101000000.000000 HOST=h{i % 2} PROG=p LVL=Usage NL.EVNT={event} ID={i}\n"

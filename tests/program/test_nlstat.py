@@ -172,6 +172,57 @@ class Nlstat(support.Case):
                          {"Read": (10, 2_000_000), "Send": (10, 4_000_000)})
         self.assertEqual((found["spans_without_begin"], found["spans_without_end"]), (0, 0))
 
+    def services(self):
+        """Writes 40 requests: a page of 10 ms, of which the query takes 2 ms, or 8 ms in every fourth request; in requests 0 to
+        4, one record has status 500."""
+        text = ""
+        for i in range(40):
+            slow, at = i % 4 == 0, i * 100000
+            query = 8000 if slow else 2000
+            text += "".join(line(at + us, event, f"r{i}", **fields) for us, event, fields in [
+                (0, "Page.start", {}), (1000, "Query.start", {}), (1000 + query, "Query.end", {"ROWS": i}),
+                (1000 + query, "Note", {"STATUS": 500 if i < 5 else 200}), (query + 2000, "Page.end", {})])
+        return self.log(text)
+
+    def test_where_selects_requests(self):
+        """The expression selects whole requests: their times and spans are complete."""
+        log = self.services()
+        for where, expected in [("request.duration > 9ms", 10), ("request.duration<=4ms", 30), ("any(STATUS >= 500)", 5),
+                                ("request.duration > 9ms && any(STATUS >= 500)", 2), ("any(STATUS >= 500) or request.duration > 9ms", 13),
+                                ("any(NL.EVNT == Query.end && ROWS in (1, 2, 3))", 3), ("!any(STATUS >= 500)", 35),
+                                ("not (any(STATUS=500) || span('Query').duration > 0.005)", 27), ('span("Query").self > 5ms', 10),
+                                ('span("Qu*").path == 8ms', 10), ('span("Query") on critical path', 40), ('span("None")', 0),
+                                ('any(NL.EVNT == ")" || ROWS == 7)', 1), ("any(ROWS == 7) and any(STATUS == 200)", 1)]:
+            found = self.found("--where", where, log, status=0 if expected else 1) if expected else [None]
+            if expected:
+                (kind,) = found
+                self.assertEqual((kind["requests"], kind["unselected"]), (expected, 40 - expected), where)
+                spans = self.rows(kind, "span")
+                self.assertEqual({name: r["count"] for name, r in spans.items()}, {"Page": expected, "Query": expected}, where)
+            else:
+                result = self.run_program(self.nlstat, "--where", where, log)
+                self.assertEqual((result.returncode, result.stdout, result.stderr), (1, "", "nlstat: no request matches --where\n"))
+        both = ("--where", "request.duration > 9ms", "--where", "any(STATUS >= 500)")
+        self.assertEqual(self.found(*both, log)[0]["requests"], 2)
+        self.assertEqual(self.found(*both, "--where", "REQ.ID != r0", log)[0]["requests"], 1, "records and requests")
+        self.assertIn("38 requests do not match --where", self.run_program(self.nlstat, *both, log).stdout)
+
+    def test_where_on_requests_that_is_invalid(self):
+        log = self.services()
+        for where, problem in [("request.duration", "column 17: expected a comparison such as > 50ms"),
+                               ("request.duration > fast", "column 20: expected a duration such as 50ms"),
+                               ("request.duration > 5ms && STATUS > 4", "column 27: expected request.duration"),
+                               ("any(STATUS >)", "any(): "), ("any(STATUS > 4", 'column 15: expected ")"'),
+                               ("span(Query).self > 1ms", "column 6: expected the name of a span in quotes"),
+                               ('span("Query) > 1', "expected the closing quote"), ('span("Q").size > 1', "expected &&, || or the end"),
+                               ("(any(A == 1)", 'expected &&, || or ")"'), ("!" * 50 + "any(A == 1)", "more than 32 nested parentheses"),
+                               (" && ".join(["any(A == 1)"] * 33), "more than 32 any()")]:
+            result = self.run_program(self.nlstat, "--where", where, log)
+            self.assertEqual((result.returncode, result.stdout), (2, ""), where)
+            self.assertIn(problem, result.stderr, where)
+        result = self.run_program(self.nlstat, "--connections", "--where", "any(A == 1)", log)
+        self.assertEqual(result.returncode, 2)
+
     def test_times_in_another_zone(self):
         """One host is eight hours early, as the measured durations show. Other programs on that host have correct times."""
         text = ""

@@ -1,0 +1,385 @@
+#include "config.h"
+
+#include "requests/request_filter.h"
+
+#include "base/error.h"
+#include "base/option.h"
+
+#include <ctype.h>
+#include <fnmatch.h>
+#include <string.h>
+#include <strings.h>
+
+enum {
+    TESTS_MAX = 32,  /* maximum number of any(...): one bit of request_event.matches each */
+    NESTED_MAX = 32, /* maximum number of nested parentheses and negations */
+    WORD_SIZE = 64,
+};
+
+typedef enum term_kind { TERM_OR, TERM_AND, TERM_NOT, TERM_ANY, TERM_DURATION, TERM_SPAN } term_kind;
+
+/* A property of a span. */
+typedef enum span_value { SPAN_EXISTS, SPAN_ON_PATH, SPAN_DURATION, SPAN_SELF, SPAN_PATH } span_value;
+
+typedef enum comparison { LESS, AT_MOST, EQUAL, UNEQUAL, AT_LEAST, MORE } comparison;
+
+typedef struct term {
+    term_kind kind;
+    struct term *left, *right; /* TERM_NOT: only left */
+    unsigned test;             /* TERM_ANY: index of the expression on records */
+    char *span;                /* TERM_SPAN: pattern of the name */
+    span_value value;
+    comparison comparison;
+    int64_t limit_ns;
+} term;
+
+struct request_filter {
+    term *root;
+    nl_filter *tests[TESTS_MAX];
+    unsigned test_count;
+};
+
+static void free_term(term *t)
+{
+    if (t == NULL)
+        return;
+    free_term(t->left);
+    free_term(t->right);
+    g_free(t->span);
+    g_free(t);
+}
+
+void request_filter_free(request_filter *f)
+{
+    if (f == NULL)
+        return;
+    free_term(f->root);
+    for (unsigned i = 0; i < f->test_count; i++)
+        nl_filter_free(f->tests[i]);
+    g_free(f);
+}
+
+/* ---- text ---- */
+
+static bool is_word_char(char c)
+{
+    return isalnum((unsigned char)c) || c == '_' || c == '.' || c == '-';
+}
+
+static const char *skip_space(const char *at)
+{
+    return at + strspn(at, " \t\r\n");
+}
+
+/* Returns the position after a quoted text, or the end of the expression. */
+static const char *skip_quoted(const char *at)
+{
+    char quote = *at++;
+    while (*at != '\0' && *at != quote)
+        at += at[0] == '\\' && at[1] != '\0' ? 2 : 1;
+    return at + (*at != '\0');
+}
+
+static bool is_word(const char *at, size_t size, const char *word)
+{
+    return strlen(word) == size && strncasecmp(at, word, size) == 0;
+}
+
+/* Returns whether a word at a position begins a term about a request. */
+static bool begins_term(const char *at, size_t size)
+{
+    return is_word(at, size, "request.duration") ||
+           ((is_word(at, size, "any") || is_word(at, size, "span")) && *skip_space(at + size) == '(');
+}
+
+bool request_filter_selects_requests(const char *expression)
+{
+    for (const char *at = expression; *at != '\0';) {
+        size_t size = 0;
+        while (is_word_char(at[size]))
+            size++;
+        if (begins_term(at, size))
+            return true;
+        at = size > 0 ? at + size : *at == '"' || *at == '\'' ? skip_quoted(at) : at + 1;
+    }
+    return false;
+}
+
+/* ---- parsing ---- */
+
+typedef struct parser {
+    request_filter *filter;
+    const char *text, *at;
+    unsigned depth;
+} parser;
+
+static term *parse_error(const parser *p, const char *expected)
+{
+    return nl_error_null(NL_ERROR_INVALID, "column %zu: expected %s", (size_t)(p->at - p->text) + 1, expected);
+}
+
+static bool skip_sign(parser *p, const char *sign)
+{
+    p->at = skip_space(p->at);
+    bool found = strncmp(p->at, sign, strlen(sign)) == 0;
+    p->at += found ? strlen(sign) : 0;
+    return found;
+}
+
+/* Skips a word, in any case. */
+static bool skip_word(parser *p, const char *word)
+{
+    size_t size = 0;
+    p->at = skip_space(p->at);
+    while (is_word_char(p->at[size]))
+        size++;
+    bool found = is_word(p->at, size, word);
+    p->at += found ? size : 0;
+    return found;
+}
+
+static term *new_term(term_kind kind, term *left, term *right)
+{
+    term *t = g_new0(term, 1);
+    t->kind = kind;
+    t->left = left;
+    t->right = right;
+    return t;
+}
+
+/* Reads a comparison with a duration. Takes ownership of `t`, and returns it or NULL. */
+static term *parse_comparison(parser *p, term *t)
+{
+    static const struct {
+        const char *sign;
+        comparison comparison;
+    } signs[] = {{"<=", AT_MOST}, {"<", LESS},     {">=", AT_LEAST}, {">", MORE},
+                 {"==", EQUAL},   {"!=", UNEQUAL}, {"=", EQUAL}};
+    size_t i = 0, size = 0;
+    while (i < G_N_ELEMENTS(signs) && !skip_sign(p, signs[i].sign))
+        i++;
+    p->at = skip_space(p->at);
+    while (is_word_char(p->at[size]))
+        size++;
+    char duration[WORD_SIZE] = "";
+    if (size < sizeof duration)
+        memcpy(duration, p->at, size);
+    if (i < G_N_ELEMENTS(signs) && nl_duration_parse(duration, &t->limit_ns)) {
+        t->comparison = signs[i].comparison;
+        p->at += size;
+        return t;
+    }
+    free_term(t);
+    return parse_error(p, i < G_N_ELEMENTS(signs) ? "a duration such as 50ms" : "a comparison such as > 50ms");
+}
+
+/* Reads the expression on records between the parentheses of any(). */
+static term *parse_any(parser *p)
+{
+    const char *from = p->at;
+    for (unsigned open = 1; open > 0 && *p->at != '\0';) {
+        if (*p->at == '"' || *p->at == '\'') {
+            p->at = skip_quoted(p->at);
+            continue;
+        }
+        open += (*p->at == '(') - (*p->at == ')');
+        p->at += open > 0;
+    }
+    if (*p->at != ')')
+        return parse_error(p, "\")\"");
+    if (p->filter->test_count == TESTS_MAX)
+        return nl_error_null(NL_ERROR_LIMIT, "more than %d any()", TESTS_MAX);
+    char *text = g_strndup(from, (size_t)(p->at - from));
+    nl_filter *test = nl_filter_parse(text);
+    g_free(text);
+    if (test == NULL) {
+        nl_error_prepend("any()");
+        return NULL;
+    }
+    p->at++;
+    term *t = new_term(TERM_ANY, NULL, NULL);
+    t->test = p->filter->test_count;
+    p->filter->tests[p->filter->test_count++] = test;
+    return t;
+}
+
+static term *parse_span(parser *p)
+{
+    static const struct {
+        const char *word;
+        span_value value;
+    } values[] = {{".duration", SPAN_DURATION}, {".self", SPAN_SELF}, {".path", SPAN_PATH}};
+    const char *name = p->at = skip_space(p->at);
+    if (*name != '"' && *name != '\'')
+        return parse_error(p, "the name of a span in quotes");
+    p->at = skip_quoted(name);
+    size_t size = (size_t)(p->at - name);
+    if (size < 2 || name[size - 1] != *name || !skip_sign(p, ")"))
+        return parse_error(p, "the closing quote and \")\"");
+    term *t = new_term(TERM_SPAN, NULL, NULL);
+    t->span = g_strndup(name + 1, size - 2);
+    for (size_t i = 0; i < G_N_ELEMENTS(values); i++)
+        if (skip_word(p, values[i].word)) {
+            t->value = values[i].value;
+            return parse_comparison(p, t);
+        }
+    const char *before = p->at;
+    if (skip_word(p, "on") && skip_word(p, "critical") && skip_word(p, "path"))
+        t->value = SPAN_ON_PATH;
+    else
+        p->at = before;
+    return t;
+}
+
+static term *parse_series(parser *p);
+
+static term *parse_term(parser *p)
+{
+    term *t = NULL;
+    if (p->depth == NESTED_MAX)
+        return nl_error_null(NL_ERROR_LIMIT, "more than %d nested parentheses", NESTED_MAX);
+    p->depth++;
+    if (skip_sign(p, "!") || skip_word(p, "not")) {
+        term *operand = parse_term(p);
+        t = operand != NULL ? new_term(TERM_NOT, operand, NULL) : NULL;
+    } else if (skip_sign(p, "(")) {
+        t = parse_series(p);
+        if (t != NULL && !skip_sign(p, ")")) {
+            free_term(t);
+            t = parse_error(p, "&&, || or \")\"");
+        }
+    } else if (skip_word(p, "request.duration")) {
+        t = parse_comparison(p, new_term(TERM_DURATION, NULL, NULL));
+    } else if (skip_word(p, "any") && skip_sign(p, "(")) {
+        t = parse_any(p);
+    } else if (skip_word(p, "span") && skip_sign(p, "(")) {
+        t = parse_span(p);
+    } else {
+        t = parse_error(p, "request.duration, span(\"NAME\") or any(TEST); write tests of records inside any()");
+    }
+    p->depth--;
+    return t;
+}
+
+/* Reads terms that are joined by one operator. Frees the terms on failure. */
+static term *parse_joined(parser *p, term_kind kind)
+{
+    bool is_or = kind == TERM_OR;
+    term *left = is_or ? parse_joined(p, TERM_AND) : parse_term(p);
+    while (left != NULL && (skip_sign(p, is_or ? "||" : "&&") || skip_word(p, is_or ? "or" : "and"))) {
+        term *right = is_or ? parse_joined(p, TERM_AND) : parse_term(p);
+        if (right == NULL) {
+            free_term(left);
+            return NULL;
+        }
+        left = new_term(kind, left, right);
+    }
+    return left;
+}
+
+static term *parse_series(parser *p)
+{
+    return parse_joined(p, TERM_OR);
+}
+
+bool request_filter_narrow(request_filter **filter, const char *expression)
+{
+    request_filter *f = *filter != NULL ? *filter : g_new0(request_filter, 1);
+    const unsigned before = f->test_count;
+    parser p = {f, expression, expression, 0};
+    term *t = parse_series(&p);
+    if (t != NULL && *skip_space(p.at) != '\0') {
+        free_term(t);
+        p.at = skip_space(p.at);
+        t = parse_error(&p, "&&, || or the end");
+    }
+    if (t != NULL) {
+        f->root = f->root != NULL ? new_term(TERM_AND, f->root, t) : t;
+        *filter = f;
+        return true;
+    }
+    while (f->test_count > before)
+        nl_filter_free(f->tests[--f->test_count]);
+    if (*filter == NULL)
+        request_filter_free(f);
+    nl_error_prepend("filter \"%s\"", expression);
+    return false;
+}
+
+/* ---- matching ---- */
+
+uint32_t request_filter_match_record(const request_filter *f, const nl_record *record)
+{
+    uint32_t matches = 0;
+    for (unsigned i = 0; i < f->test_count; i++)
+        matches |= (uint32_t)nl_filter_matches(f->tests[i], record) << i;
+    return matches;
+}
+
+static bool compare_ns(const term *t, int64_t ns)
+{
+    switch (t->comparison) {
+    case LESS:
+        return ns < t->limit_ns;
+    case AT_MOST:
+        return ns <= t->limit_ns;
+    case EQUAL:
+        return ns == t->limit_ns;
+    case UNEQUAL:
+        return ns != t->limit_ns;
+    case AT_LEAST:
+        return ns >= t->limit_ns;
+    default:
+        return ns > t->limit_ns;
+    }
+}
+
+static bool span_matches(const term *t, const request_span *s)
+{
+    switch (t->value) {
+    case SPAN_EXISTS:
+        return true;
+    case SPAN_ON_PATH:
+        return s->path_ns > 0;
+    case SPAN_DURATION:
+        return compare_ns(t, s->end_ns - s->begin_ns);
+    case SPAN_SELF:
+        return compare_ns(t, s->self_ns);
+    default:
+        return compare_ns(t, s->path_ns);
+    }
+}
+
+static bool has_span(const term *t, const request_graph *g, const event_names *names)
+{
+    for (size_t i = 0; i < g->span_count; i++)
+        if (span_matches(t, &g->spans[i]) && fnmatch(t->span, event_names_text(names, g->spans[i].name), 0) == 0)
+            return true;
+    return false;
+}
+
+static bool term_matches(const term *t, const request_graph *g, const event_names *names, uint32_t matches)
+{
+    switch (t->kind) {
+    case TERM_OR:
+        return term_matches(t->left, g, names, matches) || term_matches(t->right, g, names, matches);
+    case TERM_AND:
+        return term_matches(t->left, g, names, matches) && term_matches(t->right, g, names, matches);
+    case TERM_NOT:
+        return !term_matches(t->left, g, names, matches);
+    case TERM_ANY:
+        return matches >> t->test & 1;
+    case TERM_DURATION:
+        return compare_ns(t, g->to_ns - g->from_ns);
+    default:
+        return has_span(t, g, names);
+    }
+}
+
+bool request_filter_matches(const request_filter *f, const request_graph *g, const event_names *names)
+{
+    uint32_t matches = 0;
+    for (size_t i = 0; i < g->event_count; i++)
+        matches |= g->events[i].matches;
+    return term_matches(f->root, g, names, matches);
+}
