@@ -27,6 +27,19 @@ CLEANFILES += %D%/fortran/*.o %D%/fortran/netlogger.mod %D%/fortran/libnetlogger
 %D%/fortran/libnetlogger-fortran.a: %D%/fortran/netlogger.o %D%/fortran/structs.o
 	$(AM_V_GEN)rm -f $@ && $(AR) cr $@ %D%/fortran/netlogger.o %D%/fortran/structs.o
 
+# The C interface of NetLogger 3 and 4: headers, and a static library of position-independent code.
+nlclassicinclude_HEADERS += %D%/classic/nl.h %D%/classic/nl_log.h %D%/classic/nlsumm.h %D%/classic/nltransfer.h
+classic_sources = %D%/classic/nl.c %D%/classic/nl_log.c %D%/classic/nltransfer.c
+EXTRA_DIST += $(classic_sources) %D%/classic/nl_private.h
+classiclibdir = $(libdir)
+nodist_classiclib_DATA = %D%/classic/libnetlogger-classic.a
+CLEANFILES += %D%/classic/*.o %D%/classic/libnetlogger-classic.a
+
+%D%/classic/libnetlogger-classic.a: $(classic_sources) $(nlclassicinclude_HEADERS) %D%/classic/nl_private.h
+	$(AM_V_GEN)$(MKDIR_P) %D%/classic && rm -f $@ && for source in $(classic_sources); do \
+		$(CC) $(AM_CPPFLAGS) $(AM_CFLAGS) $(CFLAGS) -fPIC -c $(srcdir)/$$source -o %D%/classic/$$(basename $$source .c).o || exit 1; done && \
+	$(AR) cr $@ %D%/classic/nl.o %D%/classic/nl_log.o %D%/classic/nltransfer.o
+
 # Java: a jar that contains the native part, with which the library is linked statically.
 java_sources = \
 	%D%/java/src/netlogger/package-info.java %D%/java/src/netlogger/Context.java %D%/java/src/netlogger/Event.java %D%/java/src/netlogger/Level.java \

@@ -82,8 +82,8 @@ if BUILD_NLV
 endif
 
 # Directories that belong to this package; they are removed if they are empty.
-own_directories = $(includedir)/netlogger/fortran $(includedir)/netlogger $(libexecdir)/netlogger \
-	$(datadir)/netlogger/drawings $(datadir)/netlogger/rules $(datadir)/netlogger
+own_directories = $(includedir)/netlogger/fortran $(includedir)/netlogger/classic $(includedir)/netlogger \
+	$(libexecdir)/netlogger $(datadir)/netlogger/drawings $(datadir)/netlogger/rules $(datadir)/netlogger
 
 uninstall-hook:
 	for directory in $(own_directories); do rmdir "$(DESTDIR)$$directory" 2>/dev/null || true; done

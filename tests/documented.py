@@ -71,13 +71,13 @@ WORDS = [
 # Environment variables that have no option row, and the pages that must document them, by source file. The first
 # matching row counts.
 VARIABLES = {
-    "common/service/inherited.c": ["doc/man/netlogd.8", "doc/man/nlagentd.8"],
+    "bindings/classic": ["doc/man/netlogger.7"], "common/service/inherited.c": ["doc/man/netlogd.8", "doc/man/nlagentd.8"],
     "common/agents": ["doc/man/nlagent.1"], "common/convert": ["doc/formats.md"],
     "libnetlogger/log/trace_context.c": ["doc/man/netlogger.7"],
     "nlagent/nlagent.c": ["doc/man/nlagent.1"], "nlkernel": ["doc/man/nlkernel.1"], "nlv": ["doc/man/nlv.1"],
     "nltools/schema": ["doc/man/nlschema.1"], "nltools/nlconv.c": ["doc/man/nlconv.1"],
 }
-FOLDERS = ["core", "libnetlogger", "common", "netlogd", "nlagent", "nlkernel", "nlsort", "nltools", "nlv"]
+FOLDERS = ["bindings/classic", "core", "libnetlogger", "common", "netlogd", "nlagent", "nlkernel", "nlsort", "nltools", "nlv"]
 EVENT = r"[A-Z]\w*(?:\.[A-Z]\w*)*"
 FIELD = r"[A-Z][A-Z0-9]*(?:\.[A-Z0-9]+)*"
 
@@ -131,7 +131,7 @@ class Tree:
         public = {name for name in re.findall(r"^symbol (\w+)", self.text("libnetlogger/abi"), re.M) if not name.startswith("nl_private")}
         headers = "\n".join(path.read_text() for path in api.headers(self.source))
         known = set(re.findall(r"\b(?:nl_\w+|NL_\w+|NetLogger\w+)", stripped(headers)))
-        known |= public | set(re.findall(r'"(NL_[A-Z_]+)"', self.text("nlagent/agent/definition.c")))  # sensors' variables
+        known |= public | set(re.findall(r'"(NL_[A-Z_]+)"', self.text("nlagent/agent/definition.c") + self.text("bindings/classic/nl.c")))
         if shutil.which("doxygen") is None:
             self.passed_over.append("functions' words: there is no doxygen")
         else:

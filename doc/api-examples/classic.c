@@ -35,6 +35,11 @@ int main(void)
     int closed = NetLoggerClose(other);
     close(fd); /* NetLoggerClose does not close it */
 
+    /* NetLogOpen connects to a collector. */
+    int collector = NetLogOpen("127.0.0.1", DPSS_NETLOGGER_PORT);
+    if (collector >= 0)
+        close(collector);
+
     /* NetLoggerWriteText takes the fields as text, and also accepts a log that nl_open opened. */
     nl_log *present = nl_open("testProg", "file:classic.log");
     written += NetLoggerWriteText(present, "Text", "A=1 B=two");

@@ -1,5 +1,6 @@
 """The classic interface: programs written for the toolkit of 1998 to 2004, compiled without changes."""
 import os
+import re
 
 import collector
 import support
@@ -415,6 +416,149 @@ int main(int argc, char **argv)
             mine = [line for line in lines if f" WHO={who} " in line]
             self.assertEqual([int(line.rsplit("=", 1)[1]) for line in mine], list(range(20000)))
             self.assertTrue(all(" WHERE=here WHO=" in line for line in mine))
+
+
+# In the style of a pipeline's manager of 2006: logs by name, to one file, with constant fields.
+MODULES = r"""
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "nl_log.h"
+
+static void handle(int signal)
+{
+    NL_fatal("err", "Received signal, terminating", "", "");
+    (void)signal;
+}
+
+int main(int argc, char **argv)
+{
+    char *file = argc > 1 ? argv[1] : NULL;
+    NL_logger_module("err1", file, NL_LVL_ERROR, NL_TYPE_APP, "");
+    NL_fatal("err1", "Failed.init", "PROG=s", "slice");
+    NL_info("err1", "filtered", "");
+    NL_logger_module_const("dbg", file, NL_LVL_INFO, "STAGE:iMYPID:iHOST:sPROG:s", 3, 42, "10.0.0.1", "manager");
+    NL_logger_module_const("err", file, NL_LVL_ERROR, "MYPID:iPROG:sHOST:s", 42, "manager", "10.0.0.1");
+    NL_info("dbg", "main.start", "", "");
+    NL_info("dbg", "system.start", "ITERATION=iCOMMAND=s", 1, "run --a=b \"c\"");
+    NL_debug("dbg", "filtered", "A=i", 1);
+    signal(SIGTERM, handle);
+    raise(SIGTERM);
+    if (NL_info("none", "none", "") != NL_ERROR || NL_info("dbg", "invalid", "A=q", 1) != NL_ERROR)
+        return 1;
+    NL_logger_module("dbg", file, NL_LVL_DEBUG, NL_TYPE_DBG, "");
+    NL_debug("dbg", "replaced", "NULL=s", (char *)0);
+    NL_logger_del();
+    return NL_info("dbg", "deleted", "") == NL_ERROR ? 0 : 2;
+}
+"""
+
+# In the style of a transfer driver of 2008.
+TRANSFERS = r"""
+#include <stdlib.h>
+#include <string.h>
+#include "nl.h"
+#include "nltransfer.h"
+#include "nlsumm.h"
+
+int main(int argc, char **argv)
+{
+    NL_log_T log = NL_open(argc > 3 ? argv[3] : NULL), unsummed = NL_open("/never");
+    NL_summ_T summ = NL_summ();
+    struct timeval then = {1200000000, 5};
+    NL_set_level(log, NL_LVL_DEBUG);
+    NL_set_level(unsummed, NL_LVL_DEBUG2);
+    NL_set_const(log, 0, "HOST:s", "127.0.0.2");
+    NL_set_const(unsummed, "constant:s", "a value");
+    if (!NL_is_active(log) || NL_get_level(log) != NL_LVL_DEBUG)
+        return 1;
+    NL_write(log, NL_LVL_INFO, "xio.open.start", "sock=i uuid=s r=d n=l", 7, "id A", 2.5, 1LL << 40);
+    NL_write(log, NL_LVL_DEBUG1, "filtered", "");
+    NL_write_ts(unsummed, &then, NL_LVL_DEBUG2, "then", "A=i  B=s", 1, "");
+    NL_summ_set_shared_output(summ, log);
+    NL_transfer_init(summ, -1, NL_LVL_DEBUG);
+    if (strcmp(argv[1], "pass") == 0)
+        NL_transfer_set_passthrough(summ);
+    if (NL_summ_add_log(summ, log) != 0)
+        return 2;
+    for (int i = 0; i < 5; i++) {
+        NL_transfer_start(log, NL_LVL_DEBUG, NL_TRANSFER_NET_READ, "id", 3, i);
+        NL_transfer_end(log, NL_LVL_DEBUG, NL_TRANSFER_NET_READ, "id", 3, i, 100.0 * i);
+    }
+    NL_transfer_start(unsummed, NL_LVL_INFO, NL_TRANSFER_DISK_WRITE, "other", 1, 2);
+    if (NL_transfer_get_num_streams(summ, NL_TRANSFER_NET_READ, "id") != 1)
+        return 3;
+    NL_transfer_finalize(summ);
+    char *text = NL_transfer_get_result_string(summ, "id"), *address = NL_get_ipaddr();
+    fputs(text, stdout);
+    free(text);
+    free(address);
+    NL_summ_del(summ);
+    NL_close(unsummed);
+    NL_close(log);
+    return NL_is_active(NL_open(argv[2])) + (address == NULL);
+}
+"""
+
+
+class Version4(support.Case):
+    def compile_version_4(self, source, *options):
+        archive = support.BUILD / "bindings" / "classic" / "libnetlogger-classic.a"
+        return self.compile_client(source, "-Wall", f"-I{support.SOURCE}/bindings/classic", *options, archive, "-lnetlogger", "-lm")
+
+    def bp(self, text):
+        """Returns the lines without their times."""
+        lines = text.splitlines()
+        self.assertTrue(all(line.startswith("ts=20") for line in lines), text)
+        return [line.partition(" event=")[2] for line in lines]
+
+    def test_logs_by_name(self):
+        log = self.scratch / "a.log"
+        log.write_text("ts=2006-01-01T00:00:00.000000Z event=before\n")
+        environment = {name: value for name, value in os.environ.items() if name not in ("NL_DEST", "NETLOGGER_DEST")}
+        result = self.run_program(self.compile_version_4(MODULES), log, env=environment)
+        self.assertEqual((result.returncode, result.stdout, result.stderr), (0, "", ""))
+        host = re.search(r"host=(\S+) prog=client", log.read_text()).group(1)
+        self.assertEqual(self.bp(log.read_text())[0], "before")
+        self.assertEqual(sorted(self.bp(log.read_text())[1:]), [  # the logs write independently
+            '"Received signal, terminating" level=Fatal host=10.0.0.1 prog=manager MYPID=42',
+            f"Failed.init level=Fatal host={host} prog=slice",
+            "main.start level=Info host=10.0.0.1 prog=manager STAGE=3 MYPID=42",
+            f'replaced level=Debug host={host} prog=client NULL=""',
+            'system.start level=Info host=10.0.0.1 prog=manager STAGE=3 MYPID=42 ITERATION=1 COMMAND="run --a=b \\"c\\""',
+        ])
+
+    def test_transfers(self):
+        program = self.compile_version_4(TRANSFERS)
+        log = self.scratch / "a.log"
+        summary = (r"transfer.net.read.summ level=\w+ host=\S+ (prog=\S* )?guid=id stream.id=3 n=5 nv=5 dur=\S+ t.m=\S+ t.x=\S+ t.s=\S+ "
+                   r"t.sd=\S+ v.m=0 v.x=400 v.s=1000 v.sd=158.113883\d+ r.m=0 r.x=\S+ r.s=\S+ r.sd=\S+")
+        for passes in False, True:
+            log.unlink(missing_ok=True)
+            result = self.run_program(program, "pass" if passes else "no", "/nowhere/at/all/a.log",
+                                      env={**os.environ, "NL_DEST": str(log), "NETLOGGER_DEST": "/never", "NETLOGGER_QUIET": "1"})
+            # NL_DEST replaces every URL, so that the last log opens.
+            self.assertEqual((result.returncode, result.stderr), (1, ""))
+            self.assertRegex(result.stdout, rf"\Ats=\S+ event={summary}\n\Z")
+            lines = self.bp(log.read_text())
+            self.assertIn('xio.open.start level=Info host=127.0.0.2 prog=client sock=7 uuid="id A" r=2.5 n=1099511627776', lines)
+            self.assertRegex(log.read_text(), r'(?m)^ts=2008-01-10T21:20:00.000005Z event=then level=DEBUG2 host=\S+ prog=client '
+                                              r'constant="a value" A=1 B=""$')
+            self.assertEqual(sum(re.fullmatch(summary, line) is not None for line in lines), 1)
+            self.assertEqual(sum("transfer.disk.write.start level=Info" in line for line in lines), 1)
+            blocks = [line for line in lines if line.startswith("transfer.net.read.")]
+            self.assertEqual(len(blocks), 11 if passes else 1)
+            if passes:
+                self.assertEqual(sum(line.endswith(" guid=id stream.id=3 block.id=4 bytes=400") for line in blocks), 1)
+
+    def test_destinations(self):
+        program = self.compile_version_4(TRANSFERS)
+        environment = {name: value for name, value in os.environ.items() if name not in ("NL_DEST", "NETLOGGER_DEST")}
+        result = self.run_program(program, "no", "x-netlog://", "-", env={**environment, "NETLOGGER_QUIET": "1"})
+        self.assertEqual(result.returncode, 0)
+        self.assertEqual(sum("event=xio.open.start" in line for line in result.stdout.splitlines()), 1)
+        result = self.run_program(program, "no", "x-netlog://", "&", env={**environment, "NETLOGGER_QUIET": "1"})
+        self.assertEqual(sum("event=xio.open.start" in line for line in result.stderr.splitlines()), 1)
 
 
 class Collected(collector.Case):

@@ -1,0 +1,35 @@
+/*
+ * The internals of NetLogger 4's interface (nl.h): logs, and the summaries that observe their transfers.
+ *
+ * nl.c opens and writes logs, nl_log.c finds logs by name, and nltransfer.c writes and summarizes transfers.
+ */
+#ifndef NETLOGGER_CLASSIC_NL_PRIVATE_H
+#define NETLOGGER_CLASSIC_NL_PRIVATE_H
+
+#include <netlogger.h>
+
+#include "nltransfer.h"
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdbool.h>
+
+enum { WRITTEN = 0, LOST = -1 }; /* NL_OK and NL_ERROR of nl.h */
+
+struct NL_log_T {
+    nl_log *log; /* NULL: inactive */
+    NL_level_t level;
+    NL_summ_T summ;       /* NULL: none */
+    pthread_mutex_t lock; /* reports an error if its owner locks it again; protects the members below */
+    nl_record *constants; /* host, program and the fields that precede those of an event */
+    nl_record *record;    /* the event that is being written */
+};
+
+/* Like NL_set_const and NL_write, with the arguments of the format. time_ns is 0 for the current time. */
+NL_result_t nl_classic_set_constants(NL_log_T log, const char *format, va_list *arguments);
+NL_result_t nl_classic_write(NL_log_T log, int64_t time_ns, NL_level_t level, const char *event, const char *format,
+                             va_list *arguments);
+NL_result_t nl_classic_write_at(NL_log_T log, int64_t time_ns, NL_level_t level, const char *event, const char *format,
+                                ...);
+
+#endif
