@@ -56,7 +56,7 @@ static bool set_serve(void *settings, const nl_option *row, const char *value)
 static bool set_where(void *settings, const nl_option *row, const char *value)
 {
     (void)row;
-    nl_filter *filter = nl_filter_parse(value);
+    nl_filter *filter = model_parse_filter(value);
     ((arguments *)settings)->look.where = value;
     nl_filter_free(filter);
     return filter != NULL;

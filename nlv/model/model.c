@@ -2,8 +2,10 @@
 
 #include "model/model.h"
 
+#include "base/error.h"
 #include "base/time_internal.h"
 #include "filter/filter.h"
+#include "requests/request_filter.h"
 #include "model/loader.h"
 #include "model/request_lines.h"
 #include "requests/printable.h"
@@ -309,9 +311,17 @@ void model_set_extra(model *m, drawing *extra)
     model_unlock(m);
 }
 
+nl_filter *model_parse_filter(const char *expression)
+{
+    if (request_filter_selects_requests(expression))
+        return nl_error_null(NL_ERROR_UNSUPPORTED,
+                             "\"%s\" selects whole requests; nlv selects only records; use nlstat", expression);
+    return nl_filter_parse(expression);
+}
+
 bool model_set_filter(model *m, const char *expression)
 {
-    nl_filter *filter = expression != NULL ? nl_filter_parse(expression) : NULL;
+    nl_filter *filter = expression != NULL ? model_parse_filter(expression) : NULL;
     if (expression != NULL && filter == NULL)
         return false;
     model_lock(m);

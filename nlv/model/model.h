@@ -110,6 +110,9 @@ unsigned model_host_color(const model *m, uint16_t host);
 unsigned model_object_color(const model *m, size_t lifeline, uint32_t object);
 unsigned model_name_color(const model *m, size_t lifeline, uint16_t name);
 
+/* Like nl_filter_parse. Also fails for expressions on requests (requests/request_filter.h). */
+nl_filter *model_parse_filter(const char *expression);
+
 /*
  * The functions below store a request, which the loader carries out later. Until then, nlv shows the previous store.
  *

@@ -621,7 +621,7 @@ static bool on_filter(void *user, const char *expression)
 {
     window *w = user;
     /* An expression with an unbalanced parenthesis could become valid when combined with the other conditions. */
-    nl_filter *alone = expression != NULL ? nl_filter_parse(expression) : NULL;
+    nl_filter *alone = expression != NULL ? model_parse_filter(expression) : NULL;
     bool good = (expression == NULL || alone != NULL) && apply_filter(w, expression);
     nl_filter_free(alone);
     if (!good)
