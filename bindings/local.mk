@@ -45,7 +45,8 @@ java_sources = \
 	%D%/java/src/netlogger/package-info.java %D%/java/src/netlogger/Context.java %D%/java/src/netlogger/Event.java %D%/java/src/netlogger/Level.java \
 	%D%/java/src/netlogger/LogRecord.java %D%/java/src/netlogger/Native.java %D%/java/src/netlogger/NetLogHandler.java \
 	%D%/java/src/netlogger/NetLogger.java %D%/java/src/netlogger/NetLoggerException.java \
-	%D%/java/src/netlogger/Reader.java %D%/java/src/netlogger/TextLogger.java
+	%D%/java/src/netlogger/Reader.java %D%/java/src/netlogger/TextLogger.java \
+	%D%/java/src/gov/lbl/netlogger/LogMessage.java
 EXTRA_DIST += $(java_sources) %D%/java/netlogger_jni.c
 if BUILD_JAVA
 noinst_LTLIBRARIES += %D%/java/libnetlogger_jni.la

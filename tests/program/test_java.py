@@ -1,4 +1,5 @@
 """The Java binding: text and typed events, spans, reading, errors, threads, java.util.logging and SLF4J."""
+import datetime
 import pathlib
 import os
 import shutil
@@ -19,6 +20,30 @@ public class Client {
         eventLog.open("127.0.0.1", Integer.parseInt(args[0]));
         eventLog.write("WriteIt", "SEND.SZ=" + sz);
         eventLog.close();
+    }
+}
+"""
+
+# In the style of services of 2012, which pass the message to a text logger.
+MESSAGES = r"""
+import gov.lbl.netlogger.LogMessage;
+import java.util.*;
+
+public class Client {
+    public static void main(String[] args) {
+        Map<String, String> fields = new LinkedHashMap<>();
+        fields.put("guid", "a-1");
+        fields.put("msg", "\"quoted 'by' the caller\"");
+        fields.put("url", "http://h/?a=b");
+        fields.put("empty", "");
+        LogMessage message = new LogMessage("service.start");
+        for (String name : fields.keySet())
+            message.add(name, fields.get(name));
+        Object logged = message.add("i", 1).add("l", 1L << 40).add("f", 2.5f).add("d", 0.1).add("t", "two \"words\"\n");
+        message.setTimeStampNanos(System.nanoTime() - 3_600_000_000_000L);
+        System.out.println(logged);
+        System.out.println(new LogMessage("now"));
+        System.out.println(new LogMessage("then").setTimeStampMillis(1200000000123L));
     }
 }
 """
@@ -370,6 +395,18 @@ class Java(support.Case):
 
 
 class Paper(collector.Case):
+    def test_messages_of_netlogger_4(self):
+        result = run_java(self, MESSAGES)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        lines = result.stdout.splitlines()
+        self.assertEqual(lines[0].partition(" ")[2],
+                         'event=service.start guid=a-1 msg="quoted \'by\' the caller" url="http://h/?a=b" empty="" i=1 '
+                         'l=1099511627776 f=2.5 d=0.1 t="two \\"words\\"\\n"')
+        self.assertEqual(lines[1].partition(" ")[2], "event=now")
+        self.assertEqual(lines[2], "ts=2008-01-10T21:20:00.123000Z event=then")
+        times = [datetime.datetime.strptime(line.split()[0], "ts=%Y-%m-%dT%H:%M:%S.%fZ") for line in lines[:2]]
+        self.assertAlmostEqual((times[1] - times[0]).total_seconds(), 3600, delta=5)
+
     def test_the_papers_example(self):
         process = self.serve()
         result = run_java(self, PAPER, self.port)
