@@ -3,7 +3,7 @@
 python_binding = \
 	%D%/setup.py %D%/pyproject.toml %D%/src/core.h %D%/src/kinds.c %D%/src/log.c %D%/src/module.c %D%/src/reader.c \
 	%D%/src/values.c %D%/netlogger/__init__.py %D%/netlogger/_core.pyi %D%/netlogger/_handler.py \
-	%D%/netlogger/_log.py %D%/netlogger/_record.py %D%/netlogger/py.typed
+	%D%/netlogger/_log.py %D%/netlogger/_record.py %D%/netlogger/nlapi.py %D%/netlogger/nllog.py %D%/netlogger/py.typed
 EXTRA_DIST += $(python_binding) %D%/missing.py %D%/folder.py %D%/MANIFEST.in
 
 # Builds the module into FOLDER. At run time, the module searches for the library in FOUND_IN.

@@ -1,5 +1,6 @@
 """The Python binding: every type, errors, spans, logging, threads, forks, readers; and its installation by pip."""
 import asyncio
+import datetime
 import logging
 import math
 import os
@@ -856,6 +857,84 @@ class Installed(Case):
             for name, member in vars(kind).items():
                 if not name.startswith("_") and callable(member):
                     self.assertTrue(member.__doc__, name)
+
+
+class Version4(Case):
+    """netlogger.nlapi and netlogger.nllog, as a workflow monitor of 2011 uses them."""
+
+    def setUp(self):
+        super().setUp()
+        from netlogger import nlapi, nllog
+        self.nlapi, self.nllog = nlapi, nllog
+
+    def test_lines(self):
+        nlapi = self.nlapi
+        encode = nlapi.Log(level=nlapi.Level.ALL, prefix="stampede.")
+        then = datetime.datetime(2012, 3, 14, 14, 4, 46, 5)
+        self.assertEqual(encode("job.start", then, nlapi.Level.INFO, xwf__id="a-1", job__id=7, x=0.5, __class="c", b=True, n=None),
+                         "ts=2012-03-14T14:04:46.000005Z event=stampede.job.start level=Info xwf.id=a-1 job.id=7 x=0.500000 class=c b=1 n=None\n")
+        self.assertEqual(encode.write("e", "2012-03-14T14:04:46Z", text='two "words" \\', empty="", equal="a=b", line="a\nb", path="c:\\d"),
+                         'ts=2012-03-14T14:04:46Z event=stampede.e level=Info text="two \\"words\\" \\\\" empty="" equal="a=b" '
+                         'line="a\\nb" path=c:\\d\n')
+        self.assertRegex(encode.error("bad"), r"^ts=20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z event=stampede.bad level=Error\n$")
+        log = nlapi.Log(newline=False, guid="g", meta={"m": 1}, level=nlapi.Level.WARN, float_time=True)
+        self.assertEqual((log.info("off"), log.debugging()), ("", False))
+        self.assertEqual(log.warn("on", ts=1.5), "ts=1.500000 event=on level=Warn m=1 guid=g")
+        log.setMeta("on", k="v")
+        self.assertEqual(log.warn("on", ts=1.5), "ts=1.500000 event=on level=Warn k=v m=1 guid=g")
+        pretty = nlapi.Log(pretty=True, level=nlapi.Level.ALL, newline=False)
+        self.assertEqual(pretty.write("e", "T", nlapi.Level.DEBUG2, msg="said", a=1), "T DEBUG2 e | said. a=1")
+        self.assertEqual((nlapi.Level.getName(99), nlapi.Level.getLevel("TRACE")), ("User", 6))
+        self.assertRaises(ValueError, nlapi.Level.getLevel, "names")
+
+    def test_destinations(self):
+        nlapi = self.nlapi
+        for url in str(self.path), f"file://{self.path}":
+            log = nlapi.Log(url)
+            log.write("e", "2012-03-14T14:04:46Z", a=1)
+            log.debug("off")
+            log.close()
+        self.assertEqual(self.path.read_text(), 2 * "ts=2012-03-14T14:04:46Z event=e level=Info a=1\n")
+        self.assertEqual([(r.event, r["a"]) for r in netlogger.read(self.path)], [("e", "1"), ("e", "1")])
+        self.assertRaises(nlapi.Log.OpenError, nlapi.Log, "gopher://x")
+        self.assertRaises(nlapi.Log.OpenError, nlapi.Log, "/no/such/folder/a.log")
+        self.assertEqual((nlapi.urltype("x-netlog://h"), nlapi.urltype("a"), nlapi.urltype("gopher://x")), ("tcp", "file", None))
+        with unittest.mock.patch.dict(os.environ):
+            self.assertIsNone(nlapi.setGuid("g-1"))
+            self.assertIn("guid=g-1", nlapi.Log().write("e"))
+            self.assertEqual((nlapi.getGuid(), nlapi.clearGuid(), nlapi.getGuid(create=False)), ("g-1", "g-1", None))
+
+    def test_loggers(self):
+        nllog = self.nllog
+        lines = []
+        handler = logging.Handler()
+        handler.emit = lambda record: lines.append((record.levelno, record.getMessage().partition(" ")[2]))
+        root = nllog.get_root_logger()
+        root.addHandler(handler)
+        self.addCleanup(root.removeHandler, handler)
+        root.setLevel(nllog.TRACE)
+
+        class Loader(nllog.DoesLogging):
+            pass
+
+        Loader("loader").log.info("my.event", value=88.5, job__id="100 %s")
+        self.assertEqual(lines.pop(), (logging.INFO, 'event=netlogger.loader.my.event level=Info value=88.500000 job.id="100 %s"'))
+        log = nllog.get_logger("/usr/lib/netlogger/analysis/load.py")
+        self.assertEqual((log.name, nllog.get_logger(".own").name), ("netlogger.analysis.load", "own"))
+        log.set_meta(host="h")
+        log.trace("t")
+        log.critical("c")
+        self.assertEqual(lines, [(nllog.TRACE, "event=netlogger.analysis.load.t level=Trace host=h"),
+                                 (logging.CRITICAL, "event=netlogger.analysis.load.c level=Fatal host=h")])
+        try:
+            raise ValueError("no\nvalue")
+        except ValueError as error:
+            log.exc("failed", error)
+        self.assertRegex(lines[-1][1], r'^event=netlogger.analysis.load.failed level=Error msg="no\\nvalue" status=-1 traceback="Traceback .*" host=h$')
+        log.setLevel(logging.WARNING)
+        log.info("off")
+        self.assertEqual(len(lines), 3)
+        self.assertIs(type(logging.getLogger("an.own.logger.of.others")), logging.Logger)
 
 
 if __name__ == "__main__":
