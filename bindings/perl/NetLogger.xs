@@ -91,21 +91,35 @@ static int copy_handle(pTHX_ MAGIC *magic, CLONE_PARAMS *parameters)
 
 static const MGVTBL handle_table = {NULL, NULL, NULL, NULL, free_handle, NULL, COPY, NULL};
 
+static void attach_handle(pTHX_ SV *hash, handle *h)
+{
+    MAGIC *magic = sv_magicext(hash, NULL, PERL_MAGIC_ext, &handle_table, (const char *)(void *)h, 0);
+    magic->mg_flags |= MGf_DUP;
+}
+
 static SV *object_of(pTHX_ handle *h, const char *class_name)
 {
     HV *hash = newHV();
-    MAGIC *magic = sv_magicext((SV *)hash, NULL, PERL_MAGIC_ext, &handle_table, (const char *)(void *)h, 0);
-    magic->mg_flags |= MGf_DUP;
+    attach_handle(aTHX_ (SV *)hash, h);
     return sv_bless(newRV_noinc((SV *)hash), gv_stashpv(class_name, GV_ADD));
 }
 
-static handle *handle_of(pTHX_ SV *object)
+/* Returns NULL if the object is not open as a log or reader. */
+static handle *find_handle(SV *object)
 {
     if (SvROK(object) && SvTYPE(SvRV(object)) == SVt_PVHV)
         for (MAGIC *magic = SvMAGIC(SvRV(object)); magic != NULL; magic = magic->mg_moremagic)
             if (magic->mg_type == PERL_MAGIC_ext && magic->mg_virtual == &handle_table)
                 return (handle *)(void *)magic->mg_ptr;
-    croak("not a log or reader of NetLogger");
+    return NULL;
+}
+
+static handle *handle_of(pTHX_ SV *object)
+{
+    handle *h = find_handle(object);
+    if (h == NULL)
+        croak("not a log or reader of NetLogger");
+    return h;
 }
 
 static handle *open_log_of(pTHX_ SV *object)
@@ -292,6 +306,49 @@ static bool write_event(pTHX_ handle *h, nl_level level, SV *event, SV **items, 
     return status == NL_OK || status == NL_MALFORMED;
 }
 
+/* Like write_event, with a time, which is 0 for now. */
+static bool write_at(pTHX_ handle *h, nl_level level, SV *event, IV time_ns, SV **items, size_t size)
+{
+    nl_record *record = nl_record_new();
+    if (record == NULL)
+        return false;
+    nl_string name = name_of(aTHX_ event);
+    nl_record_set_event(record, name.data, name.size);
+    nl_record_set_level(record, level);
+    nl_record_set_time(record, time_ns);
+    for (size_t i = 0; i + 1 < size; i += 2) {
+        nl_field field;
+        take(aTHX_ items[i + 1], &field);
+        field.name = name_of(aTHX_ items[i]);
+        nl_record_add(record, &field);
+    }
+    nl_status status = nl_write_record(h->log, record);
+    nl_record_free(record);
+    return status == NL_OK;
+}
+
+/* Calls NetLogger::_write_hash for the arguments log, name, hash, and sets the first one to its result. */
+static void write_hash(pTHX_ nl_level level, SV **arguments)
+{
+    dSP;
+    ENTER;
+    SAVETMPS;
+    PUSHMARK(SP);
+    EXTEND(SP, 4);
+    PUSHs(arguments[0]);
+    PUSHs(sv_2mortal(newSViv(level)));
+    PUSHs(arguments[1]);
+    PUSHs(arguments[2]);
+    PUTBACK;
+    call_pv("NetLogger::_write_hash", G_SCALAR);
+    SPAGAIN;
+    SV *result = boolSV(SvTRUE(POPs));
+    PUTBACK;
+    FREETMPS;
+    LEAVE;
+    arguments[0] = result;
+}
+
 /*
  * Begins a span with the names and values of items[0..size), or ends it if parent is NULL. The last name may lack its
  * value.
@@ -420,13 +477,31 @@ MODULE = NetLogger  PACKAGE = NetLogger
 PROTOTYPES: DISABLE
 
 SV *
-open(const char *class_name, const char *prog, SV *url = &PL_sv_undef)
+_open(const char *class_name, const char *prog, SV *url = &PL_sv_undef)
   CODE:
     nl_error_clear();
     nl_log *log = nl_open(prog, SvOK(url) ? SvPV_nolen(url) : NULL);
     if (log == NULL && *nl_error_message() != '\0')
         die_with_message(aTHX_ "open failed");
     RETVAL = object_of(aTHX_ first_handle(aTHX_ log, NULL, NULL), class_name);
+  OUTPUT:
+    RETVAL
+
+void
+_open_in(SV *self, const char *prog, const char *url)
+  CODE:
+    nl_error_clear();
+    nl_log *log = nl_open(prog, url);
+    if (log == NULL && *nl_error_message() != '\0')
+        die_with_message(aTHX_ "open failed");
+    attach_handle(aTHX_ SvRV(self), first_handle(aTHX_ log, NULL, NULL));
+
+bool
+_write_at(SV *self, SV *level_value, SV *name, IV time_ns, ...)
+  CODE:
+    handle *h = find_handle(self);
+    nl_level level = level_of(aTHX_ level_value);
+    RETVAL = h != NULL && nl_is_on(h->log, level) && write_at(aTHX_ h, level, name, time_ns, &ST(4), (size_t)items - 4);
   OUTPUT:
     RETVAL
 
@@ -444,8 +519,12 @@ event(SV *self, SV *name, ...)
     important = 9
     debug = 10
   PPCODE:
-    handle *h = handle_of(aTHX_ self);
     nl_level level = ix == 0 ? NL_USAGE : (nl_level)ix;
+    if (items == 3 && SvROK(ST(2)) && SvTYPE(SvRV(ST(2))) == SVt_PVHV && !SvOBJECT(SvRV(ST(2)))) {
+        write_hash(aTHX_ level, &ST(0));
+        XSRETURN(1);
+    }
+    handle *h = handle_of(aTHX_ self);
     bool logged = nl_is_on(h->log, level) && write_event(aTHX_ h, level, name, &ST(2), (size_t)items - 2);
     ST(0) = boolSV(logged);
     XSRETURN(1);
@@ -552,8 +631,10 @@ is_on(SV *self, SV *level_value)
 void
 set_level(SV *self, SV *level_value)
   CODE:
-    handle *h = open_log_of(aTHX_ self);
-    nl_set_level(h->log, level_of(aTHX_ level_value));
+    if (find_handle(self) == NULL && SvROK(self) && SvTYPE(SvRV(self)) == SVt_PVHV)
+        hv_stores((HV *)SvRV(self), "NetLogger.level", newSViv(level_of(aTHX_ level_value)));
+    else
+        nl_set_level(open_log_of(aTHX_ self)->log, level_of(aTHX_ level_value));
 
 void
 control(SV *self, SV *commands)

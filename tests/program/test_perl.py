@@ -327,6 +327,44 @@ class Perl(support.Case):
         self.assertNotEqual(result.returncode, 0)
         self.assertIn("PKG_CONFIG_PATH=", result.stderr)
 
+    def test_the_interface_of_netlogger_4(self):
+        """A class that inherits from NetLogger has its own new, as in a network reservation system of 2006."""
+        self.perl(r"""
+package Logger;
+our @ISA = qw(NetLogger);
+sub new { my ($class, %args) = @_; my $self = {%args, method => 'test'}; return bless $self, $class }
+sub info { my ($self, $name, $hash) = @_; $self->SUPER::info("$self->{method}.$name", {%$hash, login => 'me'}) }
+sub debug { my ($self, $name, $hash) = @_; $self->SUPER::debug("$self->{method}.$name", $hash) }
+sub warning { my ($self, $name, $hash) = @_; $self->SUPER::warning("$self->{method}.$name", $hash) }
+package main;
+my $log = Logger->new();
+die if $log->info('lost', {});
+$log->set_level($NetLogger::INFO);
+$log->open($path) or die;
+$log->info('request', {fields => "a 'b'\n"}) or die;
+die if $log->debug('off', {a => 1});
+$log->set_level($NetLogger::DEBUG);
+$log->debug('on', {a => 1}) or die;
+$log->warning('Error', {fault => 'x=y'}) or die;
+$log->fatal('end') or die;
+$log->close or die;
+my $plain = NetLogger->new();
+die if defined $plain->open('file:///no/such/folder/a.log?quiet=yes');
+$plain->open("file://$path") or die;
+$plain->info('inca.usage', {ts => '2010-10-13T01:00:00.25Z', numConns => 507}) or die;
+$plain->warn('w', {ts => 1}) or die;
+$plain->error('e', {}) or die;
+$plain->close;
+""")
+        lines = self.path.read_text().splitlines()
+        self.assertEqual([line.partition(" event=")[2].split(" host=")[0] for line in lines[:4]],
+                         ["test.request level=Info", "test.on level=Debug", "test.Error level=Warn", "end level=Fatal"])
+        self.assertTrue(lines[0].endswith(""" fields="a 'b'\\n" login=me"""), lines[0])
+        self.assertTrue(lines[2].endswith(' fault="x=y"'), lines[2])
+        self.assertRegex(lines[4], r"^ts=2010-10-13T01:00:00\.250000Z event=inca\.usage level=Info host=\S+ prog=\S+ numConns=507$")
+        self.assertRegex(lines[5], r"^ts=1970-01-01T00:00:01\.000000Z event=w level=Warn ")
+        self.assertEqual(len(lines), 7)
+
 
 if __name__ == "__main__":
     support.main()

@@ -8,8 +8,45 @@ our $VERSION = '1.0.0';
 XSLoader::load('NetLogger', $VERSION);
 
 use Carp ();
+use Time::Local ();
 
-sub new { goto &NetLogger::open }
+# The levels of NetLogger 4.
+our ($FATAL, $ERROR, $WARN, $INFO, $DEBUG) = qw(Emergency Error Warning Usage Debug);
+
+sub new {
+    goto &NetLogger::open if @_ > 1;
+    return bless {}, $_[0];
+}
+
+# NetLogger->open($prog, $url); or, as in NetLogger 4, $object->open($url).
+sub open {
+    my ($self, $url) = @_;
+    goto &_open if !ref $self;
+    $url = $ENV{NL_DEST} if !defined $url;
+    $url = defined $url ? $url : '-';
+    $url = "file:$url" if $url !~ m{^(?:-$|file:|\w[\w+-]*://|unix:|memory:)};
+    $url .= '?format=bp&append=yes' if $url =~ /^file:/ && $url !~ /\?/;
+    (my $prog = $0) =~ s{.*/}{};
+    return undef if !eval { $self->_open_in($prog, $url); 1 };
+    $self->NetLogger::set_level($self->{'NetLogger.level'} || $INFO);
+    return 1;
+}
+
+# Writes the fields of a hash, as in NetLogger 4. Its field ts is the time.
+sub _write_hash {
+    my ($self, $level, $event, $hash) = @_;
+    my $time_ns = 0;
+    if (defined $hash->{ts} && $hash->{ts} =~ /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(\.\d{1,9})?Z?$/) {
+        $time_ns = Time::Local::timegm($6, $5, $4, $3, $2 - 1, $1) * 1_000_000_000 + int(1e9 * ($7 || 0) + 0.5);
+    } elsif (defined $hash->{ts}) {
+        $time_ns = int($hash->{ts} * 1e9);
+    }
+    return $self->_write_at($level, $event, $time_ns, map { ($_, $hash->{$_}) } grep { $_ ne 'ts' } sort keys %$hash);
+}
+
+sub info  { my ($self, $event, $hash) = @_; return $self->NetLogger::usage($event, $hash || {}) }
+sub warn  { my ($self, $event, $hash) = @_; return $self->NetLogger::warning($event, $hash || {}) }
+sub fatal { my ($self, $event, $hash) = @_; return $self->NetLogger::emergency($event, $hash || {}) }
 
 # The fields of a format: name, format of the value, number of its arguments.
 my (%formats, $pair, $conversion);
@@ -199,6 +236,17 @@ C<flush> sends all events and waits; it dies if some cannot be sent. C<close> al
 some were not delivered. A log is closed when its last reference disappears.
 
 =back
+
+=head2 The interface of NetLogger 4
+
+    my $log = NetLogger->new();
+    $log->set_level($NetLogger::INFO);
+    $log->open('x-netlog://localhost') or die;
+    $log->info('inca.usage', { ts => '2010-10-13T01:00:00Z', numConns => 507 });
+
+C<new> without arguments returns an object without a log. Classes may inherit from it. C<open> appends to a file in the
+format BP, and returns C<undef> if it fails. C<fatal>, C<error>, C<warn>, C<warning>, C<info> and C<debug> take a hash of
+fields. The levels are C<$FATAL>, C<$ERROR>, C<$WARN>, C<$INFO> and C<$DEBUG>.
 
 =head2 A reader
 
