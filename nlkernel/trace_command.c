@@ -243,8 +243,8 @@ static void print_summary(const tracer *t)
                 " call%s may belong to several requests, and %s without a parent (EDGE=ambiguous)\n",
                 ambiguous, nl_plural(ambiguous), ambiguous == 1 ? "is" : "are");
     if (unix_calls > 0)
-        fprintf(stderr, "nlkernel: %" PRIu64 " call%s on Unix sockets not traced; only TCP is traced\n", unix_calls,
-                unix_calls == 1 ? " was" : "s were");
+        fprintf(stderr, "nlkernel: %" PRIu64 " call%s on Unix sockets %s not in the log; only TCP is traced\n",
+                unix_calls, nl_plural(unix_calls), unix_calls == 1 ? "is" : "are");
 }
 
 static bool start_tracing(tracer *t)

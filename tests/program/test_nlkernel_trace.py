@@ -1,7 +1,10 @@
 """nlkernel trace finds the requests of unmodified servers: nginx, gunicorn, PostgreSQL and Redis on five hosts."""
 import collections
+import ctypes
+import errno
 import http.client
 import os
+import platform
 import re
 import shutil
 import signal
@@ -15,11 +18,24 @@ import support
 import trace_stack
 
 FIELD = re.compile(r'([A-Z][A-Z0-9._]*)=("(?:[^"\\]|\\.)*"|\S*)')
+BPF_CALLS = {"x86_64": 321, "aarch64": 280}
 PROGRAMS = "nginx", "gunicorn", "postgres", "redis-server"
 
 
 def fields(line):
     return {name: value.strip('"') for name, value in FIELD.findall(line)}
+
+
+def count_bpf(command):
+    """Counts the kernel's BPF objects of one kind with bpf(command), which returns the next ID."""
+    bpf, count, attributes = ctypes.CDLL(None, use_errno=True).syscall, 0, (ctypes.c_uint32 * 32)()
+    while bpf(BPF_CALLS[platform.machine()], command, attributes, ctypes.sizeof(attributes)) == 0:
+        attributes[0] = attributes[1]  # start_id, next_id
+        attributes[1] = 0
+        count += 1
+    if ctypes.get_errno() != errno.ENOENT:
+        raise OSError(ctypes.get_errno(), "bpf")
+    return count
 
 
 class Tracing(support.Case):
@@ -303,6 +319,55 @@ class Command(Tracing):
                                   "--dest", self.scratch / "x.log")
         self.assertEqual(result.returncode, 1)
         self.assertRegex(result.stderr, r"\Anlkernel: eBPF: this process lacks CAP_BPF and CAP_PERFMON; run nlkernel as root, or grant it: [^\n]*\n\Z")
+
+    def test_another_user_with_the_capabilities(self):
+        if os.geteuid() != 0:
+            self.skipTest("needs root, to grant capabilities and to give up the rest")
+        copy = self.scratch / "nlkernel"
+        shutil.copy(self.nlkernel, copy)
+        copy.chmod(0o755)
+        self.scratch.chmod(0o777)
+        granted = self.run_program("setcap", "cap_bpf,cap_perfmon,cap_dac_override+ep", copy)
+        if granted.returncode != 0:
+            self.skipTest(f"setcap: {granted.stderr.strip()}")
+        port = support.free_port()
+        server = self.start("/usr/bin/python3", "-m", "http.server", "--bind", "127.0.0.1", str(port), stdout=subprocess.DEVNULL,
+                            stderr=subprocess.DEVNULL, cwd=self.scratch)
+        support.wait_until(lambda: support.can_connect(port))
+        self.log = self.scratch / "trace.log"
+        process = self.start("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", copy, "trace", "--pid", str(server.pid), "--dest",
+                             self.log, stderr=subprocess.PIPE, text=True)
+        support.wait_until(lambda: process.poll() is not None or self.traces(process.pid), what="nlkernel to trace")
+        for _ in range(5):
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+            connection.request("GET", "/")
+            self.assertEqual(connection.getresponse().status, 200)
+            connection.close()
+        time.sleep(0.1)
+        records, _ = self.finish(process)
+        self.assertEqual([(r["NL.EVNT"], r["STATUS"]) for r in records if r["NL.EVNT"] == "http.GET"], 5 * [("http.GET", "200")])
+        self.assertEqual(self.log.stat().st_uid, 65534)
+
+    @support.long
+    def test_a_thousand_attachments_leave_nothing(self):
+        if os.geteuid() != 0:
+            self.skipTest("tracing needs root")
+        if platform.machine() not in BPF_CALLS:
+            self.skipTest(f"the number of bpf() on {platform.machine()} is not in this test")
+        kinds = {"programs": 11, "maps": 12, "links": 31}  # BPF_PROG_GET_NEXT_ID, BPF_MAP_GET_NEXT_ID, BPF_LINK_GET_NEXT_ID
+        before = {kind: count_bpf(command) for kind, command in kinds.items()}
+        for i in range(1000):
+            log = self.scratch / "trace.log"
+            process = self.start(self.nlkernel, "trace", "--pid", str(os.getpid()), "--dest", log, stderr=subprocess.PIPE, text=True)
+            support.wait_until(lambda: process.poll() is not None or self.traces(process.pid), what="nlkernel to trace")
+            process.send_signal(signal.SIGKILL if i % 3 == 2 else signal.SIGINT)
+            process.communicate(timeout=30)
+            self.assertEqual(process.returncode, -signal.SIGKILL if i % 3 == 2 else 0)
+            log.unlink(missing_ok=True)
+        # The kernel frees them after a grace period. Other programs may have ended meanwhile.
+        for kind, command in kinds.items():
+            support.wait_until(lambda: count_bpf(command) <= before[kind], what=f"the kernel to free all {kind}")
+        self.assertEqual([path.name for path in self.scratch.iterdir()], [])
 
     def test_container(self):
         if os.geteuid() != 0:
