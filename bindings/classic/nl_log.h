@@ -36,6 +36,12 @@ NL_result_t NL_debug1(const char *module, const char *event, const char *format,
 NL_result_t NL_debug2(const char *module, const char *event, const char *format, ...);
 NL_result_t NL_debug3(const char *module, const char *event, const char *format, ...);
 
+/* Returns the address of this host, like NL_get_ipaddr. */
+static __inline__ char *ipaddr(void)
+{
+    return NL_get_ipaddr();
+}
+
 /* Removes all modules, and flushes and closes their logs. */
 void NL_logger_del(void);
 

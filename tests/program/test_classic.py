@@ -440,6 +440,8 @@ int main(int argc, char **argv)
     NL_logger_module_const("dbg", file, NL_LVL_INFO, "STAGE:iMYPID:iHOST:sPROG:s", 3, 42, "10.0.0.1", "manager");
     NL_logger_module_const("err", file, NL_LVL_ERROR, "MYPID:iPROG:sHOST:s", 42, "manager", "10.0.0.1");
     NL_info("dbg", "main.start", "", "");
+    if (*ipaddr() == '\0')
+        return 3;
     NL_info("dbg", "system.start", "ITERATION=iCOMMAND=s", 1, "run --a=b \"c\"");
     NL_debug("dbg", "filtered", "A=i", 1);
     signal(SIGTERM, handle);
