@@ -179,6 +179,7 @@ static void render(const arguments *a, const model *m)
     view.caption = a->caption;
     view.dark = a->look.dark;
     view.hides_empty = true;
+    view.histogram = true;
     if (a->look.since_ns != INT64_MIN)
         view.from_ns = a->look.since_ns;
     if (a->look.until_ns != INT64_MAX)

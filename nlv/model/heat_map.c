@@ -74,6 +74,7 @@ void heat_map_add(heat_map *h, int64_t start_ns, int64_t duration_ns, bool is_fa
     cell->count++;
     cell->failed += is_failed;
     h->totals[row]++;
+    h->failures[row] += is_failed;
     h->count++;
     h->failed += is_failed;
 }

@@ -7,21 +7,14 @@
 
 #include "base/text.h"
 #include "scene/axis.h"
+#include "scene/heat_scale.h"
 #include "scene/layers.h"
 #include "scene/text.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { GROUP_REQUESTS = 500, GROUP_WIDTH = 8, ROWS_MIN = 16, ROWS_MARGIN = 2, LEGEND_GAP = 14, PIXELS_MAX = 16000 };
-
-static const double pick_distance = 4;
-
-/* The scale of durations: the rows [low, high) of the map over the height of the strip. */
-typedef struct heat_scale {
-    unsigned low, high;
-    double top, bottom;
-} heat_scale;
+enum { GROUP_REQUESTS = 500, GROUP_WIDTH = 8, LEGEND_GAP = 14, PIXELS_MAX = 16000 };
 
 /* What the cached picture depends on. */
 typedef struct heat_key {
@@ -40,32 +33,6 @@ static struct {
 static const heat_map *map_of(const layer_context *c)
 {
     return &model_requests(c->model)->heat;
-}
-
-static heat_scale scale_of(const heat_map *h, const layout *l)
-{
-    heat_scale s = {HEAT_ROWS, 0, l->overview_top + 2, l->overview_bottom - 1};
-    for (unsigned row = 0; row < HEAT_ROWS; row++)
-        if (h->totals[row] > 0) {
-            s.low = MIN(s.low, row);
-            s.high = row + 1;
-        }
-    const unsigned missing = s.high - s.low < ROWS_MIN ? ROWS_MIN - (s.high - s.low) : 0;
-    s.low -= MIN(s.low, ROWS_MARGIN + missing / 2);
-    s.high = MIN(HEAT_ROWS, s.high + ROWS_MARGIN + missing / 2);
-    return s;
-}
-
-static double row_y(const heat_scale *s, double row)
-{
-    return s->bottom - (row - s->low) / (s->high - s->low) * (s->bottom - s->top);
-}
-
-/* Returns the place of a duration among the rows, with its fraction. */
-static double row_of_ns(double duration_ns)
-{
-    const unsigned row = heat_row((int64_t)CLAMP(duration_ns, 0, 9e18));
-    return row + (duration_ns - heat_row_ns(row)) / (heat_row_ns(row + 1) - heat_row_ns(row));
 }
 
 /* Sets the map's columns [*from, *to) between two places of the strip. */
@@ -159,8 +126,8 @@ static void paint_cells(const layer_context *c, const heat_scale *s, const heat_
     const double factor = (SHADES - 1) / log1p(p->max), top = c->layout->overview_top;
     const int height = cairo_image_surface_get_height(picture);
     for (unsigned row = 0; row < p->rows; row++) {
-        const int first = (int)floor((row_y(s, s->low + row + 1) - top) * c->scale),
-                  end = MAX((int)floor((row_y(s, s->low + row) - top) * c->scale), first + 1);
+        const int first = (int)floor((heat_scale_y(s, s->low + row + 1) - top) * c->scale),
+                  end = MAX((int)floor((heat_scale_y(s, s->low + row) - top) * c->scale), first + 1);
         for (unsigned x = 0; x < p->columns; x++) {
             const heat_cell *cell = &p->cells[(size_t)x * p->rows + row];
             const uint32_t count =
@@ -177,7 +144,7 @@ static void paint_cells(const layer_context *c, const heat_scale *s, const heat_
 static void draw_marks(const layer_context *c, cairo_t *cr, const heat_scale *s, const heat_pixels *p, bool failed)
 {
     enum { MARK_GAP = 2 };
-    const double slow = ceil(row_of_ns(heat_map_slow_ns(map_of(c))));
+    const double slow = ceil(heat_row_of_ns(heat_map_slow_ns(map_of(c))));
     for (unsigned row = 0; row < p->rows; row++) {
         double last = -MARK_GAP;
         for (unsigned x = 0; x < p->columns && (failed || s->low + row >= slow); x++) {
@@ -186,7 +153,7 @@ static void draw_marks(const layer_context *c, cairo_t *cr, const heat_scale *s,
             if ((failed ? cell->failed : cell->count - cell->failed) == 0 || at - last < MARK_GAP)
                 continue;
             last = at;
-            draw_mark(cr, c->layout->left + at, row_y(s, s->low + row + 0.5), failed, c->view->dark);
+            draw_mark(cr, c->layout->left + at, heat_scale_y(s, s->low + row + 0.5), failed, c->view->dark);
         }
     }
 }
@@ -195,7 +162,7 @@ static void draw_curve(const layer_context *c, cairo_t *cr, const heat_scale *s,
 {
     const heat_map *h = map_of(c);
     const layout *l = c->layout;
-    const double plot = l->right - l->left,
+    const double plot = l->overview_right - l->left,
                  groups = CLAMP(floor((double)h->count / GROUP_REQUESTS), 1, MAX(floor(plot / GROUP_WIDTH), 1));
     heat_cell sums[HEAT_ROWS];
     uint64_t counts[HEAT_ROWS];
@@ -209,7 +176,7 @@ static void draw_curve(const layer_context *c, cairo_t *cr, const heat_scale *s,
             any += counts[row] = sums[row].count;
         if (any == 0)
             continue;
-        const double y = row_y(s, row_of_ns(heat_quantile(counts, share)));
+        const double y = heat_scale_y(s, heat_row_of_ns(heat_quantile(counts, share)));
         if (groups == 1)
             cairo_move_to(cr, left, y);
         cairo_line_to(cr, groups == 1 ? right : (left + right) / 2, y);
@@ -252,7 +219,7 @@ static void draw_kept(const layer_context *c, const heat_scale *s)
 {
     const layout *l = c->layout;
     const heat_map *h = map_of(c);
-    const double width = l->right - l->left, height = l->overview_bottom - l->overview_top;
+    const double width = l->overview_right - l->left, height = l->overview_bottom - l->overview_top;
     const heat_key key = {h->number, h->count, l->whole_from_ns, l->whole_to_ns,
                           width,     height,   c->scale,         c->view->dark};
     const heat_key *old = &kept_heat.key;
@@ -281,7 +248,7 @@ static void draw_duration(const layer_context *c, double ns, double y)
     palette_set(c->cr, palette_grid(c->view->dark), 1);
     cairo_set_line_width(c->cr, 1);
     cairo_move_to(c->cr, c->layout->left, floor(y) + 0.5);
-    cairo_line_to(c->cr, c->layout->right, floor(y) + 0.5);
+    cairo_line_to(c->cr, c->layout->overview_right, floor(y) + 0.5);
     cairo_stroke(c->cr);
     text_draw(c->cr, label, TEXT_SMALL, palette_muted(c->view->dark), TEXT_RIGHT, c->layout->left - 8, y, 0);
 }
@@ -297,7 +264,7 @@ static void draw_durations(const layer_context *c, const heat_scale *s)
     const bool is_wide = high_ns / low_ns > 300;
     double above = INFINITY, unit_ns = pow(10, fmin(floor(log10(low_ns)), 9));
     for (size_t i = 0; i < G_N_ELEMENTS(seconds); i++) {
-        const double ns = seconds[i] * unit_ns, y = row_y(s, row_of_ns(ns));
+        const double ns = seconds[i] * unit_ns, y = heat_scale_y(s, heat_row_of_ns(ns));
         const bool is_round = seconds[i] == 1 || seconds[i] == 10 || seconds[i] == 60 || seconds[i] == 600 ||
                               seconds[i] == 3600 || seconds[i] == 36000;
         if ((is_round || !is_wide) && ns >= low_ns && ns < high_ns && y + half <= above && y - half >= s->top - 4 &&
@@ -315,8 +282,8 @@ static void draw_durations(const layer_context *c, const heat_scale *s)
 static void draw_view(const layer_context *c)
 {
     const layout *l = c->layout;
-    const double from = CLAMP(layout_overview_x(l, c->view->from_ns), l->left, l->right - 2),
-                 to = CLAMP(layout_overview_x(l, c->view->to_ns), from + 2, l->right),
+    const double from = CLAMP(layout_overview_x(l, c->view->from_ns), l->left, l->overview_right - 2),
+                 to = CLAMP(layout_overview_x(l, c->view->to_ns), from + 2, l->overview_right),
                  height = l->overview_bottom - l->overview_top;
     cairo_rectangle(c->cr, floor(from) + 0.5, floor(l->overview_top) + 0.5, MAX(floor(to - from) - 1, 1), height - 1);
     palette_set(c->cr, palette_accent(c->view->dark), 0.08);
@@ -326,23 +293,10 @@ static void draw_view(const layer_context *c)
     cairo_stroke(c->cr);
 }
 
-static void draw_brush(const layer_context *c)
-{
-    const scene_view *v = c->view;
-    if (!v->has_brush)
-        return;
-    cairo_rectangle(c->cr, v->brush_x[0], v->brush_y[0], v->brush_x[1] - v->brush_x[0], v->brush_y[1] - v->brush_y[0]);
-    palette_set(c->cr, palette_accent(v->dark), 0.2);
-    cairo_fill_preserve(c->cr);
-    palette_set(c->cr, palette_accent(v->dark), 1);
-    cairo_set_line_width(c->cr, 1);
-    cairo_stroke(c->cr);
-}
-
 static uint64_t count_slow(const heat_map *h)
 {
     uint64_t slow = 0;
-    for (unsigned row = (unsigned)ceil(row_of_ns(heat_map_slow_ns(h))); row < HEAT_ROWS; row++)
+    for (unsigned row = (unsigned)ceil(heat_row_of_ns(heat_map_slow_ns(h))); row < HEAT_ROWS; row++)
         slow += h->totals[row];
     return slow;
 }
@@ -384,34 +338,33 @@ double heat_layer_legend(const layer_context *c, double right)
 
 void heat_layer_draw(const layer_context *c)
 {
-    const heat_scale s = scale_of(map_of(c), c->layout);
+    const heat_scale s = heat_scale_of(map_of(c), c->layout);
     draw_durations(c, &s);
     draw_view(c); /* behind the marks, which it would hide */
     draw_kept(c, &s);
-    draw_brush(c);
 }
 
-/* ---- selection ---- */
+/* ---- the user's selection ---- */
 
-/* Returns the duration at a place of the strip in nanoseconds. */
-static double duration_at(const heat_scale *s, double y)
+/* Draws the area that the user marks now, or has marked. */
+void heat_layer_draw_area(const layer_context *c)
 {
-    const double row = CLAMP(s->low + (s->bottom - y) / (s->bottom - s->top) * (s->high - s->low), 0, HEAT_ROWS - 1),
-                 low = heat_row_ns((unsigned)row), high = heat_row_ns((unsigned)row + 1);
-    return low + (row - floor(row)) * (high - low);
-}
-
-request_choice heat_layer_area(const heat_map *h, const layout *l, double x0, double y0, double x1, double y1)
-{
-    const heat_scale s = scale_of(h, l);
-    const double left = MIN(x0, x1) - pick_distance, right = MAX(x0, x1) + pick_distance,
-                 top = MIN(y0, y1) - pick_distance, bottom = MAX(y0, y1) + pick_distance;
-    request_choice area = request_choice_all;
-    area.from_ns = layout_overview_time(l, left);
-    area.to_ns = layout_overview_time(l, right);
-    if (top > l->overview_top)
-        area.longest_ns = duration_at(&s, top);
-    if (bottom < l->overview_bottom)
-        area.shortest_ns = duration_at(&s, bottom);
-    return area;
+    const scene_view *v = c->view;
+    const layout *l = c->layout;
+    if (!v->has_brush && !v->has_area)
+        return;
+    double x0 = v->brush_x[0], x1 = v->brush_x[1], y0 = v->brush_y[0], y1 = v->brush_y[1];
+    if (!v->has_brush) {
+        const heat_scale s = heat_scale_of(map_of(c), l);
+        x0 = CLAMP(layout_overview_x(l, v->area.from_ns), l->left, l->overview_right);
+        x1 = CLAMP(layout_overview_x(l, v->area.to_ns), x0, l->overview_right);
+        y0 = isinf(v->area.longest_ns) ? s.top : heat_scale_y(&s, heat_row_of_ns(v->area.longest_ns));
+        y1 = isinf(v->area.shortest_ns) ? s.bottom : heat_scale_y(&s, heat_row_of_ns(v->area.shortest_ns));
+    }
+    cairo_rectangle(c->cr, floor(x0) + 0.5, floor(y0) + 0.5, floor(x1) - floor(x0), floor(y1) - floor(y0));
+    palette_set(c->cr, palette_accent(v->dark), 0.2);
+    cairo_fill_preserve(c->cr);
+    palette_set(c->cr, palette_accent(v->dark), 1);
+    cairo_set_line_width(c->cr, v->has_brush ? 1 : 2);
+    cairo_stroke(c->cr);
 }

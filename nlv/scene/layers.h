@@ -57,8 +57,11 @@ void heat_layer_draw(const layer_context *c);
 /* Draws the legend of the heat map, if it is visible, in the caption's line up to `right`. Returns its left edge. */
 double heat_layer_legend(const layer_context *c, double right);
 
-/* Returns the requests between two places in the strip, or within a few units of them. */
-request_choice heat_layer_area(const heat_map *h, const layout *l, double x0, double y0, double x1, double y1);
+/* Draws the area of the heat map and the histogram that the user marks or has marked. */
+void heat_layer_draw_area(const layer_context *c);
+
+/* Draws the histogram of durations at the right of the heat map, if the layout has a place for it. */
+void histogram_layer_draw(const layer_context *c);
 
 /*
  * Returns a loadline's name with its unit, which the caller frees with g_free. The numbers of its axis are

@@ -5,6 +5,10 @@
 #include "scene/layers.h"
 #include "scene/text.h"
 
+#include <math.h>
+
+enum { HISTOGRAM_PLOT_MIN = 400, HISTOGRAM_GAP = 10 };
+
 static const double margin = 14, pane_gap = 18, label_gap = 8;
 
 /* Returns the width of the labels at the left: the width of the widest label, but at most 30 % of the picture. */
@@ -42,7 +46,7 @@ static double weight(const pane *p)
 
 /*
  * Places the overview, a strip at the bottom, if it is requested or if a part of the log is not visible. A heat map is
- * higher than a strip of densities.
+ * higher than a strip of densities, and the histogram of durations may be beside it.
  */
 static void place_overview(layout *l, const model *m, const scene_view *view, bool is_part)
 {
@@ -52,6 +56,12 @@ static void place_overview(layout *l, const model *m, const scene_view *view, bo
     l->overview_top = l->overview_bottom = l->caption_y - text_height(TEXT_SMALL) / 2 - 6;
     if (view->overview || is_part)
         l->overview_top -= height;
+    const double plot = l->right - l->left;
+    l->overview_right = l->histogram_left = l->right;
+    if (l->has_heat && view->histogram && plot >= HISTOGRAM_PLOT_MIN) {
+        l->histogram_left = floor(l->right - CLAMP(plot * 0.13, 70, 150));
+        l->overview_right = l->histogram_left - HISTOGRAM_GAP;
+    }
 }
 
 static bool list_has_records(const list *l, uint32_t from, uint32_t to)
@@ -164,12 +174,12 @@ int64_t layout_time(const layout *l, const scene_view *view, double x)
 double layout_overview_x(const layout *l, int64_t time_ns)
 {
     double share = ((double)time_ns - (double)l->whole_from_ns) / ((double)l->whole_to_ns - (double)l->whole_from_ns);
-    return l->left + CLAMP(share, -2, 3) * (l->right - l->left);
+    return l->left + CLAMP(share, -2, 3) * (l->overview_right - l->left);
 }
 
 int64_t layout_overview_time(const layout *l, double x)
 {
-    return time_at(l->whole_from_ns, l->whole_to_ns, (x - l->left) / (l->right - l->left));
+    return time_at(l->whole_from_ns, l->whole_to_ns, (x - l->left) / (l->overview_right - l->left));
 }
 
 double layout_row_y(const pane *p, unsigned row)

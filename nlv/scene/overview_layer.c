@@ -53,7 +53,7 @@ static void count_records(const layer_context *c, unsigned width)
 static void draw_bars(const layer_context *c)
 {
     const layout *l = c->layout;
-    unsigned width = (unsigned)MAX(l->right - l->left, 1);
+    unsigned width = (unsigned)MAX(l->overview_right - l->left, 1);
     double height = l->overview_bottom - l->overview_top - 2;
     count_records(c, width);
     for (unsigned x = 0; x < width; x++)
@@ -75,19 +75,21 @@ void overview_layer_draw(const layer_context *c)
     if (l->overview_bottom <= l->overview_top)
         return;
     double height = l->overview_bottom - l->overview_top;
-    cairo_rectangle(cr, l->left, l->overview_top, l->right - l->left, height);
+    cairo_rectangle(cr, l->left, l->overview_top, l->overview_right - l->left, height);
     palette_set(cr, palette_pane(dark), 1);
     cairo_fill(cr);
     if (l->has_heat) {
         heat_layer_draw(c);
+        histogram_layer_draw(c);
+        heat_layer_draw_area(c); /* across both */
         return;
     }
     draw_bars(c);
-    double from = CLAMP(layout_overview_x(l, c->view->from_ns), l->left, l->right - 2);
-    double to = CLAMP(layout_overview_x(l, c->view->to_ns), from + 2, l->right);
+    double from = CLAMP(layout_overview_x(l, c->view->from_ns), l->left, l->overview_right - 2);
+    double to = CLAMP(layout_overview_x(l, c->view->to_ns), from + 2, l->overview_right);
     palette_set(cr, palette_background(dark), 0.6); /* dims the invisible part */
     cairo_rectangle(cr, l->left, l->overview_top, from - l->left, height);
-    cairo_rectangle(cr, to, l->overview_top, l->right - to, height);
+    cairo_rectangle(cr, to, l->overview_top, l->overview_right - to, height);
     cairo_fill(cr);
     palette_set(cr, palette_accent(dark), 1);
     cairo_set_line_width(cr, 1.5);

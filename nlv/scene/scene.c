@@ -6,6 +6,7 @@
 #include "model/checks.h"
 #include "model/slow.h"
 #include "scene/axis.h"
+#include "scene/heat_scale.h"
 #include "scene/layers.h"
 #include "scene/text.h"
 #include "base/time_internal.h"
@@ -383,7 +384,7 @@ bool scene_is_overview(const model *m, const scene_view *view, cairo_t *cr, doub
 {
     layout l = layout_make(m, view, cr);
     *time_ns = layout_overview_time(&l, x);
-    return y >= l.overview_top && y < l.overview_bottom && x >= l.left - 2 && x <= l.right + 2;
+    return y >= l.overview_top && y < l.overview_bottom && x >= l.left - 2 && x <= l.overview_right + 2;
 }
 
 bool scene_find_requests(const model *m, const scene_view *view, cairo_t *cr, const double from[2], const double to[2],
@@ -393,7 +394,20 @@ bool scene_find_requests(const model *m, const scene_view *view, cairo_t *cr, co
     if (!l.has_heat || from[1] < l.overview_top || from[1] >= l.overview_bottom || from[0] < l.left - 4 ||
         from[0] > l.right + 4)
         return false;
-    *area = heat_layer_area(&model_requests(m)->heat, &l, from[0], from[1], to[0], to[1]);
+    *area = heat_scale_area(&model_requests(m)->heat, &l, from[0], from[1], to[0], to[1]);
+    return true;
+}
+
+bool scene_find_heat(const model *m, const scene_view *view, cairo_t *cr, scene_heat *places)
+{
+    const layout l = layout_make(m, view, cr);
+    if (!l.has_heat)
+        return false;
+    const heat_map *h = &model_requests(m)->heat;
+    const heat_scale s = heat_scale_of(h, &l);
+    const double slow = heat_scale_y(&s, ceil(heat_row_of_ns(heat_map_slow_ns(h))));
+    *places = (scene_heat){l.left, l.overview_right, l.overview_top, l.overview_bottom,
+                           CLAMP(slow, l.overview_top + 1, l.overview_bottom)};
     return true;
 }
 

@@ -28,9 +28,12 @@ typedef struct scene_view {
     const char *caption; /* text below the picture, or NULL */
     bool names_slowest;  /* name the longest line of the slowest kind */
     bool overview;       /* draw the overview even if the whole log is visible */
+    bool histogram;      /* draw the histogram of durations beside the heat map */
     bool hides_empty;    /* if a part of the log is visible, omit the panes without records in this part */
     bool has_brush;      /* mark the area of the overview between two corners */
     double brush_x[2], brush_y[2];
+    bool has_area; /* mark the selected requests in the overview */
+    request_choice area;
     bool is_coarse; /* draw lines with half the resolution, for speed while the view moves */
 } scene_view;
 
@@ -63,11 +66,20 @@ bool scene_find(const model *m, const scene_view *view, cairo_t *cr, double x, d
 bool scene_is_overview(const model *m, const scene_view *view, cairo_t *cr, double x, double y, int64_t *time_ns);
 
 /*
- * Returns whether the overview is the heat map of requests and a place is in it. If so, sets *area to the requests
- * between this place and another place, or within a few units of them.
+ * Returns whether the overview is the heat map of requests, and a place is in it or in the histogram beside it. If so,
+ * sets *area to the requests between this place and another place, or near them if both are the same place.
  */
 bool scene_find_requests(const model *m, const scene_view *view, cairo_t *cr, const double from[2], const double to[2],
                          request_choice *area);
+
+/* The places of the heat map of requests. */
+typedef struct scene_heat {
+    double left, right, top, bottom;
+    double slow_y; /* slow requests are above */
+} scene_heat;
+
+/* Returns whether the overview is the heat map of requests. If so, sets *places. */
+bool scene_find_heat(const model *m, const scene_view *view, cairo_t *cr, scene_heat *places);
 
 /*
  * scene_zoom zooms by a factor around a place in the plot, given as a share of its width (0 is left, 1 is right).

@@ -26,7 +26,8 @@ struct canvas {
     canvas_callbacks callbacks;
     history history;
     drag drag;
-    bool dragged; /* the pointer has moved too far for a click */
+    bool dragged;     /* the pointer has moved too far for a click */
+    bool is_brushing; /* the user marks an area of the heat map with the keyboard */
     double press_x, press_y, last_x;
     double pointer_x, pointer_y;
     bool is_pointed;    /* the pointer is in the canvas */
@@ -221,6 +222,13 @@ static bool find_area(canvas *c, double x, double y, request_choice *area)
     return is;
 }
 
+static void end_brush_keys(canvas *c)
+{
+    c->is_brushing = c->view.has_brush = false;
+    c->callbacks.hover(c->callbacks.user, "");
+    canvas_redraw(c);
+}
+
 static drag drag_of(canvas *c, const GdkEventButton *event)
 {
     int64_t time_ns;
@@ -248,6 +256,8 @@ static gboolean on_press(GtkWidget *widget, GdkEventButton *event, gpointer user
     gtk_widget_grab_focus(widget);
     c->press_x = c->last_x = event->x;
     c->press_y = event->y;
+    if (c->is_brushing)
+        end_brush_keys(c);
     c->drag = drag_of(c, event);
     c->dragged = false;
     return c->drag != DRAG_NONE;
@@ -388,6 +398,93 @@ static gboolean on_release(GtkWidget *widget, GdkEventButton *event, gpointer us
     return TRUE;
 }
 
+/* ---- marking an area of the heat map with the keyboard ---- */
+
+static bool find_heat(canvas *c, scene_heat *places)
+{
+    cairo_t *cr = measuring_context();
+    model_lock(c->model);
+    const bool is = scene_find_heat(c->model, &c->view, cr, places);
+    model_unlock(c->model);
+    cairo_destroy(cr);
+    return is;
+}
+
+bool canvas_begin_brush(canvas *c)
+{
+    scene_heat places;
+    if (!find_heat(c, &places))
+        return false;
+    c->is_brushing = c->view.has_brush = true;
+    c->view.brush_x[0] = places.left;
+    c->view.brush_x[1] = places.right;
+    c->view.brush_y[0] = places.top;
+    c->view.brush_y[1] = places.slow_y;
+    gtk_widget_grab_focus(c->widget);
+    canvas_redraw(c);
+    c->callbacks.hover(c->callbacks.user,
+                       "Arrows: move. Shift+arrows: resize. Enter: list the requests. Escape: cancel");
+    return true;
+}
+
+/* Moves the area by a part of the strip. If `resizes` is true, moves only its right or upper edge. */
+static void move_brush(canvas *c, const scene_heat *places, double by_x, double by_y, bool resizes)
+{
+    scene_view *v = &c->view;
+    by_x *= places->right - places->left;
+    by_y *= places->bottom - places->top;
+    if (!resizes) {
+        by_x = CLAMP(by_x, places->left - v->brush_x[0], places->right - v->brush_x[1]);
+        by_y = CLAMP(by_y, places->top - v->brush_y[0], places->bottom - v->brush_y[1]);
+        v->brush_x[0] += by_x;
+        v->brush_y[1] += by_y;
+    }
+    v->brush_x[1] = CLAMP(v->brush_x[1] + by_x, v->brush_x[0] + click_distance, places->right);
+    v->brush_y[0] = CLAMP(v->brush_y[0] + by_y, places->top, v->brush_y[1] - click_distance);
+    canvas_redraw(c);
+}
+
+/* Reports the area that the user has marked. */
+static void finish_brush(canvas *c)
+{
+    const scene_view *v = &c->view;
+    request_choice area;
+    c->press_x = v->brush_x[0];
+    c->press_y = v->brush_y[0];
+    const bool is_there = find_area(c, v->brush_x[1], v->brush_y[1], &area);
+    end_brush_keys(c);
+    if (is_there)
+        c->callbacks.brushed(c->callbacks.user, &area);
+}
+
+bool canvas_brush_key(canvas *c, const GdkEventKey *event)
+{
+    const double step_x = 0.02, step_y = 0.05;
+    const bool resizes = (event->state & GDK_SHIFT_MASK) != 0;
+    scene_heat places;
+    if (!c->is_brushing || !find_heat(c, &places))
+        return false;
+    switch (event->keyval) {
+    case GDK_KEY_Left:
+    case GDK_KEY_Right:
+        move_brush(c, &places, event->keyval == GDK_KEY_Left ? -step_x : step_x, 0, resizes);
+        return true;
+    case GDK_KEY_Up:
+    case GDK_KEY_Down:
+        move_brush(c, &places, 0, event->keyval == GDK_KEY_Up ? -step_y : step_y, resizes);
+        return true;
+    case GDK_KEY_Return:
+    case GDK_KEY_KP_Enter:
+        finish_brush(c);
+        return true;
+    case GDK_KEY_Escape:
+        end_brush_keys(c);
+        return true;
+    default:
+        return false;
+    }
+}
+
 bool canvas_pointed(canvas *c, int64_t *time_ns)
 {
     if (c->is_pointed)
@@ -493,7 +590,7 @@ canvas *canvas_new(model *m, bool dark, canvas_callbacks callbacks)
     c->widget = gtk_drawing_area_new();
     c->view = scene_fit(m, 1200, 800);
     c->view.dark = dark;
-    c->view.overview = true;
+    c->view.overview = c->view.histogram = true;
     history_init(&c->history);
     gtk_widget_set_can_focus(c->widget, TRUE);
     gtk_widget_add_events(c->widget, GDK_SCROLL_MASK | GDK_SMOOTH_SCROLL_MASK | GDK_BUTTON_PRESS_MASK |

@@ -7,7 +7,7 @@
  * - drag with Ctrl or the right button: mark a time range
  * - click: choose a lifeline
  * - click in the heat map: show the failed or slowest request near that place
- * - drag in the heat map: show the requests of an area
+ * - drag in the heat map, or in the histogram beside it: list the requests of an area
  * - click or drag in an overview without a heat map: move the view to that place
  *
  * commands.h lists the keys.
@@ -35,6 +35,13 @@ typedef struct canvas_callbacks {
 /* Returns a canvas, which its widget owns. `m` must outlive the canvas. */
 canvas *canvas_new(model *m, bool dark, canvas_callbacks callbacks);
 GtkWidget *canvas_widget(canvas *c);
+
+/*
+ * Lets the user mark an area of the heat map with the keyboard. At first, the area contains the slow requests. Returns
+ * false if there is no heat map. canvas_brush_key handles a key, and returns whether it belongs to the marking.
+ */
+bool canvas_begin_brush(canvas *c);
+bool canvas_brush_key(canvas *c, const GdkEventKey *event);
 
 /* Returns the view. Call canvas_redraw after you have changed it. */
 scene_view *canvas_view(canvas *c);

@@ -46,6 +46,7 @@ typedef enum command {
     COMMAND_CHOOSE,
     COMMAND_REQUESTS,
     COMMAND_FAILED,
+    COMMAND_BRUSH,
     COMMAND_PALETTE,
     COMMAND_SHORTCUTS,
 } command;

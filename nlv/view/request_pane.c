@@ -45,6 +45,7 @@ struct request_pane {
     GtkTreeViewColumn *columns[COLUMNS];
     GArray *rows; /* pane_row */
     request_choice choice;
+    bool has_area; /* the choice is an area of the heat map */
     request_column column;
     bool descending;
     uint64_t shown_count; /* number of requests in the list when it was last shown */
@@ -135,7 +136,8 @@ static void show_count(request_pane *p, size_t found, uint64_t total, uint64_t d
                                   ? "nlv is still reading the log"
                                   : "No requests, because no field identifies them");
     else
-        g_string_append_printf(text, "%'zu of %'" G_GUINT64_FORMAT " request%s", found, total, nl_plural(total));
+        g_string_append_printf(text, "%'zu of %'" G_GUINT64_FORMAT " request%s%s", found, total, nl_plural(total),
+                               p->has_area ? " are in the marked area" : "");
     if (found > p->rows->len)
         g_string_append_printf(text, "; the first %u are shown", p->rows->len);
     if (dropped > 0)
@@ -189,8 +191,7 @@ static void fill(request_pane *p)
     if (p->rows->len > 0)
         gtk_tree_view_set_cursor(GTK_TREE_VIEW(p->tree), cursor, NULL, FALSE);
     gtk_tree_path_free(cursor);
-    const request_choice *c = &p->choice;
-    gtk_widget_set_visible(p->all, c->from_ns != INT64_MIN || c->to_ns != INT64_MAX);
+    gtk_widget_set_visible(p->all, p->has_area);
 }
 
 static void sort_by(request_pane *p, request_column column, bool descending)
@@ -315,6 +316,8 @@ static gboolean on_table_key(GtkWidget *tree, GdkEventKey *event, gpointer user)
         gtk_widget_grab_focus(p->entry);
     else if (event->keyval == GDK_KEY_r || event->keyval == GDK_KEY_e)
         request_pane_show(p, event->keyval == GDK_KEY_e);
+    else if (event->keyval == GDK_KEY_c)
+        request_pane_clear_area(p);
     else
         return FALSE;
     return TRUE;
@@ -338,8 +341,7 @@ static void on_all(GtkButton *button, gpointer user)
 {
     (void)button;
     request_pane *p = user;
-    p->choice = request_choice_all;
-    sort_by(p, p->column, p->descending);
+    request_pane_clear_area(p);
     gtk_widget_grab_focus(p->tree);
 }
 
@@ -349,15 +351,29 @@ static void on_close_table(GtkButton *button, gpointer user)
     request_pane_hide(user);
 }
 
+static void forget_area(request_pane *p)
+{
+    p->choice = request_choice_all;
+    p->has_area = false;
+    p->callbacks.cleared(p->callbacks.user);
+}
+
 void request_pane_hide(request_pane *p)
 {
     gtk_widget_hide(p->widget);
+    forget_area(p);
     p->callbacks.left(p->callbacks.user);
+}
+
+void request_pane_clear_area(request_pane *p)
+{
+    forget_area(p);
+    sort_by(p, p->column, p->descending);
 }
 
 void request_pane_show(request_pane *p, bool failed)
 {
-    p->choice = request_choice_all;
+    forget_area(p);
     gtk_entry_set_text(GTK_ENTRY(p->entry), "");
     gtk_widget_show(p->widget);
     sort_by(p, failed ? REQUEST_BY_ERROR : REQUEST_BY_DURATION, true);
@@ -367,9 +383,11 @@ void request_pane_show(request_pane *p, bool failed)
 void request_pane_show_area(request_pane *p, const request_choice *area)
 {
     p->choice = *area;
+    p->has_area = true;
     gtk_entry_set_text(GTK_ENTRY(p->entry), "");
     gtk_widget_show(p->widget);
     sort_by(p, REQUEST_BY_DURATION, true);
+    gtk_widget_grab_focus(p->tree);
 }
 
 /* ---- construction ---- */
@@ -432,7 +450,7 @@ static GtkWidget *make_head(request_pane *p)
     p->count = gtk_label_new("");
     gtk_label_set_xalign(GTK_LABEL(p->count), 0);
     gtk_label_set_ellipsize(GTK_LABEL(p->count), PANGO_ELLIPSIZE_END);
-    p->all = gtk_button_new_with_mnemonic("_All requests");
+    p->all = gtk_button_new_with_label("Clear the selection (C)");
     p->entry = gtk_search_entry_new();
     gtk_entry_set_placeholder_text(GTK_ENTRY(p->entry),
                                    "ID, span, \342\200\234failed\342\200\235 or \342\200\234incomplete\342\200\235");

@@ -19,6 +19,7 @@ typedef struct request_pane request_pane;
 
 typedef struct request_pane_callbacks {
     void (*go)(void *user, const request_summary *request); /* show this request in the picture */
+    void (*cleared)(void *user);                            /* the table no longer lists only the requests of an area */
     void (*left)(void *user);                               /* the pane is hidden; the focus must go elsewhere */
     void *user;
 } request_pane_callbacks;
@@ -31,8 +32,12 @@ GtkWidget *request_pane_widget(request_pane *p);
  * focus. */
 void request_pane_show(request_pane *p, bool failed);
 
-/* Shows the requests of an area of the heat map (request_choice). Ignores the text of the choice. */
+/*
+ * Shows the requests of an area of the heat map (request_choice), and gives the table the focus. Ignores the text of
+ * the choice. request_pane_clear_area shows all requests again.
+ */
 void request_pane_show_area(request_pane *p, const request_choice *area);
+void request_pane_clear_area(request_pane *p);
 
 void request_pane_hide(request_pane *p);
 

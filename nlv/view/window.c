@@ -590,8 +590,20 @@ static bool on_picked(void *user, const request_choice *area)
 static void on_brushed(void *user, const request_choice *area)
 {
     window *w = user;
-    canvas_show(w->canvas, area->from_ns, area->to_ns);
+    scene_view *view = canvas_view(w->canvas);
+    if (area->from_ns != INT64_MIN) /* otherwise, an area of the histogram */
+        canvas_show(w->canvas, area->from_ns, area->to_ns);
     request_pane_show_area(w->requests, area);
+    view->has_area = true;
+    view->area = *area;
+    canvas_redraw(w->canvas);
+}
+
+static void on_area_cleared(void *user)
+{
+    window *w = user;
+    canvas_view(w->canvas)->has_area = false;
+    canvas_redraw(w->canvas);
 }
 
 static void on_requests_left(void *user)
@@ -860,8 +872,11 @@ static void clear(window *w)
     }
     if (w->source_count > 0)
         gtk_stack_set_visible_child_name(GTK_STACK(w->stack), "canvas");
-    if (!search_bar_hide(w->search))
-        canvas_clear(w->canvas);
+    if (search_bar_hide(w->search))
+        return;
+    if (canvas_view(w->canvas)->has_area)
+        request_pane_clear_area(w->requests);
+    canvas_clear(w->canvas);
 }
 
 static void connect_to_collector(window *w)
@@ -1025,6 +1040,10 @@ static void on_command(void *user, command which)
     case COMMAND_FAILED:
         request_pane_show(w->requests, which == COMMAND_FAILED);
         break;
+    case COMMAND_BRUSH:
+        if (!canvas_begin_brush(w->canvas))
+            show_status(w, "There is no heat map, because nlv has found no requests");
+        break;
     case COMMAND_PALETTE:
         command_palette_show(w->top, on_command, w);
         break;
@@ -1049,6 +1068,8 @@ static gboolean on_key(GtkWidget *widget, GdkEventKey *event, gpointer user)
     GtkWidget *focus = gtk_window_get_focus(GTK_WINDOW(widget));
     bool in_pane = focus != NULL && (gtk_widget_is_ancestor(focus, sensor_pane_widget(w->sensors)) ||
                                      gtk_widget_is_ancestor(focus, request_pane_widget(w->requests)));
+    if (focus == canvas_widget(w->canvas) && canvas_brush_key(w->canvas, event))
+        return TRUE;
     command which = commands_of_key(event, GTK_IS_EDITABLE(focus) || in_pane);
     if (which == COMMAND_NONE)
         return is_focus_coming(widget);
@@ -1108,7 +1129,8 @@ static GtkWidget *make_main(window *w, const window_options *look)
     }
     w->panel = side_panel_new(w->model);
     w->side = side_panel_widget(w->panel);
-    w->requests = request_pane_new(w->model, (request_pane_callbacks){show_request, on_requests_left, w});
+    w->requests =
+        request_pane_new(w->model, (request_pane_callbacks){show_request, on_area_cleared, on_requests_left, w});
     gtk_paned_pack1(GTK_PANED(both), pane, TRUE, FALSE);
     gtk_paned_pack2(GTK_PANED(both), request_pane_widget(w->requests), FALSE, FALSE);
     hide_at_first(request_pane_widget(w->requests));

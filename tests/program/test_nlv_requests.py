@@ -7,6 +7,7 @@ import support
 
 class Requests(nlv_window.WindowCase):
     COUNT, SLOW, FAILED = 3000, {1234, 2345}, {1999}
+    HISTOGRAM = 1035  # the left edge of the histogram of durations, within a few pixels
 
     def setUp(self):
         super().setUp()
@@ -73,10 +74,11 @@ class Requests(nlv_window.WindowCase):
         support.wait_until(lambda: not any("of 3" in text and "requests" in text for text in self.texts()), what="the table is closed")
 
     def marks(self, color):
-        """Returns the places of the pixels of a colour in the heat map, which is above the legend with the same marks."""
+        """Returns the places of the pixels of a colour in the heat map. The legend below and the histogram at the right have the same
+        colours."""
         places = [(x, y) for y, row in enumerate(self.picture()) for x, pixel in enumerate(row) if pixel == color]
         legend = max((y for _, y in places), default=0)
-        return [(x, y) for x, y in places if y < legend - 12]
+        return [(x, y) for x, y in places if y < legend - 12 and x < self.HISTOGRAM - 10]
 
     def test_failed_request_is_visible_and_reached_with_one_click(self):
         self.open(self.log)
@@ -102,6 +104,40 @@ class Requests(nlv_window.WindowCase):
         slowest = [self.begin_of(i) for i in self.SLOW]
         begin, length = self.shown()
         self.assertTrue(all(begin <= at <= begin + length for at in slowest), (begin, length, slowest))
+        self.accessible("press", "push button", "Clear the selection (C)")
+        self.wait_for_count(self.COUNT, "all requests")
+
+    def wait_for_count(self, count, what):
+        """Waits until the table lists this number of requests, and only those of an area if there are fewer than all."""
+        def is_shown():
+            return any(text.startswith(f"{count} of 3") and ("marked area" in text) == (count < self.COUNT) for text in self.texts())
+        support.wait_until(is_shown, what=what)
+
+    def test_area_marked_with_the_keyboard(self):
+        self.open(self.log)
+        support.wait_until(lambda: self.marks((0xe6, 0x61, 0)), what="the heat map")
+        self.focus("^nlv")
+        self.xdotool("key", "h", "Return")
+        self.wait_for_count(2, "the slow requests")
+        self.xdotool("key", "c")
+        self.wait_for_count(3000, "all requests")
+        self.xdotool("key", "Escape", "h", *["shift+Left"] * 20, "Return")
+        self.wait_for_count(1, "the slow request in the first part of the log")
+        self.xdotool("key", "Escape")
+        support.wait_until(lambda: not any("marked area" in text for text in self.texts()), what="the table is closed")
+
+    def test_outliers_in_the_histogram_are_marked_and_selected(self):
+        self.open(self.log)
+        support.wait_until(lambda: self.marks((0xe6, 0x61, 0)), what="the heat map")
+        mark_y = sum(y for _, y in self.marks((0xe6, 0x61, 0))) // len(self.marks((0xe6, 0x61, 0)))
+        rows = self.picture()
+        bar = [x for x in range(self.HISTOGRAM, 1180) if (0xe6, 0x61, 0) in (rows[mark_y + dy][x] for dy in (-2, -1, 0, 1, 2))]
+        self.assertTrue(5 < len(bar) < 60, "a short bar of the two slow requests")
+        usual = max((sum(rows[y][x] == (0, 0x72, 0xb2) for x in range(self.HISTOGRAM, 1180)) for y in range(mark_y, mark_y + 120)), default=0)
+        self.assertGreater(usual, 100, "the longest bar")
+        self.xdotool("mousemove", "1150", str(mark_y - 6), "mousedown", "1", "mousemove", "1100", str(mark_y), "mousemove", "1080",
+                     str(mark_y + 6), "mouseup", "1")
+        self.wait_for_count(2, "the slow requests of all times")
 
 
 if __name__ == "__main__":

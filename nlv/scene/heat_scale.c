@@ -1,0 +1,64 @@
+#include "config.h"
+
+#include "scene/heat_scale.h"
+
+#include <math.h>
+
+enum { ROWS_MIN = 16, ROWS_MARGIN = 2 };
+
+static const double pick_distance = 4;
+
+heat_scale heat_scale_of(const heat_map *h, const layout *l)
+{
+    heat_scale s = {HEAT_ROWS, 0, l->overview_top + 2, l->overview_bottom - 1};
+    for (unsigned row = 0; row < HEAT_ROWS; row++)
+        if (h->totals[row] > 0) {
+            s.low = MIN(s.low, row);
+            s.high = row + 1;
+        }
+    const unsigned missing = s.high - s.low < ROWS_MIN ? ROWS_MIN - (s.high - s.low) : 0;
+    s.low -= MIN(s.low, ROWS_MARGIN + missing / 2);
+    s.high = MIN(HEAT_ROWS, s.high + ROWS_MARGIN + missing / 2);
+    return s;
+}
+
+double heat_scale_y(const heat_scale *s, double row)
+{
+    return s->bottom - (row - s->low) / (s->high - s->low) * (s->bottom - s->top);
+}
+
+double heat_row_of_ns(double duration_ns)
+{
+    const unsigned row = heat_row((int64_t)CLAMP(duration_ns, 0, 9e18));
+    return row + (duration_ns - heat_row_ns(row)) / (heat_row_ns(row + 1) - heat_row_ns(row));
+}
+
+/* Returns the row at a place of the strip, with its fraction. */
+static double row_at(const heat_scale *s, double y)
+{
+    return CLAMP(s->low + (s->bottom - y) / (s->bottom - s->top) * (s->high - s->low), 0, HEAT_ROWS);
+}
+
+/* Returns the time at which a column of the map begins. */
+static int64_t column_time(const heat_map *h, double column)
+{
+    return h->from_ns + (int64_t)CLAMP(column, 0, HEAT_COLUMNS) * h->width_ns;
+}
+
+request_choice heat_scale_area(const heat_map *h, const layout *l, double x0, double y0, double x1, double y1)
+{
+    const heat_scale s = heat_scale_of(h, l);
+    const bool is_click = fabs(x1 - x0) < pick_distance && fabs(y1 - y0) < pick_distance;
+    const double margin = is_click ? pick_distance : 0, left = MIN(x0, x1) - margin, right = MAX(x0, x1) + margin,
+                 top = MIN(y0, y1) - margin, bottom = MAX(y0, y1) + margin;
+    request_choice area = request_choice_all;
+    if (x0 < l->histogram_left && h->width_ns > 0) {
+        area.from_ns = column_time(h, floor(heat_map_column(h, layout_overview_time(l, left))));
+        area.to_ns = column_time(h, floor(heat_map_column(h, layout_overview_time(l, right))) + 1);
+    }
+    if (top > l->overview_top)
+        area.longest_ns = heat_row_ns((unsigned)ceil(row_at(&s, top)));
+    if (bottom < l->overview_bottom)
+        area.shortest_ns = heat_row_ns((unsigned)floor(row_at(&s, bottom)));
+    return area;
+}

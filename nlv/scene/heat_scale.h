@@ -1,0 +1,32 @@
+/*
+ * The logarithmic scale of durations, which the heat map and the histogram beside it share, and the areas that the user
+ * marks in them. This module has no state.
+ */
+#ifndef NLV_HEAT_SCALE_H
+#define NLV_HEAT_SCALE_H
+
+#include "scene/layout.h"
+
+/* The rows [low, high) of the map over the height of the strip. */
+typedef struct heat_scale {
+    unsigned low, high;
+    double top, bottom;
+} heat_scale;
+
+/* Returns the scale with all rows that have requests, and a margin. */
+heat_scale heat_scale_of(const heat_map *h, const layout *l);
+
+/* Returns the y coordinate of a row; fractions are between the rows. */
+double heat_scale_y(const heat_scale *s, double row);
+
+/* Returns the place of a duration among the rows, with its fraction. */
+double heat_row_of_ns(double duration_ns);
+
+/*
+ * Returns the requests between two places in the strip or in the histogram: those of all cells that the area touches.
+ * If the places are the same, returns the requests within a few units of them. An area of the histogram covers all
+ * times.
+ */
+request_choice heat_scale_area(const heat_map *h, const layout *l, double x0, double y0, double x1, double y1);
+
+#endif
