@@ -6,11 +6,21 @@
 #include "requests/printable.h"
 #include "requests/request_reader.h"
 
+#include <string.h>
+
 static void clear_span(gpointer data)
 {
     waterfall_span *s = data;
     g_free(s->name);
     g_free(s->place);
+}
+
+static void clear_record(gpointer data)
+{
+    waterfall_record *r = data;
+    g_free(r->event);
+    g_free(r->place);
+    g_free(r->fields);
 }
 
 void waterfall_free(waterfall *w)
@@ -19,6 +29,7 @@ void waterfall_free(waterfall *w)
         return;
     g_array_free(w->spans, TRUE);
     g_array_free(w->path, TRUE);
+    g_array_free(w->records, TRUE);
     g_free(w);
 }
 
@@ -83,6 +94,15 @@ static unsigned number_of_host(GHashTable *hosts, uint32_t host)
     return GPOINTER_TO_UINT(number);
 }
 
+/* Returns the host and the program, which the caller frees with g_free. */
+static char *place_of(const char *host, const char *program)
+{
+    char *both = g_strdup_printf("%s%s%s", host, *host != '\0' && *program != '\0' ? " " : "", program),
+         *place = printable(both);
+    g_free(both);
+    return place;
+}
+
 static void copy_spans(waterfall *w, const request_graph *g, request_reader *reader, const uint32_t *order,
                        unsigned *indices)
 {
@@ -92,10 +112,9 @@ static void copy_spans(waterfall *w, const request_graph *g, request_reader *rea
     for (size_t i = 0; i < MIN(g->span_count, WATERFALL_SPANS_MAX); i++) {
         const request_span *s = &g->spans[order[i]];
         const char *host = request_reader_host(reader, s->host), *program = request_reader_program(reader, s->program);
-        char *place = g_strdup_printf("%s%s%s", host, *host != '\0' && *program != '\0' ? " " : "", program);
         waterfall_span span = {
             .name = printable(event_names_text(request_reader_names(reader), s->name)),
-            .place = printable(place),
+            .place = place_of(host, program),
             .host = number_of_host(hosts, s->host),
             .depth = s->depth,
             .parent = s->parent < g->span_count ? indices[s->parent] : G_MAXUINT,
@@ -107,7 +126,6 @@ static void copy_spans(waterfall *w, const request_graph *g, request_reader *rea
             .incomplete = s->incomplete,
         };
         g_array_append_val(w->spans, span);
-        g_free(place);
     }
     g_hash_table_destroy(hosts);
     w->left_out = (unsigned)g->span_count - w->spans->len;
@@ -124,12 +142,62 @@ static void copy_path(waterfall *w, const request_graph *g, const unsigned *indi
     }
 }
 
+typedef struct field_texts {
+    GString *text;
+    char **ids; /* the fields that are left out */
+} field_texts;
+
+static void add_field_texts(void *user, const nl_record *record)
+{
+    const field_texts *f = user;
+    for (size_t i = 0; i < record->field_count; i++) {
+        char scratch[NL_FIELD_TEXT_SIZE];
+        const nl_string name = record->fields[i].name, value = nl_field_text(&record->fields[i], scratch);
+        bool is_id = false;
+        for (char **id = f->ids; *id != NULL && !is_id; id++)
+            is_id = strlen(*id) == name.size && memcmp(*id, name.data, name.size) == 0;
+        if (is_id)
+            continue;
+        g_string_append_printf(f->text, "%s%.*s=", f->text->len > 0 ? "  " : "", (int)name.size, name.data);
+        g_string_append_len(f->text, value.data, (gssize)value.size);
+    }
+}
+
+static void copy_records(waterfall *w, const model *m, size_t lifeline, uint32_t object)
+{
+    const store *s = model_store(m);
+    const unsigned layer = s->spec->lifelines[lifeline].layer;
+    const drawing_lifeline *definition = g_ptr_array_index(model_drawing(m)->lifelines, lifeline);
+    GArray *steps = g_array_new(FALSE, FALSE, sizeof(uint32_t)); /* the latest record first */
+    for (uint32_t record = store_last_step(s, object, layer); record < s->count && record >= s->first;
+         record = store_previous(s, record, layer))
+        g_array_append_val(steps, record);
+    w->more = steps->len > WATERFALL_RECORDS_MAX ? steps->len - WATERFALL_RECORDS_MAX : 0;
+    for (guint i = 0; i < steps->len - w->more; i++) {
+        const uint32_t record = g_array_index(steps, uint32_t, steps->len - 1 - i);
+        field_texts texts = {g_string_new(NULL), definition->ids};
+        model_record(m, record, add_field_texts, &texts);
+        waterfall_record r = {
+            .time_ns = store_time(s, record) - store_time(s, g_array_index(steps, uint32_t, steps->len - 1)),
+            .event = printable(names_text(s->names.events, store_event(s, record))),
+            .place = place_of(names_text(s->names.hosts, store_host(s, record)),
+                              names_text(s->names.progs, store_prog(s, record))),
+            .fields = printable(texts.text->str),
+        };
+        g_array_append_val(w->records, r);
+        g_string_free(texts.text, TRUE);
+    }
+    g_array_free(steps, TRUE);
+}
+
 waterfall *waterfall_read(const model *m, size_t lifeline, uint32_t record)
 {
     waterfall *w = g_new0(waterfall, 1);
     w->spans = g_array_new(FALSE, FALSE, sizeof(waterfall_span));
     w->path = g_array_new(FALSE, FALSE, sizeof(waterfall_step));
+    w->records = g_array_new(FALSE, FALSE, sizeof(waterfall_record));
     g_array_set_clear_func(w->spans, clear_span);
+    g_array_set_clear_func(w->records, clear_record);
     const store *s = model_store(m);
     const uint32_t object = record != STORE_NONE && lifeline < s->spec->lifeline_count
                                 ? store_object(s, record, s->spec->lifelines[lifeline].layer)
@@ -138,6 +206,7 @@ waterfall *waterfall_read(const model *m, size_t lifeline, uint32_t record)
         w->reason = "A filter hides the records of this request, or they are no longer in memory.";
         return w;
     }
+    copy_records(w, m, lifeline, object);
     request_reader *reader;
     const request_graph *g = request_lines_graph(m, lifeline, object, &reader);
     if (g == NULL || g->span_count == 0) {

@@ -1,6 +1,6 @@
 /*
  * The spans of one request, for its waterfall: in the order of a tree, with the critical path, and each beside the
- * median span of the same name.
+ * median span of the same name. Also the request's records.
  *
  * request_lines.c builds the graph of the request from its records. The waterfall is a copy, so that it can be drawn
  * without the model's lock.
@@ -10,7 +10,7 @@
 
 #include "model/model.h"
 
-enum { WATERFALL_SPANS_MAX = 2000 };
+enum { WATERFALL_SPANS_MAX = 2000, WATERFALL_RECORDS_MAX = 200 };
 
 typedef struct waterfall_span {
     char *name, *place;       /* the span's name; its host and program */
@@ -29,11 +29,20 @@ typedef struct waterfall_step {
     int64_t from_ns, to_ns;
 } waterfall_step;
 
+/* A record of the request. */
+typedef struct waterfall_record {
+    int64_t time_ns; /* after the start of the request */
+    char *event, *place;
+    char *fields; /* the other fields, except the request's ID */
+} waterfall_record;
+
 typedef struct waterfall {
     GArray *spans;      /* waterfall_span; parents before their children */
     GArray *path;       /* waterfall_step */
+    GArray *records;    /* waterfall_record, by time */
     int64_t length_ns;  /* duration of the request */
     unsigned left_out;  /* number of spans beyond WATERFALL_SPANS_MAX */
+    unsigned more;      /* number of records beyond WATERFALL_RECORDS_MAX */
     const char *reason; /* why there are no spans, as a sentence; or NULL */
 } waterfall;
 

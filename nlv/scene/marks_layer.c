@@ -5,6 +5,7 @@
 #include "scene/layers.h"
 
 #include "model/session.h"
+#include "scene/axis.h"
 #include "scene/text.h"
 
 #include <math.h>
@@ -63,4 +64,43 @@ void marks_layer_draw(const layer_context *c)
         draw_note(c, note, left, y);
         ends[row] = left + wide + 4;
     }
+}
+
+void marks_layer_flash(const layer_context *c)
+{
+    const scene_view *view = c->view;
+    const layout *l = c->layout;
+    const GArray *flashes = view->flashes;
+    if (flashes == NULL || flashes->len == 0)
+        return;
+    const scene_flash *newest = &g_array_index(flashes, scene_flash, flashes->len - 1);
+    const color slow = palette_slow(view->dark);
+    const double top = l->pane_count > 0 ? l->panes[0].top : l->axis_y, left = l->right + 4;
+    palette_set(c->cr, slow, newest->strength);
+    cairo_rectangle(c->cr, left, top, view->width - left - 4, l->axis_y - top);
+    cairo_fill(c->cr);
+    for (guint i = 0; i < flashes->len; i++) {
+        const scene_flash *f = &g_array_index(flashes, scene_flash, i);
+        const double x = layout_x(l, view, f->end_ns);
+        if (x < l->left || x > l->right)
+            continue;
+        palette_set(c->cr, slow, f->strength);
+        cairo_move_to(c->cr, x - 5, top - 8);
+        cairo_line_to(c->cr, x + 5, top - 8);
+        cairo_line_to(c->cr, x, top);
+        cairo_close_path(c->cr);
+        cairo_fill(c->cr);
+    }
+    char duration[32], text[80];
+    axis_span_label((double)newest->duration_ns, duration);
+    if (flashes->len == 1)
+        g_snprintf(text, sizeof text, "slow request: %s", duration);
+    else
+        g_snprintf(text, sizeof text, "%u slow requests, the last: %s", flashes->len, duration);
+    const double width = text_width(c->cr, text, TEXT_NORMAL);
+    palette_set(c->cr, palette_background(view->dark), 1); /* the legend may extend below the text */
+    cairo_rectangle(c->cr, l->right - width - 8, l->legend_y - text_height(TEXT_NORMAL) / 2, width + 8,
+                    text_height(TEXT_NORMAL));
+    cairo_fill(c->cr);
+    text_draw(c->cr, text, TEXT_NORMAL, slow, TEXT_RIGHT, l->right, l->legend_y, 0);
 }

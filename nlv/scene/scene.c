@@ -345,6 +345,7 @@ void scene_draw(const model *m, const scene_view *view, cairo_t *cr)
     draw_marked(&c);
     overview_layer_draw(&c);
     marks_layer_draw(&c);
+    marks_layer_flash(&c);
     draw_title(&c);
     draw_legend(&c);
     if (has_records)

@@ -12,6 +12,12 @@
 
 #include <cairo.h>
 
+/* A request that has just finished slow. */
+typedef struct scene_flash {
+    int64_t end_ns, duration_ns;
+    double strength; /* 1: new; 0: invisible */
+} scene_flash;
+
 typedef struct scene_view {
     int64_t from_ns, to_ns; /* visible time range; from_ns < to_ns */
     double width, height;   /* in pixels or points */
@@ -24,13 +30,14 @@ typedef struct scene_view {
     int64_t range_from_ns, range_to_ns;
     bool has_mark; /* mark mark_ns as the match of a search */
     int64_t mark_ns;
-    const GArray *marks; /* bookmarks (session_mark), or NULL */
-    const char *caption; /* text below the picture, or NULL */
-    bool names_slowest;  /* name the longest line of the slowest kind */
-    bool overview;       /* draw the overview even if the whole log is visible */
-    bool histogram;      /* draw the histogram of durations beside the heat map */
-    bool hides_empty;    /* if a part of the log is visible, omit the panes without records in this part */
-    bool has_brush;      /* mark the area of the overview between two corners */
+    const GArray *marks;   /* bookmarks (session_mark), or NULL */
+    const GArray *flashes; /* scene_flash, the newest last, or NULL */
+    const char *caption;   /* text below the picture, or NULL */
+    bool names_slowest;    /* name the longest line of the slowest kind */
+    bool overview;         /* draw the overview even if the whole log is visible */
+    bool histogram;        /* draw the histogram of durations beside the heat map */
+    bool hides_empty;      /* if a part of the log is visible, omit the panes without records in this part */
+    bool has_brush;        /* mark the area of the overview between two corners */
     double brush_x[2], brush_y[2];
     bool has_area; /* mark the selected requests in the overview */
     request_choice area;

@@ -2,13 +2,25 @@
 
 #include "scene/waterfall_drawing.h"
 
+#include "base/text.h"
 #include "scene/axis.h"
 #include "scene/palette.h"
 #include "scene/text.h"
 
 #include <math.h>
 
-enum { ROW = 20, HEAD = 22, BAR = 10, INDENT = 10, MARGIN = 6, LABELS_MIN = 120, NUMBERS = 150 };
+enum {
+    ROW = 20,
+    HEAD = 22,
+    BAR = 10,
+    INDENT = 10,
+    MARGIN = 6,
+    LABELS_MIN = 120,
+    NUMBERS = 170,
+    DIFFERENCE = 72,
+    RECORD = 16,
+    TIME = 66
+};
 
 /* The share of the width for the names of spans. */
 static const double labels_share = 0.34;
@@ -21,11 +33,18 @@ typedef struct drawing_area {
     cairo_t *cr;
     bool dark;
     double left, right; /* of the bars */
+    double width;       /* of the drawing */
 } drawing_area;
+
+/* Returns the end of the spans, or of the reason why there are no spans. */
+static double records_top(const waterfall *w)
+{
+    return HEAD + ROW * (MAX(1, w->spans->len) + (w->left_out > 0));
+}
 
 double waterfall_height(const waterfall *w)
 {
-    return HEAD + ROW * (MAX(1, w->spans->len) + (w->left_out > 0));
+    return records_top(w) + (w->records->len > 0 ? ROW + RECORD * (w->records->len + (w->more > 0)) : 0);
 }
 
 static double x_of(const drawing_area *a, int64_t time_ns)
@@ -93,14 +112,33 @@ static bool is_much_slower(const waterfall_span *s)
     return s->median_ns >= 0 && (double)(s->end_ns - s->begin_ns) > much * s->median_ns;
 }
 
-/* Writes the duration, with the median if the span is much slower, and what is wrong with the span. */
-static void write_numbers(const waterfall_span *s, char text[120])
+/* Writes the duration, and what is wrong with the span. */
+static void write_numbers(const waterfall_span *s, char text[80])
 {
-    char took[32], median[32];
+    char took[32];
     axis_span_label((double)(s->end_ns - s->begin_ns), took);
-    axis_span_label(s->median_ns, median);
-    g_snprintf(text, 120, "%s%s%s%s%s%s", took, is_much_slower(s) ? " (median " : "", is_much_slower(s) ? median : "",
-               is_much_slower(s) ? ")" : "", s->failed ? ", failed" : "", s->incomplete ? ", incomplete" : "");
+    g_snprintf(text, 80, "%s%s%s", took, s->failed ? ", failed" : "", s->incomplete ? ", incomplete" : "");
+}
+
+/* Draws the difference from the median, and a tick where a much slower span would have ended. */
+static void draw_difference(const drawing_area *a, const waterfall_span *s, double y)
+{
+    char length[32], text[40];
+    const double by_ns = (double)(s->end_ns - s->begin_ns) - s->median_ns;
+    const color c = is_much_slower(s) ? palette_slow(a->dark) : palette_muted(a->dark);
+    if (s->median_ns < 0)
+        return;
+    axis_span_label(fabs(by_ns), length);
+    g_snprintf(text, sizeof text, "%s%s", by_ns < 0 ? "\342\210\222" : "+", length);
+    text_draw(a->cr, text, TEXT_SMALL, c, TEXT_RIGHT, a->width - MARGIN, y, DIFFERENCE - MARGIN);
+    if (!is_much_slower(s))
+        return;
+    const double x = floor(x_of(a, s->begin_ns + (int64_t)s->median_ns)) + 0.5;
+    palette_set(a->cr, palette_text(a->dark), 1);
+    cairo_set_line_width(a->cr, 1);
+    cairo_move_to(a->cr, x, y - BAR / 2.0 - 2);
+    cairo_line_to(a->cr, x, y + BAR / 2.0 + 2);
+    cairo_stroke(a->cr);
 }
 
 static void draw_span(const drawing_area *a, unsigned row)
@@ -114,12 +152,14 @@ static void draw_span(const drawing_area *a, unsigned row)
         text_draw(a->cr, s->place, TEXT_SMALL, palette_muted(a->dark), TEXT_LEFT, indent + name + MARGIN, y, left);
     fill_bar(a, s, y, s->begin_ns, s->end_ns, 0.3);
     fill_own_time(a, row);
-    char numbers[120];
+    char numbers[80];
     write_numbers(s, numbers);
     const color c = s->failed           ? palette_error(a->dark)
                     : is_much_slower(s) ? palette_slow(a->dark)
                                         : palette_text(a->dark);
-    text_draw(a->cr, numbers, TEXT_SMALL, c, TEXT_LEFT, x_of(a, s->end_ns) + MARGIN, y, 0);
+    const double after = x_of(a, s->end_ns) + MARGIN;
+    text_draw(a->cr, numbers, TEXT_SMALL, c, TEXT_LEFT, after, y, MAX(a->width - DIFFERENCE - after, 20));
+    draw_difference(a, s, y);
     if (s->parent < row) { /* the parent starts the span */
         const double x = floor(x_of(a, s->begin_ns)) + 0.5;
         palette_set(a->cr, palette_muted(a->dark), 0.7);
@@ -155,18 +195,48 @@ static void draw_path(const drawing_area *a)
     cairo_stroke(a->cr);
 }
 
+static void draw_records(const drawing_area *a)
+{
+    const waterfall *w = a->w;
+    const color plain = palette_text(a->dark), muted = palette_muted(a->dark);
+    double y = records_top(w) + ROW / 2.0;
+    char text[80];
+    if (w->records->len == 0)
+        return;
+    g_snprintf(text, sizeof text, "%u record%s", w->records->len + w->more, nl_plural(w->records->len + w->more));
+    text_draw(a->cr, text, TEXT_SMALL, muted, TEXT_LEFT, MARGIN, y, a->width);
+    y += (ROW + RECORD) / 2.0;
+    for (guint i = 0; i < w->records->len; i++, y += RECORD) {
+        const waterfall_record *r = &g_array_index(w->records, waterfall_record, i);
+        axis_span_label((double)r->time_ns, text);
+        text_draw(a->cr, text, TEXT_SMALL, muted, TEXT_RIGHT, TIME, y, TIME);
+        const double event = TIME + 2 * MARGIN,
+                     place = event + MARGIN +
+                             text_draw(a->cr, r->event, TEXT_SMALL, plain, TEXT_LEFT, event, y, a->left - event);
+        if (a->left - place > 5 * INDENT)
+            text_draw(a->cr, r->place, TEXT_SMALL, muted, TEXT_LEFT, place, y, a->left - place - MARGIN);
+        text_draw(a->cr, r->fields, TEXT_SMALL, muted, TEXT_LEFT, a->left, y, a->width - a->left - MARGIN);
+    }
+    if (w->more > 0) {
+        g_snprintf(text, sizeof text, "and %u later record%s", w->more, nl_plural(w->more));
+        text_draw(a->cr, text, TEXT_SMALL, muted, TEXT_LEFT, TIME + 2 * MARGIN, y, a->width);
+    }
+}
+
 void waterfall_draw(const waterfall *w, cairo_t *cr, double width, bool dark)
 {
-    drawing_area a = {.w = w, .cr = cr, .dark = dark};
+    drawing_area a = {.w = w, .cr = cr, .dark = dark, .width = width};
+    a.left = floor(MAX(LABELS_MIN, width * labels_share));
+    a.right = MAX(a.left + 40, width - NUMBERS);
     palette_set(cr, palette_background(dark), 1);
     cairo_paint(cr);
+    draw_records(&a);
     if (w->spans->len == 0) {
         text_draw_paragraph(cr, w->reason != NULL ? w->reason : "Select a request.", TEXT_NORMAL, palette_muted(dark),
                             MARGIN, MARGIN, width - 2 * MARGIN);
         return;
     }
-    a.left = floor(MAX(LABELS_MIN, width * labels_share));
-    a.right = MAX(a.left + 40, width - NUMBERS);
+    text_draw(cr, "from median", TEXT_SMALL, palette_muted(dark), TEXT_RIGHT, width - MARGIN, HEAD / 2.0, DIFFERENCE);
     draw_axis(&a);
     for (unsigned i = 0; i < w->spans->len; i++)
         draw_span(&a, i);

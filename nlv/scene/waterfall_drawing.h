@@ -2,7 +2,9 @@
  * Draws the waterfall of a request (model/waterfall.h): a bar for each span, below each other in the order of the tree.
  *
  * A bar is pale where the span waits for its children, and full where it runs itself. A line under the bars follows the
- * critical path. Beside each bar is its duration, with the median of such spans if the duration differs much from it.
+ * critical path. Beside each bar is its duration, and at the right the difference from the median duration of such
+ * spans. A tick marks where a much slower span would have ended after the median duration. The records follow, one per
+ * line.
  */
 #ifndef NLV_WATERFALL_DRAWING_H
 #define NLV_WATERFALL_DRAWING_H

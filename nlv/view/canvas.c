@@ -33,6 +33,7 @@ struct canvas {
     bool is_pointed;    /* the pointer is in the canvas */
     char *hovered;      /* text about the record under the pointer, or NULL */
     int64_t hovered_ns; /* time of that record */
+    double hovered_x;   /* the place of this time when the pointer was last moved */
     unsigned taught;    /* hints shown so far */
     history_view drawn; /* the view of the last picture */
     int64_t moved_us;   /* time of the user's last move */
@@ -76,6 +77,15 @@ static void moved(canvas *c, history_view before)
     canvas_redraw(c);
 }
 
+/* Returns the x coordinate of a time, and the edges of the plot. */
+static double place_of_time(canvas *c, int64_t time_ns, double *left, double *right)
+{
+    plot_extents(c, left, right);
+    const double share =
+        ((double)time_ns - (double)c->view.from_ns) / ((double)c->view.to_ns - (double)c->view.from_ns);
+    return *left + share * (*right - *left);
+}
+
 /* ---- drawing ---- */
 
 /* Draws the text about the record under the pointer. */
@@ -106,6 +116,25 @@ static void draw_hovered(const canvas *c, GtkWidget *widget, cairo_t *cr)
     cairo_move_to(cr, x + 7, y + 5);
     pango_cairo_show_layout(cr, layout);
     g_object_unref(layout);
+}
+
+/*
+ * Keeps the text about a record beside the record when the picture moves below the pointer. Removes the text when the
+ * record leaves the picture.
+ */
+static void follow_hovered(canvas *c)
+{
+    double left, right;
+    if (c->hovered == NULL || c->drag != DRAG_NONE)
+        return;
+    const double x = place_of_time(c, c->hovered_ns, &left, &right);
+    c->pointer_x += x - c->hovered_x;
+    c->hovered_x = x;
+    if (x >= left && x <= right)
+        return;
+    g_clear_pointer(&c->hovered, g_free);
+    c->is_pointed = false;
+    c->callbacks.hover(c->callbacks.user, "");
 }
 
 static gboolean on_settled(gpointer user)
@@ -140,6 +169,7 @@ static gboolean on_draw(GtkWidget *widget, cairo_t *cr, gpointer user)
     c->view.width = gtk_widget_get_allocated_width(widget);
     c->view.height = gtk_widget_get_allocated_height(widget);
     choose_fineness(c);
+    follow_hovered(c);
     model_lock(c->model);
     int64_t begun_us = g_get_monotonic_time();
     scene_draw(c->model, &c->view, cr);
@@ -286,6 +316,8 @@ static void find_hovered(canvas *c, double x, double y)
     c->callbacks.hover(c->callbacks.user, text != NULL ? text : "");
     g_free(c->hovered);
     c->hovered = text;
+    double left, right;
+    c->hovered_x = text != NULL ? place_of_time(c, c->hovered_ns, &left, &right) : 0;
 }
 
 static void mark_range(canvas *c, double x)

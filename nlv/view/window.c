@@ -19,6 +19,7 @@
 #include "view/sensor_pane.h"
 #include "view/session_keeper.h"
 #include "view/side_panel.h"
+#include "view/slow_watch.h"
 #include "view/welcome.h"
 
 #include <limits.h>
@@ -49,6 +50,7 @@ typedef struct window {
     bookmarks *bookmarks;
     exporting *exporting;
     session_keeper *keeper;
+    slow_watch *slow;
     model *model;
     program_reading *reading;
     char *typed;            /* the filter that the user has typed, or NULL */
@@ -290,6 +292,8 @@ static gboolean on_tick(gpointer user)
     request_pane_tick(w->requests);
     playback_tick(w->playback);
     show_notices(w);
+    if (slow_watch_tick(w->slow, playback_is_live(w->playback)))
+        canvas_redraw(w->canvas);
     if (w->is_first_shown && !playback_is_live(w->playback) && playback_speed(w->playback) == 0)
         session_keeper_tick(w->keeper);
     gint64 now_us = g_get_monotonic_time();
@@ -1122,6 +1126,7 @@ static GtkWidget *make_main(window *w, const window_options *look)
                            (canvas_callbacks){on_hover, on_moved, show_chosen, show_range, on_picked, on_brushed, w});
     scene_view *view = canvas_view(w->canvas);
     view->marks = session_keeper_session(w->keeper)->marks;
+    view->flashes = slow_watch_flashes(w->slow);
     if (look->since_ns != INT64_MIN || look->until_ns != INT64_MAX) {
         view->from_ns = look->since_ns != INT64_MIN ? look->since_ns : view->from_ns;
         view->to_ns = look->until_ns != INT64_MAX ? look->until_ns : view->to_ns;
@@ -1247,6 +1252,7 @@ int window_run(drawing *d, program_reading *reading, model_options options, char
     model_set_options(w.model, options);
     w.drawing_text = d != NULL ? drawing_text(d) : NULL;
     w.keeper = session_keeper_new((session_callbacks){on_note_session, on_apply_session, &w});
+    w.slow = slow_watch_new(w.model);
     if (!add_first_sources(&w, sources, source_count))
         return PROGRAM_PROBLEM;
     build(&w, look);
@@ -1260,6 +1266,7 @@ int window_run(drawing *d, program_reading *reading, model_options options, char
     program_set_listener(NULL);
     session_keeper_free(w.keeper);
     editor_free(w.editor);
+    slow_watch_free(w.slow);
     if (w.openings == 0 && !exporting_is_busy(w.exporting)) { /* otherwise, a thread still uses them */
         exporting_free(w.exporting);
         model_free(w.model);

@@ -139,6 +139,24 @@ class Requests(nlv_window.WindowCase):
                      str(mark_y + 6), "mouseup", "1")
         self.wait_for_count(2, "the slow requests of all times")
 
+    def test_slow_request_flashes_while_the_log_grows(self):
+        self.open(self.log)
+        support.wait_until(lambda: self.marks((0xe6, 0x61, 0)), what="the heat map")
+        self.focus("^nlv")
+        self.xdotool("key", "space")
+        support.wait_until(lambda: self.title().endswith("real time"), what="nlv follows the log")
+        time.sleep(1)
+        margin = lambda: [self.picture()[y][1192] for y in (150, 300, 450)]
+        quiet = margin()
+        with open(self.log, "a", encoding="ascii") as log:
+            for request, second, took_ms in ("n1", 10, 3), ("n2", 11, 300), ("n3", 12, 3):
+                for event, offset_ms in ("Serve.start", 0), ("Query.start", 1), ("Query.end", took_ms - 1), ("Serve.end", took_ms):
+                    log.write(f"DATE=202601011200{second}.{offset_ms:03d} HOST=web PROG=shop LVL=Usage NL.EVNT={event} REQ.ID={request}\n")
+                log.flush()
+        flash = support.wait_until(lambda: margin() != quiet and margin(), what="the margin flashes")
+        self.assertTrue(all(red > blue for red, _, blue in flash), flash)
+        support.wait_until(lambda: margin() == quiet, what="the flash ends")
+
 
 if __name__ == "__main__":
     support.main()

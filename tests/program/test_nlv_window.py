@@ -230,6 +230,30 @@ class Accessible(nlv_window.WindowCase):
         self.settled(zoomed, "moved back")
         support.wait_until(lambda: self.picture() == at_rest, what="as fine as before")
 
+    def test_text_about_a_record_follows_it(self):
+        self.open(self.log)
+        self.focus("^nlv")
+        before = self.range()
+        self.xdotool("key", *"wwwwww")
+        before = self.settled(before, "zoomed in")
+        rows = self.picture()
+        x, y = next((x, y) for x in range(600, 800) for y in range(150, 500)
+                    if max(rows[y][x]) - min(rows[y][x]) > 100 and len({rows[y + i // 2][x + i % 2] for i in range(4)}) == 1)
+        self.xdotool("mousemove", str(x), str(y))
+
+        def box():
+            """Returns the left edge of the text's dark box."""
+            row = self.picture()[y + 17]
+            return next((x for x in range(100, 1150) if all(max(pixel) < 70 for pixel in row[x : x + 6])), None)
+
+        left = support.wait_until(box, what="the text")
+        self.xdotool("key", "d")
+        self.settled(before, "moved by a tenth")
+        moved = left - box()
+        self.assertTrue(100 < moved < 115, moved)
+        self.xdotool("key", *"dddddddddd")
+        support.wait_until(lambda: box() is None, what="the record and the text have left the picture")
+
     def test_print_into_a_file(self):
         self.open(self.log)
         self.focus("^nlv")

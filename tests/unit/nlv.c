@@ -1408,7 +1408,14 @@ static void test_waterfall(void **unused)
             path_ns += step->to_ns - step->from_ns;
         }
         assert_true(path_ns == w->length_ns);
-        assert_int_equal(waterfall_find(w, waterfall_height(w) - 1), w->spans->len - 1);
+        assert_int_equal(waterfall_find(w, waterfall_height(w) - 1), G_MAXUINT); /* the last record */
+        assert_true(w->records->len >= w->spans->len && w->more == 0);
+        for (guint i = 0; i < w->records->len; i++) {
+            const waterfall_record *r = &g_array_index(w->records, waterfall_record, i);
+            assert_true(r->time_ns >= (i > 0 ? (r - 1)->time_ns : 0) && r->time_ns <= w->length_ns);
+            assert_true(*r->event != '\0' && *r->place != '\0');
+            assert_null(strstr(r->fields, "REQ.ID=")); /* the same in all records */
+        }
         assert_int_equal(waterfall_find(w, 0), G_MAXUINT);
         draw_waterfall(w, 800);
         draw_waterfall(w, 50);

@@ -1,0 +1,25 @@
+/*
+ * Watches a growing log for requests that finish slow, so that they flash in the margin of the picture. A request
+ * flashes for a few seconds after nlv has read its end. The watch owns the flashes. All functions run in GTK's thread.
+ */
+#ifndef NLV_SLOW_WATCH_H
+#define NLV_SLOW_WATCH_H
+
+#include "scene/scene.h"
+
+typedef struct slow_watch slow_watch;
+
+/* The model must outlive the watch. */
+slow_watch *slow_watch_new(model *m);
+void slow_watch_free(slow_watch *s); /* NULL is allowed */
+
+/*
+ * Finds the requests that have finished slow since the last call, if is_live is true, and dims the older flashes.
+ * Returns whether the flashes have changed.
+ */
+bool slow_watch_tick(slow_watch *s, bool is_live);
+
+/* Returns the flashes (scene_flash), which are valid as long as the watch. */
+const GArray *slow_watch_flashes(const slow_watch *s);
+
+#endif
