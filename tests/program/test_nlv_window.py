@@ -237,8 +237,8 @@ class Accessible(nlv_window.WindowCase):
         self.xdotool("key", *"wwwwww")
         before = self.settled(before, "zoomed in")
         rows = self.picture()
-        x, y = next((x, y) for x in range(600, 800) for y in range(150, 500)
-                    if max(rows[y][x]) - min(rows[y][x]) > 100 and len({rows[y + i // 2][x + i % 2] for i in range(4)}) == 1)
+        strength = lambda x, y: sum(max(rows[y + dy][x + dx]) - min(rows[y + dy][x + dx]) for dy in (-1, 0, 1) for dx in (-1, 0, 1))
+        x, y = max(((x, y) for x in range(600, 700) for y in range(150, 400)), key=lambda place: strength(*place))  # the mark of a record
         self.xdotool("mousemove", str(x), str(y))
 
         def box():
