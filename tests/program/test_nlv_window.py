@@ -230,6 +230,45 @@ class Accessible(nlv_window.WindowCase):
         self.settled(zoomed, "moved back")
         support.wait_until(lambda: self.picture() == at_rest, what="as fine as before")
 
+    def test_eight_recent_logs_fit_a_small_screen(self):
+        logs = [self.scratch / f"a log with a rather long name, number {i}.log" for i in range(9)]
+        for log in logs:
+            log.write_text(nlv_window.requests(2))
+        process = self.open(*logs)
+        self.assertEqual(self.quit(process), 0)
+        self.start(self.nlv, env=self.environment, stderr=subprocess.DEVNULL)
+        support.wait_until(lambda: sum("a log with" in text for text in self.names()) == 8, what="the recent logs are listed")
+        self.xdotool("search", "--onlyvisible", "--name", "^nlv", "windowsize", "1000", "600")
+        support.wait_until(lambda: "1000x600" in self.xdotool("search", "--onlyvisible", "--name", "^nlv", "getwindowgeometry"),
+                           what="the window has this size")
+
+    def names(self):
+        return [widget["name"] for widget in self.accessible("tree") if widget["name"]]
+
+    def test_order_is_reported_once(self):
+        self.open(self.log)
+        support.wait_until(lambda: any("51 of 251 records were out of order" in text for text in self.texts()), what="the notice")
+        for _ in range(3):
+            with open(self.log, "a", encoding="ascii") as log:
+                log.write(nlv_window.requests(3))
+            time.sleep(0.5)
+        self.focus("^nlv")
+        self.xdotool("key", "ctrl+l")
+        time.sleep(0.5)
+        self.xdotool("type", "KIND == 1")
+        self.xdotool("key", "Return")
+        support.wait_until(lambda: any("showing only" in text for text in self.texts()), what="filtered")
+        time.sleep(1)
+        lines = [line for text in self.texts() for line in text.splitlines() if "out of order" in line]
+        self.assertEqual(len(lines), 1, lines)
+
+    def test_following_pauses_and_resumes(self):
+        self.open(self.log)
+        self.focus("^nlv")
+        for key, shown in ("space", "Pause"), ("space", "Follow"), ("space", "Pause"), ("w", "Follow"):
+            self.xdotool("key", key)
+            support.wait_until(lambda: shown in self.names() and not {"Pause", "Follow"} - {shown} & set(self.names()), what=f"{key}: {shown}")
+
     def test_text_about_a_record_follows_it(self):
         self.open(self.log)
         self.focus("^nlv")
