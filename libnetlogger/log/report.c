@@ -17,7 +17,7 @@ enum { LINE_SIZE = 2048 };
 
 static nl_message_handler *handler;
 static void *handler_user;
-static nl_identity standard_error;
+static nl_identity standard_error; /* members are atomic, because threads open logs at the same time */
 
 void nl_set_message_handler(nl_message_handler *new_handler, void *user)
 {
@@ -27,7 +27,20 @@ void nl_set_message_handler(nl_message_handler *new_handler, void *user)
 
 void nl_report_begin(void)
 {
-    standard_error = nl_identity_of(STDERR_FILENO);
+    const nl_identity present = nl_identity_of(STDERR_FILENO);
+    __atomic_store_n(&standard_error.device, present.device, __ATOMIC_RELAXED);
+    __atomic_store_n(&standard_error.inode, present.inode, __ATOMIC_RELAXED);
+}
+
+/*
+ * Returns whether standard error is still the file that it was when a log was opened. A mixture of two threads' members
+ * equals no file, so that a line is dropped.
+ */
+static bool is_still_standard_error(void)
+{
+    const nl_identity opened = {__atomic_load_n(&standard_error.device, __ATOMIC_RELAXED),
+                                __atomic_load_n(&standard_error.inode, __ATOMIC_RELAXED)};
+    return nl_identity_holds(&opened, STDERR_FILENO);
 }
 
 /* Drops a line that does not fit into a pipe, because a pipe without a reader must not block the program. */
@@ -37,7 +50,7 @@ static void print_line(char *line, size_t size)
     struct pollfd ready = {.fd = STDERR_FILENO, .events = POLLOUT};
     struct iovec parts[] = {{(char *)prefix, sizeof prefix - 1}, {line, size}};
     nl_held_signals held;
-    if (!nl_identity_holds(&standard_error, STDERR_FILENO) || poll(&ready, 1, 0) != 1 || (ready.revents & POLLOUT) == 0)
+    if (!is_still_standard_error() || poll(&ready, 1, 0) != 1 || (ready.revents & POLLOUT) == 0)
         return;
     line[size] = '\n';
     parts[1].iov_len++;

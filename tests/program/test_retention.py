@@ -1,5 +1,6 @@
 """Deletion of old files by netlogd: keep= and keep_size= delete whole files, oldest first, with their side files, and nothing
 that is still to be read, whenever netlogd is killed."""
+import contextlib
 import fcntl
 import os
 import pathlib
@@ -57,7 +58,11 @@ class Retention(collector.Case):
         return sorted(self.folder.glob(pattern))
 
     def size(self):
-        return sum(p.stat().st_size for p in self.folder.iterdir() if p.name != "a.streams")
+        size = 0
+        for path in self.folder.iterdir():
+            with contextlib.suppress(FileNotFoundError):  # netlogd deletes files meanwhile
+                size += path.stat().st_size if path.name != "a.streams" else 0
+        return size
 
     def age(self, files):
         for path in files:
