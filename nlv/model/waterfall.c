@@ -169,9 +169,12 @@ static void copy_records(waterfall *w, const model *m, size_t lifeline, uint32_t
     const unsigned layer = s->spec->lifelines[lifeline].layer;
     const drawing_lifeline *definition = g_ptr_array_index(model_drawing(m)->lifelines, lifeline);
     GArray *steps = g_array_new(FALSE, FALSE, sizeof(uint32_t)); /* the latest record first */
-    for (uint32_t record = store_last_step(s, object, layer); record < s->count && record >= s->first;
+    for (uint32_t record = store_last_step(s, object, layer);
+         record < s->count && record >= s->first && steps->len <= REQUEST_LINES_STEPS_MAX;
          record = store_previous(s, record, layer))
         g_array_append_val(steps, record);
+    if (steps->len > REQUEST_LINES_STEPS_MAX) /* the first records would take long to find */
+        g_array_set_size(steps, 0);
     w->more = steps->len > WATERFALL_RECORDS_MAX ? steps->len - WATERFALL_RECORDS_MAX : 0;
     for (guint i = 0; i < steps->len - w->more; i++) {
         const uint32_t record = g_array_index(steps, uint32_t, steps->len - 1 - i);

@@ -39,7 +39,7 @@ typedef struct waterfall_record {
 typedef struct waterfall {
     GArray *spans;      /* waterfall_span; parents before their children */
     GArray *path;       /* waterfall_step */
-    GArray *records;    /* waterfall_record, by time */
+    GArray *records;    /* waterfall_record, by time; empty if the request has too many records for a graph */
     int64_t length_ns;  /* duration of the request */
     unsigned left_out;  /* number of spans beyond WATERFALL_SPANS_MAX */
     unsigned more;      /* number of records beyond WATERFALL_RECORDS_MAX */

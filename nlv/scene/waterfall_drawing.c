@@ -210,12 +210,14 @@ static void draw_records(const drawing_area *a)
         const waterfall_record *r = &g_array_index(w->records, waterfall_record, i);
         axis_span_label((double)r->time_ns, text);
         text_draw(a->cr, text, TEXT_SMALL, muted, TEXT_RIGHT, TIME, y, TIME);
-        const double event = TIME + 2 * MARGIN,
-                     place = event + MARGIN +
-                             text_draw(a->cr, r->event, TEXT_SMALL, plain, TEXT_LEFT, event, y, a->left - event);
-        if (a->left - place > 5 * INDENT)
-            text_draw(a->cr, r->place, TEXT_SMALL, muted, TEXT_LEFT, place, y, a->left - place - MARGIN);
-        text_draw(a->cr, r->fields, TEXT_SMALL, muted, TEXT_LEFT, a->left, y, a->width - a->left - MARGIN);
+        const double event = TIME + 2 * MARGIN;
+        double end = event + MARGIN;
+        end += text_draw(a->cr, r->event, TEXT_SMALL, plain, TEXT_LEFT, event, y, a->width - event);
+        if (a->left - end > 5 * INDENT)
+            text_draw(a->cr, r->place, TEXT_SMALL, muted, TEXT_LEFT, end, y, a->left - end - MARGIN);
+        const double fields = MAX(a->left, end);
+        if (a->width - fields > 3 * INDENT)
+            text_draw(a->cr, r->fields, TEXT_SMALL, muted, TEXT_LEFT, fields, y, a->width - fields - MARGIN);
     }
     if (w->more > 0) {
         g_snprintf(text, sizeof text, "and %u later record%s", w->more, nl_plural(w->more));

@@ -26,8 +26,9 @@ struct canvas {
     canvas_callbacks callbacks;
     history history;
     drag drag;
-    bool dragged;     /* the pointer has moved too far for a click */
-    bool is_brushing; /* the user marks an area of the heat map with the keyboard */
+    bool dragged;                  /* the pointer has moved too far for a click */
+    bool is_brushing;              /* the user marks an area of the heat map with the keyboard */
+    double brush_x[2], brush_y[2]; /* this area, as shares of the strip, because its size may change meanwhile */
     double press_x, press_y, last_x;
     double pointer_x, pointer_y;
     bool is_pointed;    /* the pointer is in the canvas */
@@ -84,6 +85,28 @@ static double place_of_time(canvas *c, int64_t time_ns, double *left, double *ri
     const double share =
         ((double)time_ns - (double)c->view.from_ns) / ((double)c->view.to_ns - (double)c->view.from_ns);
     return *left + share * (*right - *left);
+}
+
+static bool find_heat(canvas *c, scene_heat *places)
+{
+    cairo_t *cr = measuring_context();
+    model_lock(c->model);
+    const bool is = scene_find_heat(c->model, &c->view, cr, places);
+    model_unlock(c->model);
+    cairo_destroy(cr);
+    return is;
+}
+
+/* Places the area that is marked with the keyboard in the strip. */
+static void place_brush(canvas *c)
+{
+    scene_heat places;
+    if (!c->is_brushing || !find_heat(c, &places))
+        return;
+    for (int i = 0; i < 2; i++) {
+        c->view.brush_x[i] = places.left + c->brush_x[i] * (places.right - places.left);
+        c->view.brush_y[i] = places.top + c->brush_y[i] * (places.bottom - places.top);
+    }
 }
 
 /* ---- drawing ---- */
@@ -170,6 +193,7 @@ static gboolean on_draw(GtkWidget *widget, cairo_t *cr, gpointer user)
     c->view.height = gtk_widget_get_allocated_height(widget);
     choose_fineness(c);
     follow_hovered(c);
+    place_brush(c);
     model_lock(c->model);
     int64_t begun_us = g_get_monotonic_time();
     scene_draw(c->model, &c->view, cr);
@@ -432,26 +456,16 @@ static gboolean on_release(GtkWidget *widget, GdkEventButton *event, gpointer us
 
 /* ---- marking an area of the heat map with the keyboard ---- */
 
-static bool find_heat(canvas *c, scene_heat *places)
-{
-    cairo_t *cr = measuring_context();
-    model_lock(c->model);
-    const bool is = scene_find_heat(c->model, &c->view, cr, places);
-    model_unlock(c->model);
-    cairo_destroy(cr);
-    return is;
-}
-
 bool canvas_begin_brush(canvas *c)
 {
     scene_heat places;
     if (!find_heat(c, &places))
         return false;
     c->is_brushing = c->view.has_brush = true;
-    c->view.brush_x[0] = places.left;
-    c->view.brush_x[1] = places.right;
-    c->view.brush_y[0] = places.top;
-    c->view.brush_y[1] = places.slow_y;
+    c->brush_x[0] = c->brush_y[0] = 0;
+    c->brush_x[1] = 1;
+    c->brush_y[1] = (places.slow_y - places.top) / (places.bottom - places.top);
+    place_brush(c);
     gtk_widget_grab_focus(c->widget);
     canvas_redraw(c);
     c->callbacks.hover(c->callbacks.user,
@@ -459,20 +473,18 @@ bool canvas_begin_brush(canvas *c)
     return true;
 }
 
-/* Moves the area by a part of the strip. If `resizes` is true, moves only its right or upper edge. */
-static void move_brush(canvas *c, const scene_heat *places, double by_x, double by_y, bool resizes)
+/* Moves the area by a share of the strip. If `resizes` is true, moves only its right or upper edge. */
+static void move_brush(canvas *c, double by_x, double by_y, bool resizes)
 {
-    scene_view *v = &c->view;
-    by_x *= places->right - places->left;
-    by_y *= places->bottom - places->top;
+    const double min = 0.01;
     if (!resizes) {
-        by_x = CLAMP(by_x, places->left - v->brush_x[0], places->right - v->brush_x[1]);
-        by_y = CLAMP(by_y, places->top - v->brush_y[0], places->bottom - v->brush_y[1]);
-        v->brush_x[0] += by_x;
-        v->brush_y[1] += by_y;
+        by_x = CLAMP(by_x, -c->brush_x[0], 1 - c->brush_x[1]);
+        by_y = CLAMP(by_y, -c->brush_y[0], 1 - c->brush_y[1]);
+        c->brush_x[0] += by_x;
+        c->brush_y[1] += by_y;
     }
-    v->brush_x[1] = CLAMP(v->brush_x[1] + by_x, v->brush_x[0] + click_distance, places->right);
-    v->brush_y[0] = CLAMP(v->brush_y[0] + by_y, places->top, v->brush_y[1] - click_distance);
+    c->brush_x[1] = CLAMP(c->brush_x[1] + by_x, c->brush_x[0] + min, 1);
+    c->brush_y[0] = CLAMP(c->brush_y[0] + by_y, 0, c->brush_y[1] - min);
     canvas_redraw(c);
 }
 
@@ -481,6 +493,7 @@ static void finish_brush(canvas *c)
 {
     const scene_view *v = &c->view;
     request_choice area;
+    place_brush(c);
     c->press_x = v->brush_x[0];
     c->press_y = v->brush_y[0];
     const bool is_there = find_area(c, v->brush_x[1], v->brush_y[1], &area);
@@ -493,17 +506,16 @@ bool canvas_brush_key(canvas *c, const GdkEventKey *event)
 {
     const double step_x = 0.02, step_y = 0.05;
     const bool resizes = (event->state & GDK_SHIFT_MASK) != 0;
-    scene_heat places;
-    if (!c->is_brushing || !find_heat(c, &places))
+    if (!c->is_brushing)
         return false;
     switch (event->keyval) {
     case GDK_KEY_Left:
     case GDK_KEY_Right:
-        move_brush(c, &places, event->keyval == GDK_KEY_Left ? -step_x : step_x, 0, resizes);
+        move_brush(c, event->keyval == GDK_KEY_Left ? -step_x : step_x, 0, resizes);
         return true;
     case GDK_KEY_Up:
     case GDK_KEY_Down:
-        move_brush(c, &places, 0, event->keyval == GDK_KEY_Up ? -step_y : step_y, resizes);
+        move_brush(c, 0, event->keyval == GDK_KEY_Up ? -step_y : step_y, resizes);
         return true;
     case GDK_KEY_Return:
     case GDK_KEY_KP_Enter:
