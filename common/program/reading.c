@@ -190,10 +190,19 @@ void program_lost(void *user, const nl_lost *what)
                   what->source, what->count, what->count == 1 ? " is" : "s are", from, to, what->dropped);
 }
 
+/*
+ * The sets of all readings. Logs may be closed after program_reading_finish, and threads may read until the process
+ * ends, so the sets are never freed.
+ */
+static nl_sequences **sets;
+static size_t set_count;
+
 nl_sequences *program_reading_numbers(program_reading *reading)
 {
-    if (reading->sequences == NULL)
-        reading->sequences = nl_sequences_new();
+    if (reading->sequences != NULL)
+        return reading->sequences;
+    sets = nl_memory_check(realloc(sets, (set_count + 1) * sizeof *sets));
+    reading->sequences = sets[set_count++] = nl_sequences_new();
     return reading->sequences;
 }
 
