@@ -143,8 +143,8 @@ static int64_t live_limit_time(const window *w, int64_t time_ns)
 static void release_first(window *w)
 {
     held first = live_remove_first(w);
-    live_put(w, output_of(w), first.line,
-             first.size); /* NOLINT(clang-analyzer-unix.Malloc): the line was removed from the heap */
+    /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the line was removed from the heap */
+    live_put(w, output_of(w), first.line, first.size);
     int64_t time_ns = live_limit_time(w, first.time_ns);
     if (time_ns > w->written_ns)
         w->written_ns = time_ns;

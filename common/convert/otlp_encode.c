@@ -268,7 +268,7 @@ static void encode_id(otlp_encoder *e, const char *name, unsigned field, nl_stri
         return;
     }
     for (size_t i = 0; i < digits.size / 2; i++)
-        bytes[i] = (char)(nl_hex_digit(digits.data[2 * i]) << 4 | nl_hex_digit(digits.data[2 * i + 1]));
+        bytes[i] = (char)(16 * nl_hex_digit(digits.data[2 * i]) + nl_hex_digit(digits.data[2 * i + 1]));
     encode_bytes(e, field, (nl_string){bytes, digits.size / 2});
 }
 

@@ -129,7 +129,7 @@ static bool ends_with(nl_string text, const char *suffix)
 static void put_digits(unsigned char *bytes, nl_string digits)
 {
     for (size_t i = 0; i < digits.size / 2; i++)
-        bytes[i] = (unsigned char)(nl_hex_digit(digits.data[2 * i]) << 4 | nl_hex_digit(digits.data[2 * i + 1]));
+        bytes[i] = (unsigned char)(16 * nl_hex_digit(digits.data[2 * i]) + nl_hex_digit(digits.data[2 * i + 1]));
 }
 
 /* IDs of a record, as digits. */

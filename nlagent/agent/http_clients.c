@@ -360,8 +360,8 @@ void http_clients_free(http_clients *all)
     if (all == NULL)
         return;
     while (all->clients != NULL)
-        client_free(
-            all->clients); /* NOLINT(clang-analyzer-unix.Malloc): client_free removes the client from the list */
+        /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): client_free removes the client from the list */
+        client_free(all->clients);
     event_free(all->check);
     client_table_free(all->table);
     free(all);

@@ -8,7 +8,6 @@
 #include "program/program.h"
 #include "record/terminal.h"
 #include "record/text.h"
-#include "record/text.h"
 
 #include <errno.h>
 #include <fcntl.h>

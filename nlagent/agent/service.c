@@ -360,9 +360,11 @@ static void on_timer(evutil_socket_t fd, short what, void *user)
 static void on_records(void *user)
 {
     pending *p = user;
-    if (!p->is_query)
+    if (!p->is_query) {
         pending_answer(p);
-    else if (!p->has_records)
+        return; /* p was freed */
+    }
+    if (!p->has_records)
         event_add(p->timer, &(struct timeval){.tv_usec = MEASUREMENT_MS * 1000});
     p->has_records = true;
 }
