@@ -229,7 +229,8 @@ char *NL_transfer_get_result_string(NL_summ_T summ, const char *id)
     char name[40], url[80];
     snprintf(name, sizeof name, "nl-transfer-%p", (void *)&name);
     snprintf(url, sizeof url, "memory:%s?format=bp", name);
-    struct NL_log_T log = {.level = NL_LVL_USER, .log = nl_open("", url), .lock = PTHREAD_MUTEX_INITIALIZER};
+    struct NL_log_T log = {.level = NL_LVL_USER, .lock = PTHREAD_MUTEX_INITIALIZER};
+    log.log = nl_open("", url);
     log.constants = nl_record_new();
     log.record = nl_record_new();
     if (log.log != NULL && log.constants != NULL && log.record != NULL && summ != NULL && id != NULL) {
