@@ -70,7 +70,7 @@ static inline void encode_put(nl_buffer *out, const char *data, size_t size)
     memcpy(out->data + out->size, data, size);
     out->size += size;
 }
-#define ENCODE_PUT(out, literal) encode_put(out, literal, sizeof literal - 1)
+#define ENCODE_PUT(out, literal) encode_put(out, literal, sizeof(literal) - 1)
 
 static void encode_varint(nl_buffer *out, uint64_t value)
 {

@@ -22,6 +22,10 @@ static inline void *nl_memory_check(void *memory)
 {
     if (__builtin_expect(memory == NULL, 0))
         nl_memory_failed();
+#ifdef __clang_analyzer__
+    if (memory == NULL)
+        __builtin_trap(); /* In programs, nl_memory_failed does not return. */
+#endif
     return memory;
 }
 

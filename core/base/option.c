@@ -40,14 +40,14 @@ bool nl_duration_parse(const char *text, int64_t *duration_ns)
 {
     if (!isdigit((unsigned char)text[*text == '.']))
         return false;
-    int64_t whole = 0, unit_ns = *text == '.' ? 0 : NL_NS_PER_SECOND;
+    int64_t whole = 0;
     const char *at = text;
     for (; isdigit((unsigned char)*at); at++)
         if (__builtin_mul_overflow(whole, 10, &whole) || __builtin_add_overflow(whole, *at - '0', &whole))
             return false;
     const char *fraction = *at == '.' ? at + 1 : at;
     at = fraction + strspn(fraction, "0123456789");
-    unit_ns = *at == '\0' ? NL_NS_PER_SECOND : 0;
+    int64_t unit_ns = *at == '\0' ? NL_NS_PER_SECOND : 0;
     for (size_t i = 0; i < DURATION_UNIT_COUNT; i++)
         if (strcasecmp(at, duration_units[i].name) == 0)
             unit_ns = duration_units[i].ns;

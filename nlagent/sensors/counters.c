@@ -113,7 +113,7 @@ static bool measure_counters(measurement *m, const sensor_field *fields, const c
         return measure_counters(m, sensor##_fields, sensor##_counters);                                                \
     }                                                                                                                  \
     const sensor_kind sensor##_sensor = {.name = #sensor,                                                              \
-                                         .what = description,                                                          \
+                                         .what = (description),                                                        \
                                          .arguments = "",                                                              \
                                          .is_default = true,                                                           \
                                          .fields = sensor##_fields,                                                    \

@@ -179,7 +179,7 @@ static void serve_any(const holding *held, size_t count, int servers, int64_t *s
 static void serve_in_order(const holding *held, const uint32_t *arrivals, size_t count, int servers, int64_t *served)
 {
     int64_t free_ns[SERVERS_MAX];
-    for (int k = 0; k < servers; k++)
+    for (int k = 0; k < SERVERS_MAX; k++)
         free_ns[k] = INT64_MIN;
     for (size_t n = 0; n < count; n++) {
         size_t i = arrivals[n];
@@ -381,7 +381,7 @@ mechanism find_queue(const visits *v, uint32_t number)
             to++;
         size_t count = to - from;
         mechanism here = {.waits = m.waits};
-        double z, claim_ns = count >= VISITS_MIN ? find_on_host(v, held + from, count, &here, &z) : 0;
+        double z = 0, claim_ns = count >= VISITS_MIN ? find_on_host(v, held + from, count, &here, &z) : 0;
         if (claim_ns <= 0)
             continue;
         m.claim_ns += claim_ns;
@@ -412,7 +412,7 @@ mechanism find_queue(const visits *v, uint32_t number)
 static void add_savings(const visits *v, const queue_work *w, int servers, const float *cut, float *saved)
 {
     int64_t free_ns[SERVERS_MAX];
-    for (int k = 0; k < servers; k++)
+    for (int k = 0; k < SERVERS_MAX; k++)
         free_ns[k] = INT64_MIN;
     for (size_t n = 0; n < w->count; n++) { /* in the order of arrival, as in serve_in_order */
         const holding *h = &w->held[w->arrivals[n]];

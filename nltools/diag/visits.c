@@ -142,7 +142,7 @@ static uint32_t edge_site(kind *k, const request_event *from, const request_even
                              from != NULL ? g_intern_string(request_reader_program(names, from->program)) : ""};
         *slot = add_site(k->reader, &p, to != NULL ? request_reader_host(names, to->host) : "",
                          from != NULL ? request_reader_host(names, from->host) : "");
-        if (key.kind == PLACE_EDGE && to != NULL) {
+        if (key.kind == PLACE_EDGE && from != NULL && to != NULL) {
             site *s = site_at(k->reader->result, *slot);
             s->kind = (uint32_t)(k - k->reader->kinds);
             s->from_number = from->host;

@@ -53,9 +53,9 @@ static void add_span(range *r, size_t lifeline, unsigned row, const size_t *coun
     if (begin < 0 || s->lifelines[lifeline].segments[(unsigned)begin * l->rows + row] != NULL)
         return;
     size_t count = 0, taken = 0;
-    for (uint16_t event = 0; event < s->spec->event_count; event++)
-        if (spec_step_of(s->spec, event, l->layer).lifeline == lifeline &&
-            spec_step_of(s->spec, event, l->layer).row == row)
+    for (unsigned event = 0; event < s->spec->event_count; event++)
+        if (spec_step_of(s->spec, (uint16_t)event, l->layer).lifeline == lifeline &&
+            spec_step_of(s->spec, (uint16_t)event, l->layer).row == row)
             count += counts[event];
     size_t step = step_for(r, count), seen = 0;
     for (uint32_t record = r->from; record < r->to && count > 0; record++) {

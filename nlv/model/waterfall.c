@@ -86,7 +86,7 @@ static uint32_t *order_of_tree(const request_graph *g)
 
 static unsigned number_of_host(GHashTable *hosts, uint32_t host)
 {
-    gpointer number;
+    gpointer number = NULL;
     if (!g_hash_table_lookup_extended(hosts, GUINT_TO_POINTER(host), NULL, &number)) {
         number = GUINT_TO_POINTER(g_hash_table_size(hosts));
         g_hash_table_insert(hosts, GUINT_TO_POINTER(host), number);

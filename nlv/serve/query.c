@@ -43,16 +43,16 @@ static bool set_search_text(void *settings, const nl_option *row, const char *va
 
 #define TIME(row_name, member)                                                                                         \
     {                                                                                                                  \
-        .name = row_name, .set = set_nanoseconds, NL_OPTION_MEMBER(query, member)                                      \
+        .name = (row_name), .set = set_nanoseconds, NL_OPTION_MEMBER(query, member)                                    \
     }
 #define COUNT(row_name, member, min, max, default_text)                                                                \
     {                                                                                                                  \
-        .name = row_name, .type = NL_OPTION_COUNT, .minimum = min, .maximum = max, .initial = default_text,            \
+        .name = (row_name), .type = NL_OPTION_COUNT, .minimum = (min), .maximum = (max), .initial = (default_text),    \
         NL_OPTION_MEMBER(query, member)                                                                                \
     }
 #define FLAG(row_name, member)                                                                                         \
     {                                                                                                                  \
-        .name = row_name, .type = NL_OPTION_FLAG, NL_OPTION_MEMBER(query, member)                                      \
+        .name = (row_name), .type = NL_OPTION_FLAG, NL_OPTION_MEMBER(query, member)                                    \
     }
 
 static const nl_option parameters[] = {

@@ -73,8 +73,8 @@ static void test_traceparent(void **state)
         }
         assert_int_equal(status, NL_OK);
         char expected[NL_TRACEPARENT_SIZE], text[NL_TRACEPARENT_SIZE];
-        snprintf(expected, sizeof expected, "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-0%d",
-                 cases[i].flags % 10);
+        snprintf(expected, sizeof expected, "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-0%u",
+                 (unsigned)cases[i].flags % 10);
         assert_int_equal(nl_traceparent_format(&context, text), 55);
         if (cases[i].flags & NL_CONTEXT_SAMPLED) {
             assert_string_equal(text, expected);
