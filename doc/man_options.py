@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Writes the option lists of the manual pages: man_options.py [--write] SOURCE BUILD; exit 1 when a page differs.
+"""Writes the option lists of the manual pages: man_options.py [--write] SOURCE BUILD. The exit status is 1 if a page differs.
 
 A list stands between the lines
 
     .\\" options PROGRAM [COMMAND...]
     .\\" end of options
 
-and is made of what PROGRAM [COMMAND...] --help=json prints. With "options PROGRAM: GROUP" it is one group of options; the group "Own" are
-those without a title. With "url options PROGRAM: GROUP" it is that group of options of URLs, with "variables PROGRAM" the environment
-variables that belong to no option.
-The list is in mdoc or man macros, whichever the page uses. Lists of programs that were not built are left alone.
+and is generated from the output of PROGRAM [COMMAND...] --help=json. "options PROGRAM: GROUP" gives one group of options; the
+group "Own" contains the options without a group title. "url options PROGRAM: GROUP" gives a group of options of URLs.
+"variables PROGRAM" gives the environment variables that belong to no option.
+The list uses mdoc or man macros, like the page. The lists of programs that are not built remain unchanged.
 """
 import json
 import pathlib

@@ -204,6 +204,7 @@ static part next_part(const part *known, uint16_t next)
 
 static bool part_is_equal(part a, part b)
 {
+    /* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): both are texts */
     return a.kind == b.kind && a.inexact == b.inexact && (a.kind != PART_TEXT || strcmp(a.text, b.text) == 0);
 }
 

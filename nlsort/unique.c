@@ -129,6 +129,7 @@ static void merge_runs(unique *u, size_t first, size_t end, spill *merged)
     nl_buffer previous = {0};
     item it;
     while (merge_next(m, &it)) {
+        /* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): keys are not empty */
         if (previous.size == it.key_size && memcmp(previous.data, it.key, it.key_size) == 0)
             continue;
         previous.size = 0;

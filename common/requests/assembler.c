@@ -686,7 +686,7 @@ static void append_event(assembler *a, open_request *r, const nl_record *record,
 {
     a->memory -= memory_of(r);
     if (r->count == r->capacity) {
-        r->capacity = MAX(r->capacity == 0 ? a->usual_count : EVENTS_MIN, 2 * r->capacity);
+        r->capacity = MAX(EVENTS_MIN, r->capacity == 0 ? a->usual_count : 2 * r->capacity);
         r->events = g_renew(request_event, r->events, r->capacity);
     }
     event.matches = a->options.where != NULL ? request_filter_match_record(a->options.where, record) : 0;

@@ -185,6 +185,7 @@ static void add_id(const request_reader *r, field_layout *layout, int *ranks, nl
     int rank = -1;
     for (size_t i = 0; i < r->id_count && rank < 0; i++) {
         rank = rank_of(r->ids[i], name);
+        /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): ranks[i] is set with ids[i] */
         if (rank < 0 || (layout->ids[i] != 0 && rank >= ranks[i]))
             continue;
         layout->ids[i] = (uint32_t)index + 1;

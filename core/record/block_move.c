@@ -286,6 +286,7 @@ bool nl_block_put_moved(nl_block_writer *w, nl_block_shapes *shapes, nl_string m
             from += 8;
             break;
         case NL_TYPE_BOOL:
+            /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): the record has a value for each field */
             *at++ = *from++;
             break;
         }

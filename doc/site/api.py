@@ -1,4 +1,4 @@
-"""The C interface: what Doxygen finds in the public headers, a page a header, each function with an example of its use."""
+"""Pages of the C interface: one page for each public header, with what Doxygen finds in it and an example of each function."""
 import html
 import pathlib
 import re
@@ -12,7 +12,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 
 class Member:
-    """A function, struct, enumeration, type, constant (define) or macro: its name, lines in the header, and the words above it."""
+    """A function, struct, enumeration, type, constant (define) or macro: its name, its lines in the header, and its comment."""
 
     def __init__(self, kind, name, line, end, words):
         self.kind, self.name, self.line, self.end, self.words = kind, name, line, end, words

@@ -224,6 +224,7 @@ static nl_string name_of(const nl_span *span)
 {
     const nl_span_place *place = place_of(span);
     const char *name = place != NULL ? place->end[0].event : (const char *)span->begun;
+    /* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): begun is a name or a place */
     return (nl_string){name, strlen(name) - (place != NULL ? strlen(".end") : 0)};
 }
 

@@ -56,7 +56,7 @@ typedef struct otlp_peer {
 static bool is_text(const nl_buffer *text, bool there, nl_string other)
 {
     return there == (other.data != NULL) && text->size == other.size &&
-           (other.size == 0 || memcmp(text->data, other.data, other.size) == 0);
+           (other.size == 0 || other.data == NULL || memcmp(text->data, other.data, other.size) == 0);
 }
 
 static void set_source(nl_buffer *text, bool *there, nl_string from)

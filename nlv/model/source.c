@@ -246,6 +246,7 @@ void source_close(source *s)
     }
     close_decoder(s);
     for (guint i = 0; i < s->files->len; i++)
+        /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): each file has a cutter */
         block_cutter_free(s->cutters[i]);
     g_free(s->cutters);
     g_ptr_array_free(s->files, TRUE);
