@@ -47,7 +47,7 @@ static bool http1_parse_head(char *head, http1_response *r)
         if ((value = http1_value(line, "Content-Length")) != NULL) {
             r->length = strtoul(value, NULL, 10);
             r->has_length = isdigit((unsigned char)*value);
-        } else if ((value = http1_value(line, "Transfer-Encoding")) != NULL) {
+        } else if (http1_value(line, "Transfer-Encoding") != NULL) {
             r->chunked = true;
         } else if ((value = http1_value(line, "Connection")) != NULL) {
             r->closes = r->closes || strcasestr(value, "close") != NULL;
@@ -84,6 +84,7 @@ static nl_status http1_read_head(otlp_link *l, nl_buffer *in, http1_response *r)
             if (http1_read(l, in) != NL_OK)
                 return NL_FAILED;
         r->head = (size_t)(found + 4 - in->data);
+        /* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): the end was found in the data */
         char *head = nl_memory_check(strndup(in->data, r->head));
         bool good = http1_parse_head(head, r);
         free(head);

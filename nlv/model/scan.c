@@ -191,8 +191,10 @@ static void scan_block(worker *w, scan_part *p, const log_block *b, nl_decoder *
 static void scan_run_of_blocks(worker *w, scan_part *p, const log_block *b, const log_block *end, uint64_t from)
 {
     const scan_job *job = w->job;
+    /* NOLINTBEGIN(clang-analyzer-core.NullDereference): the run has blocks */
     bool has_print = job->has_prints && b->offset - from < PIECE; /* otherwise too many bytes are outside of blocks */
     uint64_t start = has_print ? from : b->offset, to = end[-1].offset + end[-1].size;
+    /* NOLINTEND(clang-analyzer-core.NullDereference) */
     w->bytes.size = 0;
     nl_buffer_reserve(&w->bytes, (size_t)(to - start) + 64);
     p->from = from;

@@ -108,6 +108,7 @@ static void copy_spans(waterfall *w, const request_graph *g, request_reader *rea
 {
     GHashTable *hosts = g_hash_table_new(NULL, NULL);
     for (size_t i = 0; i < g->span_count; i++)
+        /* NOLINTNEXTLINE(clang-analyzer-core.uninitialized.ArraySubscript): order has an element for each span */
         indices[order[i]] = i < WATERFALL_SPANS_MAX ? (unsigned)i : G_MAXUINT;
     for (size_t i = 0; i < MIN(g->span_count, WATERFALL_SPANS_MAX); i++) {
         const request_span *s = &g->spans[order[i]];
@@ -224,6 +225,7 @@ waterfall *waterfall_read(const model *m, size_t lifeline, uint32_t record)
     copy_spans(w, g, reader, order, indices);
     copy_path(w, g, indices);
     for (guint i = 0; i < w->spans->len; i++)
+        /* NOLINTNEXTLINE(clang-analyzer-core.uninitialized.ArraySubscript): order has an element for each span */
         kinds[i] = request_lines_span_kind(&g->spans[order[i]]);
     for (guint i = 0; i < w->spans->len; i++) /* the graph is not valid from here on */
         g_array_index(w->spans, waterfall_span, i).median_ns = request_lines_median(m, lifeline, kinds[i]);
