@@ -17,6 +17,7 @@ typedef enum count {
     COUNT_WORK,            /* units of work (reader/decoder_work.h) that clients have caused */
     COUNT_REQUESTS,        /* requests whose line was received */
     COUNT_REQUESTS_FAILED, /* requests that netlogd rejected */
+    COUNT_UNREAD,          /* datagrams that the kernel dropped because netlogd did not read them in time */
     COUNT_CUT_OFF,         /* connections closed because clients used too much memory */
     /* counts_report accepts the following counts. */
     COUNT_REFUSED,         /* connections rejected because of their network or the maximum number of connections */

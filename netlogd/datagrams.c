@@ -17,6 +17,7 @@
 #include "turns.h"
 
 #include <errno.h>
+#include <linux/sock_diag.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,6 +55,7 @@ typedef struct datagrams {
     char peer[80];       /* sender of the latest datagram */
     sender *senders;     /* indexed by a hash of the address; NULL until the first datagram arrives */
     uint64_t seed;
+    uint32_t dropped; /* number of datagrams that the kernel has dropped, modulo 2^32 */
 } datagrams;
 
 static datagrams *all;
@@ -250,6 +252,22 @@ void datagrams_take_arrived(void)
     for (datagrams *d = all; d != NULL; d = d->next)
         for (int i = 0; i < WAITING_MAX && !outputs_are_blocked() && read_one(d); i++)
             ;
+}
+
+void datagrams_check_drops(void)
+{
+    for (datagrams *d = all; d != NULL; d = d->next) {
+        uint32_t memory[SK_MEMINFO_VARS] = {0}; /* the kernel also counts the drops before netlogd was started */
+        socklen_t size = sizeof memory;
+        if (getsockopt(d->from->fd, SOL_SOCKET, SO_MEMINFO, memory, &size) != 0 ||
+            size < (SK_MEMINFO_DROPS + 1) * sizeof *memory)
+            continue;
+        uint32_t more = memory[SK_MEMINFO_DROPS] - d->dropped;
+        d->dropped = memory[SK_MEMINFO_DROPS];
+        counts_add(COUNT_UNREAD, more);
+        if (more > 0)
+            nl_write(server_log(), NL_WARNING, "Netlogd.Unread", "LISTENER=%s COUNT=%u", d->from->name, more);
+    }
 }
 
 void datagrams_free(void)

@@ -1,6 +1,7 @@
 /*
  * Reads records from UDP sockets. Each datagram contains one or more whole lines; the newline of the last line is
- * optional. The sender gets no reply. While netlogd is busy or an output is blocked, the kernel drops datagrams.
+ * optional. The sender gets no reply. While netlogd is busy or an output is blocked, the kernel may drop datagrams;
+ * netlogd counts and reports them.
  *
  * The module owns the list of sockets. Only the server's thread may call it.
  */
@@ -17,6 +18,9 @@ void datagrams_pause(bool pause);
 
 /* Reads the datagrams that the kernel holds now. Called at the end of the program. */
 void datagrams_take_arrived(void);
+
+/* Counts the datagrams that the kernel has dropped, and writes an event for each socket with new drops. */
+void datagrams_check_drops(void);
 
 void datagrams_free(void);
 

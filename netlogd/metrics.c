@@ -112,6 +112,8 @@ static void print_all(struct evbuffer *out)
          counts_get(COUNT_FOREIGN)},
         {"netlogd_over_rate_datagrams_total", "counter",
          "Datagrams dropped because of max-rate, or because they cause too much work.", counts_get(COUNT_OVER_RATE)},
+        {"netlogd_unread_datagrams_total", "counter",
+         "Datagrams that the kernel dropped because netlogd did not read them in time.", counts_get(COUNT_UNREAD)},
         {"netlogd_work_units_total", "counter", "Work that clients caused, in units of about one nanosecond.",
          counts_get(COUNT_WORK)},
         {"netlogd_cut_off_connections_total", "counter", "Connections closed because clients took too much memory.",

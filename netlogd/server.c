@@ -126,6 +126,7 @@ static void on_clock(evutil_socket_t fd, short what, void *user)
     (void)fd, (void)what, (void)user;
     int64_t now_ns = nl_monotonic_ns();
     counts_tick(now_ns);
+    datagrams_check_drops();
     certificate_watch_tick(now_ns);
     clocks_report();
     gaps_check(now_ns);
@@ -377,6 +378,7 @@ static int stop(void)
     requests_close();
     subscriptions_free();
     counts_tick(INT64_MAX);
+    datagrams_check_drops();
     gaps_end();
     nl_write(server_log(), NL_USAGE, "Netlogd.Stop",
              "RECORDS=%" PRIu64 " MALFORMED=%" PRIu64 " LOST=%" PRIu64 " BYTES=%" PRIu64 " CONNECTIONS=%" PRIu64

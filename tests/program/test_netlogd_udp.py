@@ -1,6 +1,7 @@
 """Records in datagrams, and sockets that a service manager opened."""
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -78,6 +79,23 @@ class NetlogdUdp(collector.Case):
         dropped = [int(n) for n in re.findall(r"NL.EVNT=Netlogd.OverRate PEER=127\.0\.0\.1\S* REASON=\".*\" COUNT=(\d+)", self.said())]
         self.assertGreaterEqual(sum(dropped), 20)
         self.assertLess(len(dropped), 40, "once a second")
+
+    def test_datagrams_that_netlogd_reads_too_late(self):
+        """Each datagram is in the output, or netlogd reports that the kernel dropped it."""
+        process = self.serve(listen="x-netlog+udp://127.0.0.1:0")
+        process.send_signal(signal.SIGSTOP)
+        count = 20000
+        for n in range(count):
+            self.give(record(1, n).replace(b"\n", b" A=" + b"x" * 1000 + b"\n"))
+        process.send_signal(signal.SIGCONT)
+
+        def dropped():
+            return sum(map(int, re.findall(r"NL\.EVNT=Netlogd\.Unread LISTENER=x-netlog\+udp://127\.0\.0\.1:\d+ COUNT=(\d+)", self.said())))
+
+        support.wait_until(lambda: self.written().count(b"\n") + dropped() == count, what="each datagram is written or reported")
+        self.assertGreater(dropped(), 0)
+        self.stop(process)
+        self.assertEqual(self.written().count(b"\n") + dropped(), count)
 
     def test_subscribers_get_them(self):
         process = self.serve("--listen", "unix:" + str(self.scratch / "unix"), listen="x-netlog+udp://127.0.0.1:0")
