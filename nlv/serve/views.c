@@ -102,7 +102,7 @@ static scene_view view_of(const views *v, const query *q)
     view.title = v->look.title;
     view.dark = q->is_dark;
     view.is_coarse = q->is_coarse;
-    view.overview = true;
+    view.overview = view.histogram = true;
     if (q->has_step)
         select_record(&view, model_store(v->model), store_find_place(model_store(v->model), q->step_ns, q->place));
     return view;
@@ -130,12 +130,13 @@ static char *describe_place(const views *v, const scene_view *view, cairo_t *cr)
 {
     const layout l = layout_make(v->model, view, cr);
     const double top = l.pane_count > 0 ? l.panes[0].top : l.axis_y;
-    return g_strdup_printf("{\"from\":\"%" PRId64 "\",\"to\":\"%" PRId64 "\",\"left\":%.2f,\"right\":%.2f,\"top\":%.0f,"
-                           "\"bottom\":%.0f,\"overviewTop\":%.0f,\"overviewBottom\":%.0f,\"wholeFrom\":\"%" PRId64 "\","
-                           "\"wholeTo\":\"%" PRId64 "\",\"heat\":%s,\"generation\":%u}",
-                           view->from_ns, view->to_ns, l.left, l.right, top, l.axis_y, l.overview_top,
-                           l.overview_bottom, l.whole_from_ns, l.whole_to_ns, l.has_heat ? "true" : "false",
-                           model_generation(v->model));
+    return g_strdup_printf(
+        "{\"from\":\"%" PRId64 "\",\"to\":\"%" PRId64 "\",\"left\":%.2f,\"right\":%.2f,\"top\":%.0f,"
+        "\"bottom\":%.0f,\"overviewTop\":%.0f,\"overviewBottom\":%.0f,\"overviewRight\":%.2f,\"wholeFrom\":\"%" PRId64
+        "\","
+        "\"wholeTo\":\"%" PRId64 "\",\"heat\":%s,\"generation\":%u}",
+        view->from_ns, view->to_ns, l.left, l.right, top, l.axis_y, l.overview_top, l.overview_bottom, l.overview_right,
+        l.whole_from_ns, l.whole_to_ns, l.has_heat ? "true" : "false", model_generation(v->model));
 }
 
 /* ---- tasks of the drawing thread ---- */
@@ -263,8 +264,10 @@ static void find_area(task *t)
     if (l != NULL && scene_find_requests(m, &view, cr, (const double[]){t->q->x, t->q->y},
                                          (const double[]){t->q->end_x, t->q->end_y}, &area)) {
         uint32_t *found;
-        add_ns(o, "from", area.from_ns);
-        add_ns(o, "to", area.to_ns);
+        if (area.from_ns != INT64_MIN) { /* otherwise, an area of the histogram */
+            add_ns(o, "from", area.from_ns);
+            add_ns(o, "to", area.to_ns);
+        }
         add_ns(o, "shortest", area.shortest_ns < 9e18 ? (int64_t)floor(area.shortest_ns) : INT64_MAX);
         add_ns(o, "longest", area.longest_ns < 9e18 ? (int64_t)ceil(area.longest_ns) : INT64_MAX);
         if (request_list_sort(l, &area, REQUEST_BY_ERROR, true, 1, &found) > 0)

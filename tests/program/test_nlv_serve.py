@@ -264,6 +264,19 @@ class Page(ServeCase):
     def drawn(self):
         return int(self.browser.value("document.body.dataset.drawn || '0'"))
 
+    def mark_in_histogram(self):
+        """Marks the longest requests in the histogram: the table lists them, and the view stays."""
+        browser, before = self.browser, self.range()
+        self.wait_for("shown.right - shown.overviewRight > 50", "the place of the histogram")
+        left, right, top, bottom = (browser.value(f"main.getBoundingClientRect().{side} + shown.{name}")
+                                    for side, name in (("left", "overviewRight"), ("left", "right"), ("top", "overviewTop"), ("top", "overviewBottom")))
+        browser.mouse("mousePressed", left + 20, top + 2, button="left", clickCount=1)
+        browser.mouse("mouseMoved", right - 5, top + (bottom - top) / 3, button="left", buttons=1)
+        browser.mouse("mouseReleased", right - 5, top + (bottom - top) / 3, button="left", clickCount=1)
+        self.wait_for("area.shortest !== undefined && rows.length === 2", "the two longest requests")
+        self.assertEqual({browser.value(f"rows[{i}].name") for i in range(2)}, {"r1234", "r2345"})
+        self.assertEqual(self.range(), before)
+
     def test_the_page_with_mouse_wheel_and_keyboard(self):
         self.serve(self.log)
         self.wait_for_requests()
@@ -286,6 +299,7 @@ class Page(ServeCase):
         self.assertIn(browser.value("rows[0].name"), ("r1234", "r2345"))
         browser.key("Enter", "\r")
         support.wait_until(lambda: 2e8 < self.range()[1] - self.range()[0] < 4e8, what="the slowest request is shown")
+        self.mark_in_histogram()
         link = browser.value("location.href")
         before = self.range()
         browser.key("e", "e")
