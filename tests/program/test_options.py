@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import re
+import socket
 import select
 import shutil
 import subprocess
@@ -281,6 +282,10 @@ class Options(support.Case):
             text += "output x-netlog://127.0.0.1:1?spool=" + str(self.scratch / "spool") + "".join(f"&{n}={chosen[n]}" for n in spooled if chosen.get(n)) + "\n"
             return text, values, chosen
 
+        def accepts():  # the socket's file exists before the socket listens
+            with socket.socket(socket.AF_UNIX) as s:
+                return s.connect_ex(str(control)) == 0
+
         def settings():
             result = self.run_command([netlogctl], "--control", control, "--json", "settings")
             self.assertEqual(result.returncode, 0, result.stderr)
@@ -305,7 +310,7 @@ class Options(support.Case):
         text, values, chosen = config(lambda good, o: None)
         path.write_text(text)
         process = self.start(netlogd, "--foreground", "--config", path, stderr=subprocess.DEVNULL)
-        support.wait_until(control.exists, what="the control socket")
+        support.wait_until(accepts, what="the control socket")
         check(values, chosen)
         # Settings that a reload may change are set in the running netlogd, others by a restart.
         for choose in (lambda good, o: good[0]), (lambda good, o: good[-1]), (lambda good, o: good[len(good) // 2]):
@@ -320,7 +325,7 @@ class Options(support.Case):
             path.write_text(text)
             control.unlink(missing_ok=True)
             process = self.start(netlogd, "--foreground", "--config", path, stderr=subprocess.DEVNULL)
-            support.wait_until(control.exists, what="the control socket")
+            support.wait_until(accepts, what="the control socket")
             check(values, chosen)
             self.end(process)
         base = f"file:{self.scratch}/b-{{N}}.x"
