@@ -90,8 +90,15 @@ void cutter_reset(cutter *c)
 
 uint64_t cutter_count_lines(const char *data, size_t size)
 {
+    enum { PART = 128 }; /* a constant count, so that the compiler vectorizes the inner loop; its sum fits in a byte */
     uint64_t count = 0;
-    for (const char *end = data + size; size > 0 && (data = memchr(data, '\n', (size_t)(end - data))) != NULL; data++)
-        count++;
+    for (; size >= PART; data += PART, size -= PART) {
+        uint8_t found = 0;
+        for (size_t i = 0; i < PART; i++)
+            found = (uint8_t)(found + (data[i] == '\n'));
+        count += found;
+    }
+    for (size_t i = 0; i < size; i++)
+        count += data[i] == '\n';
     return count;
 }

@@ -43,7 +43,7 @@ static void read_records(importer *base, const char *data, size_t size, sink *s)
 
 /* ---- writing ---- */
 
-enum { GATHERED_MAX = 1 << 20 }; /* maximum number of bytes of records in an encoder */
+enum { GATHERED_MAX = 1 << 20 }; /* maximum number of bytes in an encoder whose sink has a drain */
 
 typedef struct netlogger_exporter {
     exporter base;
@@ -73,7 +73,7 @@ static void netlogger_put(exporter *base, const nl_record *record, bool typed, s
         sink_lose(s, LOSS_EMPTY);
     if (nl_encoder_put(e->encoder, record) != NL_OK)
         sink_lose(s, LOSS_RECORDS);
-    if (nl_encoder_size(e->encoder) >= GATHERED_MAX)
+    if (s->drain != NULL && nl_encoder_size(e->encoder) >= GATHERED_MAX)
         nl_encoder_finish(e->encoder, &s->bytes);
 }
 

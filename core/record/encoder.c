@@ -5,6 +5,7 @@
 #include "record/block_move.h"
 #include "record/terminal.h"
 #include "record/text.h"
+#include "record/text_shapes.h"
 #include "record/encoder.h"
 #include "base/buffer.h"
 
@@ -19,6 +20,8 @@ struct nl_encoder {
     nl_block_writer block;  /* NL_FORMAT_NLB: records that are not in a block yet */
     nl_block_identity identity;
     struct ZSTD_CCtx_s *zstd; /* compresses text; NULL until needed */
+    nl_text_shapes *shapes;   /* of encoded text records; NULL until the second record */
+    bool has_encoded;         /* a text record was encoded */
 };
 
 nl_encoder *nl_encoder_new(const nl_encoder_options *options)
@@ -37,6 +40,7 @@ void nl_encoder_free(nl_encoder *encoder)
     nl_buffer_free(&encoder->ready);
     nl_block_writer_free(&encoder->block);
     ZSTD_freeCCtx(encoder->zstd);
+    nl_text_shapes_free(encoder->shapes);
     free(encoder);
 }
 
@@ -64,6 +68,16 @@ static nl_status put_in_block(nl_encoder *encoder, const nl_record *record)
     return nl_error_set(NL_ERROR_LIMIT, "a record is larger than the nlb format allows; use a text format");
 }
 
+static nl_status encoder_put_text(nl_encoder *encoder, const nl_record *record)
+{
+    const nl_text_format *format = nl_text_format_of(encoder->options.format);
+    if (encoder->has_encoded && encoder->shapes == NULL)
+        encoder->shapes = nl_text_shapes_new(format); /* if this fails, the record is encoded without a shape */
+    encoder->has_encoded = true;
+    const nl_text_shape *shape = encoder->shapes != NULL ? nl_text_shapes_find(encoder->shapes, record) : NULL;
+    return nl_text_encode(format, record, shape, &encoder->second, &encoder->ready) ? NL_OK : NL_FAILED;
+}
+
 nl_status nl_encoder_put(nl_encoder *encoder, const nl_record *record)
 {
     NL_REQUIRE(encoder != NULL && record != NULL, "encoder or record is NULL", NL_FAILED);
@@ -86,8 +100,7 @@ nl_status nl_encoder_put(nl_encoder *encoder, const nl_record *record)
         ready->data[ready->size - 1] = '\n';
         return NL_OK;
     }
-    const nl_text_format *format = nl_text_format_of(options->format);
-    return nl_text_encode(format, record, NULL, &encoder->second, &encoder->ready) ? NL_OK : NL_FAILED;
+    return encoder_put_text(encoder, record);
 }
 
 nl_status nl_encoder_put_moved(nl_encoder *encoder, nl_block_shapes *shapes, nl_string moved, int64_t time_ns)

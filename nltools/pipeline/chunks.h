@@ -12,8 +12,9 @@
 #include <pthread.h>
 
 enum {
-    CHUNK_SIZE = 1 << 20,          /* bytes of input in a chunk */
-    CHUNK_EXPANDED_MAX = 16 << 20, /* maximum expanded size of a chunk's blocks; a single block may be larger */
+    /* A chunk's input and output fit into a processor's cache. Larger chunks are up to 1.4 times slower. */
+    CHUNK_SIZE = 256 << 10,       /* bytes of input in a chunk */
+    CHUNK_EXPANDED_MAX = 1 << 20, /* maximum expanded size of a chunk's blocks; a single block may be larger */
     THREADS_MAX = 16,
 };
 

@@ -1,6 +1,9 @@
 /* The record: setting, finding and copying of values, and reading and writing of numbers. */
 #include "text_support.h"
 
+#include "record/encoder.h"
+#include "record/text.h"
+
 #include <inttypes.h>
 
 #include <float.h>
@@ -316,6 +319,57 @@ static void writes_integers(void **state)
         }
 }
 
+/* Sets a record of one of `kinds` kinds. Some kinds differ only in one standard field or in one name. */
+static void set_kind(nl_record *record, unsigned kind, unsigned number)
+{
+    static const char *const hosts[] = {"dpss1.lbl.gov", "dpss2.lbl.gov", "", "a host with blanks", "h"};
+    static const char *const names[] = {"SEND.SZ", "SEND.SY", "DATE", "_.DATE", "a.name.of.more.than.sixteen.bytes"};
+    nl_record_clear(record);
+    nl_record_set_time(record, INT64_C(1700000000000000000) + number * INT64_C(1000));
+    const char *host = hosts[kind % 5];
+    if (kind % 7 != 0)
+        nl_record_set_host(record, host, strlen(host));
+    nl_record_set_prog(record, "p\xc3\xa9", kind % 3);
+    nl_record_set_level(record, kind % 2 == 0 ? NL_USAGE : NL_ERROR);
+    if (kind % 11 == 0)
+        record->level_text = (nl_string){"Own", 3};
+    if (kind % 4 != 0)
+        nl_record_set_event(record, kind % 4 == 1 ? "WriteData" : "", kind % 4 == 1 ? 9 : 0);
+    for (unsigned i = 0; i < kind % 6; i++) {
+        nl_record_add_uint(record, names[(kind / 6 + i) % 5], number);
+        nl_record_add_string(record, names[(kind + i) % 5], "two words\n", number % 11);
+    }
+}
+
+/* An encoder remembers shapes of records; its lines are equal to lines that are encoded without shapes. */
+static void encodes_the_same_with_remembered_shapes(void **state)
+{
+    (void)state;
+    static const unsigned kind_counts[] = {1, 2, 13, 5000}; /* 5,000 kinds do not fit into the memory for shapes */
+    nl_record *record = nl_record_new();
+    for (nl_format format = NL_FORMAT_UNKNOWN + 1; format < NL_FORMAT_COUNT; format++) {
+        const nl_text_format *text = nl_text_format_of(format);
+        for (size_t i = 0; text != NULL && i < sizeof kind_counts / sizeof kind_counts[0]; i++) {
+            nl_encoder *encoder = nl_encoder_new(&(nl_encoder_options){.format = format, .canonical = true});
+            nl_buffer expected = {0}, got = {0};
+            uint64_t random = 1;
+            for (unsigned number = 0; number < 20000; number++) {
+                random = random * UINT64_C(6364136223846793005) + 1442695040888963407;
+                set_kind(record, (unsigned)(random >> 40) % kind_counts[i], number);
+                assert_true(nl_text_encode(text, record, NULL, NULL, &expected));
+                assert_int_equal(nl_encoder_put(encoder, record), NL_OK);
+            }
+            assert_int_equal(nl_encoder_finish(encoder, &got), NL_OK);
+            assert_int_equal(got.size, expected.size);
+            assert_memory_equal(got.data, expected.data, expected.size);
+            nl_buffer_free(&got);
+            nl_buffer_free(&expected);
+            nl_encoder_free(encoder);
+        }
+    }
+    nl_record_free(record);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -329,6 +383,7 @@ int main(void)
         cmocka_unit_test(writes_doubles_shortly),
         cmocka_unit_test(writes_integers),
         cmocka_unit_test(minds_no_locale),
+        cmocka_unit_test(encodes_the_same_with_remembered_shapes),
     };
     return cmocka_run_group_tests_name("record", tests, NULL, NULL);
 }
