@@ -215,7 +215,7 @@ static bool load(arguments *a)
 {
     bool existed = access(a->archive, F_OK) == 0;
     a->reading.live = a->follow;
-    store *s = store_open(a->archive, STORE_LOAD);
+    store *s = store_open(a->archive, a->follow ? STORE_FOLLOW : STORE_LOAD);
     if (s == NULL)
         return program_print_error();
     bool good = load_into(a, s), is_file = s->kind == &sqlite_store;

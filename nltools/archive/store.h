@@ -28,13 +28,14 @@ typedef struct store_place {
     int64_t latest_ns;        /* time of the latest record */
 } store_place;
 
-typedef enum store_purpose { STORE_READ, STORE_LOAD } store_purpose;
+/* STORE_FOLLOW is a load without an end, during which others read. */
+typedef enum store_purpose { STORE_READ, STORE_LOAD, STORE_FOLLOW } store_purpose;
 
 typedef struct store store;
 
 typedef struct store_kind {
     const char *name;
-    /* Opens the archive at `where`, a file name or URL. With STORE_LOAD, creates missing tables. */
+    /* Opens the archive at `where`, a file name or URL. Except with STORE_READ, creates missing tables. */
     store *(*open)(const char *where, store_purpose purpose);
     void (*close)(store *s);
     /* Begins a transaction. */
