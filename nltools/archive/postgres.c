@@ -194,14 +194,20 @@ static void postgres_put_text(nl_buffer *out, nl_string text, char end)
     static const char special[] = "\\\t\n\r", letters[] = "\\tnr";
     if (text.data == NULL)
         nl_buffer_append(out, "\\N", 2);
+    size_t copied = 0;
     for (size_t i = 0; i < text.size; i++) {
-        /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): size is 0 if `data` is NULL */
+        /* All special bytes are control bytes or the backslash, and most bytes are neither. */
+        if ((unsigned char)text.data[i] >= ' ' && text.data[i] != '\\')
+            continue;
         const char *found = text.data[i] != '\0' ? strchr(special, text.data[i]) : NULL;
-        if (found != NULL)
-            nl_buffer_append(out, (const char[2]){'\\', letters[found - special]}, 2);
-        else
-            nl_buffer_append(out, &text.data[i], 1);
+        if (found == NULL)
+            continue;
+        nl_buffer_append(out, text.data + copied, i - copied);
+        nl_buffer_append(out, (const char[2]){'\\', letters[found - special]}, 2);
+        copied = i + 1;
     }
+    if (text.size > copied)
+        nl_buffer_append(out, text.data + copied, text.size - copied);
     nl_buffer_append(out, &end, 1);
 }
 
