@@ -27,9 +27,11 @@ enum {
     IN_PROGRESS = 115,
     PEEK = 2,
     FILE_KIND = 0170000,
+    PIPE_KIND = 0010000,
     SOCKET_KIND = 0140000,
     ESTABLISHED = 1,
     CLOSE_WAIT = 8,
+    SIGNAL_SIZE_MAX = 64, /* maximum number of bytes that are a signal rather than data */
 };
 
 /* The kernel's structures, with the members that this program uses; their offsets come from the running kernel. */
@@ -134,7 +136,10 @@ struct {
 
 struct thread {
     __u64 send_ns; /* when the present call began, if it sends */
-    __u32 idles, polls;
+    __u32 idles, polls, loops;
+    __u32 events;           /* number of its calls that were reported */
+    __u32 woken;            /* the thread that it woke last, or the lower half of the file that it signalled last */
+    __u32 events_at_wakeup; /* `events` at that time */
 };
 
 struct {
@@ -231,6 +236,78 @@ static __always_inline _Bool read_socket(_Bool cast, struct trace_event *e, cons
     return 1;
 }
 
+/* ---- wake-ups ---- */
+
+/*
+ * Returns what identifies a pipe, an eventfd or a Unix socket, and 0 for any other file. These files pass work between
+ * threads. The kind of an eventfd's inode is 0.
+ */
+static __always_inline __u64 find_channel(__u32 fd)
+{
+    struct task_struct *task = bpf_get_current_task_btf();
+    struct file **files = task->files->fdt->fd, *file = 0;
+    if (bpf_probe_read_kernel(&file, sizeof file, files + fd) != 0 || !file)
+        return 0;
+    void *channel = BPF_CORE_READ(file, private_data);
+    __u16 kind = BPF_CORE_READ(file, f_inode, i_mode) & FILE_KIND;
+    if (kind == SOCKET_KIND && BPF_CORE_READ((const struct socket *)channel, sk, __sk_common.skc_family) != UNIX)
+        return 0;
+    return kind == SOCKET_KIND || kind == PIPE_KIND || kind == 0 ? (__u64)channel : 0;
+}
+
+static __always_inline void report_wakeup(__u8 kind, __u32 wakee, __u64 channel)
+{
+    struct thread *thread = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
+    __u32 key = wakee != 0 ? wakee : (__u32)channel;
+    if (!thread || (thread->woken == key && thread->events_at_wakeup == thread->events))
+        return; /* the thread has neither received nor sent anything, or nothing since it did the same */
+    struct trace_event *e = bpf_ringbuf_reserve(&ring, __builtin_offsetof(struct trace_event, data), 0);
+    if (!e) {
+        __sync_fetch_and_add(&missed, 1);
+        return;
+    }
+    __u64 ids = bpf_get_current_pid_tgid();
+    thread->woken = key;
+    thread->events_at_wakeup = thread->events;
+    __builtin_memset(e, 0, __builtin_offsetof(struct trace_event, data));
+    e->kind = kind;
+    e->socket = channel;
+    e->begin_ns = e->end_ns = bpf_ktime_get_ns();
+    e->pid = ids >> 32;
+    e->tid = (__u32)ids;
+    e->other = wakee;
+    e->idles = thread->idles;
+    e->polls = thread->polls;
+    e->loops = thread->loops;
+    bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
+}
+
+static __always_inline _Bool sends(long call)
+{
+    return call == __NR_write || call == __NR_writev || call == __NR_sendto || call == __NR_sendmsg;
+}
+
+/* Reports that a thread wakes another one of its process, on purpose: by a futex, or by writing to a file. */
+SEC("tp_btf/sched_waking")
+int BPF_PROG(on_waking, struct task_struct *wakee)
+{
+    struct task_struct *waker = bpf_get_current_task_btf();
+    __u32 pid = waker->tgid;
+    if (wakee->tgid != pid || wakee->pid == waker->pid || !bpf_map_lookup_elem(&processes, &pid))
+        return 0;
+    /* An interrupt may wake a thread during any call. The two calls must therefore match. */
+    struct pt_regs *by = (struct pt_regs *)bpf_task_pt_regs(waker), *of = (struct pt_regs *)bpf_task_pt_regs(wakee);
+    long call = by->orig_ax, waits = of->orig_ax;
+    __u64 channel = 0;
+    if (call == __NR_futex && waits == __NR_futex && by->di == of->di)
+        channel = by->di | 1;
+    else if (sends(call) && waits != __NR_futex)
+        channel = find_channel(by->di);
+    if (channel != 0)
+        report_wakeup(TRACE_WAKE, wakee->pid, channel);
+    return 0;
+}
+
 /* ---- events ---- */
 
 static __always_inline void announce(struct process *process)
@@ -300,6 +377,11 @@ static __always_inline void report(_Bool cast, long call, const struct pt_regs *
 {
     struct process *process = find_process();
     struct sock *sk = process ? find_socket(cast, regs->di) : 0;
+    if (process && !sk && kind == TRACE_SEND && size <= SIGNAL_SIZE_MAX) {
+        __u64 channel = find_channel(regs->di);
+        if (channel != 0)
+            report_wakeup(TRACE_SIGNAL, 0, channel);
+    }
     struct thread *thread = sk ? find_thread() : 0;
     __u32 zero = 0;
     struct trace_event *e = thread ? bpf_map_lookup_elem(&scratch, &zero) : 0;
@@ -318,7 +400,9 @@ static __always_inline void report(_Bool cast, long call, const struct pt_regs *
     e->size = size;
     e->idles = thread->idles;
     e->polls = thread->polls;
+    e->loops = thread->loops;
     e->kind = kind;
+    thread->events++;
     e->captured = e->tail_size = 0;
     e->role = kind == TRACE_CONNECT ? TRACE_ROLE_CLIENT : find_role(cast, tp);
     __u32 sent = GET(cast, tp, write_seq), received = GET(cast, tp, copied_seq);
@@ -333,13 +417,16 @@ static __always_inline _Bool is_zero_time(unsigned long address)
     return address != 0 && bpf_probe_read_user(time, sizeof time, (const void *)address) == 0 && time[0] + time[1] == 0;
 }
 
-static __always_inline void count_wait(_Bool polls)
+static __always_inline void count_wait(_Bool polls, _Bool several)
 {
     struct thread *thread = find_process() ? find_thread() : 0;
-    if (thread && polls)
+    if (!thread)
+        return;
+    if (polls)
         thread->polls++;
-    else if (thread)
+    else
         thread->idles++;
+    thread->loops += several;
 }
 
 SEC("tp_btf/sys_enter")
@@ -385,23 +472,23 @@ static __always_inline int end_call(_Bool cast, const struct pt_regs *regs, long
         break;
 #ifdef __NR_epoll_wait /* newer architectures do not have these three calls */
     case __NR_epoll_wait:
-        count_wait((int)regs->r10 == 0);
+        count_wait((int)regs->r10 == 0, 1);
         break;
     case __NR_poll:
-        count_wait((int)regs->dx == 0);
+        count_wait((int)regs->dx == 0, regs->si > 1);
         break;
     case __NR_select:
-        count_wait(is_zero_time(regs->r8));
+        count_wait(is_zero_time(regs->r8), 1);
         break;
 #endif
     case __NR_epoll_pwait:
-        count_wait((int)regs->r10 == 0);
+        count_wait((int)regs->r10 == 0, 1);
         break;
     case __NR_ppoll:
-        count_wait(is_zero_time(regs->dx));
+        count_wait(is_zero_time(regs->dx), regs->si > 1);
         break;
     case __NR_pselect6:
-        count_wait(is_zero_time(regs->r8));
+        count_wait(is_zero_time(regs->r8), 1);
         break;
     }
     return 0;

@@ -23,6 +23,8 @@ enum trace_kind {
     TRACE_CONNECT,
     TRACE_CLOSE,
     TRACE_PROCESS, /* before a process's first event; the data is a trace_process */
+    TRACE_WAKE,    /* the thread has woken thread `other` of its process; `socket` identifies what that waited for */
+    TRACE_SIGNAL,  /* the thread has written to a pipe, an eventfd or a Unix socket, which `socket` identifies */
 };
 
 /* The end of a TCP connection that this process's socket is. */
@@ -30,7 +32,7 @@ enum trace_role { TRACE_ROLE_UNKNOWN, TRACE_ROLE_CLIENT, TRACE_ROLE_SERVER };
 
 struct trace_event {
     __u64 begin_ns, end_ns; /* when the call began and ended, on CLOCK_MONOTONIC; only a send has the begin */
-    __u64 socket;           /* address in the kernel */
+    __u64 socket;           /* address in the kernel; with the lowest bit, the address of a futex in the process */
     __u32 pid, tid;
     __u32 sequence; /* TCP sequence number of the first byte */
     __u32 other;    /* sequence number of the next byte that the thread's process sends or receives in the other
@@ -38,6 +40,7 @@ struct trace_event {
     __u32 size;     /* bytes that were sent or received */
     __u32 idles;    /* number of times that the thread has waited for events with nothing else to do */
     __u32 polls;    /* number of times that the thread has asked for events without waiting */
+    __u32 loops;    /* number of times that the thread has asked for events of several descriptors */
     __u16 local_port, peer_port;
     __u16 captured; /* number of bytes in data */
     __u8 kind, role, family;

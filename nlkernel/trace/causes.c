@@ -2,17 +2,57 @@
 
 #include "trace/causes.h"
 
+#include "base/hash_bytes.h"
+#include "requests/hash64.h"
+
 #include <glib.h>
 
+#define JOB_NS ((int64_t)10 * NL_NS_PER_SECOND)
+#define IDLE_NS ((int64_t)600 * NL_NS_PER_SECOND)
+
+enum { UNDECIDED_MAX = 100000, CHANNELS_MAX = 4096, CHANNEL_SHIFT = 3 };
+
+/* What a thread has done with a channel: a futex, pipe, eventfd or Unix socket. */
+enum { CHANNEL_WAKES = 1, CHANNEL_IS_WOKEN = 2, CHANNEL_IS_LOCK = 4, CHANNEL_IS_INTERNAL = 8 };
+
+typedef struct thread_group {
+    uint32_t open;      /* number of requests that its threads have received and not answered */
+    GPtrArray *working; /* trace_thread: those that have a job */
+    GHashTable *uses;   /* what a thread has done with a channel, by a hash of both */
+    GHashTable *kinds;  /* CHANNEL_IS_LOCK or CHANNEL_IS_INTERNAL by channel */
+    int64_t seen_ns;
+} thread_group;
+
 typedef struct trace_thread {
+    uint32_t tid;
+    thread_group *process;
     GPtrArray *open; /* span: references to requests that are not answered */
     uint64_t order;  /* number of times that the thread has received data */
     int64_t seen_ns;
+
+    GPtrArray *job; /* span: references to undecided calls; NULL: none */
+    uint32_t loops; /* of the thread at its first call */
+    bool tangled;   /* the calls overlap, or other threads received their replies */
+    bool signalled; /* the thread has signalled another one since it finished its calls */
+    bool several;   /* it signalled, and then sent another call */
+    bool was_woken; /* a thread with a request woke it */
+    span *handed;   /* a reference to the request for which it was woken, or NULL */
 } trace_thread;
 
 struct causes {
-    GHashTable *threads; /* trace_thread by thread ID */
+    GHashTable *threads;   /* trace_thread by thread ID */
+    GHashTable *processes; /* thread_group by process ID */
+    uint32_t undecided;
 };
+
+static void process_free(gpointer data)
+{
+    thread_group *p = data;
+    g_ptr_array_free(p->working, TRUE);
+    g_hash_table_destroy(p->uses);
+    g_hash_table_destroy(p->kinds);
+    g_free(p);
+}
 
 static void thread_free(gpointer data)
 {
@@ -23,6 +63,11 @@ static void thread_free(gpointer data)
         span_release(s);
     }
     g_ptr_array_free(t->open, TRUE);
+    for (guint i = 0; t->job != NULL && i < t->job->len; i++)
+        span_release(g_ptr_array_index(t->job, i));
+    if (t->job != NULL)
+        g_ptr_array_free(t->job, TRUE);
+    span_release(t->handed);
     g_free(t);
 }
 
@@ -30,6 +75,7 @@ causes *causes_new(void)
 {
     causes *c = g_new0(causes, 1);
     c->threads = g_hash_table_new_full(NULL, NULL, NULL, thread_free);
+    c->processes = g_hash_table_new_full(NULL, NULL, NULL, process_free);
     return c;
 }
 
@@ -38,19 +84,41 @@ void causes_free(causes *c)
     if (c == NULL)
         return;
     g_hash_table_destroy(c->threads);
+    g_hash_table_destroy(c->processes);
     g_free(c);
+}
+
+static thread_group *find_thread_group(causes *c, const struct trace_event *event)
+{
+    thread_group *p = g_hash_table_lookup(c->processes, GUINT_TO_POINTER(event->pid));
+    if (p == NULL) {
+        p = g_new0(thread_group, 1);
+        p->working = g_ptr_array_new();
+        p->uses = g_hash_table_new_full(hash64, g_int64_equal, g_free, NULL);
+        p->kinds = g_hash_table_new_full(hash64, g_int64_equal, g_free, NULL);
+        g_hash_table_insert(c->processes, GUINT_TO_POINTER(event->pid), p);
+    }
+    p->seen_ns = (int64_t)event->end_ns;
+    return p;
+}
+
+static trace_thread *find_thread_by_id(causes *c, const struct trace_event *event, uint32_t tid)
+{
+    trace_thread *t = g_hash_table_lookup(c->threads, GUINT_TO_POINTER(tid));
+    if (t == NULL) {
+        t = g_new0(trace_thread, 1);
+        t->tid = tid;
+        t->process = find_thread_group(c, event);
+        t->open = g_ptr_array_new();
+        g_hash_table_insert(c->threads, GUINT_TO_POINTER(tid), t);
+    }
+    t->process->seen_ns = t->seen_ns = (int64_t)event->end_ns;
+    return t;
 }
 
 static trace_thread *find_thread(causes *c, const struct trace_event *event)
 {
-    trace_thread *t = g_hash_table_lookup(c->threads, GUINT_TO_POINTER(event->tid));
-    if (t == NULL) {
-        t = g_new0(trace_thread, 1);
-        t->open = g_ptr_array_new();
-        g_hash_table_insert(c->threads, GUINT_TO_POINTER(event->tid), t);
-    }
-    t->seen_ns = (int64_t)event->end_ns;
-    return t;
+    return find_thread_by_id(c, event, event->tid);
 }
 
 void causes_answer(causes *c, span *request)
@@ -59,19 +127,26 @@ void causes_answer(causes *c, span *request)
     if (request->thread == NULL)
         return;
     g_ptr_array_remove_fast(request->thread->open, request);
+    request->thread->process->open--;
     request->thread = NULL;
     span_release(request);
+}
+
+static void give_request(causes *c, trace_thread *t, span *request)
+{
+    if (request->thread == t)
+        return;
+    span_hold(request);
+    causes_answer(c, request); /* leaves the thread that worked on it before */
+    g_ptr_array_add(t->open, request);
+    request->thread = t;
+    t->process->open++;
 }
 
 void causes_receive(causes *c, span *request, const struct trace_event *event)
 {
     trace_thread *t = find_thread(c, event);
-    if (request->thread != t) {
-        span_hold(request);
-        causes_answer(c, request); /* leaves the thread that worked on it before */
-        g_ptr_array_add(t->open, request);
-        request->thread = t;
-    }
+    give_request(c, t, request);
     request->order = ++t->order;
     request->idles = event->idles;
     request->polls = event->polls;
@@ -133,14 +208,242 @@ span *causes_find_opener(causes *c, const struct trace_event *event, span *opene
     return opener;
 }
 
-static gboolean is_old(gpointer key, gpointer value, gpointer user)
+/* ---- jobs of threads that have received no request ---- */
+
+/*
+ * Ends the job of a thread. `request` is the request that caused it; if it is NULL, the cause is ambiguous or none.
+ */
+static void end_job(causes *c, trace_thread *t, span *request, span_cause cause)
 {
-    const trace_thread *t = value;
-    (void)key;
-    return t->open->len == 0 && t->seen_ns < *(const int64_t *)user;
+    for (guint i = 0; t->job != NULL && i < t->job->len; i++) {
+        span *call = g_ptr_array_index(t->job, i);
+        call->undecided = false;
+        if (request != NULL) {
+            span_set_parent(call, request, cause);
+            request->calls++;
+        } else {
+            call->cause = cause;
+            call->candidates = MAX(t->process->open, 1);
+        }
+        span_release(call);
+        c->undecided--;
+    }
+    if (t->job != NULL) {
+        g_ptr_array_free(t->job, TRUE);
+        g_ptr_array_remove_fast(t->process->working, t);
+    }
+    t->job = NULL;
+    t->tangled = t->signalled = t->several = t->was_woken = false;
+    span_release(t->handed);
+    t->handed = NULL;
 }
 
-void causes_expire(causes *c, int64_t before_ns)
+static void give_up_job(causes *c, trace_thread *t)
 {
-    g_hash_table_foreach_remove(c->threads, is_old, &before_ns);
+    end_job(c, t, NULL, t->was_woken ? SPAN_CAUSE_AMBIGUOUS : SPAN_CAUSE_NONE);
+}
+
+static bool is_finished_job(const trace_thread *t)
+{
+    const span *last = t->job != NULL ? g_ptr_array_index(t->job, t->job->len - 1) : NULL;
+    return last != NULL && last->replied && !t->tangled;
+}
+
+static bool may_cause_job(const span *request, const trace_thread *t)
+{
+    const span *first = g_ptr_array_index(t->job, 0);
+    return is_finished_job(t) && first->begin_ns >= request->begin_ns;
+}
+
+bool causes_defer(causes *c, span *call, const struct trace_event *event)
+{
+    trace_thread *t = find_thread(c, event);
+    if (t->process->open == 0 || c->undecided >= UNDECIDED_MAX)
+        return false;
+    if (t->job == NULL) {
+        t->job = g_ptr_array_new();
+        t->loops = event->loops;
+        g_ptr_array_add(t->process->working, t);
+    } else {
+        const span *last = g_ptr_array_index(t->job, t->job->len - 1);
+        t->tangled |= !last->replied;
+        t->several |= t->signalled;
+    }
+    t->signalled = false;
+    g_ptr_array_add(t->job, span_hold(call));
+    call->undecided = true;
+    c->undecided++;
+    return true;
+}
+
+void causes_receive_deferred(causes *c, const span *call, const struct trace_event *event)
+{
+    const trace_thread *t = find_thread(c, event);
+    trace_thread *caller = g_hash_table_lookup(c->threads, GUINT_TO_POINTER(call->tid));
+    if (caller != NULL && caller != t)
+        caller->tangled = true;
+}
+
+/*
+ * Finds the only job of the process that may belong to a request to which the thread that received it replies. If
+ * there are several such jobs, none of them can be decided later either.
+ */
+static void match_job(causes *c, const trace_thread *receiver, span *request)
+{
+    GPtrArray *working = receiver->process->working;
+    trace_thread *found = NULL;
+    uint32_t count = 0;
+    for (guint i = 0; i < working->len; i++) {
+        trace_thread *t = g_ptr_array_index(working, i);
+        if (t->signalled) {
+            found = t;
+            count++;
+        }
+    }
+    if (count == 1 && found->handed == request && !found->several && may_cause_job(request, found))
+        end_job(c, found, request, SPAN_CAUSE_WAKEUP);
+    for (guint i = working->len; count > 1 && i-- > 0;) {
+        trace_thread *t =
+            g_ptr_array_index(working, i); /* end_job moves the last thread, which was seen, to its place */
+        if (t->signalled)
+            end_job(c, t, NULL, SPAN_CAUSE_AMBIGUOUS);
+    }
+}
+
+void causes_reply(causes *c, span *request, const struct trace_event *event)
+{
+    trace_thread *t = find_thread(c, event);
+    if (request->thread == NULL)
+        return;
+    if (request->thread == t) {
+        match_job(c, t, request);
+        return;
+    }
+    if (t->job != NULL) {
+        bool valid = may_cause_job(request, t) && !t->several && t->loops == event->loops;
+        end_job(c, t, valid ? request : NULL, valid ? SPAN_CAUSE_REPLY : SPAN_CAUSE_AMBIGUOUS);
+    }
+    give_request(c, t, request);
+    request->order = ++t->order;
+    request->idles = event->idles;
+    request->polls = event->polls;
+}
+
+/* ---- wake-ups ---- */
+
+static void set_bits(GHashTable *table, uint64_t key, unsigned bits)
+{
+    unsigned old = GPOINTER_TO_UINT(g_hash_table_lookup(table, &key));
+    if (old == (old | bits))
+        return;
+    if (g_hash_table_size(table) >= CHANNELS_MAX)
+        g_hash_table_remove_all(table);
+    uint64_t *copy = g_new(uint64_t, 1);
+    *copy = key;
+    g_hash_table_insert(table, copy, GUINT_TO_POINTER(old | bits));
+}
+
+/* Notes what a thread has done with a channel. Returns everything that it has done. */
+static unsigned note_use(thread_group *p, uint64_t channel, uint32_t tid, unsigned use)
+{
+    uint64_t pair[2] = {channel, tid}, key = hash_bytes(0, (const char *)pair, sizeof pair);
+    set_bits(p->uses, key, use);
+    return GPOINTER_TO_UINT(g_hash_table_lookup(p->uses, &key));
+}
+
+/* The two futexes of a condition variable of the C library are next to each other. */
+static uint64_t channel_of(const struct trace_event *event)
+{
+    return (event->socket & 1) != 0 ? event->socket >> CHANNEL_SHIFT << CHANNEL_SHIFT | 1 : event->socket;
+}
+
+/* Returns whether the channel of a wake-up is a lock, which any thread may hold. */
+static bool is_lock(thread_group *p, const struct trace_event *event)
+{
+    enum { BOTH = CHANNEL_WAKES | CHANNEL_IS_WOKEN };
+    uint64_t channel = channel_of(event);
+    bool is_futex = (channel & 1) != 0;
+    if (is_futex && (note_use(p, channel, event->tid, CHANNEL_WAKES) == BOTH ||
+                     note_use(p, channel, event->other, CHANNEL_IS_WOKEN) == BOTH))
+        set_bits(p->kinds, channel, CHANNEL_IS_LOCK);
+    if (!is_futex)
+        set_bits(p->kinds, channel, CHANNEL_IS_INTERNAL);
+    return (GPOINTER_TO_UINT(g_hash_table_lookup(p->kinds, &channel)) & CHANNEL_IS_LOCK) != 0;
+}
+
+/* Notes that a thread wakes an idle one, which may begin to work on a request. */
+static void hand_over(causes *c, const struct trace_event *event, trace_thread *wakee)
+{
+    span_cause cause;
+    uint32_t candidates;
+    span *request = causes_find(c, event, &cause, &candidates);
+    if (wakee->open->len > 0 || candidates == 0)
+        return;
+    give_up_job(c, wakee);
+    wakee->was_woken = true;
+    wakee->handed = request != NULL ? span_hold(request) : NULL;
+}
+
+void causes_wake(causes *c, const struct trace_event *event)
+{
+    trace_thread *t = find_thread(c, event);
+    uint64_t channel = channel_of(event);
+    if (event->kind == TRACE_SIGNAL) {
+        bool internal = g_hash_table_contains(t->process->kinds, &channel);
+        t->signalled |= internal && is_finished_job(t);
+        return;
+    }
+    trace_thread *wakee = find_thread_by_id(c, event, event->other);
+    if (is_lock(t->process, event))
+        return;
+    if (is_finished_job(t) && wakee->open->len > 0)
+        t->signalled = true;
+    else
+        hand_over(c, event, wakee);
+}
+
+/* ---- time ---- */
+
+static bool is_idle_job(const trace_thread *t, int64_t now_ns)
+{
+    const span *last = t->job != NULL ? g_ptr_array_index(t->job, t->job->len - 1) : NULL;
+    return last != NULL && (last->replied || last->finished) && t->seen_ns < now_ns - JOB_NS;
+}
+
+static gboolean expire_thread(gpointer key, gpointer value, gpointer user)
+{
+    trace_thread *t = value;
+    int64_t now_ns = *(const int64_t *)user;
+    (void)key;
+    return t->open->len == 0 && t->job == NULL && t->seen_ns < now_ns - IDLE_NS;
+}
+
+static gboolean expire_process(gpointer key, gpointer value, gpointer user)
+{
+    const thread_group *p = value;
+    (void)key;
+    /* Its threads have been forgotten, because they have not been seen for longer. */
+    return p->open == 0 && p->working->len == 0 && p->seen_ns < *(const int64_t *)user - 2 * IDLE_NS;
+}
+
+static void end_jobs(causes *c, int64_t now_ns)
+{
+    GHashTableIter i;
+    gpointer value;
+    g_hash_table_iter_init(&i, c->threads);
+    while (c->undecided > 0 && g_hash_table_iter_next(&i, NULL, &value))
+        if (now_ns == INT64_MAX || is_idle_job(value, now_ns))
+            give_up_job(c, value);
+}
+
+void causes_expire(causes *c, int64_t now_ns)
+{
+    end_jobs(c, now_ns);
+    g_hash_table_foreach_remove(c->threads, expire_thread, &now_ns);
+    g_hash_table_foreach_remove(c->processes, expire_process, &now_ns);
+}
+
+void causes_finish(causes *c)
+{
+    end_jobs(c, INT64_MAX);
 }

@@ -11,7 +11,20 @@
  * - The connection was opened for this request, which has sent no other call since; every other request waits as above.
  * Data for a request is the request's own bytes, and the replies to its calls. A request that does not wait as above
  * may be queued in the process, for example for a connection of a pool, and any event may make it run: calls are then
- * ambiguous. Not thread-safe.
+ * ambiguous.
+ *
+ * A thread that has received no request may work on one that another thread of the process has received. Its calls
+ * form a job, and are undecided until a request is answered:
+ * - The thread itself sends the reply. Then the job belongs to this request, if the thread sent its calls one after the
+ *   other, all after the request had arrived, and did not wait for events of several descriptors.
+ * - The thread that received the request sends the reply. Then the job belongs to the request if the receiver woke the
+ *   idle thread while it handled this request and no other, if the thread has since finished its calls and signalled
+ *   another thread, and if no other job of the process is in this state. Several jobs in this state may have been
+ *   exchanged: a thread that was woken for one request may find another one in the queue.
+ * A futex on which a thread both wakes and is woken is a lock; it does not hand over a request. A job that no reply
+ * decides in JOB_NS is not caused by a request, or ambiguous if a thread with a request woke its thread.
+ *
+ * Memory is bounded by UNDECIDED_MAX calls and CHANNELS_MAX futexes and files. Not thread-safe.
  */
 #ifndef NLKERNEL_TRACE_CAUSES_H
 #define NLKERNEL_TRACE_CAUSES_H
@@ -33,6 +46,21 @@ void causes_receive_other(causes *c, const struct trace_event *event);
 /* Notes that a request has been answered. */
 void causes_answer(causes *c, span *request);
 
+/* Notes that a thread sends bytes of the reply to a request, which is not answered yet. This decides jobs. */
+void causes_reply(causes *c, span *request, const struct trace_event *event);
+
+/* Notes a TRACE_WAKE or TRACE_SIGNAL. */
+void causes_wake(causes *c, const struct trace_event *event);
+
+/*
+ * Adds a call for which causes_find found no request to the job of its thread. Returns whether a request may be found
+ * later: the call is then undecided.
+ */
+bool causes_defer(causes *c, span *call, const struct trace_event *event);
+
+/* Notes that a thread has received the reply to an undecided call. */
+void causes_receive_deferred(causes *c, const span *call, const struct trace_event *event);
+
 /*
  * Returns the request that makes a thread send a call or open a connection, or NULL. Sets *cause, and *candidates if
  * the cause is ambiguous.
@@ -46,7 +74,11 @@ span *causes_find(causes *c, const struct trace_event *event, span_cause *cause,
 span *causes_find_opener(causes *c, const struct trace_event *event, span *opener, uint32_t calls, span_cause *cause,
                          uint32_t *candidates);
 
-/* Forgets threads that have no request and have not been seen since a time. */
-void causes_expire(causes *c, int64_t before_ns);
+/* Decides jobs that have been idle for JOB_NS, and forgets threads and processes that have been idle for a long time.
+ */
+void causes_expire(causes *c, int64_t now_ns);
+
+/* Decides all jobs. */
+void causes_finish(causes *c);
 
 #endif

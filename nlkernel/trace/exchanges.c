@@ -146,6 +146,17 @@ static void hand_out(exchanges *x, span *s)
     span_release(s);
 }
 
+/* Keeps a span whose trace is not known yet for another EXCHANGES_HOLD_NS. */
+static void hand_out_or_hold(exchanges *x, span *s, int64_t now_ns)
+{
+    if (!span_is_undecided(s)) {
+        hand_out(x, s);
+        return;
+    }
+    s->hold_ns = now_ns;
+    g_queue_push_tail(&x->finished, s);
+}
+
 /* Notes that the reply to a call has arrived, or that none will arrive. */
 static void end_waiting(span *s)
 {
@@ -233,6 +244,8 @@ static void find_parent(exchanges *x, connection_end *end, span *s, const struct
         parent->calls++;
         parent->waiting++;
         s->awaited = true;
+    } else if (cause == SPAN_CAUSE_NONE) {
+        causes_defer(x->causes, s, event);
     }
     forget_opener(end);
 }
@@ -292,6 +305,10 @@ static void take_reply(exchanges *x, connection_end *end, const struct trace_eve
         return;
     if (!s->is_server && s->parent != NULL && !s->parent->finished)
         causes_receive(x->causes, s->parent, event);
+    if (s->undecided)
+        causes_receive_deferred(x->causes, s, event);
+    if (s->is_server && !s->finished)
+        causes_reply(x->causes, s, event);
     if (s->written)
         return;
     protocol_progress progress =
@@ -439,6 +456,10 @@ void exchanges_put(exchanges *x, const struct trace_event *event)
         if ((end = find_end(x, event)) != NULL)
             open_connection(x, end, event);
         break;
+    case TRACE_WAKE:
+    case TRACE_SIGNAL:
+        causes_wake(x->causes, event);
+        break;
     case TRACE_SEND:
     case TRACE_RECEIVE:
         end = find_end(x, event);
@@ -486,7 +507,7 @@ static void sweep(exchanges *x, int64_t now_ns)
     }
     g_hash_table_foreach_remove(x->processes, process_is_old, &idle_ns);
     g_hash_table_foreach_remove(x->waiting, message_is_old, &now_ns);
-    causes_expire(x->causes, idle_ns);
+    causes_expire(x->causes, now_ns);
     x->swept_ns = now_ns;
 }
 
@@ -496,7 +517,7 @@ void exchanges_advance(exchanges *x, int64_t now_ns)
         sweep(x, now_ns);
     span *s;
     while ((s = g_queue_peek_head(&x->finished)) != NULL && s->hold_ns + EXCHANGES_HOLD_NS <= now_ns)
-        hand_out(x, g_queue_pop_head(&x->finished));
+        hand_out_or_hold(x, g_queue_pop_head(&x->finished), now_ns);
 }
 
 void exchanges_finish(exchanges *x, int64_t now_ns)
@@ -506,6 +527,7 @@ void exchanges_finish(exchanges *x, int64_t now_ns)
     g_hash_table_iter_init(&i, x->ends);
     while (g_hash_table_iter_next(&i, NULL, &value))
         finish_current(x, value, now_ns);
+    causes_finish(x->causes);
     for (span *s; (s = g_queue_pop_head(&x->finished)) != NULL;)
         hand_out(x, s);
 }

@@ -52,6 +52,14 @@ void span_set_parent(span *s, span *parent, span_cause cause)
     s->cause = cause;
 }
 
+bool span_is_undecided(const span *s)
+{
+    for (int depth = 0; s != NULL && *s->trace_id == '\0' && depth < DEPTH_MAX; depth++, s = s->parent)
+        if (s->undecided)
+            return true;
+    return false;
+}
+
 /* The IDs are functions of the message, so that an nlkernel on the peer's host finds the same IDs. */
 static uint64_t make_id(uint64_t message, uint64_t purpose)
 {
@@ -108,7 +116,8 @@ static void set_name(const span *s, nl_record *record)
 
 void span_make_record(span *s, int64_t end_ns, const char *host, nl_record *record)
 {
-    static const char *const causes[SPAN_CAUSE_COUNT] = {"", "message", "thread", "handler", "connection", "ambiguous"};
+    static const char *const causes[SPAN_CAUSE_COUNT] = {"",           "message", "thread", "handler",
+                                                         "connection", "reply",   "wakeup", "ambiguous"};
     find_trace_id(s, end_ns);
     if (s->host != NULL)
         host = s->host;

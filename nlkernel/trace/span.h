@@ -20,6 +20,8 @@ typedef enum span_cause {
     SPAN_CAUSE_THREAD,     /* the thread worked on one request only */
     SPAN_CAUSE_HANDLER,    /* the event loop handled an event of this request, and no other */
     SPAN_CAUSE_CONNECTION, /* the connection was opened for this request */
+    SPAN_CAUSE_REPLY,      /* the thread received nothing, and replied to this request */
+    SPAN_CAUSE_WAKEUP,     /* the thread was woken for this request, and signalled its end */
     SPAN_CAUSE_AMBIGUOUS,  /* several requests may be the parent, so the span has none */
     SPAN_CAUSE_COUNT,
 } span_cause;
@@ -51,7 +53,8 @@ struct span {
     char trace_id[33];   /* "" until it is known */
     int64_t hold_ns;     /* when the span was finished */
 
-    bool awaited; /* a call for whose reply its parent waits */
+    bool awaited;   /* a call for whose reply its parent waits */
+    bool undecided; /* a call whose parent may be found later */
 
     /* State of causes.c, for a request in a server. */
     uint32_t waiting;            /* number of its calls whose replies have not arrived */
@@ -68,6 +71,9 @@ void span_release(span *s); /* Removes a reference; NULL is allowed */
 
 /* Makes `parent` the parent of a span, unless the two already belong to different traces. */
 void span_set_parent(span *s, span *parent, span_cause cause);
+
+/* Returns whether the trace of a span depends on an undecided call. */
+bool span_is_undecided(const span *s);
 
 /*
  * Fills in the record of a finished span. `end_ns` is the time of the span's end, since 1970; `host` is this host's

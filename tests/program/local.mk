@@ -19,6 +19,7 @@ EXTRA_DIST += \
 	tests/program/scarce_memory.c \
 	tests/program/slow_logs.py \
 	tests/program/test_clocks_guests.py \
+	tests/program/worker_pool.c \
 	tests/program/workflow.py
 # The long tests begin first, so that no long test is left running alone. The others follow in the order of their names.
 program_tests += \
@@ -92,6 +93,7 @@ program_tests += \
 	tests/program/test_nlconv_import.py \
 	tests/program/test_nlkernel_functions.py \
 	tests/program/test_nlkernel_rules.py \
+	tests/program/test_nlkernel_pools.py \
 	tests/program/test_nlkernel_trace.py \
 	tests/program/test_nlrecover.py \
 	tests/program/test_nlschema.py \
