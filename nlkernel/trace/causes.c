@@ -21,6 +21,7 @@ typedef struct thread_group {
     GHashTable *uses;   /* what a thread has done with a channel, by a hash of both */
     GHashTable *kinds;  /* CHANNEL_IS_LOCK or CHANNEL_IS_INTERNAL by channel */
     int64_t seen_ns;
+    int64_t answered_ns; /* when its last request was answered */
 } thread_group;
 
 typedef struct trace_thread {
@@ -121,23 +122,24 @@ static trace_thread *find_thread(causes *c, const struct trace_event *event)
     return find_thread_by_id(c, event, event->tid);
 }
 
-void causes_answer(causes *c, span *request)
+/* Removes a request from the thread that works on it. */
+static void remove_request(span *request)
 {
-    (void)c;
-    if (request->thread == NULL)
-        return;
+    thread_group *p = request->thread->process;
     g_ptr_array_remove_fast(request->thread->open, request);
-    request->thread->process->open--;
+    p->open--;
+    p->answered_ns = MAX(p->answered_ns, request->end_ns);
     request->thread = NULL;
     span_release(request);
 }
 
-static void give_request(causes *c, trace_thread *t, span *request)
+static void give_request(trace_thread *t, span *request)
 {
     if (request->thread == t)
         return;
     span_hold(request);
-    causes_answer(c, request); /* leaves the thread that worked on it before */
+    if (request->thread != NULL)
+        remove_request(request);
     g_ptr_array_add(t->open, request);
     request->thread = t;
     t->process->open++;
@@ -146,7 +148,7 @@ static void give_request(causes *c, trace_thread *t, span *request)
 void causes_receive(causes *c, span *request, const struct trace_event *event)
 {
     trace_thread *t = find_thread(c, event);
-    give_request(c, t, request);
+    give_request(t, request);
     request->order = ++t->order;
     request->idles = event->idles;
     request->polls = event->polls;
@@ -249,6 +251,20 @@ static bool is_finished_job(const trace_thread *t)
     return last != NULL && last->replied && !t->tangled;
 }
 
+void causes_answer(causes *c, span *request)
+{
+    if (request->thread == NULL)
+        return;
+    thread_group *p = request->thread->process;
+    remove_request(request);
+    /* The next request arrives later than these calls were sent. */
+    for (guint i = p->open == 0 ? p->working->len : 0; i-- > 0;) {
+        trace_thread *t = g_ptr_array_index(p->working, i);
+        if (is_finished_job(t))
+            give_up_job(c, t);
+    }
+}
+
 static bool may_cause_job(const span *request, const trace_thread *t)
 {
     const span *first = g_ptr_array_index(t->job, 0);
@@ -284,6 +300,13 @@ void causes_receive_deferred(causes *c, const span *call, const struct trace_eve
         caller->tangled = true;
 }
 
+/* Returns whether the process had only one request, which a thread handed over, since another thread began its job. */
+static bool is_alone(const span *request, const trace_thread *t)
+{
+    const span *first = g_ptr_array_index(t->job, 0);
+    return request->handed_over && t->process->open == 1 && t->process->answered_ns <= first->begin_ns;
+}
+
 /*
  * Finds the only job of the process that may belong to a request to which the thread that received it replies. If
  * there are several such jobs, none of them can be decided later either.
@@ -300,7 +323,8 @@ static void match_job(causes *c, const trace_thread *receiver, span *request)
             count++;
         }
     }
-    if (count == 1 && found->handed == request && !found->several && may_cause_job(request, found))
+    if (count == 1 && !found->several && may_cause_job(request, found) &&
+        (found->handed == request || (found->handed == NULL && is_alone(request, found))))
         end_job(c, found, request, SPAN_CAUSE_WAKEUP);
     for (guint i = working->len; count > 1 && i-- > 0;) {
         trace_thread *t =
@@ -323,7 +347,7 @@ void causes_reply(causes *c, span *request, const struct trace_event *event)
         bool valid = may_cause_job(request, t) && !t->several && t->loops == event->loops;
         end_job(c, t, valid ? request : NULL, valid ? SPAN_CAUSE_REPLY : SPAN_CAUSE_AMBIGUOUS);
     }
-    give_request(c, t, request);
+    give_request(t, request);
     request->order = ++t->order;
     request->idles = event->idles;
     request->polls = event->polls;
@@ -382,6 +406,8 @@ static void hand_over(causes *c, const struct trace_event *event, trace_thread *
     give_up_job(c, wakee);
     wakee->was_woken = true;
     wakee->handed = request != NULL ? span_hold(request) : NULL;
+    if (request != NULL)
+        request->handed_over = true;
 }
 
 void causes_wake(causes *c, const struct trace_event *event)

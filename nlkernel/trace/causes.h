@@ -19,7 +19,8 @@
  *   other, all after the request had arrived, and did not wait for events of several descriptors.
  * - The thread that received the request sends the reply. Then the job belongs to the request if the receiver woke the
  *   idle thread while it handled this request and no other, if the thread has since finished its calls and signalled
- *   another thread, and if no other job of the process is in this state. Several jobs in this state may have been
+ *   another thread, and if no other job of the process is in this state. If this was the only request of the process, a
+ *   thread that was not idle may have done the job. Several jobs in this state may have been
  *   exchanged: a thread that was woken for one request may find another one in the queue.
  * A futex on which a thread both wakes and is woken is a lock; it does not hand over a request. A job that no reply
  * decides in JOB_NS is not caused by a request, or ambiguous if a thread with a request woke its thread.

@@ -7,6 +7,7 @@
 #include "trace/causes.h"
 
 #include <glib.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -21,6 +22,8 @@
 #define MESSAGE_NS ((int64_t)1 * NL_NS_PER_SECOND)
 #define SWEEP_NS ((int64_t)500 * 1000000)
 
+enum { EARLY_MAX = 4 };
+
 /* One process's end of a connection. */
 typedef struct connection_end {
     uint64_t socket;
@@ -31,6 +34,8 @@ typedef struct connection_end {
     span *opener;          /* the request for which the process opened the connection, until its first call; or NULL */
     uint32_t opener_calls; /* number of calls that this request had sent */
     uint32_t next[2];
+    uint32_t sent;    /* position after the last byte that the end has sent, as far as the events tell */
+    GQueue early;     /* struct trace_event: see is_early */
     bool has_next[2]; /* whether `next` is known, for each direction: TRACE_SEND, TRACE_RECEIVE */
     int64_t seen_ns;
 } connection_end;
@@ -71,6 +76,7 @@ static void forget_opener(connection_end *end)
 static void end_free(gpointer data)
 {
     connection_end *end = data;
+    g_queue_clear_full(&end->early, g_free);
     span_release(end->current);
     forget_opener(end);
     g_free(end);
@@ -349,7 +355,7 @@ static void find_role(connection_end *end, const struct trace_event *event, cons
         end->role = event->kind == TRACE_SEND ? TRACE_ROLE_CLIENT : TRACE_ROLE_SERVER;
 }
 
-static void take_bytes(exchanges *x, connection_end *end, const struct trace_event *event)
+static void take_bytes_in_order(exchanges *x, connection_end *end, const struct trace_event *event)
 {
     const protocol_bytes bytes = {.data = (const char *)event->data,
                                   .captured = event->captured,
@@ -366,6 +372,40 @@ static void take_bytes(exchanges *x, connection_end *end, const struct trace_eve
         take_request(x, end, event, &bytes);
     else
         take_reply(x, end, event, &bytes);
+}
+
+/*
+ * Returns whether a server's end has received a request before the event of its last reply, which another thread sends,
+ * was written. A call's event is written at its end, and by then, the client may have received the reply.
+ */
+static bool is_early(const connection_end *end, const struct trace_event *event)
+{
+    const span *s = end->current;
+    return event->kind == TRACE_RECEIVE && s != NULL && s->is_server && !s->finished && !s->replied &&
+           (int32_t)(event->other - end->sent) > 0 && end->early.length < EARLY_MAX;
+}
+
+static void take_early(exchanges *x, connection_end *end, bool all)
+{
+    const struct trace_event *first;
+    while ((first = g_queue_peek_head(&end->early)) != NULL && (all || !is_early(end, first))) {
+        struct trace_event *event = g_queue_pop_head(&end->early);
+        take_bytes_in_order(x, end, event);
+        g_free(event);
+    }
+}
+
+static void take_bytes(exchanges *x, connection_end *end, const struct trace_event *event)
+{
+    if (end->early.length > 0 && event->kind == TRACE_RECEIVE && end->early.length >= EARLY_MAX)
+        take_early(x, end, true);
+    if (is_early(end, event) || (event->kind == TRACE_RECEIVE && end->early.length > 0)) {
+        g_queue_push_tail(&end->early, g_memdup2(event, offsetof(struct trace_event, data) + event->captured));
+        return;
+    }
+    end->sent = event->kind == TRACE_SEND ? event->sequence + event->size : event->other;
+    take_bytes_in_order(x, end, event);
+    take_early(x, end, false);
 }
 
 /* ---- connections ---- */
@@ -390,6 +430,7 @@ static bool is_same_address(const span_address *a, const span_address *b)
 
 static void close_end(exchanges *x, connection_end *end, int64_t now_ns)
 {
+    take_early(x, end, true);
     finish_current(x, end, now_ns);
     g_hash_table_remove(x->ends, &end->socket);
 }
@@ -497,6 +538,7 @@ static void sweep(exchanges *x, int64_t now_ns)
     g_hash_table_iter_init(&i, x->ends);
     while (g_hash_table_iter_next(&i, NULL, &value)) {
         connection_end *end = value;
+        take_early(x, end, true);
         bool pauses = end->seen_ns < now_ns - REPLY_PAUSE_NS && end->current != NULL && end->current->replied;
         if (pauses && !end->current->reply.counted && !end->current->reply.chunked)
             finish_span(x, end->current, now_ns);
@@ -525,8 +567,10 @@ void exchanges_finish(exchanges *x, int64_t now_ns)
     GHashTableIter i;
     gpointer value;
     g_hash_table_iter_init(&i, x->ends);
-    while (g_hash_table_iter_next(&i, NULL, &value))
+    while (g_hash_table_iter_next(&i, NULL, &value)) {
+        take_early(x, value, true);
         finish_current(x, value, now_ns);
+    }
     causes_finish(x->causes);
     for (span *s; (s = g_queue_pop_head(&x->finished)) != NULL;)
         hand_out(x, s);

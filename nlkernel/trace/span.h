@@ -63,6 +63,7 @@ struct span {
     struct trace_thread *thread; /* the thread that works on the request, or NULL */
     uint32_t idles, polls;       /* of the thread, when it last read data for the request */
     uint64_t order;
+    bool handed_over; /* the thread woke another one while it handled the request */
 };
 
 span *span_new(void);

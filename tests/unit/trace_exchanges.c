@@ -26,6 +26,7 @@ typedef struct world {
     int count;
     int64_t now_ns;
     uint32_t idles, polls;
+    uint32_t process;          /* of all threads; 0: each thread is a process */
     uint32_t other[3];         /* by role: position in the other direction */
     uint16_t port_translation; /* added to the client's port, as the server sees it */
 } world;
@@ -78,7 +79,7 @@ static void put(world *w, enum trace_kind kind, enum trace_role role, int connec
                             .role = (__u8)role,
                             .family = 2,
                             .socket = (__u64)connection * 2 + role,
-                            .pid = (__u32)thread,
+                            .pid = w->process != 0 ? w->process : (__u32)thread,
                             .tid = (__u32)thread,
                             .sequence = ((__u32)connection << 16) + sequence,
                             .other = ((__u32)connection << 16) + w->other[role],
@@ -331,9 +332,156 @@ static void test_traceparent_names_trace(void **state)
     assert_string_equal(find(&w, "/c", false)->trace, "0af7651916cd43dd8448eb211c80319c");
 }
 
+static void wake(world *w, enum trace_kind kind, int thread, int wakee, __u64 channel)
+{
+    struct trace_event e = {.kind = (__u8)kind,
+                            .pid = w->process,
+                            .tid = (__u32)thread,
+                            .other = (__u32)wakee,
+                            .socket = channel,
+                            .begin_ns = (__u64)w->now_ns,
+                            .end_ns = (__u64)w->now_ns};
+    exchanges_put(w->exchanges, &e);
+}
+
+enum { WORKER = 21, OTHER_WORKER = 22, QUEUE = 0x1001, LOCK = 0x2001, LOOP = 0x3000 };
+
+/* Two workers of a pool reply themselves, in another order than the requests arrived. */
+static void test_pool_replies(void **state)
+{
+    (void)state;
+    world w = new_world();
+    w.process = 5;
+    begin(&w);
+    arrive(&w, 1, THREAD, "a");
+    arrive(&w, 2, THREAD, "b");
+    call(&w, 3, WORKER, "c");
+    call(&w, 4, OTHER_WORKER, "d");
+    return_reply(&w, 3, WORKER);
+    return_reply(&w, 4, OTHER_WORKER);
+    answer(&w, 2, WORKER);
+    answer(&w, 1, OTHER_WORKER);
+    call(&w, 5, WORKER, "e"); /* for no request */
+    return_reply(&w, 5, WORKER);
+    end(&w);
+    expect_cause(&w, "/c", false, "/b", SPAN_CAUSE_REPLY);
+    expect_cause(&w, "/d", false, "/a", SPAN_CAUSE_REPLY);
+    expect_cause(&w, "/e", false, "", SPAN_CAUSE_NONE);
+    assert_string_equal(find(&w, "/c", false)->trace, find(&w, "/b", true)->trace);
+}
+
+/* A thread that sends calls at the same time may work on several requests, although it replies to one. */
+static void test_overlapping_calls(void **state)
+{
+    (void)state;
+    world w = new_world();
+    w.process = 5;
+    begin(&w);
+    arrive(&w, 1, THREAD, "a");
+    call(&w, 3, WORKER, "c");
+    call(&w, 4, WORKER, "d");
+    return_reply(&w, 3, WORKER);
+    return_reply(&w, 4, WORKER);
+    answer(&w, 1, WORKER);
+    end(&w);
+    expect_cause(&w, "/c", false, "", SPAN_CAUSE_AMBIGUOUS);
+    expect_cause(&w, "/d", false, "", SPAN_CAUSE_AMBIGUOUS);
+}
+
+/* A call that was sent before the request arrived does not belong to it. */
+static void test_earlier_call(void **state)
+{
+    (void)state;
+    world w = new_world();
+    w.process = 5;
+    begin(&w);
+    arrive(&w, 1, THREAD, "a");
+    call(&w, 3, WORKER, "c");
+    return_reply(&w, 3, WORKER);
+    arrive(&w, 2, THREAD, "b");
+    answer(&w, 2, WORKER);
+    end(&w);
+    expect_cause(&w, "/c", false, "", SPAN_CAUSE_AMBIGUOUS);
+}
+
+/* The receiver replies. */
+static void test_pool_returns(void **state)
+{
+    (void)state;
+    world w = new_world();
+    w.process = 5;
+    begin(&w);
+    arrive(&w, 1, THREAD, "a");
+    wake(&w, TRACE_WAKE, THREAD, WORKER, QUEUE);
+    call(&w, 3, WORKER, "c");
+    return_reply(&w, 3, WORKER);
+    wake(&w, TRACE_WAKE, WORKER, THREAD, LOOP);
+    answer(&w, 1, THREAD);
+    /* Two at once: the second worker may have taken the first request. */
+    w.idles++;
+    put(&w, TRACE_RECEIVE, TRACE_ROLE_SERVER, 1, THREAD, 1000 + strlen("GET /a HTTP/1.1\r\n\r\n"),
+        "GET /e HTTP/1.1\r\n\r\n");
+    wake(&w, TRACE_WAKE, THREAD, WORKER, QUEUE);
+    w.idles++;
+    arrive(&w, 2, THREAD, "f");
+    wake(&w, TRACE_WAKE, THREAD, OTHER_WORKER, QUEUE);
+    call(&w, 4, WORKER, "g");
+    return_reply(&w, 4, WORKER);
+    call(&w, 5, OTHER_WORKER, "h");
+    return_reply(&w, 5, OTHER_WORKER);
+    wake(&w, TRACE_SIGNAL, WORKER, 0, LOOP);
+    wake(&w, TRACE_SIGNAL, OTHER_WORKER, 0, LOOP);
+    answer(&w, 2, THREAD);
+    end(&w);
+    expect_cause(&w, "/c", false, "/a", SPAN_CAUSE_WAKEUP);
+    expect_cause(&w, "/g", false, "", SPAN_CAUSE_AMBIGUOUS);
+    expect_cause(&w, "/h", false, "", SPAN_CAUSE_AMBIGUOUS);
+}
+
+/* A lock wakes threads too, but hands no request over. */
+static void test_lock(void **state)
+{
+    (void)state;
+    world w = new_world();
+    w.process = 5;
+    begin(&w);
+    wake(&w, TRACE_WAKE, WORKER, THREAD, LOCK);
+    arrive(&w, 1, THREAD, "a");
+    wake(&w, TRACE_WAKE, THREAD, WORKER, LOCK);
+    call(&w, 3, WORKER, "c");
+    return_reply(&w, 3, WORKER);
+    wake(&w, TRACE_WAKE, WORKER, THREAD, LOOP);
+    answer(&w, 1, THREAD);
+    end(&w);
+    expect_cause(&w, "/c", false, "", SPAN_CAUSE_NONE);
+}
+
+/* The event of a reply is written after that of the next request, which another thread receives. */
+static void test_late_reply(void **state)
+{
+    (void)state;
+    world w = new_world();
+    w.process = 5;
+    begin(&w);
+    w.other[TRACE_ROLE_SERVER] = 5000;
+    arrive(&w, 1, THREAD, "a");
+    w.other[TRACE_ROLE_SERVER] += strlen(REPLY_TEXT);
+    put(&w, TRACE_RECEIVE, TRACE_ROLE_SERVER, 1, THREAD, 1000 + strlen("GET /a HTTP/1.1\r\n\r\n"),
+        "GET /b HTTP/1.1\r\n\r\n");
+    answer(&w, 1, WORKER);
+    put(&w, TRACE_SEND, TRACE_ROLE_SERVER, 1, WORKER, 5000 + strlen(REPLY_TEXT), REPLY_TEXT);
+    end(&w);
+    assert_int_equal(w.count, 2);
+    assert_true(find(&w, "/a", true)->replied);
+    assert_true(find(&w, "/b", true)->replied);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_pool_replies),   cmocka_unit_test(test_overlapping_calls),
+        cmocka_unit_test(test_earlier_call),   cmocka_unit_test(test_pool_returns),
+        cmocka_unit_test(test_lock),           cmocka_unit_test(test_late_reply),
         cmocka_unit_test(test_thread),         cmocka_unit_test(test_either_order),
         cmocka_unit_test(test_keys),           cmocka_unit_test(test_event_loop),
         cmocka_unit_test(test_new_connection), cmocka_unit_test(test_pool),
