@@ -323,8 +323,8 @@ static void match_job(causes *c, const trace_thread *receiver, span *request)
             count++;
         }
     }
-    if (count == 1 && !found->several && may_cause_job(request, found) &&
-        (found->handed == request || (found->handed == NULL && is_alone(request, found))))
+    if (count == 1 && !found->several && may_cause_job(request, found) && is_alone(request, found) &&
+        (found->handed == request || found->handed == NULL))
         end_job(c, found, request, SPAN_CAUSE_WAKEUP);
     for (guint i = working->len; count > 1 && i-- > 0;) {
         trace_thread *t =

@@ -17,11 +17,11 @@
  * form a job, and are undecided until a request is answered:
  * - The thread itself sends the reply. Then the job belongs to this request, if the thread sent its calls one after the
  *   other, all after the request had arrived, and did not wait for events of several descriptors.
- * - The thread that received the request sends the reply. Then the job belongs to the request if the receiver woke the
- *   idle thread while it handled this request and no other, if the thread has since finished its calls and signalled
- *   another thread, and if no other job of the process is in this state. If this was the only request of the process, a
- *   thread that was not idle may have done the job. Several jobs in this state may have been
- *   exchanged: a thread that was woken for one request may find another one in the queue.
+ * - The thread that received the request sends the reply. Then the job belongs to the request if this was the only
+ *   request of the process since the thread sent its first call, if the receiver woke an idle thread while it handled
+ *   the request, if the thread has since finished its calls and signalled another thread, and if no other job of the
+ *   process is in this state. With several requests, jobs may have been exchanged: a thread that was woken for one
+ *   request may find another one in the queue.
  * A futex on which a thread both wakes and is woken is a lock; it does not hand over a request. A job that no reply
  * decides in JOB_NS is not caused by a request, or ambiguous if a thread with a request woke its thread.
  *

@@ -21,7 +21,7 @@ typedef enum span_cause {
     SPAN_CAUSE_HANDLER,    /* the event loop handled an event of this request, and no other */
     SPAN_CAUSE_CONNECTION, /* the connection was opened for this request */
     SPAN_CAUSE_REPLY,      /* the thread received nothing, and replied to this request */
-    SPAN_CAUSE_WAKEUP,     /* the thread was woken for this request, and signalled its end */
+    SPAN_CAUSE_WAKEUP,     /* the only request, for which a thread was woken, and whose end the thread signalled */
     SPAN_CAUSE_AMBIGUOUS,  /* several requests may be the parent, so the span has none */
     SPAN_CAUSE_COUNT,
 } span_cause;
