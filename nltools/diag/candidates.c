@@ -165,7 +165,9 @@ void candidate_offer(search *s, candidate *c)
 {
     candidate *best = &s->best[c->place];
     double share = c->claim_ns / s->v->total_ns;
-    bool counts = effect_counts(c->explained, share, c->slow_ns, c->other_ns) &&
+    /* Pauses add up over all places of a program. */
+    bool is_pause = c->cause != NULL && strcmp(c->cause, "pause") == 0;
+    bool counts = effect_counts(c->explained, is_pause ? fmax(share, SHARE_MIN) : share, c->slow_ns, c->other_ns) &&
                   (!s->has_finding[c->place] || c->explained >= AGAIN_MIN),
          is_chance = c->p > significance_level(tests_of_family(s, c), s->f->list->len);
     if (counts && c->cause != NULL) {

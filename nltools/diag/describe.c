@@ -17,13 +17,31 @@ static bool is_measured(const candidate *c)
     return true;
 }
 
-static void describe_slow_visits(finding *f, const candidate *c, const place *p)
+/* Adds how many visits are slow. `which` is a verb phrase, such as "are on HOST". */
+static void describe_slow_visits(finding *f, const candidate *c, const place *p, const char *which)
 {
     if (c->count == p->count)
-        finding_evidence(f, "%u of %u visits", c->slow_count, c->count);
+        finding_evidence(f, "%u of the %u %s", c->slow_count, c->count, which);
     else
-        finding_evidence(f, "%.0f %% of %u visits, by a sample of %u", 100.0 * c->slow_count / c->count, p->count,
-                         c->count);
+        finding_evidence(f, "%.0f %% of the %u %s, according to a sample of %u", 100.0 * c->slow_count / c->count,
+                         p->count, which, c->count);
+}
+
+/* Adds how long the visits of a queue wait on average, if the finding claims these waits. */
+static void describe_waits(finding *f, const visits *v, const place *p)
+{
+    double waited = 0, own = 0;
+    if (f->cut == NULL)
+        return;
+    for (uint32_t i = 0; i < p->count; i++) {
+        uint32_t index = v->by_place[p->first + i];
+        waited += (double)f->cut[index];
+        own += (double)visit_at(v, index)->own_ns;
+    }
+    char *wait = text_ns(waited / MAX(p->count, 1)), *work = text_ns((own - waited) / MAX(p->count, 1));
+    finding_evidence(f, "%s of waiting each, before %s of work", wait, work);
+    g_free(wait);
+    g_free(work);
 }
 
 void finding_describe(const search *s, finding *f, const candidate *c)
@@ -43,28 +61,35 @@ void finding_describe(const search *s, finding *f, const candidate *c)
             part, c->host != NULL ? c->host : "some hosts", where);
         f->advice = link ? "compare the paths and their load: nlsensor tcp on both ends, the rate and loss of the link"
                          : "compare the hosts: their load (nlsensor), hardware, versions and configuration";
-        finding_evidence(f, "%s a visit, against %s for the others", slow, other);
-        describe_slow_visits(f, c, p);
+        char *which = g_strdup_printf("are on %s", c->host != NULL ? c->host : "these hosts");
+        finding_evidence(f, "%s each on %s, against %s each on the other hosts", slow,
+                         c->host != NULL ? c->host : "these hosts", other);
+        describe_slow_visits(f, c, p, which);
+        g_free(which);
     } else if (strcmp(c->cause, "field") == 0) {
         /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): this cause has a column */
         f->answer = g_strdup_printf("%s of the requests' time: %s is slow for %s=%s", part, where, c->column->name,
                                     value != NULL ? value : "?");
         f->advice = "look at what the program does differently for this value";
-        finding_evidence(f, "%s a visit, against %s for the other values", slow, other);
-        describe_slow_visits(f, c, p);
+        char *which = g_strdup_printf("have %s=%s", c->column->name, value != NULL ? value : "?");
+        finding_evidence(f, "%s each with %s=%s, against %s each with other values", slow, c->column->name,
+                         value != NULL ? value : "?", other);
+        describe_slow_visits(f, c, p, which);
+        g_free(which);
     } else if (strcmp(c->cause, "size") == 0) {
         f->answer = g_strdup_printf("%s of the requests' time: %s takes longer when %s is larger", part, where,
                                     /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): this cause has a column */
                                     c->column->name);
         f->advice = "reduce the amount of work, or make the cost grow more slowly with the amount";
-        finding_evidence(f, "%s a visit on average, against %s in the fastest eighth of the values", slow, other);
+        finding_evidence(f, "%s each on average, against %s each in the eighth with the smallest %s", slow, other,
+                         c->column->name);
     } else if (strcmp(c->cause, "load") == 0) {
         f->answer =
             g_strdup_printf("%s of the requests' time: %s takes longer when more requests are in progress, up to %.0f",
                             part, where, c->m.peak);
         f->advice = "find out what the requests share (processors, connections, a lock); allow more requests at a "
                     "time, or spread them over time";
-        finding_evidence(f, "%s a visit on average, against %s when few requests are in progress", slow, other);
+        finding_evidence(f, "%s each on average, against %s each when few requests are in progress", slow, other);
     } else if (strcmp(c->cause, "calls") == 0) {
         bool all = c->slow_count == c->count;
         f->answer = all ? g_strdup_printf("%s of the requests' time: each request calls %s %.0f times", part, where,
@@ -73,14 +98,13 @@ void finding_describe(const search *s, finding *f, const candidate *c)
                                           part, where, c->m.peak, c->m.length_ns);
         f->advice = "combine the calls into one call, or make them at the same time";
         if (!all)
-            finding_evidence(f, "the requests with more calls than usual make %u of the %u calls", c->slow_count,
-                             c->count);
+            finding_evidence(f, "these requests make %u of the %u calls", c->slow_count, c->count);
     } else if (strcmp(c->cause, "timeout") == 0) {
         f->answer = g_strdup_printf("%s of the requests' time: %s waits for a time-out of %s and tries again", part,
                                     where, period);
         f->advice = "find out why the first attempt has no answer; a shorter time-out only hides the problem";
-        finding_evidence(f, "%.1f %% of the visits take %s longer than the others, and almost no visits are in between",
-                         100 * c->m.share, period);
+        finding_evidence(f, "%.1f %% of the %u take %s longer than the others, and almost none are in between",
+                         100 * c->m.share, p->count, period);
     } else if (strcmp(c->cause, "timer") == 0) {
         f->answer =
             g_strdup_printf(c->m.constant ? "%s of the requests' time: %s always takes %s: a timer or fixed work"
@@ -92,29 +116,33 @@ void finding_describe(const search *s, finding *f, const candidate *c)
             f->answer = g_strdup_printf("%s of the requests' time: %s waits for TCP's delayed acknowledgement of %s",
                                         part, where, period);
             f->advice = "write each message with one call, or set TCP_NODELAY";
-            finding_evidence(f, "%.0f %% of the visits wait, at most this long", 100 * c->m.share);
+            finding_evidence(f, "%.0f %% of the messages wait, at most this long", 100 * c->m.share);
         } else if (c->m.constant)
-            finding_evidence(f, "half of %u visits differ by at most 0.5 %%", c->count);
+            finding_evidence(f, "half of the %u times differ by at most 0.5 %%", c->count);
         else
-            finding_evidence(f, "the visits end at multiples of %s; their regularity is %.2f (maximum 1)", period,
+            finding_evidence(f, "they end at multiples of %s; the regularity is %.2f (maximum 1)", period,
                              c->explained);
     } else if (strcmp(c->cause, "batch") == 0) {
         f->answer = g_strdup_printf("%s of the requests' time: %s waits until a batch is full", part, where);
         f->advice = "limit the time that a batch waits, or make batches smaller";
-        finding_evidence(f, "%.0f %% of the visits end together with others, %.1f at a time", 100 * c->m.share,
-                         c->m.length_ns);
+        finding_evidence(f, "%.0f %% end together with others, %.1f at a time", 100 * c->m.share, c->m.length_ns);
     } else if (strcmp(c->cause, "pause") == 0) {
-        f->answer = g_strdup_printf("%s of the requests' time: %s on %s stops %s%s", part, p->program, c->host,
-                                    c->m.period_ns > 0 ? "every " : "now and then", c->m.period_ns > 0 ? period : "");
+        char *when = c->m.period_ns > 0 ? g_strdup_printf("every %s", period) : g_strdup("now and then");
+        f->answer = c->host != NULL ? g_strdup_printf("%s of the requests' time: %s on %s stops %s", part, p->program,
+                                                      c->host, when)
+                                    : g_strdup_printf("%s of the requests' time: %s stops %s on %d hosts", part,
+                                                      p->program, when, c->m.hosts);
+        g_free(when);
         f->advice =
             "look for garbage collection, a full log or disk, a CPU quota, or suspended machines at these times";
         finding_evidence(f, "%u times, nothing began or ended for %s on average while requests were in progress",
                          c->m.count, length);
     } else if (strcmp(c->cause, "resource") == 0) {
-        f->answer = g_strdup_printf("%s of the requests' time: %s is slow when %s %s changes", part, where,
-                                    c->sensor->event, c->sensor->field);
+        f->answer = g_strdup_printf("%s of the requests' time: %s is slow when %s of %s is %s", part, where,
+                                    c->sensor->field, c->sensor->event, c->falls ? "low" : "high");
         f->advice = "find out what uses this resource at these times";
-        finding_evidence(f, "%s a visit on average, against %s in the fastest eighth of the values", slow, other);
+        finding_evidence(f, "%s each on average, against %s each while it is %s", slow, other,
+                         c->falls ? "highest" : "lowest");
     } else if (strcmp(c->cause, "cold") == 0 || strcmp(c->cause, "changed") == 0) {
         char *when = text_ns((double)(c->from_ns - v->from_ns)), *until = text_ns((double)(c->to_ns - v->from_ns));
         f->answer =
@@ -125,7 +153,7 @@ void finding_describe(const search *s, finding *f, const candidate *c)
                                   part, where, when, until);
         f->advice = c->cause[1] == 'o' ? "warm caches and connections before taking requests"
                                        : "find out what changed at that time: load, data, deployments";
-        finding_evidence(f, "%s a visit, against %s at other times", slow, other);
+        finding_evidence(f, "%s each, against %s each at other times", slow, other);
         g_free(when);
         g_free(until);
     } else {
@@ -145,11 +173,12 @@ void finding_describe(const search *s, finding *f, const candidate *c)
         f->advice = strcmp(c->cause, "balance") == 0
                         ? "distribute the requests evenly"
                         : "hold the resource for a shorter time, divide it, or allow more requests at a time";
-        finding_evidence(f, "up to %.0f requests are there at a time", c->m.peak);
+        finding_evidence(f, "up to %.0f requests are there at the same time", c->m.peak);
+        describe_waits(f, v, p);
     }
     if (is_measured(c)) {
         char *removed = text_share(c->explained);
-        finding_evidence(f, "this explains %s of the variation there", removed);
+        finding_evidence(f, "without this effect, these times would vary %s less", removed);
         g_free(removed);
     }
     g_free(where);

@@ -382,7 +382,9 @@ static candidate try_sensor(search *s, const sample *x, const GPtrArray *all, gu
     if (count > 1) {
         s->f->tests++;
         explanation e = sample_explain(x, bins, count, true);
+        bool falls = (e.slow & 1) != 0;
         c = candidate_of(x, "resource", &e, RESOURCE_PREFERENCE);
+        c.falls = falls;
         c.sensor = g_ptr_array_index(all, number);
         for (int k = 1; k <= SHIFTS && c.p < PROMISING && c.explained > RESOURCE_MIN; k++) {
             sensor_values(s->v, x, all, number, k / (SHIFTS + 1.0), values);

@@ -9,7 +9,10 @@
 
 enum { ROUNDS_MAX = 6, RIVALS_MAX = 2 };
 
-/* A rival explains at least this part of what the finding explains. */
+/*
+ * A rival claims at least this part of what the finding claims, or FINDING_MIN. A rival with the same cause also
+ * explains at least this part.
+ */
 #define RIVAL_NEAR 0.5
 
 void finding_evidence(finding *f, const char *format, ...)
@@ -96,11 +99,18 @@ static void examine(search *s, uint32_t number)
 
 /* ---- findings ---- */
 
-static bool is_same_cause(const finding *f, const candidate *c)
+static const char *program_of(const search *s, uint32_t place)
+{
+    return place_at(s->v, place)->program;
+}
+
+static bool is_same_cause(const search *s, const finding *f, const candidate *c)
 {
     if (strcmp(f->cause, c->cause) != 0)
         return false;
     if (f->host != c->host)
+        return false;
+    if (strcmp(c->cause, "pause") == 0 && c->host == NULL && program_of(s, f->place) != program_of(s, c->place))
         return false;
     if (c->column != NULL && f->column != NULL && c->column->name[0] != '@')
         return f->column == c->column && (isnan(f->value) || f->value == c->value);
@@ -195,6 +205,9 @@ static finding *finding_of(const visits *v, const candidate *c)
     f->column = c->column;
     f->value = c->value;
     f->explained = c->explained;
+    f->chance = c->p;
+    f->margin = 1;
+    f->visits = place_at(v, c->place)->count;
     f->from_ns = c->from_ns;
     f->to_ns = c->to_ns;
     return f;
@@ -228,26 +241,63 @@ static void add_rival_of(search *s, finding *f, const candidate *c, double share
     finding_add_rival(f, rival);
 }
 
-/* Adds the other explanations of the finding's place that explain nearly as much as the finding's candidate. */
+static bool has_rival(const finding *f, const char *cause)
+{
+    for (guint i = 0; i < f->rivals->len; i++)
+        if (strcmp(((const finding *)g_ptr_array_index(f->rivals, i))->cause, cause) == 0)
+            return true;
+    return false;
+}
+
+/*
+ * Adds the other explanations of the finding's place that are significant and claim enough time, the best first. There
+ * is at most one for each cause, because explanations with the same cause, such as two fields, usually have the same
+ * reason. The load is a consequence of other causes.
+ */
 static void add_rivals(search *s, finding *f, const candidate *first)
 {
+    const double place_ns = FINDING_MIN * s->v->total_ns;
     g_array_sort(s->rivals, by_score);
+    for (guint i = 0; i < s->rivals->len && f->margin >= 1; i++) {
+        const candidate *c = &g_array_index(s->rivals, candidate, i);
+        if (c->place == first->place && !is_repetition(f, c))
+            f->margin = 1 - fmin(1, c->score / first->score);
+    }
     for (guint i = 0; i < s->rivals->len && f->rivals->len < RIVALS_MAX; i++) {
         const candidate *c = &g_array_index(s->rivals, candidate, i);
-        if (c->place == first->place && c->score >= RIVAL_NEAR * first->score &&
-            c->claim_ns >= MIN(RIVAL_NEAR * first->claim_ns, FINDING_MIN * s->v->total_ns) && !is_repetition(f, c))
+        bool is_near = c->score >= RIVAL_NEAR * first->score || strcmp(c->cause, first->cause) != 0;
+        if (c->place == first->place && is_near && c->claim_ns >= MIN(RIVAL_NEAR * first->claim_ns, place_ns) &&
+            strcmp(c->cause, "load") != 0 && !has_rival(f, c->cause) && !is_repetition(f, c))
             add_rival_of(s, f, c, f->share * c->claim_ns / MAX(first->claim_ns, 1));
     }
+}
+
+/* Returns the time that a candidate claims, together with the candidates of other places that have the same cause. */
+static double claim_with_same_cause(const search *s, const candidate *c)
+{
+    const finding f = {.cause = c->cause, .place = c->place, .host = c->host, .column = c->column, .value = c->value};
+    double sum = 0;
+    for (guint i = 0; i < s->v->places->len; i++)
+        if (s->best[i].cause != NULL && (i == c->place || is_same_cause(s, &f, &s->best[i])))
+            sum += s->best[i].claim_ns;
+    return sum;
 }
 
 /* Takes the candidate with the largest claim. Returns false if no candidate is left. */
 static bool take_best(search *s)
 {
     candidate *best = NULL;
-    for (guint i = 0; i < s->v->places->len; i++)
-        if (s->best[i].cause != NULL && (best == NULL || s->best[i].claim_ns > best->claim_ns))
+    double largest_ns = 0;
+    for (guint i = 0; i < s->v->places->len; i++) {
+        if (s->best[i].cause == NULL)
+            continue;
+        double claim_ns = claim_with_same_cause(s, &s->best[i]);
+        if (best == NULL || claim_ns > largest_ns || (claim_ns >= largest_ns && s->best[i].claim_ns > best->claim_ns)) {
             best = &s->best[i];
-    if (best == NULL || best->claim_ns < 0.03 * s->v->total_ns)
+            largest_ns = claim_ns;
+        }
+    }
+    if (best == NULL || largest_ns < 0.03 * s->v->total_ns)
         return false;
     best = first_of_host(s, best);
     float *saved = NULL;
@@ -265,7 +315,7 @@ static bool take_best(search *s)
     uint32_t main = best->place;
     for (guint i = 0; i < s->v->places->len; i++) {
         candidate *c = &s->best[i];
-        if (c->cause == NULL || (i != main && !(saved != NULL && c == waiting) && !is_same_cause(f, c)))
+        if (c->cause == NULL || (i != main && !(saved != NULL && c == waiting) && !is_same_cause(s, f, c)))
             continue;
         claim(s, f, c);
         if (i != main)

@@ -28,6 +28,9 @@ typedef struct finding {
     double gain;         /* share of the requests' time that would be saved without the excess */
     double sure;         /* how sure the finding is, 0 to 1 */
     double explained;    /* part of the place's variation that the cause explains */
+    double chance;       /* probability of at least this effect by chance */
+    double margin;       /* 1 minus the ratio of the best rival's score to the finding's score; 1: no rival */
+    uint32_t visits;     /* number of visits of the place */
     char *answer;        /* a sentence */
     GPtrArray *evidence; /* char * */
     const char *advice;

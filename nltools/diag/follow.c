@@ -4,7 +4,7 @@
 
 #include "base/monotonic.h"
 #include "base/time_internal.h"
-#include "diag/findings.h"
+#include "diag/report.h"
 #include "diag/watch.h"
 #include "program/json_document.h"
 #include "program/own_log.h"
@@ -22,7 +22,15 @@
 
 #define SECOND INT64_C(1000000000)
 
-enum { REQUESTS_PANE_MIN = 100, REQUESTS_PANE_MANY = 400, FAR_RECORDS = 20 };
+enum {
+    REQUESTS_PANE_MIN = 100,
+    REQUESTS_PANE_MANY = 400,
+    FAR_RECORDS = 20,
+    USUAL_PANES = 64 /* number of panes between two searches for usual causes */
+};
+
+/* A cause that healthy panes also show is a cause of an alert only if it takes so much more of the time than usual. */
+#define USUAL_FACTOR 1.5
 
 static const int64_t PANE_MIN_NS = 2 * SECOND, PANE_MAX_NS = 600 * SECOND, JUMP_NS = 600 * SECOND,
                      REOPEN_NS = 1 * SECOND, REOPEN_MAX_NS = 30 * SECOND;
@@ -65,7 +73,9 @@ typedef struct following {
     visits_reader *readers[2]; /* NULL before the first record; the second reader began later */
     int64_t bounds[4]; /* the first reader covers bounds[0] to bounds[2], the second reader bounds[1] to bounds[3] */
     int64_t latest_ns, pane_ns;
-    unsigned far; /* number of consecutive records whose times are far from the other records */
+    GHashTable *usual;    /* maps the name of a cause that a healthy pane shows to its share, a double */
+    unsigned until_usual; /* number of panes until the next search for usual causes */
+    unsigned far;         /* number of consecutive records whose times are far from the other records */
     bool failed;
 } following;
 
@@ -83,28 +93,54 @@ static bool finding_is_at(const finding *x, const visits *v, const char *place)
     return found;
 }
 
-/*
- * Finds the cause of an alert in the requests of its panes. Returns the answer, which the caller frees with g_free, or
- * NULL.
- */
-static char *find_cause(const visits *v, const watch_alert *a, const char **cause)
+/* Returns a name for a finding's cause and place, which the caller frees with g_free. */
+static char *cause_name(const finding *x, const visits *v)
+{
+    char *place = x->place != VISIT_NONE ? text_place(v, x->place, x->host) : g_strdup(""),
+         *name = g_strdup_printf("%s\n%s\n%s", x->cause, place, x->column != NULL ? x->column->name : "");
+    g_free(place);
+    return name;
+}
+
+/* Keeps the causes that a healthy pane shows. */
+static void learn_usual(following *w, const visits *v)
 {
     findings *f = findings_find(v);
-    findings_judge(f, "");
-    char *answer = NULL;
-    double largest = 0;
+    g_hash_table_remove_all(w->usual);
     for (guint i = 0; i < f->list->len; i++) {
         const finding *x = g_ptr_array_index(f->list, i);
-        /* The alert already reports that the place has changed. */
-        if (strcmp(x->cause, "changed") != 0 && x->share > largest && finding_is_at(x, v, a->place)) {
-            largest = x->share;
-            *cause = x->cause;
-            g_free(answer);
-            answer = g_strdup(x->answer);
-        }
+        g_hash_table_insert(w->usual, cause_name(x, v), g_memdup2(&x->share, sizeof x->share));
     }
     findings_free(f);
-    return answer;
+}
+
+static bool is_usual(const following *w, const finding *x, const visits *v)
+{
+    char *name = cause_name(x, v);
+    const double *share = g_hash_table_lookup(w->usual, name);
+    g_free(name);
+    return share != NULL && x->share < USUAL_FACTOR * *share;
+}
+
+/*
+ * Returns the finding that explains an alert, or NULL. A finding at the alert's place is preferred. A finding that the
+ * program is slow during a part of the log only repeats the alert.
+ */
+static const finding *find_cause(const following *w, const findings *f, const watch_alert *a)
+{
+    const finding *elsewhere = NULL;
+    bool failures = strcmp(a->place, WATCH_FAILURES) == 0;
+    for (guint i = 0; i < f->list->len; i++) {
+        const finding *x = g_ptr_array_index(f->list, i);
+        if (x->rival_of != NULL || strcmp(x->cause, "changed") == 0 || strcmp(x->cause, "cold") == 0 ||
+            is_usual(w, x, f->visits))
+            continue;
+        if (failures ? strcmp(x->cause, "failures") == 0 : finding_is_at(x, f->visits, a->place))
+            return x;
+        if (elsewhere == NULL && !failures && x->share >= WATCH_EXCESS)
+            elsewhere = x;
+    }
+    return elsewhere;
 }
 
 static char *text_time(int64_t time_ns)
@@ -114,8 +150,9 @@ static char *text_time(int64_t time_ns)
     return g_strdup(text);
 }
 
-static void print_alert(const following *w, const watch_alert *a, const char *cause, const char *message,
-                        const char *answer)
+/* `f` are the findings in the alert's requests, and `x` is the finding that explains the alert; both may be NULL. */
+static void print_alert(const following *w, const watch_alert *a, const char *message, const findings *f,
+                        const finding *x)
 {
     char *at = text_time(a->to_ns), *since = text_time(a->from_ns);
     if (w->json) {
@@ -124,8 +161,10 @@ static void print_alert(const following *w, const watch_alert *a, const char *ca
         json_add_text(object, "alert", a->ends ? "end" : "begin");
         json_add_int(object, "number", a->number);
         json_add_text(object, "place", a->place);
-        json_add_text(object, "cause", cause);
-        json_add_text(object, "answer", answer);
+        json_add_text(object, "cause", x != NULL ? x->cause : "slower");
+        json_add_text(object, "answer", x != NULL ? x->answer : NULL);
+        if (x != NULL)
+            json_object_object_add(object, "finding", report_finding_object(f, x, NULL));
         json_add_text(object, "since", since);
         json_add_double(object, "usual_ns", a->usual_ns);
         json_add_double(object, "now_ns", a->now_ns);
@@ -134,15 +173,17 @@ static void print_alert(const following *w, const watch_alert *a, const char *ca
         json_object_put(object);
     } else {
         printable_print("%s alert %u %s: %s\n", at, a->number, a->ends ? "ends" : "begins", message);
-        if (answer != NULL)
-            printable_print("   %s [%s]\n", answer, cause);
+        if (x != NULL) {
+            printable_print("   ");
+            report_finding(f, x, NULL, false);
+        }
     }
     fflush(stdout);
     g_free(at);
     g_free(since);
 }
 
-static void record_alert(following *w, const watch_alert *a, const char *cause, const char *message)
+static void record_alert(following *w, const watch_alert *a, const char *message, const finding *x)
 {
     const char *event = a->ends ? "nldiag.alert.end" : "nldiag.alert.start";
     nl_record *record = nl_record_new();
@@ -151,9 +192,12 @@ static void record_alert(following *w, const watch_alert *a, const char *cause, 
     nl_record_set_event(record, event, strlen(event));
     nl_record_add_int(record, "ALERT.ID", a->number);
     nl_record_add_string(record, "PLACE", a->place, strlen(a->place));
+    const char *cause = x != NULL ? x->cause : "slower";
     nl_record_add_string(record, "CAUSE", cause, strlen(cause));
     nl_record_add_double(record, "SHARE", a->share);
     nl_record_add_string(record, "MESSAGE", message, strlen(message));
+    if (x != NULL)
+        nl_record_add_string(record, "ANSWER", x->answer, strlen(x->answer));
     if (nl_write_record(w->log, record) < NL_OK || nl_flush(w->log) < NL_OK) {
         program_print_error();
         w->failed = true;
@@ -161,7 +205,7 @@ static void record_alert(following *w, const watch_alert *a, const char *cause, 
     nl_record_free(record);
 }
 
-static void run_command(following *w, const watch_alert *a, const char *cause, const char *message)
+static void run_command(following *w, const watch_alert *a, const char *message, const finding *x)
 {
     char *arguments[] = {"/bin/sh", "-c", (char *)w->options->command, NULL}, number[16];
     snprintf(number, sizeof number, "%u", a->number);
@@ -169,8 +213,9 @@ static void run_command(following *w, const watch_alert *a, const char *cause, c
     environment = g_environ_setenv(environment, "NLDIAG_ALERT", a->ends ? "end" : "begin", TRUE);
     environment = g_environ_setenv(environment, "NLDIAG_NUMBER", number, TRUE);
     environment = g_environ_setenv(environment, "NLDIAG_PLACE", a->place, TRUE);
-    environment = g_environ_setenv(environment, "NLDIAG_CAUSE", cause, TRUE);
+    environment = g_environ_setenv(environment, "NLDIAG_CAUSE", x != NULL ? x->cause : "slower", TRUE);
     environment = g_environ_setenv(environment, "NLDIAG_MESSAGE", message, TRUE);
+    environment = g_environ_setenv(environment, "NLDIAG_ANSWER", x != NULL ? x->answer : "", TRUE);
     GError *error = NULL;
     if (!g_spawn_async(NULL, arguments, environment, G_SPAWN_DEFAULT, NULL, NULL, NULL, &error)) {
         program_error("--run: %s", error->message);
@@ -183,20 +228,32 @@ static void run_command(following *w, const watch_alert *a, const char *cause, c
 static void take_alert(void *user, const watch_alert *a, const visits *v)
 {
     following *w = user;
-    const char *cause = "slower";
-    char *answer = a->ends ? NULL : find_cause(v, a, &cause), *now = text_ns(a->now_ns), *usual = text_ns(a->usual_ns),
-         *share = text_share(a->share), *since = text_time(a->from_ns), *message;
-    if (a->ends)
+    findings *f = NULL;
+    const finding *cause = NULL;
+    char *now = text_ns(a->now_ns), *usual = text_ns(a->usual_ns), *share = text_share(a->share),
+         *since = text_time(a->from_ns), *message;
+    if (!a->ends) {
+        f = findings_find(v);
+        findings_judge(f, "");
+        cause = find_cause(w, f, a);
+    }
+    if (a->ends && strcmp(a->place, WATCH_FAILURES) == 0)
+        message = g_strdup_printf("requests failed more often since %s", since);
+    else if (a->ends)
         message = g_strdup_printf("%s: again %s a request; slower since %s", a->place, now, since);
+    else if (strcmp(a->place, WATCH_FAILURES) == 0)
+        message =
+            g_strdup_printf("more requests fail; failed requests take %s of the requests' time since %s", share, since);
     else
         message = g_strdup_printf("%s: %s a request, usually %s; %s of the requests' time since %s", a->place, now,
                                   usual, share, since);
-    print_alert(w, a, cause, message, answer);
+    print_alert(w, a, message, f, cause);
     if (w->log != NULL)
-        record_alert(w, a, cause, message);
+        record_alert(w, a, message, cause);
     if (w->options->command != NULL)
-        run_command(w, a, cause, message);
-    g_free(answer);
+        run_command(w, a, message, cause);
+    if (f != NULL)
+        findings_free(f);
     g_free(now);
     g_free(usual);
     g_free(share);
@@ -241,6 +298,13 @@ static void end_pane(following *w)
     uint32_t count = watch_add(w->watch, v, w->bounds[1], w->bounds[2]);
     if (count > 0)
         keep_ids(w, v);
+    if (count > 0 && watch_is_calm(w->watch)) {
+        if (w->until_usual == 0) {
+            learn_usual(w, v);
+            w->until_usual = USUAL_PANES;
+        }
+        w->until_usual--;
+    }
     visits_free(v);
     if (count < REQUESTS_PANE_MIN)
         w->pane_ns = MIN(w->pane_ns * 2, PANE_MAX_NS);
@@ -324,9 +388,11 @@ int follow_source(const follow_options *o, subject_options *subject, const char 
         program_fail_with_error(PROGRAM_PROBLEM);
     program_catch_signals();
     w.watch = watch_new(take_alert, &w);
+    w.usual = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     read_source(&w, source);
     drop_readers(&w);
     watch_free(w.watch);
+    g_hash_table_destroy(w.usual);
     if (w.log != NULL && nl_close(w.log) < NL_OK)
         w.failed = !program_print_error();
     return w.failed ? PROGRAM_PROBLEM : PROGRAM_DONE;

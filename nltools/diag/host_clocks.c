@@ -133,13 +133,16 @@ bool host_clock_is_doubtful(const visits *v, const char *host)
     return false;
 }
 
-/* Considers the pairs of hosts that include this host. Returns the share of these pairs whose calls are impossible. */
-static double impossible_part(const visits *v, const char *host)
+/*
+ * Considers the pairs in which a host is the callee, or the caller. Returns the share of these pairs whose calls are
+ * impossible. If a wrong clock is the reason, the calls of all pairs are impossible.
+ */
+static double impossible_part(const visits *v, const char *host, bool callee)
 {
     double all = 0, impossible = 0;
     for (guint i = 0; i < v->bounds->len; i++) {
         const clock_bound *b = &g_array_index(v->bounds, clock_bound, i);
-        bool its = b->forward >= CALLS_MIN && (b->a == host || b->b == host);
+        bool its = b->forward >= CALLS_MIN && (callee ? b->b : b->a) == host;
         all += its;
         impossible += its && is_impossible(b);
     }
@@ -147,8 +150,9 @@ static double impossible_part(const visits *v, const char *host)
 }
 
 /*
- * Finds the wrong clocks from impossible calls between two hosts. The wrong clock belongs to the host with the larger
- * part of impossible pairs. If both parts are equal, the wrong clock belongs to the callee's host.
+ * Finds the wrong clocks from impossible calls between two hosts: the callee's clock is slow, or the caller's clock is
+ * fast. The wrong clock belongs to the host with the larger part of impossible pairs in the same role. If both parts
+ * are equal, the wrong clock belongs to the callee's host.
  */
 static void take_calls(host_clocks *c, const visits *v)
 {
@@ -156,7 +160,7 @@ static void take_calls(host_clocks *c, const visits *v)
         const clock_bound *b = &g_array_index(v->bounds, clock_bound, i);
         if (!is_impossible(b))
             continue;
-        bool callee = impossible_part(v, b->b) >= impossible_part(v, b->a);
+        bool callee = impossible_part(v, b->b, true) >= impossible_part(v, b->a, false);
         double middle = b->low_ns < b->high_ns ? (b->low_ns + b->high_ns) / 2 : b->high_ns;
         const wrong_clock w = {callee ? b->b : b->a,
                                callee ? b->a : b->b,

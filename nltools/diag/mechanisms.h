@@ -10,20 +10,21 @@
 /* The wait of each visit, by its index, freed with g_free, or NULL if the mechanism does not apply. */
 typedef struct mechanism {
     float *waits;
-    double claim_ns;      /* claimed time on critical paths */
-    double explained;     /* 0 to 1; see each function */
-    double p;             /* probability of at least this effect by chance */
-    const char *host;     /* the host with most of the effect, or NULL */
-    int servers;          /* for a queue: the number of servers */
-    int other_servers;    /* for a queue: 1 if a pool may be a lock, 2 or more if a lock may be a pool; otherwise 0 */
-    double other_gain;    /* how well that number predicts the visits, as a part of how well `servers` does */
-    double busy;          /* for a queue: share of the time in which all servers are busy */
-    double peak;          /* for a queue: the maximum number of visits at a time */
-    double period_ns;     /* for timers, time-outs and periodic pauses; 0: not periodic */
-    uint32_t count;       /* number of pauses, of clusters, or of visits that timed out */
-    double length_ns;     /* length of a pause, or time between visits that end together */
-    double share;         /* share of visits that wait; for a queue: of the place's visits on host */
-    bool constant;        /* for a timer: every visit takes the same time */
+    double claim_ns;   /* claimed time on critical paths */
+    double explained;  /* 0 to 1; see each function */
+    double p;          /* probability of at least this effect by chance */
+    const char *host;  /* the host with most of the effect, or NULL */
+    int servers;       /* for a queue: the number of servers */
+    int other_servers; /* for a queue: 1 if a pool may be a lock, 2 or more if a lock may be a pool; otherwise 0 */
+    double other_gain; /* how well that number predicts the visits, as a part of how well `servers` does */
+    double busy;       /* for a queue: share of the time in which all servers are busy */
+    double peak;       /* for a queue: the maximum number of visits at a time */
+    double period_ns;  /* for timers, time-outs and periodic pauses; 0: not periodic */
+    uint32_t count;    /* number of pauses, of clusters, or of visits that timed out */
+    int hosts;         /* for pauses that occur on all hosts of a program at the same time: their number; otherwise 0 */
+    double length_ns;  /* length of a pause, or time between visits that end together */
+    double share;      /* share of visits that wait; for a queue: of the place's visits on host */
+    bool constant;     /* for a timer: every visit takes the same time */
     bool acknowledgement; /* for a timer: the visits wait for TCP's delayed acknowledgements */
 } mechanism;
 

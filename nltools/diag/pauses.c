@@ -2,7 +2,13 @@
  * Finds pauses. While a program is stopped, none of its visits begins or ends. All visits in progress therefore last
  * across the gap between two consecutive events of a program on a host. The probability of this follows from how long
  * the visits of each place usually last. For a pause, the product of these probabilities is very small. A single visit
- * is no evidence, because it may simply be long.
+ * is no evidence, because it may simply be long. While no child of a span is running, the program works or waits in the
+ * span itself, so each such piece of a span counts as a visit. If requests usually arrive while others are in progress,
+ * the time between two arrivals also counts: while a program is stopped, no request arrives. It counts at most as much
+ * as the visits, because a lull in the load is no pause.
+ *
+ * If a program has several hosts, it is also examined as if it had one: fewer requests are then sufficient to find
+ * pauses that occur on all hosts at the same time.
  */
 #include "config.h"
 
@@ -27,6 +33,9 @@ enum {
 /* Maximum expected share of chance gaps among the gaps that are found. */
 #define GAP_CHANCE 0.01
 
+/* Maximum mean of gaps_are_pauses; 0.5 is expected. */
+#define REST_MAX 0.65
+
 /* The least probability that is assumed, with a value beyond which normal_tail is less. Below CERTAIN_Z, it is 1. */
 #define RARE 1e-4
 #define RARE_Z 3.72
@@ -40,19 +49,26 @@ typedef struct survival {
     bool sorted;
 } survival;
 
+/* `visit` is VISIT_NONE for the time between two arrivals, whose place is the number of places. */
 typedef struct active {
     int64_t from_ns, to_ns;
     uint32_t visit, place;
 } active;
 
-/* A program on a host. */
+/* The children of all visits: those of visit i are children[first[i]] to children[first[i + 1] - 1]. */
+typedef struct family {
+    uint32_t *first, *children;
+} family;
+
+/* A program on a host, or on all of its hosts. */
 typedef struct station {
     const visits *v;
-    const char *program, *host;
-    GArray *times;     /* int64_t: times at which its visits begin and end */
-    GArray *active;    /* its visits, sorted by begin */
-    survival *lasting; /* indexed by place; shared by all stations */
-    GArray *gaps;      /* elements are active, with from_ns and to_ns */
+    const family *family;
+    const char *program, *host; /* host is NULL: all hosts */
+    GArray *times;              /* int64_t: times at which its visits begin and end */
+    GArray *active;             /* its visits, sorted by begin */
+    survival *lasting;          /* indexed by place; shared by all stations */
+    GArray *gaps;               /* elements are active, with from_ns and to_ns */
 } station;
 
 static bool in_gap(const station *s, const active *a)
@@ -149,16 +165,23 @@ static double improbability(const station *s, int64_t from_ns, int64_t to_ns, bo
         else
             high = middle;
     }
-    double sum = 0, product = 1;
+    double sum = 0, product = 1, arrival = 0;
     *count = 0;
     uint32_t last = VISIT_NONE;
     for (guint i = low, scanned = 0; i > 0 && scanned < SCAN_MAX; scanned++) {
         const active *a = &g_array_index(s->active, active, --i);
         if (a->to_ns < to_ns)
             continue;
-        const visit *x = visit_at(s->v, a->visit);
         const survival *l = survival_of(s, a);
         double age = (double)(MAX(from_ns, a->from_ns) - a->from_ns), then = (double)(to_ns - a->from_ns);
+        if (a->visit == VISIT_NONE) {
+            if (l->count >= 20) {
+                arrival = log(longer(l, age, first) / longer(l, then, first));
+                ++*count;
+            }
+            continue;
+        }
+        const visit *x = visit_at(s->v, a->visit);
         if (l->count < 20 || is_usual_way(s, x, l, (double)(to_ns - from_ns)))
             continue;
         product *= longer(l, age, first) / longer(l, then, first); /* 1 to 10,000 */
@@ -169,7 +192,8 @@ static double improbability(const station *s, int64_t from_ns, int64_t to_ns, bo
         *count += x->request != last;
         last = x->request;
     }
-    return sum + log(product);
+    sum += log(product);
+    return sum + fmin(arrival, sum);
 }
 
 static int by_improbability(gconstpointer a, gconstpointer b)
@@ -236,35 +260,101 @@ static double long_gap(const station *s)
     return (double)shortest;
 }
 
+static void add_active(station *s, int64_t from_ns, int64_t to_ns, uint32_t index, uint32_t place)
+{
+    const active a = {from_ns, to_ns, index, place};
+    g_array_append_val(s->active, a);
+}
+
+/* Adds the pieces of a span in which none of its children is running. */
+static void add_pieces(station *s, uint32_t index)
+{
+    const family *f = s->family;
+    const visit *x = visit_at(s->v, index);
+    uint32_t count = f->first[index + 1] - f->first[index], place = place_of_visit(s->v, x);
+    keyed *order = g_new(keyed, count + 1);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t child = f->children[f->first[index] + i];
+        order[i] = (keyed){visit_at(s->v, child)->from_ns, child};
+    }
+    keyed_sort(order, count);
+    int64_t from_ns = x->from_ns;
+    for (uint32_t i = 0; i < count; i++) {
+        const visit *child = visit_at(s->v, order[i].index);
+        if (child->from_ns > from_ns)
+            add_active(s, from_ns, child->from_ns, index, place);
+        from_ns = MAX(from_ns, child->to_ns);
+    }
+    if (x->to_ns > from_ns)
+        add_active(s, from_ns, x->to_ns, index, place);
+    g_free(order);
+}
+
+/*
+ * Adds the times between arrivals of requests at the station, if a quarter of the requests arrive while another is in
+ * progress. `begins` are the spans whose parents are elsewhere, sorted by begin.
+ */
+static void add_arrivals(station *s, const keyed *begins, size_t count)
+{
+    enum { OVERLAPPING_ONE_OF = 4 };
+    int64_t until_ns = INT64_MIN;
+    size_t overlapping = 0;
+    for (size_t i = 0; i < count; i++) {
+        overlapping += begins[i].key < until_ns;
+        until_ns = MAX(until_ns, visit_at(s->v, begins[i].index)->to_ns);
+    }
+    for (size_t i = 1; i < count && overlapping * OVERLAPPING_ONE_OF >= count; i++)
+        add_active(s, begins[i - 1].key, begins[i].key, VISIT_NONE, s->v->places->len);
+}
+
+static bool is_at_station(const station *s, uint32_t index)
+{
+    if (index == VISIT_NONE)
+        return false;
+    const site *at = site_at(s->v, visit_at(s->v, index)->site);
+    return place_at(s->v, at->place)->program == s->program && (s->host == NULL || at->host == s->host);
+}
+
+static int by_from(gconstpointer a, gconstpointer b)
+{
+    const active *x = a, *y = b;
+    if (x->from_ns != y->from_ns)
+        return x->from_ns < y->from_ns ? -1 : 1;
+    return (x->visit > y->visit) - (x->visit < y->visit);
+}
+
 /* Gathers the visits of a station and the times at which they begin and end, both in the order of time. */
 static void gather_station(station *s, const uint32_t *indices, uint32_t count)
 {
-    keyed *times = g_new(keyed, 2 * (size_t)count + 1), *begins = g_new(keyed, count + 1);
-    size_t time_count = 0, active_count = 0;
+    keyed *times = g_new(keyed, 2 * (size_t)count + 1), *arrivals = g_new(keyed, count + 1);
+    size_t time_count = 0, arrival_count = 0;
     for (uint32_t i = 0; i < count; i++) {
         const visit *x = visit_at(s->v, indices[i]);
         const site *at = site_at(s->v, x->site);
         const place *p = place_at(s->v, at->place);
-        bool ends = p->program == s->program && at->host == s->host,
-             begins_here = p->kind == PLACE_EDGE ? p->from_program == s->program && at->from_host == s->host : ends;
+        bool ends = p->program == s->program && (s->host == NULL || at->host == s->host),
+             begins_here = p->kind == PLACE_EDGE
+                               ? p->from_program == s->program && (s->host == NULL || at->from_host == s->host)
+                               : ends;
         if (begins_here)
             times[time_count++].key = x->from_ns;
         if (ends)
             times[time_count++].key = x->to_ns;
-        if (ends && p->kind != PLACE_UNKNOWN && !(p->kind == PLACE_SPAN && p->has_children))
-            begins[active_count++] = (keyed){x->from_ns, indices[i]};
+        if (ends && p->kind == PLACE_SPAN && !is_at_station(s, x->parent))
+            arrivals[arrival_count++] = (keyed){x->from_ns, indices[i]};
+        if (ends && p->kind == PLACE_SPAN && p->has_children)
+            add_pieces(s, indices[i]);
+        else if (ends && p->kind != PLACE_UNKNOWN)
+            add_active(s, x->from_ns, x->to_ns, indices[i], at->place);
     }
     keyed_sort(times, time_count);
-    keyed_sort(begins, active_count);
     for (size_t i = 0; i < time_count; i++)
         g_array_append_val(s->times, times[i].key);
-    for (size_t i = 0; i < active_count; i++) {
-        const visit *x = visit_at(s->v, begins[i].index);
-        const active a = {x->from_ns, x->to_ns, begins[i].index, place_of_visit(s->v, x)};
-        g_array_append_val(s->active, a);
-    }
+    keyed_sort(arrivals, arrival_count);
+    add_arrivals(s, arrivals, arrival_count);
+    g_array_sort(s->active, by_from);
     g_free(times);
-    g_free(begins);
+    g_free(arrivals);
 }
 
 /* Adds up the time that visits have waited in the gaps. */
@@ -289,6 +379,8 @@ static void sum_pauses(const station *s, mechanism *m)
     m->waits = g_new0(float, s->v->all->len + 1);
     for (guint i = 0, g = 0; i < s->active->len; i++) {
         const active *a = &g_array_index(s->active, active, i);
+        if (a->visit == VISIT_NONE)
+            continue;
         const visit *x = visit_at(s->v, a->visit);
         while (g < n && g_array_index(s->gaps, active, g).to_ns <= a->from_ns)
             g++;
@@ -297,8 +389,9 @@ static void sum_pauses(const station *s, mechanism *m)
             const active *gap = &g_array_index(s->gaps, active, k);
             wait += (double)(MIN(gap->to_ns, a->to_ns) - MAX(gap->from_ns, a->from_ns));
         }
-        m->waits[a->visit] = (float)MIN(wait, (double)x->own_ns);
-        m->claim_ns += (double)m->waits[a->visit] * path_weight(x);
+        double before = (double)m->waits[a->visit];
+        m->waits[a->visit] = (float)MIN(before + wait, (double)x->own_ns);
+        m->claim_ns += ((double)m->waits[a->visit] - before) * path_weight(x);
     }
 }
 
@@ -323,8 +416,51 @@ static void keep_result(GArray *results, pause_result *r)
     *other = *r;
 }
 
-static void examine_station(station *s, const uint32_t *indices, uint32_t count, GArray *results)
+/* Returns which part of the total duration of a place's visits belongs to visits that last at most x. */
+static double part_up_to(const survival *l, double x)
 {
+    double sum = 0, up_to = 0;
+    for (uint32_t i = 0; i < l->count; i++) {
+        sum += l->values[i];
+        up_to += l->values[i] <= x ? l->values[i] : 0;
+    }
+    return sum > 0 ? up_to / sum : 0;
+}
+
+/*
+ * Returns whether the visits that last across the gaps would have usual durations without them. A pause only adds its
+ * own length. If the visits take long for another reason, gaps between their events are normal. A random moment is in a
+ * long visit more often than in a short one, so the usual durations are weighted by their length. The place of a
+ * duration in this distribution is then uniform from 0 to 1, or smaller if the work ends during the pause.
+ */
+static bool gaps_are_pauses(const station *s)
+{
+    double sum = 0;
+    uint32_t n = 0;
+    for (guint i = 0, g = 0; i < s->active->len; i++) {
+        const active *a = &g_array_index(s->active, active, i);
+        const survival *l = survival_of(s, a);
+        double rest = (double)(a->to_ns - a->from_ns);
+        bool in = false;
+        while (g < s->gaps->len && g_array_index(s->gaps, active, g).to_ns <= a->from_ns)
+            g++;
+        for (guint k = g; k < s->gaps->len && g_array_index(s->gaps, active, k).from_ns < a->to_ns; k++) {
+            const active *gap = &g_array_index(s->gaps, active, k);
+            rest -= (double)(MIN(gap->to_ns, a->to_ns) - MAX(gap->from_ns, a->from_ns));
+            in = true;
+        }
+        if (!in || a->visit == VISIT_NONE || l->count < 20)
+            continue;
+        sum += part_up_to(l, rest);
+        n++;
+    }
+    return sum <= REST_MAX * n;
+}
+
+/* Returns the result for a station; without pauses, it has no waits. */
+static pause_result examine_station(station *s, const uint32_t *indices, uint32_t count)
+{
+    pause_result r = {.program = s->program, .host = s->host};
     s->times = g_array_new(FALSE, FALSE, sizeof(int64_t));
     s->active = g_array_new(FALSE, FALSE, sizeof(active));
     s->gaps = g_array_new(FALSE, FALSE, sizeof(active));
@@ -335,13 +471,11 @@ static void examine_station(station *s, const uint32_t *indices, uint32_t count,
         find_gaps(s, shortest, true);
         learn_survival(s);
         find_gaps(s, shortest, false);
-        if (s->gaps->len >= PAUSES_MIN) {
-            pause_result r = {.program = s->program, .host = s->host};
+        if (s->gaps->len >= PAUSES_MIN && gaps_are_pauses(s)) {
             sum_pauses(s, &r.m);
             r.m.p = pow(GAP_CHANCE, PAUSES_MIN);
             r.first_ns = g_array_index(s->gaps, active, 0).from_ns;
             r.last_ns = g_array_index(s->gaps, active, s->gaps->len - 1).to_ns;
-            keep_result(results, &r);
         }
     }
     for (guint i = 0; i < s->active->len; i++) {
@@ -352,6 +486,7 @@ static void examine_station(station *s, const uint32_t *indices, uint32_t count,
     g_array_free(s->times, TRUE);
     g_array_free(s->active, TRUE);
     g_array_free(s->gaps, TRUE);
+    return r;
 }
 
 /* ---- all stations ---- */
@@ -402,6 +537,74 @@ static void station_list_fill(station_list *l, const visits *v)
     }
 }
 
+static family family_new(const visits *v)
+{
+    uint32_t count = v->all->len;
+    family f = {g_new0(uint32_t, count + 2), g_new(uint32_t, count + 1)};
+    for (int pass = 0; pass < 2; pass++) { /* as in station_list_fill */
+        for (uint32_t i = 0; i < count; i++) {
+            uint32_t parent = visit_at(v, i)->parent;
+            if (parent == VISIT_NONE)
+                continue;
+            uint32_t *slot = &f.first[parent + 1];
+            if (pass == 1)
+                f.children[*slot] = i;
+            ++*slot;
+        }
+        if (pass == 1)
+            break;
+        /* Move each count to the number of children before it; the second pass advances it to the next parent. */
+        uint32_t before = 0;
+        for (uint32_t i = 1; i <= count; i++) {
+            uint32_t own = f.first[i];
+            f.first[i] = before;
+            before += own;
+        }
+    }
+    return f;
+}
+
+/* Examines all stations of a program. Keeps the pauses on all hosts at once if they take more time. */
+static void examine_program(const visits *v, const family *f, const station_list *l, const char *program,
+                            survival *lasting, GArray *results)
+{
+    GArray *found = g_array_new(FALSE, FALSE, sizeof(pause_result)), *all = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    double largest_ns = 0;
+    int hosts = 0;
+    for (guint n = 0; n < l->names->len / 2; n++) {
+        if (g_ptr_array_index(l->names, 2 * n) != program)
+            continue;
+        station s = {.v = v,
+                     .family = f,
+                     .program = program,
+                     .host = g_ptr_array_index(l->names, 2 * n + 1),
+                     .lasting = lasting};
+        pause_result r = examine_station(&s, l->visits + l->first[n], l->first[n + 1] - l->first[n]);
+        hosts++;
+        largest_ns = fmax(largest_ns, r.m.claim_ns);
+        if (r.m.waits != NULL)
+            g_array_append_val(found, r);
+        g_array_append_vals(all, l->visits + l->first[n], l->first[n + 1] - l->first[n]);
+    }
+    if (hosts > 1) {
+        station s = {.v = v, .family = f, .program = program, .lasting = lasting};
+        pause_result r = examine_station(&s, (const uint32_t *)all->data, all->len);
+        r.m.hosts = hosts;
+        if (r.m.claim_ns > largest_ns) {
+            for (guint i = 0; i < found->len; i++)
+                g_free(g_array_index(found, pause_result, i).m.waits);
+            g_array_set_size(found, 0);
+            g_array_append_val(found, r);
+        } else {
+            g_free(r.m.waits);
+        }
+    }
+    for (guint i = 0; i < found->len; i++)
+        keep_result(results, &g_array_index(found, pause_result, i));
+    g_array_free(found, TRUE);
+    g_array_free(all, TRUE);
+}
+
 GArray *find_pauses(const visits *v)
 {
     GArray *results = g_array_new(FALSE, FALSE, sizeof(pause_result));
@@ -419,13 +622,14 @@ GArray *find_pauses(const visits *v)
         l.begin[i] = p->kind == PLACE_EDGE ? station_number(&l, p->from_program, s->from_host) : l.end[i];
     }
     station_list_fill(&l, v);
-    for (guint n = 0; n < l.names->len / 2; n++) {
-        station s = {.v = v,
-                     .program = g_ptr_array_index(l.names, 2 * n),
-                     .host = g_ptr_array_index(l.names, 2 * n + 1),
-                     .lasting = lasting};
-        examine_station(&s, l.visits + l.first[n], l.first[n + 1] - l.first[n], results);
-    }
+    family f = family_new(v);
+    GHashTable *programs = g_hash_table_new(NULL, NULL);
+    for (guint n = 0; n < l.names->len / 2; n++)
+        if (g_hash_table_add(programs, g_ptr_array_index(l.names, 2 * n)))
+            examine_program(v, &f, &l, g_ptr_array_index(l.names, 2 * n), lasting, results);
+    g_hash_table_destroy(programs);
+    g_free(f.first);
+    g_free(f.children);
     g_hash_table_destroy(l.numbers);
     g_ptr_array_free(l.names, TRUE);
     g_free(l.begin);

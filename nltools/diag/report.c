@@ -151,7 +151,7 @@ static void print_places(const findings *f, uint32_t shown)
              *mean = text_ns(p->path_ns / MAX(p->count, 1));
         double claimed = claimed_share(f, order[i]);
         char *named = text_share(claimed);
-        printable_print("  %6s  %s, %s a visit%s%s%s\n", part, where, mean, claimed > 0 ? "; findings explain " : "",
+        printable_print("  %6s  %s, %s each%s%s%s\n", part, where, mean, claimed > 0 ? "; explained above: " : "",
                         claimed > 0 ? named : "",
                         p->path_ns > 0.5 * v->total_ns && claimed == 0 && (p->kind != PLACE_SPAN || p->has_children)
                             ? "; unexplained: log more events there"
@@ -169,16 +169,20 @@ static void print_places(const findings *f, uint32_t shown)
     g_free(order);
 }
 
-/* Prints the other explanations of a finding's place in one line. */
+/*
+ * Prints the other explanations of a finding's place in one line. A host is printed if it is not the finding's host.
+ */
 static void print_rivals(const findings *f, const finding *x)
 {
-    const char *before = "   other explanations: ", *after = "";
+    const char *before = "   or else: ", *after = "";
     for (guint i = 0; i < f->list->len; i++) {
         const finding *rival = g_ptr_array_index(f->list, i);
         if (rival->rival_of != x)
             continue;
         bool is_field = rival->column != NULL && rival->column->name[0] != '@';
-        const char *what = is_field ? rival->column->name : rival->host != NULL ? rival->host : "";
+        const char *what = is_field                                        ? rival->column->name
+                           : rival->host != NULL && rival->host != x->host ? rival->host
+                                                                           : "";
         char *sure = text_share(rival->sure);
         printable_print("%s%s%s%s (%s)", before, rival->cause, *what != '\0' ? " " : "", what, sure);
         before = ", ";
@@ -188,31 +192,35 @@ static void print_rivals(const findings *f, const finding *x)
     printable_print("%s", after);
 }
 
-static void print_finding(const findings *f, const finding *x, guint number, const report_sources *sources,
-                          bool explain)
+void report_finding(const findings *f, const finding *x, const report_sources *sources, bool explain)
 {
     const guint evidence_max = explain ? G_MAXUINT : 3, others_max = explain ? 4 : 1;
-    char *view = report_view(x, f->visits, sources), *gain = text_share(x->gain), *sure = text_share(x->sure);
-    printable_print("\n%u. ", number);
-    if (x->rival_of != NULL)
-        printable_print("Or, instead of %u: ", report_number(f, x->rival_of));
-    printable_print("%s [%s]\n", x->answer, x->cause);
+    const visits *v = f->visits;
+    char *gain = text_share(x->gain), *sure = text_share(x->sure);
+    printable_print("%s\n", x->answer);
     for (guint n = 0; n < MIN(x->evidence->len, evidence_max); n++)
         printable_print("   - %s\n", (const char *)g_ptr_array_index(x->evidence, n));
     for (guint n = 0; n < MIN(x->others->len, others_max); n++) {
-        char *where = text_place(f->visits, g_array_index(x->others, uint32_t, n), NULL);
-        printable_print("   - the same in %s\n", where);
+        char *where = text_place(v, g_array_index(x->others, uint32_t, n), NULL);
+        printable_print("   - it also slows %s\n", where);
         g_free(where);
     }
     printable_print("   try: %s\n", x->advice);
-    if (x->gain > 0)
-        printable_print("   expected gain: %s of the requests' time; confidence %s\n", gain, sure);
-    else
-        printable_print("   confidence %s\n", sure);
+    if (x->gain > 0) {
+        double each_ns = v->total_ns / v->requests->len;
+        char *now = text_ns(each_ns), *then = text_ns((1 - x->gain) * each_ns);
+        printable_print("   expected gain: %s of the requests' time (%s a request, now %s)\n", gain, then, now);
+        g_free(now);
+        g_free(then);
+    }
+    printable_print("   confidence: %s (cause \"%s\")\n", sure, x->cause);
     if (!explain)
         print_rivals(f, x);
-    printable_print("   see: %s\n", view);
-    g_free(view);
+    if (sources != NULL) {
+        char *view = report_view(x, v, sources);
+        printable_print("   see: %s\n", view);
+        g_free(view);
+    }
     g_free(gain);
     g_free(sure);
 }
@@ -221,8 +229,21 @@ void report_text(const findings *f, const report_sources *sources, bool explain)
 {
     const visits *v = f->visits;
     char *answer = report_answer(f), *limits = report_limits(v);
-    printable_print("%s\n", answer);
+    if (f->list->len == 0)
+        printable_print("%s\n", answer);
     g_free(answer);
+    for (guint i = 0, number = 0; i < f->list->len; i++) {
+        const finding *x = g_ptr_array_index(f->list, i);
+        if (!explain && x->rival_of != NULL)
+            continue;
+        if (++number > 1)
+            printable_print("\n%u. ", number);
+        if (x->rival_of != NULL)
+            printable_print("Or, instead of %u: ", report_number(f, x->rival_of));
+        report_finding(f, x, sources, explain);
+    }
+    if (f->list->len > 0)
+        printable_print("\n");
     if (v->requests->len > 0) {
         char *mean = text_ns(v->total_ns / v->requests->len), *wall = text_ns((double)(v->to_ns - v->from_ns));
         printable_print("%" PRIu64 " records, %u requests in %s, %s each\n", v->records, v->requests->len, wall, mean);
@@ -232,11 +253,6 @@ void report_text(const findings *f, const report_sources *sources, bool explain)
     if (limits != NULL)
         printable_print("Incomplete: %s\n", limits);
     g_free(limits);
-    for (guint i = 0, number = 0; i < f->list->len; i++) {
-        const finding *x = g_ptr_array_index(f->list, i);
-        if (explain || x->rival_of == NULL)
-            print_finding(f, x, ++number, sources, explain);
-    }
     if (v->requests->len > 0 && v->total_ns > 0)
         print_places(f, explain ? v->places->len : PLACES_SHOWN);
     if (explain) {
@@ -261,10 +277,9 @@ static void add_place(json_object *object, const visits *v, uint32_t number)
     json_add_text(object, "program", p->program);
 }
 
-static json_object *finding_object(const findings *f, const finding *x, const report_sources *sources)
+struct json_object *report_finding_object(const findings *f, const finding *x, const report_sources *sources)
 {
     json_object *object = json_object_new_object(), *evidence = json_object_new_array();
-    char *view = report_view(x, f->visits, sources);
     json_add_text(object, "cause", x->cause);
     json_add_text(object, "title", x->answer);
     if (x->rival_of != NULL)
@@ -273,6 +288,9 @@ static json_object *finding_object(const findings *f, const finding *x, const re
     json_add_double(object, "gain", x->gain);
     json_add_double(object, "sure", x->sure);
     json_add_double(object, "explained", x->explained);
+    json_add_double(object, "chance", x->chance);
+    json_add_double(object, "margin", x->margin);
+    json_add_int(object, "visits", x->visits);
     json_add_int(object, "from_ns", x->from_ns);
     json_add_int(object, "to_ns", x->to_ns);
     json_add_text(object, "host", x->host);
@@ -284,8 +302,11 @@ static json_object *finding_object(const findings *f, const finding *x, const re
         json_object_array_add(evidence, json_text(g_ptr_array_index(x->evidence, i)));
     json_object_object_add(object, "evidence", evidence);
     json_add_text(object, "advice", x->advice);
-    json_add_text(object, "view", view);
-    g_free(view);
+    if (sources != NULL) {
+        char *view = report_view(x, f->visits, sources);
+        json_add_text(object, "view", view);
+        g_free(view);
+    }
     return object;
 }
 
@@ -304,7 +325,7 @@ void report_json(const findings *f, const report_sources *sources)
     json_add_int(document, "to_ns", v->requests->len > 0 ? v->to_ns : 0);
     json_add_text(document, "incomplete", limits);
     for (guint i = 0; i < f->list->len; i++)
-        json_object_array_add(causes, finding_object(f, g_ptr_array_index(f->list, i), sources));
+        json_object_array_add(causes, report_finding_object(f, g_ptr_array_index(f->list, i), sources));
     json_object_object_add(document, "causes", causes);
     uint32_t *order = report_places(v);
     for (guint i = 0; i < v->places->len; i++) {

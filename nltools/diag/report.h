@@ -24,6 +24,15 @@ char *report_limits(const visits *v);
 void report_text(const findings *f, const report_sources *sources, bool explain);
 void report_json(const findings *f, const report_sources *sources);
 
+/*
+ * Prints a finding's answer, evidence, advice, gain and confidence. If `sources` is not NULL, also prints the command
+ * that shows the finding. If `explain` is true, prints all evidence.
+ */
+void report_finding(const findings *f, const finding *x, const report_sources *sources, bool explain);
+
+/* Returns a finding as a JSON object, which the caller owns. Without `sources`, it has no command. */
+struct json_object *report_finding_object(const findings *f, const finding *x, const report_sources *sources);
+
 /* Writes a self-contained page, which contains pictures if nlv is installed. Returns false on failure. */
 bool report_html(const findings *f, const report_sources *sources, const char *path);
 

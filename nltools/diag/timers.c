@@ -387,57 +387,67 @@ static const char *host_of_most(const sample *s, double from)
     return several && same * 10 >= all * 9 ? host : NULL;
 }
 
-mechanism find_timeout(const sample *s)
+/* Judges whether the visits from y[split] on have waited for a time-out. `y` is sorted. */
+static mechanism judge_timeout(const sample *s, const double *y, uint32_t split, double width)
 {
     mechanism m = {0};
-    if (s->count < VISITS_MIN)
-        return m;
-    double *y = g_memdup2(s->y, (s->count + 1) * sizeof(double));
-    qsort(y, s->count, sizeof *y, compare_double);
-    uint32_t n = s->count, split = 0;
-    double widest = 0;
-    for (uint32_t i = n * 2 / 5; i + MAX(TIMED_OUT_MIN, n / 100) < n; i++) {
-        double gap = y[i + 1] > 0 ? log(y[i + 1] / MAX(y[i], NOTHING * y[i + 1])) : 0;
-        if (gap > widest) {
-            widest = gap;
-            split = i + 1;
-        }
-    }
-    uint32_t around = 0;
-    for (uint32_t i = 0; split > 0 && i < n; i++)
+    uint32_t n = s->count, around = 0, end = split;
+    for (uint32_t i = 0; i < n; i++)
         around += y[i] > y[split] / G_E && y[i] < y[split] * G_E;
-    /* With `around` visits in two units of the logarithm, such a gap has the probability exp(-around * widest / 2). */
-    if (split == 0 || widest < log(1.35)) {
-        g_free(y);
-        return m;
-    }
     double base = y[split / 2], base_spread = MAX(spread(y, split), NOTHING * y[split]),
            first = y[split] - y[split / 10];
-    uint32_t end = split;
     while (end < n && y[end] < y[split] + 0.8 * first)
         end++;
     double middle = y[(split + end) / 2], upper_spread = spread(y + split, end - split),
            ratio = middle / MAX(base, NOTHING * middle);
     /* The slow times have the distribution of the others, shifted but not stretched. */
-    if (end - split >= TIMED_OUT_MIN && ratio >= 2 && upper_spread < sqrt(ratio) * base_spread) {
-        m.period_ns = middle - base;
-        m.count = n - split;
-        m.share = (double)(n - split) / n;
-        m.waits = g_new0(float, s->visits->all->len + 1);
-        m.host = host_of_most(s, y[split]);
-        float *waits = g_new(float, n);
-        for (uint32_t i = 0; i < n; i++) {
-            double times = s->y[i] >= y[split] ? MAX(1, round((s->y[i] - base) / m.period_ns)) : 0;
-            double wait = MIN(s->y[i], times * m.period_ns);
-            m.waits[s->index[i]] = (float)wait;
-            m.claim_ns += wait * s->weight[i] * s->scale;
-        }
-        m.p = n * exp(-(double)around * widest / 2);
-        for (uint32_t i = 0; i < n; i++)
-            waits[i] = m.waits[s->index[i]];
-        m.explained = sample_explained_by_waits(s, waits);
-        g_free(waits);
+    if (end - split < TIMED_OUT_MIN || ratio < 2 || upper_spread >= sqrt(ratio) * base_spread)
+        return m;
+    m.period_ns = middle - base;
+    m.count = n - split;
+    m.share = (double)(n - split) / n;
+    m.waits = g_new0(float, s->visits->all->len + 1);
+    m.host = host_of_most(s, y[split]);
+    float *waits = g_new(float, n);
+    for (uint32_t i = 0; i < n; i++) {
+        double times = s->y[i] >= y[split] ? MAX(1, round((s->y[i] - base) / m.period_ns)) : 0;
+        double wait = MIN(s->y[i], times * m.period_ns);
+        m.waits[s->index[i]] = waits[i] = (float)wait;
+        m.claim_ns += wait * s->weight[i] * s->scale;
     }
+    /* With `around` visits in two units of the logarithm, such a gap has the probability exp(-around * width / 2). */
+    m.p = n * exp(-(double)around * width / 2);
+    m.explained = sample_explained_by_waits(s, waits);
+    g_free(waits);
+    return m;
+}
+
+mechanism find_timeout(const sample *s)
+{
+    enum { GAPS = 3 }; /* a few other long visits may be below the time-out, and form a wider gap */
+    mechanism m = {0};
+    if (s->count < VISITS_MIN)
+        return m;
+    double *y = g_memdup2(s->y, (s->count + 1) * sizeof(double)), width[GAPS] = {0};
+    qsort(y, s->count, sizeof *y, compare_double);
+    uint32_t n = s->count, split[GAPS] = {0};
+    for (uint32_t i = n * 2 / 5; i + MAX(TIMED_OUT_MIN, n / 100) < n; i++) {
+        double gap = y[i + 1] > 0 ? log(y[i + 1] / MAX(y[i], NOTHING * y[i + 1])) : 0;
+        int k = GAPS;
+        for (; k > 0 && gap > width[k - 1]; k--)
+            if (k < GAPS) {
+                width[k] = width[k - 1];
+                split[k] = split[k - 1];
+            }
+        if (k < GAPS) {
+            width[k] = gap;
+            split[k] = i + 1;
+        }
+    }
+    for (int k = 0; k < GAPS && m.waits == NULL; k++)
+        if (split[k] > 0 && width[k] >= log(1.35))
+            m = judge_timeout(s, y, split[k], width[k]);
+    m.p = fmin(1, GAPS * m.p);
     g_free(y);
     return m;
 }

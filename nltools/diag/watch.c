@@ -80,8 +80,7 @@ static watched_place *place_number(const watch *w, guint i)
 /* Sums the pane's own times by place. Returns the number of requests. */
 static uint32_t sum_pane(watch *w, const visits *v, int64_t from_ns, int64_t to_ns, double *total_ns)
 {
-    watched_place **map = g_new(watched_place *, v->places->len + 1),
-                  *failed = watch_find(w, g_strdup("failed requests"));
+    watched_place **map = g_new(watched_place *, v->places->len + 1), *failed = watch_find(w, g_strdup(WATCH_FAILURES));
     uint32_t count = 0;
     for (guint i = 0; i < v->places->len; i++)
         map[i] = watch_find(w, text_place(v, i, NULL));
@@ -212,4 +211,12 @@ uint32_t watch_add(watch *w, const visits *v, int64_t from_ns, int64_t to_ns)
     begin_alerts(w, v, to_ns);
     end_alerts(w, to_ns);
     return count;
+}
+
+bool watch_is_calm(const watch *w)
+{
+    for (guint i = 0; i < w->places->len; i++)
+        if (place_number(w, i)->bad > 0 || place_number(w, i)->alert != 0)
+            return false;
+    return w->pane >= WATCH_WARM_UP;
 }

@@ -19,6 +19,9 @@ enum { WATCH_MEMORY = 100, WATCH_WARM_UP = 8, WATCH_GOOD = 3, WATCH_PLACES_MAX =
 #define WATCH_DEVIATIONS 6
 #define WATCH_EXCESS 0.1
 
+/* The name of the place of failed requests. */
+#define WATCH_FAILURES "failed requests"
+
 typedef struct watch_alert {
     unsigned number;
     bool ends; /* true: the alert ends; false: it begins */
@@ -41,5 +44,8 @@ void watch_free(watch *w);
  * a separate place, whose own time is the time of these requests.
  */
 uint32_t watch_add(watch *w, const visits *v, int64_t from_ns, int64_t to_ns);
+
+/* Returns whether the usual times are known, no alert lasts, and no place was slow in the latest pane. */
+bool watch_is_calm(const watch *w);
 
 #endif

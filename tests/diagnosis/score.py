@@ -71,7 +71,7 @@ def run(task):
         causes = found["causes"]
         for c in causes:
             c.pop("view", None)
-        return {"kind": kind, "seed": seed, "truth": truth, "causes": causes[:4], "verdict": found.get("verdict"), "status": result.returncode,
+        return {"kind": kind, "seed": seed, "truth": truth, "causes": causes[:6], "requests": found.get("requests"), "verdict": found.get("verdict"), "status": result.returncode,
                 "right": [is_right(c, truth) for c in causes[:3]] if truth["causes"] else [],
                 "placed": [is_right(c, truth, False) for c in causes[:3]] if truth["causes"] else []}
 

@@ -369,6 +369,8 @@ class Run:
             self.durations.append(self.world.now - began)
         yield from self.travel(service, host)
         if done is not None:
+            if caller[0] is self.paused:  # a stopped program does not log the end of a call
+                yield self.awake(*caller, 0)
             done()
 
     def request(self, number):
