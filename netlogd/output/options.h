@@ -37,10 +37,13 @@ struct output_options {
     int64_t rotate_ns;      /* 0: no limit */
     int64_t keep_ns;        /* age at which old files are deleted; 0: never */
     uint64_t keep_size;     /* bytes that all files may have before old files are deleted; 0: no limit */
+    const char *keep_where; /* requests to copy from files before they are deleted, which url owns; NULL: none */
+    uint64_t kept_size;     /* bytes that all copies may have */
     uint64_t spool_size;    /* bytes */
     const char *spool_root; /* as given in the URL; NULL: not given */
     int64_t sync_ns;        /* maximum time from a flush to syncing */
     const char *seal_key;   /* path of the key file, which url owns; NULL: files are not sealed */
+    const char *index;      /* fields of the value index, separated by commas, which url owns; "none"; NULL: default */
     int64_t seal_ns;        /* maximum time from writing a byte to sealing it */
 };
 
