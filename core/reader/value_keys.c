@@ -157,7 +157,7 @@ static void value_keys_add_field(void *user, size_t name, const nl_field *field)
 
 void nl_value_keys_add_record(nl_value_keys *k, const nl_record *record)
 {
-    for (size_t i = 0; i < record->field_count; i++)
+    for (size_t i = 0; i < record->field_count && k->fields.count > 0; i++)
         for (size_t name = 0; name < k->fields.count; name++)
             if (record->fields[i].name.size == k->names[name].size &&
                 memcmp(record->fields[i].name.data, k->names[name].data, k->names[name].size) == 0)
