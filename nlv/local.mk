@@ -10,7 +10,7 @@ nlv_libscene_la_SOURCES = \
 	%D%/model/log_file.c %D%/model/log_file.h %D%/model/block_cutter.c %D%/model/block_cutter.h %D%/model/source.c %D%/model/source.h %D%/model/prints.c %D%/model/prints.h %D%/model/index.c %D%/model/index.h \
 	%D%/model/statistics.c %D%/model/statistics.h %D%/model/search.c %D%/model/search.h %D%/model/subset.c %D%/model/subset.h %D%/model/checks.c %D%/model/checks.h %D%/model/session.c %D%/model/session.h %D%/model/export.c %D%/model/export.h \
 	%D%/model/catalog.c %D%/model/catalog.h %D%/model/colors.c %D%/model/colors.h %D%/model/model.c %D%/model/model.h %D%/model/model_loading.h %D%/model/loader.c %D%/model/loader.h %D%/model/inference.c %D%/model/inference.h %D%/model/index_keeper.c %D%/model/index_keeper.h \
-	%D%/model/full_store.c %D%/model/full_store.h %D%/model/clock_learning.c %D%/model/clock_learning.h %D%/model/feed.c %D%/model/feed.h \
+	%D%/model/full_store.c %D%/model/full_store.h %D%/model/clock_learning.c %D%/model/clock_learning.h %D%/model/time_zones.c %D%/model/time_zones.h %D%/model/feed.c %D%/model/feed.h \
 	%D%/model/heat_map.c %D%/model/heat_map.h %D%/model/request_list.c %D%/model/request_list.h %D%/model/request_name.c %D%/model/request_name.h %D%/model/record_walk.c %D%/model/record_walk.h %D%/model/request_reading.c %D%/model/request_reading.h \
 	%D%/scene/scene.c %D%/scene/scene.h %D%/scene/layout.c %D%/scene/layout.h %D%/scene/axis.c %D%/scene/axis.h \
 	%D%/scene/text.c %D%/scene/text.h %D%/scene/palette.c %D%/scene/palette.h %D%/scene/beside.c %D%/scene/beside.h %D%/scene/density.c %D%/scene/density.h \

@@ -6,6 +6,7 @@
 #define NLV_BATCH_H
 
 #include "model/spec.h"
+#include "model/time_zones.h"
 
 #include "clocks/correction.h"
 
@@ -73,6 +74,7 @@ typedef struct extractor {
     const spec *spec;
     const nl_filter *filter;  /* NULL: extract all records */
     const correction *clocks; /* NULL: do not correct the times */
+    const time_zones *zones;  /* NULL: correct no record */
     nl_fraction fraction;
     batch_names names;
     name_cache events, hosts, progs, colors;

@@ -1,13 +1,12 @@
 #include "config.h"
 
 #include "model/checks.h"
-#include "model/edges.h"
 #include "requests/request_graph.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { HOSTS_NAMED = 5, SAMPLED_MAX = 20000, STEPS_MIN = 10 };
+enum { HOSTS_NAMED = 5, STEPS_MIN = 10 };
 
 static const int64_t year_ns = INT64_C(31556952) * NL_NS_PER_SECOND;
 
@@ -147,53 +146,14 @@ static void check_clocks(const store *s, GPtrArray *notices)
     g_string_free(hosts, TRUE);
 }
 
-/*
- * Appends a notice if the logged durations show that an event's spans begin in another time zone. Returns whether it
- * did.
- */
-static bool check_zone_of_spans(const store *s, unsigned layer, const list *durations, GPtrArray *notices)
-{
-    size_t count = durations->count - durations->start, step = MAX(count / SAMPLED_MAX, 1), found = 0, looked_at = 0;
-    int64_t zone_ns = 0;
-    uint32_t example = STORE_NONE;
-    for (size_t i = durations->start; i < durations->count; i += step) {
-        uint32_t end = list_at(durations, i), begin = edges_find_begin(s, end, layer);
-        looked_at++;
-        if (begin == STORE_NONE)
-            continue;
-        int64_t own_ns =
-            request_find_zone(store_time(s, end) - (int64_t)list_value(durations, i) - store_time(s, begin));
-        if (own_ns != 0) {
-            zone_ns = own_ns;
-            example = begin;
-            found++;
-        }
-    }
-    if (found == 0)
-        return false;
-    const char *host = names_text(s->names.hosts, store_host(s, example));
-    g_ptr_array_add(notices,
-                    g_strdup_printf("%zu of %zu times of %s%s%s are %.4g h too %s: the durations of these spans "
-                                    "show another time zone.",
-                                    found, looked_at, names_text(s->names.events, store_event(s, example)),
-                                    *host != '\0' ? " on " : "", host, fabs((double)zone_ns) / 3600e9,
-                                    zone_ns > 0 ? "early" : "late"));
-    return true;
-}
-
-/*
- * Reports pairs of rows if each step between them takes slightly more than a multiple of half an hour. Skips the rows
- * of the set `reported`.
- */
-static void check_zone_of_steps(const store *s, size_t lifeline, const drawing_lifeline *definition, uint64_t reported,
-                                GPtrArray *notices)
+/* Reports pairs of rows if each step between them takes slightly more than a multiple of half an hour. */
+static void check_zone_of_steps(const store *s, size_t lifeline, const drawing_lifeline *definition, GPtrArray *notices)
 {
     const lifeline_lists *l = &s->lifelines[lifeline];
     for (unsigned i = 0; i < l->rows * l->rows; i++) {
         const list *steps = l->segments[i];
         unsigned from = i / l->rows, to = i % l->rows;
-        if (steps == NULL || steps->count - steps->start < STEPS_MIN ||
-            (l->rows <= DRAWING_ORDERED_MAX && ((reported >> from | reported >> to) & 1)))
+        if (steps == NULL || steps->count - steps->start < STEPS_MIN)
             continue;
         int64_t zone_ns =
             request_find_zone((int64_t)list_find_extremes(steps, steps->start, steps->count, NULL, NULL).min);
@@ -207,18 +167,8 @@ static void check_zone_of_steps(const store *s, size_t lifeline, const drawing_l
 
 static void check_zones(const store *s, const drawing *d, GPtrArray *notices)
 {
-    for (size_t i = 0; i < s->spec->lifeline_count; i++) {
-        const drawing_lifeline *definition = g_ptr_array_index(d->lifelines, i);
-        const spec_lifeline *l = &s->spec->lifelines[i];
-        uint64_t reported = 0;
-        for (unsigned row = 0; row < l->rows; row++) {
-            const list *durations = store_durations(s, names_find(s->names.events, definition->events[row]));
-            if (l->order != NULL && l->order->begin_of[row] >= 0 && durations != NULL &&
-                check_zone_of_spans(s, l->layer, durations, notices))
-                reported |= UINT64_C(1) << l->order->begin_of[row];
-        }
-        check_zone_of_steps(s, i, definition, reported, notices);
-    }
+    for (size_t i = 0; i < s->spec->lifeline_count; i++)
+        check_zone_of_steps(s, i, g_ptr_array_index(d->lifelines, i), notices);
 }
 
 /* Returns whether the drawing shows an event, or knows it and leaves it out on purpose. */

@@ -128,8 +128,8 @@ static void loader_changed(loader *l)
 /* Returns the only log if it is large enough for an index; otherwise NULL. */
 static source *indexed_source(const loader *l)
 {
-    if (has_filter(l) || model_clocks(l->model) != NULL || l->options.no_index || l->is_full ||
-        store_missing(model_own_store(l->model)) > 0 || l->sources->len != 1)
+    if (has_filter(l) || model_clocks(l->model) != NULL || model_zones(l->model) != NULL || l->options.no_index ||
+        l->is_full || store_missing(model_own_store(l->model)) > 0 || l->sources->len != 1)
         return NULL;
     source *s = g_ptr_array_index(l->sources, 0);
     return index_keeper_wants(l->keeper, s) ? s : NULL;
@@ -264,6 +264,7 @@ static extractor *new_extractor(const loader *l, const source *s)
     x->fraction = s->reading->fraction;
     x->filter = model_current_filter(l->model);
     x->clocks = model_clocks(l->model);
+    x->zones = model_zones(l->model);
     return x;
 }
 
@@ -290,6 +291,7 @@ static void scan_source(loader *l, source *s)
     job.names = into->names;
     job.filter = r.extractor->filter;
     job.clocks = r.extractor->clocks;
+    job.zones = r.extractor->zones;
     job.has_prints = indexed_source(l) == s;
     scan_run(&job, take_part, &r);
     g_free(r.extractor);
@@ -499,6 +501,30 @@ static bool take_over_requests(loader *l, bool clocks)
     return r.has_filter || r.has_drawing || r.has_extra || is_corrected;
 }
 
+/*
+ * Corrects the times of records that the requests show to be in another time zone. Returns whether the logs will be
+ * read again.
+ */
+static bool take_over_zones(loader *l)
+{
+    model *m = l->model;
+    time_zones *zones = request_reading_take_zones(l->requests);
+    if (zones == NULL)
+        return false;
+    GPtrArray *sentences = g_ptr_array_new();
+    time_zones_describe(zones, sentences);
+    for (guint i = 0; i < sentences->len; i++)
+        if (!l->is_live || model_zones(m) == NULL)
+            model_tell(m, g_ptr_array_index(sentences, i));
+        else
+            g_free(g_ptr_array_index(sentences, i));
+    g_ptr_array_free(sentences, TRUE);
+    model_set_zones(m, zones);
+    read_again(l, drawing_copy(model_drawing(m)), COLORS_AGAIN, false);
+    inference_settle(l->inference, 0);
+    return true;
+}
+
 /* Infers the drawing again if the logs have grown enough. Returns whether the logs will be read again. */
 static bool infer(loader *l)
 {
@@ -640,7 +666,7 @@ static void settle(loader *l)
     model_changed(m, true);
 }
 
-void loader_load(loader *l)
+static void load_sources(loader *l)
 {
     for (bool ended = false; !ended;) {
         bool any = read_on(l, &ended);
@@ -651,11 +677,18 @@ void loader_load(loader *l)
         ended = ended && !take_over_requests(l, true);
     }
     settle(l);
-    if (!has_filter(l))
-        check_records(l);
     write_index(l);
     while (l->options.reads_requests && request_reading_step(l->requests, l->sources, false))
         ;
+}
+
+void loader_load(loader *l)
+{
+    do
+        load_sources(l);
+    while (take_over_zones(l));
+    if (!has_filter(l))
+        check_records(l);
 }
 
 static void *loader_run(void *user)
@@ -666,13 +699,13 @@ static void *loader_run(void *user)
         if (read_on(l, &ended) || take_over_requests(l, true))
             continue;
         settle(l);
-        check_logs(l);
         model_set_read(l->model);
         if (verify_index(l))
             continue;
         write_index(l);
-        if (request_reading_step(l->requests, l->sources, l->is_live))
+        if (request_reading_step(l->requests, l->sources, l->is_live) || take_over_zones(l))
             continue;
+        check_logs(l);
         g_usleep(WAIT_MS * 1000);
     }
     return NULL;

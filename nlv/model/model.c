@@ -35,6 +35,7 @@ struct model {
     atomic_bool filter_changed, drawing_changed, extra_changed, clocks_changed, corrects_clocks;
     const correction *clocks; /* NULL: times are as they were logged */
     GPtrArray *corrections;   /* all corrections so far; a running search may still use an earlier correction */
+    const time_zones *zones;  /* NULL: no record is in another time zone */
     time_range expected;      /* the range of times of records that were not read yet */
     atomic_size_t memory_max;
     atomic_bool is_limit_silent, is_full;
@@ -94,6 +95,7 @@ void model_free(model *m)
     store_free(m->store);
     request_list_free(m->requests);
     g_ptr_array_free(m->corrections, TRUE);
+    time_zones_unref(m->zones);
     drawing_free(m->drawing);
     g_string_free(m->name, TRUE);
     pthread_mutex_destroy(&m->turn);
@@ -246,6 +248,19 @@ void model_set_clocks(model *m, correction *c)
     model_unlock(m);
 }
 
+const time_zones *model_zones(const model *m)
+{
+    return m->zones;
+}
+
+void model_set_zones(model *m, time_zones *z)
+{
+    model_lock(m);
+    time_zones_unref(m->zones);
+    m->zones = z;
+    model_unlock(m);
+}
+
 void model_set_requests(model *m, request_list *requests)
 {
     model_lock(m);
@@ -354,17 +369,23 @@ bool model_has_right_clocks(const model *m)
     return m->clocks != NULL;
 }
 
+bool model_has_right_zones(const model *m)
+{
+    return m->zones != NULL;
+}
+
 /* ---- queries ---- */
 
-static void free_blocks(void *job)
+static void clear_job(void *job)
 {
     g_free((void *)((scan_job *)job)->blocks);
+    time_zones_unref(((scan_job *)job)->zones);
 }
 
 GArray *model_jobs(const model *m)
 {
     GArray *jobs = g_array_new(FALSE, FALSE, sizeof(scan_job));
-    g_array_set_clear_func(jobs, free_blocks);
+    g_array_set_clear_func(jobs, clear_job);
     for (guint i = 0; i < m->files->len; i++) {
         const log_file *f = g_ptr_array_index(m->files, i);
         scan_job job = {.file = f, .from = f->forgotten, .to = f->scanned, .clocks = m->clocks};
@@ -372,8 +393,11 @@ GArray *model_jobs(const model *m)
         job.block_count = end - first;
         if (end > first)
             job.blocks = g_memdup2(&g_array_index(f->blocks, log_block, first), job.block_count * sizeof *job.blocks);
+        job.zones = m->zones != NULL ? time_zones_ref(m->zones) : NULL;
         if (job.from < job.to)
             g_array_append_val(jobs, job);
+        else
+            clear_job(&job);
     }
     return jobs;
 }

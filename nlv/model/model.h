@@ -130,6 +130,9 @@ void model_correct_clocks(model *m, bool correct);
 bool model_corrects_clocks(const model *m); /* whether a correction was requested; needs no lock */
 bool model_has_right_clocks(const model *m);
 
+/* Returns whether times of records are corrected because they are in another time zone (time_zones.h). */
+bool model_has_right_zones(const model *m);
+
 /* Changes the drawing to d, and takes ownership of it. If `d` is NULL, the loader infers the drawing from the logs. */
 void model_set_drawing(model *m, drawing *d);
 

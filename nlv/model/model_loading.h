@@ -49,6 +49,12 @@ const correction *model_clocks(const model *m);
 /* Sets the correction of times, and takes ownership of c. NULL means that times are not corrected. Locks. */
 void model_set_clocks(model *m, correction *c);
 
+/* Returns the records whose times are in another time zone, or NULL. */
+const time_zones *model_zones(const model *m);
+
+/* Sets these records, and takes ownership of z. Locks. */
+void model_set_zones(model *m, time_zones *z);
+
 /* Replaces the list of requests, takes ownership of the new list, and frees the previous list. Locks. */
 void model_set_requests(model *m, request_list *requests);
 

@@ -15,6 +15,7 @@ enum {
     SMALL_LOG = 16 << 20,   /* bytes; a larger log is not read again when it grows */
     PAUSE_FACTOR = 10,      /* minimum pause before a log is read again, as a multiple of the reading time */
     PARTS_MAX = 64,         /* maximum number of different spans and edges of a request that are compared */
+    SHIFTED_MAX = 1 << 22,  /* maximum number of times that are corrected because of time zones */
     HOSTS_MAX = 64,         /* maximum number of hosts that are counted in a request */
 };
 
@@ -40,8 +41,10 @@ struct request_reading {
     nl_record *corrected;
     request_list *list; /* the model owns it as soon as it is published */
     bool is_published;
-    GArray *fresh;    /* request_summary: requests that are not in the list yet */
-    bool is_finished; /* requests that were open were counted as over */
+    time_zones *zones;     /* the records of this reading that are in another time zone */
+    bool has_unseen_zones; /* request_reading_take_zones was not called since the reading was complete */
+    GArray *fresh;         /* request_summary: requests that are not in the list yet */
+    bool is_finished;      /* requests that were open were counted as over */
     gint64 shown_us, paused_until_us;
     gint64 used_us; /* the time that reading has taken */
 };
@@ -135,20 +138,47 @@ static uint8_t percent(int64_t part_ns, int64_t whole_ns)
     return whole_ns > 0 ? (uint8_t)CLAMP((100.0 * (double)part_ns) / (double)whole_ns + 0.5, 0, 100) : 0;
 }
 
-/* Sets the request's latest step. Returns false if the drawing shows no event of the request. */
-static bool find_step(const request_graph *g, request_summary *summary)
+/* Sets *step to the record of an event of the graph. Returns false if the drawing does not show the event. */
+static bool get_step(const request_graph *g, uint32_t event, step_record *step)
 {
-    for (size_t i = g->event_count; i-- > 0;) {
-        const request_event *e = &g->events[i];
-        step_record step;
-        if (e->payload_size != sizeof step)
+    const request_event *e = &g->events[event];
+    if (e->payload_size != sizeof *step)
+        return false;
+    memcpy(step, g->payloads + e->payload, sizeof *step);
+    return true;
+}
+
+/* Sets the request's latest step. Returns false if the drawing shows no event of the request. */
+static bool find_step(const request_reading *r, const request_graph *g, request_summary *summary)
+{
+    const time_zones *zones = model_zones(r->model);
+    step_record step;
+    size_t i = g->event_count;
+    while (i > 0 && !get_step(g, (uint32_t)i - 1, &step))
+        i--;
+    if (i == 0)
+        return false;
+    summary->step_ns = step.time_ns + (zones != NULL ? time_zones_shift(zones, step.place) : 0);
+    summary->step_place = step.place;
+    return true;
+}
+
+/* Adds the records of spans that begin in another time zone to r->zones. */
+static void find_zones(const request_kind *kind, const request_graph *g)
+{
+    const request_reader *reader = assembler_reader(kind->assembler);
+    for (size_t i = 0; i < g->span_count; i++) {
+        const request_span *s = &g->spans[i];
+        step_record begin, end;
+        if (s->zone_ns == 0 || !get_step(g, s->begin, &begin) || !get_step(g, s->end, &end))
             continue;
-        memcpy(&step, g->payloads + e->payload, sizeof step);
-        summary->step_ns = step.time_ns;
-        summary->step_place = step.place;
-        return true;
+        time_zones_add(kind->reading->zones, &(time_zones_span){.begin_place = begin.place,
+                                                                .end_place = end.place,
+                                                                .zone_ns = s->zone_ns,
+                                                                .end_shift_ns = g->events[s->end].time_ns - end.time_ns,
+                                                                .event = event_text(reader, g->events[s->begin].name),
+                                                                .host = request_reader_host(reader, s->host)});
     }
-    return false;
 }
 
 /* Appends the summary of a request (assembler_take). */
@@ -164,8 +194,9 @@ static void request_reading_take(void *user, const request_graph *g, const char 
                                .host_count = count_hosts_of(g),
                                .lifeline = kind->lifeline};
     const request_problems *problems = &g->problems;
-    if (g->overlaps || !find_step(g, &summary))
+    if (g->overlaps || !find_step(kind->reading, g, &summary))
         return;
+    find_zones(kind, g);
     summary.errors =
         (g->failed ? REQUEST_FAILED : 0) |
         (cut || problems->no_begin > 0 || problems->no_end > 0 || problems->missing > 0 ? REQUEST_INCOMPLETE : 0);
@@ -222,11 +253,12 @@ static void request_reading_end(request_reading *r)
     g_ptr_array_set_size(r->walks, 0);
     g_clear_pointer(&r->heads, g_free);
     g_clear_pointer(&r->places, g_free);
+    g_clear_pointer(&r->zones, time_zones_unref);
     g_array_set_size(r->fresh, 0);
     if (!r->is_published)
         request_list_free(r->list);
     r->list = NULL;
-    r->is_published = r->is_finished = false;
+    r->is_published = r->is_finished = r->has_unseen_zones = false;
 }
 
 void request_reading_free(request_reading *r)
@@ -284,6 +316,7 @@ static void request_reading_begin(request_reading *r, const GPtrArray *sources)
         g_ptr_array_add(r->walks, record_walk_new(g_ptr_array_index(sources, i)));
     r->heads = g_new0(const nl_record *, sources->len + 1);
     r->places = g_new0(uint64_t, sources->len + 1);
+    r->zones = time_zones_new(MIN(SHIFTED_MAX, r->memory_max / 8 / sizeof(uint64_t[3])));
     r->list = request_list_new((uint32_t)CLAMP(r->memory_max / 8 / sizeof(request_summary), 1024, REQUEST_LIST_MAX));
     r->used_us = 0;
 }
@@ -353,7 +386,7 @@ static void request_reading_finish(request_reading *r, bool is_live)
         return;
     for (guint i = 0; i < r->kind_count; i++)
         assembler_finish(r->kinds[i].assembler);
-    r->is_finished = true;
+    r->is_finished = r->has_unseen_zones = true;
     r->paused_until_us = g_get_monotonic_time() + PAUSE_FACTOR * r->used_us;
     show_fresh(r);
 }
@@ -378,4 +411,13 @@ bool request_reading_step(request_reading *r, const GPtrArray *sources, bool is_
     if (!more)
         request_reading_finish(r, is_live);
     return more;
+}
+
+time_zones *request_reading_take_zones(request_reading *r)
+{
+    if (!r->has_unseen_zones || r->zones == NULL)
+        return NULL;
+    r->has_unseen_zones = false;
+    time_zones_settle(r->zones);
+    return time_zones_has_more(r->zones, model_zones(r->model)) ? g_steal_pointer(&r->zones) : NULL;
 }

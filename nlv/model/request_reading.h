@@ -36,4 +36,11 @@ void request_reading_restart(request_reading *r);
  */
 bool request_reading_step(request_reading *r, const GPtrArray *sources, bool is_live);
 
+/*
+ * Returns the records that the requests show to be in another time zone, if a complete reading has found records that
+ * model_zones does not correct. Otherwise returns NULL. The caller owns the result
+ * and must then restart the reading.
+ */
+time_zones *request_reading_take_zones(request_reading *r);
+
 #endif

@@ -235,6 +235,7 @@ static void worker_begin(worker *w, const scan_job *job)
                   .extractor = {.spec = job->spec,
                                 .filter = job->filter,
                                 .clocks = job->clocks,
+                                .zones = job->zones,
                                 .fraction = job->file->fraction,
                                 .names = job->names}};
     if (job->file->format != NL_FORMAT_NLB)

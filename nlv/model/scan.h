@@ -19,6 +19,7 @@ typedef struct scan_job {
     const spec *spec;
     const nl_filter *filter;  /* NULL: all records */
     const correction *clocks; /* NULL: times as they were logged */
+    const time_zones *zones;  /* NULL: correct no record */
     batch_names names;
     bool has_prints; /* compute fingerprints */
 } scan_job;

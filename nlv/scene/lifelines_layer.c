@@ -23,7 +23,8 @@
 enum {
     LINES_ON_PIXELS = 400, /* maximum number of segments that are drawn as lines */
     LINES_ON_PAPER = 6000,
-    GRAPHS_MAX = 400,   /* maximum number of segments, and of first steps, that are drawn along graphs */
+    GRAPHS_MAX = 2000,  /* maximum number of segments, and of first steps, that are drawn along graphs */
+    STEPS_MAX = 50000,  /* maximum number of steps of the requests that are drawn along graphs */
     MARKS_UP_TO = 1200, /* maximum number of segments that are drawn with marks */
     BETWEEN = 2,        /* number of segments that are drawn in a column in addition to its extremes */
     REACHING_MAX = 500, /* maximum number of segments of a kind that are drawn beyond the right edge */
@@ -433,7 +434,20 @@ static gint by_object(gconstpointer a, gconstpointer b)
     return (x > y) - (x < y);
 }
 
-/* Returns the visible objects (uint32_t) without repetitions, or NULL if too many steps are visible. */
+/* Returns whether the objects have at most STEPS_MAX steps. */
+static bool have_few_steps(const drawer *d, const GArray *objects)
+{
+    const store *s = d->c->store;
+    size_t steps = 0;
+    for (guint i = 0; i < objects->len && steps <= STEPS_MAX; i++) {
+        uint32_t record = store_last_step(s, g_array_index(objects, uint32_t, i), d->layer);
+        for (size_t own = 0; record != STORE_NONE && own <= REQUEST_LINES_STEPS_MAX; own++, steps++)
+            record = store_previous(s, record, d->layer);
+    }
+    return steps <= STEPS_MAX;
+}
+
+/* Returns the visible objects (uint32_t) without repetitions, or NULL if these are too many for graphs. */
 static GArray *find_few_objects(const drawer *d)
 {
     const layer_context *c = d->c;
@@ -461,7 +475,11 @@ static GArray *find_few_objects(const drawer *d)
     for (guint i = 0; i < objects->len; i++)
         if (i == 0 || g_array_index(objects, uint32_t, i) != g_array_index(objects, uint32_t, i - 1))
             g_array_index(objects, uint32_t, count++) = g_array_index(objects, uint32_t, i);
-    return g_array_set_size(objects, count);
+    g_array_set_size(objects, count);
+    if (have_few_steps(d, objects))
+        return objects;
+    g_array_free(objects, TRUE);
+    return NULL;
 }
 
 static void draw_dot(const drawer *d, uint32_t record)
@@ -599,11 +617,11 @@ void lifelines_layer_draw(const layer_context *c, const pane *p)
     const drawing_lifeline *definition = g_ptr_array_index(model_drawing(c->model)->lifelines, p->index);
     for (unsigned row = 0; row < p->rows; row++)
         bars_draw(c, p, row, names_find(c->store->names.events, definition->events[row]));
-    if (d.visible > (c->is_raster ? LINES_ON_PIXELS : LINES_ON_PAPER))
+    GArray *objects = find_few_objects(&d);
+    if (objects == NULL && d.visible > (c->is_raster ? LINES_ON_PIXELS : LINES_ON_PAPER))
         d.density = density_new(c->layout->left, p->top, c->layout->right, p->bottom, c->is_raster ? c->scale : 2);
     cairo_set_line_width(c->cr, 1.1);
     cairo_set_line_cap(c->cr, CAIRO_LINE_CAP_ROUND);
-    GArray *objects = find_few_objects(&d);
     if (objects != NULL) {
         draw_graphs(&d, objects);
         draw_clock_errors(&d);

@@ -196,9 +196,10 @@ static void draw_caption(const layer_context *c)
     nl_time_format_iso(MAX(c->view->from_ns, c->layout->whole_from_ns),
                        from); /* do not print the previous day if the view begins shortly before the log */
     axis_span_label((double)c->view->to_ns - (double)c->view->from_ns, span);
-    char *text = g_strdup_printf("%.10s UTC   %s shown   %zu record%s   %s%s", from, span, model_count(c->model),
+    char *text = g_strdup_printf("%.10s UTC   %s shown   %zu record%s   %s%s%s", from, span, model_count(c->model),
                                  nl_plural(model_count(c->model)), model_name(c->model),
-                                 model_has_right_clocks(c->model) ? "   clocks corrected" : "");
+                                 model_has_right_clocks(c->model) ? "   clocks corrected" : "",
+                                 model_has_right_zones(c->model) ? "   time zones corrected" : "");
     const double right = heat_layer_legend(c, c->layout->right);
     const double width = right - c->layout->left - 10;
     if (width > 100) /* otherwise only the legend fits */

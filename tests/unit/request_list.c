@@ -409,6 +409,122 @@ static void test_outliers_are_visible(void **unused)
     g_free(text);
 }
 
+/* ---- spans that begin in another time zone ---- */
+
+enum { JOBS = 120, ZONE_H = 8 };
+
+/* The true begin and the measured duration of a job, in milliseconds. */
+static int64_t job_begin_ms(int job)
+{
+    return INT64_C(1331762710000) + job * INT64_C(7000);
+}
+
+static int job_dur_ms(int job)
+{
+    return job % 10 == 0 ? 0 : 300 + job * 37 % 9000;
+}
+
+/*
+ * Writes a log like those of a workflow system. The end of a job is logged up to 5 s late, and carries its duration.
+ * Jobs with a duration begin in another time zone. Jobs without one begin and end in the right zone.
+ */
+static void write_jobs(const char *path, int from, int to, const char *mode)
+{
+    FILE *file = fopen(path, mode);
+    for (int i = from; i < to; i++) {
+        const int64_t begin_ns = job_begin_ms(i) * 1000000,
+                      logged_ns = begin_ns - (job_dur_ms(i) > 0 ? ZONE_H * 3600 * NL_NS_PER_SECOND : 0),
+                      end_ns = begin_ns + (job_dur_ms(i) + i % 5 * 1000) * INT64_C(1000000);
+        char text[NL_TIME_TEXT_SIZE];
+        nl_time_format_iso(logged_ns, text);
+        fprintf(file, "ts=%s event=job.start level=Info host=w job.id=j%d\n", text, i);
+        nl_time_format_iso(end_ns - job_dur_ms(i) * INT64_C(1000000), text);
+        fprintf(file, "ts=%s event=job.host level=Info host=w job.id=j%d\n", text, i);
+        nl_time_format_iso(end_ns, text);
+        fprintf(file, "ts=%s event=job.end level=Info host=w job.id=j%d dur=%d.%03d\n", text, i, job_dur_ms(i) / 1000,
+                job_dur_ms(i) % 1000);
+    }
+    assert_int_equal(fclose(file), 0);
+}
+
+/* Checks the time of each record of job.start and job.end. Returns the number of jobs whose begin and end agree. */
+static int count_right_jobs(const model *m)
+{
+    const store *s = model_store(m);
+    int right = 0;
+    for (uint32_t record = s->first; record < s->count; record++) {
+        assert_true(record == s->first || store_time(s, record - 1) <= store_time(s, record));
+        if (strcmp(names_text(s->names.events, store_event(s, record)), "job.end") != 0)
+            continue;
+        uint32_t begin = record;
+        while (begin != STORE_NONE && strcmp(names_text(s->names.events, store_event(s, begin)), "job.start") != 0)
+            begin = store_previous(s, begin, 0);
+        if (begin == STORE_NONE)
+            continue;
+        const int64_t begin_ms = store_time(s, begin) / 1000000;
+        const int job = (int)((begin_ms - job_begin_ms(0)) / 7000);
+        const int64_t expected_ms = job_dur_ms(job) > 0 ? job_dur_ms(job) : job % 5 * 1000;
+        right += job >= 0 && job < JOBS && begin_ms == job_begin_ms(job) &&
+                 store_time(s, record) / 1000000 - begin_ms == expected_ms;
+    }
+    return right;
+}
+
+static int count_notices(model *m, const char *text)
+{
+    int count = 0;
+    for (char *notice; (notice = model_take_notice(m)) != NULL; g_free(notice))
+        count += strstr(notice, text) != NULL;
+    return count;
+}
+
+static void test_spans_that_begin_in_another_zone(void **unused)
+{
+    (void)unused;
+    char *path = g_strdup(path_of("jobs.bp"));
+    write_jobs(path, 0, JOBS, "w");
+    model *m = load_requests((const char *const[]){path, NULL});
+    const request_list *l = model_requests(m);
+    assert_int_equal(model_store(m)->count, 3 * JOBS);
+    assert_int_equal(count_right_jobs(m), JOBS);
+    assert_int_equal(l->count, JOBS);
+    for (uint32_t i = 0; i < l->count; i++)
+        check_step(m, request_list_at(l, i), "job.end");
+    assert_true(model_has_right_zones(m));
+    assert_int_equal(count_notices(m, "108 times of job.start on w are 8 h too early and corrected"), 1);
+    model_load(m); /* nothing new: the correction stays, and nlv reports it once */
+    assert_int_equal(count_right_jobs(m), JOBS);
+    assert_int_equal(count_notices(m, "corrected"), 0);
+    assert_true(model_set_filter(m, "event != \"job.host\""));
+    model_load(m);
+    assert_int_equal(model_store(m)->count, 2 * JOBS);
+    assert_int_equal(count_right_jobs(m), JOBS);
+    model_free(m);
+    g_free(path);
+}
+
+/* Starts that are as early, but without a duration that proves it, stay as logged. */
+static void test_zones_without_proof(void **unused)
+{
+    (void)unused;
+    char *path = g_strdup(path_of("unproved.bp"));
+    FILE *file = fopen(path, "w");
+    for (int i = 0; i < 30; i++)
+        fprintf(file,
+                "ts=2012-03-14T14:%02d:10.0Z event=job.start level=Info host=w job.id=%d\n"
+                "ts=2012-03-14T22:%02d:20.0Z event=job.end level=Info host=w job.id=%d\n",
+                i, i, i, i);
+    fclose(file);
+    model *m = load_requests((const char *const[]){path, NULL});
+    const store *s = model_store(m);
+    assert_int_equal(store_time(s, s->count - 1) - store_time(s, s->first),
+                     (8 * 3600 + 29 * 60 + 10) * NL_NS_PER_SECOND);
+    assert_false(model_has_right_zones(m));
+    assert_int_equal(count_notices(m, "takes at least 8 h: are the two events in different time zones?"), 1);
+    model_free(m);
+    g_free(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -421,12 +537,14 @@ int main(void)
         cmocka_unit_test(test_text_blocks_and_several_logs),
         cmocka_unit_test(test_growing_log),
         cmocka_unit_test(test_outliers_are_visible),
+        cmocka_unit_test(test_spans_that_begin_in_another_zone),
+        cmocka_unit_test(test_zones_without_proof),
     };
     if (mkdtemp(folder) == NULL)
         return 1;
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    for (const char *const *name =
-             (const char *const[]){"one.log", "one.nlb", "web.log", "rest.nlb", "growing.log", NULL};
+    for (const char *const *name = (const char *const[]){"one.log", "one.nlb", "web.log", "rest.nlb", "growing.log",
+                                                         "jobs.bp", "unproved.bp", NULL};
          *name != NULL; name++)
         unlink(path_of(*name));
     rmdir(folder);

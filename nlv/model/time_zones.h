@@ -1,0 +1,49 @@
+/*
+ * The records whose times are corrected because the begins of spans are in another time zone than their ends
+ * (request_graph_build). The end of a span carries a duration, which proves the difference. The corrected end follows
+ * from the corrected begin and this duration.
+ *
+ * request_reading.c fills a time_zones from the graphs of requests. After time_zones_settle, it is constant, and any
+ * thread may read it.
+ */
+#ifndef NLV_TIME_ZONES_H
+#define NLV_TIME_ZONES_H
+
+#include "requests/request_graph.h"
+
+typedef struct time_zones time_zones;
+
+/* Creates an empty object for at most `records_max` records. */
+time_zones *time_zones_new(size_t records_max);
+
+/* Returns another reference to z. Any thread may call it. */
+const time_zones *time_zones_ref(const time_zones *z);
+
+/* Drops a reference. The last one frees z. NULL is allowed. Any thread may call it. */
+void time_zones_unref(const time_zones *z);
+
+/*
+ * Adds the begin and the end of a span whose begin is in another time zone. The places (batch.h) identify the records.
+ * The shifts, in nanoseconds, are added to their times. `event` and `host` are names for time_zones_describe, and
+ * zone_ns is the difference of the zones. Ignores a span beyond the maximum.
+ */
+typedef struct time_zones_span {
+    uint64_t begin_place, end_place;
+    int64_t zone_ns, end_shift_ns;
+    const char *event, *host;
+} time_zones_span;
+void time_zones_add(time_zones *z, const time_zones_span *span);
+
+/* Sorts the records, so that the functions below can find them. Call it after the last span, or again after more. */
+void time_zones_settle(time_zones *z);
+
+/* Returns the nanoseconds to add to the time of the record at a place, or 0. */
+int64_t time_zones_shift(const time_zones *z, uint64_t place);
+
+/* Returns whether `z` corrects a record that `former` does not correct. If `former` is NULL, it corrects no record. */
+bool time_zones_has_more(const time_zones *z, const time_zones *former);
+
+/* Appends a sentence for each event, host and difference of zones. The sentences are freed with g_free. */
+void time_zones_describe(const time_zones *z, GPtrArray *sentences);
+
+#endif
