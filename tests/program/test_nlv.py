@@ -1,4 +1,5 @@
 """nlv: pictures without a display, automatic drawings, and the window on a virtual display."""
+import collections
 import os
 import pathlib
 import re
@@ -199,6 +200,24 @@ class Render(support.Case):
                        re.findall(r"M ([\d.]+) ([\d.]+) L [\d.]+ \2 L [\d.]+ ([\d.]+)", path)}
             at = lambda second: heights.get(min(heights, key=lambda x: abs(x - second)), 0) if second < 15.1 or second > 19.9 else 0
             self.assertEqual([round(at(second) / at(2), 1) for second in (2, 7, 12, 18, 30)], [1, 3, 2, 0, 0.5])
+
+    def test_request_of_a_thousand_events(self):
+        """A request waits for 499 parallel spans of different hosts: a line leads from the end of each span to the end of the request."""
+        config, children = self.scratch / "c.nlv", 499
+        config.write_text("[lifeline R]\nevents=Root.start;Work.start;Work.end;Root.end\nid=TRACE.ID\n")
+        records = [(0, "r", "Root.start", "r", ""), (9000, "r", "Root.end", "r", "")]
+        for i in range(children):
+            records += [(1000 + i, f"h{i}", "Work.start", i, " PARENT.ID=r"), (3000 + i * 3, f"h{i}", "Work.end", i, "")]
+        self.log.write_text("".join(
+            f"DATE=20260101120000.{time:04d}00 HOST={host} PROG=p LVL=Usage NL.EVNT={event} TRACE.ID=t SPAN.ID={span}{rest}\n"
+            for time, host, event, span, rest in sorted(records)))
+        result = self.render("a.svg", "--config", config, self.log)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        number = r"(-?[\d.]+)"
+        lines = [line for path in re.findall(r'd="([^"]*)"', (self.scratch / "a.svg").read_text())
+                 for line in re.findall(rf"M {number} {number} L {number} {number}(?= M|\s*$)", path)]
+        ends = collections.Counter(line[2:] for line in lines)
+        self.assertIn(children, ends.values())
 
     def test_spans_of_one_record_are_bars(self):
         self.log.write_text("".join(
