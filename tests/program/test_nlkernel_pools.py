@@ -166,7 +166,7 @@ class Pools(Tracing):
         self.check(self.python_server(), "return", {1: 0, 10: 0, 100: 0})
 
     def test_c_pool_returns_requests(self):
-        self.check(self.c_server(), "return", {1: 0.9, 10: 0, 100: 0})
+        self.check(self.c_server(), "return", {1: 0.95, 10: 0, 100: 0})
 
 
 if __name__ == "__main__":
