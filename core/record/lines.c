@@ -14,7 +14,7 @@ enum {
     BLOCK = 64, /* bytes that are checked together */
     YEAR_DIGITS = 4,
     FRACTION_DIGITS = 9,
-    SHORT_FRACTION = 6, /* digits; a shorter fraction may be in microseconds */
+    SHORT_FRACTION = 6, /* number of digits; a fraction with fewer digits may be in microseconds */
     LONGEST_PLAIN = 1 << 20,
 };
 

@@ -334,7 +334,7 @@ static void read_time(reading *r, nl_string text)
     int64_t plain_ns;
     if (r->fraction != NL_FRACTION_DECIMAL &&
         (nl_time_parse(text.data, text.size, NL_FRACTION_DECIMAL, &plain_ns) != NL_OK || plain_ns != record->time_ns))
-        record->raw = (nl_string){NULL, 0}; /* the default reading of the text would result in another time */
+        record->raw = (nl_string){NULL, 0}; /* with the default nl_fraction, the text would result in another time */
 }
 
 static bool is_level(nl_string text)

@@ -256,10 +256,10 @@ static bool is_prefix(const char *text, size_t size, nl_string name)
 }
 
 /*
- * Returns whether a field whose name ends with the time's name is the start of the next record, and sets s->cut. This
- * is true if the name is equal and the record already has a time. A longer name was either truncated ("SENDATE=", from
- * "SEND.SZ=") or is just longer (STARTDATE): it counts as truncated only if the writer's second field follows, out of
- * place in this record.
+ * Returns whether a field whose name ends with the time's name is the start of the next record, and sets s->cut. If the
+ * name is exactly the time's name, a record starts here if this record already has a time. A longer name may contain
+ * the rest of a truncated record ("SENDATE=", from "SEND.SZ=" and "DATE="), or may be an ordinary name (STARTDATE). It
+ * contains a truncated record only if the writer's second field follows, out of place in this record.
  */
 static bool begins_next_record(scan *s, const char *name, const char *equals)
 {
@@ -471,7 +471,7 @@ static nl_known_names *known_names(nl_record *record, const nl_text_format *form
     return known;
 }
 
-/* Pads the microseconds of the times in the other fields (START of GridFTP) as those of the record's time. */
+/* Pads the microseconds of the times in other fields, such as START of GridFTP, like those of the record's time. */
 static void pad_times(scan *s)
 {
     nl_record *record = s->record;

@@ -3,8 +3,8 @@
  * records once. Logs have few kinds of records: one per host, program, event and list of field names.
  *
  * The memory is a table with one entry per hash value. An entry makes its shape when its kind of record appears for the
- * second time in a row, and gives up a shape that does not match MISSES_MAX times. A table therefore costs little if
- * every record differs. Only one thread at a time may use a table.
+ * second time in a row, and drops the shape after MISSES_MAX records that do not match it. A table therefore costs
+ * little if every record differs. Only one thread at a time may use a table.
  */
 #ifndef NETLOGGER_RECORD_TEXT_SHAPES_H
 #define NETLOGGER_RECORD_TEXT_SHAPES_H

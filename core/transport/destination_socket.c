@@ -9,9 +9,9 @@
  * text was sent over it, the text may be lost, and closing the destination fails.
  *
  * A connection begins with a time question, which netlogd answers at once. A peer that is not netlogd is thus detected
- * before it gets records. Before text is sent, netlogd must also have acknowledged the question, because netlogd then
- * sends nothing more. If a killed program's socket had unread bytes, the kernel would reset the connection, and netlogd
- * would lose text.
+ * before it gets records. Text is sent only after netlogd has also acknowledged the question, because netlogd sends
+ * nothing more after that. Otherwise, the socket of a killed program could have unread bytes; the kernel would reset
+ * the connection, and netlogd would lose text.
  */
 #include "config.h"
 

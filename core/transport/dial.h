@@ -40,8 +40,8 @@ nl_status nl_dialer_connect(const nl_dialer *dialer, int timeout_ms, nl_channel 
 nl_status nl_dialer_prepend(const nl_dialer *dialer);
 
 /*
- * Sets the error for an errno that an operation on one of this dialer's channels returned. `what` is the failed action,
- * such as "send", or NULL. Returns NL_FAILED.
+ * Sets the error for an operation on one of this dialer's channels that failed with the errno `error`. `what` is the
+ * failed action, such as "send", or NULL. Returns NL_FAILED.
  */
 nl_status nl_dialer_cannot(const nl_dialer *dialer, const char *what, const nl_channel *channel, int error);
 

@@ -57,10 +57,10 @@ void nl_spool_delivered(nl_spool *spool, size_t size);
 
 /*
  * nl_spool_lost returns the number of records that the full spool dropped just before the bytes of nl_spool_peek.
- * nl_spool_read_losses appends blocks without records that announce their sequence numbers. nl_spool_loss_reported
- * records that the destination has received the number and the blocks; if the process is killed before this call, they
- * are reported again. If a process is killed after a put, but before it has removed the records from its shared memory,
- * the records exist twice. Recovered records can then be among the dropped records.
+ * nl_spool_read_losses appends blocks that have no records and announce the sequence numbers of the dropped records.
+ * nl_spool_loss_reported records that the destination has received the number and the blocks; if the process is killed
+ * before this call, they are reported again. If a process is killed after a put, but before it has removed the records
+ * from its shared memory, the records exist twice. Recovery can then deliver records that the spool counted as dropped.
  */
 uint64_t nl_spool_lost(const nl_spool *spool);
 nl_status nl_spool_read_losses(nl_spool *spool, nl_buffer *out);

@@ -169,7 +169,7 @@ static nl_status classic_write_put_text(NL_Handle *handle, nl_scratch *s, const 
     return nl_write_record(handle->log, s->record);
 }
 
-/* Uses the fields of the format; the text before the format is decoded. */
+/* Takes the fields from the format's plan, and decodes only the text before them. */
 static nl_status classic_write_put(NL_Handle *handle, nl_scratch *s, const classic_event *event, va_list *arguments,
                                    unsigned failures)
 {

@@ -9,14 +9,14 @@
  * New programs use <netlogger.h>. The description of logs in log.h also applies here: the log's writer thread sends the
  * events, and reconnects to the collector after a failure. Records may have any size. The functions do not change the
  * program's signals or the strings that it passes, and they print nothing. Any number of threads may use a handle, and
- * a child continues to use it after fork().
+ * a child of fork() may continue to use it.
  *
  * Events. keyword is the name of the event (NL.EVNT). Fields may follow the name ("DPSS_START A=1"). const_fmt, despite
  * its name, is text of the form NAME=value ... that is used as it is; NULL or "" adds nothing. variable_fmt is a
  * printf(3) format for more fields; its arguments follow. If variable_fmt has the form "A=%d B=%s", each argument stays
- * within its field, whatever bytes it contains. The result of any other format ("%s") is searched for fields: a value
- * ends at the next NAME=. Words outside fields become the field MSG. Fields named LVL, HOST and PROG set the level,
- * host and program of the record. The default level is Usage.
+ * within its field, whatever bytes it contains. The library searches the result of any other format, such as "%s", for
+ * fields: a value ends at the next NAME=. Words outside fields become the field MSG. Fields named LVL, HOST and PROG
+ * set the level, host and program of the record. The default level is Usage.
  *
  * Do not call these functions in signal handlers, because they may allocate memory. NL_EVENT (event.h) is safe there. A
  * call that interrupts another call of the same thread is rejected and counted as lost.
@@ -27,7 +27,7 @@
  * time is before 1970). nl_error_message() (<netlogger.h>) returns the reason for -1. A NULL handle means that logging
  * is off. The functions have no format attribute, because old programs pass "" and variables as formats.
  *
- * A program may include both headers. NL_OK has the same value in both; NL_OFF then has the value of netlogger.h.
+ * A program may include both headers. Both define NL_OK with the same value. NL_OFF has the value from netlogger.h.
  */
 #ifndef NETLOGGER_CLASSIC_H
 #define NETLOGGER_CLASSIC_H
@@ -155,13 +155,16 @@ NETLOGGER_CLASSIC_API int NetLoggerGTWriteStringLvl(NL_Handle *handle, int lvl, 
 
 #endif
 
-/* The function that OLD_API names NetLoggerWrite. NetLoggerFastWrite is available with and without OLD_API. */
+/*
+ * The function that programs with OLD_API call under the name NetLoggerWrite. NetLoggerFastWrite is available with and
+ * without OLD_API.
+ */
 NETLOGGER_CLASSIC_API int NetLoggerFastWrite(NL_Handle *handle, const char *keyword, const char *fmt,
                                              ...) __asm__("NetLoggerOldWrite");
 
 /*
- * Sets the level of the handle: the functions with a level write only if lvl is at most log_level. The initial level
- * is 0, so they write nothing. The functions without a level ignore it.
+ * Sets the level of the handle. The functions with a parameter lvl write only if lvl is at most log_level. They write
+ * nothing while log_level is 0 or less; it is 0 at first. The functions without lvl ignore the handle's level.
  */
 NETLOGGER_CLASSIC_API void NetLoggerSetLevel(NL_Handle *handle, int log_level);
 

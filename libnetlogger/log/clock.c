@@ -89,7 +89,10 @@ static double latest_rate(const nl_clock *clock)
     return (double)(int64_t)((uint64_t)to->time_ns - (uint64_t)from->time_ns) / (double)(to->ticks - from->ticks);
 }
 
-/* Returns the time of ticks outside of all segments, or in the segment in use. */
+/*
+ * Returns the time of ticks in the segment in use or outside of all segments. Extends that segment or, after the last
+ * point, uses the latest rate.
+ */
 static int64_t extrapolate(const nl_clock *clock, uint64_t ticks)
 {
     const nl_clock_point *from = &clock->points[clock->segment], *last = &clock->points[clock->count - 1];

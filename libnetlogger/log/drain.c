@@ -226,7 +226,7 @@ static bool event_record(nl_drain *drain, nl_ring *ring, uint32_t id, const char
     return site != NULL && typed_record(drain, site, payload, payload + size);
 }
 
-/* An event cannot be read if a program composed it with invalid names or types, or overwrote its memory. */
+/* Reading fails if the program composed the event with invalid names or types, or overwrote its memory. */
 bool nl_drain_record(nl_drain *drain, nl_ring *ring, const nl_event_header *header, const char *event)
 {
     nl_record_clear(drain->record);

@@ -154,7 +154,7 @@ static inline __attribute__((always_inline)) char *put_value(char *at, const cha
     return NULL;
 }
 
-/* Returns whether the event's strings end within the event; its other values always do. */
+/* Returns whether the event's strings end within the event. The other values have a fixed size, so they always do. */
 static bool is_whole(const nl_site *site, const nl_event_header *header, const char *event)
 {
     size_t left = header->size - site->minimum_size;
@@ -213,8 +213,8 @@ static bool put_typed(nl_drain *drain, nl_ring *ring, const nl_event_header *hea
 }
 
 /*
- * Finds the typed event within an event of a span that gets the span's IDs. Returns false if it finds no such event: a
- * whole record, an event with a SPAN.ID of its own, or damaged memory.
+ * Finds the typed event within an NL_SITE_IN_SPAN event. Returns false if the event does not get the span's IDs,
+ * because it is a whole record, has its own SPAN.ID, or is damaged.
  */
 static bool find_in_span(nl_drain *drain, const nl_event_header *header, const char **event, nl_event_header *inner,
                          nl_span_ids *ids)
@@ -367,8 +367,9 @@ static bool put_only(nl_drain *drain, nl_ring *ring, const nl_event_header *head
 }
 
 /*
- * Adds an event to a block of `count` records. A damaged event begins a block with a report, because no part of
- * put_run's attempt may remain. Returns false if the event must wait for the next block.
+ * Adds an event to a block of `count` records. If the event is damaged, adds a report of the loss instead. The report
+ * must begin a block, so that no part of put_run's attempt remains. Returns false if the event must wait for the next
+ * block.
  */
 static bool put_event_or_loss(nl_drain *drain, nl_ring *ring, const nl_event_header *header, const char *event,
                               uint64_t count)

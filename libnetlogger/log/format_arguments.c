@@ -26,7 +26,7 @@ typedef enum length {
     LENGTH_LD
 } length;
 
-/* The way to read the value of a field from the arguments. */
+/* How to read the value of a field from the arguments. */
 typedef enum taken_as {
     PRINTED, /* printed piece by piece */
     AS_STRING,

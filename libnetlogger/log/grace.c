@@ -63,9 +63,9 @@ static void wait_for_phase(unsigned old)
 }
 
 /*
- * The function does not wait for threads that enter after the change of phase, so that the wait ends. It waits for both
- * phases, because a thread may read the phase, sleep, and enter in the old phase after that phase was empty. Such a
- * thread finds only objects of the next grace period.
+ * The function changes the phase, and does not wait for threads that enter afterwards, because the wait might then
+ * never end. It does this for both phases, because a thread may read the phase, sleep, and enter in the old phase after
+ * that phase was empty. Such a thread finds only objects that the next grace period frees.
  */
 void nl_grace_wait(void)
 {

@@ -414,8 +414,8 @@ static nl_log *open_url(const char *prog, nl_url *url, const nl_environment *env
     nl_clock_watch_begin(log);
     begin_activation(log);
     /*
-     * The thread does not start at the first event, which may be in a signal handler, because starting a thread
-     * allocates memory.
+     * Starting a thread allocates memory. Therefore, the thread starts now and not at the first event, which may be in
+     * a signal handler.
      */
     nl_log_start(log);
     return log;
@@ -648,8 +648,8 @@ nl_status nl_close(nl_log *log)
 }
 
 /*
- * Reports the events that a log leaves behind at the end of the program. Returns whether all events are sent. Only
- * reads, because the writer thread and the program's threads may be running.
+ * Reports the events that a log leaves behind at the end of the program. Returns whether all events are sent. Changes
+ * nothing, because the writer thread and the program's threads may be running.
  */
 static bool finish_at_exit(nl_log *log)
 {

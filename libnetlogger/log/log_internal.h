@@ -175,8 +175,9 @@ uint64_t nl_span_new_id(void);
 bool nl_writer_thread_start(nl_log *log);
 
 /*
- * Request that the writer thread send everything, and wait for the result of a request, which is NL_OK, or NL_FAILED
- * with the reason. log->mutex is held.
+ * nl_writer_thread_ask requests that the writer thread send everything, and returns the number of the request.
+ * nl_writer_thread_await waits until the request is complete, and returns NL_OK, or NL_FAILED with the reason.
+ * log->mutex is held.
  */
 uint64_t nl_writer_thread_ask(nl_log *log);
 nl_status nl_writer_thread_await(nl_log *log, uint64_t wanted);

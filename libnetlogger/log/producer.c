@@ -10,9 +10,9 @@
 #include <string.h>
 
 /*
- * NL_EVENT finds the thread's rings here, without a lock. An entry is NULL while the thread's events carry a context,
- * so that they take the slow path, which adds the context. Events outside spans have no cost because of spans. The slow
- * path finds the ring in nl_thread and restores the entry when no context is carried.
+ * NL_EVENT finds the thread's rings here, without a lock. While the thread's events carry a context, the entries are
+ * NULL, so that events take the slow path, which adds the context. Spans therefore cost events outside spans nothing.
+ * The slow path finds the ring in nl_thread, and restores the entry when events no longer carry a context.
  */
 __thread nl_ring_producer *nl_private_rings[NL_PRIVATE_SLOTS];
 __thread unsigned nl_inside;
@@ -63,8 +63,8 @@ static void count_refused(nl_ring *ring)
 }
 
 /*
- * Marks the ring as busy. Until busy is 0, the library rejects events of signal handlers. The ring is marked before the
- * time is read, as in nl_private_begin, because the writer thread reads both.
+ * Marks the ring as busy. Until busy is 0, the library rejects events of signal handlers. Reads the time after that, as
+ * nl_private_begin does; the writer thread relies on this order (ordered_until).
  */
 static void hold(nl_ring *ring)
 {
@@ -81,8 +81,8 @@ static void let_go(nl_ring *ring)
 static void on_thread_exit(void *unused)
 {
     /*
-     * Other destructors of thread-specific data may log until the second-to-last round. In the last round, the thread
-     * sanitizer forbids locks. Signal handlers may run even later.
+     * Other destructors of thread-specific data may log, so the rings stay until the second-to-last round. They do not
+     * stay until the last round, in which the thread sanitizer forbids locks. Signal handlers may run even later.
      */
     if (self == NULL || (++exits < PTHREAD_DESTRUCTOR_ITERATIONS - 1 && pthread_setspecific(key, unused) == 0))
         return;

@@ -23,7 +23,7 @@ enum {
     UNFINISHED_S = 60, /* time after which a process has certainly finished creating its directory */
 };
 
-/* ---- a destination that replaces the logs' own destinations; it decodes the bytes and writes the records ---- */
+/* ---- a destination that replaces the logs' own destinations: decodes the bytes and writes the records ---- */
 
 typedef struct other_destination {
     nl_destination base;
@@ -349,7 +349,7 @@ static void recover_directory(recovery *r, int parent, const char *name)
     nl_remains_close(&remains);
 }
 
-/* Removes what a process left that was killed while it created its directory. This is at most a lock. */
+/* Removes the directory of a process that was killed while it created the directory, which contains at most a lock. */
 static void remove_unfinished(int parent, const char *name)
 {
     unsigned user, process;

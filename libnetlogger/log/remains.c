@@ -54,8 +54,9 @@ static char *copy_file(int fd, size_t size, size_t repeat)
 }
 
 /*
- * Maps or copies a file of the directory, with the part after repeat a second time. Returns NL_END if the file does not
- * exist or is invalid. Returns NL_FAILED if this cannot be determined; nothing in the directory may then be removed.
+ * Maps or copies a file of the directory. The part from the offset `repeat` on appears a second time at the end.
+ * Returns NL_END if the file does not exist or is invalid. Returns NL_FAILED if the function cannot determine this; the
+ * caller must then remove nothing in the directory.
  */
 static nl_status map_file(const nl_remains *remains, const char *name, size_t size_min, size_t size_max, size_t repeat,
                           nl_mapping *mapping)
@@ -99,9 +100,9 @@ static void close_file(nl_mapping *mapping)
 }
 
 /*
- * Returns NL_OK if the process still runs and has files of the directory mapped, otherwise NL_END. A process that
- * closes all its descriptors, as daemons do, also closes its lock. For a process in another PID namespace or of another
- * user, only the lock counts. Returns NL_FAILED if the state is unknown.
+ * Returns NL_OK if the process still runs and has files of the directory mapped, otherwise NL_END. Returns NL_FAILED if
+ * the state is unknown. The lock alone is not sufficient, because a process that closes all its descriptors, as daemons
+ * do, also releases its lock. For a process in another PID namespace or of another user, only the lock counts.
  */
 static nl_status find_mapped(const char *name)
 {

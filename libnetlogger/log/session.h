@@ -18,9 +18,9 @@ typedef struct nl_mapping {
 } nl_mapping;
 
 /*
- * Creates and maps the file NAME (printf format) of size bytes. Backs the first reserved bytes with memory;
- * nl_mapping_reserve backs the rest. If repeat > 0, maps the bytes from offset repeat to the end a second time after
- * the end. Returns false with errno on failure.
+ * Creates and maps the file NAME (printf format) of size bytes. Allocates memory for the first `reserved` bytes;
+ * nl_mapping_reserve allocates memory for the rest. If repeat > 0, maps the bytes from offset repeat to the end a
+ * second time after the end. Returns false with errno on failure.
  */
 bool nl_mapping_make(nl_mapping *mapping, size_t size, size_t reserved, size_t repeat, const char *name, ...)
     NL_PRINTF(5, 6);
@@ -31,7 +31,9 @@ bool nl_mapping_make(nl_mapping *mapping, size_t size, size_t reserved, size_t r
  */
 char *nl_mapping_map(int fd, size_t size, size_t repeat);
 
-/* Backs the bytes [from, to) with memory, so that writing to them cannot fail. Returns false with errno on failure. */
+/*
+ * Allocates memory for the bytes [from, to), so that writing to them cannot fail. Returns false with errno on failure.
+ */
 bool nl_mapping_reserve(nl_mapping *mapping, size_t from, size_t to);
 
 /* Unmaps the memory and removes its file. */

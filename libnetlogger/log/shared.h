@@ -37,8 +37,8 @@ enum {
 };
 
 /*
- * The maximum size of an event. The event's text can be four times as large, and must fit into the batch in addition to
- * what the batch already contains. Otherwise, the event would block all later events.
+ * The maximum size of an event in bytes. The event's text can be four times as large. The batch may already have 256
+ * KiB. An event whose text did not fit after these bytes would block all later events.
  */
 enum { NL_EVENT_MAX = 960 << 10 };
 _Static_assert(4 * NL_EVENT_MAX + (256 << 10) <= NL_SHARED_BATCH_SIZE, "the batch can hold the largest event");

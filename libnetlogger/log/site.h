@@ -1,7 +1,7 @@
 /*
  * The sites of events. A site gets a number at its first event and is written to shared memory with its names and
- * types. The code that reads events gets the site from shared memory. It runs in this process or, after a crash, in
- * another process.
+ * types. Code that reads events, in this process or, after a crash, in another process, gets the site from shared
+ * memory.
  */
 #ifndef NETLOGGER_LOG_SITE_H
 #define NETLOGGER_LOG_SITE_H

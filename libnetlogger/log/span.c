@@ -103,8 +103,8 @@ static inline bool has_trace(const nl_context *context)
 }
 
 /*
- * If a signal handler logs an event during the change, the event carries no context. Because of the order of stores,
- * the handler's event cannot restore an entry of nl_private_rings that the scope would then use.
+ * If a signal handler logs an event during the change, the event carries no context. The order of stores prevents this
+ * event from restoring an entry of nl_private_rings, which events of the scope would then use without their context.
  */
 static inline void make_current(const nl_context *context)
 {
@@ -191,7 +191,7 @@ char *nl_private_span_begin(nl_span *span, nl_log *log, nl_span_place *place, co
 
 /*
  * The sites of one nl_span_end for the spans of one name and level. They have a copy of the name, because a span may
- * begin in a module that is unloaded before the module in which it ends. They are never freed.
+ * begin in a module that is unloaded before the span ends. They are never freed.
  */
 struct nl_span_end_sites {
     nl_event_site sites[2];

@@ -229,8 +229,8 @@ static nl_status write_by_plan(nl_log *log, nl_format_site *site, const nl_recor
 }
 
 /*
- * `function` is the name of the function that the program called. See write_by_plan for head. Returns NL_AGAIN if the
- * format is invalid.
+ * Writes an event. `function` is the name of the function that the program called, for messages. See write_by_plan for
+ * head. Returns NL_AGAIN if the format is invalid.
  */
 static nl_status write_event(const char *function, nl_log *log, nl_level level, const char *event,
                              const nl_record *head, const char *format, va_list arguments)

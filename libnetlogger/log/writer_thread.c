@@ -113,9 +113,9 @@ static bool is_full(const nl_log *log)
 
 /*
  * Returns the time up to which the events of all threads can be ordered. A thread may have read the counter, but not
- * yet published its event. before_ticks is so long ago that it is visible whether a producer was busy at that time,
- * because producers are marked as busy before they read the counter. A thread that is stopped during an event delays
- * the others only for a limited time.
+ * yet published its event. Producers are marked as busy before they read the counter, and before_ticks is so long ago
+ * that this mark is visible. Therefore, a producer that is not busy has published its events up to before_ticks. A
+ * thread that is stopped during an event delays the others only for a limited time.
  */
 static uint64_t ordered_until(nl_ring *rings, uint64_t before_ticks, uint64_t patience_ticks)
 {
@@ -295,10 +295,10 @@ static void note_status(nl_log *log, nl_status status)
 }
 
 /*
- * Switches to the next destination, if one is set. Waiting records also go there, unless their format differs. In that
- * case, they are first sent to the old destination. If the old destination cannot be reached and the new destination is
- * a file whose URL does not name a format, the file gets the log's format. A reader detects the format, and the records
- * do not wait for a collector that may never return.
+ * Switches to the next destination, if one is set. Waiting records also go there if they have its format. Otherwise,
+ * they are first sent to the old destination. If that fails and the new destination is a file whose URL does not name a
+ * format, the file gets the format of the waiting records. The records then do not wait for a collector that may never
+ * return, and readers of the file detect its format.
  */
 static void change_destination(nl_log *log)
 {
@@ -339,7 +339,7 @@ static bool is_more(const nl_log *log, bool everything)
     return is_full(log) || (log->encoded.size > 0 && log->waiting >= log->options.ring_size / 4);
 }
 
-/* Takes events. A flush tries several times, because memory may be available again later. */
+/* Takes events. If memory runs out, a flush tries several times, because memory may be available again later. */
 static nl_status writer_thread_take_retrying(nl_log *log, bool everything)
 {
     enum { ATTEMPTS = 3 };

@@ -90,10 +90,10 @@ NL_API void nl_event_kind_free(nl_event_kind *kind);
 NL_API nl_status nl_event_write(nl_log *log, nl_event_kind *kind, const nl_field *values);
 
 /*
- * Returns true if an event of the calling thread will not wait under any policy. Bindings use it to release a lock
- * (Python's GIL) before a wait. size is the size of the event in the ring: 16 bytes, plus 8 per number, plus 4 and the
- * length per string. Returns false also if the answer is unknown: at the thread's first event, and once per pass
- * through the ring. Thread-safe.
+ * Returns true if the calling thread's next event is certain to find space in its ring, and therefore will not wait.
+ * Bindings use it to release a lock (Python's GIL) before a wait. size is the size of the event in the ring: 16 bytes,
+ * plus 8 per number, plus 4 and the length per string. Returns false also if the answer is unknown: at the thread's
+ * first event, and once per pass through the ring. Thread-safe.
  */
 NL_API bool nl_event_has_room(const nl_log *log, size_t size);
 
@@ -115,8 +115,8 @@ typedef struct nl_event_cost {
  * rounds. It excludes full rings, cold caches, and the time in which nl_write reads and prints its arguments. The
  * measurement takes about 0.1 ms per event. report is called with `user` in the calling thread; cost is valid until
  * report returns. The strings in it are valid while the code that logs the event is loaded. Returns NL_OK, or NL_FAILED
- * with the reason in nl_error_message(). Thread-safe while no shared library that logs is unloaded. Do not call it in
- * signal handlers.
+ * with the reason in nl_error_message(). Thread-safe, unless another thread unloads a shared library that logs. Do not
+ * call it in signal handlers.
  */
 NL_API nl_status nl_event_costs(void (*report)(void *user, const nl_event_cost *cost), void *user);
 

@@ -86,7 +86,7 @@ typedef struct nl_event_header {
 NL_API nl_ring_producer *nl_private_prepare(nl_log_gate *log, nl_event_site *site, size_t size);
 
 /*
- * Removes the sites of the program or shared library that contains the address inside. The program or library calls
+ * Removes the sites of the program or shared library that contains the address `inside`. The program or library calls
  * this function when it is unloaded. The function is weak, so that a file that includes this header and logs no events
  * does not need the library.
  */
@@ -400,8 +400,8 @@ static inline nl_private_refused nl_private_refuse(const void *value)
 #define NL_PRIVATE_JOIN_(a, b) a##b
 
 /*
- * The number of pairs after the event name, and the form of the arguments, which is pairs, odd (a name has no value) or
- * many (more than 16 pairs, as far as this can be detected).
+ * The number of pairs after the event name, and the form of the arguments. The form is `pairs`, `odd` (a name has no
+ * value) or `many` (more than 16 pairs, as far as the macro can detect this).
  */
 #define NL_PRIVATE_PAIRS(...) NL_PRIVATE_PICK(__VA_ARGS__, NL_PRIVATE_COUNTS)
 #define NL_PRIVATE_FORM(...) NL_PRIVATE_PICK(__VA_ARGS__, NL_PRIVATE_FORMS)
@@ -420,7 +420,7 @@ static inline nl_private_refused nl_private_refuse(const void *value)
         odd, pairs, odd, pairs, odd, pairs, odd, pairs, odd, pairs, odd, pairs, odd, pairs, odd, pairs, odd, pairs,    \
         odd, pairs, odd, pairs, odd, pairs, odd, pairs, odd
 
-/* EACH_n(m, name, value, ..., 0) is m(place, name, value) for each of the n pairs, with decreasing places. */
+/* EACH_n(m, name, value, ..., 0) expands to m(place, name, value) for each of the n pairs. The places decrease. */
 #define NL_PRIVATE_EACH_0(m, ...)
 #define NL_PRIVATE_EACH_1(m, name, value, ...) m(1, name, value)
 #define NL_PRIVATE_EACH_2(m, name, value, ...) m(2, name, value) NL_PRIVATE_EACH_1(m, __VA_ARGS__)

@@ -106,8 +106,8 @@ NL_API nl_status nl_vwrite(nl_log *log, nl_level level, const char *event, const
 
 /*
  * Writes a record. If the record has no host, program or time (data NULL, time 0), it gets the log's host and program
- * and the current time. Returns the same values as nl_write. Thread-safe if no other thread changes the record. As safe
- * in signal handlers as NL_EVENT, unless nl_control has switched an event off by name.
+ * and the current time. Returns the same values as nl_write. Thread-safe if no other thread changes the record. Safe in
+ * signal handlers, with the limits that event.h states, unless nl_control has switched off an event by name.
  */
 NL_API nl_status nl_write_record(nl_log *log, const nl_record *record);
 

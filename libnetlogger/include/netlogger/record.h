@@ -2,8 +2,8 @@
  * The record: one event.
  *
  * A record has a time, a host, a program, a level, the name of an event, and any number of fields in the order in which
- * the program logged them. All of NetLogger produces or consumes this type. ULM, BP, logfmt and the binary format are
- * encodings of a record.
+ * the program logged them. All parts of NetLogger exchange records of this type. ULM, BP, logfmt and the binary format
+ * are encodings of a record.
  *
  * The five standard fields are members and do not occur in fields[]. Their names in text are:
  *

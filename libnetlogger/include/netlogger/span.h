@@ -167,9 +167,9 @@ NL_API size_t nl_traceparent_format(const nl_context *context, char text[NL_TRAC
  * it once for each such header, in the order of the headers, and only if the traceparent is valid. Pass the result on
  * with every traceparent of the trace. The function removes blanks around members, empty members, and repeated keys.
  * Returns NL_OK, or NL_FAILED with an empty state if a member is invalid or there are more than 32 members. In this
- * case, discard the whole tracestate. This maximum also counts members that the function removes from the text, except
- * empty members. Members that do not fit are removed, beginning with members of more than 128 bytes, and then with the
- * last members.
+ * case, discard the whole tracestate. Repeated keys count towards these 32 members, although the function removes them;
+ * empty members do not count. Members that do not fit are removed, beginning with members of more than 128 bytes, and
+ * then with the last members.
  */
 NL_API nl_status nl_tracestate_append(char state[NL_TRACESTATE_SIZE], const char *text, size_t size);
 
