@@ -17,7 +17,7 @@ enum {
     EVENTS_USUAL_MAX = 32,
     GROUPS_MAX = 1 << 16,
     THREAD_EVENTS_MIN = 1024,
-    LATER_EVENTS_MIN = 1 << 16, /* events after which the lost end of a thread's span is noticed */
+    LATER_EVENTS_MIN = 1 << 16, /* minimum number of later events that show that the record of a span's end was lost */
     AHEAD_COUNT = 100,
     COMPLETE_MIN = 30, /* minimum number of complete requests from which the order of events is learned */
 };
@@ -301,12 +301,13 @@ static thread_state *find_states(const assembler *a, const open_request *r)
 
 /*
  * Hands out the outermost spans of a thread that ended before a time, and keeps the other events. If the record of an
- * end was lost, the number of open spans stays higher from then on. The outermost span has then ended when a span of
- * its name begins. This is known only if all events of the thread are there, or many later events (LATER_EVENTS_MIN).
+ * end was lost, the number of open spans never falls to its former value. In this case, the outermost span counts as
+ * ended where a span of the same name begins. The loss is certain only when all events of the thread, or at least
+ * LATER_EVENTS_MIN later events, have arrived.
  */
 static void split_thread(assembler *a, open_request *r, int64_t before_ns)
 {
-    uint32_t from = 0, lost = 0; /* lost: number of spans that stay open because their ends were lost */
+    uint32_t from = 0, lost = 0; /* lost: number of spans that never end because the records of their ends were lost */
     qsort(r->events, r->count, sizeof *r->events, by_time);
     thread_state *states = find_states(a, r);
     for (uint32_t i = 0; i < r->count && r->events[i].time_ns < before_ns; i++) {
@@ -606,14 +607,17 @@ static open_request *new_request(assembler *a, uint64_t key, const request_event
     return r;
 }
 
-/* Returns whether an event is like the first of its request, and may begin another request. */
+/*
+ * Returns whether an event is of the same kind as the first event of its request, and may therefore begin another
+ * request.
+ */
 static bool may_begin_again(const open_request *r, const request_event *event)
 {
     return !r->explicit && !r->is_thread && r->count >= EVENTS_MIN && event->time_ns >= r->latest_ns &&
            restarts_repeats(&r->events[0], &r->events[r->count - 1], event);
 }
 
-/* Returns whether an event begins another request, because its previous request has already ended. */
+/* Returns whether an event begins another request, because the request r has already ended. */
 static bool begins_again(assembler *a, const open_request *r, const request_event *event)
 {
     const request_event *first = &r->events[0], *last = &r->events[r->count - 1];

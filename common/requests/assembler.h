@@ -6,10 +6,10 @@
  * ASSEMBLER_IDLE_S seconds of the log's time later, or when its ID begins again (restarts.h). Other requests are over
  * after ASSEMBLER_PAUSE_MAX_S seconds without an event. Records may be out of order within these times. The module
  * keeps the first ASSEMBLER_LEARNED requests, to learn which events cause which (precedence.h), and which first events
- * are repeated steps. Without IDs, each outermost span of a thread is a request. If several such spans overlap, it is
- * unknown which records belong together. These spans are counted and handed out as one graph that is marked, see
- * request_graph. Memory is bounded: beyond memory_max, the requests that have been idle longest are handed out early.
- * Only one thread at a time may use an assembler.
+ * are repeated steps. Without IDs, each outermost span of a thread is a request. If several such spans overlap, the
+ * module cannot know which records belong together. It counts these spans, and hands them out as one graph whose member
+ * `overlaps` is true. Memory is bounded: beyond memory_max, the requests that have been idle longest are handed out
+ * early. Only one thread at a time may use an assembler.
  */
 #ifndef NETLOGGER_REQUESTS_ASSEMBLER_H
 #define NETLOGGER_REQUESTS_ASSEMBLER_H
@@ -77,7 +77,7 @@ bool assembler_add(assembler *a, const nl_record *record);
 /* Hands out all requests. Call it after the last record. */
 void assembler_finish(assembler *a);
 
-/* Returns the number of spans without IDs that overlap in one thread or program, and so belong to unknown requests. */
+/* Returns the number of spans without IDs that overlap in one thread or program. Their requests are unknown. */
 uint64_t assembler_overlapping(const assembler *a);
 
 /* Returns the number of requests that do not match assembler_options.where. */

@@ -77,7 +77,7 @@ typedef struct host_group {
     bool is_whole; /* all have begin and end */
 } host_group;
 
-/* Finds the group that begins with an item, which are sorted by parent and host. */
+/* Finds the group that begins with the item `from`. The items are sorted by parent and host. */
 static host_group find_group(clock_alignment *a, guint from)
 {
     const tree_item *first = ITEM(a, from);
@@ -102,8 +102,8 @@ static int64_t margin_of(const host_group *group)
 }
 
 /*
- * Returns whether the children could lie within their parent, and all records exist. Because clocks drift, the parent
- * may seem to be a little shorter.
+ * Returns whether all records of the group exist, and the parent lasts long enough to contain the children. Because
+ * clocks drift, the parent may seem to be a little shorter than the children.
  */
 static bool fits_parent(const host_group *group)
 {
@@ -198,9 +198,9 @@ static bool is_trusted(const clock_alignment *a, uint32_t host)
 }
 
 /*
- * Returns whether wrong clocks can explain that a time of the group is after the end of its parent. This requires that
- * impossible times in the same request prove errors of this size, and that nothing proves one of the two clocks right.
- * The clocks of two hosts differ by at most twice their maximum error.
+ * Returns whether wrong clocks can explain that a time of the group is after the end of its parent. Two conditions must
+ * hold: impossible times in the same request prove errors of this size, and nothing proves that one of the two clocks
+ * is right. The clocks of two hosts differ by at most twice their maximum error.
  */
 static bool is_skewed_by(const clock_alignment *a, const host_group *group, int64_t time_ns)
 {
@@ -209,12 +209,12 @@ static bool is_skewed_by(const clock_alignment *a, const host_group *group, int6
 }
 
 /*
- * Returns whether the clock of a group's host differs from the clock of its parent's host: the parent waited for the
- * children, but they seem to begin before it or to end after it. The difference must be within the bound of the two
- * clocks, if this bound is known. If the children begin within their parent and end after it, the parent may also not
- * have waited for them. They then count as a call that waits only if the parent has no other children and lasts longer
- * than these, and if something other than these times shows that the clocks differ: their known bound, or impossible
- * times. See is_skewed_late for children that begin after it.
+ * Returns whether the clock of a group's host differs from the clock of its parent's host. This is the case if the
+ * parent waited for the children, but the children seem to begin before the parent or to end after it. A known bound of
+ * the two clocks must permit the difference. Children that begin within their parent and end after it are ambiguous,
+ * because the parent may not have waited for them. They prove a difference only if the parent has no other children and
+ * lasts longer than these children. In addition, the bound of the clocks must be known, or impossible times elsewhere
+ * must show that the clocks can differ. See is_skewed_late for children that begin after their parent has ended.
  */
 static bool is_skewed(const clock_alignment *a, const host_group *group)
 {
@@ -315,7 +315,7 @@ static GArray *find_host_pairs(clock_alignment *a)
     return pairs;
 }
 
-/* Shifts hosts relative to those whose shifts are known. Returns whether it found any. */
+/* Shifts hosts relative to hosts whose shifts are known. Returns whether it has shifted any host. */
 static bool follow_pairs(clock_alignment *a, const GArray *pairs, bool late)
 {
     bool found = false;
@@ -387,7 +387,7 @@ static uint32_t find_largest_tree(clock_alignment *a)
     return best;
 }
 
-/* Shifts a root whose parent is missing, if others on its host were shifted. */
+/* Shifts a root whose parent is missing, if other spans on its host were shifted. */
 static void align_root(clock_alignment *a, uint32_t index)
 {
     request_span *s = SPAN(a, index);

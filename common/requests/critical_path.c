@@ -1,13 +1,13 @@
 /*
  * Strands. A strand is a sequence of nodes in program order. Each span has a strand, and each thread of a program has a
  * strand for the events that no span covers. Nodes are events and joins: at a join, a span continues after one of its
- * children has ended. A child begins after its fork, the latest node of its parent's strand at that time. So the
- * predecessors of a node are the node before it in its strand, a child's end, its fork, and an event of another program
- * that caused it.
+ * children has ended. A child begins after its fork, the latest node of its parent's strand at that time. The possible
+ * predecessors of a node are therefore the node before it in its strand, the end of a child, the node's fork, and an
+ * event of another program that caused the node.
  *
- * The walk over the path always ends, because each step goes to an earlier time, or to an earlier node of a strand, or
- * from a span to its child or parent. Inconsistent times could lead the walk in a circle, so the number of steps is
- * also limited.
+ * If times are consistent, the walk over the path ends, because each step goes to an earlier time, to an earlier node
+ * of a strand, or from a span to its child or parent. Inconsistent times could lead the walk in a circle. Therefore,
+ * the number of steps is also limited.
  */
 #include "config.h"
 
@@ -281,8 +281,8 @@ static uint32_t find_cause(const critical_path *p, uint32_t event, int64_t since
 }
 
 /*
- * Returns the event that a node represents: its own event, the end of the span for which it waited, or, if a span's
- * begin is missing, the end of that span.
+ * Returns the event that a node represents. This is the node's own event or, for a join, the end of the child. A start
+ * without a record is represented by the end of its span.
  */
 static uint32_t event_of(const critical_path *p, uint32_t node)
 {
@@ -455,7 +455,8 @@ static void add_edge(GArray *edges, uint32_t from, uint32_t to, bool inferred, b
 static void add_strand_edges(const edge_search *e, uint32_t number, uint32_t until, uint32_t event)
 {
     const critical_path *p = e->p;
-    uint32_t covered = 0, left = CAUSE_SCAN_MAX; /* nodes up to `covered` precede a fork of a child with an edge */
+    uint32_t covered = 0, left = CAUSE_SCAN_MAX; /* nodes up to `covered` need no edge, because they precede the fork of
+                                                    a child whose end has one */
     bool has_joined = false;
     for (;;) {
         uint32_t first = p->strands[number].first;
@@ -474,7 +475,7 @@ static void add_strand_edges(const edge_search *e, uint32_t number, uint32_t unt
                 covered = has_joined ? MAX(covered, fork) : fork;
             has_joined = has_joined || end != REQUEST_NONE;
         }
-        /* The start of the span has no record: continue in the strand around it. */
+        /* The start of the span has no record, so the search continues in the strand around the span. */
         uint32_t fork = !has_joined && left > 0 && number < p->graph->span_count ? find_fork(p, number) : REQUEST_NONE;
         if (fork == REQUEST_NONE)
             return;
@@ -484,7 +485,7 @@ static void add_strand_edges(const edge_search *e, uint32_t number, uint32_t unt
     }
 }
 
-/* Adds an inferred edge from the latest cause in each other program that is later than since_ns. */
+/* For each other program, adds an inferred edge from the latest event after since_ns that causes `event`. */
 static void add_causes(const edge_search *e, uint32_t event, int64_t since_ns)
 {
     enum { PLACES_MAX = PRECEDENCE_ROLES_MAX };

@@ -21,8 +21,9 @@
  *
  * events= lists the events in order. id= lists the fields that identify a request. color= is the field whose values get
  * different colours, or HOST for the host that the fewest requests visit. If events have the same ID in different
- * fields, id joins the names of these fields with |, as in EV.PID|NEXT.PID. The first of these fields in a record
- * counts. With again=true, each first event begins a new request, even if its ID is not new.
+ * fields, the names of these fields are joined by |, as in EV.PID|NEXT.PID. The ID of a record is the value of the
+ * first of these names that the record has. With again=true, each first event begins a new request, even if its ID is
+ * not new.
  *
  * rate=true draws the sum of a field per second. If a record carries a duration, its value is spread over that
  * duration.

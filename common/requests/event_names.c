@@ -82,7 +82,10 @@ static char word_case(const char *text, const char *word, size_t size)
     return upper == 0 ? 'l' : upper == size ? 'U' : upper == 1 && isupper((unsigned char)text[0]) ? 'T' : 0;
 }
 
-/* Returns whether a word of this case at offset is separate from the rest of the name. */
+/*
+ * Returns whether the side word at `offset` is separate from the rest of the name. The case of the word decides which
+ * neighbours separate it.
+ */
 static bool is_whole_word(const char *name, size_t size, size_t offset, size_t word_size, char word_case)
 {
     bool at_begin = offset == 0, at_end = offset + word_size == size;

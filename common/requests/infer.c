@@ -36,7 +36,7 @@ typedef struct inference {
     uint32_t trace_id;  /* the name of the field with trace IDs, or TRACE_NONE */
     uint32_t sensor;    /* the name of the program of sensors, or TRACE_NONE */
     GHashTable *barred; /* the pairs (event, field) of find_barred, as keys of hash64; NULL if there are none */
-    tie *ties;          /* the result of tie_fields for the first lifeline, or NULL */
+    tie *ties;          /* the result of tie_fields before the first lifeline, or NULL */
     drawing *result;
 } inference;
 
@@ -130,7 +130,7 @@ static const char *last_word(const char *name)
     return word;
 }
 
-/* Returns whether a name without its separators is one of the words, in any case. */
+/* Returns whether a name, without its separators and in any case, is equal to `letters`. */
 static bool has_letters(const char *name, const char *letters)
 {
     for (; *name != '\0'; name++)
@@ -163,7 +163,7 @@ static bool is_measure(const char *name)
 
 /*
  * Excludes measurements: fields with names of measurements, and numbers with a fraction unless their name is that of an
- * ID. Where threads are known, a process is no ID either: requests are then the spans of threads.
+ * ID. If threads are known, also excludes process IDs, because requests are then the spans of threads.
  */
 static void find_excluded(inference *in)
 {
@@ -338,8 +338,9 @@ static uint32_t count_carriers(GHashTable *carriers, uint32_t span, uint32_t fie
 }
 
 /*
- * Finds the events that are no steps of lifelines with a certain ID, because the lifeline would separate the begin of a
- * span from its end: not all events of the span carry this ID, but all of them carry another one.
+ * For each ID field, finds the events that cannot be steps of its lifeline, because the lifeline would separate the
+ * begin of a span from its end. These are the events of a span some of whose events lack this ID, although all of them
+ * carry another ID.
  */
 static void find_barred(inference *in)
 {
@@ -406,7 +407,7 @@ static grouping group_requests(const inference *in, const candidate *c)
     return g;
 }
 
-/* Returns the first record of a candidate, or NULL: only the fields of this record can be further IDs. */
+/* Returns the first record of a candidate, or NULL. Only fields of this record can become further IDs. */
 static const trace_record *example_of(const inference *in, const candidate *c)
 {
     guint64 key;

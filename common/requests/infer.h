@@ -3,12 +3,13 @@
  *
  * Lifelines: the values of an ID field link different events. For each field, records are grouped by value, and each
  * further event in a group is a link. The field with the most links is the ID, provided that links are frequent among
- * its records; this excludes fields such as a host's name, whose few values occur everywhere. Measurements, times and
- * outcomes are not IDs: their names and fractions distinguish them. Records of sensors belong to no lifeline. Trace IDs
- * are IDs wherever they occur. Further fields join the ID as long as they make more links, as for two workflows with
- * the same job numbers. The events that begin and end one span (event_names.h) belong to the same lifeline if they
- * carry a common ID. The events are ordered by precedence: an event comes before those that it precedes in most
- * requests (Copeland's rule, which also resolves cycles). The remaining events may make further lifelines.
+ * its records. This condition excludes fields such as a host's name, whose few values occur everywhere. Measurements,
+ * times and outcomes, which the module recognizes by their names and fractions, are not IDs. Records of sensors belong
+ * to no lifeline. Trace IDs are IDs wherever they occur. Further fields join the ID as long as they increase the number
+ * of links. For example, the ID needs a second field if two workflows use the same job numbers. The events that begin
+ * and end one span (event_names.h) belong to the same lifeline if they carry a common ID. The events are ordered by
+ * precedence: an event comes before those that it precedes in most requests (Copeland's rule, which also resolves
+ * cycles). The remaining events may make further lifelines.
  *
  * Other events that are repeated may have numeric fields with changing values; these fields are loadlines. If the
  * records carry durations, the loadline is the number of transferred bytes per second. The remaining events are points.

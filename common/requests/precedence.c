@@ -11,7 +11,7 @@
 enum {
     NONE = UINT16_MAX,
     ALONE_ENOUGH = 1,
-    LOSSES_NOISE = 2,         /* number of requests that lack an event for other reasons */
+    LOSSES_NOISE = 2,         /* number of requests that may lack an event although no record was lost */
     CROSSINGS_MIN = 3,        /* minimum number of requests in which spans cross */
     LEARNED_EVENTS_MAX = 4096 /* maximum number of events of a request from which the module learns */
 };
@@ -19,16 +19,16 @@ enum {
 /* An order that holds in this share of requests is a rule. Logs have some records with wrong times. */
 static const double rule_share = 0.99;
 
-/* The share for the first and last events of programs, of which the log may lack more than a few. */
+/* The same share for the first and last events of programs, which the log lacks more often than other events. */
 static const double call_share = 0.9;
 
 /*
- * The order of the events of one program ("this") and another program ("the other"): over the visits of this program in
- * requests in which both have events.
+ * The order of the events of one program ("this program") and another program. Counts the visits of this program in
+ * requests in which both programs have events.
  */
 typedef struct program_pair {
     uint32_t both;
-    uint32_t before;    /* number of visits before which the other program has an event */
+    uint32_t before;    /* number of visits that follow an event of the other program */
     uint32_t inside;    /* number of visits that are inside of a visit of the other program */
     uint32_t after;     /* number of visits that begin after the other program's last event */
     double gap, square; /* sums of the times, in seconds, from the other program's last earlier event to the visit, and
@@ -49,8 +49,10 @@ struct precedence {
     program_pair pairs[PRECEDENCE_ROLES_MAX][PRECEDENCE_ROLES_MAX];
     uint16_t role_of[PRECEDENCE_EVENTS_MAX]; /* NONE: unknown */
     bool unused[PRECEDENCE_ROLES_MAX];       /* roles that were joined to other roles */
-    /* For each role, how often a visit follows visits of the same request on another host, and how often it begins
-     * before they have ended. */
+    /*
+     * For each role: the number of visits that follow visits of the same request on other hosts, and the number of
+     * these visits that begin before the other visits have ended.
+     */
     uint32_t repeated[PRECEDENCE_ROLES_MAX], overlapping[PRECEDENCE_ROLES_MAX];
     /* For the first events of two spans of one thread: the requests in which the first span contains the second. */
     uint32_t nested[PRECEDENCE_EVENTS_MAX][PRECEDENCE_EVENTS_MAX];
@@ -132,7 +134,10 @@ void precedence_learn_kinds(precedence *p, const request_event *events, size_t c
         }
 }
 
-/* Returns whether requests with event a have event b too, unless its record was lost, see precedence_count_missing. */
+/*
+ * Returns whether requests with event a also have event b, unless the record of b was lost (see
+ * precedence_count_missing).
+ */
 static bool goes_with(const precedence *p, guint a, guint b)
 {
     uint32_t with_a = p->together[a][a], with_b = p->together[b][b], both = p->together[a][b];
@@ -437,8 +442,8 @@ static double deviation_of(const program_pair *pair)
 }
 
 /*
- * Returns how far a program is from its possible caller: the mean gap, increased by its deviation. The gap from the
- * caller's own caller, or from another program that this caller calls, contains more steps and therefore varies more.
+ * Returns how far a program is from its possible caller: the mean gap, increased by its deviation. The gaps from other
+ * candidates, such as the caller's own caller, contain more steps and therefore vary more.
  */
 static double distance_of(const program_pair *pair)
 {
@@ -451,7 +456,10 @@ static uint16_t find_caller(const precedence *p, guint v, bool inside, double sh
     double best = 0;
     for (guint w = 0; w < p->role_count; w++) {
         const program_pair *pair = &p->pairs[v][w];
-        /* Two roles whose first events have the same time would call each other. */
+        /*
+         * This order decides between two roles whose first events have the same time, because each could be the other's
+         * caller.
+         */
         if (w == v || p->unused[w] || !can_call(pair, inside, share) ||
             (can_call(&p->pairs[w][v], inside, share) && w > v))
             continue;
@@ -474,9 +482,10 @@ static void choose_callers(precedence *p)
 }
 
 /*
- * Finds the role for whose end a role's caller waits before it calls the role. The caller has no event between the two.
- * The visits of the two roles never overlap, and the time between them varies less than the time since the caller's
- * last event. The time between two concurrent roles would vary more.
+ * Finds each role's former role: the role that the caller calls first, and for whose end it waits before it calls the
+ * role. The caller has no event between the two. The visits of the two roles never overlap, and the time between them
+ * varies less than the time since the caller's last event. If the two roles were concurrent, the time between them
+ * would vary more.
  */
 static void choose_former_roles(precedence *p)
 {
@@ -508,7 +517,7 @@ static bool are_joined(const precedence *p, guint a, guint b)
     return x != NONE && y != NONE && x != y && (p->caller[x] == y || p->caller[y] == x || p->former[y] == x);
 }
 
-/* For an event and a role: whether the role has an event that always precedes that event. */
+/* heard[event][role] is true if the role has an event that always precedes the event. */
 typedef bool heard_table[PRECEDENCE_EVENTS_MAX][PRECEDENCE_ROLES_MAX];
 
 static void find_heard(const precedence *p, heard_table heard)
@@ -521,8 +530,8 @@ static void find_heard(const precedence *p, heard_table heard)
 }
 
 /*
- * Returns whether `cause` may have caused `effect`. If an earlier event of the effect's program already depends on the
- * cause's program, only causes that always come after that event are new.
+ * Returns whether `cause` may have caused `effect`, in addition to known causes. An earlier event of the effect's
+ * program may already depend on the cause's program. In that case, the cause must always come after that event.
  */
 static bool is_news(const precedence *p, heard_table heard, guint cause, guint effect)
 {
@@ -548,7 +557,10 @@ void precedence_settle(precedence *p)
         }
 }
 
-/* Returns how certain it is that visits of a role on different hosts wait for each other; 0 if some overlap. */
+/*
+ * Returns the certainty, from 0 to 1, that visits of a role on different hosts wait for each other. Returns 0 if some
+ * of them overlap.
+ */
 static double certainty_of_turns(const precedence *p, uint16_t role)
 {
     double part = p->repeated[role] >= ALONE_ENOUGH ? 1 - (double)p->overlapping[role] / p->repeated[role] : 0;

@@ -6,12 +6,12 @@
  * such as client or server: roles also distinguish programs of one name. If a role calls another role, the caller
  * begins before the called role and ends after it. A role has one caller. Among several candidates, the caller is the
  * role whose latest event comes closest before the first event of the called role. Only roles that call each other have
- * edges, because events of two concurrent programs may have a constant order without a cause. There is one exception
- * for two roles of one caller, the earlier of which always ends before the later one begins: the later role waits for
- * the earlier role if the time between them varies less than the time since the caller's last event. If a request
+ * edges, because events of two concurrent programs may have a constant order without a cause. There is one exception,
+ * for two roles of one caller. If the first role always ends before the second role begins, and the time between them
+ * varies less than the time since the caller's last event, then the second role waits for the first. If a request
  * visits one role on several hosts, always one after another, each visit waits for the visit before it. If spans of two
- * names often overlap in one thread so that neither contains the other, they run side by side: neither is part of the
- * other, even where one contains the other by chance.
+ * names often overlap in one thread so that neither contains the other, the spans run side by side. In that case, no
+ * span of one name is part of a span of the other name, even if it lies within that span by chance.
  *
  * Memory is bounded: PRECEDENCE_EVENTS_MAX event names and PRECEDENCE_ROLES_MAX roles; further names and roles have no
  * edges. Only one thread at a time may use a precedence.
@@ -33,10 +33,10 @@ precedence *precedence_new(const event_names *names);
 void precedence_free(precedence *p); /* NULL is allowed */
 
 /*
- * Learns which events occur together in requests. If records were lost, the order of the other events misleads. Pass
- * all requests to precedence_learn_kinds, call precedence_settle_kinds, which returns whether records were lost, and
- * then pass the requests that lack nothing (precedence_count_missing) to precedence_learn. Without these calls, no
- * records count as lost.
+ * Learn which events occur together in requests, because requests with lost records would teach a wrong order of
+ * events. First, pass all requests to precedence_learn_kinds. Then call precedence_settle_kinds, which returns whether
+ * records were lost. Finally, pass only the requests that lack no event (precedence_count_missing) to precedence_learn.
+ * Without these calls, no records count as lost.
  */
 void precedence_learn_kinds(precedence *p, const request_event *events, size_t count);
 bool precedence_settle_kinds(precedence *p);
@@ -48,9 +48,10 @@ void precedence_learn(precedence *p, const request_event *events, size_t count);
 void precedence_settle(precedence *p);
 
 /*
- * Returns how many events a request lacks because their records are probably lost: each of them usually occurs together
- * with an event that the request has, either once or as often as that event. If one of two events is optional, it never
- * occurs without the other; but if records are lost at random, each of the two events is missing about equally often.
+ * Returns the number of events that a request lacks because their records are probably lost. Such an event usually
+ * occurs together with an event that the request has, either once or as often as that event. The module distinguishes
+ * lost records from optional events as follows. If records are lost at random, each of two such events is missing about
+ * equally often. If one of them is optional, it is often missing, but the other event is never missing when it occurs.
  */
 uint32_t precedence_count_missing(const precedence *p, const request_event *events, size_t count);
 

@@ -29,11 +29,12 @@ typedef struct sort_item {
 
 /* The data of a span that only request_graph_build needs. */
 typedef struct span_work {
-    uint32_t next;      /* a span with the same key and no end: the neighbour in the order of starts */
-    uint32_t last;      /* for the first span of a key whose spans do not nest: the latest span without an end */
-    uint32_t below;     /* the index + 1 of the span of its thread that began before it; only if has_unnamed */
+    uint32_t next; /* a span with the same key and no end: the neighbour in the order of starts */
+    uint32_t last; /* for the first span of a key whose spans do not nest: the latest span without an end */
+    uint32_t
+        below; /* the index + 1 of the span of its thread that began just before it; set only if has_unnamed is true */
     uint32_t up;        /* the smallest span of the same thread that encloses this span */
-    int64_t covered_ns; /* children that began so far cover the span until this time */
+    int64_t covered_ns; /* end of the part of the span that its children cover so far */
 } span_work;
 
 typedef struct graph {
@@ -160,8 +161,9 @@ static uint64_t lane_of(uint32_t place, uint32_t thread)
 
 /*
  * Returns the difference between the time zones of a start and an end. error_ns is the time between them minus the
- * measured duration. It consists of the difference, in whole half hours, and of at most ZONE_DELAY_NS until the end was
- * logged. Because times and durations are rounded, it may be up to ZONE_EARLY_NS less.
+ * measured duration. It is the sum of the zones' difference, which is a multiple of half an hour, and of a delay of at
+ * most ZONE_DELAY_NS until the end was logged. Because times and durations are rounded, the sum may be up to
+ * ZONE_EARLY_NS smaller.
  */
 int64_t request_find_zone(int64_t error_ns)
 {
@@ -222,7 +224,8 @@ static void find_role(const graph *g, request_event *e)
     if (e->role != REQUEST_POINT && e->role != REQUEST_WHOLE)
         return;
     event_side side = event_names_side(g->names, e->name, &e->span_name);
-    if (side == EVENT_SIDE_END) /* with a duration: the start may be missing */
+    if (side ==
+        EVENT_SIDE_END) /* an end with a duration is a whole span, because the record of its start may be missing */
         e->role = REQUEST_END;
     else if (side == EVENT_SIDE_BEGIN && e->role == REQUEST_POINT)
         e->role = REQUEST_BEGIN;
@@ -239,8 +242,8 @@ static uint64_t key_of(const graph *g, const request_event *e)
 
 /*
  * Returns whether spans with an event's key nest. If the thread is known, an end belongs to the latest open begin,
- * because calls nest. Otherwise, it belongs to the first open begin, because the same span runs several times side by
- * side.
+ * because calls nest. Otherwise, it belongs to the first open begin, because several spans with the same key may run
+ * side by side.
  */
 static bool nests(const request_event *e)
 {
@@ -274,8 +277,8 @@ static void name_end(graph *g, request_event *e)
 }
 
 /*
- * Adds a span that has no end yet. If spans with this key nest, the next end belongs to it; otherwise, the next end
- * belongs to the earliest open span.
+ * Adds a span that has no end yet. If spans with its key nest, the next end belongs to this span. Otherwise, the next
+ * end belongs to the earliest open span with this key.
  */
 static void pair_begin(graph *g, uint32_t event)
 {
@@ -509,10 +512,7 @@ static void find_enclosing(graph *g)
         if (i == 0 || item->major != item[-1].major)
             latest = REQUEST_NONE;
         if (item->then == INT64_MAX) {
-            /*
-             * A span that ended before this point encloses nothing that follows, so later points need not examine it
-             * again.
-             */
+            /* A span that has ended at this time encloses no later point or span, so the loop drops it. */
             while (latest != REQUEST_NONE && !lasts_until(&g->spans[latest], item->time_ns, item->index))
                 latest = g->work[latest].up;
             uint32_t around = latest;
@@ -569,8 +569,8 @@ static void find_enclosing_threads(graph *g, lane_kind kind)
 }
 
 /*
- * Removes one parent from each cycle and sets the depths. In this function, a depth is 0 while it is unknown, and
- * otherwise 1 more than its final value.
+ * Removes one parent from each cycle and sets the depths. Until the end of this function, a depth is 0 if it is
+ * unknown, and otherwise 1 more than its final value.
  */
 static void break_cycles(graph *g)
 {
@@ -607,8 +607,9 @@ static void extend_span(request_span *s, const request_span *other)
 }
 
 /*
- * Estimates the times of explicit spans whose start or end is missing: they contain their children, and an only child
- * without children fills its parent. Otherwise, the time counts for the parent.
+ * Estimates the missing starts and ends of explicit spans. A span contains its children, so a missing side of a parent
+ * is the outermost side of its children. A missing side of an only child without children is the side of its parent;
+ * any other child gets no such time, which then counts as the parent's own.
  */
 static void estimate_sides(graph *g)
 {

@@ -153,8 +153,8 @@ typedef struct request_graph {
     size_t path_count;
     int64_t from_ns, to_ns;
     request_problems problems;
-    bool failed;          /* an event or a span failed */
-    bool overlaps;        /* set by the assembler: spans of several requests, which nothing tells apart */
+    bool failed;   /* an event or a span failed */
+    bool overlaps; /* set by the assembler: the spans belong to several requests, which cannot be distinguished */
     const char *payloads; /* see assembler_pack; NULL if there are no payloads */
 } request_graph;
 
@@ -169,17 +169,17 @@ request_graph *request_graph_new(const event_names *names);
 void request_graph_free(request_graph *g); /* NULL is allowed */
 
 /*
- * Builds the graph of one request from at least one event. The times of the events are within REQUEST_TIME_MAX, in any
- * order; the function sorts the events. If `edges` is NULL, only explicit parents join programs. A begin event is in
- * another time zone than its end event if the duration that the end event carries proves this; the time of the start is
- * then corrected by whole half hours. If `clocks` is NULL, nothing is known about the hosts' clocks.
+ * Builds the graph of one request from at least one event. The times of the events are within REQUEST_TIME_MAX. The
+ * events may be in any order; the function sorts them. If `edges` is NULL, only explicit parents join programs. A begin
+ * event is in another time zone than its end event if the duration that the end event carries proves this; the time of
+ * the start is then corrected by whole half hours. If `clocks` is NULL, nothing is known about the hosts' clocks.
  */
 void request_graph_build(request_graph *g, request_event *events, size_t count, const struct precedence *edges,
                          const clock_bounds *clocks);
 
 /*
- * Appends the edges between events of the latest request_graph_build to `edges`, an array of request_edge: the parts of
- * a request that run at the same time fork and join along them. An edge that follows from other edges is left out. Call
+ * Appends the edges between events of the latest request_graph_build to `edges`, an array of request_edge. The edges
+ * show where concurrent parts of the request fork and join. The function omits edges that follow from other edges. Call
  * it before the events, the `edges` of request_graph_build or the graph change.
  */
 void request_graph_find_edges(const request_graph *g, GArray *edges);

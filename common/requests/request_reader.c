@@ -36,7 +36,10 @@ typedef enum field_use {
     USE_COUNT,
 } field_use;
 
-/* The letters of a field's name, in lower case and without separators; for durations, also the unit in nanoseconds. */
+/*
+ * The names of the fields that requests use, in lower case and without separators. For durations, also the unit in
+ * nanoseconds.
+ */
 static const struct {
     const char *letters;
     field_use use;
@@ -177,8 +180,8 @@ static void add_use(field_layout *layout, nl_string name, size_t index)
 }
 
 /*
- * Adds a field to a layout if it belongs to an ID. A name belongs to one ID at most. ranks[i] is the position of the
- * layout's field among the fields of the ID i.
+ * Adds a field to a layout if its name belongs to an ID. A name belongs to at most one ID. ranks[i] is the position,
+ * among the names of ID i, of the field that the layout has for this ID.
  */
 static void add_id(const request_reader *r, field_layout *layout, int *ranks, nl_string name, size_t index)
 {

@@ -5,10 +5,10 @@
  * The trace ID names a request. If the record has no trace ID, the values of the ID fields name the request. If there
  * are no ID fields, the thread of the record names it. The fields are found by their letters, in any case and with any
  * separators: TRACE.ID, SPAN.ID and PARENT.ID (also PARENT.SPAN.ID), the duration DUR or DURATION in seconds (DUR.MS,
- * DURATION.NS and so on in these units; with a field ph, of Chrome's traces, in microseconds), START, the start of a
- * span whose record has the time of its end, the thread TID, THREAD or THREAD.ID, with the process PID, and STATUS.
- * Records of sensors belong to no request. Times far from 1970 count as REQUEST_TIME_MAX. Only one thread at a time may
- * use a reader.
+ * DURATION.NS and so on in these units; microseconds if the record has the field ph of Chrome's traces), START (the
+ * start of a span whose record has the time of its end), the thread TID, THREAD or THREAD.ID, the process PID, and
+ * STATUS. Records of sensors belong to no request. Times far from 1970 count as REQUEST_TIME_MAX. Only one thread at a
+ * time may use a reader.
  */
 #ifndef NETLOGGER_REQUESTS_REQUEST_READER_H
 #define NETLOGGER_REQUESTS_REQUEST_READER_H

@@ -21,8 +21,8 @@ enum {
 /* An event with which rounds end. */
 typedef struct last_event {
     uint64_t kind;
-    uint32_t restarts; /* number of rounds that end with it and precede another round */
-    uint32_t ends;     /* number of IDs that end with it */
+    uint32_t restarts; /* number of rounds that end with this event and precede another round */
+    uint32_t ends;     /* number of IDs that end with this event */
     bool is_usual;
 } last_event;
 

@@ -1,11 +1,11 @@
 /*
  * Learns whether a request begins again when its first event occurs again with the same ID.
  *
- * There are two reasons for such a repetition. The ID may name something that handles one request after another, such
- * as a stream. Otherwise, the first event is a step that one request repeats, such as a call that is tried again. A
- * round is a first event and all events of the same ID before the next first event. A round has ended if its last event
- * is an event with which IDs of its kind usually end. A round that has ended was a separate request in two cases: the
- * next round begins much later (after a longer time than rounds usually last), or IDs of its kind have many rounds. If
+ * There are two reasons for such a repetition. The ID may name an object that handles one request after another, such
+ * as a stream. Or the first event may be a step that one request repeats, such as a call that is retried. A round is a
+ * first event and all events of the same ID before the next first event. A round has ended if its last event is an
+ * event with which IDs of its kind usually end. A round that has ended was a separate request in two cases: the next
+ * round begins much later (after a longer time than rounds usually last), or IDs of its kind have many rounds. If
  * nearly all rounds were requests, rounds without their last event also count as requests.
  *
  * Memory is bounded: RESTARTS_KINDS_MAX kinds of first events; nothing is known about further kinds. Only one thread at

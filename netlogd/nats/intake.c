@@ -493,7 +493,8 @@ static nl_status get_ready(nats_intake *in)
     if (in->link == NULL && intake_connect_to(in) != NL_OK)
         return NL_FAILED;
     /*
-     * Requests that are sent without a connection would accumulate, and the server would answer them all at once later.
+     * libnats would collect requests that are sent without a connection, and the server would later answer them all at
+     * once.
      */
     if (natsConnection_Status(in->link->connection) != NATS_CONN_STATUS_CONNECTED)
         return nl_error_set(NL_ERROR_UNREACHABLE, "%s: connection lost; reconnecting", in->place->name);

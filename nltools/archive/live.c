@@ -1,9 +1,9 @@
 /*
  * Loads records from a collector.
  *
- * Subscriptions do not number records. A later load therefore requests all records from OVERLAP_NS before the latest
- * record in the archive, and skips those that the archive already has. It compares hashes of the packed records, and
- * counts equal records.
+ * Subscriptions do not number records. A later load therefore requests all records since OVERLAP_NS before the latest
+ * record in the archive, and skips the records that the archive already has. It compares hashes of the packed records,
+ * and counts equal records.
  */
 #include "config.h"
 

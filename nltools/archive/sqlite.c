@@ -105,9 +105,9 @@ static bool sqlite_note_page(void *user, const nl_string *columns)
 }
 
 /*
- * Chooses the journal. With a write-ahead log, readers can continue during a load, but every page is written twice. A
- * new database has no readers yet, so that a load that ends by itself uses a rollback journal. The cache is small,
- * because a larger one does not fit into the processor's cache.
+ * Chooses the journal. With a write-ahead log, readers can continue during a load, but every page is written twice.
+ * Therefore, a load that ends by itself uses a rollback journal if the database is new, because a new database has no
+ * readers yet. The cache is small enough to fit into the processor's cache.
  */
 static nl_status settle(sqlite *s, store_purpose purpose)
 {
@@ -129,7 +129,7 @@ static void fail_to_open(const sqlite *s, store_purpose purpose)
     int cause = sqlite3_system_errno(s->db);
     char *directory = g_path_get_dirname(s->name);
     if (cause == ENOENT && purpose != STORE_READ && access(directory, W_OK) != 0)
-        cause = errno; /* SQLite has also tried to open the missing file only for reading */
+        cause = errno; /* ENOENT is from SQLite's second attempt, which opens the file only for reading */
     g_free(directory);
     if (cause != 0)
         nl_error_set(NL_ERROR_SYSTEM, "open %s: %s", s->name, strerror(cause));

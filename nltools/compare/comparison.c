@@ -8,7 +8,7 @@
 
 enum { REQUESTS_EACH_MIN = 20, VISITS_MIN = 20, SENSORS_SHOWN = 3, STRATUM_REQUESTS_MIN = 30 };
 
-/* The values of a field are compared separately if this multiplies the standard error by at most this factor. */
+/* The module compares the values of a field separately if this reduces the standard error to at most this part. */
 #define STRATA_ERROR_MAX 0.9
 
 #define ATTRIBUTION_RATE 0.01
@@ -44,7 +44,7 @@ static bool is_change(const contrast *c, double threshold)
 /* The bins of a row, whose visits are counted and summed. */
 typedef struct binned {
     const profile_bin *counts, *values; /* indexed by bin; values may belong to another row */
-    bool of_visits;                     /* sum the counts in `values`, not their sums */
+    bool of_visits;                     /* use the counts of `values` instead of the sums */
 } binned;
 
 static const double *binned_values(const binned *b, unsigned bin, int side)
@@ -66,7 +66,7 @@ static double bin_mean(const profile *p, const binned *b, unsigned bin)
     return count > 0 ? total_of(p, side, binned_values(b, bin, side)) / count : 0;
 }
 
-/* Computes the sums that would follow from the counts of the bins alone. */
+/* Computes the sums that would result if every visit took the mean time of its bin. */
 static void predict(const profile *p, const binned *b, sums *out)
 {
     memset(out, 0, sizeof *out);
@@ -80,7 +80,7 @@ static void predict(const profile *p, const binned *b, sums *out)
     }
 }
 
-/* Removes the effect of the bins' shares from sums: gives the side after the change the shares of the other side. */
+/* Removes the effect of the bins' shares from sums, as if both sides had the shares of the side before the change. */
 static void remove_mix(const profile *p, const binned *b, sums *s)
 {
     sums predicted;
@@ -436,8 +436,8 @@ static void find_sensors(comparison *c)
 /* ---- the result ---- */
 
 /*
- * Adds the time that a place adds to a request. The half widths are added too, because places may vary together. If all
- * places change in the same direction, the sum is significant because each change is significant.
+ * Adds a place's change of the time per request to the sum of all changes. Also adds the half widths of the intervals,
+ * because places may vary together.
  */
 static void add_change(comparison *c, const place_change *x)
 {
@@ -461,9 +461,9 @@ static void add_change(comparison *c, const place_change *x)
 }
 
 /*
- * Sets the verdict. If the requests' time varies too much for a verdict, the verdict follows from the time that the
- * changes add to a request. The two times must agree within their uncertainty. Otherwise, the time was saved elsewhere,
- * or is on no critical path.
+ * Sets the verdict. If the requests' time varies too much for a verdict, the verdict follows from the sum of the
+ * places' changes. This sum must agree with the change of the requests' time within the uncertainty of both. Otherwise,
+ * other places may compensate the changes, or the changes may be on no critical path.
  */
 static void judge(comparison *c)
 {

@@ -30,7 +30,7 @@ static int by_worth(gconstpointer a, gconstpointer b)
     return order != 0 ? order : (x->rival_of != NULL) - (y->rival_of != NULL);
 }
 
-/* The share of rivals that are right if their finding is wrong. */
+/* The assumed probability that a rival is the true cause if its finding is wrong. */
 #define RIVAL_RIGHT 0.2
 
 /* Moves the rivals of all findings to the list. */

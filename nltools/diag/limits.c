@@ -28,7 +28,8 @@ enum { SENT_MIN = 65536 }; /* minimum number of bytes of a connection that count
 typedef enum scope { FELT_WITHIN = 1, FELT_TO = 2, FELT_FROM = 4 } scope;
 
 /*
- * The host that sends the data for which a visit waits, or NULL, and whether the host sends this data during the visit.
+ * The host that sends the data for which a visit waits, or NULL. The flag shows whether the host sends this data during
+ * the visit.
  */
 typedef struct sender {
     const char *host;
@@ -351,9 +352,9 @@ static void limit_host(limit *all, const char *host, const load *l)
 }
 
 /*
- * Checks the limits of TCP. If the receiver does not read its input, the window is also small, but the receiver is the
- * cause. With a loss rate p, TCP transfers at most MSS / RTT * sqrt(3/2) / sqrt(p) (Mathis and others, CCR 27(3),
- * 1997).
+ * Checks the limits of TCP. A small window is not a limit if the receiver does not read its input, because the receiver
+ * is then the cause. With a loss rate p, TCP transfers at most MSS / RTT * sqrt(3/2) / sqrt(p) (Mathis and others, CCR
+ * 27(3), 1997).
  */
 static void limit_tcp(limit *all, const char *host, const load *l, bool is_read)
 {
@@ -377,7 +378,7 @@ static void limit_tcp(limit *all, const char *host, const load *l, bool is_read)
         tell(&all[LOSS], t->rtt_us > 0, "with a round trip of %.1f ms, this limits a connection to about %.1f MB/s",
              t->rtt_us / 1e3, 1448 / (t->rtt_us / 1e6) * sqrt(1.5 / l->retransmits) / 1e6);
     }
-    /* A single small message keeps TCP busy for a round trip, but no other data waits to be sent. */
+    /* A single small message keeps TCP busy for a round trip although no other data waits to be sent. */
     bool starved = t->unsent < 0.05 * t->cwnd || busy<0.7, stands = t->rtt_us> 1.5 * t->rtt_min_us;
     if (t->connections > 0 && starved && !stands && add_host(&all[STREAMS], host)) {
         tell(&all[STREAMS], true, "connections have data under way %.0f %% of the time", 100 * busy);
@@ -478,9 +479,9 @@ static sender *find_senders(const visits *v)
 }
 
 /*
- * Returns the part of a visit's time in which a limit is felt, 0 to 1. If a visit on a host waits for data from another
- * host, a limit of the visit's host counts only if it is felt on the way to that host, because the visit does not wait
- * for its own work.
+ * Returns the part of a visit's time in which a limit is felt, 0 to 1. A visit on one host may wait for data from
+ * another host. A limit of the visit's own host then counts only if it is felt on the way to that host, because the
+ * visit does not wait for work of its own host.
  */
 static double felt_part(const visits *v, const limit *l, int scopes, uint32_t index)
 {
@@ -505,7 +506,9 @@ static const char *only_host_of(const limit *l)
     return g_hash_table_size(l->hosts) == 1 && g_hash_table_iter_next(&i, &host, NULL) ? host : NULL;
 }
 
-/* If a finding explained variation before a limit named it, keeps the former finding as a rival. */
+/*
+ * A limit replaces the cause of a finding. If the former cause explained variation, keeps it as a rival of the finding.
+ */
 static void keep_former_cause(finding *x)
 {
     if (x->answer == NULL || x->explained <= 0)

@@ -124,8 +124,9 @@ static void learn_survival(station *s)
 }
 
 /*
- * Returns approximately the part of visits that last longer than x. At first, pauses are included, so the function uses
- * a log-normal distribution through the shorter half. Later, it counts the visits outside suspected gaps.
+ * Returns approximately the part of visits that last longer than x. In the first pass, the durations include pauses.
+ * The function then uses a log-normal distribution that is fitted to the shorter half of the durations. In later
+ * passes, it counts the visits outside the gaps that were found.
  */
 static double longer(const survival *l, double x, bool first)
 {
@@ -203,8 +204,8 @@ static int by_improbability(gconstpointer a, gconstpointer b)
 }
 
 /*
- * Returns the smallest improbability of a gap that is found: of n gaps, the k-th largest improbability counts if gaps
- * would exceed it by chance at most GAP_CHANCE * k times (Benjamini and Hochberg's procedure).
+ * Returns the smallest improbability that makes a gap a pause (procedure of Benjamini and Hochberg). The k-th largest
+ * improbability qualifies if the expected number of chance gaps that exceed it is at most GAP_CHANCE * k.
  */
 static double threshold_of(GArray *improbabilities, guint count)
 {

@@ -131,8 +131,8 @@ static size_t gather_holdings(const visits *v, uint32_t number, holding *held, G
 
 /*
  * For each visit, computes how many earlier arrivals are still present when it ends. If servers serve visits in the
- * order of arrival, the numbers are small. Other orders are possible, but then a model must also predict which visit
- * ends next, which lowers its likelihood.
+ * order of arrival, these numbers are small. A model of another order must also predict which visit ends next, which
+ * lowers its likelihood.
  */
 static void find_positions(const holding *held, size_t count, uint8_t *positions)
 {
@@ -163,7 +163,10 @@ static void find_positions(const holding *held, size_t count, uint8_t *positions
     g_free(by_arrival);
 }
 
-/* If visits end in any order, the service of each visit begins when the k-th visit before it ends. */
+/*
+ * Computes when the service of each visit begins, if the servers serve visits in any order: when the k-th visit before
+ * it ends.
+ */
 static void serve_any(const holding *held, size_t count, int servers, int64_t *served)
 {
     for (size_t i = 0; i < count; i++) {
@@ -173,7 +176,7 @@ static void serve_any(const holding *held, size_t count, int servers, int64_t *s
 }
 
 /*
- * Like serve_any, but for visits that are served in the order of arrival: a service begins when the first of the k
+ * Like serve_any, but for servers that serve visits in the order of arrival. A service begins as soon as one of the k
  * servers is free.
  */
 static void serve_in_order(const holding *held, const uint32_t *arrivals, size_t count, int servers, int64_t *served)

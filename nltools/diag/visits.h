@@ -60,14 +60,14 @@ enum { CLOCK_CALLS_MAX = 512 };
 
 /* How far the clocks of two hosts may differ, learned from calls with explicit parents. */
 typedef struct clock_bound {
-    const char *a, *b;   /* hosts */
-    const char *program; /* program on host b */
-    uint64_t forward, late,
-        early; /* numbers of calls, of calls that end after the caller, and of calls that begin before it */
-    float *begins_ns, *ends_ns; /* for a sample of the calls: the callee's time minus the caller's time */
-    uint32_t kept, stride;      /* size of the sample, and the number of calls for each call in the sample */
-    double low_ns, high_ns;     /* how far b's clock is ahead of a's clock, in 19 of 20 calls */
-    bool measured;              /* sensors have measured the difference of these clocks */
+    const char *a, *b;             /* hosts */
+    const char *program;           /* program on host b */
+    uint64_t forward, late, early; /* numbers of calls, of calls that end after their callers, and of calls that begin
+                                      before their callers */
+    float *begins_ns, *ends_ns;    /* for a sample of the calls: the callee's time minus the caller's time */
+    uint32_t kept, stride;         /* size of the sample, and the number of calls for each call in the sample */
+    double low_ns, high_ns;        /* how far b's clock is ahead of a's clock, in 19 of 20 calls */
+    bool measured;                 /* sensors have measured the difference of these clocks */
     uint32_t kind, a_number, b_number;
 } clock_bound;
 

@@ -114,7 +114,10 @@ static double chance_of_group(const calls *c, double *limit)
            floor = c->usual >= CALLS_MANY ? 0 : c->usual, width = fmin(high - low + 1, low - floor - 1), best = 1;
     if (width < 1)
         return 1;
-    /* If the group's range is longer than the space below it, only its most frequent part is compared. */
+    /*
+     * If the group's range is longer than the range below it, only the part of the group with the most callers is
+     * compared.
+     */
     uint32_t inside = 0, tried = 0, tried_inside = 0;
     for (double at = low; at + width <= high + 1; at++, tried_inside++)
         inside = MAX(inside, callers_below(c, at + width) - callers_below(c, at));
@@ -265,8 +268,8 @@ static double explained_by(const sample *x, const float *waits)
 }
 
 /*
- * Returns whether the time of an edge says little about its own program. The edge is then an inferred message, whose
- * length depends on clocks, or a time in which spans of other hosts were running that may not belong to it.
+ * Returns whether the cause of an edge's time may be outside its own program. This is the case for inferred messages,
+ * whose length depends on clocks, and for times in which spans of other hosts were running.
  */
 static bool is_elsewhere(const visits *v, const sample *x)
 {

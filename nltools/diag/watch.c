@@ -14,7 +14,7 @@ enum { TOGETHER_PANES = 5, OUTLIER_DEVIATIONS = 4 };
 
 typedef struct watched_place {
     char *name;
-    double mean, variance; /* nanoseconds per request; `variance` is that of a single request */
+    double mean, variance; /* mean time per request in nanoseconds, and variance of the time of a single request */
     unsigned panes;        /* number of healthy panes so far */
     unsigned bad, good;    /* numbers of consecutive bad panes and of consecutive good panes */
     unsigned since;        /* number of the first bad pane */

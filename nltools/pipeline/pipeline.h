@@ -12,7 +12,7 @@ typedef struct pass {
     char **sources; /* read in this order; if there are several, they are the files of an archive */
     size_t source_count;
     const char *copy;          /* copy of a single source that can be read only once; NULL: no copy */
-    bool is_first;             /* another pass follows, and will report problems of the input */
+    bool is_first;             /* another pass follows, and reports the problems of the input */
     const importer_kind *from; /* NULL: the pass detects the format and then sets this member */
     const exporter_kind *to;
     void *export_shared;

@@ -4,7 +4,7 @@
 
 #include "stat/subject.h"
 
-/* The order of the rows: the largest value first, but the lowest rate. */
+/* The order of the rows: the largest value first; for "rate", the lowest rate first. */
 #define CONNECTIONS_SORTS "bytes|rate|time|rtt|retransmits"
 typedef enum connections_sort { SORT_BYTES, SORT_RATE, SORT_TIME, SORT_RTT, SORT_RETRANSMITS } connections_sort;
 

@@ -131,7 +131,10 @@ static double added_ns(const nl_record *record, int64_t time_ns)
     return (double)time_ns - (double)original_ns;
 }
 
-/* Also accepts strings, because text formats store boolean values as strings. */
+/*
+ * Returns whether the record reports that its clock is not synchronized. Also accepts strings, because text formats
+ * store boolean values as strings.
+ */
 static bool is_unsynchronized(const nl_record *record)
 {
     nl_field field;

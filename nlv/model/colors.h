@@ -14,7 +14,7 @@ void colors_free(colors *c);
 
 typedef enum colors_mode {
     COLORS_MORE,  /* assign colours to new names only */
-    COLORS_AGAIN, /* assign colours again after the store was replaced; names with the same text keep their colours */
+    COLORS_AGAIN, /* assign colours after the store was replaced; names with the same text keep their colours */
     COLORS_ANEW,  /* assign new colours to all names */
 } colors_mode;
 

@@ -17,7 +17,7 @@ typedef struct order_learning {
     const drawing_lifeline *lifeline;
     guint rows;
     const event_names *names;
-    GArray *row_of;              /* int32_t: for each name of `names`, its row or NO_ROW */
+    GArray *row_of;              /* int32_t: the row of each name of `names`, or NO_ROW */
     uint32_t both[ROWS][ROWS];   /* number of requests with both rows */
     uint32_t local[ROWS][ROWS];  /* number of these requests in which both rows have the same host and program */
     uint32_t before[ROWS][ROWS]; /* number of these requests in which the first row precedes the second */
@@ -61,7 +61,7 @@ static uint64_t *find_earlier_rows(order_learning *o, const request_graph *g)
         uint64_t rows = earlier[i] | (row >= 0 ? UINT64_C(1) << row : 0);
         for (guint edge = next[i]; edge != G_MAXUINT; edge = edge_after[edge]) {
             uint32_t to = g_array_index(edges, request_edge, edge).to;
-            earlier[to] |= to > i ? rows : 0; /* a later cause shows no order */
+            earlier[to] |= to > i ? rows : 0; /* a cause that is later than its effect shows no order */
         }
     }
     g_array_free(edges, TRUE);

@@ -1,5 +1,5 @@
 /*
- * Stores the store of a large log in a file beside the log (LOG.nlv-index) or in $XDG_CACHE_HOME/netlogger, so that the
+ * Saves the store of a large log in a file beside the log (LOG.nlv-index) or in $XDG_CACHE_HOME/netlogger, so that the
  * log opens quickly the next time. nlv maps the file, so pages that are not needed are not read. The data for a picture
  * of the whole log is at the start of the file.
  *

@@ -7,7 +7,7 @@
 #include <string.h>
 
 enum {
-    SNAP = 8, /* if a range has at least this many nodes (or blocks), its ends are rounded to nodes (or blocks) */
+    SNAP = 8,        /* minimum number of nodes (or blocks) in a range whose ends are rounded to nodes (or blocks) */
     OF_A_COLUMN = 4, /* the same for the ends of columns */
     GROWTH = 8,      /* factor by which a list's first block grows, from LIST_NODE to LIST_BLOCK entries */
 };

@@ -31,7 +31,7 @@ typedef struct request_summary {
     uint16_t slowest;   /* number in request_list.names: the span or edge with the largest share of the critical path */
     uint16_t host_count;
     uint8_t share;    /* that share, in percent */
-    uint8_t position; /* where the longest part of this span or edge begins: percent of the duration */
+    uint8_t position; /* start of the longest part of this span or edge, in percent of the request's duration */
     uint8_t lifeline; /* index of the drawing's lifeline */
     uint8_t errors;   /* sum of the reasons above; 0: no error */
 } request_summary;
@@ -72,8 +72,8 @@ typedef enum request_column {
 typedef struct request_choice {
     int64_t from_ns, to_ns;         /* the times at which the requests start: [from_ns, to_ns) */
     double shortest_ns, longest_ns; /* their durations: [shortest_ns, longest_ns) */
-    const char *text; /* NULL or "": any request; otherwise the request's name, or a part of the name of its slowest
-                         span, or of "failed" or "incomplete" */
+    const char *text; /* NULL or "": any request. Otherwise, the name of a request, or a part of the name of its slowest
+                         span or of the words "failed" and "incomplete" */
 } request_choice;
 
 extern const request_choice request_choice_all;

@@ -321,8 +321,10 @@ static void request_reading_begin(request_reading *r, const GPtrArray *sources)
     r->used_us = 0;
 }
 
-/* Moves the new requests to the list, at most every SHOW_MS. Publishes the list once, when it replaces no other list or
- * is complete. */
+/*
+ * Moves the new requests to the list, at most every SHOW_MS. Publishes the list only once: at once if it replaces no
+ * other list, and otherwise when it is complete.
+ */
 static void show_fresh(request_reading *r)
 {
     const bool publishes = !r->is_published && (r->is_finished || model_requests(r->model) == NULL);
@@ -379,7 +381,10 @@ static uint64_t bytes_read(const request_reading *r)
     return bytes;
 }
 
-/* Counts the open requests as over, unless most requests have ended and a live source may end the others. */
+/*
+ * Counts the open requests as over. Does nothing for a large log of a live source, which is not read again, because
+ * later records may still end these requests.
+ */
 static void request_reading_finish(request_reading *r, bool is_live)
 {
     if (r->is_finished || (is_live && bytes_read(r) > SMALL_LOG))

@@ -7,8 +7,9 @@
  * collects the record; when the request is over, request_reading_take appends its summary to the list.
  *
  * When everything has been read, the requests that are still open count as over. When a small log grows after that, the
- * module reads it again from its start, at most a tenth of the time; readers keep the previous list meanwhile. In a
- * large log, it continues with new requests. All functions run in the loader's thread.
+ * module reads it again from its start. It spends at most a tenth of the time on this, and readers keep the previous
+ * list until the new list is complete. In a large log, the module reads only the new records. All functions run in the
+ * loader's thread.
  */
 #ifndef NLV_REQUEST_READING_H
 #define NLV_REQUEST_READING_H

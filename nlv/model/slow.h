@@ -18,12 +18,13 @@ typedef struct slow_line {
 } slow_line;
 
 /*
- * Finds the slowest kind of line in a time range, and its longest line; a line that is completely in the range precedes
- * a longer line that is not. Samples requests that end in the range, or later by at most the length of the range.
+ * Finds the slowest kind of line in a time range, and its longest line. Prefers lines that are completely in the range
+ * to longer lines that are only partly in it. Samples requests that end in the range, or at most the length of the
+ * range later.
  *
- * begin_ns and end_ns are the times of the path of the longest line outside the first and last quarters of the lines,
- * because fewer requests may run during these quarters. If the longest line of all is more than twice as long, they are
- * the times of its path instead.
+ * begin_ns and end_ns are the times of the path that contains the longest line in the middle half of the lines, because
+ * fewer requests may run at the start and the end. If the longest of all lines is more than twice as long, begin_ns and
+ * end_ns are the times of the path of that line.
  */
 slow_line slow_find(const model *m, int64_t from_ns, int64_t to_ns);
 
