@@ -1,9 +1,10 @@
 /*
  * nlkernel join: joins the traces that nlkernel trace logged on several hosts.
  *
- * A server's record that begins a trace has the field CALL.ID: the ID that the record of the client's call has, if an
- * nlkernel on the client's host logged it. The first pass over the logs collects the IDs of calls. The second writes
- * all records; such a server's record gets its parent, and all records of its trace get the trace of the call.
+ * A server's record that begins a trace has the field CALL.ID. If an nlkernel on the client's host logged the client's
+ * call, the record of the call has the same ID as SPAN.ID. The first pass over the logs collects these IDs. The second
+ * pass writes all records. It adds the parent to the server's record, and gives all records of the server's trace the
+ * trace ID of the call.
  */
 #include "config.h"
 

@@ -82,7 +82,7 @@ EVENT = r"[A-Z]\w*(?:\.[A-Z]\w*)*"
 FIELD = r"[A-Z][A-Z0-9]*(?:\.[A-Z0-9]+)*"
 
 def stripped(code, strings=False):
-    """Returns C without comments, and without the content of strings unless strings is true."""
+    """Returns C code without comments. Also removes the content of strings, unless strings is true."""
     def kept(found):
         return "" if found[0].startswith("/") else found[0] if strings else '""'
 

@@ -207,8 +207,8 @@ static __always_inline struct sock *find_socket(_Bool cast, __u32 fd)
 }
 
 /*
- * Finds which end opened the connection. The SYN has a sequence number, and is acknowledged as 1 byte: the end that
- * opened the connection has counted it in bytes_acked, and the other end has not.
+ * Finds which end opened the connection. The SYN takes one sequence number. Therefore, bytes_acked is larger by 1 at
+ * the end that opened the connection, but not at the other end.
  */
 static __always_inline __u8 find_role(_Bool cast, const struct tcp_sock *tp)
 {

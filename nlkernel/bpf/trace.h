@@ -27,7 +27,7 @@ enum trace_kind {
     TRACE_SIGNAL,  /* the thread has written to a pipe, an eventfd or a Unix socket, which `socket` identifies */
 };
 
-/* The end of a TCP connection that this process's socket is. */
+/* Which end of a TCP connection the process's socket is. */
 enum trace_role { TRACE_ROLE_UNKNOWN, TRACE_ROLE_CLIENT, TRACE_ROLE_SERVER };
 
 struct trace_event {

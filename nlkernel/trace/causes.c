@@ -28,7 +28,7 @@ typedef struct trace_thread {
     uint32_t tid;
     thread_group *process;
     GPtrArray *open; /* span: references to requests that are not answered */
-    uint64_t order;  /* number of times that the thread has received data */
+    uint64_t order;  /* number of times that the thread had received data */
     int64_t seen_ns;
 
     GPtrArray *job; /* span: references to undecided calls; NULL: none */

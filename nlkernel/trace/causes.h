@@ -2,7 +2,8 @@
  * Causality within a process: which request makes a thread send a call to another server.
  *
  * The module knows the requests that each thread has received and not yet answered. A call belongs to such a request
- * only in these cases; otherwise, its cause is ambiguous:
+ * only in the following cases; in all other cases, its cause is ambiguous. A request is called suspended if it is being
+ * answered, or waits for the reply to a call or for a connection.
  * - The thread has only one such request, as in a server with a thread or process per connection.
  * - The thread is an event loop, and handles data that it has received for this request; every other request is being
  *   answered, or waits for the reply to a call or for a connection. The thread has not waited for events since it

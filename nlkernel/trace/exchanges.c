@@ -15,8 +15,8 @@
 #define REPLY_PAUSE_NS ((int64_t)1 * NL_NS_PER_SECOND)
 
 /*
- * Ends of connections, processes, threads and calls that were idle for this time are forgotten. A request in a server
- * waits for its call only for MESSAGE_NS, because the call was sent before.
+ * The module forgets ends of connections, processes, threads and calls that were idle for IDLE_NS. It keeps a request
+ * in a server, whose call is still unknown, only for MESSAGE_NS, because the client sent the call earlier.
  */
 #define IDLE_NS ((int64_t)600 * NL_NS_PER_SECOND)
 #define MESSAGE_NS ((int64_t)1 * NL_NS_PER_SECOND)
@@ -296,7 +296,7 @@ static void take_request(exchanges *x, connection_end *end, const struct trace_e
         if (protocol == NULL)
             end->protocol = protocol = protocol_find(bytes, &request);
         if (current != NULL && !current->finished && protocol != NULL && !known)
-            return; /* more bytes of a request that is being answered already */
+            return; /* further bytes of a request to which the server is already replying */
         finish_current(x, end, (int64_t)event->end_ns);
         begin_span(x, end, event, protocol, &request);
     }
@@ -337,7 +337,7 @@ static void check_sequence(exchanges *x, connection_end *end, const struct trace
     int direction = event->kind;
     if (end->has_next[direction] && end->next[direction] != event->sequence) {
         x->counts.gaps++;
-        if (end->current != NULL) { /* the end of the reply is then known only by what follows */
+        if (end->current != NULL) { /* the module can then find the end of the reply only from later events */
             end->current->reply.begun = true;
             end->current->reply.counted = end->current->reply.chunked = false;
         }

@@ -1,13 +1,14 @@
 /*
  * Makes spans from the socket calls of processes.
  *
- * The module knows each end of a connection that a traced process has, with the request that is under way on it. Bytes
- * towards the server after a reply begin the next request. The protocol (protocol.h), or else the next request, the end
- * of the connection or a pause, determines where a reply ends. A call and the request at the other end of the
- * connection are joined by TCP sequence numbers, never by time: by those of both directions, which are the same at both
- * ends unless the client sends requests before it has read all replies; or by the addresses and that of the request,
- * which are the same unless addresses are translated. A finished span is kept for EXCHANGES_HOLD_NS, until events that
- * the kernel wrote on other CPUs have arrived, and is then handed out.
+ * The module knows each end of a connection that a traced process has, and the current request on this end. Bytes that
+ * go to the server after a reply begin the next request. The protocol (protocol.h) determines where a reply ends. If
+ * the protocol does not, the next request, the end of the connection or a pause does. The module joins a call with the
+ * request at the other end of the connection by TCP sequence numbers, never by time. There are two keys. The first
+ * consists of the sequence numbers of both directions, which are the same at both ends unless the client sends requests
+ * before it has read all replies. The second consists of the addresses and the request's sequence number, which are the
+ * same unless addresses are translated. The module keeps a finished span for EXCHANGES_HOLD_NS, until events that the
+ * kernel wrote on other CPUs have arrived, and then hands it out.
  *
  * Memory is bounded by EXCHANGES_ENDS_MAX ends of connections, and by the spans of the hold time. Not thread-safe.
  */

@@ -12,7 +12,7 @@
 struct density {
     double left, top, scale;
     int width, height, pen; /* `pen` is the width of a line in pixels */
-    /* Arrays of pixels, column by column, because most lines are steep: */
+    /* Arrays of pixels. The pixels of a column are adjacent, because most lines are steep. */
     float *totals;  /* sums of weights; negative: a line on top */
     int32_t *votes; /* allocated after the totals; undefined where the total is 0 */
     uint64_t work;
@@ -409,7 +409,7 @@ void density_paint(density *d, cairo_t *cr, bool dark, float max)
     cairo_translate(cr, d->left, d->top);
     cairo_scale(cr, 1 / d->scale, 1 / d->scale);
     cairo_set_source_surface(cr, surface, 0, first);
-    cairo_pattern_set_filter(cairo_get_source(cr), CAIRO_FILTER_FAST); /* makes a difference only for coarse pictures */
+    cairo_pattern_set_filter(cairo_get_source(cr), CAIRO_FILTER_FAST); /* affects only coarse pictures */
     cairo_paint(cr);
     cairo_restore(cr);
     cairo_surface_destroy(surface);

@@ -154,7 +154,10 @@ static char *legend_text(const layer_context *c, const char *text)
     return with;
 }
 
-/* Returns whether all lifelines have the colour of one host although they also visit others. It then means nothing. */
+/*
+ * Returns whether all lifelines have the colour of one host although they also visit other hosts. Such a colour has no
+ * meaning, so the legend omits it.
+ */
 static bool is_color_meaningless(const layer_context *c)
 {
     const store *s = c->store;

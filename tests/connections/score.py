@@ -146,7 +146,7 @@ KINDS = [path, bloat, receive_buffer, send_buffer, reader, writer, bursts, loss,
 
 
 def measured_shares(connection, truth):
-    """Returns the reported shares. Both causes of a healthy path are one, unless the truth distinguishes them."""
+    """Returns the reported shares. Adds up the two causes of a healthy path, unless the truth distinguishes them."""
     shares = collections.defaultdict(float)
     for cause in connection["causes"]:
         name = cause["cause"]

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Derives how sure nldiag's findings are from development runs: for each class of findings, the share that is right.
+"""Derives the certainty of nldiag's findings from development runs: for each class of findings, the share that is
+right.
 
-    tests/diagnosis/calibrate.py DETAILS...    # files that score.py and real.py write with --details
+tests/diagnosis/calibrate.py DETAILS... # files that score.py and real.py write with --details
 
-A class is a group of causes, and a range of the share that the finding claims (confidence() in nltools/diag/findings.c); findings that
-are not the largest of their run are in a class of their own. The groups
-are causes that no other causes resemble, causes that others resemble, and the load, which is a consequence of many causes. The
-confidence is (right + 1) / (all + 2). It never decreases with the share: ranges that contradict this are joined.
+A class is a group of causes, and a range of the share that the finding claims (confidence() in
+nltools/diag/findings.c); findings that are not the largest of their run are in a class of their own. The groups are
+causes that no other causes resemble, causes that others resemble, and the load, which is a consequence of many causes.
+The confidence is (right + 1) / (all + 2). It never decreases with the share: ranges that contradict this are joined.
 """
 import json
 import sys
@@ -17,7 +18,7 @@ OF_LIMITS = {"clock", "failures", "memory", "disk", "softirq", "cpu", "link", "w
 
 
 def class_of(cause, largest):
-    """Range 0 is that of the findings that are not the largest."""
+    """Returns a finding's class. Range 0 is for findings that are not the largest of their run."""
     group = "load" if cause["cause"] == "load" else "resembled" if cause["cause"] in RESEMBLED else "distinct"
     return group, next(i for i, end in enumerate(RANGES, 1) if cause["share"] < end) if cause["share"] >= largest else 0
 

@@ -18,7 +18,8 @@ KINDS = ("value", "slow-host", "changed")
 
 
 def make_fault(kind, seed, healthy_mean):
-    """Returns a run whose fault costs a tenth of the time, and that share. None if the fault cannot be scaled to it."""
+    """Returns a run whose fault costs about a tenth of the time, and the exact share. Returns None if the fault
+    cannot be scaled to this share."""
     factor = 0.3
     for _ in range(8):
         run = simulate.Run(kind, seed)
@@ -37,7 +38,7 @@ def make_fault(kind, seed, healthy_mean):
 
 
 def trial(task):
-    """Returns what nldiag says of the healthy log, and whether it finds each kind of fault."""
+    """Returns nldiag's verdict on the healthy log, and whether nldiag finds each kind of fault."""
     arguments, seed = task
     with tempfile.TemporaryDirectory() as scratch:
         path = pathlib.Path(scratch) / "a.log"

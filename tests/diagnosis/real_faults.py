@@ -88,7 +88,7 @@ def healthy(case):
 
 # ---- faults of all services ----
 
-# A program's host, its name in the log, and the spans in which it works.
+# By host: the name of its program in the log, and the spans in which the program works.
 SPANS = {"database": ("database", "Query"), "prices": ("prices", "Prices"), "stock": ("stock", "Stock"), "frontend": ("frontend", "Order"),
          "store": ("store", "Write"), **{worker: ("worker", "Parse") for worker in WORKERS}}
 
@@ -102,7 +102,7 @@ def whole(name):
 
 
 def loss(case):
-    """Packets to a host, or in both directions, are lost."""
+    """Drops packets to a host, or in both directions."""
     name, part, both = case.chance.choice(servers(case)[:3]), case.chance.uniform(0.04, 0.12), case.chance.random() < 0.5
     case.what = f"{100 * part:.0f} % of packets {'to and from' if both else 'to'} {name} are lost"
     case.causes = {"loss", "timeout"}
@@ -128,7 +128,7 @@ def pause(case, periodic):
 
 
 def quota(case):
-    """cpu.max below what the program needs in bursts."""
+    """Sets cpu.max to less than the program needs in bursts."""
     name = case.chance.choice(["prices"] if case.program == "shop" else WORKERS)
     part = case.chance.uniform(0.95, 1.1) * (0.01 + (case.rate * 0.0015 if case.program == "shop" else case.rate / 3 * 0.0095))
     case.what = f"{name} has {part:.2f} processors"
@@ -145,7 +145,7 @@ def quota(case):
 
 
 def busy(case):
-    """Other programs use a host's processor."""
+    """Starts other programs that use a host's processor."""
     name = case.chance.choice(["prices"] if case.program == "shop" else WORKERS)
     case.what = f"other programs use the processor of {name}"
     case.causes = {"cpu", "peer", "resource"}
@@ -198,7 +198,7 @@ def cold(case):
 
 
 def slow_call(case, some):
-    """A system call or a function of libc takes longer, always or sometimes."""
+    """Makes each call, or some calls, of a system call or a function of libc take longer."""
     part = case.chance.uniform(0.1, 0.3) if some else 1
     delay = case.chance.uniform(0.03, 0.08) / (1.5 * part if some else 1)
     if case.program == "shop":

@@ -26,7 +26,7 @@ def load_experiment():
 
 
 class ServiceWorld(worlds.World):
-    """Hosts in a star: each has a link to the site, which routes."""
+    """Hosts in a star: each host has a link to the site, which routes packets between the hosts."""
 
     def __init__(self, build, names):
         super().__init__(build, 1, pathlib.Path("none/data"), kernel=False)

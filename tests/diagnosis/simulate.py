@@ -121,7 +121,7 @@ class Run:
         self.mean = self.time_of(self.services[0])
         self.closed = shape.random() < 0.4
         self.clients = shape.randint(4, 16)
-        # In flight on average: 1 to 8. Nothing queues in a healthy run.
+        # On average, 1 to 8 requests are in progress. No request waits in a queue in a healthy run.
         self.rate = shape.uniform(1, 8) / self.mean
         self.seconds = self.requests / self.rate
         self.offset = {h: shape.uniform(-3e-5, 3e-5) for h in sorted({h for s in self.services for h in s.hosts})}

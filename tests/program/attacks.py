@@ -78,7 +78,7 @@ def by_filters(port, source="127.0.0.1"):
 
 
 def by_subscribers(port, source="127.0.0.1"):
-    """Subscribers that request past records, and request again after netlogd makes them wait or closes them."""
+    """Subscribes and requests past records. Repeats the request after netlogd delays or closes the connection."""
     while True:
         subscribers = subscribe(port, SUBSCRIBERS, "SINCE=-1d", source)
         end = time.monotonic() + 1
@@ -93,7 +93,8 @@ def by_subscribers(port, source="127.0.0.1"):
 
 
 def by_idle_connections(port, count, begin=b"", source="127.0.0.1"):
-    """Opens connections, sends the begin of a message on each, and then sends nothing; replaces closed connections."""
+    """Opens connections and sends only the beginning of a message on each. Replaces the connections that netlogd
+    closes."""
     selector = selectors.DefaultSelector()
     while True:
         while len(selector.get_map()) < count:

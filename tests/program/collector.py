@@ -62,7 +62,7 @@ class Authority:
 
 
     def revoke(self, *names, name="crl", times=("-crldays", "2")):
-        """Returns a revocation list of these certificates and of those revoked before."""
+        """Returns a revocation list with these certificates and the certificates that were revoked earlier."""
         database, config = self.folder / "index", self.folder / "ca.conf"
         if not config.exists():
             database.write_text("")

@@ -213,7 +213,7 @@ MODULES = ("virtio_pci", "virtio_console")
 
 
 def kernel():
-    """(image, folder of modules) of the newest kernel here that can be booted, or None."""
+    """Returns (image, folder of modules) of the newest kernel on this machine that can be booted, or None."""
     found = []
     for folder in pathlib.Path("/lib/modules").glob("*"):
         image = pathlib.Path("/boot") / f"vmlinuz-{folder.name}"

@@ -95,7 +95,7 @@ class Adaptive(support.Case):
         self.assertEqual(self.sent("RetransmitRate")[:3], [1e6, 5e5, 2.5e5])
 
     def test_other_events_are_ignored(self):
-        """The name of the event is a prefix of the expected one."""
+        """The rules must not accept an event whose name is only a prefix of the expected name."""
         self.assertEqual(self.sent("Retransmit"), [])
         self.assertIn("NL.EVNT=SendEnd RATE=2000000", self.log.read_text())
 

@@ -113,7 +113,7 @@ class Attack(collector.Case):
         return self.rng.sample(sorted(self.known), self.rng.randrange(2, 5))
 
     def check_events(self):
-        """What the honest clients sent is in the output as netlogd acknowledged it."""
+        """The output has every record of the honest clients that netlogd acknowledged."""
         for honest in self.honest:
             honest.ending = True
         for honest in self.honest:

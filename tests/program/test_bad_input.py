@@ -152,7 +152,7 @@ class BadInput(support.Case):
                 self.assert_one_message(program, source, f"{source}: ", reason)
 
     def test_truncated_later(self):
-        """The readable part is used. One message says what is missing."""
+        """The programs use the readable part. One message states what is missing."""
         data, count = self.blocks(), 2000
         lines = text(1501).encode()
         sources = {self.put("cut.nlb", data + data[:-600].replace(b"", b"")): (f"truncated: 600 bytes and {count} records of the last block are missing", 1),
@@ -196,7 +196,7 @@ class BadInput(support.Case):
                 subprocess.run(["rm", "-r", self.out], check=True)
 
     def test_one_bad_input_of_several(self):
-        """Other inputs count. An empty input, which archives have, is no problem."""
+        """The programs use the other inputs. An empty input is no problem, because archives contain empty files."""
         good, empty = self.put("good.log", text(10)), self.put("empty.log", "")
         nlsort = support.program("nlsort/nlsort")
         result = self.run_program(nlsort, good, empty)

@@ -206,7 +206,8 @@ class Collector(support.Case):
         self.assertEqual(len(output.read_bytes().splitlines()), 50)
 
     def test_numbers_that_the_program_dropped_close_their_gap(self):
-        """A program's announcement closes the gap. The records count as lost once, before and after the report."""
+        """A program's announcement of lost records closes the gap. The records count as lost once, whether the
+        announcement arrives before or after netlogd's report."""
         for late in False, True:
             with self.subTest(late=late):
                 process = self.serve(self.scratch / f"{late}.log")

@@ -5,7 +5,7 @@ import re
 import collector
 import support
 
-# In the style of transfer programs of that time: URL from the environment, constant text, levels, tags.
+# A program in the style of transfer programs of 1998 to 2004: URL from the environment, constant text, levels, tags.
 THREE = r"""
 #include <string.h>
 #include <unistd.h>
@@ -578,7 +578,8 @@ class Collected(collector.Case):
         self.assertRegex(self.output.read_text(), rf"(?s)NL.EVNT=Line\n.*({line}.*){{2}}")
 
     def test_a_collector_that_comes_back(self):
-        """The toolkit gave up for good at the first failed write."""
+        """The log works again after a failed write. The original toolkit stopped permanently at the first failed
+        write."""
         program = self.compile_client(r"""
 #include <NetLogger.h>
 #include <unistd.h>

@@ -64,8 +64,8 @@ RIGHT = [
 
 
 class EventErrors(support.Case):
-    """All statements of a kind are compiled at once, each in a function of its own, whose lines are numbered by the
-    statement's place in the list: the compiler says them again in what it complains of."""
+    """All statements of a kind are compiled together, each in a separate function. #line sets the line numbers to the
+    statement's index, so that the compiler's messages contain the index."""
 
     def compile(self, compiler, head, statements, suffix, *flags):
         """Returns the compiler's messages with the index of their statement: [(index or None, line)]; and the exit status."""

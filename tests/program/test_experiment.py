@@ -59,7 +59,7 @@ while True:
 
 @unittest.skipUnless(CAN, "only root with /dev/net/tun may make network namespaces and TUN devices")
 class Emulator(support.Case):
-    """Times are asked to be no shorter than they should: longer they may be, on a machine that is busy."""
+    """Checks only that times are not too short, because times are longer on a busy machine."""
 
     def setUp(self):
         super().setUp()
@@ -224,7 +224,7 @@ int main(int argc, char **argv)
 
 
 class Netem(support.Case):
-    """The path as it is made where the kernel has netem: in a guest, whose kernel has."""
+    """The path on a kernel that has netem. The test runs in a guest, whose kernel has netem."""
 
     def path(self, number, **settings):
         """Returns commands that make a path between the test's own namespaces."""
@@ -264,7 +264,7 @@ class Netem(support.Case):
 
 
 def left(pid):
-    """Returns what an experiment with that number has left on the machine."""
+    """Returns the objects that the experiment with that process ID has left on the machine."""
     name = f"nlx{pid}"
     found = [line for line in subprocess.run(["ip", "netns", "list"], capture_output=True, text=True).stdout.splitlines() if line.startswith(name)]
     found += [line for line in subprocess.run(["losetup", "--list"], capture_output=True, text=True).stdout.splitlines() if name in line]

@@ -45,7 +45,7 @@ class Pages(support.Case):
         self.assertEqual((result.returncode, re.sub(r".* pod syntax OK\.\n", "", result.stderr)), (0, ""))
 
     def test_fortran_comments(self):
-        """FORD takes what is above a declaration behind "!>"; every public name has that."""
+        """FORD uses the comment above a declaration that begins with "!>". Every public name has such a comment."""
         lines = (BINDINGS / "fortran" / "netlogger.f90").read_text().splitlines()
         self.assertTrue(lines[0].startswith("!> "))
         for place, line in enumerate(lines):

@@ -199,7 +199,7 @@ int main(int argc, char **argv)
 
 
 class Unreachable(collector.Case):
-    """What the first program of a user prints whose collector is not running, or whose URL names another server."""
+    """The messages of a user's first program if its collector is not running, or if its URL names another server."""
 
     def check(self, command):
         with socket.create_server(("127.0.0.1", 0)) as free:

@@ -12,7 +12,7 @@ PROGRAMS = {"netlogd": "netlogd/netlogd", "netlogctl": "netlogd/netlogctl", "nls
             "nlkernel": "nlkernel/nlkernel", "nlarchive": "nltools/nlarchive",
             "nlagent": "nlagent/nlagent", "nlagentd": "nlagent/nlagentd"}
 
-# Examples that cannot run here, by a pattern: how many examples match, and the reason.
+# Patterns of examples that cannot run here, each with the number of matching examples and the reason.
 NOT_RUN = {
     "x-netlog://HOST": (8, "there is no collector of that name"),
     "^nlv dpss.log$": (1, "it opens a window"),

@@ -196,7 +196,8 @@ class NetlogdTls(collector.Case):
         self.assertEqual(self.said().count("the TLS handshake took too long"), 1)
 
     def test_the_handshake_has_its_time_after_a_pause(self):
-        """While the output is blocked nobody is read: who came then has not been silent by his own fault."""
+        """While the output is blocked, netlogd does not read from clients. A client that connects during this time
+        must not count as silent."""
         process = self.serve_tls("--handshake-timeout", "6",
                                  preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (5000, resource.RLIM_INFINITY)))
         data = b"".join(record(1, n) for n in range(1000))

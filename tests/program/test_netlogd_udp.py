@@ -61,7 +61,8 @@ class NetlogdUdp(collector.Case):
         self.stop(process)
 
     def test_who_sends_more_than_the_rate(self):
-        """Its datagrams are dropped, counted and told; others' are taken, and so are its own when it has paid."""
+        """netlogd drops, counts and reports the excess datagrams of a sender. It accepts datagrams of other senders,
+        and of this sender again when its allowance has grown."""
         process = self.serve("--max-rate", "10", listen="x-netlog+udp://127.0.0.1:0")
         other = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.addCleanup(other.close)

@@ -148,7 +148,7 @@ class Trouble(nlagents.Agent):
         support.wait_until(lambda: pid not in self.children(agent))
 
     def test_sensor_that_is_mute_and_stays_is_killed(self):
-        """It closes its output and takes no notice of SIGTERM; as one of one's own it need not beat."""
+        """The sensor closes its output and ignores SIGTERM."""
         agent = self.start_agent("--sensor", "mute=trap '' TERM; exec >&-; while :; do sleep 1; done")
         self.assertEqual(self.call(agent, "Start", [("sensor", "mute")])[0], 200)
         pid = list(self.children(agent))[0]

@@ -109,7 +109,7 @@ class Nlconv(support.Case):
         self.assertEqual(bytes_.decode(), BP)
 
     def test_a_workflow_through_all_formats(self):
-        """From each format into each other one, and back, as it was."""
+        """Conversions from each format to each other format and back restore the log."""
         log = workflow.workflow_log().encode()
         written = {format: self.convert("--format", format, input=log).stdout for format in self.two_way}
         for format in self.two_way:
@@ -267,7 +267,7 @@ class Nlconv(support.Case):
         self.assertEqual([keep(s) for s in sorted(again, key=key)], [keep(s) for s in sorted(spans, key=key)])
 
     def test_spans_that_overlap_in_one_thread(self):
-        """Without request IDs, nobody knows which spans belong together, but each span keeps its times."""
+        """Without request IDs, it is unknown which spans belong together, but each span keeps its times."""
         if "otlp-spans" not in self.run_program(self.nlconv, "--formats").stdout:
             self.skipTest("spans are not built here")
         sides = [(0, "page", "start"), (100, "query", "start"), (600, "page", "end"), (900, "query", "end")]

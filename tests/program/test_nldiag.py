@@ -273,7 +273,7 @@ class Nldiag(support.Case):
             self.assertEqual(self.run_program(self.nldiag, *arguments).returncode, USAGE, arguments)
 
     def test_field_of_numbers_and_texts(self):
-        """The value is not in the log as a field of its own."""
+        """No field of the log contains only the value."""
         path = self.scratch / "mixed.log"
         path.write_text("".join(f"DATE=20260101{i // 3600:02d}{i // 60 % 60:02d}{i % 60:02d}.{at}00000 HOST=h PROG=p LVL=Usage NL.EVNT={event} ID={i} KIND={kind}\n"
                                 for i in range(600) for kind in (90000000 + i % 4 if i < 40 else "abcd"[i % 4],)
@@ -419,7 +419,8 @@ class Nldiag(support.Case):
         return path
 
     def test_measured_clock_is_named(self):
-        """Also if no reply arrives before its request: 28 ms is less than the minimum delay."""
+        """nldiag finds a wrong clock even if every reply arrives after its request: 28 ms is less than the minimum
+        delay."""
         for ahead, word in (0.028, "fast"), (-0.028, "slow"), (7.5, "fast"):
             with self.subTest(ahead=ahead):
                 found = self.diagnosed(self.model(clocks={"server2": ahead}, measured_within=0.0005, rtt=0.06, streams=6))

@@ -101,7 +101,8 @@ class Kernel(support.Case):
             name = self.instance_of(process)
             read = lambda file: (self.tracing / "instances" / name / file).read_text()
             try:
-                # A new instance is first on, without selected events.
+                # The kernel creates an instance with recording on and no events enabled, so the test waits for both
+                # settings.
                 return name and read("events/raw_syscalls/sys_enter/enable")[0] == "1" and read("tracing_on") == "1\n"
             except FileNotFoundError:
                 return False  # The kernel lists the instance before it is complete.

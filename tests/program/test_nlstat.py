@@ -359,7 +359,8 @@ class Nlstat(support.Case):
         self.assertEqual(self.rows(found, "edge"), {})
 
     def test_overlapping_spans_without_ids(self):
-        """Two requests at once in one program, without IDs: nobody knows which query belongs to which. Others are measured."""
+        """Two requests at the same time in one program without IDs: it is unknown which query belongs to which
+        request. nlstat measures the other requests."""
         def spans(at, second):
             steps = [(0, "Page.start"), (100, "Query.start"), (600, "Query.end"), (1000, "Page.end")]
             return sorted([(at + us, e) for us, e in steps] + [(at + second + us, e) for us, e in steps])
