@@ -67,7 +67,7 @@ static void otlp_put_span(spans_writer *w, const stream_request *r, size_t index
     e->s = w->s;
     e->typed = request_stream_is_typed(w->requests);
     otlp_begin_source(e, true, at->host, at->prog);
-    span_id parent; /* the record, which may contain the parent's ID, is in a slot that is used again */
+    span_id parent; /* a copy, because the parent's ID may be in a record whose slot is about to be reused */
     snprintf(parent.text, sizeof parent.text, "%.*s", (int)to.parent.size, to.parent.size > 0 ? to.parent.data : "");
     to.parent.data = to.parent.data != NULL ? parent.text : NULL;
     otlp_begin_span(e, &to, record_or_none(w, span->begin, 0),

@@ -154,7 +154,8 @@ static void set_host_shift(clock_alignment *a, uint32_t host, int64_t shift_ns, 
 
 /* Evidence about a host's clock from the calls between this host and other hosts. */
 typedef struct clock_evidence {
-    uint32_t impossible, correct; /* numbers of groups that begin before their parent, and that lie within it */
+    uint32_t impossible, correct; /* number of groups that begin before their parent, and number of groups that lie
+                                     within their parent */
 } clock_evidence;
 
 static void add_evidence(clock_alignment *a, uint32_t host, int64_t early_ns)

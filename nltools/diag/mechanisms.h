@@ -41,7 +41,7 @@ uint32_t next_span(const visits *v, uint32_t edge);
 /*
  * The visits of an edge wait for one of `servers` servers, which execute the spans after the edge. Computes how much
  * less each visit would wait if each span were shorter by its element of `cut`. Sets `saved`. Both arrays are indexed
- * by visit. Returns the sum on critical paths in nanoseconds.
+ * by visit. Returns the total time saved on critical paths, in nanoseconds.
  */
 double queue_find_savings(const visits *v, uint32_t edge, int servers, const float *cut, float *saved);
 

@@ -1,6 +1,6 @@
 /*
- * A log in the binary format, in pieces. Like the target decoder, but corrects the checksum of every block first.
- * Otherwise, decoders would reject nearly all mutated blocks at once.
+ * A log in the binary format, in pieces. Works like the target `decoder`, but first corrects the checksum of every
+ * block. Otherwise, decoders would reject nearly all mutated blocks at once.
  */
 #include "decoding.h"
 

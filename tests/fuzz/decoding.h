@@ -104,7 +104,9 @@ static inline nl_buffer fuzz_decode(nl_decoder_options options, const uint8_t *p
     return out;
 }
 
-/* Any division of the log into pieces gives the same records and reports. choices: FUZZ_CHOICES bytes. */
+/*
+ * Checks that any division of the log into pieces gives the same records and reports. `choices` has FUZZ_CHOICES bytes.
+ */
 static inline void fuzz_check_decoding(const uint8_t *choices, const uint8_t *data, size_t size)
 {
     nl_decoder_options options = fuzz_chosen_options(choices[0]);

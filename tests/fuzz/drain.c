@@ -64,7 +64,7 @@ static nl_shared_sites *make_sites(const choices *c, const uint8_t *data, size_t
     return sites;
 }
 
-/* A ring that repeats the data, mapped twice in a row as real rings are. */
+/* Makes a ring that repeats the data. Maps the ring twice in succession, like real rings. */
 static void make_ring(nl_ring *ring, const choices *c, const uint8_t *data, size_t size)
 {
     size_t ring_size = (size_t)64 << (c->ring_size & 7);
@@ -98,7 +98,7 @@ static void drain_refuse(void *user, const nl_malformed *what)
     fuzz_expect(false, "what comes out of damaged memory is a log");
 }
 
-/* The batch is a complete log with that number of records. */
+/* Checks that the batch is a complete log with that number of records. */
 static void check_batch(const nl_buffer *batch, uint64_t records)
 {
     nl_decoder *decoder = nl_decoder_new(&(nl_decoder_options){.on_malformed = drain_refuse});
@@ -122,7 +122,7 @@ static void drain_all(nl_drain *drain, nl_ring *rings, const choices *c)
     nl_buffer batch = {0};
     size_t most = 0;
     for (nl_ring *ring = rings; ring != NULL; ring = ring->next)
-        most += (ring->mask + 1) / sizeof(nl_event_header) + 1; /* and one record for the skipped bytes */
+        most += (ring->mask + 1) / sizeof(nl_event_header) + 1; /* plus one record that reports the skipped bytes */
     for (uint64_t records = 1; records > 0; most -= records) {
         batch.size = 0;
         size_t limit = c->how & HOW_SMALL_BATCH ? 100 : 100000;

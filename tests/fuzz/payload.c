@@ -3,7 +3,7 @@
 
 #include "log/payload.h"
 
-/* Returns whether the payload was encoded like that, without further bytes. True may be any non-zero byte. */
+/* Checks that the record is encoded as the payload that was read. The value true may be any non-zero byte. */
 static void check_put(const nl_record *record, size_t size)
 {
     fuzz_expect(nl_payload_size(record) == size, "a record takes as many bytes as it was read from");

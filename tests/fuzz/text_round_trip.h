@@ -18,7 +18,7 @@ static inline nl_buffer fuzz_encode(const nl_record *record, nl_format format)
     return line;
 }
 
-/* Writing with the known shape and second gives the same text as writing without them. */
+/* Checks that writing with the known shape and second gives the same text as writing without them. */
 static inline void fuzz_check_shape(const nl_record *record, nl_format format, const nl_buffer *line)
 {
     const nl_text_format *text = nl_text_format_of(format);
@@ -34,7 +34,7 @@ static inline void fuzz_check_shape(const nl_record *record, nl_format format, c
     nl_text_shape_free(shape);
 }
 
-/* A written record reads back as an equal record, and is then written as the same bytes. */
+/* Checks that a written record is read as an equal record, and that this record is written as the same bytes. */
 static inline void fuzz_check_written(const nl_record *record, nl_format format)
 {
     nl_buffer line = fuzz_encode(record, format), meant = {0}, read = {0};
@@ -67,7 +67,10 @@ static inline void fuzz_check_written(const nl_record *record, nl_format format)
     nl_buffer_free(&read);
 }
 
-/* A copy is an equal record that depends neither on the line nor on the original record. */
+/*
+ * Checks that a copy is equal to the record, and depends neither on the line nor on the original record. Returns the
+ * copy.
+ */
 static inline nl_record *fuzz_check_copy(nl_record *record, char *line)
 {
     nl_buffer meant = {0}, copied = {0};

@@ -41,7 +41,8 @@ def program(path):
 
 
 def pkg_config_folder(folder):
-    """Returns the directory, with a netlogger.pc for the library in the build directory."""
+    """Adds a netlogger.pc for the library in the build directory to the directory `folder`, and returns the
+    directory."""
     (folder / "netlogger.pc").write_text(f"Name: netlogger\nDescription: d\nVersion: 1.0.0\nCflags: -I{SOURCE}/libnetlogger/include\n"
                                          f"Libs: -L{BUILD}/libnetlogger/.libs -lnetlogger\n")
     return str(folder)

@@ -291,7 +291,7 @@ class Symbols(Functions):
     def test_map(self):
         wanted = "lock\tkernel/sched/core.c:1\nlock\tnet/ipv4/tcp.c:2\nmain\tfs/read_write.c:2\nsched\tkernel/sched/core.c:2\ntcp_recvmsg\tnet/ipv4/tcp.c:1\nuse\tnet/ipv4/tcp.c:3\n"
         self.assertEqual(self.map(self.vmlinux()), wanted)
-        # Compiled in another place than the sources, as distributions do.
+        # Distributions compile the kernel outside the source directory.
         self.assertEqual(self.map(self.vmlinux(folder=self.scratch / "out")), wanted)
 
     def test_units_that_say_other_folders(self):

@@ -553,7 +553,8 @@ class Subscribe(support.Case):
         self.stop(process)
 
     def test_many_cheap_expressions_delay_those_who_log_little(self):
-        """Each subscription is cheap, but together they cost ten times the work of receiving a record: subscribers miss records instead."""
+        """Each subscription is cheap, but all of them together cost ten times the work of receiving a record.
+        Subscribers then miss records."""
         process = self.serve("--max-subscribers", "400")
         data = b"".join(record(n) for n in range(600000))
 

@@ -176,7 +176,8 @@ class Stack:
         self.connect("web", 8080)
 
     def translate_addresses(self):
-        """Makes the client reach nginx at an address that is translated. Returns whether this machine can."""
+        """Makes the client reach nginx at an address that is translated. Returns false if this machine cannot
+        translate addresses."""
         self.run("ip", "-n", f"{self.prefix}client", "route", "replace", "10.99.0.0/24", "dev", "eth0")
         self.address["translated"] = "10.99.0.1"
         return subprocess.run(["ip", "netns", "exec", f"{self.prefix}client", "iptables", "-t", "nat", "-A", "OUTPUT", "-d", "10.99.0.1",

@@ -372,7 +372,10 @@ static void records_may_be_appended_directly(void **state)
     nl_buffer_free(&bytes);
 }
 
-/* Values that repeat or rise slowly, mixed at random with others, so that each kind follows each kind. */
+/*
+ * Values that repeat or rise slowly are mixed at random with other values, so that each kind of value follows each
+ * other kind.
+ */
 static void what_is_as_before_takes_a_byte(void **state)
 {
     (void)state;
@@ -630,7 +633,7 @@ static void blocks_that_lie_are_refused(void **state)
     }
 }
 
-/* A later version may have a longer header. */
+/* Later versions of the format may have a longer header. */
 static void a_longer_header_is_passed_over(void **state)
 {
     (void)state;

@@ -127,7 +127,10 @@ static size_t read_blocks(nl_string bytes, char problem[256])
     return count;
 }
 
-/* Checks that the block is rejected with a message that begins so; "" means that it is valid. Frees the block. */
+/*
+ * Checks that the block is rejected with a message that begins with `expected`, or that it is valid if `expected` is
+ * "". Frees the block.
+ */
 static void assert_problem(nl_buffer block, const char *expected)
 {
     char problem[256];

@@ -243,7 +243,7 @@ static void pause_briefly(void)
     nanosleep(&(struct timespec){.tv_nsec = 200 * 1000000}, NULL);
 }
 
-/* Returns after the other thread has waited for space for a while. */
+/* Returns when the other thread has been waiting for space for some time. */
 static void wait_until_it_waits(const producer *p)
 {
     const nl_ring_producer *ring;
@@ -298,7 +298,7 @@ static void *join_and_close(void *user)
     return NULL;
 }
 
-/* Its time is that of the call, not that of the wait's end. */
+/* The event has the time of its call, not the time at which its wait ended. */
 static void an_event_has_the_time_of_its_call(void **state)
 {
     (void)state;

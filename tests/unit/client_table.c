@@ -1,4 +1,4 @@
-/* The client that netlogd closes when it has too many. */
+/* Tests which client netlogd closes when it has too many clients. */
 #include "service/client_table.h"
 
 #include <arpa/inet.h>

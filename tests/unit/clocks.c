@@ -81,7 +81,7 @@ static void test_only_records_of_clocks_count_as_such(void **state)
     assert_hosts(1, 0, 0);
 }
 
-/* The address a has fewer hosts than b, after c displaced one; then b may displace only its own. */
+/* After c has displaced a host of a, a has fewer hosts than b. From then on, b may displace only its own hosts. */
 static void test_more_hosts_never_displace_those_of_fewer(void **state)
 {
     (void)state;

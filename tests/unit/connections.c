@@ -1,4 +1,4 @@
-/* netlogd's list of connections: visits, connections beyond their share, and waiting acknowledgements. */
+/* netlogd's list of connections: visits, connections that exceed their share, and pending acknowledgements. */
 #include "connections.h"
 
 #include <setjmp.h>

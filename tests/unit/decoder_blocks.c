@@ -160,7 +160,10 @@ static void damage_is_passed_over(void **state)
     nl_buffer_free(&input);
 }
 
-/* The result neither lacks bytes if a piece ends within the block nor includes the valid blocks after it. */
+/*
+ * The report contains all bytes of the damaged block, even if a piece ends within the block, and no bytes of the valid
+ * blocks after it.
+ */
 static void damage_is_reported_with_its_own_bytes(void **state)
 {
     (void)state;
@@ -380,7 +383,7 @@ static void streams_in_use_are_not_forgotten(void **state)
     assert_false(admits(&streams, NEW + begun, 0, 1));
     assert_true(streams.young.count + streams.old.count <= NL_STREAMS_MAX);
 
-    /* Later, streams that were not used since then leave. */
+    /* Later, streams that have not been used since then are forgotten. */
     streams.aged_ns -= NL_STREAMS_KEPT_S * NL_NS_PER_SECOND;
     assert_true(admits(&streams, NEW + begun, 0, 1));
     nl_streams_clear(&streams);
@@ -441,7 +444,7 @@ static void a_beginning_may_come_late(void **state)
     nl_streams_free(streams);
 }
 
-/* Of a block between, exactly the missing records are accepted. */
+/* Of a block between these blocks, exactly the missing records are accepted. */
 static void a_block_gives_just_what_is_missing(void **state)
 {
     (void)state;
@@ -475,7 +478,10 @@ static void note_fresh(void *user, const nl_block_view *block)
     nl_buffer_free(&found);
 }
 
-/* Two readers have different parts of a stream: each accepts what it lacks, and each record has its number. */
+/*
+ * Two readers have different parts of a stream. Each reader accepts the records that it lacks, and each record keeps
+ * its number.
+ */
 static void places_take_what_they_had_not(void **state)
 {
     (void)state;
@@ -681,7 +687,7 @@ static void gaps_of_many_streams(void **state)
     nl_buffer_free(&fresh);
 }
 
-/* A block of another type or with a wrong payload costs only itself. */
+/* A block of another type or with a wrong payload is skipped, and other blocks are unaffected. */
 static void what_is_sound_but_unknown_is_skipped(void **state)
 {
     (void)state;

@@ -30,7 +30,7 @@ static seen scan(nl_format format, nl_fraction fraction, const char *text, size_
     return s;
 }
 
-/* To the decoder, a plain line must be a whole record with the same time and end. */
+/* The decoder must read each plain line as a whole record with the same time and end. */
 static void agrees(nl_format format, nl_fraction fraction, const char *line, size_t size)
 {
     char text[512];

@@ -448,7 +448,10 @@ static void test_index_of_a_log_that_changes(void **unused)
     assert_false(open_again(path));
     assert_true(open_again(path));
 
-    /* The log grows, a lot and a little: the index is used, and the next index includes the new records. */
+    /*
+     * The log grows first by many records and then by few. nlv uses the index, and the next index includes the new
+     * records.
+     */
     write_lines(path, lines + 80000, 79000, "a");
     assert_true(open_again(path));
     write_lines(path, lines + 159000, 1, "a");

@@ -557,7 +557,10 @@ static void *log_twice(void *user)
     return NULL;
 }
 
-/* For any number of logs: after a thread's first event in each, it takes no lock that others may hold. */
+/*
+ * After its first event in each log, a thread takes no lock that other threads may hold. This holds for any number of
+ * logs.
+ */
 static void many_logs_without_a_lock(void **state)
 {
     (void)state;
