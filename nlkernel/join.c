@@ -174,8 +174,9 @@ int command_join(int argc, char **argv)
             ok = program_print_error();
     }
     if (ok)
-        fprintf(stderr, "nlkernel: joined %" PRIu64 " request%s with calls; no log has the calls of %" PRIu64 "\n",
-                j.joined, nl_plural(j.joined), j.unjoined);
+        fprintf(stderr,
+                "nlkernel: joined %" PRIu64 " request%s with calls; no log has the calls of %" PRIu64 " other%s\n",
+                j.joined, nl_plural(j.joined), j.unjoined, nl_plural(j.unjoined));
     nl_record_free(j.record);
     g_hash_table_destroy(j.calls);
     g_hash_table_destroy(j.servers);

@@ -580,7 +580,7 @@ static void session_end(session *s)
     s->ended_ns = nl_monotonic_ns();
     uint64_t one = 1;
     if (write(s->setup.stop_fd, &one, sizeof one) < 0)
-        program_error("cannot stop the lanes: %s", strerror(errno));
+        program_error("cannot stop recording: %s", strerror(errno));
     for (size_t i = 0; i < s->lane_count; i++)
         lane_finish(&s->lanes[i]);
 }

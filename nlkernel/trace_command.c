@@ -113,7 +113,8 @@ static const nl_option options[] = {
      .value = "PORT",
      .repeatable = true,
      .set = add_port,
-     .help = "Trace the connections of all processes from or to this TCP port. Cannot be used with the options above"},
+     .help = "Trace the connections of all processes from or to this TCP port. "
+             "This option cannot be used with --comm, --pid, --cgroup or COMMAND"},
     {.name = "dest",
      .letter = 'd',
      .value = "URL",

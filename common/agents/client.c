@@ -4,6 +4,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "transport/peer.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -13,7 +14,8 @@
 
 enum {
     DEFAULT_PORT = 14831,
-    TIMEOUT_MS = 15000,
+    CONFIRM_MS = 1000,
+    TIMEOUT_MS = 15000,       /* nlagentd waits up to 10 s for a measurement */
     REPLY_TIMEOUT_MS = 75000, /* nlagentd waits up to 50 s for records */
     REPLY_MAX = 64 << 20,
     READ_SIZE = 64 << 10,
@@ -170,18 +172,49 @@ static bool fail_head(const client *c, const nl_buffer *in, int error)
     return nl_dialer_prepend(c->dialer), false;
 }
 
-/* Connects, sends a request, and reads the header of the reply and perhaps a part of its body. */
-static bool client_request(client *c, const char *method, const char *path, const nl_buffer *body, nl_channel *channel,
-                           nl_buffer *in, head *answer)
+/*
+ * Waits until the peer confirms that it is an HTTP server ("100 Continue"). Removes the confirmation from `in`, and
+ * sets *confirmed. The wait also ends after CONFIRM_MS, because a server need not confirm, or when the reply begins.
+ * Returns false and sets the error if the connection fails.
+ */
+static bool await_confirmation(client *c, nl_channel *channel, nl_buffer *in, bool *confirmed)
+{
+    static const char start[] = "HTTP/1.1 100";
+    const size_t length = sizeof start - 1;
+    int64_t deadline_ns = nl_deadline_ns(CONFIRM_MS);
+    const char *end = NULL;
+    while (end == NULL) {
+        ssize_t got = read_more(c, channel, in, deadline_ns);
+        if (got < 0 && errno == ETIMEDOUT)
+            return true;
+        if (got < 0 || in->size == 0)
+            return fail_head(c, in, got < 0 ? errno : 0);
+        if (got == 0 || memcmp(in->data, start, in->size < length ? in->size : length) != 0)
+            return true;
+        end = in->size > length ? strstr(in->data, "\r\n\r\n") : NULL;
+    }
+    size_t size = (size_t)(end + 4 - in->data);
+    in->size -= size;
+    memmove(in->data, in->data + size, in->size + 1);
+    return *confirmed = true;
+}
+
+/*
+ * Sends a request on a connected channel. For a request with a body, sets *confirmed if the peer has confirmed that it
+ * is an HTTP server.
+ */
+static bool send_request(client *c, const char *method, const char *path, const nl_buffer *body, nl_channel *channel,
+                         nl_buffer *in, bool *confirmed)
 {
     int64_t deadline_ns = nl_deadline_ns(TIMEOUT_MS);
     nl_buffer request = {0};
-    char text[1024], *end = NULL;
-    /* With HTTP/1.0, the reply is not in chunks, and it ends when the connection ends. */
+    char text[1024];
+    /* The reply to a request of HTTP/1.0 is not in chunks. nlagentd replies to a request with a body in one piece. */
     snprintf(text, sizeof text,
-             "%s %.300s HTTP/1.0\r\nHost: %.255s\r\nContent-Type: text/xml; charset=utf-8\r\nSOAPAction: \"\"\r\n"
-             "Content-Length: %zu\r\n",
-             method, path, c->host, body != NULL ? body->size : 0);
+             "%s %.300s HTTP/1.%d\r\nHost: %.255s\r\nContent-Type: text/xml; charset=utf-8\r\nSOAPAction: \"\"\r\n"
+             "Content-Length: %zu\r\n%s",
+             method, path, body != NULL ? 1 : 0, c->host, body != NULL ? body->size : 0,
+             body != NULL ? "Connection: close\r\nExpect: 100-continue\r\n" : "");
     append(&request, text);
     if (c->token != NULL) {
         append(&request, "Authorization: Bearer ");
@@ -189,16 +222,33 @@ static bool client_request(client *c, const char *method, const char *path, cons
         append(&request, "\r\n");
     }
     append(&request, "\r\n");
-    if (body != NULL)
-        nl_buffer_append(&request, body->data, body->size);
+    bool good = send_all(c, channel, &request, deadline_ns);
+    nl_buffer_free(&request);
+    if (body == NULL || !good)
+        return good;
+    good = await_confirmation(c, channel, in, confirmed);
+    return good && in->size == 0 ? send_all(c, channel, body, deadline_ns) : good;
+}
+
+/*
+ * Connects, sends a request, and reads the header of the reply and perhaps a part of its body. nlagentd may need
+ * TIMEOUT_MS to reply, but confirms the request before that. Therefore a peer that sends nothing is not nlagentd.
+ */
+static bool client_request(client *c, const char *method, const char *path, const nl_buffer *body, nl_channel *channel,
+                           nl_buffer *in, head *answer)
+{
+    bool confirmed = false;
+    char *end = NULL;
+    ssize_t got = 1;
     *channel = (nl_channel){.fd = -1};
     in->size = 0;
-    bool good =
-        nl_dialer_connect(c->dialer, TIMEOUT_MS, channel) == NL_OK && send_all(c, channel, &request, deadline_ns);
-    nl_buffer_free(&request);
-    ssize_t got = 1;
+    if (nl_dialer_connect(c->dialer, TIMEOUT_MS, channel) != NL_OK)
+        return false;
+    int64_t deadline_ns = nl_deadline_ns(TIMEOUT_MS), patience_ns = nl_deadline_ns(NL_PEER_PATIENCE_MS);
+    bool good = send_request(c, method, path, body, channel, in, &confirmed);
     while (good && got > 0 && (end = in->size > 0 ? strstr(in->data, "\r\n\r\n") : NULL) == NULL)
-        got = in->size < HEAD_MAX ? read_more(c, channel, in, deadline_ns) : 0;
+        got =
+            in->size < HEAD_MAX ? read_more(c, channel, in, confirmed || in->size > 0 ? deadline_ns : patience_ns) : 0;
     const int error = good && got < 0 ? errno : 0;
     if (good && end != NULL)
         *end = '\0';

@@ -504,7 +504,7 @@ static void syslog_read_file(importer *i, const char *data, size_t size, sink *s
         if (!whole && frame.expected > 0)
             sink_malformed(s, line, at, "the input ends within a message", data + at, frame.size);
         else if (frame.message.size > 0 && !syslog_read(r, frame.message, &of, false, s))
-            sink_malformed(s, line, at, "neither a priority nor a time of syslog", frame.message.data,
+            sink_malformed(s, line, at, "no syslog message: neither a priority nor a time", frame.message.data,
                            frame.message.size);
         for (const char *at_line = data + at, *end = at_line + frame.size;
              (at_line = memchr(at_line, '\n', (size_t)(end - at_line))) != NULL; at_line++)

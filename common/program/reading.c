@@ -334,7 +334,7 @@ int program_reading_finish(program_reading *reading)
     if (reading->gaps > SHOWN)
         program_error("%" PRIu64 " record%s missing in total", reading->lost, nl_plural(reading->lost));
     if (reading->repeated > 0)
-        program_error("%" PRIu64 " record%s of an archive stored twice, but read only once", reading->repeated,
+        program_error("%" PRIu64 " duplicate record%s of an archive ignored", reading->repeated,
                       nl_plural(reading->repeated));
     if (reading->unterminated > 0 &&
         !reading->failed) /* if reading failed, the line ends at the position of the failure */

@@ -136,8 +136,8 @@ const nl_option output_file_rows[] = {
      .minimum = NL_NS_PER_SECOND,
      NL_OPTION_MEMBER(output_options, keep_ns),
      .help =
-         "Numbered files: delete files that were last written more than DURATION ago. The newest file, and files that "
-         "a subscriber still has to read, stay"},
+         "Numbered files: delete files that were last written more than DURATION ago. netlogd keeps the newest file, "
+         "and files that a subscriber has not read yet"},
     {.name = "keep_size",
      .type = NL_OPTION_SIZE,
      .minimum = 64 << 10,

@@ -92,7 +92,7 @@ static nl_status delete_file(const old_file *file)
 static void report_kept(retention *r, const old_file *file, const char *reason, nl_log *log)
 {
     if (r->reported != file->number) {
-        program_error("%s is kept longer than its output's options say: %s", file->name, reason);
+        program_error("%s: cannot delete this old file: %s", file->name, reason);
         nl_write(log, NL_WARNING, "Netlogd.FileKept", "FILE=%s REASON=%s", file->name, reason);
     }
     r->reported = file->number;
@@ -137,7 +137,7 @@ static bool retention_delete(retention *r, const output_options *options, const 
                              bool is_needed, nl_log *log)
 {
     if (is_needed) {
-        report_kept(r, file, "a subscriber still has to read it", log);
+        report_kept(r, file, "a subscriber has not read it yet", log);
         return false;
     }
     if (!copy_requests(r, options, file, log))

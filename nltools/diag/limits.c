@@ -283,7 +283,8 @@ static const limit kinds[LIMITS] = {
               "send less (compression, caches, fewer copies), or use faster or more interfaces", FELT_TO | FELT_FROM,
               FELT_TO | FELT_FROM, 1, 0.85, 0, NULL, NULL, NULL},
     [WINDOW] = {"window", "TCP windows or buffers too small for the path from",
-                "let buffers grow to rate times round trip: remove SO_RCVBUF and SO_SNDBUF from the program, and raise "
+                "let buffers grow to the rate times the round-trip time: remove SO_RCVBUF and SO_SNDBUF from the "
+                "program, and raise "
                 "net.ipv4.tcp_rmem and tcp_wmem",
                 FELT_FROM, FELT_FROM, 1, 0.9, 0, NULL, NULL, NULL},
     [LOSS] = {"loss", "packets are lost on the way from",

@@ -323,8 +323,8 @@ void report_requests(const report_subject *r)
     print_count(p->cycles, "span is its own ancestor", "spans are their own ancestors");
     print_count(p->violations - p->one_clock, "effect is before its cause: check the clocks of the hosts",
                 "effects are before their causes: check the clocks of the hosts");
-    print_count(p->one_clock, "effect is before its cause by the same clock: check the parents and times of the spans",
-                "effects are before their causes by the same clock: check the parents and times of the spans");
+    print_count(p->one_clock, "effect is before its cause on the same clock: check the parents and times of the spans",
+                "effects are before their causes on the same clock: check the parents and times of the spans");
     print_count(p->unknown_clocks, "effect is before its cause, on a host whose clock's error is unknown",
                 "effects are before their causes, on hosts whose clocks' errors are unknown");
     print_count(p->async, "span is asynchronous: it ends after its parent",

@@ -74,6 +74,13 @@ class OnDemand(nlagents.Agent):
                         ("listen", agent.url), ("confine", "yes")]:
             self.assertIn(setting, [(name, value.replace('"a=echo"', "a=echo")) for name, value in settings])
 
+    def test_slow_measurement(self):
+        """An agent may need longer for a measurement than nlagent waits for a silent peer."""
+        agent = self.start_agent("--sensor", "late=sleep 7; echo 'DATE=20260101000000 HOST=h PROG=p LVL=Usage NL.EVNT=Late'; sleep 100")
+        result = self.ask(agent, "query", "late")
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertIn("NL.EVNT=Late", result.stdout)
+
     def test_unknown_and_wrong(self):
         agent = self.start_agent()
         for wrong, words in [("nosuch", "NotFound: unknown sensor"), ("cpu?x=1", "BadRequest: sensor cpu has no argument named"),

@@ -143,14 +143,14 @@ class Servers(Tracing):
         logs = [self.scratch / f"trace{i}.log" for i in range(len(parts))]
         result = self.run_program(self.nlkernel, "join", *reversed(logs))
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertRegex(result.stderr, r"\Anlkernel: joined 4\d\d requests with calls; no log has the calls of 100\n\Z")
+        self.assertRegex(result.stderr, r"\Anlkernel: joined 4\d\d requests with calls; no log has the calls of 100 others\n\Z")
         joined = [fields(line) for line in result.stdout.splitlines() if "TRACE.ID" in line]
         self.assertEqual(len(joined), len(records))
         self.assertEqual(trace_stack.score(joined, truth, trace_stack.SPANS - 1)[1], {})
         ids = {r["SPAN.ID"] for r in joined}
         self.assertEqual([r for r in joined if "PARENT.ID" in r and r["PARENT.ID"] not in ids], [])
         missing = self.run_program(self.nlkernel, "join", logs[1])
-        self.assertIn("joined 0 requests with calls; no log has the calls of 100\n", missing.stderr)
+        self.assertIn("joined 0 requests with calls; no log has the calls of 100 others\n", missing.stderr)
 
     def test_slow_statement(self):
         self.stack.slow.touch()

@@ -604,7 +604,7 @@ class Nlstat(support.Case):
                                                         (4, "Call.end", "a", "")))
         (found,) = self.found("--id", "TRACE.ID", log := self.log(early))
         self.assertEqual((found["violations"], found["violations_by_one_clock"]), (1, 1))
-        self.assertIn("by the same clock: check the parents", text := self.run_program(self.nlstat, "--id", "TRACE.ID", log).stdout)
+        self.assertIn("on the same clock: check the parents", text := self.run_program(self.nlstat, "--id", "TRACE.ID", log).stdout)
         self.assertNotIn("clocks of the hosts", text)
         (found,) = self.found("--id", "TRACE.ID", log := self.log(early.replace("HOST=s PROG=p LVL=Usage NL.EVNT=Kid", "HOST=t PROG=p LVL=Usage NL.EVNT=Kid")))
         self.assertEqual((found["violations"], found["imprecise"], found["unknown_clocks"]), (0, 0, 1))

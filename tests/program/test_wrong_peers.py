@@ -28,6 +28,16 @@ TLS_WANTED = "the port requires TLS; use x-netlogs:// in the URL"
 NO_TLS = "the port does not use TLS; use x-netlog:// in the URL, or a port of netlogd's x-netlogs listeners"
 
 
+def answer_late(connection):
+    """Replies if the client waits longer than it waits for an agent."""
+    connection.settimeout(12)
+    try:
+        while connection.recv(65536):
+            pass
+    except TimeoutError:
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+
+
 class Peers(collector.Case):
     def await_said(self, text):
         support.wait_until(lambda: text in self.said(), what=f"netlogd reports: {text}")
@@ -99,6 +109,7 @@ class WrongPeers(Peers):
                 (self.peer(lambda connection: (connection.recv(1000), connection.sendall(b"HTTP/1.1 200 OK\r\nContent-"))), "http",
                  "the connection ended before the reply was complete"),
                 (tls, "http", "the port requires TLS; use https:// in the URL"),
+                (self.peer(answer_late), "http", "no reply; check that the peer is nlagentd"),
                 (self.peer(lambda connection: connection.recv(10)), "http", "the peer closed the connection without a reply; perhaps it is not "
                  "nlagentd, does not allow this host, or requires TLS (https://)")):
             with self.subTest(problem):
