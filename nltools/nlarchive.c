@@ -92,8 +92,7 @@ static const nl_option options[] = {
 };
 
 static const options_command commands[] = {
-    {"load", "DATABASE [SOURCE...]",
-     "Load into DATABASE the records of the SOURCEs that DATABASE does not contain yet"},
+    {"load", "DATABASE [SOURCE...]", "Load the new records of the SOURCEs into DATABASE"},
     {"query", "DATABASE", "Write records in time order"},
     {0},
 };

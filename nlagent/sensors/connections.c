@@ -457,7 +457,7 @@ static const sensor_field fields[] = {
     {"TcpClose", "TCP.DURATION", "us", "time since the connection began; absent if it began before the sensor"},
     {"TcpClose", "TCP.HANDSHAKE", "us", "duration of the handshake at this end; absent if unknown"},
     {"TcpClose", "TCP.BYTES.SENT", "bytes", "data sent, including retransmissions"},
-    {"TcpClose", "TCP.BYTES.ACKED", "bytes", "data acknowledged; an active end counts its SYN"},
+    {"TcpClose", "TCP.BYTES.ACKED", "bytes", "data acknowledged, and the SYN of the end that opened the connection"},
     {"TcpClose", "TCP.BYTES.RECEIVED", "bytes", "data received"},
     {"TcpClose", "TCP.BYTES.RETRANS", "bytes", "data retransmitted"},
     {"TcpClose", "TCP.RETRANS", "segments", "segments retransmitted"},
