@@ -1,6 +1,7 @@
 /* nlv: draws logs in a window, with --render into a file, or with --serve in a browser. */
 #include "config.h"
 
+#include "model/filters.h"
 #include "model/model.h"
 #include "scene/render.h"
 #include "scene/scene.h"
@@ -56,10 +57,8 @@ static bool set_serve(void *settings, const nl_option *row, const char *value)
 static bool set_where(void *settings, const nl_option *row, const char *value)
 {
     (void)row;
-    nl_filter *filter = model_parse_filter(value);
     ((arguments *)settings)->look.where = value;
-    nl_filter_free(filter);
-    return filter != NULL;
+    return filters_accept(value);
 }
 
 static const nl_option options[] = {
@@ -90,8 +89,9 @@ static const nl_option options[] = {
     {.name = "where",
      .value = "EXPRESSION",
      .set = set_where,
-     .help = "Show only records that match EXPRESSION, such as 'NL.EVNT == Read && SIZE > 65536 || PROG ~ \"dpss*\"'; "
-             "doc/expressions.md describes the language"},
+     .help = "Show only the requests of which a record matches EXPRESSION, such as 'STATUS >= 500', or that match "
+             "EXPRESSION as a whole, such as 'request.duration > 50ms && span(\"Query\").self > 10ms', and the other "
+             "records that match; doc/expressions.md describes the language"},
     {.name = "since",
      .type = NL_OPTION_TIME,
      NL_OPTION_MEMBER(arguments, look.since_ns),

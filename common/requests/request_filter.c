@@ -85,10 +85,27 @@ static bool is_word(const char *at, size_t size, const char *word)
     return strlen(word) == size && strncasecmp(at, word, size) == 0;
 }
 
+/* Returns the size of the words "on critical path" at a position, or 0 if other words are there. */
+static size_t on_path_size(const char *at)
+{
+    static const char *const words[] = {"on", "critical", "path"};
+    const char *const begin = at;
+    for (size_t i = 0; i < G_N_ELEMENTS(words); i++) {
+        size_t size = 0;
+        at = skip_space(at);
+        while (is_word_char(at[size]))
+            size++;
+        if (!is_word(at, size, words[i]))
+            return 0;
+        at += size;
+    }
+    return (size_t)(at - begin);
+}
+
 /* Returns whether a word at a position begins a term about a request. */
 static bool begins_term(const char *at, size_t size)
 {
-    return is_word(at, size, "request.duration") ||
+    return is_word(at, size, "request.duration") || on_path_size(at) > 0 ||
            ((is_word(at, size, "any") || is_word(at, size, "span")) && *skip_space(at + size) == '(');
 }
 
@@ -223,11 +240,19 @@ static term *parse_span(parser *p)
             t->value = values[i].value;
             return parse_comparison(p, t);
         }
-    const char *before = p->at;
-    if (skip_word(p, "on") && skip_word(p, "critical") && skip_word(p, "path"))
-        t->value = SPAN_ON_PATH;
-    else
-        p->at = before;
+    const size_t on_path = on_path_size(p->at);
+    p->at += on_path;
+    t->value = on_path > 0 ? SPAN_ON_PATH : SPAN_EXISTS;
+    return t;
+}
+
+/* Makes the term of "on critical path" without a span: any span is on the path. */
+static term *parse_on_path(parser *p)
+{
+    p->at += on_path_size(p->at);
+    term *t = new_term(TERM_SPAN, NULL, NULL);
+    t->span = g_strdup("*");
+    t->value = SPAN_ON_PATH;
     return t;
 }
 
@@ -250,6 +275,8 @@ static term *parse_term(parser *p)
         }
     } else if (skip_word(p, "request.duration")) {
         t = parse_comparison(p, new_term(TERM_DURATION, NULL, NULL));
+    } else if (on_path_size(p->at) > 0) {
+        t = parse_on_path(p);
     } else if (skip_word(p, "any") && skip_sign(p, "(")) {
         t = parse_any(p);
     } else if (skip_word(p, "span") && skip_sign(p, "(")) {

@@ -7,7 +7,8 @@
  * A term is a comparison of request.duration; any(EXPRESSION), which is true if one record of the request matches the
  * expression (doc/expressions.md); or span("NAME"), which is true if the request has such a span. NAME is a pattern for
  * fnmatch(3). A comparison of .duration, .self or .path (the time on the critical path) is true if it holds for one of
- * the spans. The terms are combined as in expressions on records.
+ * the spans. `span("NAME") on critical path` is true if the critical path goes through such a span, and `on critical
+ * path` alone if it goes through any span. The terms are combined as in expressions on records.
  *
  * A request_filter is constant, and any thread may use it.
  */

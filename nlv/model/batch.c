@@ -181,7 +181,7 @@ static void extract_duration(const extractor *x, const nl_record *record, batch 
 void extract(extractor *x, const nl_record *record, uint64_t place, batch *b)
 {
     const spec *s = x->spec;
-    if (x->filter != NULL && !nl_filter_matches(x->filter, record))
+    if (x->keeps_none || (x->filter != NULL && !nl_filter_matches(x->filter, record)))
         return;
     batch_row *row = batch_add(b);
     /* Limit times to the years 1824 to 2116, so that the difference of two times does not overflow. */

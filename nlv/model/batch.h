@@ -72,6 +72,7 @@ typedef struct batch_names {
 /* The data that a thread needs to extract rows from records. Initially all zero. */
 typedef struct extractor {
     const spec *spec;
+    bool keeps_none;          /* extract no records */
     const nl_filter *filter;  /* NULL: extract all records */
     const correction *clocks; /* NULL: do not correct the times */
     const time_zones *zones;  /* NULL: correct no record */

@@ -27,6 +27,12 @@ struct loader {
     index_keeper *keeper;
     full_store *full;
     request_reading *requests;
+    request_reading *selecting; /* finds the requests that the filter selects */
+    GArray *shown;              /* uint64_t: the places of the selected records that are shown, sorted */
+    guint selected_count;       /* number of places, also repeated ones, from which `shown` was made */
+    bool is_selecting;          /* the selected records are not shown yet */
+    request_reading *finding;   /* finds the requests of model_find_requests */
+    bool is_finding;            /* not all logs were searched yet */
     model_options options;
     size_t memory_max; /* bytes */
     bool is_live;      /* a source that is not a file may still deliver records */
@@ -72,6 +78,9 @@ loader *loader_new(model *m, const drawing *given, program_reading *reading)
     l->keeper = index_keeper_new(0);
     l->full = full_store_new();
     l->requests = request_reading_new(m, reading);
+    l->selecting = request_reading_new(m, reading);
+    l->shown = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    l->finding = request_reading_new(m, reading);
     l->memory_max = half_of_memory();
     return l;
 }
@@ -82,6 +91,9 @@ void loader_free(loader *l)
     if (l->is_started)
         pthread_join(l->thread, NULL);
     request_reading_free(l->requests);
+    request_reading_free(l->selecting);
+    request_reading_free(l->finding);
+    g_array_free(l->shown, TRUE);
     g_ptr_array_free(l->fresh, TRUE);
     g_ptr_array_free(l->sources, TRUE);
     inference_free(l->inference);
@@ -96,6 +108,8 @@ void loader_set_options(loader *l, const model_options *options)
     l->options = *options;
     l->memory_max = options->memory_max > 0 ? options->memory_max : half_of_memory();
     request_reading_set_memory(l->requests, l->memory_max);
+    request_reading_set_memory(l->selecting, l->memory_max);
+    request_reading_set_memory(l->finding, l->memory_max);
     index_keeper_free(l->keeper);
     l->keeper = index_keeper_new(options->index_size);
 }
@@ -116,7 +130,19 @@ void loader_add_source(loader *l, source *s)
 
 static bool has_filter(const loader *l)
 {
-    return model_current_filter(l->model) != NULL;
+    return model_current_filters(l->model) != NULL;
+}
+
+/* Returns whether the filter selects requests, and the log has requests. */
+static bool selects_requests(const loader *l)
+{
+    const filters *f = model_current_filters(l->model);
+    if (f == NULL || f->requests == NULL)
+        return false;
+    GPtrArray *lifelines = drawing_find_requests(model_drawing(l->model), false);
+    const bool has_requests = lifelines->len > 0;
+    g_ptr_array_free(lifelines, TRUE);
+    return has_requests;
 }
 
 static void loader_changed(loader *l)
@@ -142,6 +168,8 @@ static void count_bytes(loader *l)
         done += source_done(g_ptr_array_index(l->sources, i));
         all += source_size(g_ptr_array_index(l->sources, i));
     }
+    if (l->is_selecting && done >= all)
+        done = MIN(request_reading_bytes(l->selecting), all - MIN(all, 1));
     model_set_progress(l->model, done, l->is_full ? done : MAX(all, done));
 }
 
@@ -151,12 +179,22 @@ static void set_full(loader *l, bool is_full)
     model_set_limit(l->model, l->memory_max, l->is_live, is_full);
 }
 
+/* Begins to select the requests of the filter, if it selects requests. */
+static void begin_selecting(loader *l)
+{
+    const filters *f = model_current_filters(l->model);
+    g_array_set_size(l->shown, 0);
+    l->is_selecting = f != NULL && f->requests != NULL;
+    request_reading_select(l->selecting, f != NULL ? f->requests : NULL, f != NULL ? f->alone : NULL);
+}
+
 /* Begins to read all logs again. Takes ownership of d. If `tries` is true, an index may be used. */
 static void read_again(loader *l, drawing *d, colors_mode mode, bool tries)
 {
     store *fresh = loader_new_store(d, inference_is_active(l->inference));
     full_store_forget(l->full, model_own_store(l->model));
     request_reading_restart(l->requests);
+    begin_selecting(l);
     index_keeper_reset(l->keeper, tries);
     l->has_told_missing = false;
     set_full(l, false);
@@ -262,7 +300,10 @@ static extractor *new_extractor(const loader *l, const source *s)
     x->spec = into->spec;
     x->names = into->names;
     x->fraction = s->reading->fraction;
-    x->filter = model_current_filter(l->model);
+    const filters *f = model_current_filters(l->model);
+    const bool selects = selects_requests(l);
+    x->keeps_none = selects || (f != NULL && f->requests != NULL && f->direct == NULL);
+    x->filter = f == NULL ? NULL : selects ? f->shown : f->direct;
     x->clocks = model_clocks(l->model);
     x->zones = model_zones(l->model);
     return x;
@@ -289,6 +330,7 @@ static void scan_source(loader *l, source *s)
     part_reading r = {l, s, new_extractor(l, s), false};
     job.spec = into->spec;
     job.names = into->names;
+    job.keeps_none = r.extractor->keeps_none;
     job.filter = r.extractor->filter;
     job.clocks = r.extractor->clocks;
     job.zones = r.extractor->zones;
@@ -344,6 +386,8 @@ static void take_over_sources(loader *l)
     if (l->is_live && l->options.memory_max == 0)
         l->memory_max = MIN(l->memory_max, LIVE_MEMORY_MAX);
     request_reading_set_memory(l->requests, l->memory_max);
+    request_reading_set_memory(l->selecting, l->memory_max);
+    request_reading_set_memory(l->finding, l->memory_max);
     set_full(l, l->is_full);
     for (guint i = 0; i < l->sources->len; i++)
         number_files(l, g_ptr_array_index(l->sources, i));
@@ -409,17 +453,20 @@ static void keep_full(loader *l)
 }
 
 /*
- * Applies the current filter without reading the logs, if the full store is sufficient. Returns whether it applied the
+ * Applies the current filter without reading the logs, if the full store is sufficient. `places` are the places of the
+ * records that the filter selects, sorted, or NULL if it does not select requests. Returns whether it applied the
  * filter.
  */
-static bool show_from_full(loader *l)
+static bool show_from_full(loader *l, const GArray *places)
 {
-    const nl_filter *filter = model_current_filter(l->model);
+    const filters *f = model_current_filters(l->model);
+    const nl_filter *filter = f == NULL ? NULL : places != NULL ? f->shown : f->direct;
     store *full = full_store_get(l->full);
-    if (full == NULL || (filter != NULL && !subset_is_enough(filter)))
+    const bool is_none = f != NULL && places == NULL && filter == NULL; /* only requests, and the log has none */
+    if (full == NULL || is_none || (filter != NULL && !subset_is_enough(filter)))
         return false;
     drawing *d = drawing_copy(model_drawing(l->model));
-    store *fresh = filter == NULL ? full : subset_new(full, filter, d, &l->stopping);
+    store *fresh = f == NULL ? full : subset_new(full, filter, places, d, &l->stopping);
     if (fresh == NULL) {
         drawing_free(d);
         return false;
@@ -454,11 +501,147 @@ static void take_over_filter(loader *l, char *former)
 {
     if (full_store_get(l->full) == NULL && former == NULL && !l->is_live && has_read_all(l))
         keep_full(l);
-    if (!show_from_full(l))
+    begin_selecting(l);
+    if (selects_requests(l) && full_store_get(l->full) != NULL)
+        full_store_skip(l->full, l->sources); /* the picture changes when the requests have been selected */
+    else if (selects_requests(l) || !show_from_full(l, NULL))
         read_for_filter(l);
     inference_settle(l->inference, 0);
     loader_changed(l);
     g_free(former);
+}
+
+static gint compare_places(gconstpointer a, gconstpointer b)
+{
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Returns a sorted copy of places without duplicates. */
+static GArray *sort_places(const GArray *places)
+{
+    GArray *sorted = g_array_sized_new(FALSE, FALSE, sizeof(uint64_t), places->len);
+    g_array_append_vals(sorted, places->data, places->len);
+    g_array_sort(sorted, compare_places);
+    guint kept = 0;
+    for (guint i = 0; i < sorted->len; i++)
+        if (i == 0 || g_array_index(sorted, uint64_t, i) != g_array_index(sorted, uint64_t, kept - 1))
+            g_array_index(sorted, uint64_t, kept++) = g_array_index(sorted, uint64_t, i);
+    g_array_set_size(sorted, kept);
+    return sorted;
+}
+
+/* A record that is read again for the filter. */
+typedef struct selected_record {
+    extractor *extractor;
+    uint64_t place;
+    batch *rows;
+} selected_record;
+
+static void extract_selected(void *user, const nl_record *record)
+{
+    const selected_record *s = user;
+    extract(s->extractor, record, s->place, s->rows);
+}
+
+/* Adds the records at places that are not shown yet to the store. */
+static void add_selected(loader *l, const GArray *places)
+{
+    enum { ROWS_AT_ONCE = 1 << 13 };
+    const filters *f = model_current_filters(l->model);
+    const GPtrArray *files = model_files(l->model);
+    const store *into = model_own_store(l->model);
+    batch rows = {0};
+    batch_clear(&rows, into->spec->layers);
+    extractor *x = g_new0(extractor, 1);
+    *x = (extractor){.spec = into->spec,
+                     .filter = f->shown,
+                     .clocks = model_clocks(l->model),
+                     .zones = model_zones(l->model),
+                     .names = into->names};
+    guint at = 0;
+    for (guint i = 0; i < places->len && !l->stopping && !l->is_full && !model_has_request(l->model); i++) {
+        selected_record s = {x, g_array_index(places, uint64_t, i), &rows};
+        while (at < l->shown->len && g_array_index(l->shown, uint64_t, at) < s.place)
+            at++;
+        if (at < l->shown->len && g_array_index(l->shown, uint64_t, at) == s.place)
+            continue;
+        log_file *file = g_ptr_array_index(files, place_file(s.place));
+        x->fraction = file->fraction;
+        log_file_record(file, place_position(s.place), extract_selected, &s);
+        if (rows.count == ROWS_AT_ONCE) {
+            take_rows(l, &rows);
+            batch_clear(&rows, into->spec->layers);
+        }
+    }
+    take_rows(l, &rows);
+    batch_free(&rows);
+    g_free(x);
+}
+
+/* Shows the records that the filter has selected, if there are new ones. */
+static void show_selected(loader *l)
+{
+    const GArray *found = request_reading_selected(l->selecting);
+    if (!l->is_selecting && found->len == l->selected_count)
+        return;
+    l->selected_count = found->len;
+    GArray *places = sort_places(found);
+    if (!l->is_selecting || !show_from_full(l, places))
+        add_selected(l, places);
+    g_array_free(l->shown, TRUE);
+    l->shown = places;
+    l->is_selecting = false;
+    count_bytes(l);
+    loader_changed(l);
+}
+
+/* Selects requests for some milliseconds, if the filter selects requests. Returns whether work remains. */
+static bool select_some(loader *l)
+{
+    if (l->sources->len == 0 || !selects_requests(l)) {
+        l->is_selecting = false;
+        return false;
+    }
+    if (request_reading_step(l->selecting, l->sources, l->is_live)) {
+        count_bytes(l);
+        return true;
+    }
+    show_selected(l);
+    return false;
+}
+
+static gint compare_matches(gconstpointer a, gconstpointer b)
+{
+    const int64_t x = ((const request_match *)a)->time_ns, y = ((const request_match *)b)->time_ns;
+    return (x > y) - (x < y);
+}
+
+/* Finds the requests of model_find_requests for some milliseconds. Returns whether work remains. */
+static bool find_some(loader *l)
+{
+    const request_filter *filter;
+    if (model_take_find(l->model, &filter)) {
+        request_reading_select(l->finding, filter, NULL);
+        l->is_finding = filter != NULL;
+    }
+    if (!l->is_finding)
+        return false;
+    uint64_t all = 0;
+    for (guint i = 0; i < l->sources->len; i++)
+        all += source_size(g_ptr_array_index(l->sources, i));
+    if (request_reading_step(l->finding, l->sources, false)) {
+        model_set_find_progress(l->model, (double)request_reading_bytes(l->finding) / (double)MAX(all, 1));
+        return true;
+    }
+    const GArray *matches = request_reading_matches(l->finding);
+    GArray *found = g_array_sized_new(FALSE, FALSE, sizeof(request_match), matches->len);
+    g_array_append_vals(found, matches->data, matches->len);
+    g_array_sort(found, compare_matches);
+    model_set_found(l->model, found);
+    request_reading_select(l->finding, NULL, NULL);
+    l->is_finding = false;
+    return false;
 }
 
 static void take_over_drawing(loader *l, const model_request *r)
@@ -674,7 +857,7 @@ static void load_sources(loader *l)
             g_usleep(1000);
         while (ended && verify_index(l))
             ended = index_keeper_is_verifying(l->keeper); /* if the index is not valid, the log must be read again */
-        ended = ended && !take_over_requests(l, true);
+        ended = ended && !take_over_requests(l, true) && !select_some(l);
     }
     settle(l);
     write_index(l);
@@ -696,14 +879,14 @@ static void *loader_run(void *user)
     loader *l = user;
     while (!l->stopping) {
         bool ended;
-        if (read_on(l, &ended) || take_over_requests(l, true))
+        if (read_on(l, &ended) || take_over_requests(l, true) || select_some(l))
             continue;
         settle(l);
         model_set_read(l->model);
         if (verify_index(l))
             continue;
         write_index(l);
-        if (request_reading_step(l->requests, l->sources, l->is_live) || take_over_zones(l))
+        if (find_some(l) || request_reading_step(l->requests, l->sources, l->is_live) || take_over_zones(l))
             continue;
         check_logs(l);
         g_usleep(WAIT_MS * 1000);

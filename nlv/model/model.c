@@ -4,8 +4,6 @@
 
 #include "base/error.h"
 #include "base/time_internal.h"
-#include "filter/filter.h"
-#include "requests/request_filter.h"
 #include "model/loader.h"
 #include "model/request_lines.h"
 #include "requests/printable.h"
@@ -26,13 +24,17 @@ struct model {
     colors *colors;
     gint64 colored_us;
     GString *name;
-    GPtrArray *files;       /* log_file of the sources, by number */
-    request_list *requests; /* NULL: not read yet */
-    GPtrArray *notices;     /* char *: notices that were not taken yet */
-    GHashTable *told;       /* the texts of all notices */
-    nl_filter *filter, *next_filter;
+    GPtrArray *files;              /* log_file of the sources, by number */
+    request_list *requests;        /* NULL: not read yet */
+    GPtrArray *notices;            /* char *: notices that were not taken yet */
+    GHashTable *told;              /* the texts of all notices */
+    filters *filter, *next_filter; /* NULL: no filter */
     drawing *next_drawing, *next_extra;
     atomic_bool filter_changed, drawing_changed, extra_changed, clocks_changed, corrects_clocks;
+    request_filter *finding, *next_find; /* of model_find_requests; NULL: find nothing */
+    GArray *found;                       /* request_match; NULL: not finished */
+    atomic_bool find_changed;
+    atomic_uint found_share;  /* in thousandths */
     const correction *clocks; /* NULL: times are as they were logged */
     GPtrArray *corrections;   /* all corrections so far; a running search may still use an earlier correction */
     const time_zones *zones;  /* NULL: no record is in another time zone */
@@ -86,8 +88,12 @@ void model_free(model *m)
     g_ptr_array_free(m->notices, TRUE);
     g_hash_table_destroy(m->told);
     g_ptr_array_free(m->files, TRUE);
-    nl_filter_free(m->filter);
-    nl_filter_free(m->next_filter);
+    filters_free(m->filter);
+    filters_free(m->next_filter);
+    request_filter_free(m->finding);
+    request_filter_free(m->next_find);
+    if (m->found != NULL)
+        g_array_free(m->found, TRUE);
     drawing_free(m->next_drawing);
     drawing_free(m->next_extra);
     colors_free(m->colors);
@@ -215,8 +221,8 @@ model_request model_take_request(model *m, bool clocks)
     r.extra = m->next_extra;
     m->next_drawing = m->next_extra = NULL;
     if (r.has_filter) {
-        r.former_filter = m->filter != NULL ? g_strdup(nl_filter_text(m->filter)) : NULL;
-        nl_filter_free(m->filter);
+        r.former_filter = m->filter != NULL ? g_strdup(m->filter->text) : NULL;
+        filters_free(m->filter);
         m->filter = m->next_filter;
         m->next_filter = NULL;
     }
@@ -229,7 +235,7 @@ bool model_has_request(const model *m)
     return m->filter_changed || m->drawing_changed || m->extra_changed;
 }
 
-const nl_filter *model_current_filter(const model *m)
+const filters *model_current_filters(const model *m)
 {
     return m->filter;
 }
@@ -306,6 +312,60 @@ void model_tell(model *m, char *text)
     model_unlock(m);
 }
 
+/* ---- finding requests ---- */
+
+void model_find_requests(model *m, request_filter *filter)
+{
+    model_lock(m);
+    request_filter_free(m->next_find);
+    m->next_find = filter;
+    m->find_changed = true;
+    m->found_share = 0;
+    if (m->found != NULL)
+        g_array_free(m->found, TRUE);
+    m->found = NULL;
+    model_unlock(m);
+}
+
+const GArray *model_found_requests(const model *m)
+{
+    return m->found;
+}
+
+double model_find_progress(const model *m)
+{
+    return m->found_share / 1000.0;
+}
+
+bool model_take_find(model *m, const request_filter **filter)
+{
+    if (!m->find_changed)
+        return false;
+    model_lock(m);
+    m->find_changed = false;
+    request_filter_free(m->finding);
+    *filter = m->finding = m->next_find;
+    m->next_find = NULL;
+    model_unlock(m);
+    return true;
+}
+
+void model_set_found(model *m, GArray *found)
+{
+    model_lock(m);
+    if (m->find_changed)
+        g_array_free(found, TRUE);
+    else
+        m->found = found;
+    model_unlock(m);
+    m->generation++;
+}
+
+void model_set_find_progress(model *m, double share)
+{
+    m->found_share = (unsigned)(1000 * share);
+}
+
 /* ---- requests ---- */
 
 void model_set_drawing(model *m, drawing *d)
@@ -326,31 +386,29 @@ void model_set_extra(model *m, drawing *extra)
     model_unlock(m);
 }
 
-nl_filter *model_parse_filter(const char *expression)
+bool model_set_filters(model *m, const char *selects, const char *shows)
 {
-    if (request_filter_selects_requests(expression))
-        return nl_error_null(NL_ERROR_UNSUPPORTED,
-                             "\"%s\" selects whole requests; nlv selects only records; use nlstat", expression);
-    return nl_filter_parse(expression);
-}
-
-bool model_set_filter(model *m, const char *expression)
-{
-    nl_filter *filter = expression != NULL ? model_parse_filter(expression) : NULL;
-    if (expression != NULL && filter == NULL)
+    const bool any = selects != NULL || shows != NULL;
+    filters *filter = any ? filters_parse(selects, shows) : NULL;
+    if (any && filter == NULL)
         return false;
     model_lock(m);
-    nl_filter_free(m->next_filter);
+    filters_free(m->next_filter);
     m->next_filter = filter;
     m->filter_changed = m->is_unsettled = true;
     model_unlock(m);
     return true;
 }
 
+bool model_set_filter(model *m, const char *selects)
+{
+    return model_set_filters(m, selects, NULL);
+}
+
 const char *model_filter(const model *m)
 {
-    const nl_filter *filter = m->filter_changed ? m->next_filter : m->filter;
-    return filter != NULL ? nl_filter_text(filter) : NULL;
+    const filters *filter = m->filter_changed ? m->next_filter : m->filter;
+    return filter != NULL ? filter->text : NULL;
 }
 
 void model_correct_clocks(model *m, bool correct)

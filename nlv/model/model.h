@@ -13,6 +13,7 @@
 #include "model/feed.h"
 #include "model/request_list.h"
 #include "model/store.h"
+#include "requests/request_filter.h"
 #include "requests/drawing.h"
 
 #include "program/program.h"
@@ -47,6 +48,26 @@ bool model_add_source(model *m, const char *url, bool follow);
 
 /* Adds the records of a feed as a log called `name`. Takes ownership of the caller's reference. Needs no lock. */
 void model_add_feed(model *m, feed *f, const char *name);
+
+/* A request that matches an expression. */
+typedef struct request_match {
+    int64_t time_ns, duration_ns; /* the time of its first record, and its duration */
+    uint64_t place;               /* the place of its first record (batch.h) */
+} request_match;
+
+/*
+ * Starts to find the requests that match a filter, and takes ownership of it. The loader's thread finds them, after
+ * model_start. NULL ends the finding and forgets the requests that were found. Records that arrive later are not
+ * searched.
+ */
+void model_find_requests(model *m, request_filter *filter);
+
+/* Returns the requests that model_find_requests has found (request_match), by time, or NULL while it is not finished.
+ * They are valid until the next call of model_find_requests. */
+const GArray *model_found_requests(const model *m);
+
+/* Returns the share of the logs that model_find_requests has read, 0 to 1. Needs no lock. */
+double model_find_progress(const model *m);
 
 void model_load(model *m);
 void model_start(model *m);
@@ -110,16 +131,15 @@ unsigned model_host_color(const model *m, uint16_t host);
 unsigned model_object_color(const model *m, size_t lifeline, uint32_t object);
 unsigned model_name_color(const model *m, size_t lifeline, uint16_t name);
 
-/* Like nl_filter_parse. Also fails for expressions on requests (requests/request_filter.h). */
-nl_filter *model_parse_filter(const char *expression);
-
 /*
  * The functions below store a request, which the loader carries out later. Until then, nlv shows the previous store.
  *
- * Shows only the records that match expression, or all records if it is NULL. Returns false and sets the error if the
- * expression is invalid.
+ * Shows only the requests that an expression on requests or records selects, and of these only the records that match
+ * the expression `shows` (filters.h). NULL selects everything. Returns false and sets the error if an expression is
+ * invalid. model_set_filter hides no record of the selected requests.
  */
-bool model_set_filter(model *m, const char *expression);
+bool model_set_filters(model *m, const char *selects, const char *shows);
+bool model_set_filter(model *m, const char *selects);
 const char *model_filter(const model *m); /* NULL: no filter */
 
 /*

@@ -6,6 +6,7 @@
 #define NLV_MODEL_LOADING_H
 
 #include "model/colors.h"
+#include "model/filters.h"
 #include "model/inference.h"
 #include "model/model.h"
 
@@ -40,10 +41,21 @@ typedef struct model_request {
 /* Returns and clears the requests, except those for clocks unless `clocks` is true. Sets the new filter. Locks. */
 model_request model_take_request(model *m, bool clocks);
 
+/*
+ * Returns whether model_find_requests was called since the last call. If so, sets *filter, which is valid until
+ * model_find_requests is called and model_take_find returns true again. Locks.
+ */
+bool model_take_find(model *m, const request_filter **filter);
+
+/* Sets the requests that were found, and takes ownership of them, unless model_find_requests was called again. Locks.
+ */
+void model_set_found(model *m, GArray *found);
+void model_set_find_progress(model *m, double share);
+
 /* Returns whether a request other than for clocks is waiting. Needs no lock. */
 bool model_has_request(const model *m);
 
-const nl_filter *model_current_filter(const model *m);
+const filters *model_current_filters(const model *m); /* NULL: no filter */
 const correction *model_clocks(const model *m);
 
 /* Sets the correction of times, and takes ownership of c. NULL means that times are not corrected. Locks. */

@@ -41,10 +41,15 @@ struct request_reading {
     nl_record *corrected;
     request_list *list; /* the model owns it as soon as it is published */
     bool is_published;
-    time_zones *zones;     /* the records of this reading that are in another time zone */
-    bool has_unseen_zones; /* request_reading_take_zones was not called since the reading was complete */
-    GArray *fresh;         /* request_summary: requests that are not in the list yet */
-    bool is_finished;      /* requests that were open were counted as over */
+    time_zones *zones;              /* the records of this reading that are in another time zone */
+    bool has_unseen_zones;          /* request_reading_take_zones was not called since the reading was complete */
+    GArray *fresh;                  /* request_summary: requests that are not in the list yet */
+    bool is_finished;               /* requests that were open were counted as over */
+    bool selects;                   /* the reading selects requests: the list stays empty */
+    const request_filter *requests; /* see request_reading_select */
+    const nl_filter *alone;
+    GArray *selected; /* uint64_t: the places of selected records */
+    GArray *matches;  /* request_match: the selected requests */
     gint64 shown_us, paused_until_us;
     gint64 used_us; /* the time that reading has taken */
 };
@@ -181,12 +186,37 @@ static void find_zones(const request_kind *kind, const request_graph *g)
     }
 }
 
+/* Appends the places of a request that the filter selects. Requests that overlap and cannot be separated count as
+ * single records. */
+static void select_request(request_reading *r, const request_graph *g)
+{
+    const time_zones *zones = model_zones(r->model);
+    bool has_match = g->overlaps;
+    for (size_t i = 0; i < g->event_count; i++) {
+        const request_event *e = &g->events[i];
+        step_record step;
+        if (e->payload_size != sizeof step || (g->overlaps && (r->alone == NULL || e->matches == 0)))
+            continue;
+        memcpy(&step, g->payloads + e->payload, sizeof step);
+        g_array_append_val(r->selected, step.place);
+        const int64_t time_ns = step.time_ns + (zones != NULL ? time_zones_shift(zones, step.place) : 0);
+        const request_match match = {time_ns, MAX(g->to_ns - g->from_ns, 0), step.place};
+        if (!has_match)
+            g_array_append_val(r->matches, match);
+        has_match = true;
+    }
+}
+
 /* Appends the summary of a request (assembler_take). */
 static void request_reading_take(void *user, const request_graph *g, const char *name, uint32_t by, bool cut)
 {
     (void)by;
     const request_kind *kind = user;
     request_reading *r = kind->reading;
+    if (r->selects) {
+        select_request(r, g);
+        return;
+    }
     request_summary summary = {.start_ns = g->from_ns,
                                .duration_ns = MAX(g->to_ns - g->from_ns, 0),
                                .name_hash = request_name_hash(name),
@@ -218,7 +248,7 @@ static void request_reading_pack(void *user, const nl_record *record, nl_buffer 
     memcpy(name, record->event.data, record->event.size);
     name[record->event.size] = '\0';
     const step_record step = {record->time_ns, kind->reading->place};
-    if (g_hash_table_contains(kind->steps, name))
+    if (kind->reading->selects || g_hash_table_contains(kind->steps, name))
         nl_buffer_append(buffer, (const char *)&step, sizeof step);
 }
 
@@ -231,6 +261,8 @@ request_reading *request_reading_new(model *m, const program_reading *reading)
     r->fraction = reading->fraction;
     r->walks = g_ptr_array_new_with_free_func((GDestroyNotify)record_walk_free);
     r->fresh = g_array_new(FALSE, FALSE, sizeof(request_summary));
+    r->selected = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    r->matches = g_array_new(FALSE, FALSE, sizeof(request_match));
     r->corrected = nl_record_new();
     return r;
 }
@@ -255,6 +287,8 @@ static void request_reading_end(request_reading *r)
     g_clear_pointer(&r->places, g_free);
     g_clear_pointer(&r->zones, time_zones_unref);
     g_array_set_size(r->fresh, 0);
+    g_array_set_size(r->selected, 0);
+    g_array_set_size(r->matches, 0);
     if (!r->is_published)
         request_list_free(r->list);
     r->list = NULL;
@@ -266,6 +300,8 @@ void request_reading_free(request_reading *r)
     request_reading_end(r);
     g_ptr_array_free(r->walks, TRUE);
     g_array_free(r->fresh, TRUE);
+    g_array_free(r->selected, TRUE);
+    g_array_free(r->matches, TRUE);
     nl_record_free(r->corrected);
     g_free(r);
 }
@@ -273,7 +309,27 @@ void request_reading_free(request_reading *r)
 void request_reading_restart(request_reading *r)
 {
     request_reading_end(r);
-    model_set_requests(r->model, NULL);
+    if (!r->selects)
+        model_set_requests(r->model, NULL);
+}
+
+void request_reading_select(request_reading *r, const request_filter *requests, const nl_filter *alone)
+{
+    request_reading_end(r);
+    r->selects = true;
+    r->requests = requests;
+    r->alone = alone;
+    r->paused_until_us = 0;
+}
+
+const GArray *request_reading_selected(const request_reading *r)
+{
+    return r->selected;
+}
+
+const GArray *request_reading_matches(const request_reading *r)
+{
+    return r->matches;
 }
 
 /* ---- reading ---- */
@@ -295,6 +351,7 @@ static void add_kind(request_reading *r, const GPtrArray *lifelines, guint i)
                                            .again = l->again,
                                            .untraced = !l->traced && first->traced,
                                            .fraction = r->fraction,
+                                           .where = r->requests,
                                            .memory_max = MIN(r->memory_max / 4, MEMORY_MAX) / lifelines->len,
                                            .pack = request_reading_pack,
                                            .take = request_reading_take,
@@ -327,7 +384,7 @@ static void request_reading_begin(request_reading *r, const GPtrArray *sources)
  */
 static void show_fresh(request_reading *r)
 {
-    const bool publishes = !r->is_published && (r->is_finished || model_requests(r->model) == NULL);
+    const bool publishes = !r->selects && !r->is_published && (r->is_finished || model_requests(r->model) == NULL);
     const gint64 now_us = g_get_monotonic_time();
     if (!publishes && (r->fresh->len == 0 || (!r->is_finished && now_us - r->shown_us < SHOW_MS * 1000)))
         return;
@@ -367,13 +424,16 @@ static bool add_record(request_reading *r)
     if (clocks != NULL && correction_apply(clocks, record, r->corrected))
         record = r->corrected;
     r->place = r->places[walk];
+    bool is_in_request = false;
     for (guint i = 0; i < r->kind_count; i++)
-        assembler_add(r->kinds[i].assembler, record);
+        is_in_request = assembler_add(r->kinds[i].assembler, record) || is_in_request;
+    if (r->alone != NULL && !is_in_request && nl_filter_matches(r->alone, record))
+        g_array_append_val(r->selected, r->place);
     r->heads[walk] = NULL;
     return true;
 }
 
-static uint64_t bytes_read(const request_reading *r)
+uint64_t request_reading_bytes(const request_reading *r)
 {
     uint64_t bytes = 0;
     for (guint i = 0; i < r->walks->len; i++)
@@ -387,7 +447,7 @@ static uint64_t bytes_read(const request_reading *r)
  */
 static void request_reading_finish(request_reading *r, bool is_live)
 {
-    if (r->is_finished || (is_live && bytes_read(r) > SMALL_LOG))
+    if (r->is_finished || (is_live && request_reading_bytes(r) > SMALL_LOG))
         return;
     for (guint i = 0; i < r->kind_count; i++)
         assembler_finish(r->kinds[i].assembler);
@@ -403,7 +463,7 @@ bool request_reading_step(request_reading *r, const GPtrArray *sources, bool is_
         return false;
     if (r->is_finished && begun_us < r->paused_until_us)
         return false;
-    if (r->drawing == NULL || r->walks->len != sources->len || (r->is_finished && bytes_read(r) < SMALL_LOG))
+    if (r->drawing == NULL || r->walks->len != sources->len || (r->is_finished && request_reading_bytes(r) < SMALL_LOG))
         request_reading_begin(r, sources);
     if (r->kind_count == 0)
         return false;

@@ -1,7 +1,7 @@
 /*
- * Makes the list of requests (request_list.h) from the records that the loader has read. Reads these records again,
- * because the store has only the values that are drawn. The loader calls this module when it has nothing else to do, so
- * that the first picture does not wait for it.
+ * Makes the list of requests (request_list.h) from the records that the loader has read, or selects requests for a
+ * filter. Reads these records again, because the store has only the values that are drawn. The loader calls this module
+ * when it has nothing else to do, so that the first picture does not wait for it.
  *
  * Path of a record: record_walk_next merges the sources by time; an assembler per kind of request (assembler.h)
  * collects the record; when the request is over, request_reading_take appends its summary to the list.
@@ -20,6 +20,26 @@
 typedef struct request_reading request_reading;
 
 request_reading *request_reading_new(model *m, const program_reading *reading);
+
+/*
+ * Makes the reading select requests for a filter, instead of listing them. Forgets what it has read. Both filters,
+ * which the caller keeps, are members of filters (filters.h): `requests` selects requests, and `alone` selects the
+ * records that belong to no request.
+ */
+void request_reading_select(request_reading *r, const request_filter *requests, const nl_filter *alone);
+
+/*
+ * Returns the places (uint64_t, batch.h) of the records that have been selected so far, in no order. Some places may
+ * occur twice. Valid until the next call of another function.
+ */
+const GArray *request_reading_selected(const request_reading *r);
+
+/* Returns the requests (request_match) that have been selected so far, in the order in which they ended. Valid until
+ * the next call of another function. */
+const GArray *request_reading_matches(const request_reading *r);
+
+/* Returns the number of bytes that were read since the last begin. */
+uint64_t request_reading_bytes(const request_reading *r);
 void request_reading_free(request_reading *r);
 
 /*

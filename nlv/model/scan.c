@@ -233,6 +233,7 @@ static void worker_begin(worker *w, const scan_job *job)
 {
     *w = (worker){.job = job,
                   .extractor = {.spec = job->spec,
+                                .keeps_none = job->keeps_none,
                                 .filter = job->filter,
                                 .clocks = job->clocks,
                                 .zones = job->zones,

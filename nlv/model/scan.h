@@ -17,6 +17,7 @@ typedef struct scan_job {
     const log_block *blocks; /* the blocks between `from` and `to`, if the log is binary */
     size_t block_count;
     const spec *spec;
+    bool keeps_none;          /* read the bytes, but no records */
     const nl_filter *filter;  /* NULL: all records */
     const correction *clocks; /* NULL: times as they were logged */
     const time_zones *zones;  /* NULL: correct no record */

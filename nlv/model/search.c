@@ -16,8 +16,9 @@ typedef struct match {
 
 struct search {
     model *model;
-    nl_filter *filter;
-    spec *spec; /* an empty spec, because a search needs only times and places */
+    bool of_requests;  /* the loader's thread finds the matches, and this search has no thread */
+    nl_filter *filter; /* NULL: of_requests */
+    spec *spec;        /* an empty spec, because a search needs only times and places */
     batch_names names;
     GArray *jobs; /* scan_job */
     pthread_t thread;
@@ -54,21 +55,41 @@ static void *search_run(void *user)
     return NULL;
 }
 
+static search *search_make(model *m)
+{
+    search *s = g_new0(search, 1);
+    s->model = m;
+    s->matches = g_array_new(FALSE, FALSE, sizeof(match));
+    s->sorted = true;
+    pthread_mutex_init(&s->lock, NULL);
+    return s;
+}
+
+/* Starts a search for requests. */
+static search *search_requests(model *m, const char *expression)
+{
+    request_filter *filter = NULL;
+    if (!request_filter_narrow(&filter, expression))
+        return NULL;
+    search *s = search_make(m);
+    s->of_requests = true;
+    model_find_requests(m, filter);
+    return s;
+}
+
 search *search_new(model *m, const char *expression)
 {
+    if (request_filter_selects_requests(expression))
+        return search_requests(m, expression);
     nl_filter *filter = nl_filter_parse(expression);
     if (filter == NULL)
         return NULL;
-    search *s = g_new0(search, 1);
-    s->model = m;
+    search *s = search_make(m);
     s->filter = filter;
     s->names = (batch_names){names_new(), names_new(), names_new(), names_new()};
     drawing *nothing = drawing_new();
     s->spec = spec_new(nothing, s->names.events, 0);
     drawing_free(nothing);
-    s->matches = g_array_new(FALSE, FALSE, sizeof(match));
-    s->sorted = true;
-    pthread_mutex_init(&s->lock, NULL);
     model_lock(m);
     s->jobs = model_jobs(m);
     model_unlock(m);
@@ -89,26 +110,48 @@ void search_free(search *s)
     if (s == NULL)
         return;
     s->stopping = true;
-    pthread_join(s->thread, NULL);
-    nl_filter_free(s->filter);
-    spec_free(s->spec);
-    names_free(s->names.events);
-    names_free(s->names.hosts);
-    names_free(s->names.progs);
-    names_free(s->names.colors);
-    g_array_free(s->jobs, TRUE);
+    if (s->of_requests) {
+        model_find_requests(s->model, NULL);
+    } else {
+        pthread_join(s->thread, NULL);
+        nl_filter_free(s->filter);
+        spec_free(s->spec);
+        names_free(s->names.events);
+        names_free(s->names.hosts);
+        names_free(s->names.progs);
+        names_free(s->names.colors);
+        g_array_free(s->jobs, TRUE);
+    }
     g_array_free(s->matches, TRUE);
     pthread_mutex_destroy(&s->lock);
     g_free(s);
 }
 
-bool search_is_done(const search *s)
+/* Takes over the requests that the loader's thread has found. */
+static void take_found(search *s)
 {
+    model_lock(s->model);
+    const GArray *found = model_found_requests(s->model);
+    for (guint i = 0; found != NULL && i < MIN(found->len, MATCHES_MAX); i++) {
+        const request_match *r = &g_array_index(found, request_match, i);
+        const match m = {r->time_ns, r->place};
+        g_array_append_val(s->matches, m);
+    }
+    s->done = found != NULL;
+    model_unlock(s->model);
+}
+
+bool search_is_done(search *s)
+{
+    if (s->of_requests && !s->done)
+        take_found(s);
     return s->done;
 }
 
-double search_progress(const search *s)
+double search_progress(search *s)
 {
+    if (s->of_requests)
+        return s->done ? 1 : model_find_progress(s->model);
     uint64_t all = s->all_bytes, done = s->done_bytes;
     return s->done || all == 0 ? 1 : (double)done / (double)all;
 }

@@ -1,6 +1,7 @@
 /*
- * A search for the records that match an expression. A separate thread reads the logs again. Records that arrive later
- * are not searched.
+ * A search for the records that match an expression, or for the first records of the requests that match an expression
+ * on requests (requests/request_filter.h). A separate thread reads the logs again for records; the loader's thread
+ * finds requests (model_find_requests). Records that arrive later are not searched.
  */
 #ifndef NLV_SEARCH_H
 #define NLV_SEARCH_H
@@ -9,7 +10,8 @@
 
 typedef struct search search;
 
-/* Returns NULL and sets the error if the expression is invalid. The model must outlive the search. */
+/* At most one search for requests may exist for a model at a time. Returns NULL and sets the error if the expression is
+ * invalid. The model must outlive the search. */
 search *search_new(model *m, const char *expression);
 void search_free(search *s);
 
@@ -17,8 +19,8 @@ void search_free(search *s);
  * Return whether the search has ended, the share of the logs that has been read (0 to 1), and the number of matches so
  * far. A search also ends after 16 million matches.
  */
-bool search_is_done(const search *s);
-double search_progress(const search *s);
+bool search_is_done(search *s);
+double search_progress(search *s);
 size_t search_count(search *s);
 
 /*

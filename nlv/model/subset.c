@@ -22,7 +22,9 @@ bool subset_is_enough(const nl_filter *filter)
 typedef struct subsetting {
     const store *full;
     store *part;
-    const nl_filter *filter;
+    const nl_filter *filter; /* NULL: all records */
+    const GArray *places;    /* of the selected records, sorted; NULL: all records */
+    guint next;              /* index in places: a guess for the next record */
     nl_record *record;
     GHashTable *known; /* maps event, host and program (in 64 bits) to 1 + whether they match */
     uint16_t *events, *hosts, *progs,
@@ -40,8 +42,36 @@ static nl_string string_of(const names *n, uint16_t number)
     return number == NAMES_NONE ? (nl_string){NULL, 0} : (nl_string){text, strlen(text)};
 }
 
+/* Returns whether a record is selected. Consecutive records are usually at consecutive places. */
+static bool is_selected(subsetting *s, uint32_t record)
+{
+    if (s->places == NULL)
+        return true;
+    const uint64_t place = store_place(s->full, record), *all = (const uint64_t *)(const void *)s->places->data;
+    const guint count = s->places->len;
+    if (s->next < count && all[s->next] == place) {
+        s->next++;
+        return true;
+    }
+    guint low = 0, high = count;
+    if (s->next < count && all[s->next] > place && (s->next == 0 || all[s->next - 1] < place))
+        return false;
+    while (low < high) {
+        const guint middle = low + (high - low) / 2;
+        if (all[middle] < place)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    const bool found = low < count && all[low] == place;
+    s->next = low + found;
+    return found;
+}
+
 static bool matches(subsetting *s, uint32_t record)
 {
+    if (s->filter == NULL)
+        return true;
     const store *full = s->full;
     uint16_t event = store_event(full, record), host = store_host(full, record), prog = store_prog(full, record);
     guint64 key = (guint64)event | (guint64)host << 16 | (guint64)prog << 32;
@@ -138,7 +168,7 @@ static bool add_records(subsetting *s, const atomic_bool *stopping)
 {
     batch_clear(&s->rows, s->full->spec->layers);
     for (uint32_t record = s->full->first; record < s->full->count; record++) {
-        if (matches(s, record))
+        if (is_selected(s, record) && matches(s, record))
             add_record(s, record);
         if (s->rows.count < ROWS_AT_ONCE)
             continue;
@@ -151,14 +181,15 @@ static bool add_records(subsetting *s, const atomic_bool *stopping)
     return true;
 }
 
-store *subset_new(const store *full, const nl_filter *filter, const drawing *d, const atomic_bool *stopping)
+store *subset_new(const store *full, const nl_filter *filter, const GArray *places, const drawing *d,
+                  const atomic_bool *stopping)
 {
     const names *all[] = {full->names.events, full->names.hosts, full->names.progs};
     for (size_t i = 0; i < G_N_ELEMENTS(all); i++)
         if (names_count(all[i]) >= NAMES_MAX)
             return NULL;
     batch_names own = {names_new(), names_new(), names_new(), names_new()};
-    subsetting s = {.full = full, .filter = filter, .record = nl_record_new()};
+    subsetting s = {.full = full, .filter = filter, .places = places, .record = nl_record_new()};
     s.part = store_new(spec_new(d, own.events, full->spec->seed), own, full->looks_out);
     s.known = g_hash_table_new_full(hash64, g_int64_equal, g_free, NULL);
     s.events = map_names(full->names.events, own.events);

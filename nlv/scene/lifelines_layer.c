@@ -23,13 +23,14 @@
 enum {
     LINES_ON_PIXELS = 400, /* maximum number of segments that are drawn as lines */
     LINES_ON_PAPER = 6000,
-    GRAPHS_MAX = 2000,  /* maximum number of segments, and of first steps, that are drawn along graphs */
-    STEPS_MAX = 50000,  /* maximum number of steps of the requests that are drawn along graphs */
-    MARKS_UP_TO = 1200, /* maximum number of segments that are drawn with marks */
-    BETWEEN = 2,        /* number of segments that are drawn in a column in addition to its extremes */
-    REACHING_MAX = 500, /* maximum number of segments of a kind that are drawn beyond the right edge */
-    WORK_MAX = 190000,  /* maximum total length of the lines of a frame, in units */
-    FIND_MAX = 2000,    /* maximum number of segments of a kind that are searched for the nearest segment */
+    MATCHES_DRAWN = 400, /* maximum number of found requests that are drawn */
+    GRAPHS_MAX = 2000,   /* maximum number of segments, and of first steps, that are drawn along graphs */
+    STEPS_MAX = 50000,   /* maximum number of steps of the requests that are drawn along graphs */
+    MARKS_UP_TO = 1200,  /* maximum number of segments that are drawn with marks */
+    BETWEEN = 2,         /* number of segments that are drawn in a column in addition to its extremes */
+    REACHING_MAX = 500,  /* maximum number of segments of a kind that are drawn beyond the right edge */
+    WORK_MAX = 190000,   /* maximum total length of the lines of a frame, in units */
+    FIND_MAX = 2000,     /* maximum number of segments of a kind that are searched for the nearest segment */
 };
 
 void lifelines_layer_back(const layer_context *c, const pane *p)
@@ -541,6 +542,64 @@ static void draw_selected(const drawer *d)
     }
 }
 
+/* ---- the requests that a search has found ---- */
+
+/*
+ * Returns the objects (uint32_t) of the found requests that are visible, at most MATCHES_DRAWN. The caller frees the
+ * array with g_array_free.
+ */
+static GArray *find_matches(const drawer *d)
+{
+    const layer_context *c = d->c;
+    const GArray *found = model_found_requests(c->model);
+    GArray *objects = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    int64_t longest_ns = 0, first_ns;
+    guint low = 0, high = found != NULL ? found->len : 0;
+    for (guint i = 0; i < high; i++)
+        longest_ns = MAX(longest_ns, g_array_index(found, request_match, i).duration_ns);
+    if (__builtin_sub_overflow(c->view->from_ns, longest_ns, &first_ns))
+        first_ns = INT64_MIN;
+    while (low < high) {
+        const guint middle = low + (high - low) / 2;
+        if (g_array_index(found, request_match, middle).time_ns < first_ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (guint i = low; found != NULL && i < found->len && objects->len < MATCHES_DRAWN; i++) {
+        const request_match *m = &g_array_index(found, request_match, i);
+        if (m->time_ns > c->view->to_ns)
+            break;
+        const uint32_t record = store_find_place(c->store, m->time_ns, m->place);
+        if (m->time_ns + m->duration_ns >= c->view->from_ns && record != STORE_NONE)
+            add_object(d, record, objects);
+    }
+    return objects;
+}
+
+/* Draws the found requests in one colour, in front of the others, which become pale. */
+static void draw_matches(const drawer *d)
+{
+    const layer_context *c = d->c;
+    if (model_found_requests(c->model) == NULL)
+        return;
+    GArray *objects = find_matches(d);
+    palette_set(c->cr, palette_pane(c->view->dark), 0.7);
+    cairo_rectangle(c->cr, c->layout->left, d->p->top, c->layout->right - c->layout->left, d->p->bottom - d->p->top);
+    cairo_fill(c->cr);
+    palette_set(c->cr, palette_accent(c->view->dark), 1);
+    cairo_set_line_width(c->cr, 1.6);
+    for (guint i = 0; i < objects->len; i++) {
+        const request_drawn *request = request_lines_find(c->model, d->p->index, g_array_index(objects, uint32_t, i));
+        for (guint j = 0; j < request->lines->len; j++)
+            add_line(d, &g_array_index(request->lines, request_line, j));
+        cairo_stroke(c->cr);
+        for (uint32_t r = request->last; r != STORE_NONE; r = store_previous(c->store, r, d->layer))
+            draw_dot(d, r);
+    }
+    g_array_free(objects, TRUE);
+}
+
 /* Returns whether segments of a kind touch the area. `width` is the width of a line. */
 static bool is_here(const drawer *d, const kind *k)
 {
@@ -638,6 +697,7 @@ void lifelines_layer_draw(const layer_context *c, const pane *p)
             draw_marks(&d);
         }
     }
+    draw_matches(&d);
     draw_selected(&d);
     cairo_set_line_cap(c->cr, CAIRO_LINE_CAP_BUTT);
     g_array_free(d.kinds, TRUE);

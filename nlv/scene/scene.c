@@ -176,6 +176,8 @@ static void draw_legend(const layer_context *c)
     size_t count = model_color_count(c->model);
     if (has_violations(c->store))
         x = draw_legend_entry(c, x, palette_alarm(), "effect before its cause");
+    if (model_found_requests(c->model) != NULL)
+        x = draw_legend_entry(c, x, palette_accent(c->view->dark), "found");
     if (count == 1 && (*model_color_text(c->model, 0) == '\0' || is_color_meaningless(c)))
         return;
     for (size_t i = 0; i < count; i++) {
@@ -199,10 +201,12 @@ static void draw_caption(const layer_context *c)
     nl_time_format_iso(MAX(c->view->from_ns, c->layout->whole_from_ns),
                        from); /* do not print the previous day if the view begins shortly before the log */
     axis_span_label((double)c->view->to_ns - (double)c->view->from_ns, span);
-    char *text = g_strdup_printf("%.10s UTC   %s shown   %zu record%s   %s%s%s", from, span, model_count(c->model),
+    const char *filter = model_filter(c->model);
+    char *text = g_strdup_printf("%.10s UTC   %s shown   %zu record%s   %s%s%s%s%s", from, span, model_count(c->model),
                                  nl_plural(model_count(c->model)), model_name(c->model),
                                  model_has_right_clocks(c->model) ? "   clocks corrected" : "",
-                                 model_has_right_zones(c->model) ? "   time zones corrected" : "");
+                                 model_has_right_zones(c->model) ? "   time zones corrected" : "",
+                                 filter != NULL ? "   only " : "", filter != NULL ? filter : "");
     const double right = heat_layer_legend(c, c->layout->right);
     const double width = right - c->layout->left - 10;
     if (width > 100) /* otherwise only the legend fits */

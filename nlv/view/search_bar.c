@@ -194,6 +194,7 @@ bool search_bar_hide(search_bar *b)
     bool was = gtk_revealer_get_reveal_child(GTK_REVEALER(b->widget));
     gtk_revealer_set_reveal_child(GTK_REVEALER(b->widget), FALSE);
     b->waits = false;
+    begin_search(b, g_strdup("")); /* the requests that were found get their colours back */
     b->callbacks.left(b->callbacks.user);
     return was;
 }
@@ -232,7 +233,9 @@ static void add_button(GtkWidget *box, const char *icon, const char *tip, GCallb
 search_bar *search_bar_new(model *m, search_bar_callbacks callbacks)
 {
     static const char *const tip = "A word, which is part of an event's name, or an expression:\n"
-                                   "NL.EVNT == BlockRead && SIZE > 65536\nHOST ~ \"dpss*\" || LVL <= Warning";
+                                   "NL.EVNT == BlockRead && SIZE > 65536\nHOST ~ \"dpss*\" || LVL <= Warning\n"
+                                   "or an expression on requests:\n"
+                                   "request.duration > 50ms && any(STATUS >= 500)\nspan(\"Query\").self > 10ms";
     search_bar *b = g_new0(search_bar, 1);
     b->model = m;
     b->callbacks = callbacks;

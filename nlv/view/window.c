@@ -616,15 +616,13 @@ static void on_requests_left(void *user)
     gtk_widget_grab_focus(canvas_widget(w->canvas));
 }
 
-/* Shows only the records that match the typed expression and whose boxes are ticked. Returns false and sets the
- * error if the expression is invalid. */
+/* Shows only the requests that the typed expression selects, and of these the records whose boxes are ticked. Returns
+ * false and sets the error if the expression is invalid. */
 static bool apply_filter(window *w, const char *typed)
 {
     char *ticked = chooser_expression(w->chooser);
-    char *both = typed != NULL && ticked != NULL ? g_strdup_printf("(%s) && %s", typed, ticked) : NULL;
     w->has_first_view = false;
-    bool good = model_set_filter(w->model, both != NULL ? both : typed != NULL ? typed : ticked);
-    g_free(both);
+    bool good = model_set_filters(w->model, typed, ticked);
     g_free(ticked);
     if (good) {
         canvas_clear(w->canvas);
@@ -636,11 +634,7 @@ static bool apply_filter(window *w, const char *typed)
 static bool on_filter(void *user, const char *expression)
 {
     window *w = user;
-    /* An expression with an unbalanced parenthesis could become valid when combined with the other conditions. */
-    nl_filter *alone = expression != NULL ? model_parse_filter(expression) : NULL;
-    bool good = (expression == NULL || alone != NULL) && apply_filter(w, expression);
-    nl_filter_free(alone);
-    if (!good)
+    if (!apply_filter(w, expression))
         return false;
     g_free(w->typed);
     w->typed = g_strdup(expression);

@@ -191,7 +191,8 @@ class Nlstat(support.Case):
                                 ("request.duration > 9ms && any(STATUS >= 500)", 2), ("any(STATUS >= 500) or request.duration > 9ms", 13),
                                 ("any(NL.EVNT == Query.end && ROWS in (1, 2, 3))", 3), ("!any(STATUS >= 500)", 35),
                                 ("not (any(STATUS=500) || span('Query').duration > 0.005)", 27), ('span("Query").self > 5ms', 10),
-                                ('span("Qu*").path == 8ms', 10), ('span("Query") on critical path', 40), ('span("None")', 0),
+                                ('span("Qu*").path == 8ms', 10), ('span("Query") on critical path', 40), ("on critical path", 40),
+                                ("any(ROWS == 7) && on critical path", 1), ("not on critical path", 0), ('span("None")', 0),
                                 ('any(NL.EVNT == ")" || ROWS == 7)', 1), ("any(ROWS == 7) and any(STATUS == 200)", 1)]:
             found = self.found("--where", where, log, status=0 if expected else 1) if expected else [None]
             if expected:

@@ -139,6 +139,35 @@ class Requests(nlv_window.WindowCase):
                      str(mark_y + 6), "mouseup", "1")
         self.wait_for_count(2, "the slow requests of all times")
 
+    def type_expression(self, key, text):
+        self.xdotool("key", key)
+        time.sleep(0.5)
+        self.xdotool("type", text)
+        self.xdotool("key", "Return")
+
+    def test_expressions_on_requests_filter_and_find(self):
+        self.open(self.log)
+        self.focus("^nlv")
+        self.type_expression("ctrl+l", "request.duration > 100ms")
+        support.wait_until(lambda: any(text.startswith("16 records   showing only request.duration > 100ms") for text in self.texts()),
+                           what="the 2 slow requests with 8 records each")
+        self.type_expression("ctrl+l", "")
+        self.xdotool("key", "ctrl+l", "ctrl+a", "BackSpace", "Return")
+        support.wait_until(lambda: any(f"{8 * self.COUNT:,} records" in text or f"{8 * self.COUNT} records" in text
+                                       for text in self.texts()), what="all requests")
+        accent = (0x1a, 0x5f, 0xb4)
+        marked = lambda: sum(pixel == accent for row in self.picture()[100:600] for pixel in row[150:1180])
+        before = marked()
+        self.type_expression("slash", "request.duration > 100ms")
+        support.wait_until(lambda: any(text.startswith("1 of 2") for text in self.texts()), what="the first slow request")
+        begin, length = self.shown()
+        self.assertTrue(begin <= self.begin_of(min(self.SLOW)) <= begin + length, (begin, length))
+        self.xdotool("key", "ctrl+a")
+        self.type_expression("BackSpace", "request.duration > 3ms")  # the selected request has the colour of its host
+        support.wait_until(lambda: marked() > before + 50, what="the found requests have their own colour")
+        self.xdotool("key", "Escape")
+        support.wait_until(lambda: marked() <= before, what="the colours return")
+
     def test_slow_request_flashes_while_the_log_grows(self):
         self.open(self.log)
         support.wait_until(lambda: self.marks((0xe6, 0x61, 0)), what="the heat map")

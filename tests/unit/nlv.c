@@ -927,6 +927,19 @@ static void test_odd_logs(void **unused)
     g_string_free(text, TRUE);
 }
 
+/* Waits until a model that is started has a number of records, and locks it. */
+static void wait_for_records(model *m, size_t count)
+{
+    for (int wait = 0; wait < 1000; wait++) {
+        model_lock(m);
+        if (model_count(m) == count)
+            return;
+        model_unlock(m);
+        g_usleep(10000);
+    }
+    fail();
+}
+
 /* ---- filters ---- */
 
 static int by_place(const void *a, const void *b)
@@ -1018,6 +1031,114 @@ static void test_filters(void **unused)
     model_free(all);
     model_free(m);
     g_free(lines);
+}
+
+enum { REQUESTS = 40, REQUEST_RECORDS = 4 };
+
+/* Appends requests of 4 ms, of which every tenth takes 80 ms, and whose last record has STATUS=500 in request 7; and
+ * one record without a request per request. */
+static void write_requests(const char *path, int first, int count)
+{
+    static const char *const events[REQUEST_RECORDS] = {"Page.start", "Query.start", "Query.end", "Page.end"};
+    FILE *file = fopen(path, first == 0 ? "w" : "a");
+    for (int i = first; i < first + count; i++) {
+        const int query_ms = i % 10 == 3 ? 78 : 2, offsets_ms[REQUEST_RECORDS] = {0, 1, 1 + query_ms, 2 + query_ms};
+        for (int step = 0; step < REQUEST_RECORDS; step++)
+            fprintf(file, "DATE=202601011200%02d.%03d HOST=h%d PROG=p NL.EVNT=%s REQ.ID=r%d%s\n", i, offsets_ms[step],
+                    step == 1 || step == 2, events[step], i, i == 7 && step == 3 ? " STATUS=500" : "");
+        fprintf(file, "DATE=202601011200%02d.5 HOST=h1 PROG=p NL.EVNT=Load LOAD=%d\n", i, i);
+    }
+    assert_int_equal(fclose(file), 0);
+}
+
+typedef struct expected_filter {
+    const char *selects, *shows;
+    size_t requests, records; /* numbers of records of requests, and of other records */
+} expected_filter;
+
+static const expected_filter expected_filters[] = {
+    {"request.duration > 50ms", NULL, 16, 0},
+    {"STATUS >= 500", NULL, 4, 0},
+    {"any(STATUS >= 500) || request.duration > 50ms", NULL, 20, 0},
+    {"span(\"Query\").self > 50ms && !any(REQ.ID == r3)", NULL, 12, 0},
+    {"request.duration > 50ms", "HOST == h1", 8, 0},
+    {"LOAD < 5 || REQ.ID == r9", NULL, 4, 5},
+    {"on critical path", NULL, 160, 0},
+    {"request.duration > 5s", NULL, 0, 0},
+    {NULL, "HOST == h1", 80, 40},
+    {NULL, NULL, 160, 40},
+};
+
+static void check_selected(const model *m, const expected_filter *e)
+{
+    const store *s = model_store(m);
+    size_t of_requests = 0;
+    for (uint32_t record = s->first; record < s->count; record++)
+        of_requests += strcmp(names_text(s->names.events, store_event(s, record)), "Load") != 0;
+    assert_int_equal(of_requests, e->requests);
+    assert_int_equal(s->count - s->first - of_requests, e->records);
+}
+
+/* A filter shows whole requests: if the filter is set before the log is read, and afterwards. */
+static void test_filters_of_requests(void **unused)
+{
+    (void)unused;
+    const char *path = path_of("requests.log");
+    write_requests(path, 0, REQUESTS);
+    program_reading reading = {0};
+    model *m = read_model(NULL, path, &reading, (model_options){.no_index = true});
+    for (size_t i = 0; i < G_N_ELEMENTS(expected_filters); i++) {
+        const expected_filter *e = &expected_filters[i];
+        model *first = model_new(NULL, &reading);
+        model_set_options(first, (model_options){.no_index = true});
+        assert_true(model_set_filters(first, e->selects, e->shows));
+        assert_true(model_add_source(first, path, false));
+        model_load(first);
+        check_selected(first, e);
+        model_free(first);
+        assert_true(model_set_filters(m, e->selects, e->shows));
+        model_load(m);
+        check_selected(m, e);
+    }
+    assert_false(model_set_filters(m, "request.duration > 5ms && STATUS > 4", NULL));
+    assert_false(model_set_filters(m, "STATUS > 4)", "HOST == h1"));
+    model_free(m);
+}
+
+static void test_filter_of_requests_in_a_growing_log(void **unused)
+{
+    (void)unused;
+    const char *path = path_of("growing.log");
+    write_requests(path, 0, REQUESTS);
+    program_reading reading = {0};
+    model *m = model_new(NULL, &reading);
+    model_set_options(m, (model_options){.no_index = true});
+    assert_true(model_add_source(m, path, true));
+    model_start(m);
+    wait_for_records(m, REQUESTS * (REQUEST_RECORDS + 1));
+    model_unlock(m);
+    assert_true(model_set_filter(m, "request.duration > 50ms"));
+    wait_for_records(m, REQUESTS / 10 * REQUEST_RECORDS);
+    model_unlock(m);
+    write_requests(path, REQUESTS, 20);
+    wait_for_records(m, (REQUESTS + 20) / 10 * REQUEST_RECORDS);
+    model_unlock(m);
+    model_find_requests(m, NULL);
+    request_filter *filter = NULL;
+    assert_true(request_filter_narrow(&filter, "any(REQ.ID == r7) || any(REQ.ID == r47)"));
+    model_find_requests(m, filter);
+    const GArray *found = NULL;
+    for (int wait = 0; wait < 1000 && found == NULL; wait++) {
+        g_usleep(10000);
+        model_lock(m);
+        found = model_found_requests(m);
+        model_unlock(m);
+    }
+    assert_non_null(found);
+    assert_int_equal(found->len, 2);
+    assert_int_equal(g_array_index(found, request_match, 1).time_ns - g_array_index(found, request_match, 0).time_ns,
+                     40 * NL_NS_PER_SECOND);
+    model_free(m);
 }
 
 /* ---- the model's results ---- */
@@ -1281,19 +1402,6 @@ static void test_lines_of_requests(void **unused)
     }
     compare_with_assembler(m);
     model_free(m);
-}
-
-/* Waits until a model that is started has a number of records, and locks it. */
-static void wait_for_records(model *m, size_t count)
-{
-    for (int wait = 0; wait < 1000; wait++) {
-        model_lock(m);
-        if (model_count(m) == count)
-            return;
-        model_unlock(m);
-        g_usleep(10000);
-    }
-    fail();
 }
 
 /* A first lookup while the log is still short does not determine the lines of the complete log. */
@@ -1915,6 +2023,8 @@ int main(void)
         cmocka_unit_test(test_blocks),
 
         cmocka_unit_test(test_filters),
+        cmocka_unit_test(test_filters_of_requests),
+        cmocka_unit_test(test_filter_of_requests_in_a_growing_log),
         cmocka_unit_test(test_what_begins_anew),
         cmocka_unit_test(test_branches),
         cmocka_unit_test(test_lines_of_requests),

@@ -1,0 +1,63 @@
+#include "config.h"
+
+#include "model/filters.h"
+
+#include "base/error.h"
+
+void filters_free(filters *f)
+{
+    if (f == NULL)
+        return;
+    g_free(f->text);
+    request_filter_free(f->requests);
+    nl_filter_free(f->alone);
+    nl_filter_free(f->shown);
+    nl_filter_free(f->direct);
+    g_free(f);
+}
+
+/* Parses the expression of the first step. */
+static bool parse_selects(filters *f, const char *expression)
+{
+    if (request_filter_selects_requests(expression))
+        return request_filter_narrow(&f->requests, expression);
+    f->alone = nl_filter_parse(expression);
+    if (f->alone == NULL)
+        return false;
+    char *any = g_strdup_printf("any(%s)", expression);
+    const bool good = request_filter_narrow(&f->requests, any);
+    g_free(any);
+    return good;
+}
+
+/* Returns the expressions of both steps as one expression. The caller frees it with g_free. */
+static char *join(const char *selects, const char *shows)
+{
+    if (selects != NULL && shows != NULL)
+        return g_strdup_printf("(%s) && %s", selects, shows);
+    return g_strdup(selects != NULL ? selects : shows);
+}
+
+filters *filters_parse(const char *selects, const char *shows)
+{
+    filters *f = g_new0(filters, 1);
+    bool good = selects == NULL || parse_selects(f, selects);
+    if (good && shows != NULL)
+        good = (f->shown = nl_filter_parse(shows)) != NULL;
+    char *both = join(selects, shows);
+    if (good && (selects == NULL || f->alone != NULL))
+        good = (f->direct = nl_filter_parse(both)) != NULL;
+    f->text = f->direct != NULL ? g_strdup(nl_filter_text(f->direct)) : g_strdup(both);
+    g_free(both);
+    if (good)
+        return f;
+    filters_free(f);
+    return NULL;
+}
+
+bool filters_accept(const char *selects)
+{
+    filters *f = filters_parse(selects, NULL);
+    filters_free(f);
+    return f != NULL;
+}

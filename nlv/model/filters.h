@@ -1,0 +1,33 @@
+/*
+ * The filters of a model, in two steps. The first step selects whole requests: by an expression on requests
+ * (requests/request_filter.h), or by an expression on records that at least one record of the request matches. Records
+ * that belong to no request are selected if they match the expression on records. The second step hides the selected
+ * records that do not match another expression on records.
+ *
+ * A filters object is constant, and any thread may use it.
+ */
+#ifndef NLV_FILTERS_H
+#define NLV_FILTERS_H
+
+#include "filter/filter.h"
+#include "requests/request_filter.h"
+
+typedef struct filters {
+    char *text;               /* both expressions, for the user */
+    request_filter *requests; /* the first step; NULL: all requests */
+    nl_filter *alone;         /* selects the records that belong to no request; NULL: none of them */
+    nl_filter *shown;         /* the second step; NULL: all records */
+    nl_filter *direct;        /* both steps, for logs without requests; NULL: the first step selects only requests */
+} filters;
+
+/*
+ * Returns the filters for two expressions, of which at most one is NULL. Returns NULL and sets the error if an
+ * expression is invalid. `shows` must be an expression on records.
+ */
+filters *filters_parse(const char *selects, const char *shows);
+void filters_free(filters *f); /* NULL is allowed */
+
+/* Returns whether an expression is valid for the first step. Otherwise, sets the error. */
+bool filters_accept(const char *selects);
+
+#endif
