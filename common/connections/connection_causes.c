@@ -50,6 +50,9 @@
 /* A longer interval between two records is not spread over its slices. */
 enum { SLICES_MAX = 64 };
 
+/* Slices of bounded number are not made longer than this. */
+#define SLICE_NS_MAX (3600 * NL_NS_PER_SECOND)
+
 /* The kernel's clocks count in ticks of at most this length. */
 #define TICK_US 10000.0
 
@@ -71,10 +74,11 @@ static void connection_entry_free(gpointer data)
     g_free(e);
 }
 
-connection_table *connection_table_new(int64_t slice_ns)
+connection_table *connection_table_new(int64_t slice_ns, size_t slices_max)
 {
     connection_table *t = g_new0(connection_table, 1);
     t->slice_ns = slice_ns;
+    t->slices_max = slices_max;
     t->order = g_ptr_array_new();
     t->entries = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, connection_entry_free);
     t->by_ends = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
@@ -93,6 +97,11 @@ void connection_table_free(connection_table *t)
     g_string_chunk_free(t->names);
     g_string_free(t->key, TRUE);
     g_free(t);
+}
+
+int64_t connection_table_slice_ns(const connection_table *t)
+{
+    return t->slice_ns;
 }
 
 size_t connection_table_count(const connection_table *t)
@@ -356,18 +365,54 @@ static void add_to_slice(GArray *slices, int64_t index, double bytes, const doub
         slice->cause_ns[c] += cause_ns[c] * part;
 }
 
+/* Joins each two slices that become one if slices are twice as long. */
+static void join_slices(GArray *slices)
+{
+    guint kept = 0;
+    for (guint i = 0; i < slices->len; i++) {
+        connection_slice slice = g_array_index(slices, connection_slice, i), *last;
+        slice.index = (slice.index - (slice.index & 1)) / 2;
+        last = kept > 0 ? &g_array_index(slices, connection_slice, kept - 1) : NULL;
+        if (last == NULL || last->index != slice.index) {
+            g_array_index(slices, connection_slice, kept++) = slice;
+            continue;
+        }
+        last->bytes += slice.bytes;
+        for (int c = 0; c < CAUSE_COUNT; c++)
+            last->cause_ns[c] += slice.cause_ns[c];
+    }
+    g_array_set_size(slices, kept);
+}
+
+/* Doubles the length of the slices, unless the table has at most slices_max slices. */
+static void limit_slices(connection_table *t)
+{
+    if (t->slices_max == 0 || t->slice_count <= t->slices_max || t->slice_ns >= SLICE_NS_MAX)
+        return;
+    t->slice_ns *= 2;
+    t->slice_count = 0;
+    for (guint i = 0; i < t->order->len; i++) {
+        connection_entry *e = g_ptr_array_index(t->order, i);
+        join_slices(e->sent.slices);
+        join_slices(e->received.slices);
+        t->slice_count += e->sent.slices->len + e->received.slices->len;
+    }
+}
+
 /* Spreads an interval over the slices. */
-static void add_slices(const connection_table *t, GArray *slices, int64_t begin_ns, int64_t end_ns, double bytes,
+static void add_slices(connection_table *t, GArray *slices, int64_t begin_ns, int64_t end_ns, double bytes,
                        const double cause_ns[CAUSE_COUNT])
 {
     int64_t first = begin_ns / t->slice_ns, last = (end_ns - 1) / t->slice_ns;
     if (elapsed_ns(first, last) > SLICES_MAX)
         first = last;
+    guint before = slices->len;
     for (int64_t i = first; i <= last; i++) {
         double from = i == first ? 0 : (double)(i * t->slice_ns - begin_ns);
         double until = i == last ? elapsed_ns(begin_ns, end_ns) : (double)((i + 1) * t->slice_ns - begin_ns);
         add_to_slice(slices, i, bytes, cause_ns, (until - from) / elapsed_ns(begin_ns, end_ns));
     }
+    t->slice_count += slices->len - before;
 }
 
 /* ---- intervals ---- */
@@ -534,6 +579,7 @@ void connection_table_add(connection_table *t, const nl_record *record)
             e->start_ns = r->cause_ns[CAUSE_RECEIVE_BUFFER];
             e->limited_us[0] = e->limited_us[1] = 0;
         }
+        limit_slices(t);
     }
     e->last = now;
 }

@@ -14,7 +14,7 @@
  * window. Only totals of the two ends are compared, so the hosts' clocks may differ. Records of the receiver alone show
  * only its own limits; the rest of the time is unknown.
  *
- * Callers: nlstat. Memory: about 2 kB per socket, and at most CONNECTIONS_MAX sockets; the module counts the
+ * Callers: nlstat and nldiag. Memory: about 2 kB per socket, and at most CONNECTIONS_MAX sockets; the module counts the
  * records of further sockets. Not thread-safe.
  */
 #ifndef NETLOGGER_CONNECTIONS_CONNECTION_CAUSES_H
@@ -58,6 +58,7 @@ typedef struct connection_slice {
 /*
  * The result for one connection, from the sender's point of view: local is the sender's address. Times in nanoseconds,
  * sizes in bytes, rates in bytes per second. Names of hosts and programs are "" if unknown.
+ * The records of other connections may show the host of an address.
  */
 typedef struct connection_result {
     const char *host, *local, *program, *peer_host, *peer, *peer_program;
@@ -80,8 +81,11 @@ typedef struct connection_result {
 
 typedef struct connection_table connection_table;
 
-/* Creates a table that divides the time into slices of this length; 0 means no slices. */
-connection_table *connection_table_new(int64_t slice_ns);
+/*
+ * Creates a table that divides the time into slices of slice_ns; 0 means no slices. Each time when all connections have
+ * more than slices_max slices, the table doubles the length of the slices; 0 means no maximum.
+ */
+connection_table *connection_table_new(int64_t slice_ns, size_t slices_max);
 void connection_table_free(connection_table *t); /* t may be NULL */
 
 /* Adds a record: TcpConnection with TCP.LOCAL and TCP.PEER, CpuLoad or DiskDevice. Ignores other records. Records of
@@ -93,6 +97,9 @@ void connection_table_add(connection_table *t, const nl_record *record);
  * results belong to the table. Call this function once, after the last record.
  */
 GPtrArray *connection_table_finish(connection_table *t);
+
+/* Returns the length of the slices now. */
+int64_t connection_table_slice_ns(const connection_table *t);
 
 /* Return the number of sockets in the table, and of records that were ignored because the table was full. */
 size_t connection_table_count(const connection_table *t);

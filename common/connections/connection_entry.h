@@ -60,8 +60,9 @@ struct connection_table {
     GHashTable *by_ends; /* "local peer" -> the last entry with these addresses */
     GStringChunk *names;
     GString *key;
-    int64_t slice_ns;      /* 0: no slices */
-    size_t progress_count; /* of all entries */
+    int64_t slice_ns;               /* 0: no slices */
+    size_t slice_count, slices_max; /* of all entries; slices_max is 0 without a maximum */
+    size_t progress_count;          /* of all entries */
     uint64_t ignored;
 };
 

@@ -187,6 +187,38 @@ static connection_result *join_ends(connection_table *t, connection_entry *e)
     return r;
 }
 
+/* Notes the host of an address. If several hosts have it, such as in private networks, its host is unknown. */
+static void learn_address(GHashTable *hosts, const char *end, const char *host)
+{
+    if (host[0] == '\0' || connection_is_loopback(end))
+        return;
+    char *address = g_strndup(end, address_size(end));
+    const char *known = g_hash_table_lookup(hosts, address);
+    g_hash_table_replace(hosts, address, (gpointer)(known == NULL || strcmp(known, host) == 0 ? host : ""));
+}
+
+/* Sets the names of hosts that only the records of other connections show. */
+static void find_hosts(const connection_table *t, GPtrArray *results)
+{
+    GHashTable *hosts = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    for (guint i = 0; i < t->order->len; i++) {
+        const connection_entry *e = g_ptr_array_index(t->order, i);
+        learn_address(hosts, e->sent.local, e->sent.host);
+    }
+    for (guint i = 0; i < results->len; i++) {
+        connection_result *r = g_ptr_array_index(results, i);
+        const char **unknown = r->host[0] == '\0' ? &r->host : &r->peer_host,
+                   *end = r->host[0] == '\0' ? r->local : r->peer;
+        if ((*unknown)[0] != '\0')
+            continue;
+        char *address = g_strndup(end, address_size(end));
+        const char *host = g_hash_table_lookup(hosts, address);
+        *unknown = host != NULL ? host : "";
+        g_free(address);
+    }
+    g_hash_table_destroy(hosts);
+}
+
 GPtrArray *connection_table_finish(connection_table *t)
 {
     GPtrArray *results = g_ptr_array_new();
@@ -197,6 +229,7 @@ GPtrArray *connection_table_finish(connection_table *t)
             g_ptr_array_add(results, r);
     }
     find_carried(results);
+    find_hosts(t, results);
     return results;
 }
 

@@ -12,9 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "diag/findings.h"
-
-#include "base/hash_bytes.h"
+#include "diag/connection_limits.h"
 
 enum { SENT_MIN = 65536 }; /* minimum number of bytes of a connection that counts */
 
@@ -23,30 +21,6 @@ enum { SENT_MIN = 65536 }; /* minimum number of bytes of a connection that count
 
 /* Minimum share of its speed, without headers, with which an interface counts as full. */
 #define LINK_FULL 0.9
-
-/* Where a limit is felt: within its host, on the way to the host, or on the way from the host. */
-typedef enum scope { FELT_WITHIN = 1, FELT_TO = 2, FELT_FROM = 4 } scope;
-
-/*
- * The host that sends the data for which a visit waits, or NULL. The flag shows whether the host sends this data during
- * the visit.
- */
-typedef struct sender {
-    const char *host;
-    bool sends;
-} sender;
-
-/* A limit, with the results of all hosts that have it. */
-typedef struct limit {
-    const char *cause, *what, *advice;
-    int felt, alone;   /* scopes in which the limit names findings, and in which it is a finding of its own */
-    double part, sure; /* 0 to 1: part of the time where the limit is felt */
-    double busy; /* 0 to 1: share of the time in which TCP has data to send; this share of a sending program's time
-                    counts */
-    GHashTable *hosts;   /* a set: names of the hosts, interned */
-    GPtrArray *evidence; /* char *: evidence from the first host */
-    const sender *senders;
-} limit;
 
 /* The connections of a host that have sent many bytes: sums of increases, and means weighted by bytes. */
 typedef struct tcp {
@@ -269,31 +243,31 @@ enum { MEMORY, DISK, SOFTIRQ, CPU, LINK, WINDOW, LOSS, STREAMS, LIMITS };
 
 static const limit kinds[LIMITS] = {
     [MEMORY] = {"memory", "too little memory on", "add memory, or find what uses it with the sensor processes",
-                FELT_WITHIN | FELT_TO, FELT_WITHIN, 1, 0.8, 0, NULL, NULL, NULL},
+                FELT_WITHIN | FELT_TO, FELT_WITHIN, 1, 0.8, 0, NULL, NULL, NULL, NULL},
     [DISK] = {"disk", "a disk at its limit on",
               "read less, use larger requests, spread the data over more disks, or find other users of the disk",
-              FELT_WITHIN | FELT_TO, FELT_WITHIN, 1, 0.8, 0, NULL, NULL, NULL},
+              FELT_WITHIN | FELT_TO, FELT_WITHIN, 1, 0.8, 0, NULL, NULL, NULL, NULL},
     [SOFTIRQ] =
         {"softirq", "a processor that only receives packets on",
          "distribute the receiving of packets: RSS or RPS, larger segments (GRO), interrupts on other processors",
-         FELT_WITHIN | FELT_TO | FELT_FROM, FELT_TO | FELT_FROM, 1, 0.8, 0, NULL, NULL, NULL},
+         FELT_WITHIN | FELT_TO | FELT_FROM, FELT_TO | FELT_FROM, 1, 0.8, 0, NULL, NULL, NULL, NULL},
     [CPU] = {"cpu", "too few processors on", "find what runs there with the sensor processes, or with nlkernel record",
-             FELT_WITHIN | FELT_TO, FELT_WITHIN, 1, 0.8, 0, NULL, NULL, NULL},
+             FELT_WITHIN | FELT_TO, FELT_WITHIN, 1, 0.8, 0, NULL, NULL, NULL, NULL},
     [LINK] = {"link", "a full network interface on",
               "send less (compression, caches, fewer copies), or use faster or more interfaces", FELT_TO | FELT_FROM,
-              FELT_TO | FELT_FROM, 1, 0.85, 0, NULL, NULL, NULL},
+              FELT_TO | FELT_FROM, 1, 0.85, 0, NULL, NULL, NULL, NULL},
     [WINDOW] = {"window", "TCP windows or buffers too small for the path from",
                 "let buffers grow to the rate times the round-trip time: remove SO_RCVBUF and SO_SNDBUF from the "
                 "program, and raise "
                 "net.ipv4.tcp_rmem and tcp_wmem",
-                FELT_FROM, FELT_FROM, 1, 0.9, 0, NULL, NULL, NULL},
+                FELT_FROM, FELT_FROM, 1, 0.9, 0, NULL, NULL, NULL, NULL},
     [LOSS] = {"loss", "packets are lost on the way from",
               "look for errors and drops along that path: ip -s link, the counters of switches; if the path is only "
               "full, drops are normal",
-              FELT_FROM, FELT_FROM, 1, 0.8, 0, NULL, NULL, NULL},
+              FELT_FROM, FELT_FROM, 1, 0.8, 0, NULL, NULL, NULL, NULL},
     [STREAMS] = {"streams", "too few requests are under way at a time on the path from",
                  "request more at a time: use more streams, or request more in advance on each stream", 0,
-                 FELT_TO | FELT_FROM, 1, 0.8, 0, NULL, NULL, NULL},
+                 FELT_TO | FELT_FROM, 1, 0.8, 0, NULL, NULL, NULL, NULL},
 };
 
 /* Adds a host to a limit. Returns whether it is the first host, whose evidence is used. */
@@ -393,92 +367,6 @@ static void limit_tcp(limit *all, const char *host, const load *l, bool is_read)
 
 /* ---- where limits are felt ---- */
 
-/* The key of crossing edges of a request: the host and time of their start, or the host and event of their end. */
-typedef struct crossing_key {
-    const char *host, *to; /* `to` is NULL in a key for the start of an edge */
-    int64_t from_ns;
-} crossing_key;
-
-typedef struct crossing {
-    crossing_key key;
-    uint32_t index;
-    const char *host; /* host of the edge's start */
-} crossing;
-
-static guint crossing_hash(gconstpointer key)
-{
-    return (guint)hash_bytes(0, key, sizeof(crossing_key));
-}
-
-static gboolean crossing_equal(gconstpointer a, gconstpointer b)
-{
-    return memcmp(a, b, sizeof(crossing_key)) == 0;
-}
-
-static bool is_crossing(const visits *v, const visit *x)
-{
-    const site *at = site_at(v, x->site);
-    return place_at(v, at->place)->kind == PLACE_EDGE && at->from_host != at->host;
-}
-
-/* Maps each key of a request's crossing edges to the first edge with this key. Returns the map's elements. */
-static crossing *index_crossings(const visits *v, const request *q, GHashTable *map)
-{
-    uint32_t count = 0;
-    for (uint32_t i = q->first; i < q->first + q->count; i++)
-        count += is_crossing(v, visit_at(v, i));
-    crossing *all = g_new(crossing, 2 * (size_t)count + 1), *next = all;
-    for (uint32_t i = q->first; i < q->first + q->count; i++) {
-        const visit *x = visit_at(v, i);
-        const site *at = site_at(v, x->site);
-        if (!is_crossing(v, x))
-            continue;
-        *next++ = (crossing){{at->from_host, NULL, x->from_ns}, i, at->from_host};
-        *next++ = (crossing){{at->host, place_at(v, at->place)->to, 0}, i, at->from_host};
-    }
-    for (crossing *c = all; c < next; c++)
-        if (!g_hash_table_contains(map, &c->key))
-            g_hash_table_insert(map, &c->key, c);
-    return all;
-}
-
-/*
- * Returns the sender of a visit. There are two cases for a visit on one host. If a crossing edge begins where the visit
- * ends, the host itself is the sender, because the program may send until then. If the visit is between repeated events
- * and a crossing edge ends there, the sender is the host at the start of that edge. If both are true, the earlier edge
- * determines the sender.
- */
-static sender sender_of(const visits *v, const visit *x, GHashTable *crossings)
-{
-    const site *at = site_at(v, x->site);
-    const place *p = place_at(v, at->place);
-    if (p->kind == PLACE_UNKNOWN || is_crossing(v, x))
-        return (sender){p->kind == PLACE_EDGE ? at->from_host : NULL, false};
-    const crossing_key begin = {at->host, NULL, x->to_ns}, end = {at->host, p->from, 0};
-    const crossing *sent = g_hash_table_lookup(crossings, &begin),
-                   *received = p->kind == PLACE_EDGE && p->from == p->to ? g_hash_table_lookup(crossings, &end) : NULL;
-    if (sent != NULL && (received == NULL || sent->index <= received->index))
-        return (sender){at->host, true};
-    return (sender){received != NULL ? received->host : NULL, false};
-}
-
-/* Returns the senders of all visits, indexed like visits. */
-static sender *find_senders(const visits *v)
-{
-    sender *senders = g_new0(sender, v->all->len + 1);
-    GHashTable *map = g_hash_table_new(crossing_hash, crossing_equal);
-    for (guint i = 0; i < v->requests->len; i++) {
-        const request *q = request_at(v, i);
-        crossing *crossings = index_crossings(v, q, map);
-        for (uint32_t n = q->first; n < q->first + q->count; n++)
-            senders[n] = sender_of(v, visit_at(v, n), map);
-        g_hash_table_remove_all(map);
-        g_free(crossings);
-    }
-    g_hash_table_destroy(map);
-    return senders;
-}
-
 /*
  * Returns the part of a visit's time in which a limit is felt, 0 to 1. A visit on one host may wait for data from
  * another host. A limit of the visit's own host then counts only if it is felt on the way to that host, because the
@@ -486,11 +374,13 @@ static sender *find_senders(const visits *v)
  */
 static double felt_part(const visits *v, const limit *l, int scopes, uint32_t index)
 {
+    if (l->parts != NULL)
+        return l->parts[index];
     const visit *x = visit_at(v, index);
     const site *at = site_at(v, x->site);
     bool here = g_hash_table_contains(l->hosts, at->host);
     const char *sender = l->senders[index].host;
-    bool waits = is_crossing(v, x) || (sender != NULL && sender != at->host);
+    bool waits = visit_crosses(v, x) || (sender != NULL && sender != at->host);
     if (here && (scopes & (waits ? FELT_TO : FELT_WITHIN)) != 0)
         return 1;
     if ((scopes & FELT_FROM) == 0 || sender == NULL || !g_hash_table_contains(l->hosts, sender))
@@ -583,11 +473,7 @@ static finding *join_explained(findings *f, const limit *l)
     return first;
 }
 
-/*
- * Names the findings that a limit explains. If the limit is felt in more than half of all time, time that findings do
- * not claim also belongs to the limit. Returns whether the limit is felt in more than half of all time.
- */
-static bool find_limit(findings *f, const limit *l)
+bool limit_find(findings *f, const limit *l)
 {
     finding *x = join_explained(f, l);
     const visits *v = f->visits;
@@ -656,6 +542,14 @@ static bool is_path_constant(const visits *v)
 
 /* ---- all hosts ---- */
 
+static bool has_cause(const findings *f, const char *cause)
+{
+    for (guint i = 0; i < f->list->len; i++)
+        if (strcmp(((const finding *)g_ptr_array_index(f->list, i))->cause, cause) == 0)
+            return true;
+    return false;
+}
+
 void find_limits(findings *f)
 {
     const visits *v = f->visits;
@@ -686,15 +580,22 @@ void find_limits(findings *f)
     guint limited = 0;
     for (size_t i = 0; i < LIMITS; i++)
         limited += g_hash_table_size(all[i].hosts);
-    sender *senders = limited > 0 ? find_senders(v) : NULL;
+    sender *senders = limited > 0 || v->connection_results->len > 0 ? senders_find(v) : NULL;
+    connection_joins *joins = senders != NULL ? connection_joins_new(v, senders) : NULL;
     for (size_t i = 0; i < LIMITS; i++)
         all[i].senders = senders;
-    for (size_t k = 0; k < STREAMS && !most; k++)
-        if (g_hash_table_size(all[k].hosts) > 0)
-            most = find_limit(f, &all[k]);
+    for (size_t k = 0; k < STREAMS && !most; k++) {
+        if (k == WINDOW && joins != NULL)
+            most = connection_limits_find(f, joins);
+        if (!most && g_hash_table_size(all[k].hosts) > 0 && !has_cause(f, all[k].cause))
+            most = limit_find(f, &all[k]);
+    }
     findings_drop_small(f);
     if (f->list->len == 0 && g_hash_table_size(all[STREAMS].hosts) > 0 && is_path_constant(v))
-        find_limit(f, &all[STREAMS]);
+        limit_find(f, &all[STREAMS]);
+    if (joins != NULL)
+        connection_limits_add_evidence(f, joins);
+    connection_joins_free(joins);
     for (size_t i = 0; i < LIMITS; i++) {
         g_hash_table_destroy(all[i].hosts);
         g_ptr_array_free(all[i].evidence, TRUE);

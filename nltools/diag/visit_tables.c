@@ -164,5 +164,7 @@ void visits_free(visits *v)
     g_free(v->by_place);
     columns_free(v->columns);
     series_free(v->series);
+    g_ptr_array_unref(v->connection_results);
+    connection_table_free(v->connections);
     g_free(v);
 }

@@ -13,8 +13,12 @@ enum {
     SITES_MAX = 1 << 16,
     BOUNDS_MAX = 1024,
     EDGE_NONE = UINT32_MAX,
+    CONNECTION_SLICES_MAX = 1 << 17,
     VISITS_UNCHECKED = 4096 /* maximum number of new visits, except for one request, until the next check of memory */
 };
+
+/* Initial length of the slices in which connections are examined. */
+#define CONNECTION_SLICE_NS (NL_NS_PER_SECOND / 10)
 
 #define ON_PATH (UINT32_C(1) << 31) /* bit in event_begin and event_end: the message is on the critical path */
 
@@ -567,8 +571,10 @@ static void take_record(void *user, const nl_record *original)
     for (uint32_t i = 0; i < r->kind_count && !is_sensor(&record); i++) {
         any = assembler_add(r->kinds[i].assembler, &record) || any;
     }
-    if (!any)
-        series_set_add(r->result->series, &record);
+    if (any)
+        return;
+    series_set_add(r->result->series, &record);
+    connection_table_add(r->result->connections, &record);
 }
 
 visits_reader *visits_reader_new(subject_options *options, visits_clock *clock, void *user)
@@ -583,6 +589,7 @@ visits_reader *visits_reader_new(subject_options *options, visits_clock *clock, 
     v->ids = g_ptr_array_new_with_free_func(g_free);
     v->columns = columns_new();
     v->series = series_new();
+    v->connections = connection_table_new(CONNECTION_SLICE_NS, CONNECTION_SLICES_MAX);
     r->clock = clock;
     r->user = user;
     r->memory_max = options->memory_max / 2;
@@ -630,6 +637,7 @@ visits *visits_finish(visits_reader *r)
         clock_bound_finish(r, &g_array_index(v->bounds, clock_bound, i));
     visits_index(v);
     series_finish(v->series);
+    v->connection_results = connection_table_finish(v->connections);
     for (uint32_t i = 0; i < r->kind_count; i++) {
         assembler_free(r->kinds[i].assembler);
         g_hash_table_destroy(r->kinds[i].sites);

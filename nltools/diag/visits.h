@@ -11,6 +11,7 @@
 #ifndef NLDIAG_VISITS_H
 #define NLDIAG_VISITS_H
 
+#include "connections/connection_causes.h"
 #include "diag/columns.h"
 #include "diag/series.h"
 #include "requests/assembler.h"
@@ -78,6 +79,8 @@ typedef struct visits {
     uint32_t *by_place;     /* indices of visits, sorted by place and then by time */
     columns *columns;
     series_set *series;
+    connection_table *connections;
+    GPtrArray *connection_results; /* const connection_result *, with slices */
     uint64_t records, cut;
     request_problems problems;
     uint32_t dropped;       /* number of requests that were dropped because of memory */

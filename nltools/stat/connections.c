@@ -207,7 +207,7 @@ int connections_report(const connections_options *options, subject_options *subj
 {
     static char *standard_input[] = {"-"};
     int64_t slice_ns = options->interval_ns > 0 || options->derived == NULL ? options->interval_ns : DERIVED_NS;
-    connection_table *table = connection_table_new(slice_ns);
+    connection_table *table = connection_table_new(slice_ns, 0);
     bool ok = true;
     uint64_t records = 0;
     for (int i = 0; i < MAX(count, 1); i++)

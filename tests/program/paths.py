@@ -75,6 +75,48 @@ except ConnectionResetError:
     pass
 """
 
+# Requests for blocks on one connection. Both programs log their events. The server sends, as the sender of a transfer does.
+SERVER = """
+import socket, sys, time
+size, log = int(sys.argv[1]), open(sys.argv[2], "w")
+
+def event(name, number):
+    now = time.time()
+    log.write(time.strftime("DATE=%Y%m%d%H%M%S", time.gmtime(now)) + f"{now % 1:.6f}"[1:] + f" HOST=a PROG=put LVL=Usage NL.EVNT={name} ID={number}\\n")
+
+l = socket.socket()
+l.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+l.bind(("0.0.0.0", 7000))
+l.listen()
+print("ready", flush=True)
+c, _ = l.accept()
+while number := c.recv(8):
+    event("Asked", int(number))
+    c.sendall(b"x" * size)
+    event("Sent", int(number))
+"""
+
+CLIENT = """
+import socket, sys, time
+size, log, count, buffer = int(sys.argv[1]), open(sys.argv[2], "w"), int(sys.argv[3]), int(sys.argv[4])
+
+def event(name, number):
+    now = time.time()
+    log.write(time.strftime("DATE=%Y%m%d%H%M%S", time.gmtime(now)) + f"{now % 1:.6f}"[1:] + f" HOST=b PROG=get LVL=Usage NL.EVNT={name} ID={number}\\n")
+
+s = socket.socket()
+if buffer:
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
+s.connect(("10.77.0.1", 7000))
+for number in range(count):
+    event("Ask", number)
+    s.sendall(f"{number:8}".encode())
+    left = size
+    while left:
+        left -= len(s.recv(min(left, 1 << 20)))
+    event("Got", number)
+"""
+
 
 @dataclasses.dataclass
 class Scenario:
@@ -116,22 +158,18 @@ class World:
             if setup.returncode != 0:
                 self.case.skipTest(f"cannot set up the path here: {setup.stderr.strip()[:100]}")
 
-    def transfer(self, log, interval="0.05", both_ends=True):
-        """
-        Runs the transfer. Writes the records of the sensors to `log`, the sender's first. Returns the sender's own times in seconds.
-        """
-        s = self.scenario
+    def start_sensors(self, log, interval, both_ends):
+        """Starts a sensor at each end. Returns their outputs and processes."""
         sensors = []
         for namespace in (self.a, self.b) if both_ends else (self.a,):
             out = open(f"{log}.{namespace}", "w+", encoding="utf-8")
             sensors.append((out, self.case.start(*self.run_in(namespace, "env", f"NETLOGGER_HOST={namespace[-1]}",
                                                               support.program("nlagent/nlsensor"), "--interval", interval,
                                                               "connections?port=7000"), stdout=out)))
-        receiver = self.case.start(*self.run_in(self.b, "python3", "-c", RECEIVER, *s.receive), stdout=subprocess.PIPE, text=True)
-        receiver.stdout.readline()
-        sent = self.case.run_program(*self.run_in(self.a, "python3", "-c", SENDER, *s.send, s.seconds, s.warm_up, s.algorithm))
-        self.case.assertEqual(sent.returncode, 0, sent.stderr)
-        receiver.wait(60)
+        return sensors
+
+    def collect(self, log, sensors, *more):
+        """Stops the sensors. Writes their records, the sender's first, and the content of further files to `log`."""
         with open(log, "w", encoding="utf-8") as all_records:
             for out, sensor in sensors:
                 sensor.terminate()
@@ -139,5 +177,33 @@ class World:
                 out.seek(0)
                 all_records.write(out.read())
                 out.close()
+            for path in more:
+                with open(path, encoding="utf-8") as records:
+                    all_records.write(records.read())
+
+    def requests(self, log, count, size):
+        """The client in B requests `count` blocks of `size` bytes from the server in A. Writes all records to `log`."""
+        sensors = self.start_sensors(log, "0.05", True)
+        logs = [f"{log}.{program}" for program in ("server", "client")]
+        server = self.case.start(*self.run_in(self.a, "python3", "-c", SERVER, size, logs[0]), stdout=subprocess.PIPE, text=True)
+        server.stdout.readline()
+        client = self.case.run_program(*self.run_in(self.b, "python3", "-c", CLIENT, size, logs[1], count, self.scenario.receive[0]), timeout=120)
+        self.case.assertEqual(client.returncode, 0, client.stderr)
+        server.wait(60)
+        server.stdout.close()
+        self.collect(log, sensors, *logs)
+
+    def transfer(self, log, interval="0.05", both_ends=True):
+        """
+        Runs the transfer. Writes the records of the sensors to `log`, the sender's first. Returns the sender's own times in seconds.
+        """
+        s = self.scenario
+        sensors = self.start_sensors(log, interval, both_ends)
+        receiver = self.case.start(*self.run_in(self.b, "python3", "-c", RECEIVER, *s.receive), stdout=subprocess.PIPE, text=True)
+        receiver.stdout.readline()
+        sent = self.case.run_program(*self.run_in(self.a, "python3", "-c", SENDER, *s.send, s.seconds, s.warm_up, s.algorithm))
+        self.case.assertEqual(sent.returncode, 0, sent.stderr)
+        receiver.wait(60)
+        self.collect(log, sensors)
         receiver.stdout.close()
         return json.loads(sent.stdout)

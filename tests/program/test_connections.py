@@ -394,5 +394,90 @@ class Connections(support.Case):
 for scenario_name in (s[0].name for s in SCENARIOS):
     setattr(Connections, f"test_{scenario_name}", lambda self, name=scenario_name: self.check_scenario(name))
 
+class Requests(support.Case):
+    """nldiag on requests over connections: the connection's limit is the cause, or evidence for the cause."""
+
+    def diagnosed(self, log):
+        result = self.run_program(support.program("nltools/nldiag"), "--json", "--id", "ID", log)
+        self.assertEqual(result.returncode, 3, result.stderr + result.stdout)
+        return json.loads(result.stdout)["causes"]
+
+    def requested(self, scenario, count, size=100000):
+        """Requests blocks over an emulated path. Returns the causes that nldiag finds."""
+        log, merged = self.scratch / f"{scenario.name}.log", self.scratch / f"{scenario.name}.sorted"
+        paths.World(self, scenario).requests(log, count, size)
+        self.assertEqual(self.run_program(support.program("nlsort/nlsort"), "-o", merged, log).returncode, 0)
+        return self.diagnosed(merged)
+
+    def test_receive_window_and_loss(self):
+        scenarios = [Scenario("rwindow", FAST + ["--delay", "5ms"], receive=(32768, 1 << 20, 0)),
+                     Scenario("rloss", FAST + ["--delay", "5ms", "--loss", "2%"])]
+        with concurrent.futures.ThreadPoolExecutor(len(scenarios)) as pool:
+            window, loss = pool.map(lambda s: self.requested(s, 80)[0], scenarios)
+        self.assertEqual((window["cause"], window["host"]), ("window", "a"), window)
+        self.assertRegex(window["title"], r"the receive window limits the connections from a \(")
+        self.assertTrue(any(re.match(r"the connection 10.77.0.1:7000 > 10.77.0.2:\d+ is limited by: receive buffer, \d+ % of this time \(confidence: ", e)
+                            for e in window["evidence"]), window)
+        self.assertRegex(window["advice"], r"^the receive window limits this connection to [0-9.]+ Mbit/s: [0-9.]+ kB, round-trip time 1\d\.\d+ ms\. .*"
+                         r"net.ipv4.tcp_rmem.* times as fast")
+        self.assertEqual((loss["cause"], loss["host"]), ("loss", "a"), loss)
+        self.assertRegex(loss["title"], r"lost segments limit the connections from a \(")
+        self.assertRegex(loss["advice"], r"segments were sent again \([0-9.]+ %\), and the round-trip time is near its minimum")
+
+    def events(self, *, slow_us, begin_us=0, count=100, period_us=100000):
+        """Requests of host b, each of which waits slow_us for a block from host a."""
+        for i in range(count):
+            at = begin_us + i * period_us
+            for who, event, after in ("b PROG=get", "Ask", 0), ("a PROG=put", "Asked", 500), ("a PROG=put", "Sent", 1000), ("b PROG=get", "Got", slow_us):
+                yield at + after, f"HOST={who} LVL=Usage NL.EVNT={event} ID={i}"
+
+    def written(self, records):
+        log = self.scratch / "log"
+        with open(log, "w", encoding="utf-8") as out:
+            for at, text in sorted(records):
+                out.write(f"DATE=202601011200{at // 1000000:02d}.{at % 1000000:06d} {text}\n")
+        return log
+
+    def connections(self, *, busy_us, limited_us, port=5, host="a", count=200, period_us=50000, peer="10.0.0.2:80", **fields):
+        """The records of one connection, which has data to send for busy_us in each period, and is limited for limited_us."""
+        for i in range(count):
+            line = sample(0, host, f"10.0.0.1:{port}", peer, TCP_COOKIE=port, TCP_BYTES_ACKED=i * 50000, TCP_BYTES_SENT=i * 50000, TCP_BUSY=i * busy_us,
+                          TCP_LIMITED_RECEIVER=i * limited_us, TCP_BYTES_RECEIVED=0, **fields)
+            yield i * period_us, line.split(" ", 1)[1].strip()
+
+    def address_of_b(self, host="b"):
+        """A record of another connection of host b, which shows its address."""
+        yield 1, sample(0, host, "10.0.0.2:22", "10.0.0.9:9").split(" ", 1)[1].strip()
+
+    def test_one_limited_connection_among_others(self):
+        """The host's other connections are not limited, and send more. The requests wait for the limited connection."""
+        others = [r for port in range(6, 30) for r in self.connections(busy_us=49000, limited_us=0, port=port, peer=f"10.0.1.{port}:80")]
+        cause = self.diagnosed(self.written([*self.events(slow_us=90000), *self.connections(busy_us=45000, limited_us=44000), *others,
+                                             *self.address_of_b()]))[0]
+        self.assertEqual((cause["cause"], cause["host"]), ("window", "a"), cause)
+        self.assertIn("10.0.0.1:5 > 10.0.0.2:80", cause["evidence"][-1])
+
+    def test_connections_to_other_hosts_are_no_cause(self):
+        """The receivers of the limited connections wait for no request."""
+        log = self.written([*self.events(slow_us=90000), *self.connections(busy_us=45000, limited_us=44000), *self.address_of_b("c")])
+        result = self.run_program(support.program("nltools/nldiag"), "--json", "--id", "ID", log)
+        self.assertNotIn("the receive window limits", result.stdout)
+
+    def test_transfers_of_one_program(self):
+        """The log has no events of the other end: the connections of the program count."""
+        spans = [(i * 100000 + after, f"HOST=a PROG=globus-gridftp-server LVL=Usage NL.EVNT=Transfer.{event} ID={i}")
+                 for i in range(100) for event, after in (("start", 0), ("end", 90000))]
+        for program, named in ("globus-gridftp-", True), ("rsync", False):
+            log = self.written([*spans, *self.connections(busy_us=45000, limited_us=44000, TCP_PROGRAM=program)])
+            result = self.run_program(support.program("nltools/nldiag"), "--json", "--id", "ID", log)
+            self.assertEqual("the receive window limits this connection" in result.stdout, named, result.stdout)
+
+    def test_many_connections_and_a_long_log(self):
+        """The slices of time become longer, and the cause remains."""
+        limited = [r for port in range(5, 405) for r in self.connections(busy_us=250000, limited_us=245000, port=port, count=120, period_us=500000)]
+        cause = self.diagnosed(self.written([*self.events(slow_us=90000, count=550), *limited]))[0]
+        self.assertEqual((cause["cause"], cause["host"]), ("window", "a"), cause)
+
+
 if __name__ == "__main__":
     support.main()

@@ -1,0 +1,35 @@
+/*
+ * The join of visits with TCP connections: which part of a visit's time a connection was limited, and by what
+ * (connections/connection_causes.h).
+ *
+ * A visit that waits for data from another host (senders.h) is joined with the connections that carried data from that
+ * host to the visit's host. A visit that waits for no host of the log is joined with the connections of its program
+ * whose other end is on a host without visits. A connection does not show which request its bytes belong to. Therefore
+ * the time of a pair's connections is divided among the pair's visits, separately in each slice of time: in proportion
+ * to the visits' own times, and at most the whole time of each visit. Time in which the sending program wrote nothing
+ * is not the connection's, and is divided among no visits.
+ *
+ * Caller: connection_limits.c. Memory: about 150 bytes per pair and slice. Not thread-safe.
+ */
+#ifndef NLDIAG_CONNECTION_JOINS_H
+#define NLDIAG_CONNECTION_JOINS_H
+
+#include "connections/connection_causes.h"
+#include "diag/senders.h"
+
+typedef struct connection_joins connection_joins;
+
+/* Returns the join, or NULL if no visit is joined with a connection. `v` and `senders` must outlive the join. */
+connection_joins *connection_joins_new(const visits *v, const sender *senders);
+void connection_joins_free(connection_joins *j); /* j may be NULL */
+
+/*
+ * Sets parts[c] to the part of a visit's own time, 0 to 1, in which cause c limited its connections. Returns false if
+ * the visit is joined with no connection.
+ */
+bool connection_joins_parts(const connection_joins *j, uint32_t index, double parts[CAUSE_COUNT]);
+
+/* Returns the connection that the cause limited longest, of those with which the visit is joined, or NULL. */
+const connection_result *connection_joins_longest(const connection_joins *j, uint32_t index, connection_cause cause);
+
+#endif

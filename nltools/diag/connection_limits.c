@@ -1,0 +1,124 @@
+#include "config.h"
+
+#include "diag/connection_limits.h"
+
+#include <string.h>
+
+/* A cause counts as evidence if it limited the connections in this part of a finding's time. */
+#define EVIDENCE_MIN 0.3
+
+/* A fault of connections. */
+typedef struct connection_fault {
+    connection_cause limit;
+    const char *cause, *what, *advice;
+    double sure;
+} connection_fault;
+
+static const connection_fault faults[] = {
+    {CAUSE_RECEIVE_BUFFER, "window", "the receive window limits the connections from", "enlarge the receive buffer",
+     0.9},
+    {CAUSE_SEND_BUFFER, "window", "the send buffer limits the connections from", "enlarge the send buffer", 0.9},
+    {CAUSE_LOSS, "loss", "lost segments limit the connections from", "check the links of the path", 0.8},
+    {CAUSE_POLICED, "policed", "a policer limits the connections from", "shape the traffic to the permitted rate", 0.8},
+    {CAUSE_REVERSE, "reverse", "acknowledgements wait on the way back to",
+     "check the rate and the load of the reverse path", 0.8},
+};
+
+/* ---- faults ---- */
+
+/* Sets the part of each visit's time in which a fault limited its connections, and the hosts that send there. */
+static void feel_fault(const findings *f, const connection_joins *j, connection_cause cause, float *felt,
+                       GHashTable *hosts)
+{
+    double parts[CAUSE_COUNT];
+    for (uint32_t i = 0; i < f->visits->all->len; i++) {
+        felt[i] = connection_joins_parts(j, i, parts) ? (float)parts[cause] : 0;
+        if (felt[i] <= 0)
+            continue;
+        const connection_result *r = connection_joins_longest(j, i, cause);
+        g_hash_table_add(hosts, (gpointer)g_intern_string(r->host[0] != '\0' ? r->host : r->local));
+    }
+}
+
+bool connection_limits_find(findings *f, const connection_joins *j)
+{
+    bool most = false;
+    float *felt = g_new0(float, f->visits->all->len + 1);
+    for (size_t i = 0; i < G_N_ELEMENTS(faults) && !most; i++) {
+        const connection_fault *fault = &faults[i];
+        limit l = {.cause = fault->cause,
+                   .what = fault->what,
+                   .advice = fault->advice,
+                   .felt = FELT_FROM,
+                   .alone = FELT_FROM,
+                   .part = 1,
+                   .sure = fault->sure,
+                   .hosts = g_hash_table_new(NULL, NULL),
+                   .evidence = g_ptr_array_new(),
+                   .parts = felt};
+        feel_fault(f, j, fault->limit, felt, l.hosts);
+        if (g_hash_table_size(l.hosts) > 0)
+            most = limit_find(f, &l);
+        g_hash_table_destroy(l.hosts);
+        g_ptr_array_free(l.evidence, TRUE);
+    }
+    g_free(felt);
+    return most;
+}
+
+/* ---- evidence ---- */
+
+static bool is_fault_of(const finding *x, connection_cause cause)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(faults); i++)
+        if (faults[i].limit == cause && strcmp(faults[i].cause, x->cause) == 0)
+            return true;
+    return false;
+}
+
+/* Adds what limited the connections in most of the time that a finding claims. */
+static void add_evidence(const findings *f, const connection_joins *j, finding *x)
+{
+    const visits *v = f->visits;
+    double sums[CAUSE_COUNT] = {0}, parts[CAUSE_COUNT], all = 0;
+    int largest = 0;
+    for (uint32_t i = 0; i < v->all->len; i++) {
+        double claim = (double)x->cut[i] * path_weight(visit_at(v, i));
+        all += claim;
+        if (claim <= 0 || !connection_joins_parts(j, i, parts))
+            continue;
+        for (int c = 0; c < CAUSE_COUNT; c++)
+            sums[c] += claim * parts[c];
+    }
+    for (int c = 1; c < CAUSE_COUNT; c++)
+        largest = sums[c] > sums[largest] ? c : largest;
+    if (all <= 0 || sums[largest] < EVIDENCE_MIN * all)
+        return;
+    const connection_result *longest = NULL;
+    for (uint32_t i = 0; i < v->all->len; i++) {
+        const connection_result *r = x->cut[i] > 0 ? connection_joins_longest(j, i, (connection_cause)largest) : NULL;
+        if (r != NULL && (longest == NULL || r->cause_ns[largest] > longest->cause_ns[largest]))
+            longest = r;
+    }
+    connection_result limited = *longest;
+    limited.first = (connection_cause)largest;
+    char *advice = connection_advice(&limited), *part = text_share(MIN(1, sums[largest] / all));
+    finding_evidence(x, "the connection %s > %s is limited by: %s, %s of this time (confidence: %s)", longest->local,
+                     longest->peer, connection_cause_name(limited.first), part,
+                     connection_confidence(longest, limited.first));
+    if (is_fault_of(x, limited.first))
+        x->advice = g_intern_string(advice);
+    else
+        finding_evidence(x, "%s", advice);
+    g_free(advice);
+    g_free(part);
+}
+
+void connection_limits_add_evidence(findings *f, const connection_joins *j)
+{
+    for (guint i = 0; i < f->list->len; i++) {
+        finding *x = g_ptr_array_index(f->list, i);
+        if (x->cut != NULL)
+            add_evidence(f, j, x);
+    }
+}

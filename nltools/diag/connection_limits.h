@@ -1,0 +1,21 @@
+/*
+ * What limits TCP connections, as the cause of findings and as evidence for them. Caller: limits.c. No state.
+ */
+#ifndef NLDIAG_CONNECTION_LIMITS_H
+#define NLDIAG_CONNECTION_LIMITS_H
+
+#include "diag/connection_joins.h"
+#include "diag/limit.h"
+
+/*
+ * Names the findings that a fault of connections explains: windows and buffers, loss, policers and the reverse path.
+ * Adds a fault that takes more than half of all time. Returns whether there is such a fault. The rate of a path, the
+ * start of a connection and the programs at its ends are no faults of the connection.
+ */
+bool connection_limits_find(findings *f, const connection_joins *j);
+
+/* Adds to each finding what limited the connections in most of its time. Replaces general advice about windows, loss,
+ * policers and the reverse path by the advice for the connection that was limited longest. */
+void connection_limits_add_evidence(findings *f, const connection_joins *j);
+
+#endif

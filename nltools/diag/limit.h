@@ -1,0 +1,33 @@
+/*
+ * A limit of hosts or connections, and what it explains. Callers: limits.c, which implements it, and
+ * connection_limits.c. No state.
+ */
+#ifndef NLDIAG_LIMIT_H
+#define NLDIAG_LIMIT_H
+
+#include "diag/findings.h"
+#include "diag/senders.h"
+
+/* Where a limit is felt: within its host, on the way to the host, or on the way from the host. */
+typedef enum scope { FELT_WITHIN = 1, FELT_TO = 2, FELT_FROM = 4 } scope;
+
+/* A limit, with the results of all hosts that have it. */
+typedef struct limit {
+    const char *cause, *what, *advice;
+    int felt, alone;   /* scopes in which the limit names findings, and in which it is a finding of its own */
+    double part, sure; /* 0 to 1: part of the time where the limit is felt */
+    double busy; /* 0 to 1: share of the time in which TCP has data to send; this share of a sending program's time
+                    counts */
+    GHashTable *hosts;   /* a set: names of the hosts, interned */
+    GPtrArray *evidence; /* char *: evidence from the first host */
+    const sender *senders;
+    const float *parts; /* for each visit, the part of its time in which the limit is felt; NULL: `hosts` decide */
+} limit;
+
+/*
+ * Names the findings that a limit explains. If the limit is felt in more than half of all time, time that findings do
+ * not claim also belongs to the limit. Returns whether the limit is felt in more than half of all time.
+ */
+bool limit_find(findings *f, const limit *l);
+
+#endif

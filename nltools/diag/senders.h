@@ -1,0 +1,25 @@
+/*
+ * The hosts that send the data for which visits wait. They follow from the edges between hosts on the critical paths.
+ * Callers: limits.c and connection_joins.c. No state.
+ */
+#ifndef NLDIAG_SENDERS_H
+#define NLDIAG_SENDERS_H
+
+#include "diag/visits.h"
+
+/*
+ * The host that sends the data for which a visit waits, or NULL; the host that receives this data, or NULL; and whether
+ * the sending host is the visit's own host, which sends the data during the visit.
+ */
+typedef struct sender {
+    const char *host, *to;
+    bool sends;
+} sender;
+
+/* Returns whether a visit is an edge between two hosts. */
+bool visit_crosses(const visits *v, const visit *x);
+
+/* Returns the senders of all visits, indexed like visits. The caller frees the array with g_free. */
+sender *senders_find(const visits *v);
+
+#endif
