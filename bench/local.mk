@@ -2,6 +2,7 @@
 # not with make, because the peers that they need are optional.
 EXTRA_DIST += \
 	%D%/README.md \
+	%D%/agent/connections \
 	%D%/agent/cost \
 	%D%/agent/thousand \
 	%D%/archive/run \

@@ -4,7 +4,7 @@ nlagent_sensor_kinds = \
 	%D%/sensors/sensor.h %D%/sensors/kinds.c %D%/sensors/proc.c %D%/sensors/http.c %D%/sensors/http.h \
 	%D%/sensors/clock.c %D%/sensors/collectd.c %D%/sensors/connections.c %D%/sensors/counters.c %D%/sensors/cpu.c \
 	%D%/sensors/disk.c %D%/sensors/filesystem.c %D%/sensors/interrupts.c %D%/sensors/load.c %D%/sensors/network.c \
-	%D%/sensors/socket_ends.c %D%/sensors/socket_ends.h %D%/sensors/tcp_close.h %D%/sensors/socket_owners.c %D%/sensors/socket_owners.h %D%/sensors/ping.c %D%/sensors/pressure.c %D%/sensors/processes.c %D%/sensors/prometheus.c %D%/sensors/server.c
+	%D%/sensors/socket_ends.c %D%/sensors/socket_ends.h %D%/sensors/tcp_close.h %D%/sensors/socket_states.c %D%/sensors/socket_states.h %D%/sensors/tcp_state.h %D%/sensors/socket_owners.c %D%/sensors/socket_owners.h %D%/sensors/ping.c %D%/sensors/pressure.c %D%/sensors/processes.c %D%/sensors/prometheus.c %D%/sensors/server.c
 
 bin_PROGRAMS += nlagent/nlsensor
 nlagent_nlsensor_SOURCES = $(nlagent_sensor_sources) %D%/output_log.c
@@ -42,21 +42,21 @@ nlagent_nlagent_CPPFLAGS = $(nlagent_cppflags)
 nlagent_nlagent_CFLAGS = $(AM_CFLAGS) $(AGENT_CFLAGS) $(LDAP_CFLAGS) -pthread
 nlagent_nlagent_LDADD = $(common_libs) $(AGENT_LIBS) $(LDAP_LIBS)
 
-# The program of the connections sensor that runs in the kernel, as a skeleton that needs no library. It is built if
-# nlkernel is built, because it needs the same tools.
-EXTRA_DIST += %D%/sensors/tcp_close.bpf.c
+# The programs of the connections sensor that run in the kernel, as skeletons that need no library. They are built if
+# nlkernel is built, because they need the same tools.
+EXTRA_DIST += %D%/sensors/tcp_close.bpf.c %D%/sensors/tcp_state.bpf.c
 if BUILD_NLKERNEL
 tcp_close_cppflags = -DHAVE_TCP_CLOSE -Inlagent $(BPF_CFLAGS)
-BUILT_SOURCES += nlagent/sensors/tcp_close.skel.h
-CLEANFILES += nlagent/sensors/tcp_close.skel.h nlagent/sensors/tcp_close.bpf.o
-$(nlagent_nlsensor_OBJECTS) $(nlagent_sensor_OBJECTS) $(nlagent_nlagentd_OBJECTS): nlagent/sensors/tcp_close.skel.h
+BUILT_SOURCES += nlagent/sensors/tcp_close.skel.h nlagent/sensors/tcp_state.skel.h
+CLEANFILES += nlagent/sensors/tcp_close.skel.h nlagent/sensors/tcp_close.bpf.o nlagent/sensors/tcp_state.skel.h nlagent/sensors/tcp_state.bpf.o
+$(nlagent_nlsensor_OBJECTS) $(nlagent_sensor_OBJECTS) $(nlagent_nlagentd_OBJECTS): nlagent/sensors/tcp_close.skel.h nlagent/sensors/tcp_state.skel.h
 endif
-nlagent/sensors/tcp_close.skel.h: nlagent/sensors/tcp_close.bpf.c nlagent/sensors/tcp_close.h
+nlagent/sensors/%.skel.h: nlagent/sensors/%.bpf.c nlagent/sensors/%.h
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && \
 	$(BPF_CLANG) -O2 -g -target bpf -Wall -Werror $$($(CC) -print-multiarch 2>/dev/null | sed -n 's|^..*|-I/usr/include/&|p') \
-	  $(BPF_CFLAGS) -I$(srcdir)/nlagent/sensors -c $(srcdir)/nlagent/sensors/tcp_close.bpf.c -o nlagent/sensors/tcp_close.bpf.o && \
+	  $(BPF_CFLAGS) -I$(srcdir)/nlagent/sensors -c $< -o $(@:.skel.h=.bpf.o) && \
 	{ echo '#pragma GCC system_header' && \
-	  $(BPFTOOL) gen skeleton -L nlagent/sensors/tcp_close.bpf.o name tcp_close_bpf; } > $@.new && mv $@.new $@
+	  $(BPFTOOL) gen skeleton -L $(@:.skel.h=.bpf.o) name $(@F:.skel.h=)_bpf; } > $@.new && mv $@.new $@
 
 # Instructions for adding to this directory.
 EXTRA_DIST += %D%/sensors/README.md %D%/agent/README.md

@@ -82,6 +82,7 @@ connection_table *connection_table_new(int64_t slice_ns, size_t slices_max)
     t->order = g_ptr_array_new();
     t->entries = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, connection_entry_free);
     t->by_ends = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    t->by_sequence = g_hash_table_new(g_int64_hash, g_int64_equal);
     t->names = g_string_chunk_new(4096);
     t->key = g_string_new("");
     return t;
@@ -92,6 +93,7 @@ void connection_table_free(connection_table *t)
     if (t == NULL)
         return;
     g_hash_table_destroy(t->by_ends);
+    g_hash_table_destroy(t->by_sequence);
     g_ptr_array_unref(t->order);
     g_hash_table_destroy(t->entries);
     g_string_chunk_free(t->names);
@@ -123,6 +125,16 @@ static double sample_number(const nl_record *record, const char *name)
     return nl_record_find(record, name, &field) && nl_field_double(&field, &value) && isfinite(value)
                ? CLAMP(value, 0, NUMBER_MAX)
                : 0;
+}
+
+/* Returns a sequence number, or -1 if the record has none. */
+static int64_t sample_sequence(const nl_record *record, const char *name)
+{
+    nl_field field;
+    double value;
+    bool valid =
+        nl_record_find(record, name, &field) && nl_field_double(&field, &value) && value >= 0 && value <= UINT32_MAX;
+    return valid ? (int64_t)value : -1;
 }
 
 /* Returns a text that is not NULL and has at most TEXT_MAX bytes. */
@@ -189,6 +201,8 @@ static connection_sample sample_read(const nl_record *record)
         .queue_out = sample_number(record, "TCP.QUEUE.OUT"),
         .waited_us = sample_number(record, "TCP.OWNER.WAIT"),
         .waits_for_disk = is_text(record, "TCP.OWNER.STATE", disk),
+        .sequence_out = sample_sequence(record, "TCP.SEQUENCE.OUT"),
+        .sequence_in = sample_sequence(record, "TCP.SEQUENCE.IN"),
         .recovers = is_text(record, "TCP.RECOVERY", recovering),
         .connects = is_text(record, "TCP.STATE", connecting),
     };
@@ -228,6 +242,7 @@ static connection_entry *find_entry(connection_table *t, const nl_record *record
                                       .program = "",
                                       .peer_program = "",
                                       .rtt_min_ns = INFINITY};
+        e->sequence_out = e->sequence_in = -1;
         e->received = e->sent;
         e->received.ends = ENDS_RECEIVER;
         e->received.host = "";
@@ -245,6 +260,17 @@ static connection_entry *find_entry(connection_table *t, const nl_record *record
         g_hash_table_replace(t->by_ends, g_strdup(t->key->str), e);
     }
     return e;
+}
+
+/* Keeps the first sequence numbers after the handshake. */
+static void keep_sequence(connection_table *t, connection_entry *e, const connection_sample *now)
+{
+    if (e->sequence_in >= 0 || now->connects || now->sequence_in < 0 || now->sequence_out < 0)
+        return;
+    e->sequence_in = now->sequence_in;
+    e->sequence_out = now->sequence_out;
+    e->older_sequence = g_hash_table_lookup(t->by_sequence, &e->sequence_in);
+    g_hash_table_replace(t->by_sequence, &e->sequence_in, e);
 }
 
 /* ---- causes ---- */
@@ -562,6 +588,7 @@ void connection_table_add(connection_table *t, const nl_record *record)
     if (r->program[0] == '\0')
         r->program = e->received.peer_program = keep_text(t, sample_text(record, "TCP.PROGRAM", scratch));
     connection_add_progress(t, e, &now);
+    keep_sequence(t, e, &now);
     if (e->last.time_ns == 0)
         e->first_ns = now.time_ns;
     bool grown = follow_peer_window(e, &now);

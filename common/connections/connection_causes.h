@@ -10,9 +10,10 @@
  * to 1.
  *
  * A connection has one result, for the direction with more data. The module joins the records of its two sockets by
- * their addresses. The receiver's records decide whether the receiving program, its host or its buffer limited the
- * window. Only totals of the two ends are compared, so the hosts' clocks may differ. Records of the receiver alone show
- * only its own limits; the rest of the time is unknown.
+ * their addresses, or, behind a translator of addresses (NAT), by their first sequence numbers. The receiver's records
+ * decide whether the receiving program, its host or its buffer limited the window. Only totals of the two ends are
+ * compared, so the hosts' clocks may differ. Records of the receiver alone show only its own limits; the rest of the
+ * time is unknown.
  *
  * Callers: nlstat and nldiag. Memory: about 2 kB per socket, and at most CONNECTIONS_MAX sockets; the module counts the
  * records of further sockets. Not thread-safe.

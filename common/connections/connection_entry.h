@@ -15,7 +15,8 @@ typedef struct connection_sample {
     double rtt_us, rtt_min_us, receive_rtt_us, cwnd, ssthresh, unacked, unsent, mss, window, rate, rate_limited,
         queue_in;
     double buffer_in, buffer_out, queue_out;
-    double waited_us; /* time in which the owner waited for a processor */
+    double waited_us;                  /* time in which the owner waited for a processor */
+    int64_t sequence_out, sequence_in; /* TCP.SEQUENCE.*; -1 if unknown */
     bool recovers, connects, waits_for_disk;
 } connection_sample;
 
@@ -28,8 +29,10 @@ typedef struct connection_progress {
 typedef struct connection_entry {
     connection_result sent, received; /* the data of both directions, as this socket sees it */
     char *key;
-    struct connection_entry *older; /* the previous entry with the same addresses */
-    bool joined;                    /* the results contain this connection */
+    struct connection_entry *older;          /* the previous entry with the same addresses */
+    struct connection_entry *older_sequence; /* the previous entry with the same sequence_in */
+    int64_t sequence_out, sequence_in;       /* of the first record after the handshake; -1 if unknown */
+    bool joined;                             /* the results contain this connection */
     connection_sample last;
     int64_t first_ns;
     double cwnd_max;
@@ -55,9 +58,10 @@ typedef struct connection_entry {
 } connection_entry;
 
 struct connection_table {
-    GHashTable *entries; /* key -> connection_entry */
-    GPtrArray *order;    /* the entries in the order of their first records */
-    GHashTable *by_ends; /* "local peer" -> the last entry with these addresses */
+    GHashTable *entries;     /* key -> connection_entry */
+    GPtrArray *order;        /* the entries in the order of their first records */
+    GHashTable *by_ends;     /* "local peer" -> the last entry with these addresses */
+    GHashTable *by_sequence; /* sequence_in -> the last entry with it; the keys belong to the entries */
     GStringChunk *names;
     GString *key;
     int64_t slice_ns;               /* 0: no slices */

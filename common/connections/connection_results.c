@@ -18,6 +18,12 @@
 /* The queue counts as one on the way back above this part of the delay. */
 #define REVERSE_PART 0.7
 
+/*
+ * The first sequence numbers of both ends differ by at most this: the sender counts from its SYN if it has connected,
+ * and the receiver counts the FIN.
+ */
+enum { SEQUENCE_DIFFERENCE_MAX = 2 };
+
 /* Returns the number of bytes in which the totals of two sockets differ. */
 static double difference(const connection_entry *e, const connection_entry *peer)
 {
@@ -36,6 +42,28 @@ static connection_entry *find_peer(connection_table *t, const connection_entry *
         if (p != e && !p->joined && (best == NULL || difference(e, p) < difference(e, best)))
             best = p;
     return best;
+}
+
+/* Returns whether data that one end sends has the sequence numbers that the other end receives. */
+static bool is_same_stream(int64_t out, int64_t in)
+{
+    return (uint32_t)(in - out) <= SEQUENCE_DIFFERENCE_MAX;
+}
+
+/*
+ * Returns the socket at the other end by its sequence numbers, or NULL. A translator of addresses changes addresses and
+ * ports, but no sequence numbers. Two other connections have the same pair of random 32-bit numbers by chance with a
+ * probability of 5e-19.
+ */
+static connection_entry *find_translated(const connection_table *t, const connection_entry *e)
+{
+    for (int64_t d = 0; e->sequence_in >= 0 && d <= SEQUENCE_DIFFERENCE_MAX; d++) {
+        int64_t wanted = (int64_t)(uint32_t)(e->sequence_out + d);
+        for (connection_entry *p = g_hash_table_lookup(t->by_sequence, &wanted); p != NULL; p = p->older_sequence)
+            if (p != e && !p->joined && is_same_stream(p->sequence_out, e->sequence_in))
+                return p;
+    }
+    return NULL;
 }
 
 /* Counts the receiver-limited time before the peer enlarged its window as start-up, unless its program did not read. */
@@ -160,7 +188,9 @@ static void finish_received(connection_entry *e)
 /* Returns the result for the direction with more data, or NULL without data. Marks both sockets as joined. */
 static connection_result *join_ends(connection_table *t, connection_entry *e)
 {
-    connection_entry *peer = find_peer(t, e), *sender = e, *receiver = peer;
+    connection_entry *peer = find_peer(t, e);
+    peer = peer != NULL ? peer : find_translated(t, e);
+    connection_entry *sender = e, *receiver = peer;
     double out = e->sent.bytes, in = e->received.bytes;
     if (peer != NULL) {
         peer->joined = true;

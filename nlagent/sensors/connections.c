@@ -1,6 +1,7 @@
 /*
  * Reports the kernel's state of each TCP connection: windows, round-trip times, limits of the sender, and the owner.
- * Uses sock_diag(7) and struct tcp_info; similar to Web100 (RFC 4898).
+ * Uses a BPF iterator (socket_states.h), or, without the right to use it, sock_diag(7) and struct tcp_info; similar to
+ * Web100 (RFC 4898).
  *
  * The number of connections is not limited. Two bounds keep the cost low:
  * - A connection is logged if it has changed since its last record, and at least every 10 s.
@@ -20,6 +21,7 @@
 #include "base/monotonic.h"
 #include "sensors/socket_ends.h"
 #include "sensors/socket_owners.h"
+#include "sensors/socket_states.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -33,6 +35,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 
 enum { LISTENING = 10, STATES = 12, COST_FACTOR = 20, LOOKAHEAD = 64 };
 
@@ -61,6 +64,8 @@ typedef struct connections_state {
     socket_owners *owners;
     socket_ends *ends; /* NULL if the sensor only polls */
     uint64_t closed;
+    socket_states *states; /* NULL: sock_diag */
+    double jiffy_us;
 } connections_state;
 
 /* One connection, from a message of the kernel. */
@@ -69,6 +74,7 @@ typedef struct connection {
     struct tcp_info info;
     char algorithm[24], local[64], peer[64];
     uint32_t receive_buffer, send_buffer; /* bytes; 0 if unknown */
+    const struct tcp_state *state;        /* NULL if the connection is from sock_diag */
 } connection;
 
 static bool connections_open(void *state, const sensor_spec *spec)
@@ -82,6 +88,11 @@ static bool connections_open(void *state, const sensor_spec *spec)
     if (s->owners == NULL)
         return nl_error_false(NL_ERROR_MEMORY, "out of memory");
     s->ends = socket_ends_new();
+    struct timespec jiffy; /* the coarse clocks advance with each jiffy */
+    if (clock_getres(CLOCK_MONOTONIC_COARSE, &jiffy) == 0 && jiffy.tv_sec == 0) {
+        s->jiffy_us = (double)jiffy.tv_nsec / 1e3;
+        s->states = socket_states_new((uint16_t)s->port, s->peer[0] != '\0');
+    }
     s->fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
     if (s->fd < 0)
         nl_error_set_errno("sock_diag");
@@ -254,7 +265,8 @@ static void log_connection(measurement *m, connection *c)
     const struct inet_diag_msg *d = c->socket;
     address_text(d->idiag_family, d->id.idiag_src, ntohs(d->id.idiag_sport), c->local);
     address_text(d->idiag_family, d->id.idiag_dst, ntohs(d->id.idiag_dport), c->peer);
-    if (!is_selected(s, ntohs(d->id.idiag_sport), ntohs(d->id.idiag_dport), c->peer) || !is_due(s, c))
+    bool is_chosen = c->state != NULL && s->peer[0] == '\0'; /* by the kernel */
+    if (!is_chosen && (!is_selected(s, ntohs(d->id.idiag_sport), ntohs(d->id.idiag_dport), c->peer) || !is_due(s, c)))
         return;
     s->logged++;
     nl_record *record = record_begin(m, "TcpConnection");
@@ -270,8 +282,79 @@ static void log_connection(measurement *m, connection *c)
     nl_record_add_uint(record, "TCP.BUFFER.OUT", c->send_buffer);
     add_text(record, "TCP.ALGORITHM", c->algorithm);
     add_text(record, "TCP.RECOVERY", recovery_name(c->info.tcpi_ca_state));
+    if (c->state != NULL) {
+        nl_record_add_uint(record, "TCP.SEQUENCE.OUT", c->state->sequence_out);
+        nl_record_add_uint(record, "TCP.SEQUENCE.IN", c->state->sequence_in);
+    }
     add_info(record, &c->info);
     record_end(m);
+}
+
+/* Converts a number of jiffies. The kernel's own conversion in tcp_info also rounds down. */
+static uint64_t jiffies_us(const connections_state *s, uint64_t jiffies)
+{
+    return (uint64_t)((double)jiffies * s->jiffy_us);
+}
+
+/* Logs a connection that the iterator has passed. */
+static void log_state(void *user, const struct tcp_state *t)
+{
+    measurement *m = user;
+    const connections_state *s = m->state;
+    struct inet_diag_msg d = {.idiag_family = (uint8_t)t->family,
+                              .idiag_state = t->state,
+                              .id = {.idiag_sport = htons(t->local_port),
+                                     .idiag_dport = htons(t->peer_port),
+                                     .idiag_cookie = {(uint32_t)t->cookie, (uint32_t)(t->cookie >> 32)}},
+                              .idiag_rqueue = t->queue_in,
+                              .idiag_wqueue = t->queue_out,
+                              .idiag_uid = t->uid,
+                              .idiag_inode = (uint32_t)t->inode};
+    memcpy(d.id.idiag_src, t->local, sizeof t->local);
+    memcpy(d.id.idiag_dst, t->peer, sizeof t->peer);
+    connection c = {.socket = &d,
+                    .state = t,
+                    .receive_buffer = t->buffer_in,
+                    .send_buffer = t->buffer_out,
+                    .info = {.tcpi_state = t->state,
+                             .tcpi_ca_state = t->recovery,
+                             .tcpi_options = t->ecn ? TCPI_OPT_ECN : 0,
+                             .tcpi_snd_wscale = t->scale_out,
+                             .tcpi_rcv_wscale = t->scale_in,
+                             .tcpi_delivery_rate_app_limited = t->rate_app_limited,
+                             .tcpi_rto = (uint32_t)jiffies_us(s, t->rto),
+                             .tcpi_snd_mss = t->mss,
+                             .tcpi_unacked = t->unacked,
+                             .tcpi_lost = t->lost,
+                             .tcpi_last_data_sent = (uint32_t)(jiffies_us(s, t->idle_out) / 1000),
+                             .tcpi_rtt = t->rtt_us,
+                             .tcpi_rttvar = t->rtt_var_us,
+                             .tcpi_snd_ssthresh = t->ssthresh,
+                             .tcpi_snd_cwnd = t->cwnd,
+                             .tcpi_reordering = t->reordering,
+                             .tcpi_rcv_rtt = t->rtt_receive_us,
+                             .tcpi_rcv_space = t->window_receive,
+                             .tcpi_total_retrans = t->retransmitted,
+                             .tcpi_pacing_rate = t->pacing,
+                             .tcpi_bytes_acked = t->bytes_acked,
+                             .tcpi_bytes_received = t->bytes_received,
+                             .tcpi_segs_out = t->segments_out,
+                             .tcpi_segs_in = t->segments_in,
+                             .tcpi_notsent_bytes = t->unsent,
+                             .tcpi_min_rtt = t->rtt_min_us,
+                             .tcpi_busy_time = jiffies_us(s, t->busy),
+                             .tcpi_rwnd_limited = jiffies_us(s, t->receiver_limited),
+                             .tcpi_sndbuf_limited = jiffies_us(s, t->buffer_limited),
+                             .tcpi_delivered_ce = t->ecn_marked,
+                             .tcpi_bytes_sent = t->bytes_sent,
+                             .tcpi_bytes_retrans = t->bytes_retransmitted,
+                             .tcpi_dsack_dups = t->dsacks,
+                             .tcpi_reord_seen = t->reordered,
+                             .tcpi_snd_wnd = t->window}};
+    if (t->rate_interval_us > 0) /* tcp_compute_delivery_rate */
+        c.info.tcpi_delivery_rate = (uint64_t)t->rate_delivered * t->mss * 1000000 / t->rate_interval_us;
+    snprintf(c.algorithm, sizeof c.algorithm, "%.*s", (int)sizeof t->algorithm, t->algorithm);
+    log_connection(m, &c);
 }
 
 static void log_message(measurement *m, const struct nlmsghdr *head)
@@ -362,6 +445,15 @@ static void log_ends(measurement *m)
         log_end(m, &end, clock_ns);
 }
 
+/* Reads all connections with sock_diag. */
+static bool poll_connections(measurement *m)
+{
+    connections_state *s = m->state;
+    bool four = connections_request(s->fd, AF_INET) && read_reply(m, s->fd);
+    bool six = connections_request(s->fd, AF_INET6) && read_reply(m, s->fd);
+    return four || six;
+}
+
 static bool connections_measure(measurement *m)
 {
     connections_state *s = m->state;
@@ -374,13 +466,20 @@ static bool connections_measure(measurement *m)
     s->before = s->now;
     s->now = before;
     s->now.count = s->next = s->logged = 0;
-    bool four = connections_request(s->fd, AF_INET) && read_reply(m, s->fd);
-    bool six = connections_request(s->fd, AF_INET6) && read_reply(m, s->fd);
-    if (!four && !six)
+    uint64_t count = 0;
+    if (s->states != NULL && !socket_states_read(s->states, log_state, m, &count)) {
+        socket_states_free(s->states);
+        s->states = NULL;
+    }
+    bool iterated = s->states != NULL;
+    if (!iterated && !poll_connections(m))
         return nl_error_false(NL_ERROR_SYSTEM, "sock_diag: the kernel does not list connections");
+    if (!iterated || s->peer[0] != '\0')
+        count = s->now.count;
     nl_record *record = record_begin(m, "TcpConnections");
-    nl_record_add_uint(record, "TCP.CONNECTIONS", s->now.count);
+    nl_record_add_uint(record, "TCP.CONNECTIONS", count);
     nl_record_add_uint(record, "TCP.LOGGED", s->logged);
+    nl_record_add_uint(record, "TCP.ITERATED", iterated);
     nl_record_add_uint(record, "TCP.ENDS.WATCHED", s->ends != NULL);
     if (s->ends != NULL) {
         nl_record_add_uint(record, "TCP.ENDS", s->closed);
@@ -416,6 +515,9 @@ static const sensor_field fields[] = {
     TCP("TCP.BUFFER.OUT", "bytes", "maximum memory for data to send, including the kernel's headers"),
     TCP("TCP.ALGORITHM", "", "congestion control algorithm"),
     TCP("TCP.RECOVERY", "", "state of congestion control: open, disorder, cwr, recovery, loss"),
+    TCP("TCP.SEQUENCE.OUT", "",
+        "sequence number of the first byte sent, or of the SYN before it; absent without a BPF iterator"),
+    TCP("TCP.SEQUENCE.IN", "", "sequence number of the first byte received; 1 more after the peer's FIN"),
     TCP("TCP.CWND", "segments", "congestion window"),
     TCP("TCP.SSTHRESH", "segments", "slow start threshold"),
     TCP("TCP.MSS", "bytes", "maximum segment size"),
@@ -469,6 +571,10 @@ static const sensor_field fields[] = {
     {"TcpClose", "TCP.CWND", "segments", "congestion window at the end"},
     {"TcpConnections", "TCP.CONNECTIONS", "", "number of connections that match the arguments"},
     {"TcpConnections", "TCP.LOGGED", "records", "connections that were logged, because they have changed"},
+    {"TcpConnections", "TCP.ITERATED", "",
+     "1 if a BPF iterator reads the connections; 0 if the sensor lacks CAP_BPF and CAP_PERFMON or the kernel lacks "
+     "type "
+     "information, so that it uses sock_diag, which takes more time and does not report TCP.SEQUENCE.*"},
     {"TcpConnections", "TCP.ENDS.WATCHED", "",
      "1 if the kernel reports all ends of connections; 0 if the sensor lacks CAP_BPF and CAP_PERFMON, so that it "
      "misses "

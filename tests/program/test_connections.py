@@ -2,8 +2,10 @@
 import concurrent.futures
 import dataclasses
 import json
+import os
 import re
 import shutil
+import subprocess
 import time
 import unittest
 
@@ -390,9 +392,79 @@ class Connections(support.Case):
         for option in (["--sort", "rate"], ["--derived", "x"]):
             self.assertEqual(self.run_program(self.nlstat, *option, self.written(sample(0))).returncode, 2)
 
+    def translated(self, **peer):
+        """Records of a sender, and of a receiver that sees the address of a translator. Both count the same numbers."""
+        sequence = dict(TCP_SEQUENCE_OUT=2**32 - 1, TCP_SEQUENCE_IN=1000)
+        other = dict(dict(TCP_SEQUENCE_OUT=1000, TCP_SEQUENCE_IN=0), **peer)
+        sender = [sample(i * 10000, TCP_BYTES_ACKED=i * 1000, TCP_BUSY=i * 10000, TCP_LIMITED_RECEIVER=i * 10000, **sequence) for i in range(20)]
+        receiver = [sample(i * 10000, "b", "10.0.0.2:80", "192.0.2.1:4321", TCP_COOKIE=7, TCP_BYTES_RECEIVED=i * 1000, TCP_QUEUE_IN=60000,
+                           TCP_BUFFER_IN=100000, **other) for i in range(20)]
+        return self.report(self.written(*sender, *receiver))
+
+    def test_ends_are_joined_through_address_translation(self):
+        connection, *others = self.translated()
+        self.assertEqual((others, connection["records"], connection["peer_host"]), ([], "both", "b"))
+        self.assertEqual(connection["first"], "receiving program")  # only the receiver's records show this
+        self.assertEqual(connection["connection"], "10.0.0.1:5 > 10.0.0.2:80")
+
+    def test_other_sequence_numbers_are_another_connection(self):
+        for peer in dict(TCP_SEQUENCE_IN=2), dict(TCP_SEQUENCE_OUT=1001), dict(TCP_SEQUENCE_IN="x"):
+            self.assertEqual(len(self.translated(**peer)), 2)
+
+    def test_masquerade(self):
+        """A real connection from a private network, whose router replaces the client's address and port."""
+        if os.geteuid() != 0 or not (shutil.which("iptables") and shutil.which("ip")):
+            self.skipTest("a router needs root, ip and iptables")
+        names = client, router, server = [f"nln{os.getpid()}{end}" for end in "crs"]
+        for name in names:
+            if self.run_program("ip", "netns", "add", name).returncode != 0:
+                self.skipTest("no network namespaces here")
+            self.addCleanup(subprocess.run, ["ip", "netns", "delete", name], stderr=subprocess.DEVNULL)
+        made = self.run_program("sh", "-ec", f"""
+            ip -n {client} link add c0 type veth peer name r0 netns {router}
+            ip -n {server} link add s0 type veth peer name r1 netns {router}
+            ip -n {client} address add 10.78.0.2/24 dev c0; ip -n {router} address add 10.78.0.1/24 dev r0
+            ip -n {server} address add 10.79.0.2/24 dev s0; ip -n {router} address add 10.79.0.1/24 dev r1
+            for i in '{client} c0' '{router} r0' '{router} r1' '{server} s0'; do set -- $i; ip -n $1 link set $2 up; done
+            ip -n {client} route add default via 10.78.0.1
+            ip netns exec {router} sysctl -qw net.ipv4.ip_forward=1
+            ip netns exec {router} iptables -t nat -A POSTROUTING -o r1 -j MASQUERADE --random""")
+        if made.returncode != 0:
+            self.skipTest(f"no address translation here: {made.stderr.strip()[:100]}")
+        sensors = []
+        for name in client, server:
+            out = open(self.scratch / name, "w+", encoding="utf-8")
+            self.addCleanup(out.close)
+            sensors.append((out, self.start("ip", "netns", "exec", name, "env", f"NETLOGGER_HOST={name[-1]}", support.program("nlagent/nlsensor"),
+                                            "--interval", "0.05", "connections?port=7000", stdout=out)))
+        receiver = self.start("ip", "netns", "exec", server, "python3", "-c", paths.RECEIVER, "0", "65536", "0.02", stdout=subprocess.PIPE, text=True)
+        self.addCleanup(receiver.stdout.close)
+        receiver.stdout.readline()
+        sent = self.run_program("ip", "netns", "exec", client, "python3", "-c", """if True:
+            import socket, time
+            s = socket.create_connection(("10.79.0.2", 7000))
+            end = time.monotonic() + 2
+            while time.monotonic() < end:
+                s.sendall(b"x" * 65536)""")
+        self.assertEqual(sent.returncode, 0, sent.stderr)
+        receiver.wait(60)
+        lines = []
+        for out, sensor in sensors:
+            sensor.terminate()
+            sensor.wait(60)
+            out.seek(0)
+            lines += out
+        if not any("TCP.ITERATED=1" in line for line in lines):
+            self.skipTest("eBPF is not permitted here, so the sequence numbers are unknown")
+        connections = self.report(self.written(*lines))
+        self.assertEqual([(c["records"], c["host"], c["peer_host"]) for c in connections], [("both", "c", "s")], connections)
+        self.assertRegex(connections[0]["connection"], r"^10\.78\.0\.2:\d+ > 10\.79\.0\.2:7000$")
+        self.assertFalse(any("NL.EVNT=TcpConnection " in l and "HOST=s " in l and "10.78.0.2" in l for l in lines))
+
 
 for scenario_name in (s[0].name for s in SCENARIOS):
     setattr(Connections, f"test_{scenario_name}", lambda self, name=scenario_name: self.check_scenario(name))
+
 
 class Requests(support.Case):
     """nldiag on requests over connections: the connection's limit is the cause, or evidence for the cause."""

@@ -1,0 +1,29 @@
+/*
+ * Reads the TCP connections of this network namespace with a BPF iterator (tcp_state.bpf.c). The kernel passes only
+ * connections that have changed since they were last passed, and passes each at least every 10 s. Needs CAP_BPF,
+ * CAP_PERFMON and a kernel with type information (BTF). Caller: connections.c. Not thread-safe.
+ */
+#ifndef NLAGENT_SOCKET_STATES_H
+#define NLAGENT_SOCKET_STATES_H
+
+#include "sensors/tcp_state.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct socket_states socket_states;
+
+/*
+ * Returns the reader, or NULL if the iterator is not possible. `port` selects connections with this local or remote
+ * port; 0: any port. If `all` is true, the kernel also passes connections that have not changed.
+ */
+socket_states *socket_states_new(uint16_t port, bool all);
+void socket_states_free(socket_states *s); /* s may be NULL */
+
+/* Receives the state of a connection, which is valid during the call. */
+typedef void socket_states_take(void *user, const struct tcp_state *state);
+
+/* Reads the connections. Sets *count to the number of connections with the port. Returns false on failure. */
+bool socket_states_read(socket_states *s, socket_states_take *take, void *user, uint64_t *count);
+
+#endif
