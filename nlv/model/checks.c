@@ -3,6 +3,8 @@
 #include "model/checks.h"
 #include "requests/request_graph.h"
 
+#include "base/time_internal.h"
+
 #include <math.h>
 #include <string.h>
 
