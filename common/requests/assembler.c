@@ -765,23 +765,8 @@ bool assembler_add(assembler *a, const nl_record *record)
     return true;
 }
 
-/* Hands out the requests that are not over. */
-static void hand_out_open(assembler *a)
-{
-    finish_learning(a);
-    a->options.take = a->options.open;
-    a->options.where = NULL;
-    for (open_request *r; (r = oldest_request(a)) != NULL;) {
-        unlink_request(a, r);
-        key_map_remove(&a->open, r->key);
-        hand_out(a, r, false);
-    }
-}
-
 void assembler_finish(assembler *a)
 {
-    if (a->options.open != NULL)
-        hand_out_open(a);
     while (oldest_request(a) != NULL)
         end_request(a, oldest_request(a), false);
     finish_learning(a);

@@ -59,8 +59,6 @@ typedef struct assembler_options {
     size_t memory_max;           /* bytes */
     assembler_pack *pack;        /* NULL: events have no payload */
     assembler_take *take;
-    assembler_take *open; /* gets the requests that are not over at the end, whether they match `where` or not; NULL:
-                           * they count as over */
     assembler_take *rest; /* gets events of threads outside of spans; NULL: they are dropped */
     void *user;
 } assembler_options;

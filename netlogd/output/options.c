@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "file.h"
-#include "keeping.h"
 #include "program/program.h"
 #include "record/format.h"
 #include "value_file.h"
@@ -68,13 +67,6 @@ static bool set_spool(void *settings, const nl_option *row, const char *value)
     ((output_options *)settings)->spool_root = value;
     return strstr(value, OUTPUT_NUMBER) == NULL ||
            nl_error_false(NL_ERROR_INVALID, OUTPUT_NUMBER " is not allowed in the directory name");
-}
-
-static bool set_keep_where(void *settings, const nl_option *row, const char *value)
-{
-    (void)row;
-    ((output_options *)settings)->keep_where = value;
-    return keeping_check_expression(value) == NL_OK;
 }
 
 static bool set_index(void *settings, const nl_option *row, const char *value)
@@ -145,19 +137,6 @@ const nl_option output_file_rows[] = {
      .help = "Numbered files: delete the oldest files while all files together are larger than SIZE. The newest file "
              "stays, "
              "so SIZE should be several times rotate_size="},
-    {.name = "keep_where",
-     .value = "EXPRESSION",
-     .set = set_keep_where,
-     NL_OPTION_MEMBER(output_options, keep_where),
-     .help =
-         "With keep= or keep_size=: before netlogd deletes a file, copy the requests that match EXPRESSION, such as "
-         "any(LVL == Error) || request.duration > 1s, to the directory kept beside the file"},
-    {.name = "kept_size",
-     .type = NL_OPTION_SIZE,
-     .minimum = 64 << 10,
-     .initial = "1g",
-     NL_OPTION_MEMBER(output_options, kept_size),
-     .help = "Delete the oldest copies of keep_where= while all copies together are larger than SIZE"},
     {.name = "index",
      .value = "FIELD,...",
      .set = set_index,
@@ -275,8 +254,6 @@ static nl_status settle_rotation(output_options *options)
         check_numbered(options, options->keep_ns > 0, "keep=") != NL_OK ||
         check_numbered(options, options->keep_size > 0, "keep_size=") != NL_OK)
         return NL_FAILED;
-    if (options->keep_where != NULL && options->keep_ns == 0 && options->keep_size == 0)
-        return nl_error_set(NL_ERROR_INVALID, "keep_where= needs keep= or keep_size=");
     if (options->numbered && !rotates)
         options->rotate_size = ROTATE_DEFAULT;
     uint64_t part = options->keep_size / KEPT_FILES;

@@ -37,8 +37,6 @@ struct output_options {
     int64_t rotate_ns;      /* 0: no limit */
     int64_t keep_ns;        /* age at which old files are deleted; 0: never */
     uint64_t keep_size;     /* bytes that all files may have before old files are deleted; 0: no limit */
-    const char *keep_where; /* requests to copy from files before they are deleted, which url owns; NULL: none */
-    uint64_t kept_size;     /* bytes that all copies may have */
     uint64_t spool_size;    /* bytes */
     const char *spool_root; /* as given in the URL; NULL: not given */
     int64_t sync_ns;        /* maximum time from a flush to syncing */

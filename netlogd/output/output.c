@@ -218,7 +218,6 @@ static nl_status open_files(output *out)
 
 static void free_output(output *out)
 {
-    retention_end(&out->retention);
     file_index_close(out->index);
     seal_close(out->seal);
     output_file_close(&out->file);
@@ -752,8 +751,6 @@ void output_delete_old(output *out, uint64_t first_needed, nl_log *log)
     retention_check(&out->retention, o, &out->file, first_needed, log);
     out->counts.deleted = out->retention.files;
     out->counts.deleted_bytes = out->retention.bytes;
-    out->counts.kept_requests = out->retention.requests;
-    out->counts.kept_records = out->retention.records;
 }
 
 nl_status output_reopen(output *out)

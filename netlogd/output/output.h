@@ -38,8 +38,6 @@ typedef struct output_counts {
     uint64_t encoded;   /* number of bytes from the encoder, before compression */
     uint64_t deleted;   /* number of old files deleted */
     uint64_t deleted_bytes;
-    uint64_t kept_requests; /* number of requests that keep_where= has copied from deleted files */
-    uint64_t kept_records;  /* number of their records */
 } output_counts;
 
 /*

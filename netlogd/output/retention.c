@@ -98,50 +98,13 @@ static void report_kept(retention *r, const old_file *file, const char *reason, 
     r->reported = file->number;
 }
 
-/*
- * Copies the requests of a file that keep_where= selects. Returns false if this is not done yet.
- */
-static bool copy_requests(retention *r, const output_options *options, const old_file *file, nl_log *log)
-{
-    keeping_result result;
-    if (options->keep_where == NULL || r->copied == file->number)
-        return true;
-    r->next_ns = 0; /* look again soon */
-    if (r->keeping == NULL)
-        r->keeping = keeping_start(options, file->number);
-    if (r->keeping == NULL) {
-        report_kept(r, file, nl_error_message(), log);
-        return false;
-    }
-    if (!keeping_has_ended(r->keeping, &result))
-        return false;
-    bool done = result.reason[0] == '\0' && keeping_number(r->keeping) == file->number;
-    keeping_free(r->keeping);
-    r->keeping = NULL;
-    if (!done) {
-        if (result.reason[0] != '\0')
-            report_kept(r, file, result.reason, log);
-        return false;
-    }
-    r->copied = file->number;
-    r->requests += result.requests;
-    r->records += result.records;
-    if (result.requests > 0)
-        nl_write(log, NL_USAGE, "Netlogd.RequestsKept", "FILE=%s REQUESTS=%llu RECORDS=%llu", file->name,
-                 (unsigned long long)result.requests, (unsigned long long)result.records);
-    return true;
-}
-
 /* Deletes a file that is due. Returns false if it must stay; newer files then stay, too. */
-static bool retention_delete(retention *r, const output_options *options, const old_file *file, const char *reason,
-                             bool is_needed, nl_log *log)
+static bool retention_delete(retention *r, const old_file *file, const char *reason, bool is_needed, nl_log *log)
 {
     if (is_needed) {
         report_kept(r, file, "a subscriber has not read it yet", log);
         return false;
     }
-    if (!copy_requests(r, options, file, log))
-        return false;
     if (delete_file(file) != NL_OK) {
         report_kept(r, file, nl_error_message(), log);
         return false;
@@ -182,7 +145,7 @@ void retention_check(retention *r, const output_options *options, const output_f
         bool late = nl_monotonic_ns() - now_ns >= TURN_NS;
         if (late)
             r->next_ns = 0;
-        if (late || !retention_delete(r, options, &files[i], reason, files[i].number >= first_needed, log))
+        if (late || !retention_delete(r, &files[i], reason, files[i].number >= first_needed, log))
             break;
         total -= files[i].all_size;
     }
@@ -196,15 +159,7 @@ void retention_check(retention *r, const output_options *options, const output_f
     free(numbers);
 }
 
-void retention_end(retention *r)
-{
-    keeping_free(r->keeping);
-    r->keeping = NULL;
-}
-
 void retention_reset(retention *r)
 {
-    retention_end(r);
-    r->copied = 0;
     r->number = 0;
 }

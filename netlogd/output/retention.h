@@ -1,6 +1,5 @@
 /*
- * Deletes the oldest files of an archive, as keep= and keep_size= require. Before that, keep_where= copies requests
- * from them (keeping.h).
+ * Deletes the oldest files of an archive, as keep= and keep_size= require.
  *
  * A file is deleted as a whole, oldest first, after its side files. If netlogd is killed in between, the next netlogd
  * deletes the rest, because the log file itself still exists. The newest file, files that a subscriber of this netlogd
@@ -13,19 +12,15 @@
 #define NETLOGD_OUTPUT_RETENTION_H
 
 #include "file.h"
-#include "keeping.h"
 
 #include <netlogger.h>
 
 typedef struct retention {
-    uint64_t files, bytes;      /* number and size of the files deleted so far, without their side files */
-    uint64_t number;            /* number of the newest file at the latest check; 0: no check yet */
-    uint64_t old_bytes;         /* size of all older files at the latest check */
-    int64_t next_ns;            /* time of the next check, on the monotonic clock */
-    uint64_t reported;          /* number of the latest file that was reported as kept too long */
-    uint64_t requests, records; /* number of requests that keep_where= has copied so far, and of their records */
-    keeping *keeping;           /* the copying from the oldest file, or NULL */
-    uint64_t copied;            /* number of the latest file whose requests were copied */
+    uint64_t files, bytes; /* number and size of the files deleted so far, without their side files */
+    uint64_t number;       /* number of the newest file at the latest check; 0: no check yet */
+    uint64_t old_bytes;    /* size of all older files at the latest check */
+    int64_t next_ns;       /* time of the next check, on the monotonic clock */
+    uint64_t reported;     /* number of the latest file that was reported as kept too long */
 } retention;
 
 /*
@@ -36,10 +31,7 @@ typedef struct retention {
 void retention_check(retention *r, const output_options *options, const output_file *newest, uint64_t first_needed,
                      nl_log *log);
 
-/* Makes the next call check the files, because the options have changed. Stops copying. */
+/* Makes the next call check the files, because the options have changed. */
 void retention_reset(retention *r);
-
-/* Stops copying. */
-void retention_end(retention *r);
 
 #endif
