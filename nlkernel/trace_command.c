@@ -143,7 +143,8 @@ static const options_usage usage = {
                "request and each call to another server. Tracing stops when --duration ends, when COMMAND exits, or on "
                "Ctrl-C.",
     .notes = "Example: nlkernel trace --comm nginx --comm gunicorn --comm postgres --comm redis-server --dest "
-             "trace.log\n\nnlkernel recognizes HTTP/1.1, PostgreSQL and Redis over TCP. It logs methods, paths without "
+             "trace.log\n\nnlkernel recognizes HTTP/1.1, memcached, MySQL, PostgreSQL, Redis and DNS. It logs methods, "
+             "paths without "
              "queries, verbs and tables of statements, and statuses, but never values. The options --comm, --pid and "
              "--cgroup add up.",
 };

@@ -1,6 +1,6 @@
 /*
- * Reports the socket calls of the chosen processes on TCP connections: time, thread, connection, position in the stream
- * of bytes, and the first bytes of each message.
+ * Reports the socket calls of the chosen processes on TCP connections, and their DNS messages over UDP: time, thread,
+ * connection, position in the stream of bytes, and the first bytes of each message.
  *
  * Only tracepoints that every kernel with BTF has are used. The system-call tracepoints see every call of the machine,
  * so the programs first check the number of the call, and then the process.
@@ -24,6 +24,7 @@ enum {
     IPV6 = 10,
     UNIX = 1,
     TCP = 6,
+    UDP = 17,
     IN_PROGRESS = 115,
     PEEK = 2,
     FILE_KIND = 0170000,
@@ -179,13 +180,14 @@ static __always_inline struct thread *find_thread(void)
 static __always_inline void put(struct trace_event *e, __u32 data_size)
 {
     __u64 size = __builtin_offsetof(struct trace_event, data) + data_size;
+    asm volatile("" : "+r"(size)); /* keeps the check of the limit where the verifier sees it */
     if (size > sizeof *e || bpf_ringbuf_output(&ring, e, size, BPF_RB_NO_WAKEUP) != 0)
         __sync_fetch_and_add(&missed, 1);
 }
 
 /* ---- sockets ---- */
 
-/* Returns the socket of a file descriptor if it is one of TCP, and otherwise NULL. */
+/* Returns the socket of a file descriptor if it is one of TCP or UDP, and otherwise NULL. */
 static __always_inline struct sock *find_socket(_Bool cast, __u32 fd)
 {
     struct task_struct *task = bpf_get_current_task_btf();
@@ -201,9 +203,8 @@ static __always_inline struct sock *find_socket(_Bool cast, __u32 fd)
     __u16 family = GET(cast, sk, __sk_common.skc_family);
     if (family == UNIX)
         __sync_fetch_and_add(&unix_calls, 1);
-    if ((family != IPV4 && family != IPV6) || GET(cast, sk, sk_protocol) != TCP)
-        return 0;
-    return sk;
+    __u16 protocol = family == IPV4 || family == IPV6 ? GET(cast, sk, sk_protocol) : 0;
+    return protocol == TCP || protocol == UDP ? sk : 0;
 }
 
 /*
@@ -217,14 +218,16 @@ static __always_inline __u8 find_role(_Bool cast, const struct tcp_sock *tp)
     return numbers == bytes + 1 ? TRACE_ROLE_CLIENT : numbers == bytes ? TRACE_ROLE_SERVER : TRACE_ROLE_UNKNOWN;
 }
 
-/* Returns whether the connection is traced. */
-static __always_inline _Bool read_socket(_Bool cast, struct trace_event *e, const struct sock *sk)
+static __always_inline _Bool is_wanted(const struct trace_event *e)
+{
+    return !by_ports || bpf_map_lookup_elem(&ports, &e->local_port) || bpf_map_lookup_elem(&ports, &e->peer_port);
+}
+
+static __always_inline void read_socket(_Bool cast, struct trace_event *e, const struct sock *sk)
 {
     e->socket = (__u64)sk;
     e->local_port = GET(cast, sk, __sk_common.skc_num);
     e->peer_port = __builtin_bswap16(GET(cast, sk, __sk_common.skc_dport));
-    if (by_ports && !bpf_map_lookup_elem(&ports, &e->local_port) && !bpf_map_lookup_elem(&ports, &e->peer_port))
-        return 0;
     e->family = GET(cast, sk, __sk_common.skc_family);
     if (e->family == IPV4) {
         *(__u32 *)e->local = GET(cast, sk, __sk_common.skc_rcv_saddr);
@@ -233,7 +236,6 @@ static __always_inline _Bool read_socket(_Bool cast, struct trace_event *e, cons
         BPF_CORE_READ_INTO(&e->local, sk, __sk_common.skc_v6_rcv_saddr);
         BPF_CORE_READ_INTO(&e->peer, sk, __sk_common.skc_v6_daddr);
     }
-    return 1;
 }
 
 /* ---- wake-ups ---- */
@@ -333,45 +335,161 @@ struct piece {
     __u64 size;
 };
 
-static __always_inline struct piece first_vector(const void *vectors)
+static __always_inline struct piece read_vector(const struct piece *vectors, __u64 count, __u32 index)
 {
     struct piece p = {0};
-    bpf_probe_read_user(&p, sizeof p, vectors);
+    if (index < count)
+        bpf_probe_read_user(&p, sizeof p, vectors + index);
     return p;
 }
 
-static __always_inline struct piece find_piece(long call, const struct pt_regs *regs, __u32 size)
+/* The members of struct msghdr that this program uses. */
+struct message {
+    const void *name;
+    __u64 name_size;
+    const struct piece *vectors;
+    __u64 count;
+};
+
+static __always_inline struct message read_message(const void *address)
 {
-    struct piece p = {(const char *)regs->si, size};
-    if (call == __NR_sendfile) {
-        p.size = 0;
-    } else if (call == __NR_readv || call == __NR_writev) {
-        p = first_vector((const void *)regs->si);
-    } else if (call == __NR_sendmsg || call == __NR_recvmsg) {
-        const void *vectors = 0; /* msg_iov of struct msghdr */
-        bpf_probe_read_user(&vectors, sizeof vectors, (const void *)(regs->si + 16));
-        p = first_vector(vectors);
+    struct message m = {0};
+    bpf_probe_read_user(&m, sizeof m, address);
+    return m;
+}
+
+/* Returns a part of a message: the first one, or the second one. */
+static __always_inline struct piece find_piece(long call, const struct pt_regs *regs, __u32 index)
+{
+    struct piece p = {0};
+    if (call == __NR_readv || call == __NR_writev)
+        return read_vector((const struct piece *)regs->si, regs->dx, index);
+    if (call == __NR_sendmsg || call == __NR_recvmsg) {
+        struct message m = read_message((const void *)regs->si);
+        return read_vector(m.vectors, m.count, index);
     }
-    if (p.size > size)
-        p.size = size;
+    if (call != __NR_sendfile && index == 0)
+        p = (struct piece){(const char *)regs->si, ~0ULL};
     return p;
 }
 
-static __always_inline __u32 capture(struct trace_event *e, struct piece p)
+static __always_inline __u32 capture(struct trace_event *e, struct piece p, struct piece next)
 {
-    __u64 size = p.size;
+    __u64 size = p.size < e->size ? p.size : e->size, more = e->size - size < next.size ? e->size - size : next.size;
+    const char *end = p.data + size;
     if (size > TRACE_CAPTURE_MAX)
         size = TRACE_CAPTURE_MAX;
+    e->captured = e->tail_size = 0;
     asm volatile("" : "+r"(size)); /* keeps the check of the limit where the verifier sees it */
     if (size > TRACE_CAPTURE_MAX || size == 0 || bpf_probe_read_user(e->data, size, p.data) != 0)
-        size = 0;
+        return 0;
     e->captured = size;
-    e->tail_size = 0;
-    if (size == TRACE_CAPTURE_MAX && p.size == e->size &&
-        bpf_probe_read_user(e->tail, TRACE_TAIL_SIZE, p.data + p.size - TRACE_TAIL_SIZE) == 0)
+    if (size == TRACE_CAPTURE_MAX && p.size >= e->size &&
+        bpf_probe_read_user(e->tail, TRACE_TAIL_SIZE, end - TRACE_TAIL_SIZE) == 0)
         e->tail_size = TRACE_TAIL_SIZE;
-    return size;
+    if (size >= TRACE_JOIN_SIZE || more == 0)
+        return size;
+    if (more > TRACE_CAPTURE_MAX - TRACE_JOIN_SIZE)
+        more = TRACE_CAPTURE_MAX - TRACE_JOIN_SIZE;
+    asm volatile("" : "+r"(more), "+r"(size));
+    if (more > TRACE_CAPTURE_MAX - TRACE_JOIN_SIZE || size >= TRACE_JOIN_SIZE ||
+        bpf_probe_read_user(e->data + size, more, next.data) != 0)
+        return e->captured;
+    e->captured = size + more;
+    return e->captured;
 }
+
+/* Sets what all events have. */
+static __always_inline void begin_event(struct trace_event *e, __u8 kind, struct thread *thread)
+{
+    __u64 ids = bpf_get_current_pid_tgid();
+    e->end_ns = bpf_ktime_get_ns();
+    e->begin_ns = kind == TRACE_SEND ? thread->send_ns : e->end_ns;
+    e->pid = ids >> 32;
+    e->tid = (__u32)ids;
+    e->idles = thread->idles;
+    e->polls = thread->polls;
+    e->loops = thread->loops;
+    e->kind = kind;
+    e->captured = e->tail_size = 0;
+    thread->events++;
+}
+
+/* ---- datagrams ---- */
+
+/* Reads the peer's address of a datagram from a struct sockaddr. */
+static __always_inline void read_peer(struct trace_event *e, const char *name)
+{
+    __u16 head[2] = {0}; /* family, port */
+    if (name == 0 || bpf_probe_read_user(head, sizeof head, name) != 0 || head[0] != e->family)
+        return;
+    e->peer_port = __builtin_bswap16(head[1]);
+    if (head[0] == IPV4)
+        bpf_probe_read_user(e->peer, 4, name + 4);
+    else
+        bpf_probe_read_user(e->peer, sizeof e->peer, name + 8);
+}
+
+/* Returns whether the captured bytes may be a DNS query, or a reply. */
+static __always_inline _Bool is_dns(const struct trace_event *e)
+{
+    const __u8 *d = e->data;
+    return e->captured >= 17 && (d[2] & 0x78) == 0 && d[4] == 0 && d[5] == 1 &&
+           ((d[2] & 0x80) != 0 || (d[6] | d[7] | d[8] | d[9]) == 0);
+}
+
+static __always_inline void report_datagram(_Bool cast, const struct sock *sk, struct thread *thread, __u8 kind,
+                                            __u32 size, struct piece piece, const void *name)
+{
+    struct piece nothing = {0};
+    __u32 zero = 0;
+    struct trace_event *e = bpf_map_lookup_elem(&scratch, &zero);
+    if (!e)
+        return;
+    read_socket(cast, e, sk);
+    if (e->peer_port == 0)
+        read_peer(e, name);
+    e->size = size;
+    if (!is_wanted(e) || capture(e, piece, nothing) == 0 || !is_dns(e))
+        return;
+    __u32 captured = e->captured;
+    begin_event(e, kind, thread);
+    e->captured = captured;
+    e->is_datagram = 1;
+    e->role = TRACE_ROLE_UNKNOWN;
+    e->sequence = e->other = 0;
+    put(e, captured);
+}
+
+/* A message of sendmmsg, with which the C library sends two queries at once. */
+struct sent_message {
+    struct message message;
+    __u64 control[3];
+    __u32 size, padding;
+};
+
+static __always_inline void report_datagrams(_Bool cast, long call, const struct pt_regs *regs, __u8 kind, __u32 result,
+                                             const struct sock *sk, struct thread *thread)
+{
+    enum { MESSAGES_MAX = 2 };
+    if (call != __NR_sendmmsg) {
+        const void *name = 0;
+        if (call == __NR_sendto || call == __NR_recvfrom)
+            name = (const void *)regs->r8;
+        else if (call == __NR_sendmsg || call == __NR_recvmsg)
+            name = read_message((const void *)regs->si).name;
+        report_datagram(cast, sk, thread, kind, result, find_piece(call, regs, 0), name);
+        return;
+    }
+    for (__u32 i = 0; i < MESSAGES_MAX && i < result; i++) {
+        struct sent_message m = {0};
+        bpf_probe_read_user(&m, sizeof m, (const struct sent_message *)regs->si + i);
+        report_datagram(cast, sk, thread, kind, m.size, read_vector(m.message.vectors, m.message.count, 0),
+                        m.message.name);
+    }
+}
+
+/* ---- calls ---- */
 
 static __always_inline void report(_Bool cast, long call, const struct pt_regs *regs, __u8 kind, __u32 size)
 {
@@ -385,30 +503,34 @@ static __always_inline void report(_Bool cast, long call, const struct pt_regs *
     struct thread *thread = sk ? find_thread() : 0;
     __u32 zero = 0;
     struct trace_event *e = thread ? bpf_map_lookup_elem(&scratch, &zero) : 0;
-    if (!e || !read_socket(cast, e, sk))
+    if (!e)
         return;
-    if (!process->announced) {
+    if (!process->announced)
         announce(process);
-        read_socket(cast, e, sk);
+    if (GET(cast, sk, sk_protocol) == UDP) {
+        if (kind != TRACE_CONNECT)
+            report_datagrams(cast, call, regs, kind, size, sk, thread);
+        return;
     }
+    read_socket(cast, e, sk);
+    if (call == __NR_sendmmsg || !is_wanted(e))
+        return;
     const struct tcp_sock *tp = KERNEL_POINTER(cast, tcp_sock, sk);
-    __u64 ids = bpf_get_current_pid_tgid();
-    e->end_ns = bpf_ktime_get_ns();
-    e->begin_ns = kind == TRACE_SEND ? thread->send_ns : e->end_ns;
-    e->pid = ids >> 32;
-    e->tid = (__u32)ids;
+    begin_event(e, kind, thread);
+    e->is_datagram = 0;
     e->size = size;
-    e->idles = thread->idles;
-    e->polls = thread->polls;
-    e->loops = thread->loops;
-    e->kind = kind;
-    thread->events++;
-    e->captured = e->tail_size = 0;
     e->role = kind == TRACE_CONNECT ? TRACE_ROLE_CLIENT : find_role(cast, tp);
     __u32 sent = GET(cast, tp, write_seq), received = GET(cast, tp, copied_seq);
     e->sequence = (kind == TRACE_SEND ? sent : received) - size;
     e->other = kind == TRACE_SEND ? received : sent;
-    put(e, kind == TRACE_CONNECT || size == 0 ? 0 : capture(e, find_piece(call, regs, size)));
+    __u32 captured = 0;
+    if (kind != TRACE_CONNECT && size != 0) {
+        struct piece p = find_piece(call, regs, 0), next = {0};
+        if (p.size < TRACE_JOIN_SIZE)
+            next = find_piece(call, regs, 1);
+        captured = capture(e, p, next);
+    }
+    put(e, captured);
 }
 
 static __always_inline _Bool is_zero_time(unsigned long address)
@@ -433,7 +555,7 @@ SEC("tp_btf/sys_enter")
 int BPF_PROG(on_enter, struct pt_regs *regs, long call)
 {
     if (call != __NR_write && call != __NR_writev && call != __NR_sendto && call != __NR_sendmsg &&
-        call != __NR_sendfile)
+        call != __NR_sendmmsg && call != __NR_sendfile)
         return 0;
     struct thread *thread = find_process() ? find_thread() : 0;
     if (thread)
@@ -449,6 +571,7 @@ static __always_inline int end_call(_Bool cast, const struct pt_regs *regs, long
     case __NR_writev:
     case __NR_sendto:
     case __NR_sendmsg:
+    case __NR_sendmmsg:
     case __NR_sendfile:
         if (result > 0)
             report(cast, call, regs, TRACE_SEND, result);

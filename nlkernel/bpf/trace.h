@@ -10,6 +10,7 @@
 enum {
     TRACE_CAPTURE_MAX = 1024,
     TRACE_TAIL_SIZE = 8,
+    TRACE_JOIN_SIZE = 64, /* a first vector below this size is captured together with the second one */
     TRACE_PROCESSES_MAX = 65536,
     TRACE_PORTS_MAX = 1024,
     TRACE_PROGRAMS_MAX = 1024
@@ -44,6 +45,7 @@ struct trace_event {
     __u16 local_port, peer_port;
     __u16 captured; /* number of bytes in data */
     __u8 kind, role, family;
+    __u8 is_datagram;             /* a DNS message over UDP: sequence and other are 0, and the local address may be 0 */
     __u8 tail_size;               /* number of bytes in tail */
     __u8 local[16], peer[16];     /* IPv4: the first 4 bytes */
     __u8 tail[TRACE_TAIL_SIZE];   /* the last bytes, if data does not contain them */

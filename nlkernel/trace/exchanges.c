@@ -8,8 +8,10 @@
 
 #include <glib.h>
 #include <stddef.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
 /* After this pause, a reply whose length is unknown is complete. */
 #define REPLY_PAUSE_NS ((int64_t)1 * NL_NS_PER_SECOND)
@@ -20,19 +22,27 @@
  */
 #define IDLE_NS ((int64_t)600 * NL_NS_PER_SECOND)
 #define MESSAGE_NS ((int64_t)1 * NL_NS_PER_SECOND)
+#define DATAGRAM_NS ((int64_t)10 * NL_NS_PER_SECOND) /* after this time, a datagram has no reply */
 #define SWEEP_NS ((int64_t)500 * 1000000)
 
 enum { EARLY_MAX = 4 };
 
-/* One process's end of a connection. */
+enum { HEAD_SIZE = 8 };
+
+/* One process's end of a connection, or of one exchange of datagrams. */
 typedef struct connection_end {
     uint64_t socket;
     span_address local, peer;
+    bool is_datagram;
     enum trace_role role;
     const protocol *protocol;
     span *current;         /* the latest request, or NULL */
     span *opener;          /* the request for which the process opened the connection, until its first call; or NULL */
     uint32_t opener_calls; /* number of calls that this request had sent */
+    char head[HEAD_SIZE];  /* the first call of a request, if it is too short to recognize: some programs read a length
+                              first */
+    uint32_t head_size;
+    bool reads_heads; /* this program does so */
     uint32_t next[2];
     uint32_t sent;    /* position after the last byte that the end has sent, as far as the events tell */
     GQueue early;     /* struct trace_event: see is_early */
@@ -283,6 +293,31 @@ static void begin_span(exchanges *x, connection_end *end, const struct trace_eve
 
 /* ---- bytes ---- */
 
+/* Recognizes a request of which some bytes had arrived in an earlier call. */
+static void read_rest(exchanges *x, connection_end *end, const struct trace_event *event, const protocol_bytes *bytes)
+{
+    char joined[HEAD_SIZE + TRACE_CAPTURE_MAX];
+    protocol_bytes all = {
+        .data = joined, .captured = end->head_size + bytes->captured, .size = end->head_size + bytes->size};
+    protocol_request request = {0};
+    span *s = end->current;
+    memcpy(joined, end->head, end->head_size);
+    memcpy(joined + end->head_size, bytes->data, bytes->captured);
+    end->head_size = all.size <= HEAD_SIZE && all.captured == all.size ? (uint32_t)all.size : 0;
+    memcpy(end->head, joined, end->head_size);
+    bool known = end->protocol != NULL ? end->protocol->read_request(&all, &request)
+                                       : (end->protocol = protocol_find(&all, &request)) != NULL;
+    if (!known)
+        return;
+    end->head_size = 0;
+    end->reads_heads = true;
+    s->protocol = end->protocol;
+    s->request = request;
+    s->replied = request.silent;
+    if (request.silent)
+        finish_span(x, s, (int64_t)event->end_ns);
+}
+
 static void take_request(exchanges *x, connection_end *end, const struct trace_event *event,
                          const protocol_bytes *bytes)
 {
@@ -295,10 +330,16 @@ static void take_request(exchanges *x, connection_end *end, const struct trace_e
             memset(&request, 0, sizeof request);
         if (protocol == NULL)
             end->protocol = protocol = protocol_find(bytes, &request);
-        if (current != NULL && !current->finished && protocol != NULL && !known)
+        if (current != NULL && !current->finished && protocol != NULL && !known &&
+            !(end->reads_heads && bytes->size <= HEAD_SIZE))
             return; /* further bytes of a request to which the server is already replying */
         finish_current(x, end, (int64_t)event->end_ns);
         begin_span(x, end, event, protocol, &request);
+        bool is_head = *request.verb == '\0' && bytes->size <= HEAD_SIZE && bytes->captured == bytes->size;
+        end->head_size = is_head ? (uint32_t)bytes->size : 0;
+        memcpy(end->head, bytes->data, end->head_size);
+    } else if (end->head_size > 0) {
+        read_rest(x, end, event, bytes);
     }
     if (end->current->is_server && !end->current->finished)
         causes_receive(x->causes, end->current, event);
@@ -480,6 +521,55 @@ static void take_end(exchanges *x, connection_end *end, const struct trace_event
         finish_span(x, end->current, (int64_t)event->end_ns);
 }
 
+/* ---- datagrams ---- */
+
+/*
+ * Takes a DNS message. The exchanges of a socket are independent of each other; an exchange is known by the socket, the
+ * peer and the message's ID. Its two ends are joined by the ports, the ID and the question.
+ */
+static void take_datagram(exchanges *x, const struct trace_event *original)
+{
+    const protocol_bytes bytes = {
+        .data = (const char *)original->data, .captured = original->captured, .size = original->size};
+    uint16_t id;
+    uint32_t question;
+    bool is_reply;
+    protocol_request request = {0};
+    if (!protocol_dns_identify(&bytes, &id, &question, &is_reply))
+        return;
+    bool is_client = (original->kind == TRACE_SEND) != is_reply;
+    struct {
+        uint64_t socket;
+        uint8_t peer[16];
+        uint16_t port, id, is_client, unused;
+    } key = {.socket = original->socket, .port = original->peer_port, .id = id, .is_client = is_client};
+    struct trace_event event;
+    memcpy(key.peer, original->peer, original->family == AF_INET ? 4 : sizeof key.peer);
+    memcpy(&event, original, offsetof(struct trace_event, data));
+    event.socket = hash_bytes(2, (const char *)&key, sizeof key);
+    event.sequence = question;
+    event.other = is_client ? (uint32_t)event.local_port << 16 | event.peer_port
+                            : (uint32_t)event.peer_port << 16 | event.local_port;
+    connection_end *end = find_end(x, &event);
+    if (end == NULL)
+        return;
+    if (event.kind == TRACE_RECEIVE)
+        causes_receive_other(x->causes, &event);
+    end->is_datagram = true;
+    end->role = is_client ? TRACE_ROLE_CLIENT : TRACE_ROLE_SERVER;
+    if (is_reply) {
+        take_reply(x, end, &event, &bytes);
+        close_end(x, end, (int64_t)event.end_ns);
+        return;
+    }
+    if (end->current == NULL && protocol_dns_datagram.read_request(&bytes, &request)) /* else it is sent again */
+        begin_span(x, end, &event, &protocol_dns_datagram, &request);
+    if (end->current != NULL && !is_client)
+        causes_receive(x->causes, end->current, &event);
+}
+
+/* ---- events ---- */
+
 void exchanges_put(exchanges *x, const struct trace_event *event)
 {
     connection_end *end;
@@ -503,6 +593,10 @@ void exchanges_put(exchanges *x, const struct trace_event *event)
         break;
     case TRACE_SEND:
     case TRACE_RECEIVE:
+        if (event->is_datagram) {
+            take_datagram(x, event);
+            break;
+        }
         end = find_end(x, event);
         if (end != NULL && event->size == 0)
             take_end(x, end, event);
@@ -542,7 +636,7 @@ static void sweep(exchanges *x, int64_t now_ns)
         bool pauses = end->seen_ns < now_ns - REPLY_PAUSE_NS && end->current != NULL && end->current->replied;
         if (pauses && !end->current->reply.counted && !end->current->reply.chunked)
             finish_span(x, end->current, now_ns);
-        if (end->seen_ns < idle_ns) {
+        if (end->seen_ns < (end->is_datagram ? now_ns - DATAGRAM_NS : idle_ns)) {
             finish_current(x, end, now_ns);
             g_hash_table_iter_remove(&i);
         }

@@ -10,6 +10,8 @@
  * same unless addresses are translated. The module keeps a finished span for EXCHANGES_HOLD_NS, until events that the
  * kernel wrote on other CPUs have arrived, and then hands it out.
  *
+ * DNS messages in datagrams have no connection; their ends are joined by the ports, the ID and the question.
+ *
  * Memory is bounded by EXCHANGES_ENDS_MAX ends of connections, and by the spans of the hold time. Not thread-safe.
  */
 #ifndef NLKERNEL_TRACE_EXCHANGES_H

@@ -62,10 +62,20 @@ typedef struct protocol {
                                     protocol_reply *reply);
 } protocol;
 
-extern const protocol protocol_http, protocol_memcached, protocol_postgresql, protocol_redis, protocol_tls;
+extern const protocol protocol_dns, protocol_http, protocol_memcached, protocol_mysql, protocol_postgresql,
+    protocol_redis, protocol_tls;
+
+/* DNS in datagrams. protocol_find does not return it. */
+extern const protocol protocol_dns_datagram;
 
 /* Returns the protocol of a request, and fills in *request; or returns NULL. */
 const protocol *protocol_find(const protocol_bytes *bytes, protocol_request *request);
+
+/*
+ * Reads the head of a DNS message in a datagram: its ID, a hash of the ID and the question, and whether it is a reply.
+ * Returns false if the datagram is no DNS message.
+ */
+bool protocol_dns_identify(const protocol_bytes *bytes, uint16_t *id, uint32_t *question, bool *is_reply);
 
 /* Copies a name of at most size - 1 characters, and cuts it at the first character that is not printable ASCII. */
 void protocol_copy_name(char *to, size_t size, const char *from, size_t length);

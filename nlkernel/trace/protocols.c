@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-static const protocol *const protocols[] = {&protocol_http, &protocol_redis, &protocol_memcached, &protocol_postgresql,
-                                            &protocol_tls};
+static const protocol *const protocols[] = {&protocol_http, &protocol_redis,      &protocol_memcached, &protocol_mysql,
+                                            &protocol_dns,  &protocol_postgresql, &protocol_tls};
 
 const protocol *protocol_find(const protocol_bytes *bytes, protocol_request *request)
 {

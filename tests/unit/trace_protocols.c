@@ -182,6 +182,71 @@ static void test_postgresql_requests(void **state)
     REQUEST("Q\0\0", NULL, "", "");
 }
 
+/* Makes a packet of MySQL. */
+static protocol_request expect_mysql_request(int sequence, int command, const char *text, const char *verb,
+                                             const char *object)
+{
+    char packet[512];
+    size_t size = strlen(text) + 1;
+    packet[0] = (char)size;
+    packet[1] = (char)(size >> 8);
+    packet[2] = 0;
+    packet[3] = (char)sequence;
+    packet[4] = (char)command;
+    memcpy(packet + 5, text, size - 1);
+    return expect_request(packet, size + 4, *verb != '\0' ? &protocol_mysql : NULL, verb, object);
+}
+
+static void test_mysql_requests(void **state)
+{
+    (void)state;
+    expect_mysql_request(0, 3, "SELECT a FROM `my orders` WHERE b = \"secret FROM x\"", "SELECT", "myorders");
+    expect_mysql_request(0, 3, "# secret\nselect 'it\\'s FROM secret', x from shop.orders", "SELECT", "shop.orders");
+    expect_mysql_request(0, 3, "/* secret */ INSERT IGNORE INTO orders VALUES (1)", "INSERT", "orders");
+    expect_mysql_request(0, 3, "REPLACE INTO orders VALUES (1)", "REPLACE", "orders");
+    expect_mysql_request(0, 3, "SELECT SLEEP(1)", "SELECT", "SLEEP");
+    expect_mysql_request(0, 3, "SET PASSWORD = secret", "SET", "");
+    expect_mysql_request(0, 3, "\1\2\3", "", "");
+    expect_mysql_request(0, 0x16, "UPDATE orders SET a = ?", "UPDATE", "orders");
+    expect_mysql_request(0, 0x17, "\1\1\1\1secret", "execute", "");
+    expect_mysql_request(0, 2, "secret", "use", "");
+    assert_true(expect_mysql_request(0, 1, "", "quit", "").silent);
+    assert_true(expect_mysql_request(0, 0x19, "\1\1\1\1", "close", "").silent);
+    expect_mysql_request(1, 3, "SELECT 1", "", "");
+    expect_mysql_request(0, 0x40, "SELECT 1", "", "");
+    REQUEST("\5\0\0\0\x19\1\0\0\0\1\0\0\0\x0e", &protocol_mysql, "ping", "");
+    REQUEST("\x09\0\0\0\3SELECT", NULL, "", ""); /* shorter than its length */
+    REQUEST("\xff\xff\xff\0\3SELECT", NULL, "", "");
+    REQUEST("\0\0\0\0\3SELECT", NULL, "", "");
+}
+
+static void test_dns_requests(void **state)
+{
+    (void)state;
+    REQUEST("\0\x1d\x12\x34\1\0\0\1\0\0\0\0\0\0\3Www\7example\0\0\1\0\1", &protocol_dns, "A", "www.example");
+    REQUEST("\0\x11\x12\x34\1\0\0\1\0\0\0\0\0\0\0\0\2\0\1", &protocol_dns, "NS", ".");
+    REQUEST("\0\x12\x12\x34\1\0\0\1\0\0\0\0\0\0\0\0\2\0\1", NULL, "", "");
+    REQUEST("\0\x11\x12\x34\x81\0\0\1\0\0\0\0\0\0\0\0\2\0\1", NULL, "", ""); /* a reply */
+    REQUEST("\0\x11\x12\x34\1\0\0\1\0\0\0\0\0\0\x3f\0\2\0\1", NULL, "", "");
+    REQUEST("\0\x11\x12\x34\1\0\0\1\0\0\0\0\0\0\xc0\x0c\2\0\1", NULL, "", ""); /* a pointer */
+    uint16_t id;
+    uint32_t question;
+    bool is_reply;
+    static const char name[] = "\x12\x34\1\0\0\1\0\0\0\0\0\0\6a?#b;'\0\0\x1c\0\1";
+    protocol_bytes datagram = bytes_of(name, sizeof name - 1);
+    protocol_request request = {0};
+    assert_true(protocol_dns_identify(&datagram, &id, &question, &is_reply));
+    assert_int_equal(id, 0x1234);
+    assert_false(is_reply);
+    assert_true(protocol_dns_datagram.read_request(&datagram, &request));
+    assert_string_equal(request.verb, "AAAA");
+    assert_string_equal(request.object, "a__b__");
+    for (size_t size = 0; size < sizeof name - 1; size++) {
+        datagram = bytes_of(name, size);
+        assert_false(protocol_dns_identify(&datagram, &id, &question, &is_reply));
+    }
+}
+
 static void test_tls_requests(void **state)
 {
     (void)state;
@@ -246,6 +311,46 @@ static void test_redis_replies(void **state)
     assert_int_equal(REPLY(&protocol_redis, "GET", "\0"), PROTOCOL_UNKNOWN);
 }
 
+static void test_mysql_replies(void **state)
+{
+    (void)state;
+    protocol_reply reply;
+    assert_int_equal(REPLY(&protocol_mysql, "INSERT", "\7\0\0\1\0\1\0\2\0\0\0"), PROTOCOL_COMPLETE);
+    assert_int_equal(REPLY(&protocol_mysql, "SELECT", "\x18\0\0\1\xff\x7a\x04#42S02secret x secret"),
+                     PROTOCOL_COMPLETE);
+    assert_string_equal(reply.status, "1146");
+    assert_true(reply.failed);
+    assert_int_equal(REPLY(&protocol_mysql, "SELECT", "\1\0\0\1\1\2\0\0\2ab"), PROTOCOL_UNKNOWN);
+    assert_int_equal(REPLY(&protocol_mysql, "SELECT", "\1\0\0\1\1\2\0\0\2ab\5\0\0\3\xfe\0\0\2\0"), PROTOCOL_COMPLETE);
+    assert_int_equal(REPLY(&protocol_mysql, "CALL", "\1\0\0\1\1\2\0\0\2ab\5\0\0\3\xfe\0\0\x0a\0"),
+                     PROTOCOL_UNKNOWN); /* more results follow */
+    assert_int_equal(REPLY(&protocol_mysql, "SELECT", "\1\0\0\1\1\7\0\0\2\xfe\0\0\2\0\0\0"), PROTOCOL_COMPLETE);
+    assert_int_equal(REPLY(&protocol_mysql, "SELECT", "\xff\xff\xff\1\xff\1"), PROTOCOL_UNKNOWN);
+    assert_int_equal(REPLY(&protocol_mysql, "SELECT", ""), PROTOCOL_UNKNOWN);
+}
+
+static void test_dns_replies(void **state)
+{
+    (void)state;
+    protocol_reply reply;
+    protocol_request request = {0};
+    assert_int_equal(REPLY(&protocol_dns, "NS", "\0\x11\x12\x34\x81\3\0\1\0\0\0\0\0\0\0\0\2\0\1"), PROTOCOL_COMPLETE);
+    assert_string_equal(reply.status, "NXDOMAIN");
+    assert_false(reply.failed);
+    assert_int_equal(REPLY(&protocol_dns, "NS", "\0\x11"), PROTOCOL_MORE);
+    protocol_bytes rest = bytes_of("\x12\x34\x81\2\0\1\0\0\0\0\0\0\0\0\2\0\1", 17);
+    assert_int_equal(protocol_dns.read_reply(&rest, &request, &reply), PROTOCOL_COMPLETE);
+    assert_string_equal(reply.status, "SERVFAIL");
+    assert_true(reply.failed);
+    /* Some programs read the length byte by byte. */
+    assert_int_equal(REPLY(&protocol_dns, "NS", "\0"), PROTOCOL_MORE);
+    protocol_bytes low = bytes_of("\x11", 1);
+    assert_int_equal(protocol_dns.read_reply(&low, &request, &reply), PROTOCOL_MORE);
+    assert_int_equal(protocol_dns.read_reply(&rest, &request, &reply), PROTOCOL_COMPLETE);
+    assert_string_equal(reply.status, "SERVFAIL");
+    assert_int_equal(REPLY(&protocol_dns_datagram, "NS", "\xff"), PROTOCOL_COMPLETE);
+}
+
 static void test_postgresql_replies(void **state)
 {
     (void)state;
@@ -270,6 +375,8 @@ int main(void)
         cmocka_unit_test(test_http_requests),     cmocka_unit_test(test_traceparent),
         cmocka_unit_test(test_redis_requests),    cmocka_unit_test(test_memcached_requests),
         cmocka_unit_test(test_memcached_replies), cmocka_unit_test(test_postgresql_requests),
+        cmocka_unit_test(test_mysql_requests),    cmocka_unit_test(test_mysql_replies),
+        cmocka_unit_test(test_dns_requests),      cmocka_unit_test(test_dns_replies),
         cmocka_unit_test(test_tls_requests),      cmocka_unit_test(test_http_replies),
         cmocka_unit_test(test_redis_replies),     cmocka_unit_test(test_postgresql_replies),
     };

@@ -1,0 +1,19 @@
+/*
+ * SQL statements, of which nlkernel trace keeps the verb and the name of a table or function. The module skips strings,
+ * numbers and comments, because they contain values. It has no state.
+ */
+#ifndef NLKERNEL_TRACE_SQL_H
+#define NLKERNEL_TRACE_SQL_H
+
+#include "trace/protocol.h"
+
+/* MySQL quotes names with `, writes strings between " also, and has no strings between $. */
+typedef enum sql_dialect { SQL_POSTGRESQL, SQL_MYSQL } sql_dialect;
+
+/*
+ * Finds the verb of a statement, and the table after FROM, INTO, UPDATE or TABLE, or else the first function. The text
+ * may end anywhere.
+ */
+void sql_read_statement(protocol_request *request, const char *text, size_t size, sql_dialect dialect);
+
+#endif

@@ -1,0 +1,136 @@
+"""nlkernel trace reads the protocols of real servers, and keeps no value: MariaDB and dnsmasq."""
+import collections
+import os
+import pwd
+import shutil
+import socket
+import struct
+import subprocess
+import time
+
+import support
+from test_nlkernel_trace import Tracing
+
+MYSQL_CLIENT = r"""
+import sys, pymysql
+connection = pymysql.connect(host="127.0.0.1", port=int(sys.argv[1]), user="tester", password="secret1", autocommit=True)
+cursor = connection.cursor()
+cursor.execute("CREATE DATABASE IF NOT EXISTS shop")
+connection.select_db("shop")
+cursor.execute("CREATE TABLE orders (name VARCHAR(200))")
+for i in range(20):
+    cursor.execute("INSERT INTO orders VALUES ('secret2 FROM values')")
+    cursor.execute("SELECT name FROM `orders` WHERE name <> \"secret3\" LIMIT 1 # secret4")
+    cursor.fetchall()
+cursor.execute("SELECT a.name, b.name FROM orders a, orders b")
+assert len(cursor.fetchall()) == 400
+try:
+    cursor.execute("SELECT secret5 FROM missing")
+except pymysql.err.ProgrammingError:
+    pass
+cursor.execute("UPDATE orders SET name = 'secret6'")
+cursor.execute("SELECT SLEEP(0.3)")
+connection.ping()
+connection.close()
+"""
+
+
+class Protocols(Tracing):
+    def setUp(self):
+        super().setUp()
+        if os.geteuid() != 0:
+            self.skipTest("tracing needs root")
+
+    def need(self, program):
+        path = shutil.which(program, path=os.environ["PATH"] + ":/usr/sbin")
+        if path is None:
+            self.skipTest(f"no {program} here")
+        return path
+
+    def test_mysql(self):
+        server, install = self.need("mariadbd"), self.need("mariadb-install-db")
+        if subprocess.run(["/usr/bin/python3", "-c", "import pymysql"], capture_output=True).returncode != 0:
+            self.skipTest("no python3-pymysql here")
+        user = pwd.getpwnam("mysql")
+        data, port = self.scratch / "mysql", support.free_port()
+        self.scratch.chmod(0o755)
+        data.mkdir()
+        shutil.chown(data, user.pw_uid, user.pw_gid)
+        result = self.run_program(install, "--no-defaults", f"--datadir={data}", "--user=mysql", "--skip-test-db", timeout=120)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        with (self.scratch / "mysql.err").open("w") as errors:
+            process = self.start(server, "--no-defaults", f"--datadir={data}", "--user=mysql", f"--port={port}", "--bind-address=127.0.0.1",
+                                 f"--socket={data}/socket", f"--pid-file={data}/pid", "--skip-grant-tables", "--skip-name-resolve",
+                                 stdout=subprocess.DEVNULL, stderr=errors)
+        support.wait_until(lambda: process.poll() is not None or support.can_connect(port), what="MariaDB to listen")
+        tracer = self.trace("--port", str(port))
+        client = self.run_program("/usr/bin/python3", "-c", MYSQL_CLIENT, str(port), timeout=60)
+        self.assertEqual(client.returncode, 0, client.stderr)
+        time.sleep(0.1)
+        records, _ = self.finish(tracer)
+        self.assertNotIn("secret", self.log.read_text())
+        names = collections.Counter(r["NL.EVNT"] for r in records)
+        for suffix in "", ".call":
+            self.assertEqual({name: names[name + suffix] for name in (
+                "mysql.login", "mysql.INSERT.orders", "mysql.SELECT.orders", "mysql.SELECT.missing", "mysql.UPDATE.orders", "mysql.SELECT.SLEEP",
+                "mysql.ping", "mysql.quit")},
+                {"mysql.login": 1, "mysql.INSERT.orders": 20, "mysql.SELECT.orders": 21, "mysql.SELECT.missing": 1, "mysql.UPDATE.orders": 1,
+                 "mysql.SELECT.SLEEP": 1, "mysql.ping": 1, "mysql.quit": 1}, names)
+        by_name = {r["NL.EVNT"]: r for r in records}
+        self.assertEqual(by_name["mysql.SELECT.missing"]["STATUS"], "1146")
+        self.assertEqual(by_name["mysql.SELECT.missing"]["LVL"], "Error")
+        self.assertGreaterEqual(int(by_name["mysql.SELECT.SLEEP"]["DUR.NS"]), 300_000_000)
+        ids = {r["SPAN.ID"] for r in records if r["NL.EVNT"].endswith(".call")}
+        servers = [r for r in records if r["NL.EVNT"].startswith("mysql.") and not r["NL.EVNT"].endswith(".call")]
+        self.assertEqual([r for r in servers if r.get("PARENT.ID") not in ids or r["EDGE"] != "message"], [])
+        # Hostile bytes instead of a login: the server rejects them, and the tracer goes on.
+        tracer = self.trace("--port", str(port), log="hostile.log")
+        for text in b"\xff\xff\xff\x00\x03SELECT", b"\x00" * 2000, b"\x01\x00\x00\x00\x0e" * 400, os.urandom(1500):
+            with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+                connection.sendall(text)
+                time.sleep(0.05)
+        self.finish(tracer, "hostile.log")
+
+    def test_dns(self):
+        server, dig = self.need("dnsmasq"), self.need("dig")
+        address, upstream = "127.77.5.3", "127.77.5.4"
+        for at, options in ((upstream, ["--address=/known.example/10.1.2.3", "--no-resolv"]), (address, [f"--server={upstream}", "--no-resolv"])):
+            process = self.start(server, "--keep-in-foreground", "--conf-file=/dev/null", "--no-hosts", f"--listen-address={at}", "--bind-interfaces",
+                                 "--user=root", "--pid-file=", "--cache-size=0", *options, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            deadline = time.monotonic() + 20
+            while socket.socket().connect_ex((at, 53)) != 0:
+                if process.poll() is not None or time.monotonic() > deadline:
+                    self.skipTest("dnsmasq cannot use port 53 here")
+                time.sleep(0.05)
+        tracer = self.trace("--port", "53")
+
+        def ask(*words):
+            result = self.run_program(dig, f"@{address}", "+tries=1", "+time=10", "+short", *words)
+            self.assertEqual(result.returncode, 0, result.stdout)
+            return result.stdout.strip()
+        for i in range(10):
+            self.assertEqual(ask(f"Host{i}.Known.example", "A"), "10.1.2.3")
+        ask("known.example", "TXT")
+        self.assertEqual(ask("+tcp", "tcp.known.example", "A"), "10.1.2.3")
+        ask("nothing.invalid", "A")
+        # The C library sends the queries for both kinds of addresses with one call. Hostile datagrams are no queries.
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as hostile:
+            for i in range(50):
+                hostile.sendto(os.urandom(12 + i), (address, 53))
+                hostile.sendto(struct.pack(">HHHHHH", i, 0x0100, 1, 0, 0, 0) + b"\x3f" * 40, (address, 53))
+        time.sleep(0.1)
+        records, _ = self.finish(tracer)
+        found = collections.Counter((r["NL.EVNT"], r.get("NAME"), r.get("STATUS")) for r in records)
+        for i in range(10):  # dig, dnsmasq, its call to the other dnsmasq, and that server
+            self.assertEqual((found["dns.A.call", f"host{i}.known.example", "NOERROR"], found["dns.A", f"host{i}.known.example", "NOERROR"]), (2, 2), found)
+        self.assertEqual((found["dns.A.call", "tcp.known.example", "NOERROR"], found["dns.A", "tcp.known.example", "NOERROR"]), (2, 2), found)
+        self.assertEqual((found["dns.TXT", "known.example", "REFUSED"], found["dns.A", "nothing.invalid", "REFUSED"]), (2, 2), found)
+        # A request is one trace, in all four records.
+        for i in range(10):
+            chain = [r for r in records if r.get("NAME") == f"host{i}.known.example"]
+            self.assertEqual(len({r["TRACE.ID"] for r in chain}), 1, chain)
+            self.assertEqual(len([r for r in chain if "PARENT.ID" in r]), 3, chain)
+
+
+if __name__ == "__main__":
+    support.main()
