@@ -9,6 +9,13 @@
 
 enum { ROUNDS_MAX = 6, RIVALS_MAX = 2 };
 
+/* Maximum difference of the claims of two names of the same visits, as a part of the larger claim. */
+#define SAME_CLAIM 0.01
+
+/* A few hundred findings show no more certainty than this. */
+#define SURE_MIN 0.02
+#define SURE_MAX 0.98
+
 /*
  * A rival claims at least this part of what the finding claims, or FINDING_MIN. A rival with the same cause also
  * explains at least this part.
@@ -207,7 +214,6 @@ static finding *finding_of(const visits *v, const candidate *c)
     f->explained = c->explained;
     f->chance = c->p;
     f->margin = 1;
-    f->visits = place_at(v, c->place)->count;
     f->from_ns = c->from_ns;
     f->to_ns = c->to_ns;
     return f;
@@ -217,6 +223,16 @@ static int by_score(gconstpointer a, gconstpointer b)
 {
     double x = ((const candidate *)a)->score, y = ((const candidate *)b)->score;
     return (x < y) - (x > y);
+}
+
+/*
+ * Returns whether two candidates of a place claim the same excess for the same number of visits. One is then another
+ * name of the other, such as a field with the name of the host.
+ */
+static bool is_other_name(const candidate *a, const candidate *b)
+{
+    return a->slow_count > 0 && a->slow_count == b->slow_count &&
+           fabs(a->claim_ns - b->claim_ns) <= SAME_CLAIM * fmax(a->claim_ns, b->claim_ns);
 }
 
 /* Returns whether a finding, or one of its rivals, already says what a candidate says. */
@@ -260,14 +276,15 @@ static void add_rivals(search *s, finding *f, const candidate *first)
     g_array_sort(s->rivals, by_score);
     for (guint i = 0; i < s->rivals->len && f->margin >= 1; i++) {
         const candidate *c = &g_array_index(s->rivals, candidate, i);
-        if (c->place == first->place && !is_repetition(f, c))
+        if (c->place == first->place && !is_other_name(c, first) && !is_repetition(f, c))
             f->margin = 1 - fmin(1, c->score / first->score);
     }
     for (guint i = 0; i < s->rivals->len && f->rivals->len < RIVALS_MAX; i++) {
         const candidate *c = &g_array_index(s->rivals, candidate, i);
         bool is_near = c->score >= RIVAL_NEAR * first->score || strcmp(c->cause, first->cause) != 0;
         if (c->place == first->place && is_near && c->claim_ns >= MIN(RIVAL_NEAR * first->claim_ns, place_ns) &&
-            strcmp(c->cause, "load") != 0 && !has_rival(f, c->cause) && !is_repetition(f, c))
+            strcmp(c->cause, "load") != 0 && !has_rival(f, c->cause) && !is_other_name(c, first) &&
+            !is_repetition(f, c))
             add_rival_of(s, f, c, f->share * c->claim_ns / MAX(first->claim_ns, 1));
     }
 }
@@ -424,21 +441,22 @@ static void search_again(search *s)
 }
 
 /*
- * Returns how sure a finding is: the share of such findings that were right (tests/diagnosis/calibrate.py; 364 findings
- * of development runs with simulated programs and with real processes). Causes that other causes resemble are right
- * less often. The load is a consequence of many causes. A finding that claims less than another finding is often a
- * consequence of that finding.
+ * Returns how sure a finding is: the probability that such a finding is right, by a logistic regression
+ * (tests/diagnosis/calibrate.py; 239 findings of 227 simulated development runs). Causes that other causes resemble are
+ * right less often. The load is a consequence of many causes. A finding that claims less than another finding is often
+ * a consequence of that finding. The other terms are the finding's evidence.
  */
 static double confidence(const finding *f, bool is_largest)
 {
     static const char *const resembled[] = {"peer", "timeout", "pool", "field", "changed"};
-    /* [is resembled][range of shares]; the first number is for findings that are not the largest */
-    static const double right[2][4] = {{0.50, 0.78, 0.91, 0.98}, {0.21, 0.45, 0.71, 0.97}};
-    bool is_resembled = false;
+    static const double of_group[] = {1.06, -0.35, -2.51}; /* distinct, resembled, load */
+    int group = strcmp(f->cause, "load") == 0 ? 2 : 0;
     for (size_t i = 0; i < G_N_ELEMENTS(resembled); i++)
-        is_resembled = is_resembled || strcmp(resembled[i], f->cause) == 0;
-    int range = !is_largest ? 0 : f->share < 0.13 ? 1 : f->share < 0.2 ? 2 : 3;
-    return strcmp(f->cause, "load") == 0 ? 0.17 : right[is_resembled][range];
+        if (strcmp(resembled[i], f->cause) == 0)
+            group = 1;
+    double logit = of_group[group] + 2.22 * is_largest + 2.10 * log(fmax(f->share, 0.01)) +
+                   2.36 * CLAMP(f->explained, 0, 1) + 2.64 * f->margin;
+    return CLAMP(1 / (1 + exp(-logit)), SURE_MIN, SURE_MAX);
 }
 
 /* Joins the pauses of one program on several hosts. */

@@ -30,7 +30,6 @@ typedef struct finding {
     double explained;    /* part of the place's variation that the cause explains */
     double chance;       /* probability of at least this effect by chance */
     double margin;       /* 1 minus the ratio of the best rival's score to the finding's score; 1: no rival */
-    uint32_t visits;     /* number of visits of the place */
     char *answer;        /* a sentence */
     GPtrArray *evidence; /* char * */
     const char *advice;
@@ -41,7 +40,7 @@ typedef struct finding {
     double value;
     bool confirmed; /* sensors confirm the cause */
     /*
-     * Other explanations of the same place, which the log supports nearly as well (elements are finding).
+     * Other explanations of the same place, the best first (elements are finding).
      * findings_judge moves them to the list. They claim no time: share and gain are 0.
      */
     GPtrArray *rivals;

@@ -290,7 +290,6 @@ struct json_object *report_finding_object(const findings *f, const finding *x, c
     json_add_double(object, "explained", x->explained);
     json_add_double(object, "chance", x->chance);
     json_add_double(object, "margin", x->margin);
-    json_add_int(object, "visits", x->visits);
     json_add_int(object, "from_ns", x->from_ns);
     json_add_int(object, "to_ns", x->to_ns);
     json_add_text(object, "host", x->host);

@@ -1,70 +1,88 @@
 #!/usr/bin/env python3
-"""Derives the certainty of nldiag's findings from development runs: for each class of findings, the share that is
-right.
+"""Fits how sure nldiag's findings are to development runs, by logistic regression.
 
 tests/diagnosis/calibrate.py DETAILS... # files that score.py and real.py write with --details
 
-A class is a group of causes, and a range of the share that the finding claims (confidence() in
-nltools/diag/findings.c); findings that are not the largest of their run are in a class of their own. The groups are
-causes that no other causes resemble, causes that others resemble, and the load, which is a consequence of many causes.
-The confidence is (right + 1) / (all + 2). It never decreases with the share: ranges that contradict this are joined.
+The features are those of confidence() in nltools/diag/findings.c: the group of the cause, whether the finding is the
+largest of its run, the logarithm of its share, the part of the variation that it explains, and its margin over the best
+other explanation. The groups are causes that no other causes resemble, causes that others resemble, and the load, which
+is a consequence of many causes. No coefficient is negative, so that better evidence never makes a finding less sure.
+Prints the coefficients, and a reliability table by ten-fold cross-validation over runs.
 """
+import collections
 import json
+import math
+import random
 import sys
 
 RESEMBLED = {"peer", "timeout", "pool", "field", "changed"}
-RANGES = (0.13, 0.2, 1.01)  # of shares
 OF_LIMITS = {"clock", "failures", "memory", "disk", "softirq", "cpu", "link", "window", "loss", "streams"}  # these have their own confidence
+NAMES = ("distinct", "resembled", "load", "largest", "log(share)", "explained", "margin")
+FREE = 3  # the intercepts may be negative
+RIDGE = 1e-3
 
 
-def class_of(cause, largest):
-    """Returns a finding's class. Range 0 is for findings that are not the largest of their run."""
-    group = "load" if cause["cause"] == "load" else "resembled" if cause["cause"] in RESEMBLED else "distinct"
-    return group, next(i for i, end in enumerate(RANGES, 1) if cause["share"] < end) if cause["share"] >= largest else 0
+def features(cause, largest):
+    group = 2 if cause["cause"] == "load" else 1 if cause["cause"] in RESEMBLED else 0
+    return [float(group == i) for i in range(3)] + [float(cause["share"] >= largest), math.log(max(cause["share"], 0.01)),
+                                                    max(0, min(1, cause["explained"])), cause["margin"]]
 
 
 def collect(paths):
-    """Returns [right, all] for each class, and for the rivals of wrong findings."""
-    classes, rivals = {(group, i): [0, 0] for group in ("distinct", "resembled", "load") for i in range(len(RANGES) + 1)}, [0, 0]
+    """Returns (run, features, is right) for each finding, and [right, all] of the rivals of wrong findings."""
+    rows, rivals = [], [0, 0]
     for path in paths:
         for line in open(path, encoding="utf-8"):
             run = json.loads(line)
-            largest = max((cause["share"] for cause in run["causes"][:3]), default=0)
+            largest = max((cause["share"] for cause in run["causes"]), default=0)
             for i, cause in enumerate(run["causes"][:3]):
-                right = i < len(run["right"]) and run["right"][i]
-                other = cause.get("instead_of", 0) - 1
+                right, other = i < len(run["right"]) and run["right"][i], cause.get("instead_of", 0) - 1
                 if other >= 0:
                     if other < len(run["right"]) and not run["right"][other]:
                         rivals = [rivals[0] + right, rivals[1] + 1]
-                elif cause["cause"] not in OF_LIMITS:
-                    of = classes[class_of(cause, largest)]
-                    of[0] += right
-                    of[1] += 1
-    return classes, rivals
+                elif cause["cause"] not in OF_LIMITS and "margin" in cause:
+                    rows.append(((run["kind"], run["seed"]), features(cause, largest), float(right)))
+    return rows, rivals
 
 
-def share(of):
-    return (of[0] + 1) / (of[1] + 2)
+def probability(weights, x):
+    return 1 / (1 + math.exp(-max(-30, min(30, sum(w * v for w, v in zip(weights, x))))))
 
 
-def join_contradictions(of):
-    """Isotonic regression over ranges: joins neighbours until the shares increase. Returns the sums for each range."""
-    pools = []
-    for sums in of:
-        pools.append([list(sums), 1])
-        while len(pools) > 1 and share(pools[-2][0]) > share(pools[-1][0]):
-            last = pools.pop()
-            pools[-1] = [[x + y for x, y in zip(pools[-1][0], last[0])], pools[-1][1] + last[1]]
-    return [sums for sums, count in pools for _ in range(count)]
+def fit(rows):
+    """Maximum likelihood with a small ridge, by projected gradient ascent on standardized features."""
+    n, width = len(rows), len(NAMES)
+    scale = [1.0] * FREE + [max(1e-6, math.sqrt(sum(x[k] ** 2 for _, x, _ in rows) / n)) for k in range(FREE, width)]
+    scaled, weights = [([v / s for v, s in zip(x, scale)], y) for _, x, y in rows], [0.0] * width
+    for step in range(1200):
+        gradient = [-RIDGE * w for w in weights]
+        for x, y in scaled:
+            off = (y - probability(weights, x)) / n
+            for k in range(width):
+                gradient[k] += off * x[k]
+        weights = [w + 2.0 * g for w, g in zip(weights, gradient)]
+        weights = [w if k < FREE else max(0, w) for k, w in enumerate(weights)]
+    return [w / s for w, s in zip(weights, scale)]
 
 
 def main():
-    classes, rivals = collect(sys.argv[1:])
-    for group in ("distinct", "resembled", "load"):
-        of = [classes[group, i] for i in range(len(RANGES) + 1)]
-        for i, pooled in enumerate(join_contradictions(of)):
-            print(f"{group:9} {f'share < {RANGES[i - 1]:.2f}' if i > 0 else 'not largest'} {of[i][0]:4} of {of[i][1]:4} right: {share(pooled):.2f}")
-    print(f"rivals of wrong findings: {rivals[0]} of {rivals[1]} right: {share(rivals):.2f}")
+    rows, rivals = collect(sys.argv[1:])
+    runs = sorted({run for run, _, _ in rows})
+    random.Random(1).shuffle(runs)
+    fold_of, bands = {run: i % 10 for i, run in enumerate(runs)}, collections.defaultdict(list)
+    for fold in range(10):
+        weights = fit([row for row in rows if fold_of[row[0]] != fold])
+        for run, x, right in rows:
+            if fold_of[run] == fold:
+                p = probability(weights, x)
+                bands[min(9, int(10 * p))].append((p, right))
+    print(f"{len(rows)} findings of {len(runs)} runs")
+    for name, weight in zip(NAMES, fit(rows)):
+        print(f"{name:14} {weight:7.2f}")
+    print("confidence  findings  mean confidence  right (ten-fold cross-validation)")
+    for band, of in sorted(bands.items()):
+        print(f"{10 * band:3}-{10 * band + 10:3} %  {len(of):8}  {100 * sum(p for p, _ in of) / len(of):13.0f} %  {100 * sum(y for _, y in of) / len(of):4.0f} %")
+    print(f"rivals of wrong findings: {rivals[0]} of {rivals[1]} right: {(rivals[0] + 1) / (rivals[1] + 2):.2f}")
 
 
 if __name__ == "__main__":

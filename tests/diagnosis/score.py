@@ -77,10 +77,13 @@ def run(task):
 
 
 def share(part, whole):
+    """Returns a share with Wilson's 95 % confidence interval."""
     if whole == 0:
         return "no runs"
-    p = part / whole
-    return f"{p:.3f} ± {1.96 * math.sqrt(max(p * (1 - p), 0.25 / whole) / whole):.3f} ({part} of {whole})"
+    p, z = part / whole, 1.96
+    middle, half = p + z * z / (2 * whole), z * math.sqrt(p * (1 - p) / whole + z * z / (4 * whole * whole))
+    low, high = ((middle + sign * half) / (1 + z * z / whole) for sign in (-1, 1))
+    return f"{p:.3f} ({max(low, 0):.3f} to {min(high, 1):.3f}; {part} of {whole})"
 
 
 def report(results, kinds=tuple(simulate.KINDS), others=(simulate.HEALTHY, *simulate.DISTRIBUTIONS)):

@@ -692,6 +692,20 @@ class Nldiag(support.Case):
         fields = [(c.get("field"), c.get("instead_of"), c["share"] > 0) for c in found["causes"]]
         self.assertEqual(fields[:2], [("KIND", None, True), ("SHAPE", 1, False)])
 
+    def test_other_names_of_a_host(self):
+        """A field with one value for each host is no alternative to the host, and does not make the finding less sure."""
+        sure = []
+        for field in False, True:
+            chance, records = random.Random(5), []
+            for i in range(600):
+                slow, name = i % 4 == 1, f" SERVER=server{i % 4}" if field else ""
+                records += [(i * 0.1, f"h{i % 4}", "Work.start", f"ID={i}{name}"),
+                            (i * 0.1 + chance.uniform(0.01, 0.012) + 0.03 * slow, f"h{i % 4}", "Work.end", f"ID={i}")]
+            found = self.diagnosed_of(records)
+            self.assertEqual([(c["cause"], c["host"]) for c in found["causes"]], [("peer", "h1")])
+            sure.append(found["causes"][0]["sure"])
+        self.assertEqual(*sure)
+
     def test_queue_before_a_span(self):
         """Requests wait before a span whose own times are short: the queue is the cause, and not the span."""
         for queue in "", "Queued":
@@ -730,7 +744,7 @@ class Nldiag(support.Case):
         causes = [(c["cause"], c.get("instead_of")) for c in found["causes"][:2]]
         self.assertEqual(causes, [("pool", None), ("lock", 1)])
         text = self.run_program(self.nldiag, self.scratch / "head-of-line-50001.log").stdout
-        self.assertRegex(text, r"(?m)^   or else: lock \([\d.]+ %\); see --explain$")
+        self.assertRegex(text, r"(?m)^   or else: lock \([\d.]+ %\)[,;]")
         self.assertNotIn("instead of", text)
 
     def test_rounds_of_long_work_are_no_pauses(self):
