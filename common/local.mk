@@ -136,6 +136,8 @@ noinst_LTLIBRARIES += %D%/libcommon.la
 	%D%/requests/clock_alignment.h \
 	%D%/requests/assembler.c \
 	%D%/requests/assembler.h \
+	%D%/requests/contrast.c \
+	%D%/requests/contrast.h \
 	%D%/requests/request_filter.c \
 	%D%/requests/request_filter.h \
 	%D%/requests/request_reader.c \

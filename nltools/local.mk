@@ -8,7 +8,7 @@ nltools_nlwrite_LDADD = $(common_libs)
 
 # Shared by nlstat and nldiag.
 compare_sources = %D%/compare/compare.c %D%/compare/compare.h %D%/compare/comparison.c %D%/compare/comparison.h \
-	%D%/compare/comparison_report.c %D%/compare/profile.c %D%/compare/profile.h %D%/compare/contrast.c %D%/compare/contrast.h
+	%D%/compare/comparison_report.c %D%/compare/profile.c %D%/compare/profile.h
 
 nltools_nlstat_SOURCES = %D%/nlstat.c \
 	%D%/stat/series.c %D%/stat/series.h %D%/stat/connections.c %D%/stat/connections.h %D%/stat/connection_records.c %D%/stat/connection_records.h %D%/stat/connection_rows.c %D%/stat/connection_rows.h \

@@ -8,13 +8,13 @@ nlv_libscene_la_SOURCES = \
 	%D%/model/names.c %D%/model/names.h %D%/model/spec.c %D%/model/spec.h %D%/model/batch.c %D%/model/batch.h \
 	%D%/model/list.c %D%/model/list.h %D%/model/store.c %D%/model/store.h %D%/model/edges.c %D%/model/edges.h %D%/model/request_lines.c %D%/model/request_lines.h %D%/model/waterfall.c %D%/model/waterfall.h %D%/model/slow.c %D%/model/slow.h %D%/model/event_order.c %D%/model/event_order.h %D%/model/scan.c %D%/model/scan.h \
 	%D%/model/log_file.c %D%/model/log_file.h %D%/model/block_cutter.c %D%/model/block_cutter.h %D%/model/source.c %D%/model/source.h %D%/model/prints.c %D%/model/prints.h %D%/model/index.c %D%/model/index.h \
-	%D%/model/statistics.c %D%/model/statistics.h %D%/model/search.c %D%/model/search.h %D%/model/filters.c %D%/model/filters.h %D%/model/subset.c %D%/model/subset.h %D%/model/checks.c %D%/model/checks.h %D%/model/session.c %D%/model/session.h %D%/model/export.c %D%/model/export.h \
+	%D%/model/statistics.c %D%/model/statistics.h %D%/model/search.c %D%/model/search.h %D%/model/filters.c %D%/model/filters.h %D%/model/comparison.c %D%/model/comparison.h %D%/model/compare_query.c %D%/model/compare_query.h %D%/model/subset.c %D%/model/subset.h %D%/model/checks.c %D%/model/checks.h %D%/model/session.c %D%/model/session.h %D%/model/export.c %D%/model/export.h \
 	%D%/model/catalog.c %D%/model/catalog.h %D%/model/colors.c %D%/model/colors.h %D%/model/model.c %D%/model/model.h %D%/model/model_loading.h %D%/model/loader.c %D%/model/loader.h %D%/model/inference.c %D%/model/inference.h %D%/model/index_keeper.c %D%/model/index_keeper.h \
 	%D%/model/full_store.c %D%/model/full_store.h %D%/model/clock_learning.c %D%/model/clock_learning.h %D%/model/time_zones.c %D%/model/time_zones.h %D%/model/feed.c %D%/model/feed.h \
 	%D%/model/heat_map.c %D%/model/heat_map.h %D%/model/request_list.c %D%/model/request_list.h %D%/model/request_name.c %D%/model/request_name.h %D%/model/record_walk.c %D%/model/record_walk.h %D%/model/request_reading.c %D%/model/request_reading.h \
 	%D%/scene/scene.c %D%/scene/scene.h %D%/scene/layout.c %D%/scene/layout.h %D%/scene/axis.c %D%/scene/axis.h \
 	%D%/scene/text.c %D%/scene/text.h %D%/scene/palette.c %D%/scene/palette.h %D%/scene/beside.c %D%/scene/beside.h %D%/scene/density.c %D%/scene/density.h \
-	%D%/scene/lifelines_layer.c %D%/scene/loadlines_layer.c %D%/scene/points_layer.c %D%/scene/bars.c %D%/scene/throughput_layer.c %D%/scene/overview_layer.c %D%/scene/heat_layer.c %D%/scene/heat_scale.c %D%/scene/heat_scale.h %D%/scene/histogram_layer.c %D%/scene/waterfall_drawing.c %D%/scene/waterfall_drawing.h %D%/scene/marks_layer.c \
+	%D%/scene/lifelines_layer.c %D%/scene/loadlines_layer.c %D%/scene/points_layer.c %D%/scene/bars.c %D%/scene/throughput_layer.c %D%/scene/overview_layer.c %D%/scene/heat_layer.c %D%/scene/heat_scale.c %D%/scene/heat_scale.h %D%/scene/histogram_layer.c %D%/scene/waterfall_drawing.c %D%/scene/waterfall_drawing.h %D%/scene/marks_layer.c %D%/scene/comparison_drawing.c %D%/scene/comparison_drawing.h \
 	%D%/scene/layers.h \
 	%D%/serve/query.c %D%/serve/query.h %D%/serve/picture.c %D%/serve/picture.h %D%/serve/views.c %D%/serve/views.h
 nlv_libscene_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D%
@@ -29,7 +29,7 @@ nlv_nlv_SOURCES = %D%/main.c %D%/view/window.c %D%/view/window.h %D%/view/canvas
 	%D%/agents/agents.c %D%/agents/agents.h %D%/agents/stream.c %D%/agents/stream.h \
 	%D%/view/sensor_pane.c %D%/view/sensor_pane.h \
 	%D%/serve/serve.c %D%/serve/serve.h %D%/serve/server.c %D%/serve/server.h %D%/serve/page.h \
-	%D%/view/side_panel.c %D%/view/side_panel.h %D%/view/table.c %D%/view/table.h %D%/view/request_pane.c %D%/view/request_pane.h %D%/view/welcome.c %D%/view/welcome.h
+	%D%/view/side_panel.c %D%/view/side_panel.h %D%/view/table.c %D%/view/table.h %D%/view/request_pane.c %D%/view/request_pane.h %D%/view/compare_window.c %D%/view/compare_window.h %D%/view/welcome.c %D%/view/welcome.h
 nlv_nlv_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D%
 nlv_nlv_CFLAGS = $(AM_CFLAGS) $(GTK_CFLAGS) $(SERVE_CFLAGS) $(GLIB_CFLAGS)
 nlv_nlv_LDADD = nlv/libscene.la $(common_libs) $(GTK_LIBS) $(SERVE_LIBS)

@@ -1,6 +1,7 @@
 /* nlv: draws logs in a window, with --render into a file, or with --serve in a browser. */
 #include "config.h"
 
+#include "model/compare_query.h"
 #include "model/filters.h"
 #include "model/model.h"
 #include "scene/render.h"
@@ -61,6 +62,22 @@ static bool set_where(void *settings, const nl_option *row, const char *value)
     return filters_accept(value);
 }
 
+static bool set_compare(void *settings, const nl_option *row, const char *value)
+{
+    (void)row;
+    window_options *look = &((arguments *)settings)->look;
+    const bool is_second = look->compares && look->compared[0] != NULL;
+    if (look->compares && (*value == '\0' || look->compared[0] == NULL || look->compared[1] != NULL))
+        return nl_error_false(NL_ERROR_INVALID, "at most two groups can be compared");
+    look->compares = true;
+    if (*value == '\0')
+        return true;
+    look->compared[is_second] = value;
+    compare_query *query = compare_query_parse(value, NULL);
+    compare_query_free(query);
+    return query != NULL;
+}
+
 static const nl_option options[] = {
     {.name = "config",
      .letter = 'c',
@@ -92,6 +109,15 @@ static const nl_option options[] = {
      .help = "Show only the requests of which a record matches EXPRESSION, such as 'STATUS >= 500', or that match "
              "EXPRESSION as a whole, such as 'request.duration > 50ms && span(\"Query\").self > 10ms', and the other "
              "records that match; doc/expressions.md describes the language"},
+    {.name = "compare",
+     .value = "EXPRESSION",
+     .optional_value = true,
+     .initial = "(the first two SOURCEs)",
+     .repeatable = true,
+     .set = set_compare,
+     .help =
+         "Compare two groups of requests: those of which a record matches EXPRESSION, such as 'VERSION == 1', or of "
+         "the SOURCE in log:NAME, with those of a second --compare or else with all others"},
     {.name = "since",
      .type = NL_OPTION_TIME,
      NL_OPTION_MEMBER(arguments, look.since_ns),
@@ -152,6 +178,10 @@ static void check_arguments(const arguments *a)
         options_fail("missing SOURCE");
     if (a->serve != NULL && (a->render != NULL || a->write_config != NULL))
         options_fail("--serve cannot be combined with --render or --write-config");
+    if (a->look.compares && a->serve != NULL)
+        options_fail("--compare cannot be combined with --serve");
+    if (a->look.compares && a->look.compared[0] == NULL && a->source_count != 2)
+        options_fail("--compare: needs two SOURCEs or an EXPRESSION");
     if (a->look.since_ns >= a->look.until_ns)
         options_fail("--until must be after --since");
 }
@@ -190,6 +220,24 @@ static void render(const arguments *a, const model *m)
         program_fail_with_error(PROGRAM_PROBLEM);
 }
 
+/* Draws the comparison. Returns whether there was enough data. */
+static bool render_comparison(const arguments *a, const model *m)
+{
+    const comparison *c = model_comparison(m);
+    comparison_view view = {.width = a->width, .height = a->height, .dark = a->look.dark};
+    waterfall *requests[COMPARED_SIDES] = {NULL};
+    for (unsigned side = 0; side < COMPARED_SIDES; side++)
+        view.requests[side] = requests[side] = comparison_read_typical(m, c, side);
+    const bool is_drawn = render_comparison_to_file(c, &view, a->render);
+    for (unsigned side = 0; side < COMPARED_SIDES; side++)
+        waterfall_free(requests[side]);
+    if (!is_drawn)
+        program_fail_with_error(PROGRAM_PROBLEM);
+    if (c->reason != NULL)
+        program_error("%s", c->reason);
+    return c->reason == NULL;
+}
+
 /* Prints the notices that the window would show. */
 static void print_notices(model *m)
 {
@@ -202,12 +250,14 @@ static int work_headless(arguments *a)
 {
     model *m = model_new(read_config(a->look.config), &a->reading);
     bool good = true;
-    a->model.reads_requests = a->render != NULL;
+    a->model.reads_requests = a->render != NULL && !a->look.compares;
     model_set_options(m, a->model);
     if (a->look.where != NULL)
         model_set_filter(m, a->look.where);
     for (int i = 0; i < a->source_count; i++)
         good = model_add_source(m, a->sources[i], false) && good;
+    if (a->look.compares && !model_compare(m, a->look.compared[0], a->look.compared[1]))
+        program_fail_with_error(PROGRAM_PROBLEM);
     model_load(m);
     print_notices(m);
     char *missing = model_missing(m);
@@ -221,7 +271,9 @@ static int work_headless(arguments *a)
     program_count_records(&a->reading, 1); /* wait for at least one record */
     if (a->write_config != NULL)
         write_config(m, a->write_config);
-    if (a->render != NULL)
+    if (a->render != NULL && a->look.compares)
+        good = render_comparison(a, m) && good;
+    else if (a->render != NULL)
         render(a, m);
     model_free(m);
     return program_reading_finish(&a->reading) == PROGRAM_DONE && good ? PROGRAM_DONE : PROGRAM_PROBLEM;

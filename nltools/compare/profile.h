@@ -9,7 +9,7 @@
 #ifndef NLTOOLS_PROFILE_H
 #define NLTOOLS_PROFILE_H
 
-#include "compare/contrast.h"
+#include "requests/contrast.h"
 #include "diag/visits.h"
 
 enum { SIDE_BEFORE, SIDE_AFTER, SIDES };

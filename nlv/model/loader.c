@@ -33,6 +33,11 @@ struct loader {
     bool is_selecting;          /* the selected records are not shown yet */
     request_reading *finding;   /* finds the requests of model_find_requests */
     bool is_finding;            /* not all logs were searched yet */
+    request_reading *comparing; /* reads the requests of a side of model_compare */
+    compare_query *query;       /* NULL: there is nothing to compare */
+    comparison *comparison;     /* of the query */
+    unsigned side;              /* the side that is read now */
+    GPtrArray *side_sources;    /* the logs of this side */
     model_options options;
     size_t memory_max; /* bytes */
     bool is_live;      /* a source that is not a file may still deliver records */
@@ -81,6 +86,8 @@ loader *loader_new(model *m, const drawing *given, program_reading *reading)
     l->selecting = request_reading_new(m, reading);
     l->shown = g_array_new(FALSE, FALSE, sizeof(uint64_t));
     l->finding = request_reading_new(m, reading);
+    l->comparing = request_reading_new(m, reading);
+    l->side_sources = g_ptr_array_new();
     l->memory_max = half_of_memory();
     return l;
 }
@@ -93,6 +100,10 @@ void loader_free(loader *l)
     request_reading_free(l->requests);
     request_reading_free(l->selecting);
     request_reading_free(l->finding);
+    request_reading_free(l->comparing);
+    compare_query_free(l->query);
+    comparison_free(l->comparison);
+    g_ptr_array_free(l->side_sources, TRUE);
     g_array_free(l->shown, TRUE);
     g_ptr_array_free(l->fresh, TRUE);
     g_ptr_array_free(l->sources, TRUE);
@@ -110,6 +121,7 @@ void loader_set_options(loader *l, const model_options *options)
     request_reading_set_memory(l->requests, l->memory_max);
     request_reading_set_memory(l->selecting, l->memory_max);
     request_reading_set_memory(l->finding, l->memory_max);
+    request_reading_set_memory(l->comparing, l->memory_max);
     index_keeper_free(l->keeper);
     l->keeper = index_keeper_new(options->index_size);
 }
@@ -388,6 +400,7 @@ static void take_over_sources(loader *l)
     request_reading_set_memory(l->requests, l->memory_max);
     request_reading_set_memory(l->selecting, l->memory_max);
     request_reading_set_memory(l->finding, l->memory_max);
+    request_reading_set_memory(l->comparing, l->memory_max);
     set_full(l, l->is_full);
     for (guint i = 0; i < l->sources->len; i++)
         number_files(l, g_ptr_array_index(l->sources, i));
@@ -644,6 +657,74 @@ static bool find_some(loader *l)
     return false;
 }
 
+/* Returns whether a log, which is source number i, belongs to the current side of the query. */
+static bool is_of_side(const loader *l, guint i)
+{
+    const compare_query_side *side = &l->query->sides[l->side];
+    const source *s = g_ptr_array_index(l->sources, i);
+    if (l->query->is_by_position)
+        return i == l->side;
+    if (side->log == NULL)
+        return true;
+    char *base = g_path_get_basename(s->url);
+    const bool is_named = strcmp(side->log, base) == 0 || strcmp(side->log, s->url) == 0;
+    g_free(base);
+    return is_named != side->excludes;
+}
+
+/* Begins to read the requests of a side. */
+static void begin_side(loader *l, unsigned side)
+{
+    l->side = side;
+    g_ptr_array_set_size(l->side_sources, 0);
+    for (guint i = 0; i < l->sources->len; i++)
+        if (is_of_side(l, i))
+            g_ptr_array_add(l->side_sources, g_ptr_array_index(l->sources, i));
+    request_reading_compare(l->comparing, l->query->sides[side].where, l->comparison, side);
+}
+
+static void begin_comparing(loader *l, compare_query *query)
+{
+    compare_query_free(l->query);
+    comparison_free(l->comparison);
+    l->query = query;
+    const char *names[COMPARED_SIDES] = {query->sides[0].name, query->sides[1].name};
+    for (guint i = 0; i < COMPARED_SIDES && query->is_by_position && i < l->sources->len; i++)
+        names[i] = ((const source *)g_ptr_array_index(l->sources, i))->url;
+    l->comparison = comparison_new(names);
+    if (query->is_by_position && l->sources->len < COMPARED_SIDES)
+        l->comparison->reason =
+            g_strdup("There is only one log. Describe the requests to compare, or open another log.");
+    begin_side(l, 0);
+}
+
+/* Compares the sides of model_compare for some milliseconds. Returns whether work remains. */
+static bool compare_some(loader *l)
+{
+    compare_query *query = model_take_compare(l->model);
+    if (query != NULL)
+        begin_comparing(l, query);
+    if (l->query == NULL)
+        return false;
+    if (l->comparison->reason == NULL && request_reading_step(l->comparing, l->side_sources, false)) {
+        uint64_t all = 0;
+        for (guint i = 0; i < l->side_sources->len; i++)
+            all += source_size(g_ptr_array_index(l->side_sources, i));
+        model_set_find_progress(
+            l->model, (l->side + (double)request_reading_bytes(l->comparing) / (double)MAX(all, 1)) / COMPARED_SIDES);
+        return true;
+    }
+    if (l->comparison->reason == NULL && l->side + 1 < COMPARED_SIDES) {
+        begin_side(l, l->side + 1);
+        return true;
+    }
+    comparison_finish(l->comparison);
+    model_set_comparison(l->model, g_steal_pointer(&l->comparison));
+    request_reading_select(l->comparing, NULL, NULL);
+    g_clear_pointer(&l->query, compare_query_free);
+    return false;
+}
+
 static void take_over_drawing(loader *l, const model_request *r)
 {
     if (r->has_drawing)
@@ -870,6 +951,8 @@ void loader_load(loader *l)
     do
         load_sources(l);
     while (take_over_zones(l));
+    while (compare_some(l))
+        ;
     if (!has_filter(l))
         check_records(l);
 }
@@ -886,7 +969,8 @@ static void *loader_run(void *user)
         if (verify_index(l))
             continue;
         write_index(l);
-        if (find_some(l) || request_reading_step(l->requests, l->sources, l->is_live) || take_over_zones(l))
+        if (find_some(l) || compare_some(l) || request_reading_step(l->requests, l->sources, l->is_live) ||
+            take_over_zones(l))
             continue;
         check_logs(l);
         g_usleep(WAIT_MS * 1000);

@@ -34,11 +34,13 @@ struct model {
     request_filter *finding, *next_find; /* of model_find_requests; NULL: find nothing */
     GArray *found;                       /* request_match; NULL: not finished */
     atomic_bool find_changed;
-    atomic_uint found_share;  /* in thousandths */
-    const correction *clocks; /* NULL: times are as they were logged */
-    GPtrArray *corrections;   /* all corrections so far; a running search may still use an earlier correction */
-    const time_zones *zones;  /* NULL: no record is in another time zone */
-    time_range expected;      /* the range of times of records that were not read yet */
+    compare_query *next_query; /* NULL: none is waiting */
+    comparison *comparison;    /* NULL: not finished */
+    atomic_uint found_share;   /* in thousandths */
+    const correction *clocks;  /* NULL: times are as they were logged */
+    GPtrArray *corrections;    /* all corrections so far; a running search may still use an earlier correction */
+    const time_zones *zones;   /* NULL: no record is in another time zone */
+    time_range expected;       /* the range of times of records that were not read yet */
     atomic_size_t memory_max;
     atomic_bool is_limit_silent, is_full;
     atomic_uint generation;
@@ -94,6 +96,8 @@ void model_free(model *m)
     request_filter_free(m->next_find);
     if (m->found != NULL)
         g_array_free(m->found, TRUE);
+    compare_query_free(m->next_query);
+    comparison_free(m->comparison);
     drawing_free(m->next_drawing);
     drawing_free(m->next_extra);
     colors_free(m->colors);
@@ -358,6 +362,47 @@ void model_set_found(model *m, GArray *found)
     else
         m->found = found;
     model_unlock(m);
+    m->generation++;
+}
+
+/* ---- comparisons ---- */
+
+bool model_compare(model *m, const char *first, const char *second)
+{
+    compare_query *query = compare_query_parse(first, second);
+    if (query == NULL)
+        return false;
+    model_lock(m);
+    compare_query_free(m->next_query);
+    m->next_query = query;
+    comparison_free(m->comparison);
+    m->comparison = NULL;
+    model_unlock(m);
+    return true;
+}
+
+const comparison *model_comparison(const model *m)
+{
+    return m->comparison;
+}
+
+compare_query *model_take_compare(model *m)
+{
+    model_lock(m);
+    compare_query *query = m->next_query;
+    m->next_query = NULL;
+    model_unlock(m);
+    return query;
+}
+
+void model_set_comparison(model *m, comparison *c)
+{
+    model_lock(m);
+    comparison *old = m->next_query == NULL ? m->comparison : c;
+    if (m->next_query == NULL)
+        m->comparison = c;
+    model_unlock(m);
+    comparison_free(old);
     m->generation++;
 }
 

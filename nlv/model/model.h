@@ -66,8 +66,18 @@ void model_find_requests(model *m, request_filter *filter);
  * They are valid until the next call of model_find_requests. */
 const GArray *model_found_requests(const model *m);
 
-/* Returns the share of the logs that model_find_requests has read, 0 to 1. Needs no lock. */
+/* Returns the share of the logs that model_find_requests or model_compare has read, 0 to 1. Needs no lock. */
 double model_find_progress(const model *m);
+
+typedef struct comparison comparison; /* comparison.h */
+
+/*
+ * Starts to compare two groups of requests, which the texts describe (compare_query.h). model_load or the loader's
+ * thread compares them. Returns false and sets the error if a text is invalid. model_comparison returns the finished
+ * comparison, which is valid until the next call of model_compare, or NULL.
+ */
+bool model_compare(model *m, const char *first, const char *second);
+const comparison *model_comparison(const model *m);
 
 void model_load(model *m);
 void model_start(model *m);

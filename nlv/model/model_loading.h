@@ -6,6 +6,7 @@
 #define NLV_MODEL_LOADING_H
 
 #include "model/colors.h"
+#include "model/compare_query.h"
 #include "model/filters.h"
 #include "model/inference.h"
 #include "model/model.h"
@@ -51,6 +52,12 @@ bool model_take_find(model *m, const request_filter **filter);
  */
 void model_set_found(model *m, GArray *found);
 void model_set_find_progress(model *m, double share);
+
+/* Returns the query of the latest model_compare and takes it from the model, or NULL. The caller frees it. Locks. */
+compare_query *model_take_compare(model *m);
+
+/* Sets the comparison, and takes ownership of it, unless model_compare was called again. Locks. */
+void model_set_comparison(model *m, comparison *c);
 
 /* Returns whether a request other than for clocks is waiting. Needs no lock. */
 bool model_has_request(const model *m);

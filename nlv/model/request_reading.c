@@ -24,6 +24,7 @@ typedef struct request_kind {
     request_reading *reading;
     assembler *assembler;
     uint8_t lifeline;
+    comparison_map *rows;
     GHashTable *steps; /* the names of the events that the drawing shows as steps */
 } request_kind;
 
@@ -48,6 +49,8 @@ struct request_reading {
     bool selects;                   /* the reading selects requests: the list stays empty */
     const request_filter *requests; /* see request_reading_select */
     const nl_filter *alone;
+    comparison *comparison; /* NULL: do not compare; see request_reading_compare */
+    unsigned side;
     GArray *selected; /* uint64_t: the places of selected records */
     GArray *matches;  /* request_match: the selected requests */
     gint64 shown_us, paused_until_us;
@@ -207,12 +210,29 @@ static void select_request(request_reading *r, const request_graph *g)
     }
 }
 
+static void compare_request(const request_kind *kind, const request_graph *g)
+{
+    const request_reading *r = kind->reading;
+    request_summary step = {0};
+    if (g->overlaps || !find_step(r, g, &step))
+        return;
+    const compared_request request = {.duration_ns = MAX(g->to_ns - g->from_ns, 0),
+                                      .step_ns = step.step_ns,
+                                      .step_place = step.step_place,
+                                      .lifeline = kind->lifeline};
+    comparison_add(r->comparison, r->side, kind->rows, g, assembler_reader(kind->assembler), &request);
+}
+
 /* Appends the summary of a request (assembler_take). */
 static void request_reading_take(void *user, const request_graph *g, const char *name, uint32_t by, bool cut)
 {
     (void)by;
     const request_kind *kind = user;
     request_reading *r = kind->reading;
+    if (r->comparison != NULL) {
+        compare_request(kind, g);
+        return;
+    }
     if (r->selects) {
         select_request(r, g);
         return;
@@ -248,7 +268,7 @@ static void request_reading_pack(void *user, const nl_record *record, nl_buffer 
     memcpy(name, record->event.data, record->event.size);
     name[record->event.size] = '\0';
     const step_record step = {record->time_ns, kind->reading->place};
-    if (kind->reading->selects || g_hash_table_contains(kind->steps, name))
+    if ((kind->reading->selects && kind->reading->comparison == NULL) || g_hash_table_contains(kind->steps, name))
         nl_buffer_append(buffer, (const char *)&step, sizeof step);
 }
 
@@ -278,6 +298,7 @@ static void request_reading_end(request_reading *r)
     for (guint i = 0; i < r->kind_count; i++) {
         assembler_free(r->kinds[i].assembler);
         g_hash_table_destroy(r->kinds[i].steps);
+        g_hash_table_destroy(r->kinds[i].rows);
     }
     g_clear_pointer(&r->kinds, g_free);
     r->kind_count = 0;
@@ -319,7 +340,15 @@ void request_reading_select(request_reading *r, const request_filter *requests, 
     r->selects = true;
     r->requests = requests;
     r->alone = alone;
+    r->comparison = NULL;
     r->paused_until_us = 0;
+}
+
+void request_reading_compare(request_reading *r, const request_filter *requests, comparison *c, unsigned side)
+{
+    request_reading_select(r, requests, NULL);
+    r->comparison = c;
+    r->side = side;
 }
 
 const GArray *request_reading_selected(const request_reading *r)
@@ -342,6 +371,7 @@ static void add_kind(request_reading *r, const GPtrArray *lifelines, guint i)
     g_ptr_array_find(r->drawing->lifelines, l, &lifeline);
     *kind = (request_kind){.reading = r,
                            .lifeline = (uint8_t)MIN(lifeline, UINT8_MAX),
+                           .rows = comparison_map_new(),
                            .steps = g_hash_table_new(g_str_hash, g_str_equal)};
     for (char **event = l->events; *event != NULL; event++)
         g_hash_table_add(kind->steps, *event);

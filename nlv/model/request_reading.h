@@ -14,6 +14,7 @@
 #ifndef NLV_REQUEST_READING_H
 #define NLV_REQUEST_READING_H
 
+#include "model/comparison.h"
 #include "model/model_loading.h"
 #include "model/source.h"
 
@@ -27,6 +28,12 @@ request_reading *request_reading_new(model *m, const program_reading *reading);
  * records that belong to no request.
  */
 void request_reading_select(request_reading *r, const request_filter *requests, const nl_filter *alone);
+
+/*
+ * Makes the reading add the requests that match a filter (NULL: all) to a side of a comparison. Forgets what it has
+ * read. The caller keeps both.
+ */
+void request_reading_compare(request_reading *r, const request_filter *requests, comparison *c, unsigned side);
 
 /*
  * Returns the places (uint64_t, batch.h) of the records that have been selected so far, in no order. Some places may

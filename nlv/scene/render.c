@@ -35,18 +35,30 @@ static cairo_status_t write_bytes(void *closure, const unsigned char *data, unsi
     return CAIRO_STATUS_WRITE_ERROR;
 }
 
-static cairo_status_t draw_to(const model *m, const scene_view *view, const char *path, sink *s)
+/* A picture to write. */
+typedef struct picture {
+    double width, height;
+    const model *model; /* draw `view` of this model, or else the comparison */
+    const scene_view *view;
+    const comparison *comparison;
+    const comparison_view *comparison_view;
+} picture;
+
+static cairo_status_t draw_to(const picture *p, const char *path, sink *s)
 {
     cairo_surface_t *surface;
     bool png = ends_with(path, ".png");
     if (png)
-        surface = cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)view->width, (int)view->height);
+        surface = cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)p->width, (int)p->height);
     else if (ends_with(path, ".svg"))
-        surface = cairo_svg_surface_create_for_stream(write_bytes, s, view->width, view->height);
+        surface = cairo_svg_surface_create_for_stream(write_bytes, s, p->width, p->height);
     else
-        surface = cairo_pdf_surface_create_for_stream(write_bytes, s, view->width, view->height);
+        surface = cairo_pdf_surface_create_for_stream(write_bytes, s, p->width, p->height);
     cairo_t *cr = cairo_create(surface);
-    scene_draw(m, view, cr);
+    if (p->model != NULL)
+        scene_draw(p->model, p->view, cr);
+    else
+        comparison_draw(p->comparison, p->comparison_view, cr);
     cairo_status_t status = cairo_status(cr);
     cairo_destroy(cr);
     if (png && status == CAIRO_STATUS_SUCCESS)
@@ -58,13 +70,13 @@ static cairo_status_t draw_to(const model *m, const scene_view *view, const char
     return status;
 }
 
-bool render_to_file(const model *m, const scene_view *view, const char *path)
+static bool render_picture(const picture *p, const char *path)
 {
     nl_replacement file;
     if (!nl_replacement_open(&file, path))
         return nl_error_set_errno("%s", path), false;
     sink s = {.file = fdopen(file.fd, "w")};
-    cairo_status_t status = s.file != NULL ? draw_to(m, view, path, &s) : CAIRO_STATUS_WRITE_ERROR;
+    cairo_status_t status = s.file != NULL ? draw_to(p, path, &s) : CAIRO_STATUS_WRITE_ERROR;
     if ((s.file == NULL || fflush(s.file) != 0) && s.error == 0)
         s.error = errno;
     if (status == CAIRO_STATUS_SUCCESS && s.error == 0 && !nl_replacement_keep(&file))
@@ -78,4 +90,15 @@ bool render_to_file(const model *m, const scene_view *view, const char *path)
         return true;
     return nl_error_false(NL_ERROR_SYSTEM, "%s: %s", path,
                           s.error != 0 ? strerror(s.error) : cairo_status_to_string(status));
+}
+
+bool render_to_file(const model *m, const scene_view *view, const char *path)
+{
+    return render_picture(&(picture){.width = view->width, .height = view->height, .model = m, .view = view}, path);
+}
+
+bool render_comparison_to_file(const comparison *c, const comparison_view *view, const char *path)
+{
+    return render_picture(
+        &(picture){.width = view->width, .height = view->height, .comparison = c, .comparison_view = view}, path);
 }

@@ -34,6 +34,7 @@ typedef struct drawing_area {
     bool dark;
     double left, right; /* of the bars */
     double width;       /* of the drawing */
+    int64_t length_ns;  /* of the bars' area */
 } drawing_area;
 
 /* Returns the end of the spans, or of the reason why there are no spans. */
@@ -49,7 +50,7 @@ double waterfall_height(const waterfall *w)
 
 static double x_of(const drawing_area *a, int64_t time_ns)
 {
-    const double share = a->w->length_ns > 0 ? (double)time_ns / (double)a->w->length_ns : 0;
+    const double share = a->length_ns > 0 ? (double)time_ns / (double)a->length_ns : 0;
     return a->left + CLAMP(share, 0, 1) * (a->right - a->left);
 }
 
@@ -66,8 +67,8 @@ static const waterfall_span *span_at(const waterfall *w, unsigned i)
 static void draw_axis(const drawing_area *a)
 {
     const double bottom = HEAD + ROW * a->w->spans->len,
-                 step_ns = axis_step((double)a->w->length_ns / MAX(1, floor((a->right - a->left) / 90)));
-    for (double at_ns = 0; at_ns <= (double)a->w->length_ns && step_ns > 0; at_ns += step_ns) {
+                 step_ns = axis_step((double)a->length_ns / MAX(1, floor((a->right - a->left) / 90)));
+    for (double at_ns = 0; at_ns <= (double)a->length_ns && step_ns > 0; at_ns += step_ns) {
         char label[32];
         const double x = floor(x_of(a, (int64_t)at_ns)) + 0.5;
         palette_set(a->cr, palette_grid(a->dark), 1);
@@ -225,9 +226,9 @@ static void draw_records(const drawing_area *a)
     }
 }
 
-void waterfall_draw(const waterfall *w, cairo_t *cr, double width, bool dark)
+void waterfall_draw(const waterfall *w, cairo_t *cr, double width, int64_t length_ns, bool dark)
 {
-    drawing_area a = {.w = w, .cr = cr, .dark = dark, .width = width};
+    drawing_area a = {.w = w, .cr = cr, .dark = dark, .width = width, .length_ns = MAX(length_ns, w->length_ns)};
     a.left = floor(MAX(LABELS_MIN, width * labels_share));
     a.right = MAX(a.left + 40, width - NUMBERS);
     palette_set(cr, palette_background(dark), 1);

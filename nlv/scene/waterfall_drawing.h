@@ -16,8 +16,11 @@
 /* Returns the height of the drawing in units. */
 double waterfall_height(const waterfall *w);
 
-/* Draws into [0, width) x [0, waterfall_height). */
-void waterfall_draw(const waterfall *w, cairo_t *cr, double width, bool dark);
+/*
+ * Draws into [0, width) x [0, waterfall_height). The bars have the width of `length_ns`, so that requests that are
+ * drawn with the same length can be compared; it is at least w->length_ns.
+ */
+void waterfall_draw(const waterfall *w, cairo_t *cr, double width, int64_t length_ns, bool dark);
 
 /* Returns the index of the span at a height, or G_MAXUINT. */
 unsigned waterfall_find(const waterfall *w, double y);

@@ -173,7 +173,7 @@ static void draw_request(task *t)
     t->surface = new_surface(t->q);
     cairo_t *cr = cairo_create(t->surface);
     cairo_translate(cr, 0, -(double)t->q->top);
-    waterfall_draw(w, cr, t->q->width, t->q->is_dark);
+    waterfall_draw(w, cr, t->q->width, 0, t->q->is_dark);
     cairo_destroy(cr);
     t->a->place = g_strdup_printf("{\"height\":%.0f}", waterfall_height(w));
     waterfall_free(w);

@@ -63,6 +63,7 @@ static const entry entries[] = {
     {COMMAND_REQUESTS, "_Search", "Slow _requests…", {{GDK_KEY_r, 0}}},
     {COMMAND_FAILED, "_Search", "Failed r_equests…", {{GDK_KEY_e, 0}}},
     {COMMAND_BRUSH, "_Search", "Requests of an _area of the heat map…", {{GDK_KEY_h, 0}}},
+    {COMMAND_COMPARE, "_Search", "_Compare requests…", {{GDK_KEY_c, 0}}},
     {COMMAND_PALETTE, "_Help", "_Find a command…", {{GDK_KEY_p, CONTROL | SHIFT}, {GDK_KEY_F2, 0}}},
     {COMMAND_SHORTCUTS, "_Help", "_Keys and pointer", {{GDK_KEY_F1, 0}}},
 };

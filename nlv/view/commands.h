@@ -47,6 +47,7 @@ typedef enum command {
     COMMAND_REQUESTS,
     COMMAND_FAILED,
     COMMAND_BRUSH,
+    COMMAND_COMPARE,
     COMMAND_PALETTE,
     COMMAND_SHORTCUTS,
 } command;

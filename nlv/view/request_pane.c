@@ -7,11 +7,16 @@
 #include "model/request_name.h"
 #include "requests/printable.h"
 #include "scene/axis.h"
+#include "scene/palette.h"
+#include "scene/text.h"
 #include "scene/waterfall_drawing.h"
 
 #include <string.h>
 
-enum { REFRESH_MS = 1000, COLUMNS = 8, HEIGHT = 190 };
+enum { REFRESH_MS = 1000, COLUMNS = 8, HEIGHT = 190, HEIGHT_MIN = 60, FALLS_WIDTH_MIN = 560, KEPT_HEAD = 20 };
+
+/* The largest share of the window's height that the table gets when it appears. */
+static const double height_share = 0.45;
 
 typedef struct pane_column {
     const char *title;
@@ -41,6 +46,9 @@ struct request_pane {
     GtkWidget *widget, *tree, *entry, *count, *all;
     GtkWidget *area;      /* draws the waterfall */
     waterfall *waterfall; /* of the request in the cursor's row, or NULL */
+    waterfall *kept;      /* of the request that the user keeps above it, or NULL */
+    char *kept_name;      /* the ID of this request */
+    GtkWidget *falls;     /* scrolls the area */
     GtkListStore *store;  /* the indices of rows */
     GtkTreeViewColumn *columns[COLUMNS];
     GArray *rows; /* pane_row */
@@ -232,6 +240,19 @@ void request_pane_tick(request_pane *p)
 
 /* ---- the waterfall of the request in the cursor's row ---- */
 
+static double kept_height(const request_pane *p)
+{
+    return p->kept != NULL ? 2 * KEPT_HEAD + waterfall_height(p->kept) : 0;
+}
+
+/* Adapts the height of the area to its waterfalls. */
+static void resize_area(request_pane *p)
+{
+    const double own = p->waterfall != NULL ? waterfall_height(p->waterfall) : 0, height = kept_height(p) + own;
+    gtk_widget_set_size_request(p->area, -1, height > 0 ? (int)height : -1);
+    gtk_widget_queue_draw(p->area);
+}
+
 static void show_waterfall(request_pane *p, const request_summary *request)
 {
     waterfall_free(p->waterfall);
@@ -242,8 +263,28 @@ static void show_waterfall(request_pane *p, const request_summary *request)
         p->waterfall = waterfall_read(p->model, request->lifeline, record);
         model_unlock(p->model);
     }
-    gtk_widget_set_size_request(p->area, -1, p->waterfall != NULL ? (int)waterfall_height(p->waterfall) : -1);
-    gtk_widget_queue_draw(p->area);
+    resize_area(p);
+}
+
+/* Keeps the request of the cursor's row above those that are selected later, or no longer keeps it. */
+static void toggle_kept(request_pane *p)
+{
+    GtkTreePath *path = NULL;
+    waterfall_free(p->kept);
+    g_free(p->kept_name);
+    const bool was = p->kept != NULL;
+    p->kept = NULL;
+    p->kept_name = NULL;
+    gtk_tree_view_get_cursor(GTK_TREE_VIEW(p->tree), &path, NULL);
+    const guint index = path != NULL ? (guint)gtk_tree_path_get_indices(path)[0] : G_MAXUINT;
+    gtk_tree_path_free(path);
+    if (!was && index < p->rows->len && p->waterfall != NULL) {
+        pane_row *row = &g_array_index(p->rows, pane_row, index);
+        p->kept_name = g_strdup(name_of_row(p, row));
+        p->kept = g_steal_pointer(&p->waterfall);
+        show_waterfall(p, &row->summary);
+    }
+    resize_area(p);
 }
 
 static void on_cursor(GtkTreeView *tree, gpointer user)
@@ -259,8 +300,29 @@ static void on_cursor(GtkTreeView *tree, gpointer user)
 static gboolean on_draw_waterfall(GtkWidget *area, cairo_t *cr, gpointer user)
 {
     const request_pane *p = user;
+    const double width = gtk_widget_get_allocated_width(area);
+    const int64_t length_ns =
+        MAX(p->kept != NULL ? p->kept->length_ns : 0, p->waterfall != NULL ? p->waterfall->length_ns : 0);
+    if (p->kept != NULL) {
+        char *text = g_strdup_printf("Kept (K): %s", p->kept_name);
+        palette_set(cr, palette_background(p->dark), 1);
+        cairo_paint(cr);
+        text_draw(cr, text, TEXT_SMALL, palette_accent(p->dark), TEXT_LEFT, 6, KEPT_HEAD / 2.0, width);
+        text_draw(cr, "Selected", TEXT_SMALL, palette_accent(p->dark), TEXT_LEFT, 6, kept_height(p) - KEPT_HEAD / 2.0,
+                  width);
+        g_free(text);
+        cairo_save(cr);
+        cairo_translate(cr, 0, KEPT_HEAD);
+        cairo_rectangle(cr, 0, 0, width, waterfall_height(p->kept));
+        cairo_clip(cr);
+        waterfall_draw(p->kept, cr, width, length_ns, p->dark);
+        cairo_restore(cr);
+    }
+    cairo_translate(cr, 0, kept_height(p));
+    cairo_rectangle(cr, 0, 0, width, gtk_widget_get_allocated_height(area));
+    cairo_clip(cr);
     if (p->waterfall != NULL)
-        waterfall_draw(p->waterfall, cr, gtk_widget_get_allocated_width(area), p->dark);
+        waterfall_draw(p->waterfall, cr, width, length_ns, p->dark);
     return TRUE;
 }
 
@@ -269,10 +331,12 @@ static gboolean on_waterfall_tooltip(GtkWidget *area, gint x, gint y, gboolean b
 {
     (void)area, (void)x, (void)by_key;
     const request_pane *p = user;
-    const unsigned span = p->waterfall != NULL ? waterfall_find(p->waterfall, y) : G_MAXUINT;
+    const bool is_kept = y < kept_height(p);
+    const waterfall *w = is_kept ? p->kept : p->waterfall;
+    const unsigned span = w != NULL ? waterfall_find(w, y - (is_kept ? KEPT_HEAD : kept_height(p))) : G_MAXUINT;
     if (span == G_MAXUINT)
         return FALSE;
-    char *text = waterfall_describe(p->waterfall, span);
+    char *text = waterfall_describe(w, span);
     gtk_tooltip_set_text(tooltip, text);
     g_free(text);
     return TRUE;
@@ -318,6 +382,8 @@ static gboolean on_table_key(GtkWidget *tree, GdkEventKey *event, gpointer user)
         request_pane_show(p, event->keyval == GDK_KEY_e);
     else if (event->keyval == GDK_KEY_c)
         request_pane_clear_area(p);
+    else if (event->keyval == GDK_KEY_k)
+        toggle_kept(p);
     else
         return FALSE;
     return TRUE;
@@ -358,6 +424,18 @@ static void forget_area(request_pane *p)
     p->callbacks.cleared(p->callbacks.user);
 }
 
+/* Shows the table. It gets a part of the window's height, so that the picture remains visible in a small window, in
+ * which the table also gets the place of the waterfall. */
+static void appear(request_pane *p)
+{
+    GtkWidget *paned = gtk_widget_get_parent(p->widget);
+    const int height = gtk_widget_get_allocated_height(paned), wanted = HEIGHT + KEPT_HEAD + 16;
+    if (!gtk_widget_get_visible(p->widget) && GTK_IS_PANED(paned))
+        gtk_paned_set_position(GTK_PANED(paned), height - MIN(wanted, (int)(height * height_share)));
+    gtk_widget_set_visible(p->falls, gtk_widget_get_allocated_width(paned) >= FALLS_WIDTH_MIN);
+    gtk_widget_show(p->widget);
+}
+
 void request_pane_hide(request_pane *p)
 {
     gtk_widget_hide(p->widget);
@@ -375,7 +453,7 @@ void request_pane_show(request_pane *p, bool failed)
 {
     forget_area(p);
     gtk_entry_set_text(GTK_ENTRY(p->entry), "");
-    gtk_widget_show(p->widget);
+    appear(p);
     sort_by(p, failed ? REQUEST_BY_ERROR : REQUEST_BY_DURATION, true);
     gtk_widget_grab_focus(p->tree);
 }
@@ -385,7 +463,7 @@ void request_pane_show_area(request_pane *p, const request_choice *area)
     p->choice = *area;
     p->has_area = true;
     gtk_entry_set_text(GTK_ENTRY(p->entry), "");
-    gtk_widget_show(p->widget);
+    appear(p);
     sort_by(p, REQUEST_BY_DURATION, true);
     gtk_widget_grab_focus(p->tree);
 }
@@ -425,7 +503,7 @@ static GtkWidget *make_table(request_pane *p)
     g_signal_connect(p->tree, "cursor-changed", G_CALLBACK(on_cursor), p);
     g_signal_connect(p->tree, "row-activated", G_CALLBACK(on_row), p);
     g_signal_connect(p->tree, "key-press-event", G_CALLBACK(on_table_key), p);
-    g_object_set(scrolled, "min-content-height", HEIGHT, NULL);
+    g_object_set(scrolled, "min-content-height", HEIGHT_MIN, NULL);
     gtk_container_add(GTK_CONTAINER(scrolled), p->tree);
     return scrolled;
 }
@@ -440,6 +518,7 @@ static GtkWidget *make_waterfall(request_pane *p)
     g_signal_connect(p->area, "query-tooltip", G_CALLBACK(on_waterfall_tooltip), p);
     gtk_scrolled_window_set_policy(GTK_SCROLLED_WINDOW(scrolled), GTK_POLICY_NEVER, GTK_POLICY_AUTOMATIC);
     gtk_container_add(GTK_CONTAINER(scrolled), p->area);
+    p->falls = scrolled;
     return scrolled;
 }
 
@@ -475,6 +554,8 @@ static void request_pane_on_destroy(GtkWidget *widget, gpointer user)
     (void)widget;
     request_pane *p = user;
     waterfall_free(p->waterfall);
+    waterfall_free(p->kept);
+    g_free(p->kept_name);
     g_array_free(p->rows, TRUE);
     g_object_unref(p->store);
     g_free(p);

@@ -11,6 +11,7 @@
 #include "view/chooser.h"
 #include "view/command_palette.h"
 #include "view/commands.h"
+#include "view/compare_window.h"
 #include "view/editor.h"
 #include "view/exporting.h"
 #include "view/playback.h"
@@ -51,6 +52,7 @@ typedef struct window {
     exporting *exporting;
     session_keeper *keeper;
     slow_watch *slow;
+    compare_window *comparison;
     model *model;
     program_reading *reading;
     char *typed;            /* the filter that the user has typed, or NULL */
@@ -291,6 +293,7 @@ static gboolean on_tick(gpointer user)
     search_bar_tick(w->search);
     request_pane_tick(w->requests);
     playback_tick(w->playback);
+    compare_window_tick(w->comparison);
     show_notices(w);
     if (slow_watch_tick(w->slow, playback_is_live(w->playback)))
         canvas_redraw(w->canvas);
@@ -652,6 +655,21 @@ static void on_search_left(void *user)
 {
     window *w = user;
     gtk_widget_grab_focus(canvas_widget(w->canvas));
+}
+
+/* Compares the requests of the marked time with the others, or shows the window in which the user describes the sides.
+ */
+static void compare(window *w)
+{
+    const scene_view *view = canvas_view(w->canvas);
+    char from[NL_TIME_TEXT_SIZE], to[NL_TIME_TEXT_SIZE], *range = NULL;
+    if (view->has_range) {
+        nl_time_format_ulm(MIN(view->range_from_ns, view->range_to_ns), from);
+        nl_time_format_ulm(MAX(view->range_from_ns, view->range_to_ns), to);
+        range = g_strdup_printf("DATE >= %s && DATE < %s", from, to);
+    }
+    compare_window_show(w->comparison, range, NULL, view->dark);
+    g_free(range);
 }
 
 /* ---- the session ---- */
@@ -1042,6 +1060,9 @@ static void on_command(void *user, command which)
         if (!canvas_begin_brush(w->canvas))
             show_status(w, "There is no heat map, because nlv has found no requests");
         break;
+    case COMMAND_COMPARE:
+        compare(w);
+        break;
     case COMMAND_PALETTE:
         command_palette_show(w->top, on_command, w);
         break;
@@ -1186,6 +1207,7 @@ static void build(window *w, const window_options *look)
     w->chooser = chooser_new(w->model, top_bar, on_ticked, w);
     w->bookmarks = bookmarks_new(top_bar, (bookmarks_callbacks){on_marks, on_go, w});
     w->editor = editor_new(GTK_WINDOW(w->top), w->model, look->config, (editor_callbacks){on_drawing, w});
+    w->comparison = compare_window_new(GTK_WINDOW(w->top), w->model);
     w->exporting = exporting_new(GTK_WINDOW(w->top), w->model, w->canvas, window_say, w);
     gtk_box_pack_start(GTK_BOX(box), top_bar, FALSE, FALSE, 0);
     gtk_box_pack_start(GTK_BOX(box), make_info(w), FALSE, FALSE, 0);
@@ -1227,6 +1249,8 @@ static void show(window *w, const window_options *look)
         gtk_widget_grab_focus(canvas_widget(w->canvas));
     if (look->where != NULL && on_filter(w, look->where))
         search_bar_set_filter(w->search, look->where);
+    if (look->compares)
+        compare_window_show(w->comparison, look->compared[0], look->compared[1], look->dark);
     if (look->directory != NULL)
         sensor_pane_show(w->sensors);
 }

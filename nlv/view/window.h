@@ -11,6 +11,8 @@ typedef struct window_options {
         *directory; /* the directory to search for sensors at startup; NULL: search when the user opens the pane */
     int64_t since_ns, until_ns; /* the first view; INT64_MIN and INT64_MAX: the whole log */
     bool dark;
+    bool compares;           /* show the comparison at the start */
+    const char *compared[2]; /* its sides, or NULL (model/compare_query.h) */
 } window_options;
 
 /*

@@ -53,7 +53,7 @@ def describe(node):
     states = node.get_state_set()
     action = node.get_action_iface()
     text = node.get_text_iface()
-    return {"role": node.get_role_name(), "name": node.get_name(),
+    return {"role": node.get_role_name(), "name": node.get_name(), "description": node.get_description(),
             "focusable": states.contains(Atspi.StateType.FOCUSABLE),
             "sensitive": states.contains(Atspi.StateType.SENSITIVE),
             "actions": action.get_n_actions() if action is not None else 0,

@@ -168,6 +168,33 @@ class Requests(nlv_window.WindowCase):
         self.xdotool("key", "Escape")
         support.wait_until(lambda: marked() <= before, what="the colours return")
 
+    def description(self):
+        return next((widget["description"] for widget in self.accessible("tree") if widget["name"] == "Comparison"), "")
+
+    def test_comparison_with_the_keyboard(self):
+        self.open(self.log)
+        self.focus("^nlv")
+        self.xdotool("key", "c")
+        self.focus("Compare requests")
+        self.xdotool("type", "request.duration > 100ms || any(STATUS >= 500) || any(REQ.ID ~ 'r1*')")
+        self.xdotool("key", "Return")
+        support.wait_until(lambda: "Query: A" in self.description(), what="the table of the comparison")
+        lines = self.description().splitlines()
+        self.assertRegex(lines[0], r"^(No difference found: a request of A takes .* ms, of B .* ms|B is)")
+        self.assertTrue(all(" difference " in line for line in lines[1:]), lines)
+        self.xdotool("key", "Escape")
+        self.focus("^nlv")
+
+    def test_one_request_beside_another(self):
+        self.open_table("r")
+        accent = (0x1a, 0x5f, 0xb4)
+        text = lambda: sum(pixel == accent for row in self.picture()[590:890] for pixel in row[640:1200])
+        before = text()
+        self.xdotool("key", "k", "Down")
+        support.wait_until(lambda: text() > before, what="the kept request")
+        self.xdotool("key", "k")
+        support.wait_until(lambda: text() == before, what="only the selected request")
+
     def test_slow_request_flashes_while_the_log_grows(self):
         self.open(self.log)
         support.wait_until(lambda: self.marks((0xe6, 0x61, 0)), what="the heat map")

@@ -8,6 +8,7 @@
 #include "model/edges.h"
 #include "model/export.h"
 #include "model/index.h"
+#include "model/comparison.h"
 #include "model/model.h"
 #include "model/search.h"
 #include "model/session.h"
@@ -1141,6 +1142,107 @@ static void test_filter_of_requests_in_a_growing_log(void **unused)
     model_free(m);
 }
 
+/* Appends requests whose query takes 2 ms, and `more_us` longer in version 2, which every second request has. The query
+ * of each tenth request varies. */
+static void write_versions(const char *path, const char *prefix, int count, int more_us)
+{
+    FILE *file = fopen(path, "w");
+    for (int i = 0; i < count; i++) {
+        const int version = 1 + i % 2, query_us = 2000 + i * 7 % 200 + (version == 2 ? more_us : 0),
+                  offsets_us[REQUEST_RECORDS] = {0, 500, 500 + query_us, 1000 + query_us};
+        static const char *const events[REQUEST_RECORDS] = {"Page.start", "Query.start", "Query.end", "Page.end"};
+        for (int step = 0; step < REQUEST_RECORDS; step++)
+            fprintf(file, "DATE=2026010112%02d%02d.%06d HOST=h PROG=p NL.EVNT=%s REQ.ID=%s%d VERSION=%d\n",
+                    i / 600 % 60, i / 10 % 60, i % 10 * 100000 + offsets_us[step], events[step], prefix, i, version);
+    }
+    assert_int_equal(fclose(file), 0);
+}
+
+static const compared_row *find_compared(const comparison *c, const char *name)
+{
+    for (guint i = 0; i < c->rows->len; i++)
+        if (strcmp(comparison_row(c, i)->name, name) == 0)
+            return comparison_row(c, i);
+    fail();
+    return NULL;
+}
+
+/* Two groups, two logs and two times are compared: their durations, and the places where the difference is. */
+static void test_comparisons(void **unused)
+{
+    (void)unused;
+    enum { COUNT = 1000 };
+    char *before = g_strdup(path_of("before.log")), *after = g_strdup(path_of("after.log"));
+    write_versions(before, "b", COUNT, 0);
+    write_versions(after, "a", COUNT, 300);
+    static const struct {
+        const char *first, *second;
+        uint64_t requests;
+        double difference_us;
+    } cases[] = {
+        {"VERSION == 1", "VERSION == 2", COUNT, 150},
+        {"VERSION == 1", NULL, COUNT, 150},
+        {NULL, NULL, COUNT, 150},
+        {"log:before.log", NULL, COUNT, 150},
+        {"log:after.log", "log:before.log", COUNT, -150},
+        {"any(VERSION == 2)", "VERSION == 1", COUNT, -150},
+    };
+    program_reading reading = {0};
+    model *m = model_new(NULL, &reading);
+    model_set_options(m, (model_options){.no_index = true});
+    assert_true(model_add_source(m, before, false));
+    assert_true(model_add_source(m, after, false));
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        assert_true(model_compare(m, cases[i].first, cases[i].second));
+        assert_null(model_comparison(m));
+        model_load(m);
+        const comparison *c = model_comparison(m);
+        assert_non_null(c);
+        assert_null(c->reason);
+        assert_int_equal(c->sides[0].requests, cases[i].requests);
+        assert_int_equal(c->sides[1].requests, cases[i].requests);
+        assert_true(c->changed);
+        assert_true(fabs(c->total.after - c->total.before - cases[i].difference_us * 1e3) < 2e3);
+        const compared_row *query = find_compared(c, "Query"), *page = find_compared(c, "Page");
+        assert_true(query->changed);
+        assert_false(page->changed);
+        assert_ptr_equal(query, comparison_row(c, 0)); /* the largest difference comes first */
+        double sum = 0;
+        for (guint row = 0; row < c->rows->len; row++)
+            sum += comparison_row(c, row)->time.after;
+        assert_true(fabs(sum - c->total.after) < 1);
+    }
+    assert_true(model_compare(m, "VERSION == 7", NULL));
+    model_load(m);
+    assert_non_null(strstr(model_comparison(m)->reason, "VERSION == 7 has 0 requests"));
+    assert_false(model_compare(m, "VERSION ==", NULL));
+    assert_false(model_compare(m, "VERSION == 1", "VERSION == 1)"));
+    model_free(m);
+    g_free(before);
+    g_free(after);
+}
+
+/* The requests of the first and of the second half of a log do not differ. */
+static void test_comparison_without_difference(void **unused)
+{
+    (void)unused;
+    const char *path = path_of("same.log");
+    write_versions(path, "r", 2000, 0);
+    program_reading reading = {0};
+    model *m = model_new(NULL, &reading);
+    model_set_options(m, (model_options){.no_index = true});
+    assert_true(model_add_source(m, path, false));
+    assert_true(model_compare(m, "DATE < 20260101120140", NULL));
+    model_load(m);
+    const comparison *c = model_comparison(m);
+    assert_int_equal(c->sides[0].requests, 1000);
+    assert_int_equal(c->sides[1].requests, 1000);
+    assert_false(c->changed);
+    for (guint row = 0; row < c->rows->len; row++)
+        assert_false(comparison_row(c, row)->changed);
+    model_free(m);
+}
+
 /* ---- the model's results ---- */
 
 static void test_what_begins_anew(void **unused)
@@ -1481,7 +1583,7 @@ static void draw_waterfall(const waterfall *w, double width)
 {
     cairo_surface_t *picture = cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)width, (int)waterfall_height(w) + 1);
     cairo_t *cr = cairo_create(picture);
-    waterfall_draw(w, cr, width, false);
+    waterfall_draw(w, cr, width, 0, false);
     assert_int_equal(cairo_status(cr), CAIRO_STATUS_SUCCESS);
     cairo_destroy(cr);
     cairo_surface_destroy(picture);
@@ -2023,6 +2125,8 @@ int main(void)
         cmocka_unit_test(test_blocks),
 
         cmocka_unit_test(test_filters),
+        cmocka_unit_test(test_comparisons),
+        cmocka_unit_test(test_comparison_without_difference),
         cmocka_unit_test(test_filters_of_requests),
         cmocka_unit_test(test_filter_of_requests_in_a_growing_log),
         cmocka_unit_test(test_what_begins_anew),

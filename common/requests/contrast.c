@@ -1,6 +1,6 @@
 #include "config.h"
 
-#include "compare/contrast.h"
+#include "requests/contrast.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -11,8 +11,8 @@
  *
  * The functions have no state.
  */
-#ifndef NLTOOLS_CONTRAST_H
-#define NLTOOLS_CONTRAST_H
+#ifndef NETLOGGER_REQUESTS_CONTRAST_H
+#define NETLOGGER_REQUESTS_CONTRAST_H
 
 #include <stdbool.h>
 #include <stddef.h>

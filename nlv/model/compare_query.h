@@ -1,0 +1,28 @@
+/*
+ * The two sides of a comparison, as the user writes them. A side is an expression on records or requests (filters.h),
+ * or "log:NAME", the requests of a log. If the second side is empty, it consists of the requests that are not on the
+ * first side. If both sides are empty, they are the first two logs. A query is constant, and any thread may use it.
+ */
+#ifndef NLV_COMPARE_QUERY_H
+#define NLV_COMPARE_QUERY_H
+
+#include "model/comparison.h"
+#include "requests/request_filter.h"
+
+typedef struct compare_query_side {
+    char *name;            /* for people */
+    char *log;             /* NULL: all logs */
+    bool excludes;         /* the requests of all other logs than `log` */
+    request_filter *where; /* NULL: all requests */
+} compare_query_side;
+
+typedef struct compare_query {
+    compare_query_side sides[COMPARED_SIDES];
+    bool is_by_position; /* the sides are the first and the second log */
+} compare_query;
+
+/* Returns NULL and sets the error if an expression is invalid. NULL and "" are empty. */
+compare_query *compare_query_parse(const char *first, const char *second);
+void compare_query_free(compare_query *q); /* NULL is allowed */
+
+#endif
