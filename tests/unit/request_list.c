@@ -3,6 +3,7 @@
 
 #include "model/model.h"
 #include "scene/scene.h"
+#include "base/time_internal.h"
 #include "transport/writer.h"
 
 #include <stdarg.h>
@@ -438,7 +439,7 @@ static void write_jobs(const char *path, int from, int to, const char *mode)
         char text[NL_TIME_TEXT_SIZE];
         nl_time_format_iso(logged_ns, text);
         fprintf(file, "ts=%s event=job.start level=Info host=w job.id=j%d\n", text, i);
-        nl_time_format_iso(end_ns - job_dur_ms(i) * INT64_C(1000000), text);
+        nl_time_format_iso(begin_ns + job_dur_ms(i) * INT64_C(500000), text);
         fprintf(file, "ts=%s event=job.host level=Info host=w job.id=j%d\n", text, i);
         nl_time_format_iso(end_ns, text);
         fprintf(file, "ts=%s event=job.end level=Info host=w job.id=j%d dur=%d.%03d\n", text, i, job_dur_ms(i) / 1000,
