@@ -20,6 +20,7 @@
 
 enum {
     CAUSE_SCAN_MAX = 256, /* maximum number of events that are examined to find the cause of an event */
+    SCANS_PER_NODE = 4,   /* number of nodes of a graph that may be examined beyond this maximum, per node */
     SMALL_STRAND_MAX = 32,
 };
 
@@ -439,6 +440,7 @@ typedef struct edge_search {
     const critical_path *p;
     GArray *found;    /* request_edge */
     GArray *replaced; /* request_edge: edges within a program that edges from other programs imply in most requests */
+    size_t credit;    /* number of nodes that may still be examined beyond CAUSE_SCAN_MAX for an event */
 } edge_search;
 
 static void add_edge(GArray *edges, uint32_t from, uint32_t to, bool inferred, bool is_start)
@@ -450,17 +452,17 @@ static void add_edge(GArray *edges, uint32_t from, uint32_t to, bool inferred, b
 
 /*
  * Adds the edges from a strand's nodes before `until` to an event: from the ends of the children that the strand waited
- * for, latest first, and from the event before their forks. Examines CAUSE_SCAN_MAX nodes at most.
+ * for, latest first, and from the event before their forks. Examines at most *left nodes, and subtracts them.
  */
-static void add_strand_edges(const edge_search *e, uint32_t number, uint32_t until, uint32_t event)
+static void search_strand(const edge_search *e, uint32_t number, uint32_t until, uint32_t event, size_t *left)
 {
     const critical_path *p = e->p;
-    uint32_t covered = 0, left = CAUSE_SCAN_MAX; /* nodes up to `covered` need no edge, because they precede the fork of
-                                                    a child whose end has one */
+    uint32_t covered = 0; /* nodes up to `covered` need no edge, because they precede the fork of a child whose end has
+                             one */
     bool has_joined = false;
     for (;;) {
         uint32_t first = p->strands[number].first;
-        for (uint32_t i = until; i > first && left > 0; left--) {
+        for (uint32_t i = until; i > first && *left > 0; --*left) {
             const graph_node *n = &p->nodes[--i];
             if (has_joined && i <= covered)
                 return;
@@ -476,13 +478,26 @@ static void add_strand_edges(const edge_search *e, uint32_t number, uint32_t unt
             has_joined = has_joined || end != REQUEST_NONE;
         }
         /* The start of the span has no record, so the search continues in the strand around the span. */
-        uint32_t fork = !has_joined && left > 0 && number < p->graph->span_count ? find_fork(p, number) : REQUEST_NONE;
+        uint32_t fork = !has_joined && *left > 0 && number < p->graph->span_count ? find_fork(p, number) : REQUEST_NONE;
         if (fork == REQUEST_NONE)
             return;
         number = p->spans[number].around;
         until = fork + 1;
-        left--;
+        --*left;
     }
+}
+
+/*
+ * Adds the edges from a strand to an event. A join of very many children examines as many nodes, but the number of
+ * examined nodes stays proportional to the size of the graph.
+ */
+static void add_strand_edges(edge_search *e, uint32_t number, uint32_t until, uint32_t event)
+{
+    const size_t allowed = CAUSE_SCAN_MAX + e->credit;
+    size_t left = allowed;
+    search_strand(e, number, until, event, &left);
+    const size_t used = allowed - left;
+    e->credit -= used > CAUSE_SCAN_MAX ? used - CAUSE_SCAN_MAX : 0;
 }
 
 /* For each other program, adds an inferred edge from the latest event after since_ns that causes `event`. */
@@ -514,7 +529,7 @@ static uint32_t find_later_parent(const critical_path *p, const graph_node *n)
     return s->names_parent && is_later ? begin : REQUEST_NONE;
 }
 
-static void add_edges_to(const edge_search *e, uint32_t node)
+static void add_edges_to(edge_search *e, uint32_t node)
 {
     const critical_path *p = e->p;
     const graph_node *n = &p->nodes[node];
@@ -545,7 +560,7 @@ static void add_edges_to(const edge_search *e, uint32_t node)
 
 void critical_path_find_edges(const critical_path *p, GArray *edges)
 {
-    edge_search e = {p, edges, g_array_new(FALSE, FALSE, sizeof(request_edge))};
+    edge_search e = {p, edges, g_array_new(FALSE, FALSE, sizeof(request_edge)), (size_t)SCANS_PER_NODE * p->node_count};
     bool *has_effect = g_new0(bool, p->graph->event_count);
     const guint first = edges->len;
     for (uint32_t i = 0; i < p->node_count; i++)

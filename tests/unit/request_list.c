@@ -496,7 +496,7 @@ static void test_spans_that_begin_in_another_zone(void **unused)
     model_load(m); /* nothing new: the correction stays, and nlv reports it once */
     assert_int_equal(count_right_jobs(m), JOBS);
     assert_int_equal(count_notices(m, "corrected"), 0);
-    assert_true(model_set_filter(m, "NL.EVNT != \"job.host\""));
+    assert_true(model_set_filters(m, NULL, "NL.EVNT != \"job.host\""));
     model_load(m);
     assert_int_equal(model_store(m)->count, 2 * JOBS);
     assert_int_equal(count_right_jobs(m), JOBS);
