@@ -206,7 +206,7 @@ bool nl_filter_may_match(const nl_filter *filter, const bool *impossible)
 {
     bool reached[NL_FILTER_TESTS_MAX] = {true};
     for (size_t i = 0; i < filter->test_count; i++)
-        for (int result = 0; reached[i] && result <= !impossible[i]; result++) {
+        for (int result = 0; reached[i] && result <= (impossible[i] ? 0 : 1); result++) {
             const uint16_t next = filter->tests[i].next[result];
             if (next == NL_FILTER_YES)
                 return true;

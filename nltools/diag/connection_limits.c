@@ -100,6 +100,8 @@ static void add_evidence(const findings *f, const connection_joins *j, finding *
         if (r != NULL && (longest == NULL || r->cause_ns[largest] > longest->cause_ns[largest]))
             longest = r;
     }
+    if (longest == NULL)
+        return;
     connection_result limited = *longest;
     limited.first = (connection_cause)largest;
     char *advice = connection_advice(&limited), *part = text_share(MIN(1, sums[largest] / all));

@@ -180,12 +180,13 @@ static void find_zones(const request_kind *kind, const request_graph *g)
         step_record begin, end;
         if (s->zone_ns == 0 || !get_step(g, s->begin, &begin) || !get_step(g, s->end, &end))
             continue;
-        time_zones_add(kind->reading->zones, &(time_zones_span){.begin_place = begin.place,
-                                                                .end_place = end.place,
-                                                                .zone_ns = s->zone_ns,
-                                                                .end_shift_ns = g->events[s->end].time_ns - end.time_ns,
-                                                                .event = event_text(reader, g->events[s->begin].name),
-                                                                .host = request_reader_host(reader, s->host)});
+        time_zones_span span = {.begin_place = begin.place,
+                                .end_place = end.place,
+                                .zone_ns = s->zone_ns,
+                                .end_shift_ns = g->events[s->end].time_ns - end.time_ns,
+                                .event = event_text(reader, g->events[s->begin].name),
+                                .host = request_reader_host(reader, s->host)};
+        time_zones_add(kind->reading->zones, &span);
     }
 }
 

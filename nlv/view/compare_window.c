@@ -54,13 +54,12 @@ static gboolean on_draw_comparison(GtkWidget *area, cairo_t *cr, gpointer user)
     const compare_window *w = user;
     model_lock(w->model);
     const comparison *c = w->is_running ? NULL : model_comparison(w->model);
+    comparison_view view = {.width = gtk_widget_get_allocated_width(area),
+                            .height = gtk_widget_get_allocated_height(area),
+                            .dark = w->dark,
+                            .requests = {w->requests[0], w->requests[1]}};
     if (c != NULL)
-        comparison_draw(c,
-                        &(comparison_view){.width = gtk_widget_get_allocated_width(area),
-                                           .height = gtk_widget_get_allocated_height(area),
-                                           .dark = w->dark,
-                                           .requests = {w->requests[0], w->requests[1]}},
-                        cr);
+        comparison_draw(c, &view, cr);
     model_unlock(w->model);
     return TRUE;
 }
