@@ -459,8 +459,7 @@ const nl_option settings_command_rows[] = {
     {.name = "repair",
      .type = NL_OPTION_FLAG,
      .set = set_repair,
-     .help = "Like --verify; also move damaged parts of FILE to FILE.damaged, and rebuild the indexes FILE.index and "
-             "FILE.values if "
+     .help = "Like --verify; also move damaged parts of FILE to FILE.damaged, and rebuild the time index FILE.index if "
              "the index is invalid"},
     {.name = "seal-key",
      .value = "FILE",

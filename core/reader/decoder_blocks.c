@@ -413,7 +413,6 @@ static nl_block_view make_view(const nl_decoder *d, const nl_block_header *heade
 static void show_block(nl_decoder *d, const nl_block_header *header)
 {
     nl_block_view view = make_view(d, header);
-    view.opened = &d->block;
     view.taken = d->take_blocks && view.repeated == 0 && nl_block_check(&d->block, &view.expanded);
     d->declined = false;
     d->on_block(d->block_user, &view);

@@ -6,7 +6,6 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "reader/time_index.h"
-#include "reader/value_index.h"
 #include "transport/source.h"
 
 #include <fcntl.h>
@@ -29,7 +28,6 @@ struct nl_reader {
 
     bool seeking; /* the index was read: */
     nl_time_index index;
-    bool *skip;   /* for each piece, whether no record matches the filter; NULL: unknown */
     size_t piece; /* index of the first piece that is not yet read or skipped */
     int64_t from_ns, to_ns;
     uint64_t begin, end; /* range of the file to read next; `lines` lines are skipped before it */
@@ -91,7 +89,6 @@ void nl_reader_close(nl_reader *reader)
     nl_decoder_free(reader->decoder);
     nl_source_close(reader->source);
     nl_time_index_free(&reader->index);
-    free(reader->skip);
     free(reader);
 }
 
@@ -112,15 +109,13 @@ static void finish(nl_reader *reader, nl_status outcome)
 
 /* ---- pieces of the index ---- */
 
-static bool is_wanted(const nl_reader *reader, size_t i)
+static bool is_wanted(const nl_reader *reader, const nl_time_piece *piece)
 {
-    const nl_time_piece *piece = &reader->index.pieces[i];
-    return piece->max_ns >= reader->from_ns && piece->min_ns < reader->to_ns &&
-           (reader->skip == NULL || !reader->skip[i]);
+    return piece->max_ns >= reader->from_ns && piece->min_ns < reader->to_ns;
 }
 
 /*
- * Skips pieces that are not wanted, and chooses the pieces that follow, up to the next piece that is not wanted.
+ * Skips pieces outside the time range, and chooses the pieces that follow, up to the next piece outside the range.
  * After the last piece, chooses the rest of the file. If the file no longer matches the index, chooses the whole rest.
  */
 static void choose_pieces(nl_reader *reader, int fd)
@@ -128,10 +123,10 @@ static void choose_pieces(nl_reader *reader, int fd)
     const nl_time_index *index = &reader->index;
     reader->lines = 0;
     size_t first = reader->piece;
-    for (; first < index->count && !is_wanted(reader, first); first++)
+    for (; first < index->count && !is_wanted(reader, &index->pieces[first]); first++)
         reader->lines += index->pieces[first].records;
     reader->piece = first;
-    while (reader->piece < index->count && is_wanted(reader, reader->piece))
+    while (reader->piece < index->count && is_wanted(reader, &index->pieces[reader->piece]))
         reader->piece++;
     bool all = reader->piece == index->count;
     if (nl_time_index_holds(index, fd, first) && (all || nl_time_index_holds(index, fd, reader->piece))) {
@@ -245,18 +240,8 @@ static bool find_time(nl_reader *reader, int fd, size_t count)
     return false;
 }
 
-/* Finds the pieces that may match the filter. If memory runs out, all may match. */
-static void find_matches(nl_reader *reader, const char *path, const nl_filter *filter)
-{
-    reader->skip = calloc(reader->index.count + 1, sizeof *reader->skip);
-    if (reader->skip == NULL || nl_value_index_find(path, &reader->index, filter, reader->skip))
-        return;
-    free(reader->skip);
-    reader->skip = NULL;
-}
-
-/* Reads the indexes once. Without a time index, chooses the whole file. */
-static void begin_seek(nl_reader *reader, int fd, int64_t from_ns, int64_t to_ns, const nl_filter *filter)
+/* Reads the index once. Without an index, chooses the whole file. */
+static void begin_seek(nl_reader *reader, int fd, int64_t from_ns, int64_t to_ns)
 {
     reader->from_ns = from_ns;
     reader->to_ns = to_ns;
@@ -266,31 +251,19 @@ static void begin_seek(nl_reader *reader, int fd, int64_t from_ns, int64_t to_ns
     const char *path = nl_source_path(reader->source);
     if (path != NULL)
         nl_time_index_read(path, fd, &reader->index);
-    if (path != NULL && filter != NULL)
-        find_matches(reader, path, filter);
     choose_pieces(reader, fd);
-}
-
-nl_status nl_reader_seek_matches(nl_reader *reader, int64_t from_ns, int64_t to_ns, const nl_filter *filter)
-{
-    int fd = nl_source_position(reader->source) == 0 ? nl_source_file(reader->source) : -1;
-    if (fd < 0)
-        return NL_OK;
-    begin_seek(reader, fd, from_ns, to_ns, filter);
-    posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM); /* only headers are read */
-    bool found = find_time(reader, fd, reader->nonblocking ? LOOKS : SIZE_MAX);
-    posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
-    return found ? begin_chosen(reader) : NL_AGAIN;
-}
-
-bool nl_reader_skips(const nl_reader *reader)
-{
-    return reader->skip != NULL;
 }
 
 nl_status nl_reader_seek_range(nl_reader *reader, int64_t from_ns, int64_t to_ns)
 {
-    return nl_reader_seek_matches(reader, from_ns, to_ns, NULL);
+    int fd = nl_source_position(reader->source) == 0 ? nl_source_file(reader->source) : -1;
+    if (fd < 0)
+        return NL_OK;
+    begin_seek(reader, fd, from_ns, to_ns);
+    posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM); /* only headers are read */
+    bool found = find_time(reader, fd, reader->nonblocking ? LOOKS : SIZE_MAX);
+    posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+    return found ? begin_chosen(reader) : NL_AGAIN;
 }
 
 nl_status nl_reader_seek(nl_reader *reader, int64_t from_ns)

@@ -17,8 +17,7 @@ typedef struct nl_block_view {
     uint64_t offset;     /* offset in the input */
     int64_t min_time_ns; /* times in the header */
     int64_t max_time_ns;
-    const struct nl_block_reader *opened; /* the open block, whose records have not been read; NULL if it is not open */
-    uint64_t expanded;                    /* upper bound of the expanded size (doc/binary-format.md) */
+    uint64_t expanded; /* upper bound of the expanded size (doc/binary-format.md) */
 } nl_block_view;
 
 #endif

@@ -29,7 +29,6 @@ struct file_index {
     uint64_t next;       /* minimum end of the current piece */
     nl_time_piece times; /* times of the records in this piece */
     bool reported;       /* a failed write was reported */
-    value_file *values;  /* value index, or NULL */
 };
 
 char *file_index_name(const char *path)
@@ -48,8 +47,6 @@ static void begin_piece(file_index *x, uint64_t at)
 
 static void give_up(file_index *x)
 {
-    value_file_close(x->values);
-    x->values = NULL;
     close(x->file);
     x->file = -1;
 }
@@ -92,8 +89,6 @@ static void end_piece(file_index *x)
     piece.end = x->end;
     if ((x->size > 0 || put_header(x, x->end)) && nl_time_index_put_entry(x->file, x->sum, x->begin, &piece, entry) &&
         put_at_end(x, entry, sizeof entry)) {
-        if (x->values != NULL)
-            value_file_end_piece(x->values, &piece, x->sum, CATCH_UP);
         begin_piece(x, x->end);
         return;
     }
@@ -114,8 +109,6 @@ static void end_piece(file_index *x)
 static void catch_up(file_index *x, uint64_t size)
 {
     bool good = size - x->end <= CATCH_UP;
-    if (x->values != NULL)
-        value_file_miss(x->values);
     while (good && x->end < size) {
         nl_time_piece piece;
         good = time_scan(x->file, x->end, x->next, size, &piece);
@@ -125,8 +118,6 @@ static void catch_up(file_index *x, uint64_t size)
         }
         if (x->end >= x->next)
             end_piece(x);
-        if (x->values != NULL)
-            value_file_miss(x->values);
     }
     if (x->end < size) {
         x->end = size;
@@ -135,14 +126,12 @@ static void catch_up(file_index *x, uint64_t size)
     }
 }
 
-/* Continues the existing indexes of the file. */
-static void go_on(file_index *x, const char *path, value_choice *choice)
+/* Continues the existing index of the file. */
+static void go_on(file_index *x, const char *path)
 {
     nl_time_index index;
-    if (nl_time_index_read(path, x->file, &index) != NL_TIME_INDEX_READ) {
-        x->values = value_file_open(path, x->file, &(nl_time_index){0}, choice, CATCH_UP);
+    if (nl_time_index_read(path, x->file, &index) != NL_TIME_INDEX_READ)
         return;
-    }
     if (index.count > 0 && nl_time_index_holds(&index, x->file, index.count))
         x->fd = open(x->name, OPENING);
     if (x->fd >= 0) {
@@ -151,15 +140,11 @@ static void go_on(file_index *x, const char *path, value_choice *choice)
         begin_piece(x, nl_time_index_start(&index, index.count));
         if (index.surplus && ftruncate(x->fd, (off_t)x->size) != 0)
             give_up(x);
-    } else {
-        nl_time_index_free(&index);
     }
-    if (x->file >= 0)
-        x->values = value_file_open(path, x->file, &index, choice, CATCH_UP);
     nl_time_index_free(&index);
 }
 
-static file_index *open_index(const char *path, uint64_t inode, uint64_t size, value_choice *choice)
+static file_index *open_index(const char *path, uint64_t inode, uint64_t size)
 {
     file_index *x = nl_memory_check(calloc(1, sizeof *x));
     struct stat status;
@@ -169,30 +154,21 @@ static file_index *open_index(const char *path, uint64_t inode, uint64_t size, v
     begin_piece(x, 0);
     if (x->file >= 0 && (fstat(x->file, &status) != 0 || status.st_ino != inode))
         give_up(x);
-    if (x->file >= 0 && size == 0) {
+    if (x->file >= 0 && size == 0)
         unlink(x->name); /* the index of a removed file with the same name */
-        x->values = value_file_open(path, x->file, &(nl_time_index){0}, choice, CATCH_UP);
-    } else if (x->file >= 0) {
-        go_on(x, path, choice);
-    }
+    else if (x->file >= 0)
+        go_on(x, path);
     if (x->file >= 0 && x->end < size)
         catch_up(x, size);
     return x;
 }
 
-file_index *file_index_open(const output_file *file, value_choice *choice)
+file_index *file_index_open(const output_file *file)
 {
-    return file->plain ? open_index(file->name, file->inode, file->size, choice) : NULL;
+    return file->plain ? open_index(file->name, file->inode, file->size) : NULL;
 }
 
-const nl_value_fields *file_index_fields(const file_index *x)
-{
-    static const nl_value_fields none;
-    return x != NULL && x->values != NULL ? value_file_fields(x->values) : &none;
-}
-
-void file_index_wrote(file_index *x, size_t written, uint64_t size, const nl_time_piece *times,
-                      const nl_value_keys *keys)
+void file_index_wrote(file_index *x, size_t written, uint64_t size, const nl_time_piece *times)
 {
     if (x == NULL || x->file < 0)
         return;
@@ -200,10 +176,6 @@ void file_index_wrote(file_index *x, size_t written, uint64_t size, const nl_tim
     if (times == NULL)
         return;
     nl_time_piece_add(&x->times, times);
-    if (x->values != NULL)
-        value_file_add(x->values, keys);
-    if (x->end != size && x->values != NULL)
-        value_file_miss(x->values);
     if (x->end != size) { /* another program has also written to the file */
         x->end = size;
         x->times = NL_TIME_PIECE_UNKNOWN;
@@ -214,7 +186,6 @@ void file_index_wrote(file_index *x, size_t written, uint64_t size, const nl_tim
 
 static void close_index(file_index *x)
 {
-    value_file_close(x->values);
     if (x->file >= 0)
         close(x->file);
     if (x->fd >= 0)
@@ -232,9 +203,9 @@ void file_index_close(file_index *x)
     close_index(x);
 }
 
-void file_index_complete(const char *path, value_choice *choice)
+void file_index_complete(const char *path)
 {
     struct stat status;
     if (stat(path, &status) == 0 && S_ISREG(status.st_mode) && status.st_size >= FILE_INDEX_MIN)
-        file_index_close(open_index(path, status.st_ino, (uint64_t)status.st_size, choice));
+        file_index_close(open_index(path, status.st_ino, (uint64_t)status.st_size));
 }

@@ -1,6 +1,5 @@
 /*
- * Writes the time index of a file while the file is written (reader/time_index.h, netlogd(8), FILES), and its value
- * index (value_file.h), which has the same pieces.
+ * Writes the time index of a file while the file is written (reader/time_index.h, netlogd(8), FILES).
  *
  * After each piece of the file is written, an entry for the piece is appended to the index. The rest of the file gets
  * an entry when the file is closed. Writing to the file neither waits for the index nor fails because of it. A kill
@@ -11,8 +10,6 @@
 #define NETLOGD_OUTPUT_FILE_INDEX_H
 
 #include "file.h"
-#include "value_file.h"
-
 #include "reader/time_index.h"
 
 enum { FILE_INDEX_MIN = 64 << 10 /* in bytes; smaller files get no index */ };
@@ -25,28 +22,23 @@ char *file_index_name(const char *path);
 /*
  * Continues or begins the index of an open file. Returns NULL if it is not a regular file; the functions below accept
  * NULL. If a short part of the file is missing from the index, reads this part. A longer part gets an entry with
- * unknown times. `choice` must outlive the index.
+ * unknown times.
  */
-file_index *file_index_open(const output_file *file, value_choice *choice);
-
-/* Returns the fields whose keys file_index_wrote expects; they may change during file_index_wrote. */
-const nl_value_fields *file_index_fields(const file_index *x);
+file_index *file_index_open(const output_file *file);
 
 /* Adds `written` bytes, which were appended to the file. `size` is the new size of the file. `times` contains the
- * times of all records since the last call with times, and `keys` has the keys of their values. `times` is NULL if the
- * file does not end with a whole record. */
-void file_index_wrote(file_index *x, size_t written, uint64_t size, const nl_time_piece *times,
-                      const nl_value_keys *keys);
+ * times of all records since the last call with times, or is NULL if the file does not end with a whole record. */
+void file_index_wrote(file_index *x, size_t written, uint64_t size, const nl_time_piece *times);
 
 /* Writes the entry of the last piece, and frees the index. */
 void file_index_close(file_index *x);
 
-/* Completes the indexes of a file to which no process writes. */
-void file_index_complete(const char *path, value_choice *choice);
+/* Completes the index of a file to which no process writes. */
+void file_index_complete(const char *path);
 
 /*
- * Compares the time index of a file with the file, verifies the checksums of its value index, and prints the
- * differences. FILE_INDEX_BEHIND means that the time index does not cover the whole file, which is not an error.
+ * Compares the index of a file with the file, and prints the differences. FILE_INDEX_BEHIND means that the index does
+ * not cover the whole file, which is not an error.
  */
 typedef enum file_index_state {
     FILE_INDEX_NONE,
@@ -57,8 +49,8 @@ typedef enum file_index_state {
 file_index_state file_index_verify(const char *path);
 
 /*
- * Makes the indexes of a file to which no process writes. Writes them under other names and then renames them. The
- * value index has the default fields. Returns false after reporting an error.
+ * Makes the index of a file to which no process writes. Writes it under another name and then renames it. Returns false
+ * after reporting an error.
  */
 bool file_index_rebuild(const char *path);
 

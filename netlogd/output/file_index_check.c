@@ -1,9 +1,8 @@
-/* Verifies and repairs time indexes and value indexes, for --verify and --repair. */
+/* Verifies and repairs time indexes, for --verify and --repair. */
 #include "config.h"
 
 #include "file_index.h"
 #include "base/error.h"
-#include "base/memory.h"
 #include "base/write_some.h"
 #include "program/program.h"
 #include "take_out.h"
@@ -40,25 +39,6 @@ static nl_status check_piece(const nl_time_index *index, int fd, size_t i)
                : nl_error_set(NL_ERROR_INVALID, "the range has a different number of records");
 }
 
-/* Returns whether all segments of the value index, if there is one, are valid. */
-static bool check_values(const char *path, const nl_time_index *index)
-{
-    char *name = nl_memory_check(nl_value_index_name(path));
-    int fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    struct stat status;
-    uint64_t at = 0;
-    bool good = true;
-    if (fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode))
-        for (nl_value_segment s; good && at < (uint64_t)status.st_size; at += good ? s.size : 0)
-            good = nl_value_index_read_segment(fd, at, index, &s) && nl_value_index_verify_segment(fd, &s);
-    if (!good)
-        printf("%s: byte %" PRIu64 ": damaged, or not an index of this file\n", name, at);
-    if (fd >= 0)
-        close(fd);
-    free(name);
-    return good;
-}
-
 static file_index_state check_pieces(const char *path, const nl_time_index *index, int fd)
 {
     struct stat status;
@@ -74,9 +54,7 @@ static file_index_state check_pieces(const char *path, const nl_time_index *inde
         return FILE_INDEX_DAMAGED;
     }
     bool all = fstat(fd, &status) == 0 && nl_time_index_start(index, index->count) == (uint64_t)status.st_size;
-    if (!all) /* the value index may describe later pieces */
-        return FILE_INDEX_BEHIND;
-    return check_values(path, index) ? FILE_INDEX_SOUND : FILE_INDEX_DAMAGED;
+    return all ? FILE_INDEX_SOUND : FILE_INDEX_BEHIND;
 }
 
 file_index_state file_index_verify(const char *path)
@@ -105,7 +83,7 @@ file_index_state file_index_verify(const char *path)
 /* ---- rebuilding ---- */
 
 /* Writes the entries for the whole file. */
-static bool put_entries(int fd, uint64_t size, int to, value_file *values)
+static bool put_entries(int fd, uint64_t size, int to)
 {
     char header[NL_TIME_INDEX_HEADER], entry[NL_TIME_INDEX_ENTRY];
     uint32_t sum = 0;
@@ -119,18 +97,16 @@ static bool put_entries(int fd, uint64_t size, int to, value_file *values)
              (!nl_time_index_put_header(fd, piece.end, header, &sum) || !nl_write_all(to, header, sizeof header))) ||
             !nl_time_index_put_entry(fd, sum, at, &piece, entry) || !nl_write_all(to, entry, sizeof entry))
             return false;
-        value_file_miss(values);
-        value_file_end_piece(values, &piece, sum, size);
         at = piece.end;
     }
     return true;
 }
 
-static bool file_index_check_make(int fd, int to, value_file *values)
+static bool file_index_check_make(int fd, int to)
 {
     struct stat status;
-    return fstat(fd, &status) == 0 && make_alike(to, &status) &&
-           put_entries(fd, (uint64_t)status.st_size, to, values) && fsync(to) == 0;
+    return fstat(fd, &status) == 0 && make_alike(to, &status) && put_entries(fd, (uint64_t)status.st_size, to) &&
+           fsync(to) == 0;
 }
 
 bool file_index_rebuild(const char *path)
@@ -139,14 +115,9 @@ bool file_index_rebuild(const char *path)
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), to = -1;
     if (fd >= 0)
         to = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-    value_choice choice;
-    value_choice_set(&choice, NULL);
-    value_file *values = value_file_rebuild(path, fd, &choice);
-    bool made = to >= 0 && file_index_check_make(fd, to, values) && rename(beside, name) == 0;
+    bool made = to >= 0 && file_index_check_make(fd, to) && rename(beside, name) == 0;
     if (!made)
         program_error("make %s: %s", name, strerror(errno));
-    made = made && value_file_rename(values);
-    value_file_close(values);
     if (!made && to >= 0)
         unlink(beside);
     if (fd >= 0)

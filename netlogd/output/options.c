@@ -6,7 +6,6 @@
 #include "file.h"
 #include "program/program.h"
 #include "record/format.h"
-#include "value_file.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,14 +68,6 @@ static bool set_spool(void *settings, const nl_option *row, const char *value)
            nl_error_false(NL_ERROR_INVALID, OUTPUT_NUMBER " is not allowed in the directory name");
 }
 
-static bool set_index(void *settings, const nl_option *row, const char *value)
-{
-    value_choice choice;
-    (void)row;
-    ((output_options *)settings)->index = value;
-    return value_choice_set(&choice, value) == NL_OK;
-}
-
 const nl_option output_rows[] = {
     {.name = "where",
      .value = "EXPRESSION",
@@ -137,13 +128,6 @@ const nl_option output_file_rows[] = {
      .help = "Numbered files: delete the oldest files while all files together are larger than SIZE. The newest file "
              "stays, "
              "so SIZE should be several times rotate_size="},
-    {.name = "index",
-     .value = "FIELD,...",
-     .set = set_index,
-     .initial = "(TRACE.ID, and the ID fields that netlogd infers from the records)",
-     NL_OPTION_MEMBER(output_options, index),
-     .help = "Fields whose values are indexed, so that --where 'FIELD == VALUE' reads only parts of the file; none "
-             "disables the index. At most 4 fields"},
     {.name = "seal",
      .value = "FILE",
      .is_path = true,

@@ -43,8 +43,6 @@ struct output {
     file_index *index;   /* time index of the file, or NULL */
     seal *seal;          /* NULL: the files are not sealed */
     nl_time_piece times; /* times of the records that are not in the file yet */
-    nl_value_keys keys;  /* keys of the values of these records */
-    value_choice values; /* fields of the value indexes */
     delivery *delivery;  /* NULL: the output is only a file */
     nl_encoder *encoder;
     nl_buffer batch; /* encoded records, complete */
@@ -147,26 +145,16 @@ static nl_status repair_latest(output *out, uint64_t number)
     char *name = output_file_name(&out->options, number > 1 ? number - 1 : number);
     nl_status status = repair_end(name, &out->repairs[1]);
     if (status == NL_OK && out->options.spool == NULL && number > 1)
-        file_index_complete(name, &out->values); /* a killed netlogd may have left the index incomplete */
+        file_index_complete(name); /* a killed netlogd may have left the index incomplete */
     free(name);
     return status;
-}
-
-/* Sets the fields whose keys are collected from now on. */
-static void choose_fields(output *out)
-{
-    const nl_value_fields *fields = file_index_fields(out->index);
-    if (nl_value_keys_count(&out->keys) == 0 && !out->keys.unknown && nl_encoder_size(out->encoder) == 0 &&
-        out->batch.size == 0)
-        nl_value_keys_begin(&out->keys, fields);
 }
 
 /* Begins the index. The files of a spool have no index, because netlogd removes them after delivery. */
 static void begin_index(output *out)
 {
     file_index_close(out->index);
-    out->index = out->options.spool == NULL ? file_index_open(&out->file, &out->values) : NULL;
-    choose_fields(out);
+    out->index = out->options.spool == NULL ? file_index_open(&out->file) : NULL;
 }
 
 /*
@@ -226,7 +214,6 @@ static void free_output(output *out)
     nl_streams_free(out->streams);
     nl_encoder_free(out->encoder);
     nl_buffer_free(&out->batch);
-    nl_value_keys_free(&out->keys);
     nl_buffer_free(&out->block.fresh);
     output_options_free(&out->options);
     for (int i = 0; i < REPAIRS; i++)
@@ -249,8 +236,8 @@ output *output_open(output_options *options)
     out->times = NL_TIME_PIECE_EMPTY;
     out->streams = nl_streams_new();
     out->encoder = new_encoder(&out->options);
-    nl_status status = value_choice_set(&out->values, out->options.index);
-    if (status == NL_OK && out->options.kind->numbered && getrandom(out->own, STREAM, 0) != STREAM)
+    nl_status status = NL_OK;
+    if (out->options.kind->numbered && getrandom(out->own, STREAM, 0) != STREAM)
         status = nl_error_set_errno("read random bytes");
     /* Lock the spool before changing anything in it. */
     if (status == NL_OK && out->options.kind->deliver != NULL)
@@ -445,17 +432,14 @@ static nl_status write_batch(output *out)
     out->ahead = true;
     nl_status status = output_file_write(&out->file, out->batch.data, out->batch.size, &written);
     seal_wrote(out->seal, out->batch.data, written);
-    file_index_wrote(out->index, written, out->file.size, status == NL_OK ? &out->times : NULL, &out->keys);
-    if (status == NL_OK) {
+    file_index_wrote(out->index, written, out->file.size, status == NL_OK ? &out->times : NULL);
+    if (status == NL_OK)
         out->times = NL_TIME_PIECE_EMPTY;
-        nl_value_keys_clear(&out->keys);
-    }
     out->counts.bytes += written;
     if (out->delivery != NULL)
         delivery_wrote(out->delivery, written);
     out->batch.size -= written;
     memmove(out->batch.data, out->batch.data + written, out->batch.size);
-    choose_fields(out);
     choose_batch_size(out);
     return status;
 }
@@ -591,7 +575,6 @@ bool output_put_lines(output *out, const char *text, const nl_scanned_line *line
     }
     if (nl_encoder_put_lines(out->encoder, text + begin, end_of(lines[count - 1]) - begin) == NL_OK) {
         add_times(out, min_ns, max_ns, count);
-        nl_value_keys_add_lines(&out->keys, out->options.format, text + begin, end_of(lines[count - 1]) - begin);
         out->counts.records += count;
     } else {
         report_unwritten(out, count);
@@ -613,10 +596,8 @@ bool output_put(output *out, const nl_record *record, const uint64_t *sequence)
         record = &clean;
     }
     nl_status status = nl_encoder_put(out->encoder, record);
-    if (status == NL_OK) {
+    if (status == NL_OK)
         add_times(out, record->time_ns, record->time_ns, 1);
-        nl_value_keys_add_record(&out->keys, record);
-    }
     if (status == NL_OK && out->options.format == NL_FORMAT_NLB && is_own(out, sequence))
         out->own_next++;
     out->counts.records += status == NL_OK;
@@ -657,10 +638,6 @@ bool output_put_block(output *out, const nl_block_view *block)
 {
     nl_encoder_put_block(out->encoder, block);
     add_times(out, block->min_time_ns, block->max_time_ns, block->record_count);
-    if (block->opened != NULL)
-        nl_value_keys_add_block(&out->keys, block->opened);
-    else
-        out->keys.unknown = true;
     out->counts.records += block->record_count;
     return write_if_much(out);
 }
