@@ -57,7 +57,7 @@ const char *compare_reason_no_requests(const subject_options *o)
     if (o->config != NULL)
         return "no record belongs to a lifeline of --config";
     if (o->ids != NULL)
-        return "no two events have the same values of --id";
+        return "no two events have the same values in the fields of --id";
     return "cannot find a request ID field; name one with --id, or log a request ID (TRACE.ID) with every event";
 }
 

@@ -26,8 +26,10 @@ typedef struct pair_key {
 /* The connections with the same key. */
 typedef struct pair {
     pair_key key;
-    GPtrArray *results; /* const connection_result * */
-    GArray *slices;     /* pair_slice, in order of time */
+    GPtrArray *results;                            /* const connection_result * */
+    GArray *slices;                                /* pair_slice, in order of time */
+    bool has_longest;                              /* `longest` is set */
+    const connection_result *longest[CAUSE_COUNT]; /* for each cause, the connection that it limited longest, or NULL */
 } pair;
 
 struct connection_joins {
@@ -277,14 +279,23 @@ bool connection_joins_parts(const connection_joins *j, uint32_t index, double pa
     return true;
 }
 
+static void pair_find_longest(pair *p)
+{
+    for (guint i = 0; i < p->results->len; i++) {
+        const connection_result *r = g_ptr_array_index(p->results, i);
+        for (int c = 0; c < CAUSE_COUNT; c++)
+            if (r->cause_ns[c] > 0 && (p->longest[c] == NULL || r->cause_ns[c] > p->longest[c]->cause_ns[c]))
+                p->longest[c] = r;
+    }
+    p->has_longest = true;
+}
+
 const connection_result *connection_joins_longest(const connection_joins *j, uint32_t index, connection_cause cause)
 {
-    const pair *p = j->of_visits[index];
-    const connection_result *longest = NULL;
-    for (guint i = 0; p != NULL && i < p->results->len; i++) {
-        const connection_result *r = g_ptr_array_index(p->results, i);
-        if (r->cause_ns[cause] > 0 && (longest == NULL || r->cause_ns[cause] > longest->cause_ns[cause]))
-            longest = r;
-    }
-    return longest;
+    pair *p = j->of_visits[index];
+    if (p == NULL)
+        return NULL;
+    if (!p->has_longest) /* many visits have the same pair */
+        pair_find_longest(p);
+    return p->longest[cause];
 }

@@ -82,9 +82,10 @@ char *comparison_describe(const comparison *c)
         return g_strdup(c->reason);
     write_rounded(t->before, before);
     write_rounded(t->after, after);
-    if (!t->tested)
-        return g_strdup_printf("Cannot tell: there are too few requests. A request of B takes %s, of A %s.", after,
-                               before);
+    if (!t->tested || t->before <= 0)
+        return g_strdup_printf(
+            "Cannot tell: there are too few requests, or they have no duration. A request of B takes %s, of A %s.",
+            after, before);
     const double base = t->before / 100, by = t->after - t->before, half = contrast_half_width(t, COMPARED_LEVEL);
     if (!c->changed && c->most_changed)
         return describe_most(c);

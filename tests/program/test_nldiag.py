@@ -211,7 +211,7 @@ class Nldiag(support.Case):
         log.write_text("DATE=20260101000000.000000 HOST=h PROG=p LVL=Usage NL.EVNT=E A=1\n"
                        "DATE=20260101000001.000000 HOST=h PROG=p LVL=Usage NL.EVNT=F A=2\n")
         config.write_text("[lifeline R]\nid=ID\nevents=Begin;End\n")
-        for options, reason in (["--id", "A"], "no two events have the same values of --id"), \
+        for options, reason in (["--id", "A"], "no two events have the same values in the fields of --id"), \
                                (["--config", config], "no record belongs to a lifeline of --config"):
             self.assertIn(f"cannot tell: {reason}", self.run_program(self.nldiag, *options, log).stdout)
             result = self.run_program(self.nldiag, *options, "--compare", log, log)

@@ -29,7 +29,7 @@ class RealFaults(support.Case):
             time.sleep(1)
             printed = self.real("--seconds", "3", "--programs", "pipeline", "--faults", "batch", "--runs", "1")
         self.assertRegex(printed, r"pipeline-batch-1 +(right|top-[23]|place|WRONG) +\S.*\n +true: the store waits for \d+ items\n")
-        self.assertRegex(printed, r"Top-1: \S+ ± \S+ \([01] of 1\)\n")
+        self.assertRegex(printed, r"Top-1: \S+ \(\S+ to \S+; [01] of 1\)\n")
         printed = healthy.result()
         self.assertRegex(printed, r"(?s)shop-healthy-1 .*False alarms on healthy runs: \S+ ± \S+ \([01] of 1\)\n.*\nhealthy +\S")
         # Each program of each host has logged, and the log is sorted.
