@@ -8,7 +8,6 @@
 
 #include <glib.h>
 #include <stddef.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -27,7 +26,7 @@
 
 enum { EARLY_MAX = 4 };
 
-enum { HEAD_SIZE = 8 };
+enum { HEAD_SIZE = 8, REPLY_HEAD_SIZE = 64 };
 
 /* One process's end of a connection, or of one exchange of datagrams. */
 typedef struct connection_end {
@@ -42,7 +41,9 @@ typedef struct connection_end {
     char head[HEAD_SIZE];  /* the first call of a request, if it is too short to recognize: some programs read a length
                               first */
     uint32_t head_size;
-    bool reads_heads; /* this program does so */
+    bool reads_heads;                 /* this program does so */
+    char reply_head[REPLY_HEAD_SIZE]; /* the first calls of a reply, if they are short: see read_reply */
+    uint32_t reply_head_size;
     uint32_t next[2];
     uint32_t sent;    /* position after the last byte that the end has sent, as far as the events tell */
     GQueue early;     /* struct trace_event: see is_early */
@@ -271,6 +272,7 @@ static void begin_span(exchanges *x, connection_end *end, const struct trace_eve
 {
     const known_process *process = find_process(x, event);
     span *s = end->current = span_new();
+    end->reply_head_size = 0;
     s->is_server = end->role == TRACE_ROLE_SERVER;
     s->protocol = protocol;
     s->request = *request;
@@ -345,6 +347,34 @@ static void take_request(exchanges *x, connection_end *end, const struct trace_e
         causes_receive(x->causes, end->current, event);
 }
 
+/*
+ * Reads the data of one call of a reply. Some programs read the first bytes of a reply, such as a length, with separate
+ * calls. The protocols recognize only whole heads, so the function reads these bytes again together with the next ones.
+ */
+static protocol_progress read_reply(connection_end *end, const protocol_bytes *bytes)
+{
+    char joined[REPLY_HEAD_SIZE + TRACE_CAPTURE_MAX];
+    protocol_bytes all = *bytes;
+    span *s = end->current;
+    bool is_head = !s->replied || end->reply_head_size > 0;
+    if (s->protocol == NULL)
+        return PROTOCOL_UNKNOWN;
+    if (end->reply_head_size > 0) {
+        memcpy(joined, end->reply_head, end->reply_head_size);
+        memcpy(joined + end->reply_head_size, bytes->data, bytes->captured);
+        all.data = joined;
+        all.captured += end->reply_head_size;
+        all.size += end->reply_head_size;
+        memset(&s->reply, 0, sizeof s->reply);
+    }
+    protocol_progress progress = s->protocol->read_reply(&all, &s->request, &s->reply);
+    is_head = is_head && (progress == PROTOCOL_MORE || progress == PROTOCOL_UNKNOWN) && all.size <= REPLY_HEAD_SIZE &&
+              all.captured == all.size;
+    end->reply_head_size = is_head ? (uint32_t)all.size : 0;
+    memcpy(end->reply_head, all.data, end->reply_head_size);
+    return progress;
+}
+
 static void take_reply(exchanges *x, connection_end *end, const struct trace_event *event, const protocol_bytes *bytes)
 {
     span *s = end->current;
@@ -358,8 +388,7 @@ static void take_reply(exchanges *x, connection_end *end, const struct trace_eve
         causes_reply(x->causes, s, event);
     if (s->written)
         return;
-    protocol_progress progress =
-        s->protocol != NULL ? s->protocol->read_reply(bytes, &s->request, &s->reply) : PROTOCOL_UNKNOWN;
+    protocol_progress progress = read_reply(end, bytes);
     if (progress == PROTOCOL_INTERIM)
         return;
     if (progress != PROTOCOL_MORE)
@@ -382,6 +411,7 @@ static void check_sequence(exchanges *x, connection_end *end, const struct trace
             end->current->reply.begun = true;
             end->current->reply.counted = end->current->reply.chunked = false;
         }
+        end->reply_head_size = 0;
     }
     end->next[direction] = event->sequence + event->size;
     end->has_next[direction] = true;

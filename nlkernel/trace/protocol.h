@@ -57,7 +57,10 @@ typedef struct protocol {
     /* Returns whether data begins a request. Fills in *request, which the caller has set to zeros. */
     bool (*read_request)(const protocol_bytes *bytes, protocol_request *request);
 
-    /* Reads the data of one call of a reply. Calls for a reply come in order. */
+    /*
+     * Reads the data of one call of a reply. Calls for a reply come in order. If the first calls have only a few bytes,
+     * the next data begins with these bytes again, and *reply consists of zeros.
+     */
     protocol_progress (*read_reply)(const protocol_bytes *bytes, const protocol_request *request,
                                     protocol_reply *reply);
 } protocol;

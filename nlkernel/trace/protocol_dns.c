@@ -90,28 +90,28 @@ static bool read_dns_request(const protocol_bytes *bytes, protocol_request *requ
            read_dns_query(bytes->data + PREFIX_SIZE, bytes->captured - PREFIX_SIZE, request);
 }
 
-/* The length may arrive byte by byte: `chunked` is set after the first byte, and `counted` after the second. */
 static protocol_progress read_dns_reply(const protocol_bytes *bytes, const protocol_request *request,
                                         protocol_reply *reply)
 {
     protocol_bytes rest = *bytes;
     dns_message m;
     (void)request;
-    if (reply->begun && !reply->chunked)
+    if (reply->begun && !reply->counted)
         return PROTOCOL_UNKNOWN; /* bytes were lost */
-    reply->begun = true;
-    for (; !reply->counted && rest.captured > 0; rest.data++, rest.captured--, rest.size--) {
-        unsigned byte = (unsigned char)*rest.data;
-        reply->left = reply->chunked ? reply->left | byte : (uint64_t)byte << 8;
-        reply->counted = reply->chunked;
-        reply->chunked = true;
+    if (!reply->begun) {
+        if (bytes->captured < PREFIX_SIZE)
+            return PROTOCOL_MORE;
+        reply->begun = reply->counted = true;
+        reply->left = read_dns_number((const unsigned char *)bytes->data);
+        rest.data += PREFIX_SIZE;
+        rest.captured -= PREFIX_SIZE;
+        rest.size -= PREFIX_SIZE;
+        if (read_message(rest.data, rest.captured, &m))
+            set_status_of_reply(&m, reply);
     }
-    if (!reply->counted)
-        return PROTOCOL_MORE;
-    if (*reply->status == '\0' && read_message(rest.data, rest.captured, &m))
-        set_status_of_reply(&m, reply);
+    bool empty = reply->left == 0;
     reply->left -= reply->left < rest.size ? reply->left : rest.size;
-    return reply->left == 0 && (rest.size > 0 || *reply->status != '\0') ? PROTOCOL_COMPLETE : PROTOCOL_MORE;
+    return reply->left == 0 && !empty ? PROTOCOL_COMPLETE : PROTOCOL_MORE;
 }
 
 static bool read_datagram_request(const protocol_bytes *bytes, protocol_request *request)

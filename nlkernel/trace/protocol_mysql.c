@@ -11,6 +11,8 @@ enum {
     HEAD_SIZE = 4,
     COMMAND_QUERY = 3,
     COMMAND_PREPARE = 0x16,
+    COMMAND_DATA = 0x18,
+    COMMAND_CLOSE = 0x19,
     OK = 0,
     END = 0xfe,
     ERROR = 0xff,
@@ -50,16 +52,38 @@ static bool is_login(const protocol_bytes *bytes, const mysql_packet *packet)
            packet->length + HEAD_SIZE == bytes->size && memcmp(packet->payload + ZEROS_AT, zeros, ZEROS_SIZE) == 0;
 }
 
-static bool read_mysql_request(const protocol_bytes *bytes, protocol_request *request)
+/*
+ * Skips the packets to which the server does not reply, and which drivers send together with their next command: the
+ * end of a prepared statement, and the data of its parameters. Returns whether there were any.
+ */
+static bool skip_silent_packets(protocol_bytes *bytes)
+{
+    enum { STATEMENT_SIZE = 5, PARAMETER_SIZE = 7 };
+    mysql_packet packet;
+    bool skipped = false;
+    while (read_packet(bytes, &packet) && packet.sequence == 0 &&
+           ((*packet.payload == COMMAND_CLOSE && packet.length == STATEMENT_SIZE) ||
+            (*packet.payload == COMMAND_DATA && packet.length >= PARAMETER_SIZE)) &&
+           (uint64_t)packet.length + HEAD_SIZE < bytes->size) {
+        size_t size = (size_t)packet.length + HEAD_SIZE, captured = bytes->captured < size ? bytes->captured : size;
+        bytes->data += captured;
+        bytes->captured -= captured;
+        bytes->size -= size;
+        skipped = true;
+    }
+    return skipped;
+}
+
+static bool read_command(const protocol_bytes *bytes, protocol_request *request)
 {
     static const struct {
         const char *verb;
         bool silent;
-    } commands[] = {[0x01] = {"quit", true},          [0x02] = {"use", false},         [COMMAND_QUERY] = {"", false},
-                    [0x04] = {"fields", false},       [0x09] = {"statistics", false},  [0x0e] = {"ping", false},
-                    [0x11] = {"authenticate", false}, [COMMAND_PREPARE] = {"", false}, [0x17] = {"execute", false},
-                    [0x18] = {"data", true},          [0x19] = {"close", true},        [0x1a] = {"reset", false},
-                    [0x1b] = {"option", false},       [0x1c] = {"fetch", false},       [0x1f] = {"reset", false}};
+    } commands[] = {[0x01] = {"quit", true},          [0x02] = {"use", false},           [COMMAND_QUERY] = {"", false},
+                    [0x04] = {"fields", false},       [0x09] = {"statistics", false},    [0x0e] = {"ping", false},
+                    [0x11] = {"authenticate", false}, [COMMAND_PREPARE] = {"", false},   [0x17] = {"execute", false},
+                    [COMMAND_DATA] = {"data", true},  [COMMAND_CLOSE] = {"close", true}, [0x1a] = {"reset", false},
+                    [0x1b] = {"option", false},       [0x1c] = {"fetch", false},         [0x1f] = {"reset", false}};
     mysql_packet packet;
     if (!read_packet(bytes, &packet))
         return false;
@@ -68,27 +92,25 @@ static bool read_mysql_request(const protocol_bytes *bytes, protocol_request *re
         return true;
     }
     uint8_t command = *packet.payload;
-    uint64_t size = (uint64_t)packet.length + HEAD_SIZE;
     if (packet.sequence != 0 || command >= sizeof commands / sizeof *commands || commands[command].verb == NULL ||
-        (size != bytes->size && !commands[command].silent) || size > bytes->size)
+        (uint64_t)packet.length + HEAD_SIZE != bytes->size)
         return false;
     snprintf(request->verb, sizeof request->verb, "%s", commands[command].verb);
     request->silent = commands[command].silent;
-    size_t captured = bytes->captured < size ? bytes->captured : (size_t)size;
-    if (command == COMMAND_QUERY || command == COMMAND_PREPARE) {
-        sql_read_statement(request, bytes->data + HEAD_SIZE + 1, captured - HEAD_SIZE - 1, SQL_MYSQL);
-        return *request->verb != '\0';
-    }
-    if (size == bytes->size || captured == bytes->captured)
+    if (command != COMMAND_QUERY && command != COMMAND_PREPARE)
         return true;
-    /* Drivers close a statement together with their next command, which has the reply. */
-    protocol_bytes rest = {
-        .data = bytes->data + size, .captured = bytes->captured - captured, .size = bytes->size - size};
-    protocol_request next = {0};
-    if (!read_mysql_request(&rest, &next))
-        return false;
-    *request = next;
-    return true;
+    sql_read_statement(request, bytes->data + HEAD_SIZE + 1, bytes->captured - HEAD_SIZE - 1, SQL_MYSQL);
+    return *request->verb != '\0';
+}
+
+static bool read_mysql_request(const protocol_bytes *bytes, protocol_request *request)
+{
+    protocol_bytes rest = *bytes;
+    bool skipped = skip_silent_packets(&rest);
+    if (read_command(&rest, request))
+        return true;
+    memset(request, 0, sizeof *request);
+    return skipped; /* the next command is unknown, or is not captured */
 }
 
 /* Returns whether the bytes end with a packet that ends a result: 5 bytes, or 7 and more of newer clients. */
@@ -108,8 +130,8 @@ static protocol_progress read_mysql_reply(const protocol_bytes *bytes, const pro
                                           protocol_reply *reply)
 {
     mysql_packet packet;
-    if (!reply->begun && bytes->captured == HEAD_SIZE && bytes->size == HEAD_SIZE)
-        return PROTOCOL_MORE; /* the head, which some clients read first */
+    if (!reply->begun && bytes->size > 0 && bytes->size <= HEAD_SIZE)
+        return PROTOCOL_MORE;
     bool first = !reply->begun && read_packet(bytes, &packet);
     reply->begun = true;
     if (first && packet.payload[0] == ERROR && bytes->captured >= HEAD_SIZE + 3) {

@@ -13,9 +13,19 @@ typedef struct statement {
     sql_dialect dialect;
 } statement;
 
+typedef struct sql_word {
+    char text[WORD_SIZE]; /* the ASCII characters */
+    bool quoted;          /* a quoted name, which is no keyword */
+} sql_word;
+
+static bool is_beyond_ascii(char c)
+{
+    return (unsigned char)c >= 0x80;
+}
+
 static bool is_word(char c)
 {
-    return isalnum((unsigned char)c) || c == '_' || c == '.' || c == '$';
+    return isalnum((unsigned char)c) || c == '_' || c == '.' || c == '$' || is_beyond_ascii(c);
 }
 
 /* Skips up to and including the text `close`, or to the end. */
@@ -47,6 +57,13 @@ static void skip_dollars(statement *s)
     s->at = found != NULL ? found + size : s->end;
 }
 
+/* Returns whether the string at the present position has the prefix E: LIKE'x' has no prefix. */
+static bool has_escape_prefix(const statement *s)
+{
+    size_t before = (size_t)(s->at - s->begin);
+    return before >= 1 && (s->at[-1] == 'E' || s->at[-1] == 'e') && (before == 1 || !is_word(s->at[-2]));
+}
+
 static char name_quote(const statement *s)
 {
     return s->dialect == SQL_MYSQL ? '`' : '"';
@@ -56,10 +73,11 @@ static char name_quote(const statement *s)
 static void skip_to_word(statement *s)
 {
     bool mysql = s->dialect == SQL_MYSQL;
-    while (s->at < s->end && !isalpha((unsigned char)*s->at) && *s->at != '_' && *s->at != name_quote(s)) {
+    while (s->at < s->end && !isalpha((unsigned char)*s->at) && *s->at != '_' && *s->at != name_quote(s) &&
+           !is_beyond_ascii(*s->at)) {
         size_t left = (size_t)(s->end - s->at);
         if (*s->at == '\'' || *s->at == '"') {
-            skip_string(s, mysql || (s->at > s->begin && (s->at[-1] == 'E' || s->at[-1] == 'e')));
+            skip_string(s, mysql || has_escape_prefix(s));
         } else if (mysql && *s->at == '#') {
             skip_past(s, "\n");
         } else if (left >= 2 && memcmp(s->at, "/*", 2) == 0) {
@@ -79,26 +97,40 @@ static void skip_to_word(statement *s)
 }
 
 /* Reads the next word. A quoted name is a word without its quotes. Returns false at the end. */
-static bool next_word(statement *s, char word[WORD_SIZE])
+static bool next_word(statement *s, sql_word *word)
 {
     size_t length = 0;
     skip_to_word(s);
-    bool quoted = s->at < s->end && *s->at == name_quote(s);
-    s->at += quoted;
-    for (; s->at < s->end && (is_word(*s->at) || (quoted && *s->at != name_quote(s))); s->at++)
-        if (length + 1 < WORD_SIZE && is_word(*s->at))
-            word[length++] = *s->at;
-    s->at += quoted && s->at < s->end;
-    word[length] = '\0';
-    return length > 0;
+    if (s->at == s->end)
+        return false;
+    word->quoted = *s->at == name_quote(s);
+    s->at += word->quoted;
+    for (; s->at < s->end && (word->quoted ? *s->at != name_quote(s) : is_word(*s->at)); s->at++)
+        if (length + 1 < WORD_SIZE && is_word(*s->at) && !is_beyond_ascii(*s->at))
+            word->text[length++] = *s->at;
+    s->at += word->quoted && s->at < s->end;
+    word->text[length] = '\0';
+    return true;
 }
 
-static bool is_one_of(const char *word, const char *const *list)
+static bool is_keyword(const sql_word *word, const char *const *list)
 {
-    for (; *list != NULL; list++)
-        if (strcasecmp(word, *list) == 0)
+    for (; !word->quoted && *list != NULL; list++)
+        if (strcasecmp(word->text, *list) == 0)
             return true;
     return false;
+}
+
+/* Sets the verb. Returns false if the word is no verb. */
+static bool set_verb(protocol_request *request, const sql_word *word)
+{
+    enum { VERB_MAX = 16 };
+    for (const char *at = word->text; *at != '\0' && at - word->text < VERB_MAX; at++)
+        if (!isalpha((unsigned char)*at))
+            return false;
+    for (size_t i = 0; word->text[i] != '\0' && i < VERB_MAX && !word->quoted; i++)
+        request->verb[i] = (char)toupper((unsigned char)word->text[i]);
+    return *request->verb != '\0';
 }
 
 void sql_read_statement(protocol_request *request, const char *text, size_t size, sql_dialect dialect)
@@ -109,27 +141,21 @@ void sql_read_statement(protocol_request *request, const char *text, size_t size
                              *const before_table[] = {"FROM", "INTO", "TABLE", "JOIN", NULL},
                              *const not_table[] = {"ONLY", "TABLE", "IGNORE", "IF", "EXISTS", "NOT", "LATERAL", NULL};
     statement s = {text, text, text + size, dialect};
-    char word[WORD_SIZE], function[WORD_SIZE] = "";
-    if (!next_word(&s, word))
+    sql_word word;
+    char function[WORD_SIZE] = "";
+    if (!next_word(&s, &word) || !set_verb(request, &word))
         return;
-    for (size_t i = 0; word[i] != '\0' && i + 1 < 17; i++)
-        request->verb[i] = (char)toupper((unsigned char)word[i]);
-    for (size_t i = 0; request->verb[i] != '\0'; i++)
-        if (!isalpha((unsigned char)request->verb[i])) {
-            memset(request->verb, 0, sizeof request->verb);
-            return;
-        }
-    bool table = is_one_of(request->verb, table_next);
-    if (!table && !is_one_of(request->verb, table_later))
+    bool table = is_keyword(&word, table_next);
+    if (!table && !is_keyword(&word, table_later))
         return; /* BEGIN, COMMIT, SET and others have no object, or a value */
-    while (next_word(&s, word)) {
-        if (table && !is_one_of(word, not_table)) {
-            protocol_copy_name(request->object, sizeof request->object, word, strlen(word));
+    while (next_word(&s, &word)) {
+        if (table && !is_keyword(&word, not_table)) {
+            protocol_copy_name(request->object, sizeof request->object, word.text, strlen(word.text));
             return;
         }
         if (!table && *function == '\0' && s.at < s.end && *s.at == '(')
-            memcpy(function, word, sizeof function);
-        table = table || is_one_of(word, before_table);
+            memcpy(function, word.text, sizeof function);
+        table = table || is_keyword(&word, before_table);
     }
     protocol_copy_name(request->object, sizeof request->object, function, strlen(function));
 }

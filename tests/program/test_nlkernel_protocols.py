@@ -14,6 +14,8 @@ from test_nlkernel_trace import Tracing
 MYSQL_CLIENT = r"""
 import sys, pymysql
 connection = pymysql.connect(host="127.0.0.1", port=int(sys.argv[1]), user="tester", password="secret1", autocommit=True)
+if sys.argv[2:] == ["unbuffered"]:  # reads the head of each packet first, and then the packet
+    connection._rfile = connection._sock.makefile("rb", buffering=0)
 cursor = connection.cursor()
 cursor.execute("CREATE DATABASE IF NOT EXISTS shop")
 connection.select_db("shop")
@@ -80,9 +82,19 @@ class Protocols(Tracing):
         self.assertEqual(by_name["mysql.SELECT.missing"]["STATUS"], "1146")
         self.assertEqual(by_name["mysql.SELECT.missing"]["LVL"], "Error")
         self.assertGreaterEqual(int(by_name["mysql.SELECT.SLEEP"]["DUR.NS"]), 300_000_000)
+        self.assertEqual(by_name["mysql.SELECT.missing.call"]["STATUS"], "1146")
         ids = {r["SPAN.ID"] for r in records if r["NL.EVNT"].endswith(".call")}
         servers = [r for r in records if r["NL.EVNT"].startswith("mysql.") and not r["NL.EVNT"].endswith(".call")]
         self.assertEqual([r for r in servers if r.get("PARENT.ID") not in ids or r["EDGE"] != "message"], [])
+        # A client that reads the head of each packet first.
+        tracer = self.trace("--port", str(port), log="heads.log")
+        client = self.run_program("/usr/bin/python3", "-c", MYSQL_CLIENT.replace("CREATE TABLE", "CREATE OR REPLACE TABLE"), str(port), "unbuffered", timeout=60)
+        self.assertEqual(client.returncode, 0, client.stderr)
+        time.sleep(0.1)
+        records, _ = self.finish(tracer, "heads.log")
+        by_name = {r["NL.EVNT"]: r for r in records}
+        self.assertEqual((by_name["mysql.SELECT.missing.call"]["STATUS"], by_name["mysql.SELECT.missing.call"]["LVL"]), ("1146", "Error"))
+        self.assertNotIn("STATUS", by_name["mysql.INSERT.orders.call"])
         # Hostile bytes instead of a login: the server rejects them, and the tracer goes on.
         tracer = self.trace("--port", str(port), log="hostile.log")
         for text in b"\xff\xff\xff\x00\x03SELECT", b"\x00" * 2000, b"\x01\x00\x00\x00\x0e" * 400, os.urandom(1500):
@@ -90,6 +102,26 @@ class Protocols(Tracing):
                 connection.sendall(text)
                 time.sleep(0.05)
         self.finish(tracer, "hostile.log")
+
+    def test_reply_in_pieces(self):
+        server, port = self.need("redis-server"), support.free_port()
+        self.start(server, "--port", str(port), "--save", "", "--appendonly", "no", stdout=subprocess.DEVNULL)
+        support.wait_until(lambda: support.can_connect(port), what="Redis to listen")
+        tracer = self.trace("--port", str(port))
+        with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+            for size in 1, 3, 5, 1000:
+                for command, end in ((b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n", b"+OK\r\n"), (b"*2\r\n$4\r\nLLEN\r\n$1\r\nk\r\n", b"value\r\n"),
+                                     (b"*2\r\n$3\r\nGET\r\n$1\r\nk\r\n", b"$1\r\nv\r\n")):
+                    connection.sendall(command)
+                    reply = b""
+                    while not reply.endswith(end):
+                        reply += connection.recv(size)
+        time.sleep(0.1)
+        records, _ = self.finish(tracer)
+        found = collections.Counter((r["NL.EVNT"], r.get("STATUS")) for r in records if r["NL.EVNT"].startswith("redis."))
+        for suffix in "", ".call":
+            self.assertEqual([found["redis.SET" + suffix, None], found["redis.GET" + suffix, None], found["redis.LLEN" + suffix, "WRONGTYPE"]],
+                             [4, 4, 4], found)
 
     def test_dns(self):
         server, dig = self.need("dnsmasq"), self.need("dig")
