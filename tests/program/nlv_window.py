@@ -86,8 +86,7 @@ class WindowCase(support.Case):
     def accessible(self, *words):
         """Returns the output of accessible.py. It waits a few seconds for an object that does not exist yet."""
         script = pathlib.Path(__file__).with_name("accessible.py")
-        # A table of thousands of rows is a tree of tens of thousands of objects, which takes a minute on a busy machine.
-        result = self.run_program("/usr/bin/python3", "-W", "ignore", script, "nlv", *words, env=self.environment, timeout=300)
+        result = self.run_program("/usr/bin/python3", "-W", "ignore", script, "nlv", *words, env=self.environment)
         self.assertEqual(result.returncode, 0, (words, result.stderr))
         return [json.loads(line) for line in result.stdout.splitlines()]
 

@@ -7,6 +7,7 @@ import dataclasses
 import json
 import os
 import subprocess
+import sys
 
 import support
 
@@ -185,9 +186,9 @@ class World:
         """The client in B requests `count` blocks of `size` bytes from the server in A. Writes all records to `log`."""
         sensors = self.start_sensors(log, "0.05", True)
         logs = [f"{log}.{program}" for program in ("server", "client")]
-        server = self.case.start(*self.run_in(self.a, "python3", "-c", SERVER, size, logs[0]), stdout=subprocess.PIPE, text=True)
+        server = self.case.start(*self.run_in(self.a, sys.executable, "-c", SERVER, size, logs[0]), stdout=subprocess.PIPE, text=True)
         server.stdout.readline()
-        client = self.case.run_program(*self.run_in(self.b, "python3", "-c", CLIENT, size, logs[1], count, self.scenario.receive[0]), timeout=120)
+        client = self.case.run_program(*self.run_in(self.b, sys.executable, "-c", CLIENT, size, logs[1], count, self.scenario.receive[0]), timeout=120)
         self.case.assertEqual(client.returncode, 0, client.stderr)
         server.wait(60)
         server.stdout.close()
@@ -199,9 +200,9 @@ class World:
         """
         s = self.scenario
         sensors = self.start_sensors(log, interval, both_ends)
-        receiver = self.case.start(*self.run_in(self.b, "python3", "-c", RECEIVER, *s.receive), stdout=subprocess.PIPE, text=True)
+        receiver = self.case.start(*self.run_in(self.b, sys.executable, "-c", RECEIVER, *s.receive), stdout=subprocess.PIPE, text=True)
         receiver.stdout.readline()
-        sent = self.case.run_program(*self.run_in(self.a, "python3", "-c", SENDER, *s.send, s.seconds, s.warm_up, s.algorithm))
+        sent = self.case.run_program(*self.run_in(self.a, sys.executable, "-c", SENDER, *s.send, s.seconds, s.warm_up, s.algorithm))
         self.case.assertEqual(sent.returncode, 0, sent.stderr)
         receiver.wait(60)
         self.collect(log, sensors)

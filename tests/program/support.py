@@ -18,6 +18,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 
@@ -267,11 +268,36 @@ def numbered_ids(lines):
     return [re.sub(r"\b(TRACE|SPAN|PARENT)\.ID=([0-9a-f]{32}|[0-9a-f]{16})\b", number, line) for line in lines]
 
 
+def _descendants(parent):
+    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:  # it has ended
+            continue
+        if int(fields[1]) == parent:
+            pid = int(stat.parent.name)
+            yield pid
+            yield from _descendants(pid)
+
+
+def _end_at_limit():
+    """Ends this process and the processes that it started: `make` waits until all of them have closed the output."""
+    faulthandler.dump_traceback()
+    for pid in list(_descendants(os.getpid())):
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+    os._exit(1)
+
+
 def main():
     """Runs the file's tests and prints TAP. Ends a file that takes too long, because a test that waits forever would stop CI."""
     from tap.runner import TAPTestRunner
 
-    faulthandler.dump_traceback_later(900 if os.environ.get("NL_QUICK") == "1" else 3600, exit=True)
+    limit = threading.Timer(900 if os.environ.get("NL_QUICK") == "1" else 3600, _end_at_limit)
+    limit.daemon = True
+    limit.start()
     runner = TAPTestRunner()
     runner.set_stream(True)
     runner.set_format("{method_name}")

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import time
 import unittest
 
@@ -437,10 +438,10 @@ class Connections(support.Case):
             self.addCleanup(out.close)
             sensors.append((out, self.start("ip", "netns", "exec", name, "env", f"NETLOGGER_HOST={name[-1]}", support.program("nlagent/nlsensor"),
                                             "--interval", "0.05", "connections?port=7000", stdout=out)))
-        receiver = self.start("ip", "netns", "exec", server, "python3", "-c", paths.RECEIVER, "0", "65536", "0.02", stdout=subprocess.PIPE, text=True)
+        receiver = self.start("ip", "netns", "exec", server, sys.executable, "-c", paths.RECEIVER, "0", "65536", "0.02", stdout=subprocess.PIPE, text=True)
         self.addCleanup(receiver.stdout.close)
         receiver.stdout.readline()
-        sent = self.run_program("ip", "netns", "exec", client, "python3", "-c", """if True:
+        sent = self.run_program("ip", "netns", "exec", client, sys.executable, "-c", """if True:
             import socket, time
             s = socket.create_connection(("10.79.0.2", 7000))
             end = time.monotonic() + 2

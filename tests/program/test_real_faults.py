@@ -31,7 +31,7 @@ class RealFaults(support.Case):
         self.assertRegex(printed, r"pipeline-batch-1 +(right|top-[23]|place|WRONG) +\S.*\n +true: the store waits for \d+ items\n")
         self.assertRegex(printed, r"Top-1: \S+ \(\S+ to \S+; [01] of 1\)\n")
         printed = healthy.result()
-        self.assertRegex(printed, r"(?s)shop-healthy-1 .*False alarms on healthy runs: \S+ ± \S+ \([01] of 1\)\n.*\nhealthy +\S")
+        self.assertRegex(printed, r"(?s)shop-healthy-1 .*False alarms on healthy runs: \S+ \(\S+ to \S+; [01] of 1\)\n.*\nhealthy +\S")
         # Each program of each host has logged, and the log is sorted.
         for name, hosts in ("pipeline-batch-1", "source worker1 worker2 worker3 store"), ("shop-healthy-1", "client frontend stock prices database"):
             log = self.scratch / f"{name}.log"

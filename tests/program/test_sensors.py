@@ -6,6 +6,7 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 import time
 
 import support
@@ -343,7 +344,7 @@ class Values(support.Case):
         page.write_text('# HELP a b\n# TYPE a counter\na_total{path="/x \\"y\\"",code="200"} 12 1395066363000\nb NaN\n'
                         'bad{x} 1\nc{d="e"}\n d 5\nlast 1.5e3')
         port = support.free_port()
-        self.start("python3", "-m", "http.server", str(port), "--bind", "127.0.0.1", cwd=self.scratch,
+        self.start(sys.executable, "-m", "http.server", str(port), "--bind", "127.0.0.1", cwd=self.scratch,
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         support.wait_until(lambda: support.can_connect(port))
         out = self.run_program(self.sensor, *self.once, f"prometheus?url=http://127.0.0.1:{port}/metrics").stdout
