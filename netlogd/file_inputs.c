@@ -511,7 +511,7 @@ static bool is_output(const struct stat *status)
     return false;
 }
 
-/* Returns whether the contents are the same, as far as both go, within the first COMPARED_SIZE bytes. */
+/* Compares the first bytes of two contents: at most COMPARED_SIZE, or the size of the shorter content. */
 static bool is_same_beginning(file_content *a, file_content *b)
 {
     char *mine = nl_memory_check(malloc(COMPARED_SIZE)), *other = nl_memory_check(malloc(COMPARED_SIZE));
@@ -523,7 +523,7 @@ static bool is_same_beginning(file_content *a, file_content *b)
     return same;
 }
 
-/* Returns whether the content begins like that of f, as far as both go, so that it may be a copy of f. */
+/* Returns whether the content may be a copy of f: whether the bytes at the start that both contain are equal. */
 static bool begins_like(file_content *c, followed *f)
 {
     char mark[FILE_MARK_SIZE];

@@ -145,7 +145,7 @@ static void open_spans_files(void)
         read_spans(old_path);
         replace_old();
         read_spans(young_path);
-        unsaved.size = 0; /* if max-memory is smaller than before, spans move between the tables but not the files */
+        unsaved.size = 0; /* a smaller max-memory moves spans between the tables, but not between the files */
     }
     if (seed == 0 && getrandom(&seed, sizeof seed, 0) != sizeof seed)
         seed = (uint64_t)nl_monotonic_ns();

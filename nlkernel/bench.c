@@ -126,7 +126,7 @@ static bool side_nlkernel(bench *b, measurement *m)
                             .quiet = true,
                             .tracefs = b->tracefs,
                             .command = b->loop};
-    nl_error_set(NL_ERROR_SYSTEM, "see the message above");
+    nl_error_set(NL_ERROR_SYSTEM, "nlkernel record failed");
     bool ok = session_run(&o, open_bench_sink, b->kernel_log) == PROGRAM_DONE && read_loop(b, m);
     if (ok)
         m->lost = count_lost(b->kernel_log);

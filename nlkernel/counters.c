@@ -134,7 +134,7 @@ static bool open_counters(counted *c, const counters *of, int cpu)
             .type = of->list[i].type, .config = of->list[i].config, .disabled = i == 0};
         c->fds[i] = open_event(&attributes, cpu, i == 0 ? -1 : c->fds[0], c->slots);
         if (c->fds[i] < 0) {
-            nl_error_set_errno("--counters: %s, in addition to the preceding counters", of->list[i].name);
+            nl_error_set_errno("--counters: cannot count %s in addition to the preceding counters", of->list[i].name);
             return false;
         }
     }
@@ -149,7 +149,7 @@ static bool map_buffer(counted *c, size_t buffer)
     c->mapped = c->size + page;
     void *at = mmap(NULL, c->mapped, PROT_READ | PROT_WRITE, MAP_SHARED, c->fds[0], 0);
     if (at == MAP_FAILED) {
-        nl_error_set_errno("--counters: a buffer of %zu KiB per CPU", c->size >> 10);
+        nl_error_set_errno("--counters: cannot allocate a buffer of %zu KiB per CPU", c->size >> 10);
         return false;
     }
     c->head = at;

@@ -155,9 +155,9 @@ const nl_option recording_rows[] = {
     {.name = "counters",
      .value = "NAME[,NAME...]",
      .set = set_counters,
-     .help = "Add to each record the values of these counters, read on the event's CPU: cycles, instructions, "
-             "cache-misses, branch-misses, page-faults and more; nlkernel reports and omits counters that the machine "
-             "lacks. This option cannot be used with --pid"},
+     .help = "Add to each record the values of these counters on the event's CPU: cycles, instructions, cache-misses, "
+             "branch-misses, page-faults and more. nlkernel reports and omits counters that the machine does not have. "
+             "This option cannot be used with --pid"},
     {.name = "only-command",
      .type = NL_OPTION_FLAG,
      NL_OPTION_MEMBER(recording_options, only_command),

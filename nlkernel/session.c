@@ -377,7 +377,7 @@ static bool set_buffer(session *s, const instance *buffers, lane_setup *setup)
 {
     long kb = (long)(s->options->buffer_size >> 10);
     if (!instance_write_number(buffers, "buffer_size_kb", kb)) {
-        nl_error_prepend("a buffer of %ld KiB per CPU", kb);
+        nl_error_prepend("cannot allocate a buffer of %ld KiB per CPU", kb);
         return false;
     }
     instance_write_number(buffers, "buffer_percent", s->options->low_water);

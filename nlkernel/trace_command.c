@@ -145,8 +145,8 @@ static const options_usage usage = {
     .notes = "Example: nlkernel trace --comm nginx --comm gunicorn --comm postgres --comm redis-server --dest "
              "trace.log\n\nnlkernel recognizes HTTP/1.1, memcached, MySQL, PostgreSQL, Redis and DNS. It logs methods, "
              "paths without "
-             "queries, verbs and tables of statements, and statuses, but never values. The options --comm, --pid and "
-             "--cgroup add up.",
+             "queries, verbs and tables of statements, and statuses, but never values. nlkernel traces every process "
+             "that --comm, --pid or --cgroup selects.",
 };
 
 /* ---- tracing ---- */

@@ -112,7 +112,7 @@ static void fix_clocks_keep(fix_clocks *f, const nl_record *record)
     size_t start = f->packed.size;
     nl_buffer_append(&f->packed, (const char *)&size, sizeof size);
     if (!nl_record_pack(record, &f->packed))
-        program_fail(PROGRAM_PROBLEM, "a record is larger than --fix-clocks can keep");
+        program_fail(PROGRAM_PROBLEM, "a record is too large for --fix-clocks");
     size = (uint32_t)(f->packed.size - start - sizeof size);
     memcpy(f->packed.data + start, &size, sizeof size);
     if (f->packed.size >= PIECE)

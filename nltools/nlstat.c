@@ -58,8 +58,8 @@ static const nl_option options[] = {
     {.name = "by",
      .value = "FIELD",
      NL_OPTION_MEMBER(arguments, by),
-     .help = "Group requests by FIELD. With HOST, group each request by the least visited of its hosts. With "
-             "--connections, FIELD is hosts, program or port"},
+     .help = "Group requests by FIELD. With HOST, the group of a request is the host that the fewest requests visit. "
+             "With --connections, FIELD is hosts, program or port"},
     {.name = "connections",
      .type = NL_OPTION_FLAG,
      NL_OPTION_MEMBER(arguments, connections),

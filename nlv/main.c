@@ -106,18 +106,18 @@ static const nl_option options[] = {
     {.name = "where",
      .value = "EXPRESSION",
      .set = set_where,
-     .help = "Show only the requests of which a record matches EXPRESSION, such as 'STATUS >= 500', or that match "
-             "EXPRESSION as a whole, such as 'request.duration > 50ms && span(\"Query\").self > 10ms', and the other "
-             "records that match; doc/expressions.md describes the language"},
+     .help = "Show only requests that match EXPRESSION. A test of a field, such as 'STATUS >= 500', selects the "
+             "requests of matching records; 'request.duration > 50ms && span(\"Query\").self > 10ms' tests whole "
+             "requests. doc/expressions.md describes the language"},
     {.name = "compare",
      .value = "EXPRESSION",
      .optional_value = true,
      .initial = "(the first two SOURCEs)",
      .repeatable = true,
      .set = set_compare,
-     .help =
-         "Compare two groups of requests: those of which a record matches EXPRESSION, such as 'VERSION == 1', or of "
-         "the SOURCE in log:NAME, with those of a second --compare or else with all others"},
+     .help = "Compare two groups of requests. EXPRESSION, such as 'VERSION == 1', selects the requests of matching "
+             "records; log:NAME selects the requests of a SOURCE. A second --compare selects the other group; by "
+             "default, it is all other requests"},
     {.name = "since",
      .type = NL_OPTION_TIME,
      NL_OPTION_MEMBER(arguments, look.since_ns),

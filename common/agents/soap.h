@@ -43,8 +43,8 @@ const char *soap_value(const soap_call *call, const char *name);
 const char *soap_next_value(const soap_call *call, const char *name, size_t *place);
 
 /*
- * Appends the records of a reply to lines, as ULM. The request must have asked for lines of ULM. Returns false if the
- * records are malformed.
+ * Appends the records of a reply to `lines`, as ULM. The request must contain <format>ulm</format>. Returns false if
+ * the records are malformed.
  */
 bool soap_lines(const soap_call *call, nl_buffer *lines);
 

@@ -29,8 +29,8 @@ typedef struct fit_piece {
     double at_ns, slope;
     double low_error_ns, high_error_ns; /* maximum distance of the true value below and above the line; may be
                                          * infinite */
-    bool set;                           /* the clock was set, or jumped, before this piece ... */
-    int64_t set_ns;                     /* ... and first showed this time afterwards */
+    bool set;                           /* the clock was set, or jumped, before this piece */
+    int64_t set_ns;                     /* if set: the first time that the clock showed after the jump */
 } fit_piece;
 
 typedef struct fit {

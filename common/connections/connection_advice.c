@@ -50,21 +50,22 @@ static char *describe_window(const connection_result *r, const char *limit, doub
     double gain = connection_gain_of_doubling(r);
     units_amount(r->rate * 8, "bit/s", rate);
     if (size <= 0)
-        return g_strdup_printf("the %s limits this connection to %s; the records lack its size", limit, rate);
+        return g_strdup_printf("the %s limits this connection to %s; the log does not contain its size", limit, rate);
     char carried[UNITS_SIZE], product[UNITS_SIZE];
     double delay_product = r->carried * r->rtt_min_ns / 1e9;
     if (connection_gain_of_path(r) > 1)
-        return g_strdup_printf("the %s limits this connection to %s: %s, round-trip time %s. The path has carried "
-                               "%s, so its bandwidth-delay product is %s. Set the %s on %s to %s: up to %.1f times "
-                               "as fast",
+        return g_strdup_printf("the %s limits this connection to %s (size %s, round-trip time %s). The path has "
+                               "carried %s, so the bandwidth-delay product is %s. Set the %s on %s to %s; this can "
+                               "make the connection up to %.1f times as fast",
                                limit, rate, units_amount(size, "B", window), units_time(r->rtt_ns, rtt),
                                units_amount(r->carried * 8, "bit/s", carried),
                                units_amount(delay_product, "B", product), setting, host,
                                units_amount(2 * delay_product, "B", twice), connection_gain_of_path(r));
-    return g_strdup_printf("the %s limits this connection to %s: %s, round-trip time %s. Twice the size "
-                           "(%s, at least %s on %s): up to %.1f times as fast, if the path carries it",
-                           limit, rate, units_amount(size, "B", window), units_time(r->rtt_ns, rtt), setting,
-                           units_amount(4 * size, "B", twice), host, gain);
+    return g_strdup_printf(
+        "the %s limits this connection to %s (size %s, round-trip time %s). Set the %s to at least %s on %s; this can "
+        "make the connection up to %.1f times as fast, if the path can carry this rate",
+        limit, rate, units_amount(size, "B", window), units_time(r->rtt_ns, rtt), setting,
+        units_amount(4 * size, "B", twice), host, gain);
 }
 
 static char *describe_start(const connection_result *r)
@@ -73,12 +74,12 @@ static char *describe_start(const connection_result *r)
     double minimum, maximum;
     char *gain =
         connection_gain_of_reuse(r, &minimum, &maximum)
-            ? g_strdup_printf(": %.1f to %.1f times as fast, depending on the rate of the path", minimum, maximum)
+            ? g_strdup_printf("; this can make them %.1f to %.1f times as fast, depending on the rate of the path",
+                              minimum, maximum)
             : g_strdup("");
-    char *text =
-        g_strdup_printf("the windows were still growing for %s at a round-trip time of %s: keep connections open "
-                        "for further transfers%s",
-                        units_time(r->cause_ns[CAUSE_SLOW_START], time), units_time(r->rtt_ns, rtt), gain);
+    char *text = g_strdup_printf("the connection was in slow start for %s, with a round-trip time of %s; keep "
+                                 "connections open for further transfers%s",
+                                 units_time(r->cause_ns[CAUSE_SLOW_START], time), units_time(r->rtt_ns, rtt), gain);
     g_free(gain);
     return text;
 }
@@ -115,7 +116,7 @@ char *connection_advice(const connection_result *r)
     case CAUSE_LOSS:
         return g_strdup_printf(
             "%s of %s segments were sent again (%.2g %%), and the round-trip time is near its minimum "
-            "of %s: the path loses segments without being full; check its links",
+            "of %s: the path loses segments although it is not full; check its links",
             units_quantity(r->retransmitted, a), units_quantity(r->segments, b),
             r->segments > 0 ? 100 * r->retransmitted / r->segments : 0, units_time(r->rtt_min_ns, c));
     case CAUSE_PATH_QUEUE:
@@ -132,8 +133,8 @@ char *connection_advice(const connection_result *r)
             "about %s; shape the traffic to this rate, or raise the limit",
             units_amount(r->rate * 8, "bit/s", a));
     case CAUSE_REVERSE:
-        return g_strdup_printf("acknowledgements wait on the way back from %s, not the data: the round-trip time is %s "
-                               "instead of %s; check the rate and the load of the reverse path",
+        return g_strdup_printf("the acknowledgements from %s wait in a queue on the way back, so the round-trip time "
+                               "is %s instead of %s; check the rate and the load of the reverse path",
                                r->peer, units_time(r->rtt_ns, a), units_time(r->rtt_min_ns, b));
     case CAUSE_SLOW_START:
         return describe_start(r);

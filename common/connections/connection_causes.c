@@ -335,7 +335,7 @@ static connection_cause idle_cause(const connection_sample *a, const connection_
 }
 
 /*
- * Returns the limit that leaves no space for further data below the congestion window, or CAUSE_UNKNOWN. The kernel's
+ * Returns the window or buffer that is full although the congestion window is not, or CAUSE_UNKNOWN. The kernel's
  * clocks miss such a limit if the sender paces its segments at the rate that the limit has caused, as BBR does.
  */
 static connection_cause full_cause(const connection_entry *e, const connection_sample *b)

@@ -90,7 +90,7 @@ bool otlp_pick(otlp_input *in, const otlp_value *message, otlp_member *members, 
     if (in->json)
         return pick_json(in, message->text, members, count);
     if (message->wire != PROTOBUF_BYTES)
-        return otlp_fail(in, "a protobuf field has another type than in OTLP");
+        return otlp_fail(in, "a protobuf field does not have the type that OTLP requires");
     return pick_protobuf(in, message->text, members, count);
 }
 
@@ -134,7 +134,8 @@ bool otlp_text(otlp_input *in, const otlp_value *value, nl_string *text)
     if (text->data == NULL)
         return true;
     if (!in->json)
-        return value->wire == PROTOBUF_BYTES || otlp_fail(in, "a protobuf field has another type than in OTLP");
+        return value->wire == PROTOBUF_BYTES ||
+               otlp_fail(in, "a protobuf field does not have the type that OTLP requires");
     json_scan j = scan_of(in, value->text);
     return *text->data != '"' || json_string(&j, text) || otlp_fail(in, j.error);
 }
@@ -169,7 +170,7 @@ bool otlp_unsigned(otlp_input *in, const otlp_value *value, uint64_t *number)
     *number = value->number;
     if (value->text.data == NULL || !in->json)
         return value->wire != PROTOBUF_BYTES || value->text.data == NULL ||
-               otlp_fail(in, "a protobuf field has another type than in OTLP");
+               otlp_fail(in, "a protobuf field does not have the type that OTLP requires");
     if (!otlp_text(in, value, &digits))
         return false;
     return json_unsigned(digits, number) || otlp_fail(in, "expected an unsigned integer");
@@ -181,7 +182,8 @@ bool otlp_integer_field(otlp_input *in, const otlp_value *value, nl_field *field
     field->type = NL_TYPE_INT;
     field->int_value = (int64_t)value->number;
     if (!in->json)
-        return value->wire != PROTOBUF_BYTES || otlp_fail(in, "a protobuf field has another type than in OTLP");
+        return value->wire != PROTOBUF_BYTES ||
+               otlp_fail(in, "a protobuf field does not have the type that OTLP requires");
     if (!otlp_text(in, value, &digits))
         return false;
     json_number_value(digits, field);
@@ -194,7 +196,8 @@ bool otlp_double_field(otlp_input *in, const otlp_value *value, nl_field *field)
     field->type = NL_TYPE_DOUBLE;
     if (!in->json) {
         memcpy(&field->double_value, &value->number, sizeof field->double_value);
-        return value->wire == PROTOBUF_I64 || otlp_fail(in, "a protobuf field has another type than in OTLP");
+        return value->wire == PROTOBUF_I64 ||
+               otlp_fail(in, "a protobuf field does not have the type that OTLP requires");
     }
     if (!otlp_text(in, value, &as_text.string))
         return false;

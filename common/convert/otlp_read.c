@@ -226,7 +226,7 @@ static void otlp_proto_read(importer *base, const char *data, size_t size, sink 
 
 const importer_kind otlp_proto_importer = {
     .name = "otlp-proto",
-    .what = "OpenTelemetry logs, spans and metrics (OTLP) as protobuf, each request after its size in 4 bytes",
+    .what = "OpenTelemetry logs, spans and metrics (OTLP) as protobuf; each request begins with its size (4 bytes)",
     .detect = otlp_proto_detect,
     .cut = otlp_proto_cut,
     .size = sizeof(otlp_reader),

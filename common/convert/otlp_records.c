@@ -152,7 +152,7 @@ static bool set_time(otlp_records *r, uint64_t time_ns)
     return true;
 }
 
-/* Sets the time of a log record or data point. 0 means that the time is unknown if there is a better time. */
+/* Sets the time of a log record or data point. If the time is 0, uses the time of receipt, if that is known. */
 static bool set_known_time(otlp_records *r, const otlp_value *value, uint64_t time_ns)
 {
     if (time_ns == 0 && r->limits.now_ns != 0)

@@ -107,7 +107,7 @@ const exporter_kind otlp_exporter = {
 
 const exporter_kind otlp_proto_exporter = {
     .name = "otlp-proto",
-    .what = "OpenTelemetry logs (OTLP) in protobuf, each request after its size",
+    .what = "OpenTelemetry logs (OTLP) as protobuf; each request begins with its size (4 bytes)",
     .size = sizeof(otlp_writer),
     .close = otlp_write_close_writer,
     .put = otlp_write_put,

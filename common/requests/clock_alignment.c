@@ -169,7 +169,7 @@ static void add_evidence(clock_alignment *a, uint32_t host, int64_t early_ns)
     e->correct += early_ns <= 0;
 }
 
-/* Finds what the groups prove about clocks whose bounds are unknown. */
+/* Collects the evidence in the groups about clocks whose bounds are unknown. */
 static void find_evidence(clock_alignment *a)
 {
     g_hash_table_remove_all(a->evidence);
@@ -235,7 +235,7 @@ static bool is_skewed(const clock_alignment *a, const host_group *group)
 }
 
 /*
- * Returns whether children that begin after their parent has ended count as a call between two wrong clocks. Usually,
+ * Returns whether the module treats children that begin after their parent's end as evidence of a wrong clock. Usually,
  * such children are asynchronous, like the consumer of a message queue.
  */
 static bool is_skewed_late(const clock_alignment *a, const host_group *group)

@@ -284,7 +284,7 @@ static void learn_repetition(precedence *p, const program_visit *visits, size_t 
     }
 }
 
-/* How the events of another role in the same request relate to a visit. */
+/* The order of the events of another role, relative to a visit of the same request. */
 typedef struct meeting {
     bool present, inside;
     int64_t last_ns;   /* time of the role's last event */

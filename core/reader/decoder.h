@@ -106,7 +106,7 @@ nl_decoder *nl_decoder_new(const nl_decoder_options *options);
 void nl_decoder_free(nl_decoder *decoder);
 
 /*
- * Makes the decoder call on_block for each sound block before it returns the block's records. If take is true and all
+ * Makes the decoder call on_block for each valid block before it returns the block's records. If take is true and all
  * records of a block are new and can be decoded, the decoder only passes the block to on_block, with `taken` set. It
  * counts the records of such a block but does not return them.
  */
@@ -127,7 +127,7 @@ void nl_decoder_on_question(nl_decoder *decoder, void (*on_question)(void *user,
 void nl_streams_take(nl_streams *streams, const nl_block_view *block, nl_buffer *fresh);
 
 /*
- * Makes the decoder call on_block for each sound block without decoding it, with `taken` set. It is for callers that
+ * Makes the decoder call on_block for each valid block without decoding it, with `taken` set. It is for callers that
  * decode blocks elsewhere, such as in another thread. The decoder still reports loss and damage, and counts the records
  * from the headers. If it has shared streams, it skips blocks whose records are all known, and passes blocks with some
  * known records as a whole.

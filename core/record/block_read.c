@@ -293,8 +293,8 @@ static bool get_text(nl_block_reader *r, nl_string *string)
 
 /*
  * Reads a field's value according to its type. `known` has the value from the previous record of the shape, and
- * receives the new value; *field becomes a copy of *known. Both are written from registers, because the processor would
- * stall if it loaded *known just after storing a part of it.
+ * receives the new value; *field becomes a copy of *known. The function stores both from registers. Loading *known just
+ * after storing a part of it would stall the processor.
  */
 static bool get_value(nl_block_reader *r, nl_field *known, nl_field *field)
 {

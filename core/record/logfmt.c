@@ -483,7 +483,7 @@ const nl_text_format nl_logfmt = {
 const nl_format_info nl_logfmt_info = {
     .format = NL_FORMAT_LOGFMT,
     .name = "logfmt",
-    .description = "time=... level=... msg=..., as Go programs, Heroku and Prometheus write it",
+    .description = "logfmt text: time=... level=... msg=..., written by Go programs, Heroku and Prometheus",
     .suffix = ".logfmt",
     .suffix_is_format = true,
     .media_type = "text/plain; charset=utf-8",

@@ -20,7 +20,7 @@ typedef struct entry {
     nl_text_shape *shape; /* NULL until the kind of record has been seen twice */
     nl_level level;
     unsigned misses;
-    unsigned next;    /* index of the entry that was used next when this entry was last used */
+    unsigned next;    /* index of the entry that followed the latest use of this entry */
     nl_string *texts; /* the standard fields, and then the names of the fields; in one allocation with their bytes */
 } entry;
 

@@ -35,7 +35,8 @@ typedef struct nl_source_layer {
     struct nl_source_layer *below; /* set by nl_source_add_layer; NULL means the stored bytes */
 } nl_source_layer;
 
-/* Adds a step above the others; the source closes it. A source with layers no longer counts as a regular file. */
+/* Adds a layer above the existing layers; the source closes the layer. A source with layers no longer counts as a
+ * regular file. */
 void nl_source_add_layer(nl_source *source, nl_source_layer *layer);
 nl_status nl_source_read_below(nl_source *source, const nl_source_layer *layer, const char **data, size_t *size);
 

@@ -19,8 +19,8 @@ typedef struct nl_mapping {
 
 /*
  * Creates and maps the file NAME (printf format) of size bytes. Allocates memory for the first `reserved` bytes;
- * nl_mapping_reserve allocates memory for the rest. If repeat > 0, maps the bytes from offset repeat to the end a
- * second time after the end. Returns false with errno on failure.
+ * nl_mapping_reserve allocates memory for the rest. If repeat > 0, also maps the bytes from the offset `repeat` to the
+ * end of the file again, directly after the first mapping. Returns false with errno on failure.
  */
 bool nl_mapping_make(nl_mapping *mapping, size_t size, size_t reserved, size_t repeat, const char *name, ...)
     NL_PRINTF(5, 6);

@@ -1,6 +1,6 @@
 /*
  * Output to another collector in acknowledged blocks. The other collector recognizes repeated blocks by their streams
- * and numbers, and stores them only once. Blocks that netlogd passes on whole belong to their producers' streams. All
+ * and numbers, and stores them only once. If netlogd forwards a whole block, the block keeps its producer's stream. All
  * other records belong to this output's own stream (output.c).
  */
 #include "config.h"

@@ -383,7 +383,8 @@ static nl_status open_another(output *out)
             return NL_FAILED;
         number = (number > out->file.number ? number : out->file.number) + 1;
     }
-    /* Ignore a failure for a removed file. It occupies space until it is closed, so a seal may not fit on the disk. */
+    /* Ignore a failure for a removed file. The file occupies space until it is closed, so there may be no space for a
+     * seal. */
     if (seal_file(out, true) != NL_OK && !output_file_is_removed(&out->file))
         return NL_FAILED;
     if (output_file_open(&out->file, &out->options, number, out->options.numbered) != NL_OK)

@@ -121,7 +121,8 @@ static void report_refused(void *user, const char *message)
     nl_write(s->agent.log, NL_ERROR, "Nlagentd.ReloadRefused", "REASON=%s", message);
 }
 
-/* Returns a listener's settings in `now`, which has the same listeners as the current settings, in the same order. */
+/* Returns the new settings of a listener. `now` must have the same listeners as the current settings, in the same
+ * order. */
 static const listening *find_listening(const serving *s, const agent_settings *now, const listening *before)
 {
     return &now->listen[before - s->settings->listen];

@@ -572,12 +572,10 @@ static const sensor_field fields[] = {
     {"TcpConnections", "TCP.CONNECTIONS", "", "number of connections that match the arguments"},
     {"TcpConnections", "TCP.LOGGED", "records", "connections that were logged, because they have changed"},
     {"TcpConnections", "TCP.ITERATED", "",
-     "1 if a BPF iterator reads the connections; 0 if the sensor lacks CAP_BPF and CAP_PERFMON or the kernel lacks "
-     "type "
-     "information, so that it uses sock_diag, which takes more time and does not report TCP.SEQUENCE.*"},
+     "1 if a BPF iterator reads the connections; 0 if the sensor uses sock_diag, which takes more time and does not "
+     "report TCP.SEQUENCE.*. The iterator requires CAP_BPF, CAP_PERFMON and a kernel with type information"},
     {"TcpConnections", "TCP.ENDS.WATCHED", "",
-     "1 if the kernel reports all ends of connections; 0 if the sensor lacks CAP_BPF and CAP_PERFMON, so that it "
-     "misses "
+     "1 if the kernel reports all ends of connections, which requires CAP_BPF and CAP_PERFMON; 0 if the sensor misses "
      "connections that begin and end between measurements"},
     {"TcpConnections", "TCP.ENDS", "", "TcpClose records so far; absent if ends are not watched"},
     {"TcpConnections", "TCP.ENDS.MISSED", "", "ends that were lost so far, because too many connections ended"},
@@ -587,7 +585,7 @@ static const sensor_field fields[] = {
 
 const sensor_kind connections_sensor = {
     .name = "connections",
-    .what = "the windows, round-trip times, sender limits and owner of each TCP connection, and its end",
+    .what = "the windows, round-trip times, sender limits, owner and end of each TCP connection",
     .arguments = " port peer ",
     .arguments_help = "port=N (log only connections with this local or remote port), peer=GLOB (log only connections "
                       "whose remote ADDRESS:PORT matches). The sensor logs a connection when it has changed, and at "

@@ -130,7 +130,7 @@ static const sensor_field memory_fields[] = {
     {"MemoryFree", "MEM.CACHED", "bytes", "cached file content"},
     {"MemoryFree", "MEM.DIRTY", "bytes", "data to be written to disk"},
     {"MemoryFree", "MEM.WRITEBACK", "bytes", "data being written to disk"},
-    {"MemoryFree", "MEM.ANONYMOUS", "bytes", "memory of processes that no file backs"},
+    {"MemoryFree", "MEM.ANONYMOUS", "bytes", "anonymous memory of processes"},
     {"MemoryFree", "MEM.MAPPED", "bytes", "files mapped by processes"},
     {"MemoryFree", "MEM.SHARED", "bytes", "shared memory and tmpfs"},
     {"MemoryFree", "MEM.SLAB", "bytes", "kernel objects"},

@@ -138,8 +138,8 @@ struct {
 struct thread {
     __u64 send_ns; /* when the present call began, if it sends */
     __u32 idles, polls, loops;
-    __u32 events;           /* number of its calls that were reported */
-    __u32 woken;            /* the thread that it woke last, or the lower half of the file that it signalled last */
+    __u32 events; /* number of its calls that were reported */
+    __u32 woken;  /* the latest thread that it woke, or the lower half of the latest channel that it signalled */
     __u32 events_at_wakeup; /* `events` at that time */
 };
 

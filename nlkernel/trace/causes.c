@@ -18,7 +18,7 @@ enum { CHANNEL_WAKES = 1, CHANNEL_IS_WOKEN = 2, CHANNEL_IS_LOCK = 4, CHANNEL_IS_
 typedef struct thread_group {
     uint32_t open;      /* number of requests that its threads have received and not answered */
     GPtrArray *working; /* trace_thread: those that have a job */
-    GHashTable *uses;   /* what a thread has done with a channel, by a hash of both */
+    GHashTable *uses;   /* what a thread has done with a channel; the key is a hash of the thread and the channel */
     GHashTable *kinds;  /* CHANNEL_IS_LOCK or CHANNEL_IS_INTERNAL by channel */
     int64_t seen_ns;
     int64_t answered_ns; /* when its last request was answered */

@@ -93,7 +93,8 @@ void find_failures(findings *f);
 /* Names the findings that limits of hosts and of TCP explain. Adds a limit that slows all requests in the same way. */
 void find_limits(findings *f);
 
-/* Returns the share of all time that requests would save if each visit were shorter by `cut`, times scale. */
+/* Returns the share of all time that requests would save if each visit were shorter by `scale` times its value in
+ * `cut`. */
 double replay_gain(const visits *v, const float *cut, double scale);
 
 /* Return texts, which the caller frees with g_free. */

@@ -29,7 +29,8 @@ enum {
     USUAL_PANES = 64 /* number of panes between two searches for usual causes */
 };
 
-/* A cause that healthy panes also show is a cause of an alert only if it takes so much more of the time than usual. */
+/* If healthy panes also show a cause, an alert reports it only if its share of the time is larger than usual by this
+ * factor. */
 #define USUAL_FACTOR 1.5
 
 static const int64_t PANE_MIN_NS = 2 * SECOND, PANE_MAX_NS = 600 * SECOND, JUMP_NS = 600 * SECOND,

@@ -242,7 +242,7 @@ static load *measure(const visits *v, const GPtrArray *all)
 enum { MEMORY, DISK, SOFTIRQ, CPU, LINK, WINDOW, LOSS, STREAMS, LIMITS };
 
 static const limit kinds[LIMITS] = {
-    [MEMORY] = {"memory", "too little memory on", "add memory, or find what uses it with the sensor processes",
+    [MEMORY] = {"memory", "too little memory on", "add memory, or use the sensor processes to find what uses it",
                 FELT_WITHIN | FELT_TO, FELT_WITHIN, 1, 0.8, 0, NULL, NULL, NULL, NULL},
     [DISK] = {"disk", "a disk at its limit on",
               "read less, use larger requests, spread the data over more disks, or find other users of the disk",
@@ -251,7 +251,7 @@ static const limit kinds[LIMITS] = {
         {"softirq", "a processor that only receives packets on",
          "distribute the receiving of packets: RSS or RPS, larger segments (GRO), interrupts on other processors",
          FELT_WITHIN | FELT_TO | FELT_FROM, FELT_TO | FELT_FROM, 1, 0.8, 0, NULL, NULL, NULL, NULL},
-    [CPU] = {"cpu", "too few processors on", "find what runs there with the sensor processes, or with nlkernel record",
+    [CPU] = {"cpu", "too few processors on", "use the sensor processes, or nlkernel record, to find what runs there",
              FELT_WITHIN | FELT_TO, FELT_WITHIN, 1, 0.8, 0, NULL, NULL, NULL, NULL},
     [LINK] = {"link", "a full network interface on",
               "send less (compression, caches, fewer copies), or use faster or more interfaces", FELT_TO | FELT_FROM,
@@ -262,12 +262,12 @@ static const limit kinds[LIMITS] = {
                 "net.ipv4.tcp_rmem and tcp_wmem",
                 FELT_FROM, FELT_FROM, 1, 0.9, 0, NULL, NULL, NULL, NULL},
     [LOSS] = {"loss", "packets are lost on the way from",
-              "look for errors and drops along that path: ip -s link, the counters of switches; if the path is only "
-              "full, drops are normal",
+              "look for errors and drops along that path: ip -s link, the counters of switches; drops are normal on a "
+              "full path",
               FELT_FROM, FELT_FROM, 1, 0.8, 0, NULL, NULL, NULL, NULL},
-    [STREAMS] = {"streams", "too few requests are under way at a time on the path from",
-                 "request more at a time: use more streams, or request more in advance on each stream", 0,
-                 FELT_TO | FELT_FROM, 1, 0.8, 0, NULL, NULL, NULL, NULL},
+    [STREAMS] = {"streams", "too few requests are in progress at the same time on the path from",
+                 "use more streams, or request more data in advance on each stream", 0, FELT_TO | FELT_FROM, 1, 0.8, 0,
+                 NULL, NULL, NULL, NULL},
 };
 
 /* Adds a host to a limit. Returns whether it is the first host, whose evidence is used. */
@@ -319,7 +319,7 @@ static void limit_host(limit *all, const char *host, const load *l)
         if (add_host(&all[CPU], host)) {
             tell(&all[CPU], l->cpu_busy >= 0, "the processors are %.0f %% busy", l->cpu_busy);
             tell(&all[CPU], l->cpu_waited >= 0, "some task waited for a processor %.0f %% of the time", l->cpu_waited);
-            tell(&all[CPU], l->unread > 0, "input waits to be read: %.0f %% of the receive windows", 100 * l->unread);
+            tell(&all[CPU], l->unread > 0, "unread data fills %.0f %% of the receive windows", 100 * l->unread);
         }
     }
     if (l->link >= LINK_FULL && add_host(&all[LINK], host))
@@ -356,9 +356,9 @@ static void limit_tcp(limit *all, const char *host, const load *l, bool is_read)
     /* A single small message keeps TCP busy for a round trip although no other data waits to be sent. */
     bool starved = t->unsent < 0.05 * t->cwnd || busy<0.7, stands = t->rtt_us> 1.5 * t->rtt_min_us;
     if (t->connections > 0 && starved && !stands && add_host(&all[STREAMS], host)) {
-        tell(&all[STREAMS], true, "connections have data under way %.0f %% of the time", 100 * busy);
-        tell(&all[STREAMS], t->unsent >= 0, "on average %.0f bytes wait to be sent, of a congestion window of %.0f",
-             t->unsent, t->cwnd);
+        tell(&all[STREAMS], true, "connections have unacknowledged data %.0f %% of the time", 100 * busy);
+        tell(&all[STREAMS], t->unsent >= 0,
+             "on average %.0f bytes wait to be sent; the congestion window is %.0f bytes", t->unsent, t->cwnd);
         tell(&all[STREAMS], true, "the round trip takes %.1f ms, its minimum is %.1f ms", t->rtt_us / 1e3,
              t->rtt_min_us / 1e3);
         tell(&all[STREAMS], true, "%u connections", t->connections);

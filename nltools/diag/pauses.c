@@ -293,7 +293,7 @@ static void add_pieces(station *s, uint32_t index)
 
 /*
  * Adds the times between arrivals of requests at the station, if a quarter of the requests arrive while another is in
- * progress. `begins` are the spans whose parents are elsewhere, sorted by begin.
+ * progress. `begins` are the spans whose parents are at other stations, sorted by begin.
  */
 static void add_arrivals(station *s, const keyed *begins, size_t count)
 {

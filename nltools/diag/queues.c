@@ -206,7 +206,7 @@ typedef struct queue_work {
     double low, high; /* bounds of the logarithms of the times */
 } queue_work;
 
-/* Adds the log likelihood of each position, from the positions of the other half. */
+/* Adds the log likelihood of each position, according to the distribution of positions in the other half. */
 static void add_positions(queue_work *w)
 {
     for (int half = 0; half < 2; half++) {

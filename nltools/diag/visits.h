@@ -125,7 +125,8 @@ static inline place *place_at(const visits *v, size_t i)
     return &g_array_index(v->places, place, i);
 }
 
-/* Returns whether so many requests overlap, and cannot be separated, that the others do not represent the log. */
+/* Returns whether the share of overlapping spans without IDs is so large that the other requests do not represent the
+ * log. */
 static inline bool visits_overlap(const visits *v)
 {
     return (double)v->overlapping > 0.05 * (double)(v->overlapping + v->separate);

@@ -223,7 +223,7 @@ int connections_report(const connections_options *options, subject_options *subj
         print_rows(options, results);
     } else if (records > 0) {
         program_error(connection_table_count(table) > 0
-                          ? "no connection has two records between which it carried data"
+                          ? "no connection carried data between two of its records"
                           : "no TcpConnection records with addresses; log them with nlsensor connections");
         ok = false;
     }

@@ -16,7 +16,7 @@ typedef struct block_cutter block_cutter;
 
 /*
  * Creates a block cutter that begins at an offset of a file, which must be the start of a block or record. `reading`
- * receives counts, and reports that call the log `name`. `first` is the position of the next record.
+ * receives counts and reports; the reports name the log with `name`. `first` is the position of the next record.
  */
 block_cutter *block_cutter_new(program_reading *reading, const char *name, const log_file *file, uint64_t offset,
                                uint64_t first);

@@ -126,7 +126,7 @@ static void join_unit_bins(comparison_side *s)
             s->unit_bins[u][bin] = u < UNITS_MAX / 2 ? s->unit_bins[2 * u][bin] + s->unit_bins[2 * u + 1][bin] : 0;
 }
 
-/* Returns the unit of the next request. If all units are full, joins each two of them. */
+/* Returns the unit of the next request. If all units are full, first joins them in pairs. */
 static unsigned next_unit(comparison *c, unsigned side)
 {
     comparison_side *s = &c->sides[side];

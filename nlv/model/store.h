@@ -2,9 +2,9 @@
  * The store: the records of some logs in order of time, at about 30 bytes each. Does not use GTK.
  *
  * A record has a time, the numbers that represent the names of its event, host and program, and the place of its text
- * in the log. For each layer, it also has its object and the previous step of that object. Through these links, all
- * steps of an object can be found, from the last to the first. edges.h determines the steps that are connected by
- * lines. A record's number is its position in the order of time; late records are inserted.
+ * in the log. For each layer, a record also has the object to which it belongs, and the previous step of this object.
+ * Through these links, all steps of an object can be found, from the last to the first. edges.h determines the steps
+ * that are connected by lines. A record's number is its position in the order of time; late records are inserted.
  *
  * Lists (list.h) contain what is drawn: the ends of lifelines' edges by the rows that they connect, the first steps of
  * objects by row, the values of loadlines by host, and points. If requested, events outside the drawing become points.

@@ -33,7 +33,7 @@ double heat_row_of_ns(double duration_ns)
     return row + (duration_ns - heat_row_ns(row)) / (heat_row_ns(row + 1) - heat_row_ns(row));
 }
 
-/* Returns the row at a place of the strip, with its fraction. */
+/* Returns the row at a position in the strip. The fraction is the position within the row. */
 static double row_at(const heat_scale *s, double y)
 {
     return CLAMP(s->low + (s->bottom - y) / (s->bottom - s->top) * (s->high - s->low), 0, HEAT_ROWS);

@@ -19,7 +19,7 @@ heat_scale heat_scale_of(const heat_map *h, const layout *l);
 /* Returns the y coordinate of a row; fractions are between the rows. */
 double heat_scale_y(const heat_scale *s, double row);
 
-/* Returns the place of a duration among the rows, with its fraction. */
+/* Returns the row of a duration. The fraction is the position within the row. */
 double heat_row_of_ns(double duration_ns);
 
 /*

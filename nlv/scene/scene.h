@@ -12,7 +12,7 @@
 
 #include <cairo.h>
 
-/* A request that has just finished slow. */
+/* A slow request that has just ended. */
 typedef struct scene_flash {
     int64_t end_ns, duration_ns;
     double strength; /* 1: new; 0: invisible */

@@ -424,8 +424,8 @@ static void forget_area(request_pane *p)
     p->callbacks.cleared(p->callbacks.user);
 }
 
-/* Shows the table. It gets a part of the window's height, so that the picture remains visible in a small window, in
- * which the table also gets the place of the waterfall. */
+/* Shows the table. In a small window, the table uses only a part of the height, so that the picture remains visible,
+ * and the waterfall is hidden. */
 static void appear(request_pane *p)
 {
     GtkWidget *paned = gtk_widget_get_parent(p->widget);

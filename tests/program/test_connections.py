@@ -100,8 +100,8 @@ class Connections(support.Case):
                            sample(0, **fast), sample(100000, **fast, TCP_BYTES_ACKED=1000, TCP_BUSY=100000))
         connection = self.report(log)[0]
         self.assertAlmostEqual(connection["gain_of_path"], 117500000 / rate, delta=0.1)
-        self.assertRegex(connection["advice"], "limits this connection to 20.5 Mbit/s: 204.8 kB, round-trip time 80.00 ms. The path has carried 940.0 Mbit/s, "
-                         "so its bandwidth-delay product is 9400.0 kB. Set the maximum of net.ipv4.tcp_rmem, or SO_RCVBUF on 10.0.0.2:80 to 18.8 MB: up to 45.9 times")
+        self.assertRegex(connection["advice"], r"limits this connection to 20.5 Mbit/s \(size 204.8 kB, round-trip time 80.00 ms\). The path has carried 940.0 Mbit/s, "
+                         "so the bandwidth-delay product is 9400.0 kB. Set the maximum of net.ipv4.tcp_rmem, or SO_RCVBUF on 10.0.0.2:80 to 18.8 MB; this can make the connection up to 45.9 times")
 
     def test_full_send_buffer(self):
         """If everything that was written is in flight, a full buffer limits the sender, otherwise the program."""
@@ -491,7 +491,7 @@ class Requests(support.Case):
         self.assertRegex(window["title"], r"the receive window limits the connections from a \(")
         self.assertTrue(any(re.match(r"the connection 10.77.0.1:7000 > 10.77.0.2:\d+ is limited by: receive buffer, \d+ % of this time \(confidence: ", e)
                             for e in window["evidence"]), window)
-        self.assertRegex(window["advice"], r"^the receive window limits this connection to [0-9.]+ Mbit/s: [0-9.]+ kB, round-trip time 1\d\.\d+ ms\. .*"
+        self.assertRegex(window["advice"], r"^the receive window limits this connection to [0-9.]+ Mbit/s \(size [0-9.]+ kB, round-trip time 1\d\.\d+ ms\)\. .*"
                          r"net.ipv4.tcp_rmem.* times as fast")
         self.assertEqual((loss["cause"], loss["host"]), ("loss", "a"), loss)
         self.assertRegex(loss["title"], r"lost segments limit the connections from a \(")
