@@ -46,7 +46,7 @@ int64_t text_limit_excess(uint64_t text, uint64_t received);
 /* Adds an excess to the bucket of a client. `peer` is the client's address, in the form of listener_address_text. */
 void text_limit_add(const char *peer, int64_t excess, int64_t now_ns);
 
-/* Returns the number of seconds that a client at this address must wait if its records expand too much. */
+/* Returns the number of seconds that a client at this address must wait if its records are too large as text. */
 double text_limit_wait_s(const char *peer, int64_t now_ns);
 
 #endif

@@ -258,7 +258,7 @@ static void count_text(connection *c, uint64_t before)
     c->received = received;
 }
 
-/* Returns the number of seconds that the client must wait because its records expand too much. */
+/* Returns the number of seconds that the client must wait because its records are too large as text. */
 static double wait_for_text_s(const connection *c)
 {
     if (text_limit_excess(c->text, c->received) <= 0)
@@ -266,7 +266,7 @@ static double wait_for_text_s(const connection *c)
     double seconds = text_limit_wait_s(c->peer, nl_monotonic_ns());
     if (seconds > 0)
         counts_report(COUNT_EXPANDING, c->peer,
-                      "delayed: the client's records expand too much (doc/wire-protocol.md, Limits)");
+                      "delayed: the client's records are too large as text (doc/wire-protocol.md, Limits)");
     return seconds;
 }
 

@@ -23,7 +23,7 @@ typedef enum count {
     COUNT_REFUSED,         /* connections rejected because of their network or the maximum number of connections */
     COUNT_STREAMS_REFUSED, /* blocks rejected because too many streams began */
     COUNT_GAPS_REFUSED,    /* blocks rejected because their streams have too many gaps */
-    COUNT_EXPANDING,       /* number of times that a client had to wait because its records expand too much */
+    COUNT_EXPANDING,       /* number of times that a client had to wait because its records are too large as text */
     COUNT_DISPLACED,       /* silent connections closed to admit new clients */
     COUNT_OVER_RATE,       /* datagrams dropped because of max-rate or their amount of work */
     COUNT_FOREIGN,         /* connections that used another protocol, such as HTTP */

@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include <zstd.h>
 
-/* Returns the first sound block at or after a position, or NULL. */
+/* Returns the first valid block at or after a position, or NULL. */
 static const char *next_block(const char *at, const char *end)
 {
     nl_block_header header;

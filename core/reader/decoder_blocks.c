@@ -125,7 +125,7 @@ static void pass_to(nl_decoder *d, const char *to)
 }
 
 /*
- * Begins a damaged part, because no sound block begins here. The decoder reports all bytes up to the next block or line
+ * Begins a damaged part, because no valid block begins here. The decoder reports all bytes up to the next block or line
  * as one part.
  */
 static nl_status damage(nl_decoder *d, const char *reason)
@@ -223,7 +223,7 @@ void nl_decoder_report_missing(nl_decoder *d)
     nl_sequences_settle(d->sequences);
 }
 
-/* Stores the sequence numbers of a damaged block, because its header may be sound. */
+/* Stores the sequence numbers of a damaged block, because its header may be valid. */
 static void suspect(nl_decoder *d, const nl_block_header *h)
 {
     if (h->type != NL_BLOCK_TYPE_RECORDS || !nl_block_has_stream(h))
@@ -244,7 +244,7 @@ static void suspect(nl_decoder *d, const nl_block_header *h)
 }
 
 /*
- * Counts the records of damaged blocks just before the first sound block of a stream. The numbers of sound blocks do
+ * Counts the records of damaged blocks just before the first valid block of a stream. The numbers of valid blocks do
  * not reveal that these records are missing.
  */
 static void expect_suspect(nl_decoder *d, nl_sequences *sequences, const nl_block_header *h)

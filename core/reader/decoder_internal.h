@@ -34,7 +34,7 @@ typedef struct nl_damage {
 } nl_damage;
 
 /*
- * The sequence numbers of damaged blocks. The decoder trusts them if the next sound block of the stream continues them.
+ * The sequence numbers of damaged blocks. The decoder trusts them if the next valid block of the stream continues them.
  */
 typedef struct nl_suspect {
     unsigned char stream[NL_BLOCK_STREAM_SIZE];

@@ -9,8 +9,9 @@
 enum {
     READINGS = 3,              /* number of readings, of which the module uses the best */
     SPACING_NS = 20 * 1000000, /* minimum distance of two points; otherwise, the newer point replaces the older point */
-    STEP_NS = 200 * 1000,      /* a difference from the expected time is a step if it exceeds this time ... */
-    STEP_PART = 1000,          /* ... plus a thousandth of the elapsed time, because no daemon slews faster */
+    STEP_NS = 200 * 1000, /* a difference from the expected time is a step if it exceeds STEP_NS plus the elapsed time /
+                             STEP_PART */
+    STEP_PART = 1000,     /* no daemon slews faster than by this part of the time */
 };
 
 #define SANE_NS (INT64_C(1) << 62) /* until the year 2116 */

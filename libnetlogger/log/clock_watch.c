@@ -20,9 +20,8 @@ enum {
     LAST_WAIT_MS = 5,              /* maximum time to wait for the reply when the log is closed */
     BURST = 4,                     /* number of quick exchanges at the start */
     BURST_PAUSE_NS = 10 * 1000000, /* pause between these exchanges */
-    STEP_NS = 50 * 1000,           /* a clock was set if it jumped by more than this time ... */
-    STEP_PPM = 1000,               /* ... plus this part of the time since the last check, because the two clocks drift
-                                    * apart */
+    STEP_NS = 50 * 1000,           /* a clock was set if it jumped by more than STEP_NS plus the maximum drift */
+    STEP_PPM = 1000,               /* maximum drift between the two clocks since the last check */
     APART_NS = 10 * 1000,          /* maximum time for reading two clocks that are compared */
     DRIFT_PPM = 15,                /* drift of a clock that RFC 5905 assumes */
 };
@@ -49,8 +48,8 @@ struct nl_clock_watch {
     int64_t exchange_ns; /* time of the next exchange */
     unsigned in_burst;   /* remaining quick exchanges */
 
-    int64_t ahead_ns;    /* the real-time clock minus the boot-time clock ... */
-    int64_t compared_ns; /* ... at this time, which is 0 if the clocks have not been compared yet */
+    int64_t ahead_ns;    /* the real-time clock minus the boot-time clock, at compared_ns */
+    int64_t compared_ns; /* 0 if the clocks have not been compared yet */
 };
 
 static void clock_watch_report(nl_log *log, nl_record *record, bool synchronized)

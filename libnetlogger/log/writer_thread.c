@@ -16,17 +16,16 @@
 #include <unistd.h>
 
 enum {
-    BATCH_SIZE = 128 << 10,      /* number of bytes of text to encode before sending ... */
-    BLOCKS_SIZE = 8 << 10,       /* ... and of blocks, which have many events in few bytes */
+    BATCH_SIZE = 128 << 10,      /* number of bytes of text to encode before sending */
+    BLOCKS_SIZE = 8 << 10,       /* the same for blocks, which have many events in few bytes */
     HURRY_PAUSE_NS = 100 * 1000, /* pause between cycles while a ring may soon be full */
     TIMER_SLACK_NS = 10 * 1000, /* maximum delay of a pause; the default of 50,000 is too much for the shortest pause */
     BUSY_PAUSE_NS = 1000 * 1000,   /* pause while there are events */
     SHORT_PAUSE_NS = 20 * 1000000, /* no ring fills within this time; during longer sleeps, the next event wakes the
                                     * thread */
-    BLOCK_AGE_NS = 100 * 1000000,  /* for blocks: time for which events wait for more events, with which they share a
-                                    * block ... */
-    LIVE_AGE_NS = 10 * 1000000,    /* ... the same if the destination is a collector, because of live views, ... */
-    BLOCK_FILL = 32 << 10,         /* ... unless a ring has this many bytes */
+    BLOCK_AGE_NS = 100 * 1000000,  /* maximum time that events wait for further events of the same block */
+    LIVE_AGE_NS = 10 * 1000000,    /* the same for a collector, which may have live viewers */
+    BLOCK_FILL = 32 << 10,         /* if a ring has this many bytes, its events do not wait */
     VISIBLE_NS = 10 * 1000,        /* more than the time after which a store is visible to another processor */
     PATIENCE_NS = 100 * 1000000,   /* maximum wait for a thread that is writing an event */
     HELD_UP_NS = 50 * 1000,        /* interval of a flush's checks for such a thread */

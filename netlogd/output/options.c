@@ -229,7 +229,7 @@ static nl_status check_numbered(const output_options *options, bool is_given, co
                         "%s needs numbered files; put " OUTPUT_NUMBER " into the name, or end it in /", what);
 }
 
-/* Chooses when files end, such that deleting whole files follows keep= and keep_size= closely. */
+/* Chooses sizes of files that are small compared to keep= and keep_size=, because netlogd deletes only whole files. */
 static nl_status settle_rotation(output_options *options)
 {
     bool rotates = options->rotate_size > 0 || options->rotate_ns > 0;

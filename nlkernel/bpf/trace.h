@@ -49,7 +49,7 @@ struct trace_event {
     __u8 tail_size;               /* number of bytes in tail */
     __u8 local[16], peer[16];     /* IPv4: the first 4 bytes */
     __u8 tail[TRACE_TAIL_SIZE];   /* the last bytes, if data does not contain them */
-    __u8 data[TRACE_CAPTURE_MAX]; /* the first bytes; the event in the ring ends after them */
+    __u8 data[TRACE_CAPTURE_MAX]; /* the first bytes; the event in the ring ends after the last captured byte */
 };
 
 struct trace_process {

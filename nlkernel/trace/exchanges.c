@@ -45,7 +45,7 @@ typedef struct connection_end {
     char reply_head[REPLY_HEAD_SIZE]; /* the first calls of a reply, if they are short: see read_reply */
     uint32_t reply_head_size;
     uint32_t next[2];
-    uint32_t sent;    /* position after the last byte that the end has sent, as far as the events tell */
+    uint32_t sent;    /* position after the last byte that this end has sent according to the events */
     GQueue early;     /* struct trace_event: see is_early */
     bool has_next[2]; /* whether `next` is known, for each direction: TRACE_SEND, TRACE_RECEIVE */
     int64_t seen_ns;

@@ -4,7 +4,8 @@
  *
  * A span's parent is known with certainty; otherwise, the span has no parent. A call has the parent that its thread or
  * connection proves (causes.h); a request in a server has the call at the other end of the connection. Spans hold
- * references to their parents, so that a trace gets one ID whichever of its spans is written first. Not thread-safe.
+ * references to their parents, so that all spans of a trace get the same ID, in whatever order they are written. Not
+ * thread-safe.
  */
 #ifndef NLKERNEL_TRACE_SPAN_H
 #define NLKERNEL_TRACE_SPAN_H

@@ -1,7 +1,8 @@
 /*
- * The heat map of requests (heat_map.h), in place of the overview: time by duration, on a logarithmic scale, over the
- * whole log. Slow and failed requests have marks that are visible even if a mark stands for one request of a million.
- * The picture is cached until requests are added or the size changes, so that a frame usually only copies this picture.
+ * The heat map of requests (heat_map.h), which replaces the overview. It shows the times of all requests in the log,
+ * and their durations on a logarithmic scale. Slow and failed requests have marks that are visible even if a mark
+ * stands for one request of a million. The picture is cached until requests are added or the size changes, so that a
+ * frame usually only copies this picture.
  */
 #include "config.h"
 

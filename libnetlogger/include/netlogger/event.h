@@ -65,7 +65,7 @@ NL_BEGIN_DECLS
  *   nl_event_write(log, kind, values);                                                        // for every event
  *
  * A kind is the constant part of an event: its level, its name, and the names of its fields (any number). A kind
- * belongs to no log. All logs, several threads at the same time, and a child of fork() can use it.
+ * belongs to no log. It can be used with all logs, by several threads at the same time, and by a child of fork().
  */
 typedef struct nl_event_kind nl_event_kind;
 
