@@ -94,7 +94,7 @@ def listed(options, is_mdoc, kind):
 
 
 def rewrite(text, build):
-    """The page with its lists made anew."""
+    """Returns the page with updated lists."""
     is_mdoc = re.search(r"^\.Dd ", text, re.M) is not None
 
     def made(region):
@@ -125,7 +125,7 @@ def main():
     source, build = [word for word in sys.argv[1:] if word != "--write"]
     differ = [(path, new) for path, old, new in pages(source, build) if old != new]
     for path, new in differ:
-        print(f"{path.name}: the list of options {'is made anew' if write else 'differs from --help; doc/man_options.py --write makes it anew'}")
+        print(f"{path.name}: the list of options {'was updated' if write else 'differs from --help; doc/man_options.py --write updates it'}")
         if write:
             path.write_text(new)
     sys.exit(bool(differ) and not write)
