@@ -294,8 +294,8 @@ static void count_load(const visits *v, const place *p, float *loads)
 }
 
 /*
- * Tries the load, which is the number of visits in progress. If a visit waits for anything, it waits longer when more
- * visits are in progress. A mechanism that determines when each visit is served explains more, and is preferred.
+ * Tries the load, which is the number of visits in progress: the more visits, the longer a visit waits, whatever it
+ * waits for. A mechanism that determines when each visit is served explains more, and is preferred.
  */
 static void try_load(search *s, const sample *x)
 {
