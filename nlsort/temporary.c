@@ -20,7 +20,7 @@ int temporary_open(const char *directory)
     char *path = program_format("%s/nlsort.XXXXXX", directory);
     fd = mkostemp(path, O_CLOEXEC);
     if (fd < 0)
-        program_fail(PROGRAM_PROBLEM, "temporary file in %s: %s", directory, strerror(errno));
+        program_fail(PROGRAM_PROBLEM, "cannot create a temporary file in %s: %s", directory, strerror(errno));
     unlink(path);
     free(path);
     return fd;
@@ -29,7 +29,8 @@ int temporary_open(const char *directory)
 void temporary_write(int fd, const char *directory, const void *data, size_t size)
 {
     if (!nl_write_all(fd, data, size))
-        program_fail(PROGRAM_PROBLEM, "temporary file in %s: %s; use another directory (-T) or more memory (-S)",
+        program_fail(PROGRAM_PROBLEM,
+                     "cannot write a temporary file in %s: %s; use another directory (-T) or more memory (-S)",
                      directory, strerror(errno));
 }
 
@@ -38,7 +39,8 @@ void temporary_read(int fd, const char *directory, void *data, size_t size, off_
     for (size_t done = 0; done < size;) {
         ssize_t got = pread(fd, (char *)data + done, size - done, at + (off_t)done);
         if (got == 0 || (got < 0 && errno != EINTR))
-            program_fail(PROGRAM_PROBLEM, "temporary file in %s: %s", directory, got == 0 ? "cut" : strerror(errno));
+            program_fail(PROGRAM_PROBLEM, "cannot read a temporary file in %s: %s", directory,
+                         got == 0 ? "the file was truncated" : strerror(errno));
         done += got > 0 ? (size_t)got : 0;
     }
 }

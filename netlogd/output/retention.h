@@ -20,7 +20,7 @@ typedef struct retention {
     uint64_t number;       /* number of the newest file at the latest check; 0: no check yet */
     uint64_t old_bytes;    /* size of all older files at the latest check */
     int64_t next_ns;       /* time of the next check, on the monotonic clock */
-    uint64_t reported;     /* number of the latest file that was reported as kept too long */
+    uint64_t reported;     /* number of the latest file whose failed deletion was reported */
 } retention;
 
 /*
