@@ -369,6 +369,23 @@ static bool is_first_of_kind(const GPtrArray *all, guint i)
 }
 
 /*
+ * Returns whether low values of a sensor can slow a program down. Activity of the processors, disks, network and
+ * processes is low because programs wait. Other values, such as free memory or a congestion window, may be too low.
+ */
+static bool low_can_slow(const sensor_series *of)
+{
+    static const char *const activity[] = {"CPU.", "DISK.", "LOAD.", "NET.", "PROC.", "PROCS.", "PSI.", "TCP."};
+    static const char *const supply[] = {"AVAILABLE", "FREE", "IDLE", "CWND", "PACING", "RATE", "SSTHRESH", "WINDOW"};
+    for (size_t i = 0; i < G_N_ELEMENTS(supply); i++)
+        if (strstr(of->field, supply[i]) != NULL)
+            return true;
+    for (size_t i = 0; i < G_N_ELEMENTS(activity); i++)
+        if (g_str_has_prefix(of->field, activity[i]))
+            return false;
+    return true;
+}
+
+/*
  * Tries a sensor. Also increases *chance to the part of the variation that the sensor explains by chance. Moving the
  * sensor's values in time shows this part, because the moved values change as slowly as before.
  */
@@ -386,6 +403,10 @@ static candidate try_sensor(search *s, const sample *x, const GPtrArray *all, gu
         c = candidate_of(x, "resource", &e, RESOURCE_PREFERENCE);
         c.falls = falls;
         c.sensor = g_ptr_array_index(all, number);
+        if (falls && !low_can_slow(c.sensor)) {
+            candidate_clear(&c);
+            c = (candidate){.place = x->place};
+        }
         for (int k = 1; k <= SHIFTS && c.p < PROMISING && c.explained > RESOURCE_MIN; k++) {
             sensor_values(s->v, x, all, number, k / (SHIFTS + 1.0), values);
             int shifted = sample_quantize(values, x->count, bins);

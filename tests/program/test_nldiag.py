@@ -738,6 +738,18 @@ class Nldiag(support.Case):
         first = self.diagnosed(path)["causes"][0]
         self.assertEqual((first["cause"], first["span"]), ("resource", truth["span"]))
 
+    def test_low_activity_is_no_cause(self):
+        """Processors are idle because programs wait. Too little memory can slow a program down."""
+        episodes = [(1.3, 2.9), (7.1, 8.2), (12.4, 14.6), (21.5, 22.3), (25.7, 27.2)]
+        slow = lambda at: any(begin <= at < end for begin, end in episodes)
+        records = self.requests(lambda c, at, n, h: 0.03 * slow(at))
+        chance = random.Random(8)
+        for field, causes in ("CPU.BUSY", False), ("MEM.FREE", True):
+            sensors = [(0.1 * i, host, "Sensor", f"{field}={chance.uniform(5, 10) if slow(0.1 * i) else chance.uniform(60, 90):.1f}")
+                       for i in range(300) for host in ("b1", "b2", "b3")]
+            found = self.diagnosed_of(records + sensors)["causes"]
+            self.assertEqual("resource" in [cause["cause"] for cause in found], causes, found)
+
     def test_lock_or_pool(self):
         """If a lock and a pool predict the visits nearly as well, one of them is named first and the other second."""
         found = self.diagnosed(self.run_of("head-of-line", 50001)[0])
