@@ -294,8 +294,8 @@ static void count_load(const visits *v, const place *p, float *loads)
 }
 
 /*
- * Tries the load, which is the number of visits in progress: the more visits, the longer a visit waits, whatever it
- * waits for. A mechanism that determines when each visit is served explains more, and is preferred.
+ * Tries the load, which is the number of visits in progress. Visits take longer under load if they wait for each other
+ * in any way. A mechanism, such as a lock, is preferred, because it also explains when each visit ends.
  */
 static void try_load(search *s, const sample *x)
 {

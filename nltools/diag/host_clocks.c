@@ -222,7 +222,7 @@ void host_clocks_report(const host_clocks *c, findings *f, bool corrected)
                              w->evidence, w->all, w->host, w->reference);
         }
         finding_evidence(x, corrected ? "all other results use corrected times"
-                                      : "its times could not be corrected: the input cannot be read twice");
+                                      : "its times are not corrected, because the input cannot be read twice");
         g_free(off);
         g_free(error);
         g_free(low);

@@ -386,7 +386,7 @@ static void compress_surface(task *t)
     if (t->a->body != NULL)
         t->a->type = "image/png";
     else
-        nl_error_set(NL_ERROR_MEMORY, "the picture could not be made");
+        nl_error_set(NL_ERROR_MEMORY, "cannot compress the picture: not enough memory");
 }
 
 bool views_answer(views *v, const char *path, const query *q, answer *a)
