@@ -132,9 +132,10 @@ static size_t gather_holdings(const visits *v, uint32_t number, holding *held, G
 /*
  * For each visit, computes how many earlier arrivals are still present when it ends. If servers serve visits in the
  * order of arrival, these numbers are small. A model of another order must also predict which visit ends next, which
- * lowers its likelihood.
+ * lowers its likelihood. Positions from POSITIONS - 1 are one position; sets *shared to the number of present visits
+ * that share the position.
  */
-static void find_positions(const holding *held, size_t count, uint8_t *positions)
+static void find_positions(const holding *held, size_t count, uint8_t *positions, uint32_t *shared)
 {
     size_t *order = g_new(size_t, count + 1);
     uint32_t *tree =
@@ -150,11 +151,15 @@ static void find_positions(const holding *held, size_t count, uint8_t *positions
         if (i + (i & -i) <= count)
             tree[i + (i & -i)] += tree[i];
     }
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0, arrived = 0; i < count; i++) {
         uint32_t before = 0;
         for (size_t at = order[i]; at > 0; at -= at & -at)
             before += tree[at];
         positions[i] = (uint8_t)MIN(before, POSITIONS - 1);
+        while (arrived < count && by_arrival[arrived].from_ns < held[i].to_ns)
+            arrived++;
+        shared[i] =
+            before >= POSITIONS - 1 && arrived > i + POSITIONS - 1 ? (uint32_t)(arrived - i) - (POSITIONS - 1) : 1;
         for (size_t at = order[i] + 1; at <= count; at += at & -at)
             tree[at]--;
     }
@@ -201,6 +206,7 @@ typedef struct queue_work {
     size_t count;
     uint32_t *arrivals; /* indices in held, sorted by arrival */
     uint8_t *positions;
+    uint32_t *shared; /* number of present visits with the same position */
     int64_t *served;
     double *values, *alone, *with;
     double low, high; /* bounds of the logarithms of the times */
@@ -216,7 +222,7 @@ static void add_positions(queue_work *w)
             n++;
         }
         for (size_t i = (size_t)!half; i < w->count; i += 2)
-            w->with[i] += log((counts[w->positions[i]] + 0.1) / (n + 0.1 * POSITIONS));
+            w->with[i] += log((counts[w->positions[i]] + 0.1) / (n + 0.1 * POSITIONS) / w->shared[i]);
     }
 }
 
@@ -277,6 +283,7 @@ static void queue_work_init(queue_work *w, const holding *held, size_t count)
     w->with = w->alone + count;
     w->served = g_new(int64_t, count + 1);
     w->positions = g_new(uint8_t, count + 1);
+    w->shared = g_new(uint32_t, count + 1);
     w->arrivals = g_new(uint32_t, count + 1);
     w->high = -INFINITY;
     holding *by_arrival = g_new(holding, count + 1);
@@ -293,7 +300,7 @@ static void queue_work_init(queue_work *w, const holding *held, size_t count)
     qsort(sorted, count, sizeof *sorted, compare_double);
     w->low = log(MAX(sorted[count / 100], 1));
     g_free(sorted);
-    find_positions(held, count, w->positions);
+    find_positions(held, count, w->positions, w->shared);
     likelihoods(w->values, count, w->low - log(50), w->high, w->alone);
 }
 
@@ -302,6 +309,7 @@ static void queue_work_clear(queue_work *w)
     g_free(w->values);
     g_free(w->served);
     g_free(w->positions);
+    g_free(w->shared);
     g_free(w->arrivals);
 }
 
