@@ -17,7 +17,7 @@ AM_TESTS_ENVIRONMENT = \
 program_tests =
 EXTRA_DIST += %D%/clean-root/enter %D%/clean-root/first-steps %D%/clean-root/make %D%/clean-root/packages %D%/clean-root/use
 EXTRA_DIST += %D%/full %D%/architecture %D%/hardened %D%/cppcheck.suppressions %D%/program/support.py %D%/program/leaks.supp $(program_tests)
-EXTRA_DIST += %D%/documented.py %D%/coverage %D%/tidy %D%/diagnosis/README.md %D%/diagnosis/result.md %D%/diagnosis/simulate.py %D%/diagnosis/score.py %D%/diagnosis/calibrate.py %D%/diagnosis/power.py %D%/diagnosis/compare_trials.py %D%/diagnosis/follow_load.py \
+EXTRA_DIST += %D%/documented.py %D%/coverage %D%/tidy %D%/diagnosis/README.md %D%/diagnosis/result.md %D%/diagnosis/simulate.py %D%/diagnosis/score.py %D%/diagnosis/calibrate.py %D%/diagnosis/power.py %D%/diagnosis/compare_trials.py %D%/diagnosis/follow_load.py %D%/diagnosis/follow_trials.py %D%/diagnosis/simulate_connections.py \
 	%D%/connections/score.py %D%/connections/result.md %D%/diagnosis/load.py %D%/diagnosis/pipeline.py %D%/diagnosis/real.py %D%/diagnosis/real_faults.py %D%/diagnosis/real_programs.py
 
 # A unit test NAME is tests/unit/NAME.c and is listed in unit_tests in the folder's own local.mk below.

@@ -50,8 +50,8 @@ test_counts search_count_tests(const visits *v)
         const sensor_series *s = g_ptr_array_index(all, i);
         g_hash_table_add(kinds, g_strjoin("\n", s->event, s->field, s->instance, NULL));
     }
-    const test_counts counts = {places * (columns + OTHER_DIVISIONS), places * g_hash_table_size(kinds),
-                                places * MECHANISMS};
+    const test_counts counts = {places * (columns + OTHER_DIVISIONS + visits_span_days(v)),
+                                places * g_hash_table_size(kinds), places * MECHANISMS};
     g_hash_table_destroy(kinds);
     return counts;
 }
@@ -135,7 +135,7 @@ static bool may_be_clock(const visits *v, const candidate *c)
 
 static uint32_t tests_of_family(const search *s, const candidate *c)
 {
-    static const char *const divisions[] = {"peer", "field", "size", "cold", "changed", "load"};
+    static const char *const divisions[] = {"peer", "field", "size", "cold", "changed", "hour", "load"};
     if (c->sensor != NULL)
         return s->tests.sensors;
     for (size_t i = 0; c->cause != NULL && i < G_N_ELEMENTS(divisions); i++)

@@ -7,7 +7,17 @@
 #include <math.h>
 #include <string.h>
 
-enum { COMMAND_SIZE = 15 /* the kernel cuts names of programs (TASK_COMM_LEN) */ };
+enum {
+    RELAY_VISITS_MAX = 256, /* of a request */
+    COMMAND_SIZE = 15,      /* the kernel cuts names of programs (TASK_COMM_LEN) */
+    WINDOW_SLICES = 16, /* length of a window in which limits and waits are compared; records may be a second apart */
+};
+
+/*
+ * A connection carries data of others if it was limited, but no visit waited, in more than this part of its limited
+ * time.
+ */
+#define OTHERS_MAX 0.8
 
 /* The connections of a pair of ends in one slice of time. */
 typedef struct pair_slice {
@@ -15,7 +25,7 @@ typedef struct pair_slice {
     double cause_ns[CAUSE_COUNT];
     double limited_ns;  /* sum of cause_ns without the time in which the sending program wrote nothing */
     double open_ns;     /* sum of cause_ns */
-    double expected_ns; /* own times of the visits that are joined with the pair */
+    double expected_ns; /* times in which the visits of the pair may wait */
 } pair_slice;
 
 /* The hosts at the ends of connections, or a host and its program. The names are interned; NULL: unknown. */
@@ -27,7 +37,11 @@ typedef struct pair_key {
 typedef struct pair {
     pair_key key;
     GPtrArray *results;                            /* const connection_result * */
+    GHashTable *partners;                          /* names of the other hosts of its visits, interned */
     GArray *slices;                                /* pair_slice, in order of time */
+    double rtt_ns;                                 /* the minimum round-trip time; 0: unknown */
+    bool ambiguous;                                /* the connections may lead to other hosts */
+    bool waits;                                    /* the slices do not contain expected_ns yet */
     bool has_longest;                              /* `longest` is set */
     const connection_result *longest[CAUSE_COUNT]; /* for each cause, the connection that it limited longest, or NULL */
 } pair;
@@ -56,6 +70,7 @@ static void pair_free(gpointer data)
     pair *p = data;
     g_ptr_array_unref(p->results);
     g_array_unref(p->slices);
+    g_hash_table_destroy(p->partners);
     g_free(p);
 }
 
@@ -95,25 +110,45 @@ static void add_to_pair(connection_joins *j, pair_key key, const connection_resu
         p->key = key;
         p->results = g_ptr_array_new();
         p->slices = g_array_new(FALSE, TRUE, sizeof(pair_slice));
+        p->partners = g_hash_table_new(NULL, NULL);
+        p->waits = true;
         g_hash_table_insert(j->pairs, &p->key, p);
     }
     g_ptr_array_add(p->results, (gpointer)r);
+}
+
+static double limited_time(const connection_slice *slice)
+{
+    double sum_ns = 0;
+    for (int c = 0; c < CAUSE_COUNT; c++)
+        sum_ns += is_idle(c) ? 0 : slice->cause_ns[c];
+    return sum_ns;
+}
+
+static void add_slices_to_pair(pair *p, const connection_result *r)
+{
     for (guint i = 0; i < r->slices->len; i++) {
         const connection_slice *from = &g_array_index(r->slices, connection_slice, i);
-        pair_slice to = {.index = from->index};
+        pair_slice to = {.index = from->index, .limited_ns = limited_time(from)};
         for (int c = 0; c < CAUSE_COUNT; c++) {
             to.cause_ns[c] = from->cause_ns[c];
             to.open_ns += from->cause_ns[c];
-            to.limited_ns += is_idle(c) ? 0 : from->cause_ns[c];
         }
         g_array_append_val(p->slices, to);
     }
 }
 
-/* Sorts the slices of a pair, and adds up those of the same time. */
+/* Adds up the slices of a pair's connections, in order of time. */
 static void settle_pair(pair *p)
 {
     guint kept = 0;
+    g_array_set_size(p->slices, 0);
+    for (guint i = 0; i < p->results->len; i++) {
+        const connection_result *r = g_ptr_array_index(p->results, i);
+        add_slices_to_pair(p, r);
+        if (r->rtt_min_ns > 0 && (p->rtt_ns <= 0 || r->rtt_min_ns < p->rtt_ns))
+            p->rtt_ns = r->rtt_min_ns;
+    }
     g_array_sort(p->slices, compare_slices);
     for (guint i = 0; i < p->slices->len; i++) {
         const pair_slice slice = g_array_index(p->slices, pair_slice, i);
@@ -139,6 +174,53 @@ static void add_program(connection_joins *j, GHashTable *sites, const char *host
         add_to_pair(j, (pair_key){host, NULL, command_of(program)}, r);
 }
 
+/* Returns the interned name of a program on a host. */
+static const char *name_on_host(const char *host, const char *program)
+{
+    char *text = g_strconcat(host, "\n", command_of(program), NULL);
+    const char *name = g_intern_string(text);
+    g_free(text);
+    return name;
+}
+
+/* Returns the names of all programs with visits. */
+static GHashTable *programs_with_visits(const visits *v)
+{
+    GHashTable *programs = g_hash_table_new(NULL, NULL);
+    for (guint i = 0; i < v->sites->len; i++) {
+        const site *at = site_at(v, i);
+        const place *p = place_at(v, at->place);
+        g_hash_table_add(programs, (gpointer)name_on_host(at->host, p->program));
+        if (p->kind == PLACE_EDGE)
+            g_hash_table_add(programs, (gpointer)name_on_host(at->from_host, p->from_program));
+    }
+    return programs;
+}
+
+static bool is_of_program(GHashTable *programs, const char *host, const char *program)
+{
+    return host[0] != '\0' && program[0] != '\0' && g_hash_table_contains(programs, name_on_host(host, program));
+}
+
+/*
+ * Keeps only the connections of programs with visits, if the pair has any. Other programs of the same hosts may also
+ * have connections. The records do not always show the program.
+ */
+static void keep_own_programs(pair *p, GHashTable *programs)
+{
+    guint own = 0;
+    for (int pass = 0; pass < 2; pass++)
+        for (guint i = p->results->len; i-- > 0;) {
+            const connection_result *r = g_ptr_array_index(p->results, i);
+            bool is_own =
+                is_of_program(programs, r->host, r->program) || is_of_program(programs, r->peer_host, r->peer_program);
+            if (pass == 0)
+                own += is_own;
+            else if (own > 0 && !is_own && (r->program[0] != '\0' || r->peer_program[0] != '\0'))
+                g_ptr_array_remove_index(p->results, i);
+        }
+}
+
 static void add_pairs(connection_joins *j)
 {
     const GPtrArray *results = j->v->connection_results;
@@ -152,27 +234,60 @@ static void add_pairs(connection_joins *j)
         add_program(j, sites, from, r->program, to, r);
         add_program(j, sites, to, r->peer_program, from, r);
     }
+    GHashTable *programs = programs_with_visits(j->v);
     GHashTableIter i;
     gpointer p;
     g_hash_table_iter_init(&i, j->pairs);
-    while (g_hash_table_iter_next(&i, NULL, &p))
+    while (g_hash_table_iter_next(&i, NULL, &p)) {
+        keep_own_programs(p, programs);
         settle_pair(p);
+    }
+    g_hash_table_destroy(programs);
     g_hash_table_destroy(sites);
 }
 
 /* ---- visits ---- */
 
+static bool has_pair(const connection_joins *j, const char *a, const char *b)
+{
+    const pair_key forth = {a, b, NULL}, back = {b, a, NULL};
+    return g_hash_table_contains(j->pairs, &forth) || g_hash_table_contains(j->pairs, &back);
+}
+
+/*
+ * An edge may lead over a host without events: a program there gets a reply, and calls another program. Returns the
+ * connections to this host, or NULL if several hosts of the request have connections to both ends of the edge.
+ */
+static pair *pair_over_relay(const connection_joins *j, const sender *s, const request *q)
+{
+    pair *found = NULL;
+    for (uint32_t i = q->first; i < q->first + MIN(q->count, RELAY_VISITS_MAX); i++) {
+        const pair_key key = {s->host, site_at(j->v, visit_at(j->v, i)->site)->host, NULL};
+        pair *p = key.to != s->host && key.to != s->to ? g_hash_table_lookup(j->pairs, &key) : NULL;
+        if (p == NULL || p == found || !has_pair(j, key.to, s->to))
+            continue;
+        if (found != NULL)
+            return NULL;
+        found = p;
+    }
+    return found;
+}
+
 /* Returns the connections on which a visit may wait, or NULL. */
 static pair *pair_of_visit(const connection_joins *j, uint32_t index)
 {
     const sender *s = &j->senders[index];
-    const site *at = site_at(j->v, visit_at(j->v, index)->site);
+    const visit *x = visit_at(j->v, index);
+    const site *at = site_at(j->v, x->site);
     if (s->host != NULL && s->to != NULL && s->host != s->to) {
         /* The records of one end do not name the other host. */
         const pair_key keys[] = {{s->host, s->to, NULL}, {s->host, NULL, NULL}, {NULL, s->to, NULL}};
         pair *p = NULL;
         for (size_t i = 0; i < G_N_ELEMENTS(keys) && p == NULL; i++)
             p = g_hash_table_lookup(j->pairs, &keys[i]);
+        if (p == NULL)
+            return pair_over_relay(j, s, request_at(j->v, x->request));
+        g_hash_table_add(p->partners, (gpointer)(p->key.from != NULL ? s->to : s->host));
         return p;
     }
     const pair_key key = {at->host, NULL, j->commands[at->place]};
@@ -199,10 +314,14 @@ static double overlap_ns(const connection_joins *j, const visit *x, int64_t inde
     return (double)MAX(0, MIN(end_ns, x->to_ns) - MAX(begin_ns, x->from_ns));
 }
 
-/* Returns the part of a visit's duration that is its own time. */
-static double own_part(const visit *x)
+/*
+ * Returns the part of a visit's duration in which it may wait for a limited connection: its own time without a round
+ * trip, which every message needs.
+ */
+static double waiting_part(const pair *p, const visit *x)
 {
-    return x->to_ns > x->from_ns ? CLAMP((double)x->own_ns / (double)(x->to_ns - x->from_ns), 0, 1) : 0;
+    double waits_ns = (double)x->own_ns - p->rtt_ns;
+    return x->to_ns > x->from_ns ? CLAMP(waits_ns / (double)(x->to_ns - x->from_ns), 0, 1) : 0;
 }
 
 static void add_expected(connection_joins *j, uint32_t index, double weight)
@@ -214,8 +333,90 @@ static void add_expected(connection_joins *j, uint32_t index, double weight)
         pair_slice *s = &g_array_index(p->slices, pair_slice, i);
         if (s->index > last)
             break;
-        s->expected_ns += weight * own_part(x) * overlap_ns(j, x, s->index);
+        s->expected_ns += weight * waiting_part(p, x) * overlap_ns(j, x, s->index);
     }
+}
+
+/* Returns the number of addresses at the other ends of a pair's connections, which belong to hosts without records. */
+static guint count_addresses(const pair *p)
+{
+    GHashTable *addresses = g_hash_table_new(NULL, NULL);
+    for (guint i = 0; i < p->results->len; i++) {
+        const connection_result *r = g_ptr_array_index(p->results, i);
+        const char *end = p->key.from != NULL ? r->peer : r->local, *port = strrchr(end, ':');
+        char *address = g_strndup(end, port != NULL ? (gsize)(port - end) : strlen(end));
+        g_hash_table_add(addresses, (gpointer)g_intern_string(address));
+        g_free(address);
+    }
+    guint count = g_hash_table_size(addresses);
+    g_hash_table_destroy(addresses);
+    return count;
+}
+
+/*
+ * Returns whether the connections may lead to other hosts than those of the visits. If only one end has records, only
+ * the number of addresses shows this.
+ */
+static bool is_ambiguous(const pair *p)
+{
+    bool one_end = p->key.program == NULL && (p->key.from == NULL || p->key.to == NULL);
+    return one_end && count_addresses(p) > g_hash_table_size(p->partners);
+}
+
+/* Returns the part of a connection's limited time, 0 to 1, in which it was limited longer than visits waited. */
+static double part_of_others(const pair *p, const connection_result *r)
+{
+    double limited_ns = 0, expected_ns = 0, sum_ns = 0, others_ns = 0;
+    int64_t window = 0;
+    guint next = 0;
+    for (guint i = 0; i <= r->slices->len; i++) {
+        const connection_slice *s = i < r->slices->len ? &g_array_index(r->slices, connection_slice, i) : NULL;
+        if (s == NULL || (i > 0 && s->index / WINDOW_SLICES != window)) {
+            for (; next < p->slices->len && g_array_index(p->slices, pair_slice, next).index / WINDOW_SLICES <= window;
+                 next++) {
+                const pair_slice *of = &g_array_index(p->slices, pair_slice, next);
+                expected_ns += of->index / WINDOW_SLICES == window ? of->expected_ns : 0;
+            }
+            others_ns += fmax(0, limited_ns - expected_ns);
+            sum_ns += limited_ns;
+            limited_ns = expected_ns = 0;
+        }
+        if (s == NULL)
+            break;
+        window = s->index / WINDOW_SLICES;
+        limited_ns += limited_time(s);
+    }
+    return sum_ns > 0 ? others_ns / sum_ns : 0;
+}
+
+/* Removes the time of connections that carry data of others. */
+static void remove_others(pair *p)
+{
+    GPtrArray *own = g_ptr_array_new();
+    for (guint i = 0; i < p->results->len; i++)
+        if (part_of_others(p, g_ptr_array_index(p->results, i)) <= OTHERS_MAX)
+            g_ptr_array_add(own, g_ptr_array_index(p->results, i));
+    if (own->len < p->results->len) {
+        g_ptr_array_unref(p->results);
+        p->results = own;
+        p->waits = true;
+        settle_pair(p);
+    } else {
+        g_ptr_array_unref(own);
+    }
+}
+
+/* Adds the visits' times to the slices of the pairs that wait for them. */
+static void expect_waits(connection_joins *j, double weight)
+{
+    GHashTableIter i;
+    gpointer p;
+    for (uint32_t n = 0; n < j->v->all->len; n++)
+        if (j->of_visits[n] != NULL && j->of_visits[n]->waits)
+            add_expected(j, n, weight);
+    g_hash_table_iter_init(&i, j->pairs);
+    while (g_hash_table_iter_next(&i, NULL, &p))
+        ((pair *)p)->waits = false;
 }
 
 connection_joins *connection_joins_new(const visits *v, const sender *senders)
@@ -235,13 +436,23 @@ connection_joins *connection_joins_new(const visits *v, const sender *senders)
     /* Dropped requests have waited as long as the others. */
     double weight = (double)(v->requests->len + v->dropped) / MAX(v->requests->len, 1);
     bool any = false;
-    for (uint32_t i = 0; i < v->all->len; i++) {
+    for (uint32_t i = 0; i < v->all->len; i++)
         j->of_visits[i] = pair_of_visit(j, i);
-        if (j->of_visits[i] == NULL)
-            continue;
-        any = true;
-        add_expected(j, i, weight);
+    GHashTableIter i;
+    gpointer p;
+    g_hash_table_iter_init(&i, j->pairs);
+    while (g_hash_table_iter_next(&i, NULL, &p))
+        ((pair *)p)->ambiguous = is_ambiguous(p);
+    for (uint32_t n = 0; n < v->all->len; n++) {
+        any = any || (j->of_visits[n] != NULL && !j->of_visits[n]->ambiguous);
+        if (j->of_visits[n] != NULL && j->of_visits[n]->ambiguous)
+            j->of_visits[n] = NULL;
     }
+    expect_waits(j, weight);
+    g_hash_table_iter_init(&i, j->pairs);
+    while (g_hash_table_iter_next(&i, NULL, &p))
+        remove_others(p);
+    expect_waits(j, weight);
     if (any)
         return j;
     connection_joins_free(j);
@@ -266,6 +477,7 @@ bool connection_joins_parts(const connection_joins *j, uint32_t index, double pa
     if (p == NULL || x->to_ns <= x->from_ns)
         return false;
     int64_t last = x->to_ns / j->slice_ns;
+    double waits = x->own_ns > 0 ? waiting_part(p, x) * (double)(x->to_ns - x->from_ns) / (double)x->own_ns : 0;
     for (guint i = first_slice(p, x->from_ns / j->slice_ns); i < p->slices->len; i++) {
         const pair_slice *s = &g_array_index(p->slices, pair_slice, i);
         if (s->index > last)
@@ -274,7 +486,7 @@ bool connection_joins_parts(const connection_joins *j, uint32_t index, double pa
         double divided_ns = fmax(fmin(s->expected_ns, s->open_ns), s->limited_ns);
         double part = overlap_ns(j, x, s->index) / (double)(x->to_ns - x->from_ns);
         for (int c = 0; c < CAUSE_COUNT && divided_ns > 0; c++)
-            parts[c] += is_idle(c) ? 0 : part * s->cause_ns[c] / divided_ns;
+            parts[c] += is_idle(c) ? 0 : waits * part * s->cause_ns[c] / divided_ns;
     }
     return true;
 }

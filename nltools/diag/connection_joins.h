@@ -6,8 +6,12 @@
  * host to the visit's host. A visit that waits for no host of the log is joined with the connections of its program
  * whose other end is on a host without visits. A connection does not show which request its bytes belong to. Therefore
  * the time of a pair's connections is divided among the pair's visits, separately in each slice of time: in proportion
- * to the visits' own times, and at most the whole time of each visit. Time in which the sending program wrote nothing
- * is not the connection's, and is divided among no visits.
+ * to the visits' own times without a round trip, and at most this time of each visit. Time in which the sending program
+ * wrote nothing is not the connection's, and is divided among no visits.
+ *
+ * Connections between the same hosts may also carry data of other programs. If a pair has connections of programs with
+ * visits, the others do not count. A connection that was limited mostly while no visit waited does not count. If only
+ * one end has records and the connections lead to more addresses than the visits, no visit is joined with them.
  *
  * Caller: connection_limits.c. Memory: about 150 bytes per pair and slice. Not thread-safe.
  */

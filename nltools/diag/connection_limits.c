@@ -2,6 +2,7 @@
 
 #include "diag/connection_limits.h"
 
+#include <math.h>
 #include <string.h>
 
 /* A cause counts as evidence if it limited the connections in this part of a finding's time. */
@@ -32,8 +33,8 @@ static void feel_fault(const findings *f, const connection_joins *j, connection_
 {
     double parts[CAUSE_COUNT];
     for (uint32_t i = 0; i < f->visits->all->len; i++) {
-        felt[i] = connection_joins_parts(j, i, parts) ? (float)parts[cause] : 0;
-        if (felt[i] <= 0)
+        felt[i] = connection_joins_parts(j, i, parts) ? (float)parts[cause] : NAN;
+        if (!(felt[i] > 0))
             continue;
         const connection_result *r = connection_joins_longest(j, i, cause);
         g_hash_table_add(hosts, (gpointer)g_intern_string(r->host[0] != '\0' ? r->host : r->local));

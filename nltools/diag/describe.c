@@ -44,6 +44,23 @@ static void describe_waits(finding *f, const visits *v, const place *p)
     g_free(work);
 }
 
+/* Returns the ranges of hours, such as "02:00 to 04:00 and 13:00 to 14:00". A range may include midnight. */
+static char *text_hours(uint32_t hours)
+{
+    enum { HOURS = 24 };
+    GString *text = g_string_new("");
+    uint32_t all = (1u << HOURS) - 1;
+    for (int begin = 0; begin < HOURS && (hours & all) != all; begin++) {
+        int end = begin;
+        if (!(hours >> begin & 1) || (hours >> (begin + HOURS - 1) % HOURS & 1))
+            continue;
+        while (hours >> end % HOURS & 1)
+            end++;
+        g_string_append_printf(text, "%s%02d:00 to %02d:00", text->len > 0 ? " and " : "", begin, end % HOURS);
+    }
+    return g_string_free(text, FALSE);
+}
+
 void finding_describe(const search *s, finding *f, const candidate *c)
 {
     const visits *v = s->v;
@@ -143,6 +160,13 @@ void finding_describe(const search *s, finding *f, const candidate *c)
         f->advice = "find out what uses this resource at these times";
         finding_evidence(f, "%s each on average, against %s each while it is %s", slow, other,
                          c->falls ? "highest" : "lowest");
+    } else if (strcmp(c->cause, "hour") == 0) {
+        char *hours = text_hours(c->hours);
+        f->answer = g_strdup_printf("%s of the requests' time: %s is slower at the same time each day, %s UTC", part,
+                                    where, hours);
+        f->advice = "find out what runs at that time: backups, scheduled jobs, a daily peak of the load";
+        finding_evidence(f, "%s each, against %s each at other times of the day", slow, other);
+        g_free(hours);
     } else if (strcmp(c->cause, "cold") == 0 || strcmp(c->cause, "changed") == 0) {
         char *when = text_ns((double)(c->from_ns - v->from_ns)), *until = text_ns((double)(c->to_ns - v->from_ns));
         f->answer =

@@ -19,6 +19,14 @@
  */
 #define LOAD_SCALE_MAX 8
 
+/* A fault recurs if the same hours are slow on all days but this part of them. */
+#define OTHER_DAYS_MAX 0.2
+
+/* The hours of the day explain this many times as much as they do if each day begins at a random hour. */
+#define HOURS_FACTOR 1.3
+
+enum { HOURS = 24, ROTATIONS = 32, DAY_VISITS_MIN = 3 };
+
 enum { TIME_BINS = 48, TIME_BINS_MIN = 16, SHIFTS = 16 };
 
 /* Maximum part of the time from the earlier start to the later end of two similar ranges that only one contains. */
@@ -245,6 +253,79 @@ static void try_time(search *s, const sample *x)
     g_free(inside);
 }
 
+/* ---- time of day ---- */
+
+static int64_t hour_of(const sample *x, uint32_t i)
+{
+    return visit_at(x->visits, x->index[i])->from_ns / HOUR_NS;
+}
+
+/* Assigns visits to the hours of the day (UTC). If `rotation` is not 0, moves each day by a random number of hours. */
+static void bins_of_hours(const sample *x, uint32_t rotation, uint8_t *bins)
+{
+    for (uint32_t i = 0; i < x->count; i++) {
+        uint32_t day = (uint32_t)(hour_of(x, i) / HOURS);
+        uint32_t moved = (day * 0x9e3779b1u) ^ (rotation * 0x85ebca6bu);
+        moved = (moved ^ (moved >> 15)) * 0x2c1b3c6du;
+        bins[i] = (uint8_t)((hour_of(x, i) + (rotation > 0 ? (moved ^ (moved >> 13)) % HOURS : 0)) % HOURS);
+    }
+}
+
+/* Returns whether visits in these hours are slower than other visits on nearly every day. */
+static bool is_daily(const sample *x, const uint8_t *bins, uint64_t slow)
+{
+    double *values = g_new(double, x->count + 1);
+    uint32_t days = 0, others = 0;
+    for (uint32_t from = 0, to = 0; from < x->count; from = to) { /* visits are in order of time */
+        size_t counts[2] = {0};
+        double medians[2];
+        while (to < x->count && hour_of(x, to) / HOURS == hour_of(x, from) / HOURS)
+            to++;
+        for (int half = 0; half < 2; half++) {
+            for (uint32_t i = from; i < to; i++)
+                if (((slow >> bins[i]) & 1) == (uint64_t)half)
+                    values[counts[half]++] = x->y[i];
+            medians[half] = median_of(values, counts[half]);
+        }
+        if (counts[0] < DAY_VISITS_MIN || counts[1] < DAY_VISITS_MIN)
+            continue;
+        days++;
+        others += medians[1] <= medians[0];
+    }
+    g_free(values);
+    return days >= DAYS_MIN && others <= OTHER_DAYS_MAX * days;
+}
+
+/*
+ * Tries the hour of the day. Times that change slowly also differ between the hours of a few days; the days moved by
+ * random numbers of hours show how much.
+ */
+static void try_hours(search *s, const sample *x)
+{
+    if (!visits_span_days(s->v))
+        return;
+    uint8_t *bins = g_new(uint8_t, x->count + 1), *moved = g_new(uint8_t, x->count + 1);
+    bins_of_hours(x, 0, bins);
+    s->f->tests++;
+    explanation e = sample_explain(x, bins, HOURS, false);
+    uint64_t slow = e.slow;
+    candidate c = candidate_of(x, "hour", &e, 0.95);
+    bool counts = slow != 0 && c.p < PROMISING && is_daily(x, bins, slow);
+    for (uint32_t k = 1; k <= ROTATIONS && counts; k++) {
+        bins_of_hours(x, k, moved);
+        explanation other = sample_explain(x, moved, HOURS, false);
+        counts = c.explained > HOURS_FACTOR * other.explained;
+        g_free(other.excess);
+    }
+    c.hours = (uint32_t)slow;
+    if (counts)
+        candidate_offer(s, &c);
+    else
+        candidate_clear(&c);
+    g_free(bins);
+    g_free(moved);
+}
+
 /* ---- load ---- */
 
 typedef struct load_change {
@@ -455,6 +536,7 @@ void try_divisions(search *s, const sample *x)
             try_column(s, x, &s->v->columns->all[i]);
     if (!p->inferred || first->host == first->from_host) /* otherwise, the result depends on clocks */
         try_time(s, x);
+    try_hours(s, x);
     try_load(s, x);
     try_sensors(s, x);
 }

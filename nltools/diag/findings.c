@@ -124,7 +124,7 @@ static bool is_same_cause(const search *s, const finding *f, const candidate *c)
     return strcmp(c->cause, "peer") == 0
                ? c->host != NULL
                : strcmp(c->cause, "pause") == 0 || strcmp(c->cause, "resource") == 0 || strcmp(c->cause, "cold") == 0 ||
-                     strcmp(c->cause, "changed") == 0 || f->place == c->place;
+                     strcmp(c->cause, "changed") == 0 || strcmp(c->cause, "hour") == 0 || f->place == c->place;
 }
 
 static void claim(search *s, finding *f, candidate *c)

@@ -38,7 +38,8 @@ typedef struct finding {
     GArray *others;       /* uint32_t: numbers of further places with the same cause */
     const column *column; /* the field, if the cause is a field */
     double value;
-    bool confirmed; /* sensors confirm the cause */
+    bool confirmed;      /* sensors confirm the cause */
+    bool of_connections; /* the cause is a limit of the connections on which the visits waited */
     /*
      * Other explanations of the same place, the best first (elements are finding).
      * findings_judge moves them to the list. They claim no time: share and gain are 0.

@@ -21,7 +21,8 @@ typedef struct limit {
     GHashTable *hosts;   /* a set: names of the hosts, interned */
     GPtrArray *evidence; /* char *: evidence from the first host */
     const sender *senders;
-    const float *parts; /* for each visit, the part of its time in which the limit is felt; NULL: `hosts` decide */
+    /* For each visit, the part of its time in which the limit is felt. NAN: unknown. NULL: `hosts` decide. */
+    const float *parts;
 } limit;
 
 /*

@@ -3,7 +3,7 @@
  *
  * A limit becomes the cause of a finding if most of the finding's time is where the limit is felt. A limit that slows
  * all requests in the same way explains no variation. A limit becomes a finding of its own if it affects more than half
- * of the time.
+ * of the time. For a limit of connections, FINDING_MIN of the time is enough, because its part of each visit is known.
  */
 #include "config.h"
 
@@ -13,6 +13,12 @@
 #include <string.h>
 
 #include "diag/connection_limits.h"
+
+/* A limit explains a finding only if it is known whether the limit is felt in this part of the finding's time. */
+#define KNOWN_MIN 0.25
+
+/* A limit is a finding of its own if it is felt in more than this share of all time. */
+#define MOST 0.5
 
 enum { SENT_MIN = 65536 }; /* minimum number of bytes of a connection that counts */
 
@@ -424,6 +430,7 @@ static void name_finding(const findings *f, finding *x, const limit *l)
     g_free(x->answer);
     x->cause = l->cause;
     x->confirmed = true;
+    x->of_connections = l->parts != NULL;
     x->host = host;
     x->answer = g_strdup_printf("%s of the requests' time: %s %s (%s)", part, l->what, hosts, where);
     x->advice = l->advice;
@@ -440,7 +447,7 @@ static bool explains(const findings *f, const limit *l, const finding *x)
     static const char *const others[] = {"clock", "failures", "field", "calls", "memory",
                                          "disk",  "softirq",  "cpu",   "link",  "window"};
     const visits *v = f->visits;
-    double felt = 0, all = 0;
+    double felt = 0, known = 0, all = 0;
     for (size_t i = 0; i < G_N_ELEMENTS(others); i++)
         if (strcmp(x->cause, others[i]) == 0)
             return false;
@@ -450,9 +457,11 @@ static bool explains(const findings *f, const limit *l, const finding *x)
         const visit *y = visit_at(v, i);
         double claim = (double)x->cut[i] * path_weight(y);
         all += claim;
-        felt += claim > 0 ? claim * felt_part(v, l, l->felt, i) : 0;
+        double part = claim > 0 ? felt_part(v, l, l->felt, i) : 0;
+        known += isnan(part) ? 0 : claim;
+        felt += isnan(part) ? 0 : claim * part;
     }
-    return felt > all / 2;
+    return felt > known / 2 && known >= KNOWN_MIN * all;
 }
 
 /* Joins the findings that a limit explains. Returns the joint finding, or NULL. */
@@ -484,7 +493,7 @@ bool limit_find(findings *f, const limit *l)
         const visit *x = visit_at(v, i);
         double rest = (double)(x->own_ns - f->claimed[i]);
         double part = rest > 0 && x->path_ns > 0 ? felt_part(v, l, l->alone, i) * l->part : 0;
-        if (part <= 0)
+        if (!(part > 0))
             continue;
         uint32_t at = place_of_visit(v, x);
         cut[i] = (float)(rest * part);
@@ -496,8 +505,9 @@ bool limit_find(findings *f, const limit *l)
         }
     }
     g_free(of_places);
-    bool most = felt > 0 && felt + (x != NULL ? x->share : 0) > 0.5;
-    if (most) {
+    double sum = felt > 0 ? felt + (x != NULL ? x->share : 0) : 0;
+    bool most = sum > MOST;
+    if (sum >= (l->parts != NULL ? FINDING_MIN : MOST)) {
         if (x == NULL) {
             x = findings_add(f, l->cause);
             x->place = place;
@@ -587,7 +597,9 @@ void find_limits(findings *f)
     for (size_t k = 0; k < STREAMS && !most; k++) {
         if (k == WINDOW && joins != NULL)
             most = connection_limits_find(f, joins);
-        if (!most && g_hash_table_size(all[k].hosts) > 0 && !has_cause(f, all[k].cause))
+        /* The totals of a host say less than the connections with which the visits are joined. */
+        bool is_known = joins != NULL && (k == WINDOW || k == LOSS);
+        if (!most && !is_known && g_hash_table_size(all[k].hosts) > 0 && !has_cause(f, all[k].cause))
             most = limit_find(f, &all[k]);
     }
     findings_drop_small(f);

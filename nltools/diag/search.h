@@ -22,7 +22,8 @@ typedef struct candidate {
     double slow_ns, other_ns;
     uint32_t slow_count, count;
     int64_t from_ns, to_ns;
-    float *cut; /* for each visit, the time that the candidate claims */
+    uint32_t hours; /* bit h: visits are slow from h to h + 1 o'clock UTC */
+    float *cut;     /* for each visit, the time that the candidate claims */
 } candidate;
 
 /* The maximum number of tests in a search, by family: values that divide visits, sensors, and mechanisms. */
@@ -46,6 +47,17 @@ typedef struct search {
     bool *dirty, *has_finding; /* indexed by place */
     test_counts tests;
 } search;
+
+#define HOUR_NS (3600 * NL_NS_PER_SECOND)
+
+/* A log of fewer days does not show whether a fault recurs at the same time of day. */
+enum { DAYS_MIN = 3 };
+
+/* Returns whether a log is long enough to compare the times of day. */
+static inline bool visits_span_days(const visits *v)
+{
+    return v->to_ns - v->from_ns > (DAYS_MIN - 1) * 24 * HOUR_NS;
+}
 
 /* Counts the tests of a search of all places that are examined. */
 test_counts search_count_tests(const visits *v);

@@ -47,16 +47,17 @@ def diagnose(arguments, path):
         return {"causes": [], "verdict": f"status {result.returncode}: {result.stderr[:100]}"}, result
 
 
-def make(kind, seed, directory):
+def make(kind, seed, directory, connections=False, graded=False):
     """Writes the log of a run, unless it is in the directory already. Returns its path and the truth."""
-    path, about = directory / f"{kind}-{seed}.log", directory / f"{kind}-{seed}.json"
+    name = f"{kind}-{seed}{'-connections' if connections else ''}{'-graded' if graded else ''}"
+    path, about = directory / f"{name}.log", directory / f"{name}.json"
     if about.exists():
         return path, json.loads(about.read_text())
     if kind in simulate.DISTRIBUTIONS:
         simulate.make_random(kind, seed, path)
         truth = {"kind": kind, "causes": []}
     else:
-        truth = simulate.make_run(kind, seed, path)
+        truth = simulate.make_run(kind, seed, path, connections, graded)
     about.write_text(json.dumps(truth))
     return path, truth
 
@@ -64,7 +65,7 @@ def make(kind, seed, directory):
 def run(task):
     arguments, kind, seed = task
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as scratch:
-        path, truth = make(kind, seed, pathlib.Path(arguments.logs or scratch))
+        path, truth = make(kind, seed, pathlib.Path(arguments.logs or scratch), arguments.connections, arguments.graded)
         if truth is None:
             return None
         found, result = diagnose(arguments, path)
@@ -122,6 +123,8 @@ def main():
     parser.add_argument("--runs", type=int, default=5, help="runs of each kind of fault (default 5)")
     parser.add_argument("--random", type=int, default=5, help="logs of each distribution (default 5)")
     parser.add_argument("--kind", action="append", help="only this kind")
+    parser.add_argument("--connections", action="store_true", help="add records of TCP connections to all logs; some connections are limited, but are no cause")
+    parser.add_argument("--graded", action="store_true", help="let faults be weak, and logs short")
     parser.add_argument("--skip", type=int, default=0, help="begin with a later seed")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--logs", metavar="DIRECTORY", help="keep the logs, and use those that are there")

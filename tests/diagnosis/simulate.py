@@ -11,6 +11,8 @@ import math
 import random
 import time
 
+import simulate_connections
+
 START = 1_700_000_000
 # Each fault with the causes (nldiag --json) that name its mechanism.
 KINDS = {
@@ -28,15 +30,18 @@ KINDS = {
     "size": {"size"},
     "cold": {"cold"},
     "changed": {"changed"},
+    "daily": {"hour"},
     "imbalance": {"balance"},
     "batch": {"batch"},
     "head-of-line": {"lock", "field"},
     "resource": {"resource"},
     "failures": {"failures"},
     "clock": {"clock"},
+    **{kind: {cause} for kind, cause in simulate_connections.KINDS.items()},
 }
 HEALTHY = "healthy"
 COST_MIN = 0.12  # of the requests' time; below, a fault is not worth a finding
+GRADED_COST_MIN = 0.04
 
 
 class Resource:
@@ -104,7 +109,9 @@ class Service:
 
 
 class Run:
-    def __init__(self, kind, seed):
+    def __init__(self, kind, seed, connections=False, graded=False):
+        """connections: whether the log has records of TCP connections, some of which are limited but not a cause.
+        graded: whether the fault may be weak, and the log short."""
         self.kind, self.world, self.lines = kind, World(), []
         shape = self.shape = random.Random(f"shape {seed}")
         self.noise = random.Random(f"noise {seed}")
@@ -115,6 +122,10 @@ class Run:
         self.client_spans = self.explicit and shape.random() < 0.4
         self.spread = shape.choice([0.1, 0.25, 0.4, 0.7])  # standard deviation of the logarithm of times
         self.requests = shape.choice([400, 800, 1500, 2500])
+        grade = random.Random(f"grade {seed}")
+        self.intensity = math.exp(grade.uniform(math.log(0.1), 0)) if graded else 1
+        if graded:
+            self.requests = int(math.exp(grade.uniform(math.log(60), math.log(self.requests))))
         self.types = ["page", "report", "item", "list"][: shape.randint(1, 4)]
         self.type_factor = {t: shape.uniform(0.85, 1.2) for t in self.types}
         self.make_services()
@@ -127,7 +138,14 @@ class Run:
         self.offset = {h: shape.uniform(-3e-5, 3e-5) for h in sorted({h for s in self.services for h in s.hosts})}
         self.truth = {"kind": kind, "causes": sorted(KINDS.get(kind, ()))}
         self.pauses, self.paused, self.waited = [], None, 0.0
+        self.limited = {}  # service -> (its host with limited connections or None, the limit, mean time that a reply waits)
         self.place_fault()
+        self.net = None
+        if not self.one_host and (connections or kind in simulate_connections.KINDS):
+            self.net = simulate_connections.Connections(seed, self.offset, self.delay)
+            if "small" in self.net.decoys and not self.limited:
+                chance, service = self.net.chance, self.net.chance.choice(self.services[1:])
+                self.limited[service] = (None, chance.choice(list(simulate_connections.KINDS)), chance.uniform(0.01, 0.03) * self.mean / self.visits(service))
 
     # ---- the graph ----
 
@@ -173,6 +191,8 @@ class Run:
         pool = several if kind in ("slow-host", "imbalance") else remote if kind in ("slow-link", "clock") else self.services
         if kind == "slow-link":
             pool = [s for s in remote if len(s.hosts) > 1]
+        elif kind in simulate_connections.KINDS:
+            pool = remote
         if not pool or (kind == "clock" and not self.explicit):
             raise ValueError("this graph cannot have the fault")
         self.service = chance.choice(pool)
@@ -181,10 +201,11 @@ class Run:
         many = len(self.service.hosts) > 1
         # The hosts of the fault: all hosts of the service, or one host.
         self.only = self.host if kind in ("slow-host", "slow-link", "imbalance", "clock") or (
-            many and chance.random() < 0.3 and kind in ("timeout", "poll", "failures", "resource", "pause-periodic", "pause-random")) else None
+            many and chance.random() < 0.3 and kind in ("timeout", "poll", "failures", "resource", "pause-periodic", "pause-random",
+                                                        *simulate_connections.KINDS)) else None
         visits = self.visits(self.service)
         share = 1 / len(self.service.hosts) if self.only else 1
-        cost = self.mean * chance.uniform(0.35, 1.5)  # cost per request on average
+        cost = self.mean * chance.uniform(0.35, 1.5) * self.intensity  # cost per request on average
         self.cost = cost / share / visits  # cost per visit
         self.truth.update(program=self.service.name, span=self.step[1], host=self.only)
         self.rate_here = self.rate * visits / len(self.service.hosts)
@@ -195,6 +216,12 @@ class Run:
         elif kind == "cold":
             self.when = (0, chance.uniform(0.1, 0.3) * end)
             self.cost *= 4
+        elif kind == "daily":  # some hours of each day; the log has three to eight days
+            self.rate, self.closed = self.requests / (86400 * chance.uniform(3.2, 8)), False
+            self.seconds = self.requests / self.rate
+            first, length = chance.randrange(24), chance.randint(2, 6)
+            self.hours = {(first + i) % 24 for i in range(length)}
+            self.cost *= 24 / length
         elif kind == "changed":
             self.when = (at, 1e9)
             self.cost *= 2
@@ -205,7 +232,7 @@ class Run:
             self.cost *= 4
         elif kind in ("lock", "pool", "head-of-line"):
             k = self.truth["k"] = chance.randint(2, 5) if kind == "pool" else 1
-            self.hold = chance.uniform(*((0.9, 1.0) if kind == "pool" else (0.75, 0.95))) * k / self.rate_here
+            self.hold = chance.uniform(*((0.9, 1.0) if kind == "pool" else (0.75, 0.95))) * k / self.rate_here * (0.65 + 0.35 * self.intensity)
             if kind == "head-of-line":
                 self.hold *= 0.6
             self.places = {h: Resource(self.world, k) for h in self.service.hosts}
@@ -233,6 +260,9 @@ class Run:
             self.batch = min(self.batch, 12)
         elif kind == "failures":
             self.part = chance.uniform(0.15, 0.5)
+        elif kind in simulate_connections.KINDS:
+            self.limited[self.service] = (self.only, kind, self.cost)
+            self.truth["span"] = None
         elif kind == "clock":
             self.offset[self.host] = chance.choice([-1, 1]) * (self.mean + 10 * self.delay) * chance.uniform(1, 50)
             self.truth["span"] = self.truth["program"] = None
@@ -279,9 +309,26 @@ class Run:
     def about(self, mean):
         return self.noise.lognormvariate(-self.spread**2 / 2, self.spread) * mean
 
-    def travel(self, service, host):
+    def travel(self, service, host, connection, back):
+        """Sends a request, or a reply if `back`."""
         slow = self.cost if self.kind == "slow-link" and service is self.service and host == self.only else 0
-        yield self.noise.uniform(0.8, 1.3) * self.delay + slow
+        delay, began, limit, waits = self.noise.uniform(0.8, 1.3) * self.delay, self.world.now, None, 0
+        if back and service in self.limited and self.limited[service][0] in (None, host):
+            _, limit, cost = self.limited[service]
+            waits = self.about(cost)
+        yield delay + slow + waits
+        if connection is not None:
+            size = waits * connection.rate() if limit else self.net.chance.uniform(200, 2000)
+            (connection.back if back else connection.forth).add(began, self.world.now, size, limit)
+            if back:
+                connection.free_at = self.world.now
+
+    def connect(self, caller, service, host):
+        """Returns the connection for a call, or None if the log has no records of it."""
+        if self.net is None or caller is None or caller[1] == host:
+            return None
+        only, limit, _ = self.limited.get(service, (None, None, 0))
+        return self.net.pick(caller[1], host, (caller[0].name, service.name), self.world.now, limit if only in (None, host) else None)
 
     def pick(self, service):
         if self.kind == "imbalance" and service is self.service:
@@ -297,6 +344,8 @@ class Run:
         elif kind == "size":
             yield self.about(self.cost) * request["size"]
         elif kind in ("cold", "changed") and self.when[0] <= now < self.when[1]:
+            yield self.about(self.cost)
+        elif kind == "daily" and (START + now) // 3600 % 24 in self.hours:
             yield self.about(self.cost)
         elif kind == "resource" and any(a <= now < b for a, b in self.when):
             yield self.about(self.cost)
@@ -350,7 +399,8 @@ class Run:
         done = None
         if self.client_spans and caller is not None:
             parent, done = self.span(*caller, f"Call{service.name}", request, parent)
-        yield from self.travel(service, host)
+        connection = self.connect(caller, service, host)
+        yield from self.travel(service, host, connection, False)
         yield self.awake(service, host, 0)
         began = self.world.now
         fields = {"REQ_TYPE": request["type"], "CUSTOMER": request["value"], "USER": request["user"],
@@ -367,7 +417,7 @@ class Run:
         end(STATUS="error" if caller is None and request["failed"] else None)
         if not caller:  # the log does not contain the time before and after the request
             self.durations.append(self.world.now - began)
-        yield from self.travel(service, host)
+        yield from self.travel(service, host, connection, True)
         if done is not None:
             if caller[0] is self.paused:  # a stopped program does not log the end of a call
                 yield self.awake(*caller, 0)
@@ -418,6 +468,8 @@ class Run:
         self.truth["mean"] = sum(self.durations) / max(1, len(self.durations))
         if logs and (self.shape.random() < 0.5 or self.kind == "resource"):
             self.sense()
+        if logs and self.net is not None:
+            self.lines += [(at, at, text) for at, text in self.net.records(self.world.now)]
         return self
 
     def write(self, path):
@@ -439,19 +491,20 @@ def write_lines(path, lines):
             out.write(f"{begins[second]}.{us:06d} {text}\n")
 
 
-def make_run(kind, seed, path):
-    """Writes a log. Returns the truth, or None if the graph of this seed cannot have the fault or the fault costs less than COST_MIN."""
+def make_run(kind, seed, path, connections=False, graded=False):
+    """Writes a log. Returns the truth, or None if the graph of this seed cannot have the fault or the fault costs less than COST_MIN
+    (GRADED_COST_MIN if graded)."""
     try:
-        run = Run(kind, seed)
+        run = Run(kind, seed, connections, graded)
     except ValueError:
         return None
     truth = run.write(path)
     if kind != HEALTHY:
-        healthy = Run(HEALTHY, seed).simulate(logs=False)
+        healthy = Run(HEALTHY, seed, graded=graded).simulate(logs=False)
         truth["cost"] = 1 - healthy.truth["mean"] / truth["mean"] if truth["mean"] > 0 else 0
         if hasattr(run, "places"):  # The service itself has no fault; the waiting for it has.
             truth["cost"] = run.waited / max(sum(run.durations), 1e-9)
-        if len(run.durations) < 0.9 * run.requests or (truth["cost"] < COST_MIN and kind not in ("failures", "clock")):
+        if len(run.durations) < 0.9 * run.requests or (truth["cost"] < (GRADED_COST_MIN if graded else COST_MIN) and kind not in ("failures", "clock")):
             return None
     return truth
 

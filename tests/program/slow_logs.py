@@ -222,7 +222,7 @@ class Run:
         self.log(host, "TcpConnection", TCP_LOCAL=f"{host}:14900", TCP_PEER="client:40000", TCP_STATE="established",
                  TCP_MSS=1448, TCP_CWND=400, TCP_WINDOW=65536 if self.fault == "window" else 4 << 20,
                  TCP_RTT=int(self.rtt * 1e6 * 1.02), TCP_RTT_MIN=int(self.rtt * 1e6), TCP_BYTES_SENT=int(state["sent"]),
-                 TCP_BYTES_RETRANS=state["again"], TCP_BUSY=int(state["busy"]), TCP_LIMITED_RECEIVER=int(limited),
+                 TCP_RETRANS=state["again"] // 1448, TCP_BYTES_RETRANS=state["again"], TCP_BUSY=int(state["busy"]), TCP_LIMITED_RECEIVER=int(limited),
                  TCP_LIMITED_BUFFER=0)
 
     def write(self, path):

@@ -1,4 +1,5 @@
 """nldiag names the fault of simulated programs, reports no fault on healthy programs, and prints "cannot tell" without evidence."""
+import collections
 import datetime
 import html.parser
 import io
@@ -77,6 +78,12 @@ class Nldiag(support.Case):
                  "size": (1, 2),
                  "cold": (1, 2),
                  "changed": (1, 2),
+                 "daily": (91003, 91008),
+                 "window": (90101, 90103),
+                 "send-buffer": (90101, 90103),
+                 "loss": (90101, 90103),
+                 "policed": (90101, 90103),
+                 "reverse": (90004, 90114),
                  "imbalance": (3, 6),
                  "batch": (1, 2),
                  "head-of-line": (1, 2),
@@ -111,6 +118,32 @@ class Nldiag(support.Case):
             with self.subTest(seed=seed):
                 path, _ = self.run_of(simulate.HEALTHY, seed)
                 self.assertEqual(self.diagnosed(path)["answer"], "healthy: no cause found that takes 8 % or more of the requests' time")
+
+    def test_connections_that_are_no_cause(self):
+        """Connections are limited, but carry data of other programs or hosts, are idle, or take a small part of the time."""
+        for seed in range(90001, 90009):
+            with self.subTest(seed=seed):
+                path = self.scratch / "connections.log"
+                simulate.make_run(simulate.HEALTHY, seed, path, connections=True)
+                self.assertEqual(self.diagnosed(path)["causes"], [])
+
+    def test_many_parallel_visits_are_no_pool(self):
+        """Hundreds of visits at a time, which end in any order, are no queue before a few servers."""
+        chance, records = random.Random(1), []
+        for i in range(12000):
+            begin = i * 0.0002 + chance.uniform(0, 0.0002)
+            records += [(begin, f"HOST=a PROG=p LVL=Usage NL.EVNT=Query.start ID={i}"), (begin + 0.08 * chance.lognormvariate(0, 0.4), f"HOST=a PROG=p LVL=Usage NL.EVNT=Query.end ID={i}")]
+        path = self.scratch / "parallel.log"
+        simulate.write_lines(path, sorted(records))
+        self.assertEqual(self.diagnosed("--id", "ID", path)["causes"], [])
+
+    def test_time_of_day_of_a_single_day(self):
+        """A fault of one day does not recur each day."""
+        path, truth = self.run_of("daily", 91003)
+        lines = path.read_text().splitlines(True)
+        day = collections.Counter(line[5:13] for line in lines).most_common(1)[0][0]
+        path.write_text("".join(line for line in lines if line[5:13] == day))
+        self.assertNotIn("hour", [c["cause"] for c in self.diagnosed(path)["causes"]])
 
     def test_random_times(self):
         """Independent times of ten distributions have no cause."""
