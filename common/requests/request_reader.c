@@ -611,6 +611,10 @@ char *request_reader_name_request(const request_reader *r)
         text = nl_field_text(trace, scratch);
         return g_strndup(text.data, MIN(text.size, NAME_SIZE_MAX));
     }
+    if (r->id_count == 1 && id_of(&r->found, 0) != NULL) {
+        text = nl_field_text(id_of(&r->found, 0), scratch);
+        return g_strndup(text.data, MIN(text.size, NAME_SIZE_MAX));
+    }
     GString *name = g_string_new("");
     for (size_t i = 0; i < r->id_count && name->len < NAME_SIZE_MAX; i++) {
         const nl_field *field = id_of(&r->found, i);

@@ -49,12 +49,16 @@ static void add_cells(heat_cell *to, const heat_cell *from)
 /* Doubles the width of the columns. If `earlier` is true, the new columns come before the existing columns. */
 static void widen(heat_map *h, bool earlier)
 {
-    heat_cell(*old)[HEAT_ROWS] = h->columns;
-    const unsigned first = earlier ? HEAT_COLUMNS / 2 : 0;
-    h->columns = g_malloc0(HEAT_COLUMNS * sizeof *h->columns);
-    for (unsigned column = 0; column < HEAT_COLUMNS; column++)
-        add_cells(h->columns[first + column / 2], old[column]);
-    g_free(old);
+    for (unsigned i = 0; i < HEAT_COLUMNS; i++) {
+        /* in this order, a column has been moved before the cells of others are added to it */
+        const unsigned column = earlier ? HEAT_COLUMNS - 1 - i : i, to = (earlier ? HEAT_COLUMNS / 2 : 0) + column / 2;
+        if (to == column || !h->is_used[column])
+            continue;
+        add_cells(h->columns[to], h->columns[column]);
+        memset(h->columns[column], 0, sizeof h->columns[column]);
+        h->is_used[to] = true;
+        h->is_used[column] = false;
+    }
     if (earlier)
         h->from_ns -= h->width_ns * HEAT_COLUMNS;
     h->width_ns *= 2;
@@ -70,7 +74,9 @@ void heat_map_add(heat_map *h, int64_t start_ns, int64_t duration_ns, bool is_fa
     while (((column = floor(heat_map_column(h, start_ns))) < 0 || column >= HEAT_COLUMNS) && h->width_ns < WIDTH_MAX_NS)
         widen(h, column < 0);
     const unsigned row = heat_row(duration_ns);
-    heat_cell *cell = &h->columns[(unsigned)CLAMP(column, 0, HEAT_COLUMNS - 1)][row];
+    const unsigned at = (unsigned)CLAMP(column, 0, HEAT_COLUMNS - 1);
+    heat_cell *cell = &h->columns[at][row];
+    h->is_used[at] = true;
     cell->count++;
     cell->failed += is_failed;
     h->totals[row]++;

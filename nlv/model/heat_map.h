@@ -21,6 +21,7 @@ typedef struct heat_map {
     int64_t from_ns;  /* the start of the first column */
     int64_t width_ns; /* of a column; 0: the map is empty */
     heat_cell (*columns)[HEAT_ROWS];
+    bool is_used[HEAT_COLUMNS];   /* the column has requests */
     uint64_t totals[HEAT_ROWS];   /* number of requests by duration */
     uint64_t failures[HEAT_ROWS]; /* number of failed requests by duration */
     uint64_t count, failed;
