@@ -250,7 +250,7 @@ static int work_headless(arguments *a)
 {
     model *m = model_new(read_config(a->look.config), &a->reading);
     bool good = true;
-    a->model.reads_requests = a->render != NULL && !a->look.compares;
+    a->model.reads_requests = a->render != NULL;
     model_set_options(m, a->model);
     if (a->look.where != NULL)
         model_set_filter(m, a->look.where);

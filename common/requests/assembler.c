@@ -14,6 +14,7 @@
 
 enum {
     EVENTS_MIN = 2,
+    EVENTS_FIRST = 8, /* capacity for the events of a request before the first request has ended */
     EVENTS_USUAL_MAX = 32,
     GROUPS_MAX = 1 << 16,
     THREAD_EVENTS_MIN = 1024,
@@ -91,7 +92,7 @@ assembler *assembler_new(const assembler_options *options)
     a->restarts = restarts_new();
     a->learning = g_ptr_array_new();
     a->now_ns = -REQUEST_TIME_MAX;
-    a->usual_count = EVENTS_MIN;
+    a->usual_count = EVENTS_FIRST;
     a->by_host = options->by != NULL && strcmp(options->by, "HOST") == 0;
     a->visits = g_array_new(FALSE, TRUE, sizeof(uint32_t));
     return a;
@@ -224,10 +225,15 @@ static uint32_t count_overlapping(const request_graph *g)
     return spans_ns > (double)(g->to_ns - g->from_ns) + (double)rounding_ns ? outermost : 0;
 }
 
+void assembler_build_part(const assembler *a, request_graph *g, request_event *events, size_t count)
+{
+    request_graph_build(g, events, count, a->learning == NULL && !events[0].traced ? a->edges : NULL,
+                        request_reader_clocks(a->reader));
+}
+
 static void hand_out_events(assembler *a, const open_request *r, uint32_t from, uint32_t to, bool cut)
 {
-    request_graph_build(a->graph, r->events + from, to - from, a->learning == NULL && !r->explicit ? a->edges : NULL,
-                        request_reader_clocks(a->reader));
+    assembler_build_part(a, a->graph, r->events + from, to - from);
     a->graph->payloads = r->payloads.data;
     const char *name = r->name;
     if (r->is_thread) {

@@ -75,6 +75,12 @@ bool assembler_add(assembler *a, const nl_record *record);
 /* Hands out all requests. Call it after the last record. */
 void assembler_finish(assembler *a);
 
+/*
+ * Builds the graph of some events of a request that was handed out, which the user copied. `g` is a graph that the user
+ * made with the names of assembler_reader. Its payloads are not set.
+ */
+void assembler_build_part(const assembler *a, request_graph *g, request_event *events, size_t count);
+
 /* Returns the number of spans without IDs that overlap in one thread or program. Their requests are unknown. */
 uint64_t assembler_overlapping(const assembler *a);
 

@@ -3,7 +3,7 @@
 #include "model/compare_query.h"
 
 #include "base/error.h"
-#include "filter/filter.h"
+#include "model/filters.h"
 
 #include <string.h>
 
@@ -18,6 +18,7 @@ void compare_query_free(compare_query *q)
         g_free(q->sides[i].log);
         request_filter_free(q->sides[i].where);
     }
+    g_free(q->filter);
     g_free(q);
 }
 
@@ -30,14 +31,10 @@ static bool parse_side(compare_query_side *side, const char *expression, bool ex
         side->log = g_strdup(expression + strlen(log_prefix));
         return true;
     }
-    const bool is_of_requests = request_filter_selects_requests(expression);
-    if (!is_of_requests) { /* an unbalanced parenthesis could become valid inside any() */
-        nl_filter *records = nl_filter_parse(expression);
-        if (records == NULL)
-            return false;
-        nl_filter_free(records);
-    }
-    char *where = g_strdup_printf("%s%s(%s)", excludes ? "!" : "", is_of_requests ? "" : "any", expression);
+    if (!filters_accept(expression)) /* an unbalanced parenthesis could become valid inside other parentheses */
+        return false;
+    char *where = g_strdup_printf("%s%s(%s)", excludes ? "!" : "",
+                                  request_filter_selects_requests(expression) ? "" : "any", expression);
     const bool good = request_filter_narrow(&side->where, where);
     g_free(where);
     return good;
@@ -59,4 +56,13 @@ compare_query *compare_query_parse(const char *first, const char *second)
         return q;
     compare_query_free(q);
     return NULL;
+}
+
+bool compare_query_narrow(compare_query *q, const filters *f)
+{
+    if (f == NULL || f->requests_text == NULL)
+        return true;
+    q->filter = g_strdup(f->text);
+    return request_filter_narrow(&q->sides[0].where, f->requests_text) &&
+           request_filter_narrow(&q->sides[1].where, f->requests_text);
 }

@@ -1,13 +1,13 @@
 /*
  * The two sides of a comparison, as the user writes them. A side is an expression on records or requests (filters.h),
  * or "log:NAME", the requests of a log. If the second side is empty, it consists of the requests that are not on the
- * first side. If both sides are empty, they are the first two logs. A query is constant, and any thread may use it.
+ * first side. If both sides are empty, they are the first two logs. This module has no state.
  */
 #ifndef NLV_COMPARE_QUERY_H
 #define NLV_COMPARE_QUERY_H
 
 #include "model/comparison.h"
-#include "requests/request_filter.h"
+#include "model/filters.h"
 
 typedef struct compare_query_side {
     char *name;            /* for people */
@@ -19,10 +19,16 @@ typedef struct compare_query_side {
 typedef struct compare_query {
     compare_query_side sides[COMPARED_SIDES];
     bool is_by_position; /* the sides are the first and the second log */
+    char *filter;        /* for people: the filter that compare_query_narrow has applied; or NULL */
 } compare_query;
 
 /* Returns NULL and sets the error if an expression is invalid. NULL and "" are empty. */
 compare_query *compare_query_parse(const char *first, const char *second);
+
+/* Leaves out the requests that do not match the first step of a filter, which may be NULL. Returns false and sets the
+ * error if the filter and an expression of the query have too many terms together. */
+bool compare_query_narrow(compare_query *q, const filters *f);
+
 void compare_query_free(compare_query *q); /* NULL is allowed */
 
 #endif

@@ -43,6 +43,7 @@ void comparison_free(comparison *c)
     g_ptr_array_free(c->rows, TRUE);
     g_hash_table_destroy(c->index);
     g_free(c->reason);
+    g_free(c->filter);
     g_free(c);
 }
 
@@ -166,11 +167,6 @@ void comparison_add(comparison *c, unsigned side, comparison_map *map, const req
     for (size_t i = 0; i < g->path_count; i++) {
         compared_row *row = row_of_step(c, map, reader, g, &g->path[i]);
         row->path[side].sum[unit] += (double)(g->path[i].to_ns - g->path[i].from_ns);
-    }
-    for (size_t i = 0; i < g->span_count; i++) {
-        compared_row *row = row_of_span(c, map, reader, &g->spans[i]);
-        row->visits[side]++;
-        row->visit_ns[side] += (double)(g->spans[i].end_ns - g->spans[i].begin_ns);
     }
     add_to_sample(s, request);
     s->requests++;

@@ -22,10 +22,8 @@ enum { COMPARED_SIDES = 2, COMPARED_ROWS_MAX = 4096 };
 typedef struct compared_row {
     char *name, *program; /* program is "" for an edge */
     bool is_edge;
-    unit_sums path[COMPARED_SIDES];  /* in each unit: time on critical paths in nanoseconds; `count` is not used */
-    uint64_t visits[COMPARED_SIDES]; /* number of spans */
-    double visit_ns[COMPARED_SIDES]; /* sum of their durations */
-    contrast time;                   /* time on the critical path, per request; set by comparison_finish */
+    unit_sums path[COMPARED_SIDES]; /* in each unit: time on critical paths in nanoseconds; `count` is not used */
+    contrast time;                  /* time on the critical path, per request; set by comparison_finish */
     bool changed;
 } compared_row;
 
@@ -39,6 +37,10 @@ typedef struct compared_request {
 typedef struct comparison_side {
     char *name; /* for people */
     uint64_t requests, failed;
+    uint64_t cut;         /* number of these requests of which only a part was compared, because memory ran out */
+    uint64_t unselected;  /* number of other requests of the side's logs, which the side does not include */
+    uint64_t undrawn;     /* number of requests that were left out, because the drawing shows none of their events */
+    uint64_t overlapping; /* number of spans that were left out, because it is unknown to which requests they belong */
     uint64_t bins[HEAT_ROWS]; /* number of requests by duration (heat_map.h) */
     uint32_t unit_bins[UNITS_MAX][HEAT_ROWS];
     unit_sums durations; /* number of requests in each unit, and the sum of their durations */
@@ -60,6 +62,7 @@ typedef struct comparison {
     contrast slower;
     bool most_changed; /* these shares differ */
     char *reason;      /* why nothing can be compared, as a sentence; or NULL */
+    char *filter;      /* the filter that the requests of both sides match; or NULL */
     GHashTable *index; /* maps names to rows */
 } comparison;
 

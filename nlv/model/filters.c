@@ -10,6 +10,7 @@ void filters_free(filters *f)
         return;
     g_free(f->text);
     request_filter_free(f->requests);
+    g_free(f->requests_text);
     nl_filter_free(f->alone);
     nl_filter_free(f->shown);
     nl_filter_free(f->direct);
@@ -19,15 +20,12 @@ void filters_free(filters *f)
 /* Parses the expression of the first step. */
 static bool parse_selects(filters *f, const char *expression)
 {
-    if (request_filter_selects_requests(expression))
-        return request_filter_narrow(&f->requests, expression);
-    f->alone = nl_filter_parse(expression);
-    if (f->alone == NULL)
+    const bool selects_requests = request_filter_selects_requests(expression);
+    f->alone = selects_requests ? NULL : nl_filter_parse(expression);
+    if (!selects_requests && f->alone == NULL)
         return false;
-    char *any = g_strdup_printf("any(%s)", expression);
-    const bool good = request_filter_narrow(&f->requests, any);
-    g_free(any);
-    return good;
+    f->requests_text = selects_requests ? g_strdup(expression) : g_strdup_printf("any(%s)", expression);
+    return request_filter_narrow(&f->requests, f->requests_text);
 }
 
 /* Returns the expressions of both steps as one expression. The caller frees it with g_free. */

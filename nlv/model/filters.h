@@ -15,6 +15,7 @@
 typedef struct filters {
     char *text;               /* both expressions, for the user */
     request_filter *requests; /* the first step; NULL: all requests */
+    char *requests_text;      /* its expression on requests; NULL: all requests */
     nl_filter *alone;         /* selects the records that belong to no request; NULL: none of them */
     nl_filter *shown;         /* the second step; NULL: all records */
     nl_filter *direct;        /* both steps, for logs without requests; NULL: the first step selects only requests */

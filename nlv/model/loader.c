@@ -2,6 +2,7 @@
 
 #include "model/loader.h"
 
+#include "base/error.h"
 #include "model/checks.h"
 #include "model/clock_learning.h"
 #include "model/full_store.h"
@@ -28,15 +29,15 @@ struct loader {
     full_store *full;
     request_reading *requests;
     request_reading *selecting; /* finds the requests that the filter selects */
-    GArray *shown;              /* uint64_t: the places of the selected records that are shown, sorted */
-    guint selected_count;       /* number of places, also repeated ones, from which `shown` was made */
-    bool is_selecting;          /* the selected records are not shown yet */
+    bool is_selecting;          /* not all selected records are shown yet */
+    bool is_outdated;           /* the store still has the records of the previous filter */
     request_reading *finding;   /* finds the requests of model_find_requests */
     bool is_finding;            /* not all logs were searched yet */
     request_reading *comparing; /* reads the requests of a side of model_compare */
     compare_query *query;       /* NULL: there is nothing to compare */
     comparison *comparison;     /* of the query */
     unsigned side;              /* the side that is read now */
+    bool restarts_comparison;   /* the times of records or the drawing have changed during the comparison */
     GPtrArray *side_sources;    /* the logs of this side */
     model_options options;
     size_t memory_max; /* bytes */
@@ -84,7 +85,6 @@ loader *loader_new(model *m, const drawing *given, program_reading *reading)
     l->full = full_store_new();
     l->requests = request_reading_new(m, reading);
     l->selecting = request_reading_new(m, reading);
-    l->shown = g_array_new(FALSE, FALSE, sizeof(uint64_t));
     l->finding = request_reading_new(m, reading);
     l->comparing = request_reading_new(m, reading);
     l->side_sources = g_ptr_array_new();
@@ -104,7 +104,6 @@ void loader_free(loader *l)
     compare_query_free(l->query);
     comparison_free(l->comparison);
     g_ptr_array_free(l->side_sources, TRUE);
-    g_array_free(l->shown, TRUE);
     g_ptr_array_free(l->fresh, TRUE);
     g_ptr_array_free(l->sources, TRUE);
     inference_free(l->inference);
@@ -195,7 +194,7 @@ static void set_full(loader *l, bool is_full)
 static void begin_selecting(loader *l)
 {
     const filters *f = model_current_filters(l->model);
-    g_array_set_size(l->shown, 0);
+    l->is_outdated = false;
     l->is_selecting = f != NULL && f->requests != NULL;
     request_reading_select(l->selecting, f != NULL ? f->requests : NULL, f != NULL ? f->alone : NULL);
 }
@@ -204,6 +203,7 @@ static void begin_selecting(loader *l)
 static void read_again(loader *l, drawing *d, colors_mode mode, bool tries)
 {
     store *fresh = loader_new_store(d, inference_is_active(l->inference));
+    l->restarts_comparison = l->query != NULL;
     full_store_forget(l->full, model_own_store(l->model));
     request_reading_restart(l->requests);
     begin_selecting(l);
@@ -492,22 +492,28 @@ static bool show_from_full(loader *l, const GArray *places)
     return true;
 }
 
-/* Starts to read the logs again for the current filter. Keeps the full store. */
-static void read_for_filter(loader *l)
+/* Replaces the store with an empty store. Keeps the full store. */
+static void show_nothing(loader *l)
 {
     drawing *d = drawing_copy(model_drawing(l->model));
-    if (full_store_get(l->full) == NULL || !has_filter(l)) {
-        read_again(l, d, COLORS_AGAIN, !has_filter(l));
-        return;
-    }
     store *old = model_replace_store(l->model, loader_new_store(d, inference_is_active(l->inference)), d, COLORS_AGAIN);
     if (old != full_store_get(l->full))
         store_free(old);
-    l->has_told_missing = false;
+    l->has_told_missing = l->is_outdated = false;
     set_full(l, false);
+    index_keeper_pause(l->keeper);
+}
+
+/* Starts to read the logs again for the current filter. Keeps the full store. */
+static void read_for_filter(loader *l)
+{
+    if (full_store_get(l->full) == NULL || !has_filter(l)) {
+        read_again(l, drawing_copy(model_drawing(l->model)), COLORS_AGAIN, !has_filter(l));
+        return;
+    }
+    show_nothing(l);
     for (guint i = 0; i < l->sources->len; i++)
         source_rewind(g_ptr_array_index(l->sources, i));
-    index_keeper_pause(l->keeper);
 }
 
 static void take_over_filter(loader *l, char *former)
@@ -515,33 +521,14 @@ static void take_over_filter(loader *l, char *former)
     if (full_store_get(l->full) == NULL && former == NULL && !l->is_live && has_read_all(l))
         keep_full(l);
     begin_selecting(l);
-    if (selects_requests(l) && full_store_get(l->full) != NULL)
+    l->is_outdated = selects_requests(l) && full_store_get(l->full) != NULL;
+    if (l->is_outdated)
         full_store_skip(l->full, l->sources); /* the picture changes when the requests have been selected */
     else if (selects_requests(l) || !show_from_full(l, NULL))
         read_for_filter(l);
     inference_settle(l->inference, 0);
     loader_changed(l);
     g_free(former);
-}
-
-static gint compare_places(gconstpointer a, gconstpointer b)
-{
-    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
-/* Returns a sorted copy of places without duplicates. */
-static GArray *sort_places(const GArray *places)
-{
-    GArray *sorted = g_array_sized_new(FALSE, FALSE, sizeof(uint64_t), places->len);
-    g_array_append_vals(sorted, places->data, places->len);
-    g_array_sort(sorted, compare_places);
-    guint kept = 0;
-    for (guint i = 0; i < sorted->len; i++)
-        if (i == 0 || g_array_index(sorted, uint64_t, i) != g_array_index(sorted, uint64_t, kept - 1))
-            g_array_index(sorted, uint64_t, kept++) = g_array_index(sorted, uint64_t, i);
-    g_array_set_size(sorted, kept);
-    return sorted;
 }
 
 /* A record that is read again for the filter. */
@@ -557,7 +544,24 @@ static void extract_selected(void *user, const nl_record *record)
     extract(s->extractor, record, s->place, s->rows);
 }
 
-/* Adds the records at places that are not shown yet to the store. */
+/* Adds the rows of selected records that the store does not have. The store has no late records but those of earlier
+ * calls for the same places. */
+static void take_new_rows(loader *l, batch *rows)
+{
+    const store *s = model_own_store(l->model);
+    size_t kept = 0;
+    for (size_t i = 0; i < rows->count; i++) {
+        if (store_find_place(s, rows->rows[i].time_ns, rows->rows[i].place) != STORE_NONE)
+            continue;
+        rows->rows[kept] = rows->rows[i];
+        memmove(&rows->steps[kept * rows->layers], &rows->steps[i * rows->layers], rows->layers * sizeof *rows->steps);
+        kept++;
+    }
+    rows->count = kept;
+    take_rows(l, rows);
+}
+
+/* Adds the records at places to the store, unless the store has them. */
 static void add_selected(loader *l, const GArray *places)
 {
     enum { ROWS_AT_ONCE = 1 << 13 };
@@ -572,41 +576,41 @@ static void add_selected(loader *l, const GArray *places)
                      .clocks = model_clocks(l->model),
                      .zones = model_zones(l->model),
                      .names = into->names};
-    guint at = 0;
+    model_lock(l->model);
+    store_settle(model_own_store(l->model));
+    model_unlock(l->model);
     for (guint i = 0; i < places->len && !l->stopping && !l->is_full && !model_has_request(l->model); i++) {
         selected_record s = {x, g_array_index(places, uint64_t, i), &rows};
-        while (at < l->shown->len && g_array_index(l->shown, uint64_t, at) < s.place)
-            at++;
-        if (at < l->shown->len && g_array_index(l->shown, uint64_t, at) == s.place)
-            continue;
         log_file *file = g_ptr_array_index(files, place_file(s.place));
         x->fraction = file->fraction;
         log_file_record(file, place_position(s.place), extract_selected, &s);
         if (rows.count == ROWS_AT_ONCE) {
-            take_rows(l, &rows);
+            take_new_rows(l, &rows);
             batch_clear(&rows, into->spec->layers);
         }
     }
-    take_rows(l, &rows);
+    take_new_rows(l, &rows);
     batch_free(&rows);
     g_free(x);
 }
 
-/* Shows the records that the filter has selected, if there are new ones. */
-static void show_selected(loader *l)
+/* Shows the records that the filter has selected since the last call. `is_complete` is false if the filter will select
+ * more of the records that the loader has read. */
+static void show_selected(loader *l, bool is_complete)
 {
-    const GArray *found = request_reading_selected(l->selecting);
-    if (!l->is_selecting && found->len == l->selected_count)
-        return;
-    l->selected_count = found->len;
-    GArray *places = sort_places(found);
-    if (!l->is_selecting || !show_from_full(l, places))
+    GArray *places = request_reading_take_selected(l->selecting);
+    const bool changes = places->len > 0 || (is_complete && l->is_selecting);
+    const bool is_shown = is_complete && l->is_outdated && show_from_full(l, places);
+    if (l->is_outdated && !is_shown && changes)
+        show_nothing(l);
+    if (!is_shown && places->len > 0)
         add_selected(l, places);
-    g_array_free(l->shown, TRUE);
-    l->shown = places;
-    l->is_selecting = false;
+    g_array_free(places, TRUE);
+    l->is_outdated = l->is_outdated && !changes;
+    l->is_selecting = l->is_selecting && !is_complete;
     count_bytes(l);
-    loader_changed(l);
+    if (changes)
+        loader_changed(l);
 }
 
 /* Selects requests for some milliseconds, if the filter selects requests. Returns whether work remains. */
@@ -616,18 +620,12 @@ static bool select_some(loader *l)
         l->is_selecting = false;
         return false;
     }
-    if (request_reading_step(l->selecting, l->sources, l->is_live)) {
+    const bool more = request_reading_step(l->selecting, l->sources, l->is_live);
+    if (more && !request_reading_is_full(l->selecting))
         count_bytes(l);
-        return true;
-    }
-    show_selected(l);
-    return false;
-}
-
-static gint compare_matches(gconstpointer a, gconstpointer b)
-{
-    const int64_t x = ((const request_match *)a)->time_ns, y = ((const request_match *)b)->time_ns;
-    return (x > y) - (x < y);
+    else
+        show_selected(l, !more);
+    return more;
 }
 
 /* Finds the requests of model_find_requests for some milliseconds. Returns whether work remains. */
@@ -635,7 +633,7 @@ static bool find_some(loader *l)
 {
     const request_filter *filter;
     if (model_take_find(l->model, &filter)) {
-        request_reading_select(l->finding, filter, NULL);
+        request_reading_find(l->finding, filter);
         l->is_finding = filter != NULL;
     }
     if (!l->is_finding)
@@ -647,12 +645,14 @@ static bool find_some(loader *l)
         model_set_find_progress(l->model, (double)request_reading_bytes(l->finding) / (double)MAX(all, 1));
         return true;
     }
-    const GArray *matches = request_reading_matches(l->finding);
-    GArray *found = g_array_sized_new(FALSE, FALSE, sizeof(request_match), matches->len);
-    g_array_append_vals(found, matches->data, matches->len);
-    g_array_sort(found, compare_matches);
+    uint64_t unlisted;
+    GArray *found = request_reading_take_matches(l->finding, &unlisted);
+    if (unlisted > 0)
+        model_tell(l->model, g_strdup_printf("The memory limit is reached: the search shows %u of %" G_GUINT64_FORMAT
+                                             " requests; make the expression more specific, or raise --max-memory",
+                                             found->len, found->len + unlisted));
     model_set_found(l->model, found);
-    request_reading_select(l->finding, NULL, NULL);
+    request_reading_find(l->finding, NULL);
     l->is_finding = false;
     return false;
 }
@@ -683,19 +683,32 @@ static void begin_side(loader *l, unsigned side)
     request_reading_compare(l->comparing, l->query->sides[side].where, l->comparison, side);
 }
 
-static void begin_comparing(loader *l, compare_query *query)
+/* Begins, or begins again, to compare the sides of the query. */
+static void begin_comparison(loader *l)
 {
-    compare_query_free(l->query);
+    const compare_query *query = l->query;
     comparison_free(l->comparison);
-    l->query = query;
     const char *names[COMPARED_SIDES] = {query->sides[0].name, query->sides[1].name};
     for (guint i = 0; i < COMPARED_SIDES && query->is_by_position && i < l->sources->len; i++)
         names[i] = ((const source *)g_ptr_array_index(l->sources, i))->url;
     l->comparison = comparison_new(names);
+    l->comparison->filter = g_strdup(query->filter);
     if (query->is_by_position && l->sources->len < COMPARED_SIDES)
         l->comparison->reason =
             g_strdup("There is only one log. Describe the requests to compare, or open another log.");
+    l->restarts_comparison = false;
     begin_side(l, 0);
+}
+
+/* Begins to compare the sides of a query, and takes ownership of it. */
+static void take_over_query(loader *l, compare_query *query)
+{
+    compare_query_free(l->query);
+    l->query = query;
+    const bool is_narrowed = compare_query_narrow(query, model_current_filters(l->model));
+    begin_comparison(l);
+    if (!is_narrowed && l->comparison->reason == NULL)
+        l->comparison->reason = g_strdup(nl_error_message());
 }
 
 /* Compares the sides of model_compare for some milliseconds. Returns whether work remains. */
@@ -703,9 +716,11 @@ static bool compare_some(loader *l)
 {
     compare_query *query = model_take_compare(l->model);
     if (query != NULL)
-        begin_comparing(l, query);
+        take_over_query(l, query);
     if (l->query == NULL)
         return false;
+    if (l->restarts_comparison)
+        begin_comparison(l);
     if (l->comparison->reason == NULL && request_reading_step(l->comparing, l->side_sources, false)) {
         uint64_t all = 0;
         for (guint i = 0; i < l->side_sources->len; i++)
@@ -720,7 +735,7 @@ static bool compare_some(loader *l)
     }
     comparison_finish(l->comparison);
     model_set_comparison(l->model, g_steal_pointer(&l->comparison));
-    request_reading_select(l->comparing, NULL, NULL);
+    request_reading_find(l->comparing, NULL);
     g_clear_pointer(&l->query, compare_query_free);
     return false;
 }
@@ -969,8 +984,8 @@ static void *loader_run(void *user)
         if (verify_index(l))
             continue;
         write_index(l);
-        if (find_some(l) || compare_some(l) || request_reading_step(l->requests, l->sources, l->is_live) ||
-            take_over_zones(l))
+        if (find_some(l) || request_reading_step(l->requests, l->sources, l->is_live) || take_over_zones(l) ||
+            compare_some(l))
             continue;
         check_logs(l);
         g_usleep(WAIT_MS * 1000);

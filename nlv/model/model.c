@@ -24,6 +24,7 @@ struct model {
     colors *colors;
     gint64 colored_us;
     GString *name;
+    size_t log_count;
     GPtrArray *files;              /* log_file of the sources, by number */
     request_list *requests;        /* NULL: not read yet */
     GPtrArray *notices;            /* char *: notices that were not taken yet */
@@ -117,6 +118,7 @@ static void add_source(model *m, source *s, const char *name)
 {
     model_lock(m);
     g_string_append_printf(m->name, "%s%s", m->name->len > 0 ? ", " : "", name);
+    m->log_count++;
     model_unlock(m);
     loader_add_source(m->loader, s);
 }
@@ -377,6 +379,7 @@ bool model_compare(model *m, const char *first, const char *second)
     m->next_query = query;
     comparison_free(m->comparison);
     m->comparison = NULL;
+    m->found_share = 0;
     model_unlock(m);
     return true;
 }
@@ -592,6 +595,11 @@ bool model_time_range(const model *m, int64_t *from_ns, int64_t *to_ns)
         *to_ns = MAX(*to_ns, m->expected.to_ns);
     }
     return any;
+}
+
+size_t model_log_count(const model *m)
+{
+    return m->log_count;
 }
 
 const char *model_name(const model *m)

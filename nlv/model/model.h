@@ -127,6 +127,9 @@ bool model_time_range(const model *m, int64_t *from_ns, int64_t *to_ns);
 /* Returns the names of the logs, separated by commas. */
 const char *model_name(const model *m);
 
+/* Returns the number of logs that were added. */
+size_t model_log_count(const model *m);
+
 /*
  * The meanings of the colours: first the hosts, programs or values of lifelines, sorted by name, and then the hosts of
  * loadlines and points. The order does not depend on what is visible. New names in a growing log come last, so that

@@ -265,18 +265,6 @@ static void draw_graph(const model *m, lookup *l, const GArray *steps, unsigned 
     g_array_free(events, TRUE);
 }
 
-static void draw_rows(const store *s, unsigned layer, const GArray *steps, request_drawn *d)
-{
-    for (guint i = 0; i < steps->len; i++) {
-        uint32_t record = g_array_index(steps, uint32_t, i), found[EDGES_MAX];
-        size_t count = edges_find(s, record, layer, found);
-        for (size_t j = 0; j < count; j++) {
-            request_line line = {.from = found[j], .to = record};
-            g_array_append_val(d->lines, line);
-        }
-    }
-}
-
 const request_drawn *request_lines_find(const model *m, size_t lifeline, uint32_t object)
 {
     request_lines *r = model_request_lines(m);
@@ -296,10 +284,9 @@ const request_drawn *request_lines_find(const model *m, size_t lifeline, uint32_
     d->last = store_last_step(s, object, layer);
     d->lines = g_array_new(FALSE, FALSE, sizeof(request_line));
     GArray *steps = find_steps(s, layer, object);
-    if (steps->len <= REQUEST_LINES_STEPS_MAX)
-        draw_graph(m, l, steps, layer, d);
-    else
-        draw_rows(s, layer, steps, d);
+    const bool is_whole = steps->len <= REQUEST_LINES_STEPS_MAX;
+    draw_graph(m, l, steps, layer, d);
+    d->has_graph = d->has_graph && is_whole;
     g_array_free(steps, TRUE);
     g_hash_table_insert(r->drawn, g_memdup2(&key, sizeof key), d);
     return d;
@@ -307,16 +294,53 @@ const request_drawn *request_lines_find(const model *m, size_t lifeline, uint32_
 
 /* ---- spans ---- */
 
-const request_graph *request_lines_graph(const model *m, size_t lifeline, uint32_t object, request_reader **reader)
+static gpointer log_of(const store *s, uint32_t record)
+{
+    return GUINT_TO_POINTER(place_file(store_place(s, record)));
+}
+
+/* Removes the steps that belong to requests of other logs than the log of `record`. */
+static void keep_request_of_log(const store *s, uint32_t record, GArray *steps)
+{
+    GHashTable *logs = g_hash_table_new(NULL, NULL); /* the logs that have the first event */
+    const uint32_t first = g_array_index(steps, uint32_t, 0);
+    for (guint i = 0; i < steps->len; i++) {
+        const uint32_t step = g_array_index(steps, uint32_t, i);
+        if (store_event(s, step) == store_event(s, first) && store_prog(s, step) == store_prog(s, first))
+            g_hash_table_add(logs, log_of(s, step));
+    }
+    guint kept = 0;
+    const bool separates = g_hash_table_contains(logs, log_of(s, record));
+    for (guint i = 0; i < steps->len; i++) {
+        const uint32_t step = g_array_index(steps, uint32_t, i);
+        if (!separates || log_of(s, step) == log_of(s, record) || !g_hash_table_contains(logs, log_of(s, step)))
+            g_array_index(steps, uint32_t, kept++) = step;
+    }
+    g_array_set_size(steps, kept);
+    g_hash_table_destroy(logs);
+}
+
+GArray *request_lines_steps(const model *m, size_t lifeline, uint32_t record)
+{
+    const store *s = model_store(m);
+    const unsigned layer = s->spec->lifelines[lifeline].layer;
+    GArray *steps = find_steps(s, layer, store_object(s, record, layer));
+    if (steps->len <= REQUEST_LINES_STEPS_MAX) {
+        keep_request_of_log(s, record, steps);
+        return steps;
+    }
+    g_array_free(steps, TRUE);
+    return NULL;
+}
+
+const request_graph *request_lines_graph(const model *m, size_t lifeline, const GArray *steps, request_reader **reader)
 {
     lookup *l = find_lookup(m, lifeline);
-    GArray *steps = find_steps(model_store(m), model_store(m)->spec->lifelines[lifeline].layer, object);
     if (l->events != NULL)
         g_array_free(l->events, TRUE);
-    l->events = steps->len <= REQUEST_LINES_STEPS_MAX ? read_events(m, l->reader, steps) : NULL;
-    g_array_free(steps, TRUE);
+    l->events = read_events(m, l->reader, steps);
     *reader = l->reader;
-    if (l->events == NULL || l->events->len == 0)
+    if (l->events->len == 0)
         return NULL;
     build_graph(l, l->events);
     return l->graph;

@@ -12,7 +12,7 @@
 
 #include "model/model.h"
 
-/* Requests with more steps get lines from the order of the lifeline's rows (edges.h). */
+/* The lines of a request with more steps are those between its last steps. */
 enum { REQUEST_LINES_STEPS_MAX = 2000 };
 
 typedef struct request_line {
@@ -43,11 +43,18 @@ struct request_span;
 struct request_reader;
 
 /*
- * Returns the graph of a request of a lifeline, and the reader of its events, which has the names of spans and places.
- * They are valid until the next call of a function of this module. Returns NULL if the request has more than
- * REQUEST_LINES_STEPS_MAX steps, or no steps.
+ * Returns the records (uint32_t) of the request of a lifeline that has a record, by time, or NULL if there are more
+ * than REQUEST_LINES_STEPS_MAX. If several logs have the first event of the object, they have equal IDs, and each of
+ * them has its own request. The caller frees the array with g_array_free.
  */
-const struct request_graph *request_lines_graph(const model *m, size_t lifeline, uint32_t object,
+GArray *request_lines_steps(const model *m, size_t lifeline, uint32_t record);
+
+/*
+ * Returns the graph of the request of a lifeline that has these records, and the reader of its events, which has the
+ * names of spans and places. They are valid until the next call of a function of this module. Returns NULL if there is
+ * no record.
+ */
+const struct request_graph *request_lines_graph(const model *m, size_t lifeline, const GArray *steps,
                                                 struct request_reader **reader);
 
 /* Returns a number that is equal for spans with the same name and program. */

@@ -4,6 +4,7 @@
 
 #include "model/record_walk.h"
 #include "requests/assembler.h"
+#include "requests/key_map.h"
 
 #include <string.h>
 
@@ -17,7 +18,14 @@ enum {
     PARTS_MAX = 64,         /* maximum number of different spans and edges of a request that are compared */
     SHIFTED_MAX = 1 << 22,  /* maximum number of times that are corrected because of time zones */
     HOSTS_MAX = 64,         /* maximum number of hosts that are counted in a request */
+    RESULTS_SHARE = 32,     /* selected places and found requests use at most this part of the memory */
+    RESULTS_MIN = 1024,     /* number of places or requests that are kept in any case */
+    PART_NAMES_MAX = 1 << 16,
+    LOGS_MAX = 16, /* maximum number of logs with equal IDs */
 };
+
+/* What a reading does with requests. */
+typedef enum reading_purpose { READING_LISTS, READING_SELECTS, READING_FINDS, READING_COMPARES } reading_purpose;
 
 /* A kind of request. */
 typedef struct request_kind {
@@ -25,7 +33,10 @@ typedef struct request_kind {
     assembler *assembler;
     uint8_t lifeline;
     comparison_map *rows;
-    GHashTable *steps; /* the names of the events that the drawing shows as steps */
+    GHashTable *steps;   /* the names of the events that the drawing shows as steps */
+    GArray *shown;       /* step_state (uint8_t), by number of the event's name */
+    request_graph *part; /* a request of one log, see take_by_log; NULL until needed */
+    key_map part_names;  /* maps spans and edges (key_of_part) to numbers of names in the list */
 } request_kind;
 
 struct request_reading {
@@ -42,22 +53,26 @@ struct request_reading {
     nl_record *corrected;
     request_list *list; /* the model owns it as soon as it is published */
     bool is_published;
-    time_zones *zones;              /* the records of this reading that are in another time zone */
-    bool has_unseen_zones;          /* request_reading_take_zones was not called since the reading was complete */
-    GArray *fresh;                  /* request_summary: requests that are not in the list yet */
-    bool is_finished;               /* requests that were open were counted as over */
-    bool selects;                   /* the reading selects requests: the list stays empty */
+    time_zones *zones;     /* the records of this reading that are in another time zone */
+    bool has_unseen_zones; /* request_reading_take_zones was not called since the reading was complete */
+    GArray *fresh;         /* request_summary: requests that are not in the list yet */
+    bool is_finished;      /* requests that were open were counted as over */
+    reading_purpose purpose;
     const request_filter *requests; /* see request_reading_select */
     const nl_filter *alone;
-    comparison *comparison; /* NULL: do not compare; see request_reading_compare */
+    comparison *comparison; /* see request_reading_compare */
     unsigned side;
-    GArray *selected; /* uint64_t: the places of selected records */
-    GArray *matches;  /* request_match: the selected requests */
+    GArray *selected;  /* uint64_t: the places of selected records that were not taken yet */
+    GArray *matches;   /* request_match: the requests that were found */
+    uint64_t unlisted; /* number of requests that were found but are not in `matches` */
     gint64 shown_us, paused_until_us;
     gint64 used_us; /* the time that reading has taken */
 };
 
-/* The record of an event that is a step of the drawing, as the assembler keeps it. */
+/* Whether the drawing shows an event as a step. */
+typedef enum step_state { STEP_UNKNOWN, STEP_SHOWN, STEP_HIDDEN } step_state;
+
+/* The record of an event, as the assembler keeps it. */
 typedef struct step_record {
     int64_t time_ns;
     uint64_t place;
@@ -87,7 +102,8 @@ static path_part part_of_step(const request_graph *g, const request_step *step)
 /* Returns the span or edge with the largest share of the critical path. */
 static path_part find_slowest(const request_graph *g)
 {
-    path_part parts[PARTS_MAX] = {0};
+    path_part parts[PARTS_MAX]; /* not initialized as a whole, because most requests have few parts */
+    parts[0] = (path_part){0};
     unsigned count = 0, slowest = 0;
     for (size_t i = 0; i < g->path_count; i++) {
         const request_step *step = &g->path[i];
@@ -116,14 +132,28 @@ static const char *event_text(const request_reader *reader, uint32_t name)
     return name == REQUEST_NONE ? "?" : event_names_text(request_reader_names(reader), name);
 }
 
-static uint16_t name_of_part(const request_list *l, const request_reader *reader, const path_part *part)
+static uint64_t key_of_part(const path_part *part)
 {
+    return part->is_edge ? UINT64_C(1) << 63 | (uint64_t)part->from << 32 | part->to : (uint64_t)part->to + 1;
+}
+
+/* Returns the number of the part's name in the list. */
+static uint16_t name_of_part(request_kind *kind, const path_part *part)
+{
+    const request_list *l = kind->reading->list;
+    const request_reader *reader = assembler_reader(kind->assembler);
+    if (kind->part_names.count >= PART_NAMES_MAX)
+        key_map_reset(&kind->part_names, 0);
+    uint64_t *known = key_map_add(&kind->part_names, key_of_part(part)); /* the number + 1 */
+    if (*known != 0)
+        return (uint16_t)(*known - 1);
     char *edge = NULL;
     const char *text = event_text(reader, part->to);
     if (part->is_edge)
         text = edge = g_strdup_printf("%s \342\206\222 %s", event_text(reader, part->from), text);
     const uint16_t number = names_put(l->names, (nl_string){text, strlen(text)});
     g_free(edge);
+    *known = (uint64_t)number + 1;
     return number;
 }
 
@@ -146,8 +176,8 @@ static uint8_t percent(int64_t part_ns, int64_t whole_ns)
     return whole_ns > 0 ? (uint8_t)CLAMP((100.0 * (double)part_ns) / (double)whole_ns + 0.5, 0, 100) : 0;
 }
 
-/* Sets *step to the record of an event of the graph. Returns false if the drawing does not show the event. */
-static bool get_step(const request_graph *g, uint32_t event, step_record *step)
+/* Sets *step to the record of an event of the graph. Returns false if the request has too many events. */
+static bool get_record(const request_graph *g, size_t event, step_record *step)
 {
     const request_event *e = &g->events[event];
     if (e->payload_size != sizeof *step)
@@ -156,13 +186,26 @@ static bool get_step(const request_graph *g, uint32_t event, step_record *step)
     return true;
 }
 
-/* Sets the request's latest step. Returns false if the drawing shows no event of the request. */
-static bool find_step(const request_reading *r, const request_graph *g, request_summary *summary)
+/* Like get_record, but returns false if the drawing does not show the event. */
+static bool get_step(const request_kind *kind, const request_graph *g, size_t event, step_record *step)
 {
-    const time_zones *zones = model_zones(r->model);
+    const uint32_t name = g->events[event].name;
+    if (name >= kind->shown->len)
+        g_array_set_size(kind->shown, name + 1);
+    uint8_t *state = &g_array_index(kind->shown, uint8_t, name);
+    if (*state == STEP_UNKNOWN)
+        *state = g_hash_table_contains(kind->steps, event_text(assembler_reader(kind->assembler), name)) ? STEP_SHOWN
+                                                                                                         : STEP_HIDDEN;
+    return *state == STEP_SHOWN && get_record(g, event, step);
+}
+
+/* Sets the request's latest step. Returns false if the drawing shows no event of the request. */
+static bool find_step(const request_kind *kind, const request_graph *g, request_summary *summary)
+{
+    const time_zones *zones = model_zones(kind->reading->model);
     step_record step;
     size_t i = g->event_count;
-    while (i > 0 && !get_step(g, (uint32_t)i - 1, &step))
+    while (i > 0 && !get_step(kind, g, i - 1, &step))
         i--;
     if (i == 0)
         return false;
@@ -178,7 +221,7 @@ static void find_zones(const request_kind *kind, const request_graph *g)
     for (size_t i = 0; i < g->span_count; i++) {
         const request_span *s = &g->spans[i];
         step_record begin, end;
-        if (s->zone_ns == 0 || !get_step(g, s->begin, &begin) || !get_step(g, s->end, &end))
+        if (s->zone_ns == 0 || !get_step(kind, g, s->begin, &begin) || !get_step(kind, g, s->end, &end))
             continue;
         time_zones_span span = {.begin_place = begin.place,
                                 .end_place = end.place,
@@ -194,29 +237,48 @@ static void find_zones(const request_kind *kind, const request_graph *g)
  * single records. */
 static void select_request(request_reading *r, const request_graph *g)
 {
-    const time_zones *zones = model_zones(r->model);
-    bool has_match = g->overlaps;
-    for (size_t i = 0; i < g->event_count; i++) {
-        const request_event *e = &g->events[i];
-        step_record step;
-        if (e->payload_size != sizeof step || (g->overlaps && (r->alone == NULL || e->matches == 0)))
-            continue;
-        memcpy(&step, g->payloads + e->payload, sizeof step);
-        g_array_append_val(r->selected, step.place);
-        const int64_t time_ns = step.time_ns + (zones != NULL ? time_zones_shift(zones, step.place) : 0);
-        const request_match match = {time_ns, MAX(g->to_ns - g->from_ns, 0), step.place};
-        if (!has_match)
-            g_array_append_val(r->matches, match);
-        has_match = true;
-    }
+    step_record step;
+    for (size_t i = 0; i < g->event_count; i++)
+        if ((!g->overlaps || (r->alone != NULL && g->events[i].matches != 0)) && get_record(g, i, &step))
+            g_array_append_val(r->selected, step.place);
 }
 
-static void compare_request(const request_kind *kind, const request_graph *g)
+/* Returns the maximum number of results of a size in bytes. */
+static size_t results_max(const request_reading *r, size_t size)
+{
+    return MAX(MIN(r->memory_max / RESULTS_SHARE, MEMORY_MAX) / size, RESULTS_MIN);
+}
+
+static void add_match(request_reading *r, const request_graph *g)
+{
+    const time_zones *zones = model_zones(r->model);
+    step_record step;
+    size_t i = 0;
+    while (i < g->event_count && !get_record(g, i, &step))
+        i++;
+    if (g->overlaps || i == g->event_count)
+        return;
+    const request_match match = {.time_ns = step.time_ns + (zones != NULL ? time_zones_shift(zones, step.place) : 0),
+                                 .duration_ns = MAX(g->to_ns - g->from_ns, 0),
+                                 .place = step.place};
+    if (r->matches->len < results_max(r, sizeof match))
+        g_array_append_val(r->matches, match);
+    else
+        r->unlisted++;
+}
+
+static void compare_request(const request_kind *kind, const request_graph *g, bool cut)
 {
     const request_reading *r = kind->reading;
+    comparison_side *side = &r->comparison->sides[r->side];
     request_summary step = {0};
-    if (g->overlaps || !find_step(r, g, &step))
+    if (g->overlaps) /* request_reading_finish counts its spans */
         return;
+    if (!find_step(kind, g, &step)) {
+        side->undrawn++;
+        return;
+    }
+    side->cut += cut ? 1 : 0;
     const compared_request request = {.duration_ns = MAX(g->to_ns - g->from_ns, 0),
                                       .step_ns = step.step_ns,
                                       .step_place = step.step_place,
@@ -224,20 +286,18 @@ static void compare_request(const request_kind *kind, const request_graph *g)
     comparison_add(r->comparison, r->side, kind->rows, g, assembler_reader(kind->assembler), &request);
 }
 
-/* Appends the summary of a request (assembler_take). */
-static void request_reading_take(void *user, const request_graph *g, const char *name, uint32_t by, bool cut)
+/* Appends the summary of a request, or uses the request for another purpose. */
+static void take_request(request_kind *kind, const request_graph *g, const char *name, bool cut)
 {
-    (void)by;
-    const request_kind *kind = user;
     request_reading *r = kind->reading;
-    if (r->comparison != NULL) {
-        compare_request(kind, g);
-        return;
-    }
-    if (r->selects) {
+    if (r->purpose == READING_COMPARES)
+        compare_request(kind, g, cut);
+    if (r->purpose == READING_SELECTS)
         select_request(r, g);
+    if (r->purpose == READING_FINDS)
+        add_match(r, g);
+    if (r->purpose != READING_LISTS)
         return;
-    }
     request_summary summary = {.start_ns = g->from_ns,
                                .duration_ns = MAX(g->to_ns - g->from_ns, 0),
                                .name_hash = request_name_hash(name),
@@ -245,7 +305,7 @@ static void request_reading_take(void *user, const request_graph *g, const char 
                                .host_count = count_hosts_of(g),
                                .lifeline = kind->lifeline};
     const request_problems *problems = &g->problems;
-    if (g->overlaps || !find_step(kind->reading, g, &summary))
+    if (g->overlaps || !find_step(kind, g, &summary))
         return;
     find_zones(kind, g);
     summary.errors =
@@ -253,24 +313,80 @@ static void request_reading_take(void *user, const request_graph *g, const char 
         (cut || problems->no_begin > 0 || problems->no_end > 0 || problems->missing > 0 ? REQUEST_INCOMPLETE : 0);
     if (g->path_count > 0) {
         const path_part slowest = find_slowest(g);
-        summary.slowest = name_of_part(r->list, assembler_reader(kind->assembler), &slowest);
+        summary.slowest = name_of_part(kind, &slowest);
         summary.share = percent(slowest.sum_ns, summary.duration_ns);
         summary.position = percent(slowest.longest_from_ns - g->from_ns, summary.duration_ns);
     }
     g_array_append_val(r->fresh, summary);
 }
 
+/* Returns the number of an event's log, or UINT_MAX if it is unknown. */
+static unsigned log_of_event(const request_graph *g, size_t event)
+{
+    step_record step;
+    return get_record(g, event, &step) ? place_file(step.place) : UINT_MAX;
+}
+
+/* Finds the logs that have the request's first event. Returns their number, at most LOGS_MAX. */
+static unsigned find_logs(const request_graph *g, unsigned logs[LOGS_MAX])
+{
+    unsigned count = 0;
+    for (size_t i = 0; i < g->event_count && count < LOGS_MAX; i++) {
+        const unsigned log = log_of_event(g, i);
+        unsigned at = 0;
+        while (at < count && logs[at] != log)
+            at++;
+        if (at == count && request_event_kind(&g->events[i]) == request_event_kind(&g->events[0]))
+            logs[count++] = log;
+    }
+    return count;
+}
+
+/*
+ * If several logs have the first event of a request, they have equal IDs, and the function takes the request of each
+ * log separately. The first of these requests gets the events of all other logs. Returns false if there is only one
+ * request.
+ */
+static bool take_by_log(request_kind *kind, const request_graph *g, const char *name, bool cut)
+{
+    unsigned logs[LOGS_MAX];
+    const unsigned count = find_logs(g, logs);
+    if (count < 2)
+        return false;
+    if (kind->part == NULL)
+        kind->part = request_graph_new(request_reader_names(assembler_reader(kind->assembler)));
+    GArray *events = g_array_new(FALSE, FALSE, sizeof(request_event));
+    for (unsigned log = 0; log < count; log++) {
+        g_array_set_size(events, 0);
+        for (size_t i = 0; i < g->event_count; i++) {
+            unsigned own = 0;
+            while (own < count && logs[own] != log_of_event(g, i))
+                own++;
+            if (own % count == log)
+                g_array_append_val(events, g->events[i]);
+        }
+        assembler_build_part(kind->assembler, kind->part, (request_event *)(void *)events->data, events->len);
+        kind->part->payloads = g->payloads;
+        take_request(kind, kind->part, name, cut);
+    }
+    g_array_free(events, TRUE);
+    return true;
+}
+
+/* Takes a request (assembler_take). */
+static void request_reading_take(void *user, const request_graph *g, const char *name, uint32_t by, bool cut)
+{
+    (void)by;
+    request_kind *kind = user;
+    if (kind->reading->walks->len < 2 || g->overlaps || !take_by_log(kind, g, name, cut))
+        take_request(kind, g, name, cut);
+}
+
 static void request_reading_pack(void *user, const nl_record *record, nl_buffer *buffer)
 {
     const request_kind *kind = user;
-    char name[NL_FIELD_TEXT_SIZE];
-    if (record->event.size >= sizeof name)
-        return;
-    memcpy(name, record->event.data, record->event.size);
-    name[record->event.size] = '\0';
     const step_record step = {record->time_ns, kind->reading->place};
-    if ((kind->reading->selects && kind->reading->comparison == NULL) || g_hash_table_contains(kind->steps, name))
-        nl_buffer_append(buffer, (const char *)&step, sizeof step);
+    nl_buffer_append(buffer, (const char *)&step, sizeof step);
 }
 
 /* ---- creation and destruction ---- */
@@ -299,6 +415,9 @@ static void request_reading_end(request_reading *r)
     for (guint i = 0; i < r->kind_count; i++) {
         assembler_free(r->kinds[i].assembler);
         g_hash_table_destroy(r->kinds[i].steps);
+        g_array_free(r->kinds[i].shown, TRUE);
+        request_graph_free(r->kinds[i].part);
+        key_map_free(&r->kinds[i].part_names);
         g_hash_table_destroy(r->kinds[i].rows);
     }
     g_clear_pointer(&r->kinds, g_free);
@@ -311,6 +430,7 @@ static void request_reading_end(request_reading *r)
     g_array_set_size(r->fresh, 0);
     g_array_set_size(r->selected, 0);
     g_array_set_size(r->matches, 0);
+    r->unlisted = 0;
     if (!r->is_published)
         request_list_free(r->list);
     r->list = NULL;
@@ -331,35 +451,76 @@ void request_reading_free(request_reading *r)
 void request_reading_restart(request_reading *r)
 {
     request_reading_end(r);
-    if (!r->selects)
+    if (r->purpose == READING_LISTS)
         model_set_requests(r->model, NULL);
 }
 
-void request_reading_select(request_reading *r, const request_filter *requests, const nl_filter *alone)
+static void set_purpose(request_reading *r, reading_purpose purpose, const request_filter *requests)
 {
     request_reading_end(r);
-    r->selects = true;
+    r->purpose = purpose;
     r->requests = requests;
-    r->alone = alone;
+    r->alone = NULL;
     r->comparison = NULL;
     r->paused_until_us = 0;
 }
 
+void request_reading_select(request_reading *r, const request_filter *requests, const nl_filter *alone)
+{
+    set_purpose(r, READING_SELECTS, requests);
+    r->alone = alone;
+}
+
+void request_reading_find(request_reading *r, const request_filter *requests)
+{
+    set_purpose(r, READING_FINDS, requests);
+}
+
 void request_reading_compare(request_reading *r, const request_filter *requests, comparison *c, unsigned side)
 {
-    request_reading_select(r, requests, NULL);
+    set_purpose(r, READING_COMPARES, requests);
     r->comparison = c;
     r->side = side;
 }
 
-const GArray *request_reading_selected(const request_reading *r)
+static gint compare_places(gconstpointer a, gconstpointer b)
 {
-    return r->selected;
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
 }
 
-const GArray *request_reading_matches(const request_reading *r)
+GArray *request_reading_take_selected(request_reading *r)
 {
-    return r->matches;
+    GArray *taken = r->selected;
+    r->selected = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    g_array_sort(taken, compare_places);
+    guint kept = 0;
+    for (guint i = 0; i < taken->len; i++)
+        if (i == 0 || g_array_index(taken, uint64_t, i) != g_array_index(taken, uint64_t, kept - 1))
+            g_array_index(taken, uint64_t, kept++) = g_array_index(taken, uint64_t, i);
+    g_array_set_size(taken, kept);
+    return taken;
+}
+
+bool request_reading_is_full(const request_reading *r)
+{
+    return r->selected->len >= results_max(r, sizeof(uint64_t));
+}
+
+static gint compare_matches(gconstpointer a, gconstpointer b)
+{
+    const int64_t x = ((const request_match *)a)->time_ns, y = ((const request_match *)b)->time_ns;
+    return (x > y) - (x < y);
+}
+
+GArray *request_reading_take_matches(request_reading *r, uint64_t *unlisted)
+{
+    GArray *taken = r->matches;
+    r->matches = g_array_new(FALSE, FALSE, sizeof(request_match));
+    g_array_sort(taken, compare_matches);
+    *unlisted = r->unlisted;
+    r->unlisted = 0;
+    return taken;
 }
 
 /* ---- reading ---- */
@@ -373,7 +534,8 @@ static void add_kind(request_reading *r, const GPtrArray *lifelines, guint i)
     *kind = (request_kind){.reading = r,
                            .lifeline = (uint8_t)MIN(lifeline, UINT8_MAX),
                            .rows = comparison_map_new(),
-                           .steps = g_hash_table_new(g_str_hash, g_str_equal)};
+                           .steps = g_hash_table_new(g_str_hash, g_str_equal),
+                           .shown = g_array_new(FALSE, TRUE, sizeof(uint8_t))};
     for (char **event = l->events; *event != NULL; event++)
         g_hash_table_add(kind->steps, *event);
     kind->assembler =
@@ -415,7 +577,8 @@ static void request_reading_begin(request_reading *r, const GPtrArray *sources)
  */
 static void show_fresh(request_reading *r)
 {
-    const bool publishes = !r->selects && !r->is_published && (r->is_finished || model_requests(r->model) == NULL);
+    const bool publishes =
+        r->purpose == READING_LISTS && !r->is_published && (r->is_finished || model_requests(r->model) == NULL);
     const gint64 now_us = g_get_monotonic_time();
     if (!publishes && (r->fresh->len == 0 || (!r->is_finished && now_us - r->shown_us < SHOW_MS * 1000)))
         return;
@@ -480,8 +643,13 @@ static void request_reading_finish(request_reading *r, bool is_live)
 {
     if (r->is_finished || (is_live && request_reading_bytes(r) > SMALL_LOG))
         return;
-    for (guint i = 0; i < r->kind_count; i++)
+    for (guint i = 0; i < r->kind_count; i++) {
         assembler_finish(r->kinds[i].assembler);
+        if (r->purpose != READING_COMPARES)
+            continue;
+        r->comparison->sides[r->side].overlapping += assembler_overlapping(r->kinds[i].assembler);
+        r->comparison->sides[r->side].unselected += assembler_unselected(r->kinds[i].assembler);
+    }
     r->is_finished = r->has_unseen_zones = true;
     r->paused_until_us = g_get_monotonic_time() + PAUSE_FACTOR * r->used_us;
     show_fresh(r);
@@ -500,7 +668,9 @@ bool request_reading_step(request_reading *r, const GPtrArray *sources, bool is_
         return false;
     r->is_finished = false;
     bool more = true;
-    for (unsigned i = 0; more && (i % CLOCK_RECORDS != 0 || g_get_monotonic_time() - begun_us < STEP_MS * 1000); i++)
+    for (unsigned i = 0; more && !request_reading_is_full(r) &&
+                         (i % CLOCK_RECORDS != 0 || g_get_monotonic_time() - begun_us < STEP_MS * 1000);
+         i++)
         more = add_record(r);
     r->used_us += g_get_monotonic_time() - begun_us;
     show_fresh(r);

@@ -23,11 +23,14 @@ typedef struct request_reading request_reading;
 request_reading *request_reading_new(model *m, const program_reading *reading);
 
 /*
- * Makes the reading select requests for a filter, instead of listing them. Forgets what it has read. Both filters,
- * which the caller keeps, are members of filters (filters.h): `requests` selects requests, and `alone` selects the
- * records that belong to no request.
+ * Makes the reading select the records of requests for a filter, instead of listing the requests. Forgets what it has
+ * read. Both filters, which the caller keeps, are members of filters (filters.h): `requests` selects requests, and
+ * `alone` selects the records that belong to no request.
  */
 void request_reading_select(request_reading *r, const request_filter *requests, const nl_filter *alone);
+
+/* Makes the reading find the requests that match a filter, which the caller keeps. Forgets what it has read. */
+void request_reading_find(request_reading *r, const request_filter *requests);
 
 /*
  * Makes the reading add the requests that match a filter (NULL: all) to a side of a comparison. Forgets what it has
@@ -36,22 +39,29 @@ void request_reading_select(request_reading *r, const request_filter *requests, 
 void request_reading_compare(request_reading *r, const request_filter *requests, comparison *c, unsigned side);
 
 /*
- * Returns the places (uint64_t, batch.h) of the records that have been selected so far, in no order. Some places may
- * occur twice. Valid until the next call of another function.
+ * Returns the places (uint64_t, batch.h) of the records that were selected since the last call, sorted, and forgets
+ * them. A place may be the result of several calls, because the module reads a small log again when it grows. The
+ * caller frees the array with g_array_free.
  */
-const GArray *request_reading_selected(const request_reading *r);
+GArray *request_reading_take_selected(request_reading *r);
 
-/* Returns the requests (request_match) that have been selected so far, in the order in which they ended. Valid until
- * the next call of another function. */
-const GArray *request_reading_matches(const request_reading *r);
+/* Returns whether the selected places need their maximum memory. The reading continues after
+ * request_reading_take_selected. */
+bool request_reading_is_full(const request_reading *r);
+
+/*
+ * Returns the requests (request_match) that have been found, by time, and forgets them. Sets *unlisted to the number of
+ * requests that are not in the array because of the memory limit. The caller frees the array with g_array_free.
+ */
+GArray *request_reading_take_matches(request_reading *r, uint64_t *unlisted);
 
 /* Returns the number of bytes that were read since the last begin. */
 uint64_t request_reading_bytes(const request_reading *r);
 void request_reading_free(request_reading *r);
 
 /*
- * Sets the maximum memory for records. Open requests use at most a quarter of it, and the list at most an eighth, but
- * neither uses more than 256 MiB.
+ * Sets the maximum memory for records. Open requests use at most a quarter of it, the list at most an eighth, and
+ * selected places and found requests at most a 32nd, but none of them uses more than 256 MiB.
  */
 void request_reading_set_memory(request_reading *r, size_t memory_max);
 

@@ -164,25 +164,17 @@ static void add_field_texts(void *user, const nl_record *record)
     }
 }
 
-static void copy_records(waterfall *w, const model *m, size_t lifeline, uint32_t object)
+static void copy_records(waterfall *w, const model *m, size_t lifeline, const GArray *steps)
 {
     const store *s = model_store(m);
-    const unsigned layer = s->spec->lifelines[lifeline].layer;
     const drawing_lifeline *definition = g_ptr_array_index(model_drawing(m)->lifelines, lifeline);
-    GArray *steps = g_array_new(FALSE, FALSE, sizeof(uint32_t)); /* the latest record first */
-    for (uint32_t record = store_last_step(s, object, layer);
-         record < s->count && record >= s->first && steps->len <= REQUEST_LINES_STEPS_MAX;
-         record = store_previous(s, record, layer))
-        g_array_append_val(steps, record);
-    if (steps->len > REQUEST_LINES_STEPS_MAX) /* the first records would take long to find */
-        g_array_set_size(steps, 0);
     w->more = steps->len > WATERFALL_RECORDS_MAX ? steps->len - WATERFALL_RECORDS_MAX : 0;
     for (guint i = 0; i < steps->len - w->more; i++) {
-        const uint32_t record = g_array_index(steps, uint32_t, steps->len - 1 - i);
+        const uint32_t record = g_array_index(steps, uint32_t, i);
         field_texts texts = {g_string_new(NULL), definition->ids};
         model_record(m, record, add_field_texts, &texts);
         waterfall_record r = {
-            .time_ns = store_time(s, record) - store_time(s, g_array_index(steps, uint32_t, steps->len - 1)),
+            .time_ns = store_time(s, record) - store_time(s, g_array_index(steps, uint32_t, 0)),
             .event = printable(names_text(s->names.events, store_event(s, record))),
             .place = place_of(names_text(s->names.hosts, store_host(s, record)),
                               names_text(s->names.progs, store_prog(s, record))),
@@ -191,7 +183,6 @@ static void copy_records(waterfall *w, const model *m, size_t lifeline, uint32_t
         g_array_append_val(w->records, r);
         g_string_free(texts.text, TRUE);
     }
-    g_array_free(steps, TRUE);
 }
 
 waterfall *waterfall_read(const model *m, size_t lifeline, uint32_t record)
@@ -203,19 +194,22 @@ waterfall *waterfall_read(const model *m, size_t lifeline, uint32_t record)
     g_array_set_clear_func(w->spans, clear_span);
     g_array_set_clear_func(w->records, clear_record);
     const store *s = model_store(m);
-    const uint32_t object = record != STORE_NONE && lifeline < s->spec->lifeline_count
-                                ? store_object(s, record, s->spec->lifelines[lifeline].layer)
-                                : STORE_NONE;
-    if (object == STORE_NONE) {
+    if (record == STORE_NONE || lifeline >= s->spec->lifeline_count ||
+        store_object(s, record, s->spec->lifelines[lifeline].layer) == STORE_NONE) {
         w->reason = "A filter hides the records of this request, or they are no longer in memory.";
         return w;
     }
-    copy_records(w, m, lifeline, object);
+    GArray *steps = request_lines_steps(m, lifeline, record);
+    if (steps == NULL) {
+        w->reason = "This request has too many records; nlstat --slowest prints it.";
+        return w;
+    }
+    copy_records(w, m, lifeline, steps);
     request_reader *reader;
-    const request_graph *g = request_lines_graph(m, lifeline, object, &reader);
+    const request_graph *g = request_lines_graph(m, lifeline, steps, &reader);
+    g_array_free(steps, TRUE);
     if (g == NULL || g->span_count == 0) {
-        w->reason = g == NULL ? "This request has too many records; nlstat --slowest prints it."
-                              : "The records of this request begin and end no span.";
+        w->reason = "The records of this request begin and end no span.";
         return w;
     }
     uint32_t *order = order_of_tree(g);

@@ -62,6 +62,8 @@ static void write_interval(const contrast *t, char text[96])
 
 /* ---- text ---- */
 
+static const char *const letters[COMPARED_SIDES] = {"A", "B"};
+
 /* Returns the answer if most requests differ, but a few slow requests hide a difference of the means. */
 static char *describe_most(const comparison *c)
 {
@@ -99,6 +101,37 @@ char *comparison_describe(const comparison *c)
                            (by + half) / base);
 }
 
+/* Appends the requests of a side that are not compared, or only in part. */
+static void describe_left_out(const comparison_side *s, const char *letter, GString *text)
+{
+    if (s->undrawn > 0)
+        g_string_append_printf(
+            text, " %s leaves out %" G_GUINT64_FORMAT " request%s, because the drawing shows no event of %s.", letter,
+            s->undrawn, nl_plural(s->undrawn), s->undrawn == 1 ? "it" : "them");
+    if (s->overlapping > 0)
+        g_string_append_printf(text,
+                               " %s leaves out %" G_GUINT64_FORMAT
+                               " span%s, because spans without an ID overlap in one thread or program.",
+                               letter, s->overlapping, nl_plural(s->overlapping));
+    if (s->cut > 0)
+        g_string_append_printf(text,
+                               " %s contains only a part of %" G_GUINT64_FORMAT
+                               " request%s, because of the memory limit (--max-memory).",
+                               letter, s->cut, nl_plural(s->cut));
+}
+
+char *comparison_describe_left_out(const comparison *c)
+{
+    GString *text = g_string_new(NULL);
+    if (c->filter != NULL)
+        g_string_append_printf(text, " Only requests that match the filter are compared: %s.", c->filter);
+    for (unsigned side = 0; side < COMPARED_SIDES; side++)
+        describe_left_out(&c->sides[side], letters[side], text);
+    char *valid = text->len > 0 ? printable(text->str + 1) : NULL;
+    g_string_free(text, TRUE);
+    return valid;
+}
+
 char *comparison_describe_row(const comparison *c, guint row)
 {
     char before[32], after[32], by[40], interval[96];
@@ -118,17 +151,19 @@ char *comparison_describe_row(const comparison *c, guint row)
 /* Draws the names of the sides, and the answer. */
 static void draw_head(comparing_area *a)
 {
-    static const char *const letters[COMPARED_SIDES] = {"A", "B"};
     double x = MARGIN;
     a->y = MARGIN;
     for (unsigned side = 0; side < COMPARED_SIDES; side++) {
         const comparison_side *s = &a->c->sides[side];
-        char failed[48] = "";
+        char failed[48] = "", all[48] = "";
+        const uint64_t all_count = s->requests + s->unselected + s->undrawn;
         if (s->failed > 0)
             g_snprintf(failed, sizeof failed, ", %" G_GUINT64_FORMAT " failed", s->failed);
+        if (all_count > s->requests)
+            g_snprintf(all, sizeof all, " of %" G_GUINT64_FORMAT, all_count);
         char *name = printable(s->name);
-        char *text = g_strdup_printf("%s: %s (%" G_GUINT64_FORMAT " request%s%s)", letters[side], name, s->requests,
-                                     nl_plural(s->requests), failed);
+        char *text = g_strdup_printf("%s: %s (%" G_GUINT64_FORMAT "%s request%s%s)", letters[side], name, s->requests,
+                                     all, nl_plural(all_count), failed);
         const double max = (a->view->width - 2 * MARGIN) / COMPARED_SIDES - 30;
         palette_set(a->cr, color_of_side(a, side), 1);
         cairo_rectangle(a->cr, x, a->y + LINE / 2.0 - 5, 12, 10);
@@ -143,6 +178,12 @@ static void draw_head(comparing_area *a)
     const double width = a->view->width - 2 * MARGIN;
     text_draw_paragraph(a->cr, valid, TEXT_TITLE, plain(a), MARGIN, a->y, width);
     a->y += text_paragraph_height(a->cr, valid, TEXT_TITLE, width) + 8;
+    char *left_out = comparison_describe_left_out(a->c);
+    if (left_out != NULL) {
+        text_draw_paragraph(a->cr, left_out, TEXT_NORMAL, plain(a), MARGIN, a->y, width);
+        a->y += text_paragraph_height(a->cr, left_out, TEXT_NORMAL, width) + 8;
+    }
+    g_free(left_out);
     g_free(answer);
     g_free(valid);
 }

@@ -4,15 +4,15 @@
 
 #include "base/error.h"
 #include "scene/comparison_drawing.h"
-
-#include <string.h>
+#include "scene/palette.h"
 
 enum { WIDTH = 960, HEIGHT = 680 };
 
 struct compare_window {
     model *model;
     GtkWidget *window, *entries[COMPARED_SIDES], *status, *area;
-    bool is_running;
+    bool is_running; /* the model compares the sides */
+    bool has_result; /* the model has a comparison of the sides in the entries */
     waterfall *requests[COMPARED_SIDES];
     bool dark;
 };
@@ -31,7 +31,9 @@ static void begin_comparison(compare_window *w)
     const char *texts[COMPARED_SIDES];
     for (unsigned side = 0; side < COMPARED_SIDES; side++)
         texts[side] = gtk_entry_get_text(GTK_ENTRY(w->entries[side]));
+    w->has_result = false;
     w->is_running = model_compare(w->model, texts[0], texts[1]);
+    atk_object_set_description(gtk_widget_get_accessible(w->area), "");
     gtk_label_set_text(GTK_LABEL(w->status), w->is_running ? "comparing" : nl_error_message());
     free_requests(w);
     gtk_widget_queue_draw(w->area);
@@ -53,13 +55,17 @@ static gboolean on_draw_comparison(GtkWidget *area, cairo_t *cr, gpointer user)
 {
     const compare_window *w = user;
     model_lock(w->model);
-    const comparison *c = w->is_running ? NULL : model_comparison(w->model);
+    const comparison *c = w->has_result ? model_comparison(w->model) : NULL;
     comparison_view view = {.width = gtk_widget_get_allocated_width(area),
                             .height = gtk_widget_get_allocated_height(area),
                             .dark = w->dark,
                             .requests = {w->requests[0], w->requests[1]}};
-    if (c != NULL)
+    if (c != NULL) {
         comparison_draw(c, &view, cr);
+    } else {
+        palette_set(cr, palette_background(w->dark), 1);
+        cairo_paint(cr);
+    }
     model_unlock(w->model);
     return TRUE;
 }
@@ -74,8 +80,10 @@ void compare_window_tick(compare_window *w)
         GString *rows = g_string_new(NULL);
         for (unsigned side = 0; side < COMPARED_SIDES && c->reason == NULL; side++)
             w->requests[side] = comparison_read_typical(w->model, c, side);
-        char *answer = comparison_describe(c);
+        char *answer = comparison_describe(c), *left_out = comparison_describe_left_out(c);
         g_string_assign(rows, answer);
+        if (left_out != NULL)
+            g_string_append_printf(rows, " %s", left_out);
         for (guint i = 0; i < c->rows->len && i < 20 && c->reason == NULL; i++) {
             char *row = comparison_describe_row(c, i);
             g_string_append_printf(rows, "\n%s", row);
@@ -84,8 +92,10 @@ void compare_window_tick(compare_window *w)
         atk_object_set_description(gtk_widget_get_accessible(w->area), rows->str);
         gtk_label_set_text(GTK_LABEL(w->status), "");
         g_free(answer);
+        g_free(left_out);
         g_string_free(rows, TRUE);
         w->is_running = false;
+        w->has_result = true;
     }
     model_unlock(w->model);
     if (!w->is_running) {
@@ -120,7 +130,7 @@ void compare_window_show(compare_window *w, const char *first, const char *secon
     gtk_window_present(GTK_WINDOW(w->window));
     gtk_widget_grab_focus(w->entries[0]);
     model_lock(w->model);
-    const bool has_logs = strstr(model_name(w->model), ", ") != NULL;
+    const bool has_logs = model_log_count(w->model) >= COMPARED_SIDES;
     model_unlock(w->model);
     if (!is_empty || has_logs)
         begin_comparison(w);

@@ -182,6 +182,10 @@ class Requests(nlv_window.WindowCase):
         lines = self.description().splitlines()
         self.assertRegex(lines[0], r"^(No difference found: a request of A takes .* ms, of B .* ms|B is)")
         self.assertTrue(all(" difference " in line for line in lines[1:]), lines)
+        self.xdotool("key", "End")
+        self.xdotool("type", ")")
+        self.xdotool("key", "Return")
+        support.wait_until(lambda: not self.description(), what="no result of an invalid expression")
         self.xdotool("key", "Escape")
         self.focus("^nlv")
 

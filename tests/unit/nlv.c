@@ -10,12 +10,14 @@
 #include "model/index.h"
 #include "model/comparison.h"
 #include "model/model.h"
+#include "model/model_loading.h"
 #include "model/search.h"
 #include "model/session.h"
 #include "model/request_lines.h"
 #include "requests/assembler.h"
 #include "model/slow.h"
 #include "model/statistics.h"
+#include "scene/comparison_drawing.h"
 #include "scene/layout.h"
 #include "scene/scene.h"
 #include "scene/waterfall_drawing.h"
@@ -1063,6 +1065,7 @@ static const expected_filter expected_filters[] = {
     {"any(STATUS >= 500) || request.duration > 50ms", NULL, 20, 0},
     {"span(\"Query\").self > 50ms && !any(REQ.ID == r3)", NULL, 12, 0},
     {"request.duration > 50ms", "HOST == h1", 8, 0},
+    {"request.duration > 50ms", "REQ.ID == r3", 4, 0}, /* the second step needs fields that are not in memory */
     {"LOAD < 5 || REQ.ID == r9", NULL, 4, 5},
     {"on critical path", NULL, 160, 0},
     {"request.duration > 5s", NULL, 0, 0},
@@ -1217,9 +1220,78 @@ static void test_comparisons(void **unused)
     assert_non_null(strstr(model_comparison(m)->reason, "VERSION == 7 has 0 requests"));
     assert_false(model_compare(m, "VERSION ==", NULL));
     assert_false(model_compare(m, "VERSION == 1", "VERSION == 1)"));
+    assert_false(model_compare(m, "request.duration > 1ms) || (request.duration > 2ms", NULL));
+    assert_false(model_compare(m, "VERSION == 1", "request.duration > 1ms)"));
     model_free(m);
     g_free(before);
     g_free(after);
+}
+
+/* A comparison is limited to the requests of the filter, and counts the others. */
+static void test_comparison_of_filtered_requests(void **unused)
+{
+    (void)unused;
+    enum { COUNT = 1000 };
+    const char *path = path_of("filtered.log");
+    write_versions(path, "r", COUNT, 300);
+    program_reading reading = {0};
+    model *m = read_model(NULL, path, &reading, (model_options){.no_index = true});
+    assert_int_equal(model_log_count(m), 1);
+    assert_true(model_set_filters(m, "REQ.ID ~ 'r1*'", "HOST == none"));
+    model_set_find_progress(m, 0.5);
+    assert_true(model_compare(m, "VERSION == 1", NULL));
+    assert_true(model_find_progress(m) == 0);
+    model_load(m);
+    const comparison *c = model_comparison(m);
+    for (unsigned side = 0; side < COMPARED_SIDES; side++) {
+        assert_int_equal(c->sides[side].requests, side == 0 ? 55 : 56); /* r1, r10 to r19, r100 to r199 */
+        assert_int_equal(c->sides[side].requests + c->sides[side].unselected, COUNT);
+    }
+    char *text = comparison_describe_left_out(c);
+    assert_string_equal(text,
+                        "Only requests that match the filter are compared: REQ.ID ~ \"r1*\" && HOST == \"none\".");
+    g_free(text);
+    assert_true(model_set_filter(m, NULL));
+    assert_true(model_compare(m, "VERSION == 1", NULL));
+    model_load(m);
+    assert_int_equal(model_comparison(m)->sides[0].requests, COUNT / 2);
+    assert_null(comparison_describe_left_out(model_comparison(m)));
+    model_free(m);
+}
+
+/* Requests that cannot be compared are counted. */
+static void test_requests_that_are_left_out(void **unused)
+{
+    (void)unused;
+    static const char *const events[] = {"Work.start", "Work.end", NULL}, *const ids[] = {NULL};
+    static const char span[] = "DATE=202601010000%02d.%d HOST=h PROG=p NL.EVNT=%s.%s SIZE=%d\n";
+    enum { COUNT = 50 };
+    const char *path = path_of("left-out.log");
+    FILE *file = fopen(path, "w");
+    for (int i = 0; i < COUNT; i++) {
+        fprintf(file, span, i, 1, i == 8 ? "Hidden" : "Work", "start", i % 2);
+        fprintf(file, span, i, 2, i == 8 ? "Hidden" : "Work", "end", i % 2);
+    }
+    fprintf(file, span, COUNT, 1, "Work", "start", 0); /* it is unknown whether these spans are one request */
+    fprintf(file, span, COUNT, 2, "Rest", "start", 0);
+    fprintf(file, span, COUNT, 3, "Work", "end", 0);
+    fprintf(file, span, COUNT, 4, "Rest", "end", 0);
+    fclose(file);
+    program_reading reading = {0};
+    drawing *d = drawing_new();
+    drawing_add_lifeline(d, "work", events, ids, NULL);
+    model *m = read_model(d, path, &reading, (model_options){.no_index = true});
+    assert_true(model_compare(m, "SIZE == 0", NULL));
+    model_load(m);
+    const comparison *c = model_comparison(m);
+    assert_int_equal(c->sides[0].requests, COUNT / 2 - 1);
+    assert_int_equal(c->sides[1].requests, COUNT / 2);
+    char *text = comparison_describe_left_out(c);
+    assert_string_equal(text, "A leaves out 1 request, because the drawing shows no event of it. "
+                              "A leaves out 2 spans, because spans without an ID overlap in one thread or program. "
+                              "B leaves out 2 spans, because spans without an ID overlap in one thread or program.");
+    g_free(text);
+    model_free(m);
 }
 
 /* The requests of the first and of the second half of a log do not differ. */
@@ -1827,6 +1899,32 @@ static void test_logs_with_equal_ids(void **unused)
     g_free(second);
 }
 
+/* Two logs of the same time with equal IDs: the waterfall of a record has the records of one log. */
+static void test_waterfalls_of_logs_with_equal_ids(void **unused)
+{
+    (void)unused;
+    enum { COUNT = 60 };
+    char *first = g_strdup(path_of("one.log")), *second = g_strdup(path_of("other.log"));
+    program_reading reading = {0};
+    write_versions(first, "r", COUNT, 0);
+    write_versions(second, "r", COUNT, 300);
+    model *m = model_new(NULL, &reading);
+    model_set_options(m, (model_options){.no_index = true});
+    assert_true(model_add_source(m, first, false) && model_add_source(m, second, false));
+    model_load(m);
+    const store *s = model_store(m);
+    for (uint32_t record = 0; record < s->count; record++) {
+        waterfall *w = waterfall_read(m, 0, record);
+        assert_int_equal(w->records->len, REQUEST_RECORDS);
+        assert_int_equal(w->spans->len, 2);
+        assert_in_range(w->length_ns, 3000000, 3500000);
+        waterfall_free(w);
+    }
+    model_free(m);
+    g_free(first);
+    g_free(second);
+}
+
 /* An effect before its cause is impossible only if their edge is certain and the clocks are known. */
 static void test_violations(void **unused)
 {
@@ -2127,6 +2225,8 @@ int main(void)
         cmocka_unit_test(test_filters),
         cmocka_unit_test(test_comparisons),
         cmocka_unit_test(test_comparison_without_difference),
+        cmocka_unit_test(test_comparison_of_filtered_requests),
+        cmocka_unit_test(test_requests_that_are_left_out),
         cmocka_unit_test(test_filters_of_requests),
         cmocka_unit_test(test_filter_of_requests_in_a_growing_log),
         cmocka_unit_test(test_what_begins_anew),
@@ -2140,6 +2240,7 @@ int main(void)
         cmocka_unit_test(test_first_view),
         cmocka_unit_test(test_repeated_ids),
         cmocka_unit_test(test_logs_with_equal_ids),
+        cmocka_unit_test(test_waterfalls_of_logs_with_equal_ids),
         cmocka_unit_test(test_violations),
         cmocka_unit_test(test_clock_errors),
         cmocka_unit_test(test_hosts_that_share_a_clock),

@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "model/model.h"
+#include "model/request_reading.h"
 #include "scene/scene.h"
 #include "base/time_internal.h"
 #include "transport/writer.h"
@@ -504,6 +505,31 @@ static void test_spans_that_begin_in_another_zone(void **unused)
     g_free(path);
 }
 
+/* A comparison waits until the times are corrected. */
+static void test_comparison_after_correction_of_zones(void **unused)
+{
+    (void)unused;
+    char *path = g_strdup(path_of("compared.bp"));
+    write_jobs(path, 0, JOBS, "w");
+    program_reading reading = {0};
+    model *m = model_new(NULL, &reading);
+    model_set_options(m, (model_options){.no_index = true});
+    assert_true(model_add_source(m, path, true));
+    assert_true(model_compare(m, "request.duration > 5s", NULL));
+    model_start(m);
+    const comparison *c = NULL;
+    for (int wait = 0; wait < 2000 && c == NULL; wait++) {
+        g_usleep(10000);
+        model_lock(m);
+        c = model_comparison(m);
+        assert_true(c == NULL || model_has_right_zones(m));
+        model_unlock(m);
+    }
+    assert_non_null(c);
+    model_free(m);
+    g_free(path);
+}
+
 /* Starts that are as early, but without a duration that proves it, stay as logged. */
 static void test_zones_without_proof(void **unused)
 {
@@ -526,6 +552,112 @@ static void test_zones_without_proof(void **unused)
     g_free(path);
 }
 
+/* Two logs of the same time with equal IDs: each log has its own requests. */
+static void test_logs_with_equal_ids(void **unused)
+{
+    (void)unused;
+    enum { COUNT = 100 };
+    char *paths[2] = {g_strdup(path_of("one.log")), g_strdup(path_of("other.log"))};
+    for (int log = 0; log < 2; log++) {
+        FILE *file = fopen(paths[log], "w");
+        for (int i = 0; i < 4 * COUNT; i++) /* requests of 3 ms; the other log is 1 ms later */
+            fprintf(file, "DATE=202601011200%02d.%03d HOST=h PROG=p LVL=Usage NL.EVNT=%s REQ.ID=r%d\n", i / 40,
+                    i / 4 % 10 * 100 + i % 4 + log,
+                    (const char *const[]){"Page.start", "Query.start", "Query.end", "Page.end"}[i % 4], i / 4);
+        fclose(file);
+    }
+    model *m = load_requests((const char *const[]){paths[0], paths[1], NULL});
+    const request_list *l = model_requests(m);
+    assert_int_equal(l->count, 2 * COUNT);
+    for (uint32_t i = 0; i < l->count; i++) {
+        assert_int_equal(request_list_at(l, i)->duration_ns, 3000000);
+        assert_int_equal(request_list_at(l, i)->errors, 0);
+        check_step(m, request_list_at(l, i), "Page.end");
+    }
+    model_free(m);
+    g_free(paths[0]);
+    g_free(paths[1]);
+}
+
+/* ---- selected records and found requests ---- */
+
+/* Appends requests of two records, one per second. Each record has more than 1,000 bytes. */
+static void write_long_requests(const char *path, int from, int to)
+{
+    FILE *file = fopen(path, "a");
+    for (int i = from; i < to; i++)
+        for (int step = 0; step < 2; step++)
+            fprintf(file, "DATE=20260101%02d%02d%02d.%d HOST=h PROG=p LVL=Usage NL.EVNT=%s REQ.ID=r%d NOTE=%01000d\n",
+                    i / 3600, i / 60 % 60, i % 60, step, step == 0 ? "Page.start" : "Page.end", i, i);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* Counts the bytes of a text log as read. */
+static void read_to_end(source *s)
+{
+    (void)source_look(s);
+    log_file *f = source_file(s);
+    f->is_numbered = true;
+    f->scanned = s->at = log_file_size(f);
+}
+
+/* Takes the selected records until no more can be read. Returns their number. */
+static size_t take_all_selected(request_reading *r, const GPtrArray *sources, size_t max)
+{
+    size_t count = 0;
+    for (bool more = true; more;) {
+        more = request_reading_step(r, sources, true);
+        if (more && !request_reading_is_full(r))
+            continue;
+        GArray *taken = request_reading_take_selected(r);
+        assert_in_range(taken->len, 0, max);
+        count += taken->len;
+        g_array_free(taken, TRUE);
+    }
+    return count;
+}
+
+/* The results of a filter and of a search are bounded, and a growing log adds only its new records to them. */
+static void test_results_need_bounded_memory(void **unused)
+{
+    (void)unused;
+    enum { COUNT = 8000, OPEN_MAX = 100, MORE = 50, MEMORY = 1 << 20, MATCHES = MEMORY / 32 / 24 };
+    /* when memory for open requests runs out, the places of all of them may be added at once */
+    const size_t places_max = MEMORY / 32 / sizeof(uint64_t) + MEMORY / 4 / sizeof(request_event);
+    char *path = g_strdup(path_of("long.log"));
+    write_long_requests(path, 0, COUNT);
+    program_reading reading = {0};
+    model *m = load_requests((const char *const[]){path, NULL});
+    GPtrArray *sources = g_ptr_array_new_with_free_func((GDestroyNotify)source_close);
+    g_ptr_array_add(sources, source_open(path, true, &reading));
+    read_to_end(g_ptr_array_index(sources, 0));
+    request_filter *all = NULL;
+    assert_true(request_filter_narrow(&all, "request.duration >= 0s"));
+    request_reading *r = request_reading_new(m, &reading);
+    request_reading_set_memory(r, MEMORY);
+    request_reading_select(r, all, NULL);
+    const size_t first = take_all_selected(r, sources, places_max);
+    assert_in_range(first, 2 * (COUNT - OPEN_MAX), 2 * COUNT); /* the last requests may not be over */
+    write_long_requests(path, COUNT, COUNT + MORE);
+    read_to_end(g_ptr_array_index(sources, 0));
+    const size_t second = take_all_selected(r, sources, places_max);
+    assert_in_range(second, 2, 2 * (OPEN_MAX + MORE));
+    assert_in_range(first + second, 2 * (COUNT + MORE - OPEN_MAX), 2 * (COUNT + MORE));
+    request_reading_find(r, all);
+    while (request_reading_step(r, sources, false))
+        ;
+    uint64_t unlisted;
+    GArray *found = request_reading_take_matches(r, &unlisted);
+    assert_int_equal(found->len, MATCHES);
+    assert_in_range(found->len + unlisted, COUNT + MORE, COUNT + MORE + OPEN_MAX); /* cut requests count twice */
+    g_array_free(found, TRUE);
+    request_reading_free(r);
+    request_filter_free(all);
+    g_ptr_array_free(sources, TRUE);
+    model_free(m);
+    g_free(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -539,7 +671,10 @@ int main(void)
         cmocka_unit_test(test_growing_log),
         cmocka_unit_test(test_outliers_are_visible),
         cmocka_unit_test(test_spans_that_begin_in_another_zone),
+        cmocka_unit_test(test_comparison_after_correction_of_zones),
         cmocka_unit_test(test_zones_without_proof),
+        cmocka_unit_test(test_logs_with_equal_ids),
+        cmocka_unit_test(test_results_need_bounded_memory),
     };
     if (mkdtemp(folder) == NULL)
         return 1;
