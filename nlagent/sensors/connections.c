@@ -501,11 +501,11 @@ static const sensor_field fields[] = {
     TCP("TCP.LOCAL", "", "local address and port"),
     TCP("TCP.PEER", "", "remote address and port"),
     TCP("TCP.STATE", "", "established, close-wait ..."),
-    TCP("TCP.COOKIE", "", "number of the socket, which no other socket gets until the next boot"),
+    TCP("TCP.COOKIE", "", "number of the socket, unique until the next boot"),
     TCP("TCP.INODE", "", "inode of the socket; 0 if no process owns it"),
     TCP("TCP.UID", "", "user that owns the socket"),
     TCP("TCP.PID", "", "process that owns the socket; absent if unknown"),
-    TCP("TCP.OWNER.WAIT", "us", "time in which the main thread of the process has waited for a processor"),
+    TCP("TCP.OWNER.WAIT", "us", "time that the main thread of the process has waited for a processor"),
     TCP("TCP.OWNER.STATE", "", "R: running; S: sleeping; D: waiting for I/O"),
     TCP("TCP.PROGRAM", "", "name of the process"),
     TCP("TCP.CGROUP", "", "control group of the process"),
@@ -578,7 +578,7 @@ static const sensor_field fields[] = {
      "1 if the kernel reports all ends of connections, which requires CAP_BPF and CAP_PERFMON; 0 if the sensor misses "
      "connections that begin and end between measurements"},
     {"TcpConnections", "TCP.ENDS", "", "TcpClose records so far; absent if ends are not watched"},
-    {"TcpConnections", "TCP.ENDS.MISSED", "", "ends that were lost so far, because too many connections ended"},
+    {"TcpConnections", "TCP.ENDS.MISSED", "", "ends lost so far, because too many connections ended at once"},
     {"TcpConnections", "TCP.COST", "us", "processor time of this measurement"},
     {0},
 };
