@@ -68,8 +68,9 @@ static inline const char *calls_name(const calls *c, uint32_t function)
 }
 
 /*
- * Returns the indices of all functions in descending order of heat. The caller frees them. With chains, a function is
- * at least as hot as the functions that it calls, because some functions occur only as callers.
+ * Returns the indices of all functions in descending order of heat, which is the number of calls to a function. The
+ * caller frees them. With chains, the heat is at least the number of calls by the function, because some functions
+ * occur only as callers.
  */
 uint32_t *calls_in_order(const calls *c, bool chains);
 

@@ -5,7 +5,7 @@
  * converts their events and puts them into blocks of its own numbered stream. If the kernel has overwritten events, the
  * lane counts them and assigns sequence numbers to them at the place where they are missing, so that readers detect the
  * gap. NetLogger.Dump.Begin and NetLogger.Dump.Finish mark each period in which the lane has read events, so that
- * readers can distinguish the recorder's own load.
+ * readers can distinguish the recorder's own load from that of other programs.
  */
 #ifndef NLKERNEL_LANE_H
 #define NLKERNEL_LANE_H

@@ -2,8 +2,8 @@
  * The rights of this process, and messages that name a missing right and explain how to grant it.
  *
  * nlkernel may have capabilities that its user lacks (setcap). It drops them at the start of main and raises them only
- * for requests to the kernel: tracefs, perf, BPF and symbols. It therefore opens all files that the user names with
- * only the user's rights.
+ * for requests to the kernel: tracefs, perf, BPF and symbols. It therefore uses only the user's rights to open files
+ * that the user names.
  */
 #ifndef NLKERNEL_RIGHTS_H
 #define NLKERNEL_RIGHTS_H

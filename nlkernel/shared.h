@@ -2,9 +2,9 @@
  * The kernel's top-level ring buffers, which all users of ftrace share.
  *
  * Before Linux 6.11, the function graph tracer works only with these buffers. nlkernel uses them only while they are
- * idle, that is, if there are no tracer, no events and no filters, and the buffers are empty. nlkernel stores the
- * settings that differ from the kernel's defaults in the name of the recorder's instance, so that the next nlkernel can
- * restore them if the recorder is killed. Not thread-safe.
+ * idle: no tracer, event or filter is active, and the buffers are empty. nlkernel stores the settings that differ from
+ * the kernel's defaults in the name of the recorder's instance, so that the next nlkernel can restore them if the
+ * recorder is killed. Not thread-safe.
  */
 #ifndef NLKERNEL_SHARED_H
 #define NLKERNEL_SHARED_H

@@ -14,9 +14,9 @@
  *   top = 20                           maximum number of rows printed
  *   plot = cdf                         cdf, histogram, bars, series, points, or none
  *
- * The cpu column is the sum as a share of the time of all CPUs. When several recordings are reported together, cpu and
- * rate use the recordings to which a row belongs: the recordings whose NetLogger.Record.Finish has the row's value of
- * the field by which rows are grouped. Not thread-safe.
+ * The cpu column is the sum as a share of the time of all CPUs. If a report covers several recordings, cpu and rate use
+ * only the recordings to which a row belongs. The NetLogger.Record.Finish records of these recordings contain the row's
+ * value of the `by` field. Not thread-safe.
  */
 #ifndef NLKERNEL_SUMMARY_H
 #define NLKERNEL_SUMMARY_H

@@ -31,7 +31,7 @@ typedef void probe_take(void *user, const struct trace_event *event);
 /* Starts tracing. `choice` must outlive the probe. Returns NULL and sets the error on failure. */
 probe *probe_start(const probe_choice *choice, probe_take *take, void *user);
 
-/* Chooses processes that match by now. Returns the number of processes that are traced. */
+/* Chooses the processes that match now. Returns the number of traced processes. */
 size_t probe_choose(probe *p);
 
 /* Delivers the events that have occurred since the last call. Returns their number. */

@@ -2,9 +2,9 @@
  * The harness that all sides of bench/log share. The harness measures the times of single calls and of bursts. The
  * header is both C and C++.
  *
- * A side is a small program. It includes this header and defines the three functions below; its main returns
- * measure_main(argc, argv). one() is inlined into the loops here, so that the measured time equals the time of a call
- * in a real program.
+ * A side is a small program. It includes this header and defines side_open, one and side_close; its main returns
+ * measure_main(argc, argv). The compiler inlines one() into the loops of this header, so that the measured time equals
+ * the time of a call in a real program.
  *
  * A side that cannot be built here defines MEASURE_MISSING as the reason before it includes this header. It then needs
  * only main.

@@ -92,8 +92,8 @@ bool active_find(const agent *a, const char *spec, active **found);
 void active_adjust(active *s);
 
 /*
- * Begins to compute summaries of the sensor. Summaries need the fields of each record. If records are only passed on,
- * there are therefore no summaries.
+ * Begins to compute summaries of the sensor. Summaries need the fields of each record. A sensor whose records are only
+ * passed on therefore has no summaries.
  */
 void active_summarize(active *s);
 
@@ -111,7 +111,7 @@ enum { SUBSCRIPTION_ID_SIZE = 33 };
 typedef struct subscription_options {
     condition_options condition;
     unsigned summary_minutes; /* sends summaries of this many minutes instead of records; 0: sends records */
-    double lease_s;           /* the subscription ends when no client has read from it for this long */
+    double lease_s;           /* the subscription ends when no client has read from it for this many seconds */
     const char *owner;        /* the client's name */
 } subscription_options;
 

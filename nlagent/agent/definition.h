@@ -42,7 +42,7 @@ void definitions_free(definitions *all);
 
 /*
  * Mounts tracefs for nlkernel if it is not mounted, until the calling process ends. The process that starts sensors
- * calls this function before it confines itself, because it then cannot mount.
+ * calls this function before it confines itself, because it cannot mount afterwards.
  */
 void definitions_mount_tracefs(definitions *all);
 

@@ -19,7 +19,7 @@ struct tcp_state {
     __u32 unacked, lost, retransmitted, segments_out, segments_in;
     __u32 unsent, queue_in, queue_out; /* bytes */
     __u32 buffer_in, buffer_out;
-    __u32 rate_delivered, rate_interval_us; /* segments, in this time */
+    __u32 rate_delivered, rate_interval_us; /* segments delivered in an interval of this length */
     __u32 reordering, reordered, dsacks, ecn_marked;
     __u32 sequence_out, sequence_in; /* sequence numbers of the first bytes, or of the SYN before the first byte sent */
     __u32 uid;

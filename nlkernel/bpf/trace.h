@@ -24,16 +24,16 @@ enum trace_kind {
     TRACE_CONNECT,
     TRACE_CLOSE,
     TRACE_PROCESS, /* before a process's first event; the data is a trace_process */
-    TRACE_WAKE,    /* the thread has woken thread `other` of its process; `socket` identifies what that waited for */
+    TRACE_WAKE,    /* the thread has woken thread `other` of its process; `other` has waited for `socket` */
     TRACE_SIGNAL,  /* the thread has written to a pipe, an eventfd or a Unix socket, which `socket` identifies */
 };
 
-/* Which end of a TCP connection the process's socket is. */
+/* The role of the process's socket in a TCP connection. */
 enum trace_role { TRACE_ROLE_UNKNOWN, TRACE_ROLE_CLIENT, TRACE_ROLE_SERVER };
 
 struct trace_event {
     __u64 begin_ns, end_ns; /* when the call began and ended, on CLOCK_MONOTONIC; only a send has the begin */
-    __u64 socket;           /* address in the kernel; with the lowest bit, the address of a futex in the process */
+    __u64 socket;           /* address in the kernel; if the lowest bit is set, the address of a futex in the process */
     __u32 pid, tid;
     __u32 sequence; /* TCP sequence number of the first byte */
     __u32 other;    /* sequence number of the next byte that the thread's process sends or receives in the other

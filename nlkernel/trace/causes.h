@@ -1,30 +1,38 @@
 /*
- * Causality within a process: which request makes a thread send a call to another server.
+ * Causality within a process: finds the request that makes a thread send a call to another server.
  *
- * The module knows the requests that each thread has received and not yet answered. A call belongs to such a request
- * only in the following cases; in all other cases, its cause is ambiguous. A request is called suspended if it is being
- * answered, or waits for the reply to a call or for a connection.
- * - The thread has only one such request, as in a server with a thread or process per connection.
- * - The thread is an event loop, and handles data that it has received for this request; every other request is being
- *   answered, or waits for the reply to a call or for a connection. The thread has not waited for events since it
- *   received the data, and either it has not received data for another request since it last waited, or it has done
- *   nothing else since it received this data.
- * - The connection was opened for this request, which has sent no other call since; every other request waits as above.
- * Data for a request is the request's own bytes, and the replies to its calls. A request that does not wait as above
- * may be queued in the process, for example for a connection of a pool, and any event may make it run: calls are then
- * ambiguous.
+ * A thread has a request from the time at which it receives the request until the request is answered. The data for a
+ * request consists of the request's own bytes and the replies to its calls. A request is suspended if its reply has
+ * begun, or if it waits for the reply to a call or for a connection. Other requests may be queued in the process, for
+ * example for a connection of a pool. Any event may make them run.
  *
- * A thread that has received no request may work on one that another thread of the process has received. Its calls
- * form a job, and are undecided until a request is answered:
- * - The thread itself sends the reply. Then the job belongs to this request, if the thread sent its calls one after the
- *   other, all after the request had arrived, and did not wait for events of several descriptors.
- * - The thread that received the request sends the reply. Then the job belongs to the request if this was the only
- *   request of the process since the thread sent its first call, if the receiver woke an idle thread while it handled
- *   the request, if the thread has since finished its calls and signalled another thread, and if no other job of the
- *   process is in this state. With several requests, jobs may have been exchanged: a thread that was woken for one
- *   request may find another one in the queue.
- * A futex on which a thread both wakes and is woken is a lock; it does not hand over a request. A job that no reply
- * decides in JOB_NS is not caused by a request, or ambiguous if a thread with a request woke its thread.
+ * A call of a thread that has requests belongs to one of these requests in three cases. In all other cases, the cause
+ * of the call is ambiguous.
+ * - The thread has only this request, as in a server with a thread or process per connection.
+ * - The thread is an event loop, and handles data for this request. All of the following are true:
+ *   - All other requests of the thread are suspended.
+ *   - The thread has not waited for events since it received the data.
+ *   - Since the thread last waited, it has received data for this request only, or the data was the last thing that it
+ *     received and it has not polled for events since.
+ * - The connection was opened for this request, this request has sent no other call since, and all other requests of
+ *   the thread are suspended.
+ *
+ * A thread that has no request may work on a request of another thread of the process. The calls of the thread form a
+ * job, and are undecided until a request is answered:
+ * - If the thread itself sends the reply, the job belongs to the answered request. All of the following must be true:
+ *   - The thread sent its calls one after another, and all of them after the request had arrived.
+ *   - The thread did not wait for events of several descriptors.
+ * - If the thread that received the request sends the reply, the job may also belong to the answered request. All of
+ *   the following must be true:
+ *   - The request has been the only request of the process since the thread with the job sent its first call.
+ *   - The receiver of the request woke an idle thread while it handled the request.
+ *   - The thread with the job has finished its calls, and has then signalled another thread.
+ *   - No other job of the process is in this state.
+ *   If there are several requests, threads may have exchanged their jobs: a thread that was woken for one request may
+ *   find another request in the queue.
+ * If the same thread wakes other threads on a futex and is itself woken on it, the futex is a lock. Waking a thread on
+ * a lock does not hand over a request. If no reply decides a job within JOB_NS, the job has no cause. The cause is
+ * ambiguous if a thread with a request woke the thread with the job.
  *
  * Memory is bounded by UNDECIDED_MAX calls and CHANNELS_MAX futexes and files. Not thread-safe.
  */

@@ -1,16 +1,16 @@
 /*
  * Makes spans from the socket calls of processes.
  *
- * The module knows each end of a connection that a traced process has, and the current request on this end. Bytes that
- * go to the server after a reply begin the next request. The protocol (protocol.h) determines where a reply ends. If
- * the protocol does not, the next request, the end of the connection or a pause does. The module joins a call with the
+ * The module knows the current request at each end of a connection that belongs to a traced process. Bytes that go to
+ * the server after a reply begin the next request. The protocol (protocol.h) determines where a reply ends. Otherwise,
+ * a reply ends at the next request, at the end of the connection or at a pause. The module joins a call with the
  * request at the other end of the connection by TCP sequence numbers, never by time. There are two keys. The first
  * consists of the sequence numbers of both directions, which are the same at both ends unless the client sends requests
  * before it has read all replies. The second consists of the addresses and the request's sequence number, which are the
- * same unless addresses are translated. The module keeps a finished span for EXCHANGES_HOLD_NS, until events that the
- * kernel wrote on other CPUs have arrived, and then hands it out.
+ * same unless addresses are translated. The module hands out a finished span after EXCHANGES_HOLD_NS, when events that
+ * the kernel wrote on other CPUs have arrived.
  *
- * DNS messages in datagrams have no connection; their ends are joined by the ports, the ID and the question.
+ * DNS messages in datagrams have no connection. The module joins their ends by the ports, the ID and the question.
  *
  * Memory is bounded by EXCHANGES_ENDS_MAX ends of connections, and by the spans of the hold time. Not thread-safe.
  */
@@ -27,11 +27,11 @@ enum { EXCHANGES_ENDS_MAX = 100000 };
 typedef struct exchanges exchanges;
 
 typedef struct exchange_counts {
-    uint64_t spans, requests; /* spans that were handed out; those without a parent among them */
+    uint64_t spans, requests; /* number of spans that were handed out, and number of those without a parent */
     uint64_t causes[SPAN_CAUSE_COUNT];
-    uint64_t unanswered; /* spans without a reply */
-    uint64_t refused;    /* events of connections beyond EXCHANGES_ENDS_MAX */
-    uint64_t gaps;       /* times that bytes were missing between two events of a connection */
+    uint64_t unanswered; /* number of spans without a reply */
+    uint64_t refused;    /* number of events of connections beyond EXCHANGES_ENDS_MAX */
+    uint64_t gaps;       /* number of times that bytes were missing between two events of a connection */
 } exchange_counts;
 
 /* Receives a finished span, which is valid only during the call. */

@@ -29,7 +29,7 @@ typedef struct protocol_request {
     char verb[PROTOCOL_VERB_SIZE];     /* the method or the verb of a statement, such as GET or SELECT; or "" */
     char object[PROTOCOL_OBJECT_SIZE]; /* the path, the table or the function; or "" */
     char trace_id[33], parent_id[17];  /* of the header traceparent; or "" */
-    bool several;                      /* the call contains several requests, or the first bytes of more */
+    bool several;                      /* the call contains several requests, or the first bytes of another request */
     bool silent;                       /* no reply follows */
 } protocol_request;
 

@@ -22,7 +22,7 @@ typedef enum span_cause {
     SPAN_CAUSE_HANDLER,    /* the event loop handled an event of this request, and no other */
     SPAN_CAUSE_CONNECTION, /* the connection was opened for this request */
     SPAN_CAUSE_REPLY,      /* the thread received nothing, and replied to this request */
-    SPAN_CAUSE_WAKEUP,     /* the only request, for which a thread was woken, and whose end the thread signalled */
+    SPAN_CAUSE_WAKEUP,     /* it was the only request; a thread was woken for it, and signalled its end */
     SPAN_CAUSE_AMBIGUOUS,  /* several requests may be the parent, so the span has none */
     SPAN_CAUSE_COUNT,
 } span_cause;
@@ -43,7 +43,7 @@ struct span {
     protocol_request request;
     protocol_reply reply;
     int64_t begin_ns, end_ns; /* on the kernel's monotonic clock */
-    uint64_t message; /* identifies the request among all, by the positions in both directions of the connection */
+    uint64_t message;         /* identifies the request, by the positions in both directions of the connection */
     uint32_t pid, tid;
     char program[16];
     const char *host; /* from g_intern_string; NULL: this host */
@@ -54,7 +54,7 @@ struct span {
     char trace_id[33];   /* "" until it is known */
     int64_t hold_ns;     /* when the span was finished */
 
-    bool awaited;   /* a call for whose reply its parent waits */
+    bool awaited;   /* this is a call, and its parent waits for the reply */
     bool undecided; /* a call whose parent may be found later */
 
     /* State of causes.c, for a request in a server. */

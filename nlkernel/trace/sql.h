@@ -1,5 +1,5 @@
 /*
- * SQL statements, of which nlkernel trace keeps the verb and the name of a table or function. The module skips strings,
+ * Finds the verb and the name of a table or function in SQL statements, for nlkernel trace. The module skips strings,
  * numbers and comments, because they contain values. It has no state.
  */
 #ifndef NLKERNEL_TRACE_SQL_H
@@ -7,7 +7,7 @@
 
 #include "trace/protocol.h"
 
-/* MySQL quotes names with `, writes strings between " also, and has no strings between $. */
+/* In MySQL, ` quotes names, " can also quote strings, and $ cannot quote strings. */
 typedef enum sql_dialect { SQL_POSTGRESQL, SQL_MYSQL } sql_dialect;
 
 /*

@@ -4,12 +4,12 @@
 
 #include "archive/loader.h"
 
-/* Loads the records of a file or pipe that were not loaded before. Returns false after reporting an error. */
+/* Loads the new records of a file or pipe. Returns false after reporting an error. */
 bool load_file(loader *l, const char *name);
 
 /*
- * Loads the records that a collector receives, from the end of its latest load, until the collector ends or a signal
- * arrives. Returns false after reporting an error.
+ * Loads a collector's records from the end of its latest load, until the collector ends or a signal arrives. Returns
+ * false after reporting an error.
  */
 bool load_collector(loader *l, const char *url);
 

@@ -1,4 +1,7 @@
-/* The state of a load: the store, the known places and streams, and the current transaction. Not thread-safe. */
+/*
+ * The state of a load: the store, the known source positions (store_place) and streams, and the current transaction.
+ * Not thread-safe.
+ */
 #ifndef NLTOOLS_ARCHIVE_LOADER_H
 #define NLTOOLS_ARCHIVE_LOADER_H
 
@@ -30,7 +33,7 @@ typedef struct loader {
     bool failed; /* the store has failed, and the error was reported */
 } loader;
 
-/* Reads places and streams. Returns NULL after reporting an error. */
+/* Returns a loader with the places and streams of a store. Returns NULL after reporting an error. */
 loader *loader_new(store *s, program_reading *reading, const nl_filter *where, objects *lines);
 void loader_free(loader *l);
 

@@ -28,7 +28,7 @@ typedef struct store_place {
     int64_t latest_ns;        /* time of the latest record */
 } store_place;
 
-/* STORE_FOLLOW is a load without an end, during which others read. */
+/* STORE_FOLLOW is a load without an end, during which other programs read the archive. */
 typedef enum store_purpose { STORE_READ, STORE_LOAD, STORE_FOLLOW } store_purpose;
 
 typedef struct store store;

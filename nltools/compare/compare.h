@@ -18,8 +18,8 @@ void compare_options_check(const compare_options *o, int operand_count);
 void compare_options_finish(compare_options *o);
 
 /*
- * Reads the logs and prints the comparison. Returns the exit status. `operands` are the logs recorded before the change
- * or, without --with, two logs.
+ * Reads the logs and prints the comparison. Returns the exit status. With --with, `operands` are the logs recorded
+ * before the change. Otherwise, they are the two logs to compare.
  */
 int compare_logs(const compare_options *o, subject_options *subject, char **operands, int operand_count, bool json);
 

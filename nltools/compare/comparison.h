@@ -1,15 +1,15 @@
 /*
- * Determines what has changed between two sides: the requests' time, the mix of requests, and places. Also finds what
- * else changes together with each change.
+ * Compares two sides, each consisting of logs. Finds changes of the requests' time, of the mix of requests, and of
+ * places. Also finds what else changes together with each change.
  *
  * If the mix of requests has changed, its effect is separated from the effect of the program (Kitagawa, J. Am. Stat.
  * Assoc. 1955; Oaxaca, Int. Econ. Rev. 1973). The effect is how much the new shares of a field's values change the
  * requests' time if each value keeps its old mean time. Only a field of the requests' first events can define the mix,
  * because later fields may be results.
  *
- * If nothing has changed, the probability that a comparison reports a change is at most 3 * COMPARISON_RATE. With 3,000
- * requests on each side whose times vary by 10 %, it finds a change of a place's time by 2 % with a probability of 95 %
- * (tests/diagnosis/compare_trials.py). Not thread-safe.
+ * If nothing has changed, the probability that a comparison reports a change is at most 3 * COMPARISON_RATE. If each
+ * side has 3,000 requests and their times vary by 10 %, it finds a change of 2 % in a place's time with a probability
+ * of 95 % (tests/diagnosis/compare_trials.py). Not thread-safe.
  */
 #ifndef NLTOOLS_COMPARISON_H
 #define NLTOOLS_COMPARISON_H
@@ -19,12 +19,12 @@
 /* Maximum rate of false alarms for each of three families of tests: the requests' time, the mix, and all places. */
 #define COMPARISON_RATE 0.0015
 
-/* Smaller changes of a place or of the requests' time are not reported, even if there is a lot of data. */
+/* A comparison never reports smaller changes of a place or of the requests' time, even for large logs. */
 #define COMPARISON_CHANGE_MIN 0.005
 
 /*
- * A comparison without changes should at least be able to detect a change of this part of the requests' time.
- * Otherwise, its verdict is that it cannot tell.
+ * A comparison that finds no changes must be able to detect a change by this part of the requests' time. Otherwise, its
+ * verdict is COMPARISON_CANNOT_TELL.
  */
 #define COMPARISON_DETECTABLE_MAX 0.25
 

@@ -23,7 +23,7 @@ typedef struct profile_field {
     GPtrArray *texts; /* NULL: the values are numbers */
 } profile_field;
 
-/* The visits of a row whose values of a field are in one bin. */
+/* Those visits of a row that have values of a field in one bin. */
 typedef struct profile_bin {
     unit_sums sides[SIDES];
 } profile_bin;

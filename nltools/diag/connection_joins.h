@@ -1,17 +1,18 @@
 /*
- * The join of visits with TCP connections: which part of a visit's time a connection was limited, and by what
- * (connections/connection_causes.h).
+ * Joins visits with TCP connections, to find the part of a visit's time in which its connections were limited, and the
+ * causes (connections/connection_causes.h).
  *
  * A visit that waits for data from another host (senders.h) is joined with the connections that carried data from that
  * host to the visit's host. A visit that waits for no host of the log is joined with the connections of its program
  * whose other end is on a host without visits. A connection does not show which request its bytes belong to. Therefore
- * the time of a pair's connections is divided among the pair's visits, separately in each slice of time: in proportion
- * to the visits' own times without a round trip, and at most this time of each visit. Time in which the sending program
- * wrote nothing is not the connection's, and is divided among no visits.
+ * the module divides the time of the connections between two hosts among the visits of these hosts, separately in each
+ * slice of time: in proportion to the visits' own times without a round trip, and at most this time of each visit. It
+ * does not divide time in which the sending program wrote nothing, because the connection did not cause this time.
  *
- * Connections between the same hosts may also carry data of other programs. If a pair has connections of programs with
- * visits, the others do not count. A connection that was limited mostly while no visit waited does not count. If only
- * one end has records and the connections lead to more addresses than the visits, no visit is joined with them.
+ * Connections between the same hosts may also carry data of other programs. If two hosts have connections of programs
+ * with visits, their other connections do not count. A connection that was limited mostly while no visit waited does
+ * not count. If only one end has records and the connections lead to more addresses than the visits, no visit is joined
+ * with them.
  *
  * Caller: connection_limits.c. Memory: about 150 bytes per pair and slice. Not thread-safe.
  */
@@ -33,7 +34,7 @@ void connection_joins_free(connection_joins *j); /* j may be NULL */
  */
 bool connection_joins_parts(const connection_joins *j, uint32_t index, double parts[CAUSE_COUNT]);
 
-/* Returns the connection that the cause limited longest, of those with which the visit is joined, or NULL. */
+/* Returns the visit's connection that the cause limited longest, or NULL. */
 const connection_result *connection_joins_longest(const connection_joins *j, uint32_t index, connection_cause cause);
 
 #endif

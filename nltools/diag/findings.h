@@ -1,10 +1,10 @@
 /*
- * Searches for what explains a log's times, and produces findings.
+ * Searches for causes of a log's times, and produces findings.
  *
- * The search examines what explains the variation of the own times of each place's visits. Candidates are the hosts
+ * For each place, the search looks for causes of the variation in the own times of its visits. Candidates are the hosts
  * (peers), fields of the records, the time, sensors, the number of calls, and mechanisms (mechanisms.h). The candidate
- * that explains most claims its excess time. The search continues with the remaining time, so that no time is claimed
- * twice. Shares are shares of all requests' time. Not thread-safe.
+ * that explains most of the variation claims its excess time. The search continues with the remaining time, so that no
+ * time is claimed twice. Shares are shares of all requests' time. Not thread-safe.
  */
 #ifndef NLDIAG_FINDINGS_H
 #define NLDIAG_FINDINGS_H
@@ -14,7 +14,7 @@
 /* Minimum share of the requests' time that a finding claims. */
 #define FINDING_MIN 0.08
 
-/* A log is healthy only if a cause with this share of the time would have been found. */
+/* A log is healthy only if the search would have found a cause with this share of the time. */
 #define CAUSE_SHARE 0.1
 
 /* A log with fewer requests would not show a fault that costs a tenth of the time. */

@@ -1,7 +1,7 @@
 /*
- * Finds hosts with wrong clocks, and corrects their times. The only evidence is what concurrency cannot explain:
- * measured offsets (ClockOffset records), and calls between hosts, with explicit parents, whose effects come before
- * their causes. Processes on one host share its clock. Not thread-safe.
+ * Finds hosts with wrong clocks, and corrects their times. The module uses only evidence that concurrency cannot
+ * explain: measured offsets (ClockOffset records), and calls between hosts, with explicit parents, in which an effect
+ * comes before its cause. Processes on one host share its clock. Not thread-safe.
  */
 #ifndef NLDIAG_HOST_CLOCKS_H
 #define NLDIAG_HOST_CLOCKS_H
@@ -22,8 +22,10 @@ bool host_clocks_decide(host_clocks *c, const visits *v);
 /* Adds a finding for each wrong clock. `corrected` is true if the log was read again. */
 void host_clocks_report(const host_clocks *c, findings *f, bool corrected);
 
-/* Returns whether a host's clock may be fast, or the host's callers may not wait for it. Its times then cannot be
- * compared with those of other hosts. */
+/*
+ * Returns whether a host's times cannot be compared with those of other hosts: the host's clock may be fast, or its
+ * callers may not wait for its replies.
+ */
 bool host_clock_is_doubtful(const visits *v, const char *host);
 
 #endif

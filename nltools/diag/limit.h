@@ -15,7 +15,7 @@ typedef enum scope { FELT_WITHIN = 1, FELT_TO = 2, FELT_FROM = 4 } scope;
 typedef struct limit {
     const char *cause, *what, *advice;
     int felt, alone;   /* scopes in which the limit names findings, and in which it is a finding of its own */
-    double part, sure; /* 0 to 1: part of the time where the limit is felt */
+    double part, sure; /* part: part of the time where the limit is felt; both are from 0 to 1 */
     double busy; /* 0 to 1: share of the time in which TCP has data to send; this share of a sending program's time
                     counts */
     GHashTable *hosts;   /* a set: names of the hosts, interned */
@@ -26,8 +26,8 @@ typedef struct limit {
 } limit;
 
 /*
- * Names the findings that a limit explains. If the limit is felt in more than half of all time, time that findings do
- * not claim also belongs to the limit. Returns whether the limit is felt in more than half of all time.
+ * Names the findings that a limit explains. Returns whether the limit is felt in more than half of all time. In this
+ * case, time that findings do not claim also belongs to the limit.
  */
 bool limit_find(findings *f, const limit *l);
 

@@ -1,13 +1,13 @@
 /*
- * Mechanisms that make visits wait. Each is a small model of when a visit can begin or end, and is judged on all visits
- * of a place or of a program. Not thread-safe.
+ * Mechanisms that make visits wait. Each mechanism is a small model that predicts when visits can begin or end. The
+ * module tests it with all visits of a place or of a program. Not thread-safe.
  */
 #ifndef NLDIAG_MECHANISMS_H
 #define NLDIAG_MECHANISMS_H
 
 #include "diag/sample.h"
 
-/* The wait of each visit, by its index, freed with g_free, or NULL if the mechanism does not apply. */
+/* The wait of each visit, indexed by visit and freed with g_free; NULL if the mechanism does not apply. */
 typedef struct mechanism {
     float *waits;
     double claim_ns;   /* claimed time on critical paths */
@@ -16,7 +16,7 @@ typedef struct mechanism {
     const char *host;  /* the host with most of the effect, or NULL */
     int servers;       /* for a queue: the number of servers */
     int other_servers; /* for a queue: 1 if a pool may be a lock, 2 or more if a lock may be a pool; otherwise 0 */
-    double other_gain; /* how well that number predicts the visits, as a part of how well `servers` does */
+    double other_gain; /* quality of its prediction, as a part of the quality with `servers` */
     double busy;       /* for a queue: share of the time in which all servers are busy */
     double peak;       /* for a queue: the maximum number of visits at a time */
     double period_ns;  /* for timers, time-outs and periodic pauses; 0: not periodic */
@@ -30,7 +30,7 @@ typedef struct mechanism {
 
 /*
  * Finds a queue with k servers: the service of a visit begins when fewer than k other visits are in service. Compares
- * this with independent times, by the likelihood of the remaining times. Each half of the visits is judged by the
+ * this model with independent times, by the likelihood of the remaining times. Each half of the visits is judged by the
  * distribution of the other half.
  */
 mechanism find_queue(const visits *v, uint32_t place);
@@ -59,7 +59,7 @@ mechanism find_timer(const sample *s);
 
 /*
  * Finds messages between hosts that wait for an acknowledgement that the receiver delays: Nagle's algorithm (RFC 896)
- * holds back the second of two small segments until then.
+ * holds back the second of two small segments until the acknowledgement arrives.
  */
 mechanism find_acknowledgement(const sample *s);
 

@@ -100,7 +100,7 @@ static void sort_survival(survival *l)
     l->sigma = MAX(log(middle / low) / 1.036, 0.05);
 }
 
-/* Learns how long visits of each place last. Excludes visits in the gaps that were found so far. */
+/* Learns how long visits of each place last. Excludes visits that overlap a gap found so far. */
 static void learn_survival(station *s)
 {
     for (guint i = 0; i < s->active->len; i++) {

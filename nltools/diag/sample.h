@@ -55,8 +55,8 @@ void sample_free(sample *s);
 void sample_rank(sample *s);
 
 /*
- * Judges bins, numbers below `count` or BIN_NONE for each visit. If `ordered` is true, the bins are ranges of a number,
- * in ascending order.
+ * Judges a division of the visits into bins. The bin of a visit is a number below `count`, or BIN_NONE. If `ordered` is
+ * true, the bins are ranges of a number, in ascending order.
  */
 explanation sample_explain(const sample *s, const uint8_t *bins, int count, bool ordered);
 
@@ -80,6 +80,6 @@ static inline bool sample_half(const sample *s, uint32_t i)
 
 double normal_tail(double z);
 int compare_double(const void *a, const void *b);
-double median_of(double *values, size_t count); /* sorts the values; 0 if there are no values */
+double median_of(double *values, size_t count); /* sorts the values; returns 0 if there are no values */
 
 #endif

@@ -8,8 +8,8 @@
 #include "diag/visits.h"
 
 /*
- * The host that sends the data for which a visit waits, or NULL; the host that receives this data, or NULL; and whether
- * the sending host is the visit's own host, which sends the data during the visit.
+ * The hosts that send and receive the data for which a visit waits; NULL: none. `sends` is true if the visit's own host
+ * sends the data during the visit.
  */
 typedef struct sender {
     const char *host, *to;

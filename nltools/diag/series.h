@@ -34,7 +34,10 @@ const GPtrArray *series_all(const series_set *s); /* elements are sensor_series 
 /* Returns the series of a host, whose elements are sensor_series, or NULL if the host has no series. */
 const GPtrArray *series_of_host(const series_set *s, const char *host);
 
-/* Returns the value of the latest sample at a time, or of the next sample within one interval, or NAN. */
+/*
+ * Returns the value of the latest sample at or before a time. If there is no such sample, returns the value of the next
+ * sample within one interval, or NAN.
+ */
 double series_at(const sensor_series *s, int64_t time_ns);
 
 #endif

@@ -6,7 +6,7 @@
  * The times on the critical path add up to the requests' time. The own time of a visit is the time in which none of its
  * children was running.
  *
- * Memory is bounded: at the limit, every second request is dropped, as often as needed. Not thread-safe.
+ * Memory is bounded: the module drops every second request whenever it reaches the limit. Not thread-safe.
  */
 #ifndef NLDIAG_VISITS_H
 #define NLDIAG_VISITS_H

@@ -48,7 +48,7 @@ typedef struct pipeline {
     bool closing;
     uint64_t lines;  /* number of lines in the committed chunks */
     uint64_t offset; /* input offset after the committed chunks */
-    bool failed;     /* writing, or learning by the exporter, failed */
+    bool failed;     /* the exporter could not learn or write */
     bool stopped;    /* the pass has stopped at malformed input */
     bool begun;      /* the format is known, and the output header has been written */
 } pipeline;

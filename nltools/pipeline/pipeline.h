@@ -27,7 +27,7 @@ typedef struct pass {
     uint64_t records; /* number of converted records */
     uint64_t losses[LOSS_COUNT];
     bool stopped;   /* malformed input stopped the pass */
-    bool failed;    /* writing, or learning by the exporter, failed */
+    bool failed;    /* the exporter could not learn or write */
     bool unwritten; /* nothing was written, because there was a failure or there were no records */
 } pass;
 

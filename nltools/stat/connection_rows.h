@@ -15,8 +15,10 @@ typedef struct connections_row {
 /* Sorts the results (connection_result *). */
 void connection_results_sort(GPtrArray *results, connections_sort sort);
 
-/* Returns connections_row *, sorted. If by is NULL, each result is a row. The array frees its rows; the texts belong
- * to the results. */
+/*
+ * Returns the sorted rows (connections_row *). If by is NULL, each result is a row. The array frees its rows; the texts
+ * belong to the results.
+ */
 GPtrArray *connection_rows_new(const GPtrArray *results, const char *by, connections_sort sort);
 
 #endif

@@ -26,7 +26,7 @@ typedef struct report_subject {
 void report_requests(const report_subject *r);
 void report_throughput(throughput *t, int64_t interval_ns);
 
-/* Returns the text of a group's number. */
+/* Returns the name of the group with a number. */
 const char *report_group(const report_subject *r, uint32_t by);
 
 /* Returns the report on requests as JSON. The caller frees it with json_object_put. */

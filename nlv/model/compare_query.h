@@ -12,7 +12,7 @@
 typedef struct compare_query_side {
     char *name;            /* for people */
     char *log;             /* NULL: all logs */
-    bool excludes;         /* the requests of all other logs than `log` */
+    bool excludes;         /* the requests of all logs except `log` */
     request_filter *where; /* NULL: all requests */
 } compare_query_side;
 

@@ -1,9 +1,10 @@
 /*
- * The edges of a lifeline's requests: the lines that lead to a record, and the earlier records at which they begin.
- * They follow from the order of the lifeline's rows (event_order.h) and from each record's host and program, so the
- * store needs no memory for them. An edge begins at the latest record of a row in the same program. If that program has
- * no record in the row, an edge begins at the row's latest record in each other program. If a request waits for several
- * earlier records at one record, that record therefore has an edge from each of them. This module has no state.
+ * Finds the edges of a lifeline's requests: the lines that lead to a record, and the earlier records at which they
+ * begin. The edges follow from the order of the lifeline's rows (event_order.h) and from each record's host and
+ * program, so the store needs no memory for them. An edge begins at the latest record of a row in the same program. If
+ * that program has no record in the row, an edge begins at the row's latest record in each other program. If a request
+ * waits for several earlier records at one record, that record therefore has an edge from each of them. This module has
+ * no state.
  */
 #ifndef NLV_EDGES_H
 #define NLV_EDGES_H
@@ -28,9 +29,9 @@ size_t edges_find(const store *s, uint32_t record, unsigned layer, uint32_t foun
 uint32_t edges_find_begin(const store *s, uint32_t record, unsigned layer);
 
 /*
- * Finds the impossible edges of a record. Such an edge leads from this record to a record that this record certainly
- * causes, as parent or sender, but that is earlier by more than the maximum difference of the two clocks. Returns the
- * number of these edges.
+ * Finds the impossible edges of a record. An edge to another record is impossible if this record certainly causes the
+ * other record, as its parent or sender, and the other record is earlier by more than the maximum difference of the two
+ * clocks. Returns the number of these edges.
  */
 size_t edges_find_violations(const store *s, uint32_t record, unsigned layer, uint32_t found[EDGES_MAX]);
 

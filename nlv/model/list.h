@@ -87,10 +87,13 @@ size_t list_find(const list *l, uint32_t record, size_t from);
  */
 size_t list_grain(size_t entries, size_t columns);
 
-/* Like list_find, but the place may be up to one node or block (grain) earlier. */
+/* Like list_find, but the returned place may be up to `grain` entries earlier. */
 size_t list_find_near(const list *l, uint32_t record, size_t from, size_t grain);
 
-/* Returns the node or block (grain) of an entry. */
+/*
+ * Returns the node that summarizes the entry's block if grain is LIST_BLOCK, otherwise the node of 64 entries that
+ * contains the entry.
+ */
 static inline const list_node *list_node_of(const list *l, size_t i, size_t grain)
 {
     return grain == LIST_BLOCK ? &l->tops[i / LIST_BLOCK]
@@ -103,7 +106,7 @@ typedef uint16_t list_color(const void *user, uint32_t record);
 /* Sets the colours of all nodes if `all` is true, otherwise only of nodes with new entries. */
 void list_color_nodes(list *l, bool all, list_color *color, const void *user);
 
-/* The extremes of a range of entries that is not empty. */
+/* The extremes of a non-empty range of entries. */
 typedef struct list_extremes {
     size_t min_at, max_at;
     float min, max;

@@ -57,13 +57,15 @@ typedef struct request_match {
 
 /*
  * Starts to find the requests that match a filter, and takes ownership of it. The loader's thread finds them, after
- * model_start. NULL ends the finding and forgets the requests that were found. Records that arrive later are not
- * searched.
+ * model_start. NULL ends the search and forgets the requests that were found. The search ignores records that arrive
+ * after its start.
  */
 void model_find_requests(model *m, request_filter *filter);
 
-/* Returns the requests that model_find_requests has found (request_match), by time, or NULL while it is not finished.
- * They are valid until the next call of model_find_requests. */
+/*
+ * Returns the requests (request_match) that model_find_requests has found, by time, or NULL until the search is
+ * finished. They are valid until the next call of model_find_requests.
+ */
 const GArray *model_found_requests(const model *m);
 
 /* Returns the share of the logs that model_find_requests or model_compare has read, 0 to 1. Needs no lock. */
@@ -72,9 +74,9 @@ double model_find_progress(const model *m);
 typedef struct comparison comparison; /* comparison.h */
 
 /*
- * Starts to compare two groups of requests, which the texts describe (compare_query.h). model_load or the loader's
- * thread compares them. Returns false and sets the error if a text is invalid. model_comparison returns the finished
- * comparison, which is valid until the next call of model_compare, or NULL.
+ * model_compare starts to compare two groups of requests, which the texts describe (compare_query.h). model_load or the
+ * loader's thread compares them. model_compare returns false and sets the error if a text is invalid. model_comparison
+ * returns the finished comparison, which is valid until the next call of model_compare, or NULL.
  */
 bool model_compare(model *m, const char *first, const char *second);
 const comparison *model_comparison(const model *m);
@@ -145,11 +147,12 @@ unsigned model_object_color(const model *m, size_t lifeline, uint32_t object);
 unsigned model_name_color(const model *m, size_t lifeline, uint16_t name);
 
 /*
- * The functions below store a request, which the loader carries out later. Until then, nlv shows the previous store.
+ * The following functions store a request, which the loader carries out later. Until then, nlv shows the previous
+ * store.
  *
- * Shows only the requests that an expression on requests or records selects, and of these only the records that match
- * the expression `shows` (filters.h). NULL selects everything. Returns false and sets the error if an expression is
- * invalid. model_set_filter hides no record of the selected requests.
+ * The first function shows only the requests that an expression on requests or records selects. It shows only those of
+ * their records that match the expression `shows` (filters.h). NULL selects everything. Returns false and sets the
+ * error if an expression is invalid. model_set_filter hides no record of the selected requests.
  */
 bool model_set_filters(model *m, const char *selects, const char *shows);
 bool model_set_filter(model *m, const char *selects);
@@ -160,10 +163,10 @@ const char *model_filter(const model *m); /* NULL: no filter */
  * as a notice. If `correct` is false, shows times as they were logged.
  */
 void model_correct_clocks(model *m, bool correct);
-bool model_corrects_clocks(const model *m); /* whether a correction was requested; needs no lock */
+bool model_corrects_clocks(const model *m); /* returns whether a correction was requested; needs no lock */
 bool model_has_right_clocks(const model *m);
 
-/* Returns whether times of records are corrected because they are in another time zone (time_zones.h). */
+/* Returns whether the model corrects times of records from another time zone (time_zones.h). */
 bool model_has_right_zones(const model *m);
 
 /* Changes the drawing to d, and takes ownership of it. If `d` is NULL, the loader infers the drawing from the logs. */

@@ -31,7 +31,7 @@ void model_assign_colors(model *m, colors_mode mode, bool often);
 void model_add_file(model *m, log_file *f);
 const GPtrArray *model_files(const model *m); /* log_file, by number */
 
-/* The requests of other threads since the last call. */
+/* The requests of other threads since the last call of model_take_requests. */
 typedef struct model_request {
     bool has_filter, has_drawing, has_extra, has_clocks;
     char *former_filter;      /* if has_filter: the text of the previous filter, freed with g_free; NULL: no filter */
@@ -82,7 +82,7 @@ void model_set_expected(model *m, time_range range);
 
 void model_set_progress(model *m, uint64_t done_bytes, uint64_t all_bytes);
 
-/* Call it when the picture must be drawn again. `is_settled` is true if all records are at their final places. */
+/* Call it when nlv must draw the picture again. `is_settled` is true if all records are at their final places. */
 void model_changed(model *m, bool is_settled);
 
 /* Call it when all logs have been read to their present ends. */

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { PRINTS_PIECE = 1 << 20 /* bytes of a piece that is read only for its fingerprint */ };
+enum { PRINTS_PIECE = 1 << 20 /* size in bytes of a piece that is read only for its fingerprint */ };
 
 typedef struct print {
     uint64_t end, hash; /* end offset, and hash of the bytes since the previous end; 0: unknown */

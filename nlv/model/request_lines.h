@@ -12,7 +12,7 @@
 
 #include "model/model.h"
 
-/* The lines of a request with more steps are those between its last steps. */
+/* For a request with more steps, the module finds only the lines between its last steps. */
 enum { REQUEST_LINES_STEPS_MAX = 2000 };
 
 typedef struct request_line {
@@ -43,9 +43,9 @@ struct request_span;
 struct request_reader;
 
 /*
- * Returns the records (uint32_t) of the request of a lifeline that has a record, by time, or NULL if there are more
- * than REQUEST_LINES_STEPS_MAX. If several logs have the first event of the object, they have equal IDs, and each of
- * them has its own request. The caller frees the array with g_array_free.
+ * Returns the records (uint32_t) of the request to which a record of a lifeline belongs, by time, or NULL if there are
+ * more than REQUEST_LINES_STEPS_MAX. If several logs have the first event of the object, they have equal IDs, and each
+ * of them has its own request. The caller frees the array with g_array_free.
  */
 GArray *request_lines_steps(const model *m, size_t lifeline, uint32_t record);
 

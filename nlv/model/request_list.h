@@ -19,7 +19,7 @@ enum { REQUEST_LIST_MAX = 1 << 21, REQUEST_LIST_CHUNK = 1 << 14 };
 /* The reasons why a request counts as an error. A request may have several reasons. */
 enum {
     REQUEST_FAILED = 1,     /* a record reports an error: its level or its status */
-    REQUEST_INCOMPLETE = 2, /* its start, its end, or an event that requests like this one have is missing */
+    REQUEST_INCOMPLETE = 2, /* its start or its end is missing, or an event that similar requests have */
 };
 
 typedef struct request_summary {
@@ -55,7 +55,10 @@ static inline const request_summary *request_list_at(const request_list *l, uint
     return (const request_summary *)g_ptr_array_index(l->chunks, i / REQUEST_LIST_CHUNK) + i % REQUEST_LIST_CHUNK;
 }
 
-/* Returns the hash that the list keeps of a request's name: the values of its ID fields, separated by blanks. */
+/*
+ * Returns the hash of a request's name, for request_summary. The name consists of the values of the ID fields,
+ * separated by blanks.
+ */
 uint32_t request_name_hash(const char *name);
 
 typedef enum request_column {
@@ -79,9 +82,9 @@ typedef struct request_choice {
 extern const request_choice request_choice_all;
 
 /*
- * Sorts the requests of a choice by a column, and then by duration, longest first. Sets *found to their indices, at
- * most `max`, which the caller frees with g_free. Returns the number of all requests of the choice, which may be
- * larger.
+ * Sorts the requests of a choice by a column, and then by duration, longest first. Sets *found to the indices of at
+ * most `max` requests; the caller frees it with g_free. Returns the number of all requests of the choice, which may be
+ * larger than `max`.
  */
 size_t request_list_sort(const request_list *l, const request_choice *choice, request_column column, bool descending,
                          size_t max, uint32_t **found);

@@ -45,8 +45,10 @@ void request_reading_compare(request_reading *r, const request_filter *requests,
  */
 GArray *request_reading_take_selected(request_reading *r);
 
-/* Returns whether the selected places need their maximum memory. The reading continues after
- * request_reading_take_selected. */
+/*
+ * Returns whether the selected places use their maximum memory. The reading continues after
+ * request_reading_take_selected.
+ */
 bool request_reading_is_full(const request_reading *r);
 
 /*
@@ -75,9 +77,8 @@ void request_reading_restart(request_reading *r);
 bool request_reading_step(request_reading *r, const GPtrArray *sources, bool is_live);
 
 /*
- * Returns the records that the requests show to be in another time zone, if a complete reading has found records that
- * model_zones does not correct. Otherwise returns NULL. The caller owns the result
- * and must then restart the reading.
+ * Returns the records that are in another time zone according to the requests. Returns NULL unless a complete reading
+ * has found records that model_zones does not correct. The caller owns the result and must then restart the reading.
  */
 time_zones *request_reading_take_zones(request_reading *r);
 

@@ -1,7 +1,7 @@
 /*
  * A search for the records that match an expression, or for the first records of the requests that match an expression
- * on requests (requests/request_filter.h). A separate thread reads the logs again for records; the loader's thread
- * finds requests (model_find_requests). Records that arrive later are not searched.
+ * on requests (requests/request_filter.h). A separate thread reads the logs again to find records. The loader's thread
+ * finds requests (model_find_requests). A search ignores records that arrive after its start.
  */
 #ifndef NLV_SEARCH_H
 #define NLV_SEARCH_H

@@ -18,9 +18,9 @@ typedef struct slow_line {
 } slow_line;
 
 /*
- * Finds the slowest kind of line in a time range, and its longest line. Prefers lines that are completely in the range
- * to longer lines that are only partly in it. Samples requests that end in the range, or at most the length of the
- * range later.
+ * Finds the slowest kind of line in a time range, and its longest line. A line that is completely in the range takes
+ * precedence over a longer line that is only partly in it. Samples requests that end in the range, or after the range
+ * by at most its length.
  *
  * begin_ns and end_ns are the times of the path that contains the longest line in the middle half of the lines, because
  * fewer requests may run at the start and the end. If the longest of all lines is more than twice as long, begin_ns and

@@ -50,10 +50,10 @@ typedef struct spec_lifeline {
 } spec_lifeline;
 
 /*
- * Loadlines that are not drawn: the durations of records, and the errors of hosts' clocks. Each kind of clock record
- * has two loadlines: the nanoseconds to add to the host's times, and the uncertainty of this number. The kinds are the
- * collector's measurements, values from nlkernel, and values from chronyd or the kernel, which the clock sensor and the
- * library log.
+ * Loadlines that nlv does not draw: the durations of records, and the errors of hosts' clocks. Each kind of clock
+ * record has two loadlines: the nanoseconds to add to the host's times, and the uncertainty of this number. The kinds
+ * are the collector's measurements, values from nlkernel, and values from chronyd or the kernel, which the clock sensor
+ * and the library log.
  */
 enum {
     SPEC_MEASURED,

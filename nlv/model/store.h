@@ -3,14 +3,14 @@
  *
  * A record has a time, the numbers that represent the names of its event, host and program, and the place of its text
  * in the log. For each layer, a record also has the object to which it belongs, and the previous step of this object.
- * Through these links, all steps of an object can be found, from the last to the first. edges.h determines the steps
- * that are connected by lines. A record's number is its position in the order of time; late records are inserted.
+ * These links lead from the last step of an object to its first step. edges.h determines which steps the lines connect.
+ * A record's number is its position in the order of time; late records are inserted.
  *
  * Lists (list.h) contain what is drawn: the ends of lifelines' edges by the rows that they connect, the first steps of
  * objects by row, the values of loadlines by host, and points. If requested, events outside the drawing become points.
  *
- * Arrays come in chunks of 65,536 records. Nothing therefore moves as a log grows, old records can be dropped, and a
- * saved index can be mapped (index.h). The store has no lock; the model locks it.
+ * Arrays consist of chunks of 65,536 records. Chunks never move when a log grows, the store can drop old chunks, and it
+ * can map the chunks of a saved index (index.h). The store has no lock; the model locks it.
  */
 #ifndef NLV_STORE_H
 #define NLV_STORE_H
@@ -162,10 +162,13 @@ store_clock store_clock_at(const store *s, uint16_t host, uint32_t record);
 /* Returns the measurement with the largest error of a host's clock, or an unknown clock if there is no measurement. */
 store_clock store_clock_furthest(const store *s, uint16_t host);
 
-/* Like store_clock_at, but only from what the host has logged. */
+/* Like store_clock_at, but uses only measurements that the host has logged. */
 store_clock store_clock_said(const store *s, uint16_t host, uint32_t record);
 
-/* Returns how much two hosts' clocks may differ at a record in ns; CLOCK_BOUND_UNKNOWN if neither is known. */
+/*
+ * Returns the maximum difference of two hosts' clocks at a record in nanoseconds; CLOCK_BOUND_UNKNOWN if neither clock
+ * is known.
+ */
 double store_clock_bound_ns(const store *s, uint16_t host, uint16_t other, uint32_t record);
 
 /* For a store that was read from an index: finds the machine whose clock each host uses. */

@@ -1,7 +1,7 @@
 /*
- * The records whose times are corrected because the begins of spans are in another time zone than their ends
- * (request_graph_build). The end of a span carries a duration, which proves the difference. The corrected end follows
- * from the corrected begin and this duration.
+ * The starts and ends of spans whose start was logged in a time zone other than that of the end (request_graph_build),
+ * with the corrections of their times. The end of a span carries a duration, which proves the difference. The corrected
+ * end follows from the corrected start and this duration.
  *
  * request_reading.c fills a time_zones from the graphs of requests. After time_zones_settle, it is constant, and any
  * thread may read it.
@@ -16,16 +16,16 @@ typedef struct time_zones time_zones;
 /* Creates an empty object for at most `records_max` records. */
 time_zones *time_zones_new(size_t records_max);
 
-/* Returns another reference to z. Any thread may call it. */
+/* Adds a reference to z, and returns z. Any thread may call it. */
 const time_zones *time_zones_ref(const time_zones *z);
 
 /* Drops a reference. The last one frees z. NULL is allowed. Any thread may call it. */
 void time_zones_unref(const time_zones *z);
 
 /*
- * Adds the begin and the end of a span whose begin is in another time zone. The places (batch.h) identify the records.
- * The shifts, in nanoseconds, are added to their times. `event` and `host` are names for time_zones_describe, and
- * zone_ns is the difference of the zones. Ignores a span beyond the maximum.
+ * Adds the start and the end of a span whose start is in another time zone. The places (batch.h) identify the two
+ * records. The shifts are the nanoseconds to add to their times. `event` and `host` are names for time_zones_describe,
+ * and zone_ns is the difference of the zones. Ignores a span beyond the maximum.
  */
 typedef struct time_zones_span {
     uint64_t begin_place, end_place;
@@ -34,7 +34,7 @@ typedef struct time_zones_span {
 } time_zones_span;
 void time_zones_add(time_zones *z, const time_zones_span *span);
 
-/* Sorts the records, so that the functions below can find them. Call it after the last span, or again after more. */
+/* Sorts the records, so that the functions below can find them. Call it after each series of time_zones_add calls. */
 void time_zones_settle(time_zones *z);
 
 /* Returns the nanoseconds to add to the time of the record at a place, or 0. */

@@ -1,6 +1,6 @@
 /*
- * The spans of one request, for its waterfall: in the order of a tree, with the critical path, and each beside the
- * median span of the same name. Also the request's records.
+ * The spans of one request, for its waterfall: in the order of a tree, with the critical path, and with the median
+ * duration of each span's name. Also contains the request's records.
  *
  * request_lines.c builds the graph of the request from its records. The waterfall is a copy, so that it can be drawn
  * without the model's lock.
@@ -47,8 +47,8 @@ typedef struct waterfall {
 } waterfall;
 
 /*
- * Returns the waterfall of the request of a lifeline that has a record. The record is STORE_NONE if it is no longer in
- * memory. The caller locks the model, and frees the result.
+ * Returns the waterfall of the request to which a record of a lifeline belongs. The record is STORE_NONE if it is no
+ * longer in memory. The caller locks the model, and frees the result.
  */
 waterfall *waterfall_read(const model *m, size_t lifeline, uint32_t record);
 void waterfall_free(waterfall *w); /* NULL is allowed */

@@ -1,7 +1,6 @@
 /*
- * Draws a comparison (model/comparison.h): the answer in a sentence, the histograms of durations over each other, a
- * table of spans with their differences, and a request of median duration of each side beside the other. This module
- * has no state.
+ * Draws a comparison (model/comparison.h): the answer in a sentence, the overlaid histograms of durations, a table of
+ * spans with their differences, and side by side a request of median duration of each side. This module has no state.
  */
 #ifndef NLV_COMPARISON_DRAWING_H
 #define NLV_COMPARISON_DRAWING_H
@@ -22,8 +21,10 @@ void comparison_draw(const comparison *c, const comparison_view *view, cairo_t *
 /* Returns the answer as a sentence, which the caller frees with g_free. */
 char *comparison_describe(const comparison *c);
 
-/* Returns sentences about requests that were not compared, or only in part; NULL: all were compared. The caller frees
- * the result with g_free. */
+/*
+ * Returns sentences about requests that were not compared, or compared only in part; NULL: all requests were compared
+ * completely. The caller frees the result with g_free.
+ */
 char *comparison_describe_left_out(const comparison *c);
 
 /* Returns a row of the table as a sentence, for screen readers. The caller frees it with g_free. */

@@ -23,9 +23,9 @@ double heat_scale_y(const heat_scale *s, double row);
 double heat_row_of_ns(double duration_ns);
 
 /*
- * Returns the requests between two places in the strip or in the histogram: those of all cells that the area touches.
- * If the places are the same, returns the requests within a few units of them. An area of the histogram covers all
- * times.
+ * Returns the requests in the area between two places in the strip or in the histogram: the requests of all cells that
+ * the area touches. If the places are the same, returns the requests within a few units of them. An area of the
+ * histogram covers all times.
  */
 request_choice heat_scale_area(const heat_map *h, const layout *l, double x0, double y0, double x1, double y1);
 

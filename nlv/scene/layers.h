@@ -44,7 +44,7 @@ void loadlines_layer_axis(const layer_context *c, const pane *p, double low, dou
  */
 size_t bars_draw(const layer_context *c, const pane *p, unsigned row, uint16_t event);
 
-/* Draws the requests that have just finished slow: they flash in the right margin and above the plot. */
+/* Draws the slow requests that have just ended: they flash in the right margin and above the plot. */
 void marks_layer_flash(const layer_context *c);
 
 /* Draws the bookmarks of the view, in front of all panes. */

@@ -1,4 +1,4 @@
-/* The places of all parts of a view: panes one above another over a common time axis. This module has no state. */
+/* Places all parts of a view: panes one above another, with a common time axis below. This module has no state. */
 #ifndef NLV_LAYOUT_H
 #define NLV_LAYOUT_H
 
@@ -20,7 +20,7 @@ typedef struct layout {
     double legend_y, axis_y, caption_y;
     double caption_text_y;                /* the top of the view's caption */
     double overview_top, overview_bottom; /* equal if there is no overview */
-    double overview_right;                /* its left edge is `left` */
+    double overview_right;                /* right edge of the overview, whose left edge is `left` */
     double histogram_left;                /* its right edge is `right`; equal if there is no histogram */
     int64_t whole_from_ns, whole_to_ns;   /* the time that the overview shows */
     bool has_heat;                        /* the overview is the heat map of requests */

@@ -48,8 +48,9 @@ typedef struct scene_view {
 scene_view scene_fit(const model *m, double width, double height);
 
 /*
- * Returns the first view of a model. This is the whole model unless it has too many requests to compare. In that case,
- * it is a part with about 25 requests, among them the request with the longest line of the slowest kind (slow.h).
+ * Returns the first view of a model. This view shows the whole model unless it has too many requests to compare. In
+ * that case, the view shows about 25 requests, including the request with the longest line of the slowest kind
+ * (slow.h).
  */
 scene_view scene_first(const model *m, double width, double height);
 
@@ -73,8 +74,9 @@ bool scene_find(const model *m, const scene_view *view, cairo_t *cr, double x, d
 bool scene_is_overview(const model *m, const scene_view *view, cairo_t *cr, double x, double y, int64_t *time_ns);
 
 /*
- * Returns whether the overview is the heat map of requests, and a place is in it or in the histogram beside it. If so,
- * sets *area to the requests between this place and another place, or near them if both are the same place.
+ * Returns whether the overview is the heat map of requests, and the first place is in it or in the histogram beside it.
+ * If so, sets *area to the requests between the two places. If the places are the same, sets it to the requests near
+ * them.
  */
 bool scene_find_requests(const model *m, const scene_view *view, cairo_t *cr, const double from[2], const double to[2],
                          request_choice *area);

@@ -1,10 +1,11 @@
 /*
- * Draws the waterfall of a request (model/waterfall.h): a bar for each span, below each other in the order of the tree.
+ * Draws the waterfall of a request (model/waterfall.h): a bar for each span, one below another in the order of the
+ * tree.
  *
- * A bar is pale where the span waits for its children, and full where it runs itself. A line under the bars follows the
- * critical path. Beside each bar is its duration, and at the right the difference from the median duration of such
- * spans. A tick marks where a much slower span would have ended after the median duration. The records follow, one per
- * line.
+ * A bar is pale where the span waits for its children, and has the full colour where the span itself runs. A line under
+ * the bars follows the critical path. Beside each bar is its duration, and at the right the difference from the median
+ * duration of such spans. A tick marks where a much slower span would have ended after the median duration. The records
+ * follow, one per line.
  */
 #ifndef NLV_WATERFALL_DRAWING_H
 #define NLV_WATERFALL_DRAWING_H
@@ -17,8 +18,8 @@
 double waterfall_height(const waterfall *w);
 
 /*
- * Draws into [0, width) x [0, waterfall_height). The bars have the width of `length_ns`, so that requests that are
- * drawn with the same length can be compared; it is at least w->length_ns.
+ * Draws into [0, width) x [0, waterfall_height). The width of the bars represents `length_ns`, which is at least
+ * w->length_ns. To compare requests, draw them with the same length.
  */
 void waterfall_draw(const waterfall *w, cairo_t *cr, double width, int64_t length_ns, bool dark);
 

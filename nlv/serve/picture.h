@@ -1,6 +1,6 @@
 /*
- * Compresses pictures for the page, as PNG. cairo's own function is several times slower, because it compresses as much
- * as it can. This module has no state. Any thread may call this function.
+ * Compresses pictures for the page, as PNG. cairo's own function is several times slower, because it uses the best
+ * compression. This module has no state. Any thread may call this function.
  */
 #ifndef NLV_SERVE_PICTURE_H
 #define NLV_SERVE_PICTURE_H

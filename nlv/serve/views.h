@@ -2,8 +2,8 @@
  * The answers to the page's requests: pictures of the scene, and JSON documents about records and requests.
  *
  * All drawing and measuring of text happens in one thread, because the scene keeps its layouts of text and its pictures
- * of the overview in static variables. The threads of the HTTP server wait for it, and compress the pictures
- * themselves. Any thread may call views_answer.
+ * of the overview in static variables. The threads of the HTTP server wait for the drawing thread, and compress the
+ * pictures themselves. Any thread may call views_answer.
  */
 #ifndef NLV_SERVE_VIEWS_H
 #define NLV_SERVE_VIEWS_H
@@ -32,8 +32,8 @@ typedef struct answer {
 } answer;
 
 /*
- * Answers a request for a path, such as "/picture". Returns false if there is no such path. If the answer cannot be
- * made, `type` is NULL and the error is set. The caller frees the members with answer_clear.
+ * Answers a request for a path, such as "/picture". Returns false if there is no such path. On failure, `type` is NULL
+ * and the error is set. The caller frees the members with answer_clear.
  */
 bool views_answer(views *v, const char *path, const query *q, answer *a);
 void answer_clear(answer *a);

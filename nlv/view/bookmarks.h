@@ -10,7 +10,7 @@ typedef struct bookmarks bookmarks;
 
 typedef struct bookmarks_callbacks {
     void (*changed)(void *user);             /* a note was edited or a bookmark was removed */
-    void (*go)(void *user, int64_t time_ns); /* the user has requested to go to that time */
+    void (*go)(void *user, int64_t time_ns); /* the user wants to go to this time */
     void *user;
 } bookmarks_callbacks;
 

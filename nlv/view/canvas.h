@@ -47,7 +47,7 @@ bool canvas_brush_key(canvas *c, const GdkEventKey *event);
 scene_view *canvas_view(canvas *c);
 void canvas_redraw(canvas *c);
 
-/* Shows the whole log. This counts as a move by the user. */
+/* Shows the whole log. The history treats this as a move by the user. */
 void canvas_fit(canvas *c);
 
 /* Shows the first view of the log (scene_first). Returns whether this view is only a part of the log. */

@@ -1,7 +1,7 @@
 /*
  * Keeps the session of the open logs (model/session.h) in a file between runs, and as steps that the user can undo. The
- * module owns the session, its bookmarks and the steps. The window stores the state of the view in the session, and
- * shows the view of another session.
+ * module owns the session, its bookmarks and the steps. The window's callbacks store the state of the view in a
+ * session, and show the view of another session.
  */
 #ifndef NLV_SESSION_KEEPER_H
 #define NLV_SESSION_KEEPER_H
@@ -21,8 +21,8 @@ session_keeper *session_keeper_new(session_callbacks callbacks);
 void session_keeper_free(session_keeper *k);
 
 /*
- * Returns the session. Its bookmarks are current. The other members have the state at the last call of another function
- * of this module.
+ * Returns the session. Its bookmarks are current. Its other members have their values from the last call of another
+ * function of this module.
  */
 session *session_keeper_session(const session_keeper *k);
 

@@ -1,6 +1,6 @@
 /*
- * Watches a growing log for requests that finish slow, so that they flash in the margin of the picture. A request
- * flashes for a few seconds after nlv has read its end. The watch owns the flashes. All functions run in GTK's thread.
+ * Finds slow requests that end in a growing log, and makes them flash in the margin of the picture. A request flashes
+ * for a few seconds after nlv has read its end. The watch owns the flashes. All functions run in GTK's thread.
  */
 #ifndef NLV_SLOW_WATCH_H
 #define NLV_SLOW_WATCH_H
@@ -14,8 +14,8 @@ slow_watch *slow_watch_new(model *m);
 void slow_watch_free(slow_watch *s); /* NULL is allowed */
 
 /*
- * Finds the requests that have finished slow since the last call, if is_live is true, and dims the older flashes.
- * Returns whether the flashes have changed.
+ * If is_live is true, finds the slow requests that have ended since the last call. Dims the older flashes. Returns
+ * whether the flashes have changed.
  */
 bool slow_watch_tick(slow_watch *s, bool is_live);
 
