@@ -1147,7 +1147,7 @@ static void test_filter_of_requests_in_a_growing_log(void **unused)
 
 /* Appends requests whose query takes 2 ms, and `more_us` longer in version 2, which every second request has. The query
  * of each tenth request varies. */
-static void write_versions(const char *path, const char *prefix, int count, int more_us)
+static void write_versions(const char *path, const char *host, const char *prefix, int count, int more_us)
 {
     FILE *file = fopen(path, "w");
     for (int i = 0; i < count; i++) {
@@ -1155,8 +1155,9 @@ static void write_versions(const char *path, const char *prefix, int count, int 
                   offsets_us[REQUEST_RECORDS] = {0, 500, 500 + query_us, 1000 + query_us};
         static const char *const events[REQUEST_RECORDS] = {"Page.start", "Query.start", "Query.end", "Page.end"};
         for (int step = 0; step < REQUEST_RECORDS; step++)
-            fprintf(file, "DATE=2026010112%02d%02d.%06d HOST=h PROG=p NL.EVNT=%s REQ.ID=%s%d VERSION=%d\n",
-                    i / 600 % 60, i / 10 % 60, i % 10 * 100000 + offsets_us[step], events[step], prefix, i, version);
+            fprintf(file, "DATE=2026010112%02d%02d.%06d HOST=%s PROG=p NL.EVNT=%s REQ.ID=%s%d VERSION=%d\n",
+                    i / 600 % 60, i / 10 % 60, i % 10 * 100000 + offsets_us[step], host, events[step], prefix, i,
+                    version);
     }
     assert_int_equal(fclose(file), 0);
 }
@@ -1176,8 +1177,8 @@ static void test_comparisons(void **unused)
     (void)unused;
     enum { COUNT = 1000 };
     char *before = g_strdup(path_of("before.log")), *after = g_strdup(path_of("after.log"));
-    write_versions(before, "b", COUNT, 0);
-    write_versions(after, "a", COUNT, 300);
+    write_versions(before, "h", "b", COUNT, 0);
+    write_versions(after, "h", "a", COUNT, 300);
     static const struct {
         const char *first, *second;
         uint64_t requests;
@@ -1233,7 +1234,7 @@ static void test_comparison_of_filtered_requests(void **unused)
     (void)unused;
     enum { COUNT = 1000 };
     const char *path = path_of("filtered.log");
-    write_versions(path, "r", COUNT, 300);
+    write_versions(path, "h", "r", COUNT, 300);
     program_reading reading = {0};
     model *m = read_model(NULL, path, &reading, (model_options){.no_index = true});
     assert_int_equal(model_log_count(m), 1);
@@ -1299,7 +1300,7 @@ static void test_comparison_without_difference(void **unused)
 {
     (void)unused;
     const char *path = path_of("same.log");
-    write_versions(path, "r", 2000, 0);
+    write_versions(path, "h", "r", 2000, 0);
     program_reading reading = {0};
     model *m = model_new(NULL, &reading);
     model_set_options(m, (model_options){.no_index = true});
@@ -1906,8 +1907,8 @@ static void test_waterfalls_of_logs_with_equal_ids(void **unused)
     enum { COUNT = 60 };
     char *first = g_strdup(path_of("one.log")), *second = g_strdup(path_of("other.log"));
     program_reading reading = {0};
-    write_versions(first, "r", COUNT, 0);
-    write_versions(second, "r", COUNT, 300);
+    write_versions(first, "h", "r", COUNT, 0);
+    write_versions(second, "g", "r", COUNT, 300);
     model *m = model_new(NULL, &reading);
     model_set_options(m, (model_options){.no_index = true});
     assert_true(model_add_source(m, first, false) && model_add_source(m, second, false));
