@@ -40,6 +40,7 @@ typedef struct pair {
     GHashTable *partners;                          /* names of the other hosts of its visits, interned */
     GArray *slices;                                /* pair_slice, in order of time */
     double rtt_ns;                                 /* the minimum round-trip time; 0: unknown */
+    bool own;                                      /* the connections belong to programs with visits */
     bool ambiguous;                                /* the connections may lead to other hosts */
     bool waits;                                    /* the slices do not contain expected_ns yet */
     bool has_longest;                              /* `longest` is set */
@@ -219,6 +220,7 @@ static void keep_own_programs(pair *p, GHashTable *programs)
             else if (own > 0 && !is_own && (r->program[0] != '\0' || r->peer_program[0] != '\0'))
                 g_ptr_array_remove_index(p->results, i);
         }
+    p->own = own > 0;
 }
 
 static void add_pairs(connection_joins *j)
@@ -305,6 +307,15 @@ static guint first_slice(const pair *p, int64_t index)
             to = middle;
     }
     return from;
+}
+
+/*
+ * A program may send until a visit ends, or only work. If the records do not show its program, the connections between
+ * the hosts may belong to other programs.
+ */
+bool connection_joins_is_weak(const connection_joins *j, uint32_t index)
+{
+    return j->senders[index].sends && j->of_visits[index] != NULL && !j->of_visits[index]->own;
 }
 
 /* Returns the length of the part of a visit that is in a slice. */

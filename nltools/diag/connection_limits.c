@@ -12,28 +12,27 @@
 typedef struct connection_fault {
     connection_cause limit;
     const char *cause, *what, *advice;
-    double sure;
 } connection_fault;
 
 static const connection_fault faults[] = {
-    {CAUSE_RECEIVE_BUFFER, "window", "the receive window limits the connections from", "enlarge the receive buffer",
-     0.9},
-    {CAUSE_SEND_BUFFER, "window", "the send buffer limits the connections from", "enlarge the send buffer", 0.9},
-    {CAUSE_LOSS, "loss", "lost segments limit the connections from", "check the links of the path", 0.8},
-    {CAUSE_POLICED, "policed", "a policer limits the connections from", "shape the traffic to the permitted rate", 0.8},
+    {CAUSE_RECEIVE_BUFFER, "window", "the receive window limits the connections from", "enlarge the receive buffer"},
+    {CAUSE_SEND_BUFFER, "window", "the send buffer limits the connections from", "enlarge the send buffer"},
+    {CAUSE_LOSS, "loss", "lost segments limit the connections from", "check the links of the path"},
+    {CAUSE_POLICED, "policed", "a policer limits the connections from", "shape the traffic to the permitted rate"},
     {CAUSE_REVERSE, "reverse", "acknowledgements wait on the way back to",
-     "check the rate and the load of the reverse path", 0.8},
+     "check the rate and the load of the reverse path"},
 };
 
 /* ---- faults ---- */
 
 /* Sets the part of each visit's time in which a fault limited its connections, and the hosts that send there. */
-static void feel_fault(const findings *f, const connection_joins *j, connection_cause cause, float *felt,
+static void feel_fault(const findings *f, const connection_joins *j, connection_cause cause, float *felt, bool *weak,
                        GHashTable *hosts)
 {
     double parts[CAUSE_COUNT];
     for (uint32_t i = 0; i < f->visits->all->len; i++) {
         felt[i] = connection_joins_parts(j, i, parts) ? (float)parts[cause] : NAN;
+        weak[i] = connection_joins_is_weak(j, i);
         if (!(felt[i] > 0))
             continue;
         const connection_result *r = connection_joins_longest(j, i, cause);
@@ -45,6 +44,7 @@ bool connection_limits_find(findings *f, const connection_joins *j)
 {
     bool most = false;
     float *felt = g_new0(float, f->visits->all->len + 1);
+    bool *weak = g_new0(bool, f->visits->all->len + 1);
     for (size_t i = 0; i < G_N_ELEMENTS(faults) && !most; i++) {
         const connection_fault *fault = &faults[i];
         limit l = {.cause = fault->cause,
@@ -53,17 +53,18 @@ bool connection_limits_find(findings *f, const connection_joins *j)
                    .felt = FELT_FROM,
                    .alone = FELT_FROM,
                    .part = 1,
-                   .sure = fault->sure,
                    .hosts = g_hash_table_new(NULL, NULL),
                    .evidence = g_ptr_array_new(),
-                   .parts = felt};
-        feel_fault(f, j, fault->limit, felt, l.hosts);
+                   .parts = felt,
+                   .weak = weak};
+        feel_fault(f, j, fault->limit, felt, weak, l.hosts);
         if (g_hash_table_size(l.hosts) > 0)
             most = limit_find(f, &l);
         g_hash_table_destroy(l.hosts);
         g_ptr_array_free(l.evidence, TRUE);
     }
     g_free(felt);
+    g_free(weak);
     return most;
 }
 

@@ -23,6 +23,8 @@ typedef struct limit {
     const sender *senders;
     /* For each visit, the part of its time in which the limit is felt. NAN: unknown. NULL: `hosts` decide. */
     const float *parts;
+    const bool *weak; /* with `parts`: for each visit, whether it counts only if the limit is felt in a large part of
+                         all time */
 } limit;
 
 /*

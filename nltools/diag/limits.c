@@ -20,6 +20,9 @@
 /* A limit is a finding of its own if it is felt in more than this share of all time. */
 #define MOST 0.5
 
+/* Weak visits (limit.h) count only if a limit is felt in this share of all time. */
+#define WEAK_MIN 0.3
+
 enum { SENT_MIN = 65536 }; /* minimum number of bytes of a connection that counts */
 
 /* Minimum share of unread bytes with which a program counts as too slow for its input. */
@@ -482,17 +485,21 @@ static finding *join_explained(findings *f, const limit *l)
     return first;
 }
 
-bool limit_find(findings *f, const limit *l)
+/*
+ * Sets the cut of each visit to its unclaimed time in which a limit is felt. Sets *place to the place with the most of
+ * this time. Returns the sum as a share of all time. Ignores weak visits unless `weak`.
+ */
+static double find_felt(const findings *f, const limit *l, bool weak, float *cut, uint32_t *place)
 {
-    finding *x = join_explained(f, l);
     const visits *v = f->visits;
     double felt = 0, at_most = 0, *of_places = g_new0(double, v->places->len + 1);
-    float *cut = g_new0(float, v->all->len + 1);
-    uint32_t place = VISIT_NONE;
+    *place = VISIT_NONE;
     for (guint i = 0; i < v->all->len; i++) {
         const visit *x = visit_at(v, i);
         double rest = (double)(x->own_ns - f->claimed[i]);
-        double part = rest > 0 && x->path_ns > 0 ? felt_part(v, l, l->alone, i) * l->part : 0;
+        bool counts = rest > 0 && x->path_ns > 0 && (weak || l->weak == NULL || !l->weak[i]);
+        double part = counts ? felt_part(v, l, l->alone, i) * l->part : 0;
+        cut[i] = 0;
         if (!(part > 0))
             continue;
         uint32_t at = place_of_visit(v, x);
@@ -501,17 +508,29 @@ bool limit_find(findings *f, const limit *l)
         of_places[at] += (double)cut[i] * path_weight(x);
         if (of_places[at] > at_most) {
             at_most = of_places[at];
-            place = at;
+            *place = at;
         }
     }
     g_free(of_places);
-    double sum = felt > 0 ? felt + (x != NULL ? x->share : 0) : 0;
-    bool most = sum > MOST;
-    if (sum >= (l->parts != NULL ? FINDING_MIN : MOST)) {
+    return felt;
+}
+
+bool limit_find(findings *f, const limit *l)
+{
+    finding *x = join_explained(f, l);
+    const visits *v = f->visits;
+    float *cut = g_new0(float, v->all->len + 1);
+    uint32_t place;
+    double known = x != NULL ? x->share : 0, felt = find_felt(f, l, true, cut, &place);
+    bool most = felt > 0 && felt + known > MOST;
+    if (felt < WEAK_MIN && l->parts != NULL)
+        felt = find_felt(f, l, false, cut, &place);
+    if (most || (l->parts != NULL && felt > 0 && felt + known >= FINDING_MIN)) {
         if (x == NULL) {
             x = findings_add(f, l->cause);
             x->place = place;
             x->sure = l->sure;
+            x->margin = 1;
             x->cut = g_new0(float, v->all->len + 1);
         }
         for (guint i = 0; i < v->all->len; i++) {

@@ -5,8 +5,8 @@ tests/diagnosis/calibrate.py DETAILS... # files that score.py and real.py write 
 
 The features are those of confidence() in nltools/diag/findings.c: the group of the cause, whether the finding is the
 largest of its run, the logarithm of its share, the part of the variation that it explains, and its margin over the best
-other explanation. The groups are causes that no other causes resemble, causes that others resemble, and the load, which
-is a consequence of many causes. No coefficient is negative, so that better evidence never makes a finding less sure.
+other explanation. The groups are causes that no other causes resemble, causes that others resemble, the load, which
+is a consequence of many causes, and limits of TCP connections. No coefficient is negative, so that better evidence never makes a finding less sure.
 Prints the coefficients, and a reliability table by ten-fold cross-validation over runs.
 """
 import collections
@@ -15,16 +15,17 @@ import math
 import random
 import sys
 
+CONNECTIONS = {"window", "loss", "policed", "reverse"}  # all simulated findings with these causes come from connections
 RESEMBLED = {"peer", "timeout", "pool", "field", "changed"}
-OF_LIMITS = {"clock", "failures", "memory", "disk", "softirq", "cpu", "link", "window", "loss", "streams"}  # these have their own confidence
-NAMES = ("distinct", "resembled", "load", "largest", "log(share)", "explained", "margin")
-FREE = 3  # the intercepts may be negative
+OF_LIMITS = {"clock", "failures", "memory", "disk", "softirq", "cpu", "link", "streams"}  # these have their own confidence
+NAMES = ("distinct", "resembled", "load", "connections", "largest", "log(share)", "explained", "margin")
+FREE = 4  # the intercepts may be negative
 RIDGE = 1e-3
 
 
 def features(cause, largest):
-    group = 2 if cause["cause"] == "load" else 1 if cause["cause"] in RESEMBLED else 0
-    return [float(group == i) for i in range(3)] + [float(cause["share"] >= largest), math.log(max(cause["share"], 0.01)),
+    group = 3 if cause["cause"] in CONNECTIONS else 2 if cause["cause"] == "load" else 1 if cause["cause"] in RESEMBLED else 0
+    return [float(group == i) for i in range(FREE)] + [float(cause["share"] >= largest), math.log(max(cause["share"], 0.01)),
                                                     max(0, min(1, cause["explained"])), cause["margin"]]
 
 
