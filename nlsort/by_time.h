@@ -17,7 +17,7 @@ typedef struct by_time {
     size_t file_count;
     void (*begin)(void *user);     /* called before the first lines, when settings->format is known */
     gather_sink *put;              /* called in any thread, but never by two threads at the same time */
-    bool with_places;              /* `put` needs the places of the lines */
+    bool with_places;              /* `put` needs the positions of the lines */
     void (*take_back)(void *user); /* discards the lines that `put` has received; `begin` is then called again; NULL:
                                       discarding is impossible */
     void *user;

@@ -20,8 +20,8 @@ typedef struct cursor {
 extern const size_t cursors_merge_size;
 
 /*
- * Merges the cursors, and passes all lines with their places to `sink`, which runs in another thread. Each cursor must
- * have lines in memory.
+ * Merges the cursors, and passes all lines with their positions to `sink`, which runs in another thread. Each cursor
+ * must have lines in memory.
  */
 void cursors_merge(cursor **cursors, size_t count, gather_sink *sink, void *user);
 

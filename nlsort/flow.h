@@ -23,7 +23,8 @@ typedef struct flow_settings {
 bool flow_is_likely(const flow_settings *settings);
 
 /*
- * Sorts the lines by time, in a stable order, and passes them to `sink` without places. Returns false if it gives up.
+ * Sorts the lines by time, in a stable order, and passes them to `sink` without positions. Returns false if it gives
+ * up.
  */
 bool flow_run(const flow_settings *settings);
 

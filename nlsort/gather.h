@@ -5,7 +5,9 @@
 #include "table.h"
 #include "record/line_scanner.h"
 
-/* A sink for lines. `text` contains the lines, each with its newline, and `lines` contains their places in text. */
+/*
+ * A sink for lines. `text` contains the lines, each with its newline, and `lines` contains their positions in `text`.
+ */
 typedef void gather_sink(void *user, const char *text, size_t size, const nl_scanned_line *lines, size_t count);
 
 /*
@@ -16,8 +18,8 @@ size_t gather_share(size_t memory, size_t lines);
 
 /*
  * Passes all lines to `sink` in order, at most `piece` bytes at a time. Any thread may call `sink`, but never two
- * threads at the same time. If the table's text is in files, may free the table's lists. If `with_places` is false,
- * `sink` gets NULL instead of the places of the lines.
+ * threads at the same time. If the table's text is in files, the function may free the table's lists. If `with_places`
+ * is false, `sink` gets NULL instead of the positions of the lines.
  */
 void gather_lines(table *t, const nl_scanned_line *lines, size_t count, size_t piece, bool with_places,
                   gather_sink *sink, void *user);

@@ -1,8 +1,7 @@
 /*
- * Sorts endless input within a time window. nlsort writes a record when a record has arrived whose time is later by the
- * length of the window, or when no record has arrived for that duration. A record is late if its place in the output
- * has already passed. nlsort writes late records at once, to the output or to a separate file, and reports their
- * number.
+ * Sorts endless input within a time window. nlsort writes a record when a record arrives whose time is later by the
+ * length of the window, or when no record arrives for that duration. A record is late if its place in the output has
+ * already passed. nlsort writes late records at once, to the output or to a separate file, and reports their number.
  *
  * If a record is later than this host's clock plus the window, its time is not used as the newest time, so that a wrong
  * clock cannot empty the window. Not thread-safe.

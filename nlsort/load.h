@@ -14,7 +14,7 @@
 typedef struct load load;
 
 /*
- * Opens a text file, or a file of blocks if the output is blocks, by `path` or URL. Returns NULL if the source has
+ * Opens a text file, or a file of blocks if the output is blocks, by `path` or URL. Returns NULL if the source is of
  * another kind or cannot be opened. input_open then reports the error. The first record sets settings->format if it is
  * unknown.
  */

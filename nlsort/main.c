@@ -217,7 +217,7 @@ static void open_result(result *r)
     r->on_terminal = shown_on_terminal(r->a->output);
 }
 
-/* Writes lines. `lines` are their places, which are needed only if the lines are packed. */
+/* Writes lines. `lines` are their positions, which are needed only if the lines are packed. */
 static void put_text(result *r, const char *text, size_t size, const nl_scanned_line *lines, size_t count)
 {
     const input_settings *input = &r->a->input;
@@ -316,7 +316,9 @@ static bool is_written_aside(const char *output)
     return aside;
 }
 
-/* Returns whether by_time.h can sort: only by time. It finds identical records only as lines of text. */
+/*
+ * Returns whether by_time.h can do the sort. It sorts only by time, and finds identical records only in lines of text.
+ */
 static bool is_by_time(const arguments *a)
 {
     return key_is_time(a->key) && !(a->input.packed && a->input.unique) && !a->clocks.asked;

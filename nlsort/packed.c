@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Numbers in place of the shape of a moved record. Their varints have no newline. */
+/* Numbers that replace the shape number of a moved record. Their varints do not contain a newline byte. */
 enum { ENCODED = NL_MOVED_SHAPES_MAX, ESCAPED };
 
 enum {

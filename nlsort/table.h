@@ -1,5 +1,5 @@
 /*
- * Lines of text in memory, with the time and place of each line, for sorting by time.
+ * Lines of text in memory, with the time and position of each line, for sorting by time.
  *
  * The text is contiguous. Each part of the text was read from a log, or is a mapped file. Sorting does not move the
  * text. The list of lines consists of pieces, in the order of the input, because several threads read and scan parts of
@@ -135,8 +135,8 @@ void table_release(table *t);
 void table_free_lists(table *t);
 
 /*
- * Returns the size of a line without its newline. This function is needed because the places of very long lines do not
- * contain the size.
+ * Returns the size of a line without its newline. This function is needed because the list entries of very long lines
+ * do not contain the size.
  */
 size_t table_line_size(const char *text, nl_scanned_line line);
 

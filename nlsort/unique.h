@@ -11,11 +11,11 @@ typedef struct unique unique;
 
 /*
  * `memory` is the maximum memory for a group in bytes. `directory` is for temporary files and is not copied. `sink`
- * gets the remaining lines, without their places.
+ * gets the remaining lines, without their positions.
  */
 unique *unique_new(size_t memory, const char *directory, gather_sink *sink, void *user);
 
-/* Adds lines with their places. The parameters are those of a gather_sink. */
+/* Adds lines with their positions. The parameters are those of a gather_sink. */
 void unique_put(unique *u, const char *text, size_t size, const nl_scanned_line *lines, size_t count);
 
 /* Passes the last group to the sink. */

@@ -49,7 +49,10 @@ static size_t character(const unsigned char *at, const unsigned char *end)
     return is_none ? 0 : size;
 }
 
-/* Writes text to `to`, which has space for the expansion. Returns NULL if XML does not allow it. */
+/*
+ * Writes `text` to `to` and escapes XML's special characters. `to` must have space for EXPANSION_MAX * text.size bytes.
+ * Returns the end of the written text, or NULL if `text` contains a character that XML does not allow.
+ */
 static char *record_xml_put_text(char *to, nl_string text, bool attribute)
 {
     const unsigned char *at = (const unsigned char *)text.data, *end = at + text.size;

@@ -84,8 +84,9 @@ static void do_one(nl_log *log, const nl_activation *activation, const char *com
 }
 
 /*
- * Applies the commands of a kind for which the order matters or only the last command counts. Does nothing if they are
- * unchanged, to keep later changes by the program. Otherwise undoes the previous version first.
+ * Applies the commands of a kind for which the order matters or only the last command counts. Does nothing if the
+ * commands are unchanged, so that later changes by the program remain in effect. Otherwise undoes the previous version
+ * first.
  */
 static void change_together(nl_log *log, nl_activation *activation, const nl_buffer *now, const char *kind, outcome *o)
 {

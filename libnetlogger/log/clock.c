@@ -7,11 +7,11 @@
 #include <string.h>
 
 enum {
-    READINGS = 3,              /* number of readings, of which the module uses the best */
+    READINGS = 3,              /* number of readings; the module uses the best reading */
     SPACING_NS = 20 * 1000000, /* minimum distance of two points; otherwise, the newer point replaces the older point */
     STEP_NS = 200 * 1000, /* a difference from the expected time is a step if it exceeds STEP_NS plus the elapsed time /
                              STEP_PART */
-    STEP_PART = 1000,     /* no daemon slews faster than by this part of the time */
+    STEP_PART = 1000,     /* a time daemon slews by at most 1/STEP_PART of the elapsed time */
 };
 
 #define SANE_NS (INT64_C(1) << 62) /* until the year 2116 */
@@ -42,7 +42,7 @@ static nl_clock_point read_both(bool slow)
     return best;
 }
 
-/* Makes the segment from point i to the next point the segment in use. */
+/* Selects the segment from point i to the next point as the segment in use. */
 static void use_segment(nl_clock *clock, size_t i)
 {
     const nl_clock_point *from = &clock->points[i], *to = from + 1;

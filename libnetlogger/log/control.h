@@ -26,7 +26,7 @@ typedef struct nl_next_destination {
 typedef enum nl_control_origin {
     NL_CONTROL_CALL,
     NL_CONTROL_FILE,
-    NL_CONTROL_COLLECTOR, /* may name only another collector as destination, and no files */
+    NL_CONTROL_COLLECTOR, /* may name no files, and no destination except another collector */
 } nl_control_origin;
 
 /*
@@ -92,7 +92,7 @@ void nl_activation_hear(void *user, const char *commands, size_t size);
 /* ---- own_records.c ---- */
 
 /*
- * nl_own_record_new creates one of the log's own records, whatever the threshold is. nl_own_records_add queues the
+ * nl_own_record_new creates one of the log's own records and ignores the threshold. nl_own_records_add queues the
  * record and takes ownership of it.
  */
 nl_record *nl_own_record_new(nl_log *log, nl_level level, const char *event);

@@ -234,7 +234,7 @@ static bool find_in_span(nl_drain *drain, const nl_event_header *header, const c
 
 /* ---- consecutive typed events ---- */
 
-/* The properties of the latest event that the next event usually has, too. */
+/* The properties of the latest event. The next event usually has the same properties. */
 typedef struct run_site {
     const nl_site *site; /* NULL: no event yet */
     uint32_t id;
@@ -259,7 +259,7 @@ static inline __attribute__((always_inline)) bool turn_to_site(nl_drain *drain, 
 }
 
 /*
- * Copies an event, which occurred since_ns after the previous event, into the block. See put_value for *left and the
+ * Copies an event into the block. The event occurred since_ns after the previous event. See put_value for *left and the
  * result.
  */
 static inline __attribute__((always_inline)) char *put_event(char *at, const char *records, const run_site *of,
@@ -279,7 +279,7 @@ static inline __attribute__((always_inline)) char *put_event(char *at, const cha
 /*
  * Adds the consecutive typed events up to `until` that are small and whose times are in the clock's segment in use.
  * Keeps all state in local variables, because the compiler must assume that a store into the block changes memory. The
- * block already has a record. Returns the number of events; put_typed handles the event at which it stops.
+ * block already has a record. Returns the number of added events; put_typed handles the next event.
  */
 static inline __attribute__((always_inline)) uint64_t put_run_with(nl_drain *drain, nl_ring *ring, uint64_t until,
                                                                    uint64_t until_ticks, bool bmi2)
@@ -345,7 +345,7 @@ __attribute__((target("bmi,bmi2,lzcnt"))) static uint64_t put_run_bmi2(nl_drain 
 static uint64_t put_run(nl_drain *drain, nl_ring *ring, uint64_t until, uint64_t until_ticks)
 {
 #ifdef __x86_64__
-    /* Older AMD processors have the instruction, but the portable code is faster there. */
+    /* Older AMD processors have the instruction, but the portable code is faster on them. */
     if (__builtin_cpu_supports("bmi2") && (__builtin_cpu_is("intel") || __builtin_cpu_is("znver3")))
         return put_run_bmi2(drain, ring, until, until_ticks);
 #endif
@@ -355,8 +355,8 @@ static uint64_t put_run(nl_drain *drain, nl_ring *ring, uint64_t until, uint64_t
 /* ---- a block ---- */
 
 /*
- * Handles an event that does not fit into a block that already has `count` records. The event begins the next block, or
- * is lost if it is too large for any block.
+ * Handles an event that does not fit into a block of `count` records. The event begins the next block, or is lost if it
+ * is too large for any block.
  */
 static bool put_only(nl_drain *drain, nl_ring *ring, const nl_event_header *header, uint64_t count)
 {
@@ -390,7 +390,7 @@ static bool put_event_or_loss(nl_drain *drain, nl_ring *ring, const nl_event_hea
     return nl_block_put(&drain->block, drain->record) || put_only(drain, ring, header, count);
 }
 
-/* Puts the losses before the first event into the header of the block. */
+/* Writes the losses that precede the first event to the header of the block. */
 static void note_lost(nl_drain *drain, const char *event, nl_block_identity *identity)
 {
     nl_lost_event lost;

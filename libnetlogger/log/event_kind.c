@@ -94,8 +94,8 @@ static bool can_have_sites(const nl_event_kind *kind)
 }
 
 /*
- * Returns the kind that the process already shares and that equals kind. If no shared kind is equal, shares kind and
- * returns it. Returns NULL if memory runs out.
+ * Returns the shared kind that equals kind. If no shared kind is equal, shares kind and returns it. Returns NULL if
+ * memory runs out.
  */
 static nl_event_kind *share(nl_event_kind *kind)
 {

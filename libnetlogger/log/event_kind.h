@@ -16,7 +16,7 @@ typedef struct nl_event_variant nl_event_variant;
 
 struct nl_event_kind {
     nl_level level;
-    nl_string event;  /* a copy with a NUL, as are the names */
+    nl_string event;  /* a copy with a NUL; the names are such copies, too */
     nl_string *names; /* an array of field_count */
     size_t field_count;
     bool is_shared;

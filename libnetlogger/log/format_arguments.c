@@ -481,8 +481,8 @@ static void plan_read_value(nl_field *field, taken_as kind, va_list *arguments)
 }
 
 /*
- * Sets the strings of printed values, after all values were printed, because scratch can move in memory while values
- * are printed.
+ * Sets the strings of printed values. Call it after all values are printed, because printing can move scratch in
+ * memory.
  */
 static void find_printed(const nl_plan *plan, nl_field *fields, const nl_buffer *scratch)
 {

@@ -11,8 +11,8 @@
  * Locks are taken in this order: the process's registry (logs and threads); a log's control.mutex (results of
  * commands); the log's mutex (the list of rings, requests to the writer thread); and last, one of the process's locks
  * for site rules (site.c), for the directory in shared memory (session.c) and for markers (marker.c). Producers take
- * locks only at a thread's first event. nl_inside marks a thread that may hold a lock, so that the library refuses an
- * event of a signal handler in this thread, which could cause a deadlock.
+ * locks only at a thread's first event. nl_inside marks a thread that may hold a lock, so that the library rejects an
+ * event of a signal handler in this thread. The event could otherwise cause a deadlock.
  */
 #ifndef NETLOGGER_LOG_LOG_INTERNAL_H
 #define NETLOGGER_LOG_LOG_INTERNAL_H
@@ -69,7 +69,7 @@ struct nl_log {
     uint64_t waiting;     /* bytes in the fullest ring in the latest cycle */
     int64_t drained_ns;   /* time when the rings were last emptied, on the monotonic clock; used for blocks */
     uint64_t flush_ticks; /* nl_flush needs the events up to this reading; 0 if it is not determined yet */
-    bool left;            /* some of these events are still in the rings */
+    bool left;            /* some events that nl_flush needs are still in the rings */
     bool reported_unnamed;
     uint64_t lost;    /* number of lost events, including those of threads that have no ring */
     uint64_t refused; /* number of rejected events of signal handlers, which will be counted in the next ring; signal
@@ -86,8 +86,8 @@ typedef struct nl_visit {
 } nl_visit;
 
 /*
- * Enclose code that takes locks or waits. Between the two calls, the library refuses events of signal handlers, and the
- * thread cannot be cancelled, because cancellation would leave locks locked.
+ * Call them before and after code that takes locks or waits. Between the two calls, the library rejects events of
+ * signal handlers, and the thread cannot be cancelled, because cancellation would leave locks locked.
  */
 static inline nl_visit nl_enter(void)
 {
@@ -147,8 +147,8 @@ void nl_producer_refuse(nl_log *log);
 bool nl_producer_report_lost(nl_log *log);
 
 /*
- * Describes the log in shared memory, before its first event and after changes, so that it can be recovered. Returns
- * false if memory runs out. log->mutex is held.
+ * Writes a description of the log, which recovery needs, to shared memory. Call it before the log's first event and
+ * after changes. Returns false if memory runs out. log->mutex is held.
  */
 bool nl_log_describe(nl_log *log);
 

@@ -278,8 +278,8 @@ static size_t spool_piece(const nl_outbox *outbox, const char *data, size_t size
 }
 
 /*
- * Moves the batch to the spool in pieces, so that a full spool drops as little as possible. A kill between the two
- * steps delivers a piece twice, which collectors detect in blocks.
+ * Moves the batch to the spool in pieces, so that a full spool drops as little as possible. If the process is killed
+ * between the two steps, a piece is delivered twice. Collectors detect repeated blocks.
  */
 static nl_status write_spool(nl_outbox *outbox)
 {

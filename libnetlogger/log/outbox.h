@@ -24,7 +24,7 @@ typedef struct nl_outbox {
     nl_mapping mapping;
     nl_shared_log *shared; /* NULL: no memory yet */
     char *batch;
-    size_t reserved; /* number of bytes of the batch that have memory */
+    size_t reserved; /* number of bytes of the batch for which memory is allocated */
     nl_url *url;
     nl_destination_options how;
     nl_destination *destination; /* NULL: not opened yet */

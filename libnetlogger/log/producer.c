@@ -11,16 +11,17 @@
 
 /*
  * NL_EVENT finds the thread's rings here, without a lock. While the thread's events carry a context, the entries are
- * NULL, so that events take the slow path, which adds the context. Spans therefore cost events outside spans nothing.
- * The slow path finds the ring in nl_thread, and restores the entry when events no longer carry a context.
+ * NULL, so that events take the slow path, which adds the context. Spans therefore do not slow down events outside
+ * spans. The slow path finds the ring in nl_thread, and restores the entry when events no longer carry a context.
  */
 __thread nl_ring_producer *nl_private_rings[NL_PRIVATE_SLOTS];
 __thread unsigned nl_inside;
-static __thread unsigned entries_end; /* entries from here on have always been NULL */
+static __thread unsigned entries_end; /* the entries from this index on have always been NULL */
 
 enum { SLOTS = 496 }; /* maximum number of open logs whose rings threads find without a lock */
 
-enum { CONTEXT_SIZE = sizeof(nl_event_header) + sizeof(nl_span_ids) }; /* size of what precedes an event in a span */
+/* The size of the data that precedes an event in a span. */
+enum { CONTEXT_SIZE = sizeof(nl_event_header) + sizeof(nl_span_ids) };
 
 /* A thread that has logged. It is not on the heap, because its first event may be in a signal handler. */
 typedef struct nl_thread {
@@ -63,7 +64,7 @@ static void count_refused(nl_ring *ring)
 }
 
 /*
- * Marks the ring as busy. Until busy is 0, the library rejects events of signal handlers. Reads the time after that, as
+ * Marks the ring as busy. Until busy is 0, the library rejects events of signal handlers. Then reads the time, as
  * nl_private_begin does; the writer thread relies on this order (ordered_until).
  */
 static void hold(nl_ring *ring)

@@ -33,8 +33,8 @@ void nl_report_begin(void)
 }
 
 /*
- * Returns whether standard error is still the file that it was when a log was opened. A mixture of two threads' members
- * equals no file, so that a line is dropped.
+ * Returns whether standard error is still the file that it was when a log was opened. If two threads set the members at
+ * the same time, the mixture matches no file, and the line is dropped.
  */
 static bool is_still_standard_error(void)
 {

@@ -34,8 +34,8 @@ const char *nl_session_parent(void)
 }
 
 /*
- * Takes the lock, which shows that the process is running. The kernel releases the lock whichever way the process
- * ends.
+ * Takes the lock, which shows that the process is running. The kernel releases the lock when the process ends, even if
+ * the process is killed.
  */
 static bool session_lock(int in, int flags)
 {

@@ -51,7 +51,7 @@ bool nl_sites_is_off(nl_string event);
 /* Returns the shared memory of this process's sites; NULL before the first site. */
 const nl_shared_sites *nl_sites_shared(void);
 
-/* Enclose fork, so that no thread switches sites during fork. */
+/* Call them before and after fork, so that no thread switches sites during fork. */
 void nl_sites_lock(void);
 void nl_sites_unlock(void);
 

@@ -165,8 +165,8 @@ static uint64_t read_clock(nl_log *log, bool everything)
 }
 
 /*
- * Returns the time up to which this cycle takes events. The list of rings is newer than before_ticks, so it has all
- * rings with older events.
+ * Returns the time up to which this cycle takes events. The caller reads the list of rings after it reads before_ticks.
+ * The list therefore contains every ring with an event before before_ticks.
  */
 static uint64_t writer_thread_find_until(nl_log *log, nl_ring *rings, uint64_t before_ticks)
 {

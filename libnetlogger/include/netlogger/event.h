@@ -82,7 +82,7 @@ NL_API void nl_event_kind_free(nl_event_kind *kind);
 /*
  * Writes one event of a kind. values has one field for each field name of the kind, in the same order; only the type
  * and the value of each field are used. The types may differ from call to call. The data of a string may be NULL if its
- * size is 0. Policies and limits are those of nl_write. Returns NL_OK; NL_OFF; NL_FAILED if the event is lost; or
+ * size is 0. The policies and limits of nl_write apply. Returns NL_OK; NL_OFF; NL_FAILED if the event is lost; or
  * NL_MALFORMED if a value of more than 131072 bytes was truncated. The cost is about that of NL_EVENT. errno is
  * unchanged. Thread-safe. Safe in signal handlers if the kind is registered and an event with the same types has been
  * written before.
@@ -114,9 +114,9 @@ typedef struct nl_event_cost {
  * thousand times into a private ring, with strings of 23 bytes; no log receives them. ns is the minimum of several
  * rounds. It excludes full rings, cold caches, and the time in which nl_write reads and prints its arguments. The
  * measurement takes about 0.1 ms per event. report is called with `user` in the calling thread; cost is valid until
- * report returns. The strings in it are valid while the code that logs the event is loaded. Returns NL_OK, or NL_FAILED
- * with the reason in nl_error_message(). Thread-safe, unless another thread unloads a shared library that logs. Do not
- * call it in signal handlers.
+ * report returns. The strings in cost are valid while the code that logs the event is loaded. Returns NL_OK, or
+ * NL_FAILED with the reason in nl_error_message(). Thread-safe, unless another thread unloads a shared library that
+ * logs. Do not call it in signal handlers.
  */
 NL_API nl_status nl_event_costs(void (*report)(void *user, const nl_event_cost *cost), void *user);
 

@@ -54,8 +54,8 @@ typedef struct nl_log_gate {
 } nl_log_gate;
 
 /*
- * The producer's side of a ring. Its memory is mapped twice in succession, so that no event wraps. Positions count all
- * bytes ever written and are masked when they are used.
+ * The part of a ring that the producer uses. Its memory is mapped twice in succession, so that no event wraps.
+ * Positions count all bytes ever written and are masked when they are used.
  */
 typedef struct nl_ring_producer {
     char *data;
@@ -65,7 +65,7 @@ typedef struct nl_ring_producer {
     uint64_t *published; /* end of the readable events; in shared memory */
     unsigned busy;       /* 1: this thread is writing an event; 2: it is making space for an event */
     unsigned slow_clock; /* nonzero: there is no usable time-stamp counter, and ticks are from nl_private_slow_ticks */
-    uint64_t called;     /* set by nl_private_prepare: the ticks when it was called, which are the time of the event */
+    uint64_t called;     /* set by nl_private_prepare: the ticks at its call, which become the time of the event */
 } nl_ring_producer;
 
 #define NL_PRIVATE_SLOTS 16

@@ -111,9 +111,7 @@ NL_API nl_status nl_vwrite(nl_log *log, nl_level level, const char *event, const
  */
 NL_API nl_status nl_write_record(nl_log *log, const nl_record *record);
 
-/* What happens to an event when its thread's ring is full because the destination is unreachable or slower than the
- * program.
- */
+/* The policy for an event whose ring is full, because the destination is unreachable or slower than the program. */
 typedef enum nl_policy {
     NL_POLICY_BLOCK,  /* the thread waits a limited time for free space, then drops the event; default, except for
                        * collectors
@@ -132,8 +130,8 @@ NL_API void nl_set_policy(nl_log *log, nl_policy policy, int64_t block_ns, nl_le
 /*
  * Sets the maximum time, in nanoseconds, that the writer thread sleeps while nothing is logged. Replaces the URL's
  * idle= option. By default, the thread examines the rings 50 times per second, which takes 0.1 to 0.3 % of a processor,
- * and events need not wake it. Choose a second or more for programs that log rarely: the first event after a sleep of
- * more than 20 ms then wakes the thread with one system call. Commands of a collector or an activation file
+ * and events need not wake the thread. Choose a second or more for programs that log rarely: the first event after a
+ * sleep of more than 20 ms then wakes the thread with one system call. Commands of a collector or an activation file
  * (nl_control) take effect when the thread wakes. Values <= 0 have no effect. Thread-safe.
  */
 NL_API void nl_set_idle(nl_log *log, int64_t idle_ns);

@@ -108,7 +108,7 @@ NL_API void nl_record_free(nl_record *record);
 /* Empties a record from nl_record_new and keeps its memory for reuse. */
 NL_API void nl_record_clear(nl_record *record);
 
-/* Makes record, which is from nl_record_new, a deep copy of source, including raw. */
+/* Makes record a deep copy of source, including raw. The record must be from nl_record_new. */
 NL_API void nl_record_copy(nl_record *record, const nl_record *source);
 
 /*

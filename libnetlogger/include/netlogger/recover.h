@@ -38,11 +38,11 @@ typedef struct nl_recovered {
 
 /*
  * Recovers the logs of ended processes, including the spools of these logs. If a log has a spool and its collector is
- * unreachable, nl_recover moves the events to the spool and reports NL_FAILED for that log; shared memory keeps the
- * location of the spool, and a later call delivers the spool. (The next log with the same URL delivers the spool of a
+ * unreachable, nl_recover moves the events to the spool and reports NL_FAILED for that log. Shared memory keeps the
+ * location of the spool, so that a later call can deliver it. (The next log with the same URL delivers the spool of a
  * log that was closed without error.)
  *
- * options may be NULL for the defaults. nl_recover calls report, unless it is NULL, with user for each log. Returns
+ * options may be NULL for the defaults. For each log, nl_recover calls report with user, unless report is NULL. Returns
  * NL_OK if nothing is left to recover. Returns NL_FAILED if it could not recover a log or list the directories; call it
  * again later. Several threads and processes may call it at the same time: one of them recovers each log. Do not call
  * it in signal handlers.
