@@ -41,8 +41,8 @@ static const char *skip_stars(const char *at, const char *end)
 }
 
 /*
- * A star at either end of the glob needs no positions, because the search for a pattern begins and ends anywhere. If
- * there is no star at the start or end of the glob, the pattern has the start or end symbol there.
+ * A star at either end of the glob needs no positions, because the search for a pattern begins and ends anywhere. At an
+ * end without a star, the pattern has the start or end symbol.
  */
 nl_fragment nl_glob_read(nl_builder *builder, nl_string text)
 {

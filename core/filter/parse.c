@@ -61,7 +61,7 @@ static size_t column(const parser *p, const char *at)
     return (size_t)(at - p->text) + 1;
 }
 
-/* Reports text that differs from what was expected. */
+/* Reports that the text at a position is not the expected text. */
 static int unexpected(const parser *p, const char *at, const char *expected)
 {
     char shown[SHOWN + 1];

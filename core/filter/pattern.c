@@ -175,8 +175,8 @@ static void add_pending(nl_positions *pending, const nl_positions *set, const nl
 }
 
 /*
- * Returns the positions of `from` that are in `among`, and repeatedly their followers that are in `among`. ^ and $
- * match no bytes, so several of them may follow each other.
+ * Returns the positions of `from` that are in `among`, their followers that are in `among`, the followers of these
+ * followers, and so on. ^ and $ match no bytes, so several of them may follow each other.
  */
 static nl_positions reach(const nl_builder *builder, const nl_positions *from, const nl_positions *among)
 {
@@ -370,8 +370,7 @@ nl_status nl_pattern_match(const nl_pattern *pattern, nl_string text, uint64_t *
     *matches = pattern->units == 1 ? pattern_find(pattern, 1, part, &end) : pattern_find(pattern, 2, part, &end);
     *steps -= end * cost;
     /*
-     * If only a part of the text was searched, a match at the end of the part may be a match of $, which the whole text
-     * would not have.
+     * If only a part of the text was searched, $ may have matched at the end of the part, although the text continues.
      */
     return whole || end < part.size ? NL_OK : NL_FAILED;
 }

@@ -11,7 +11,7 @@
  *   continues its stream, is always admitted. Therefore, the sender's other blocks can fill the gaps, and the sender
  * then continues.
  *
- * The gaps of 65,536 streams take at most 65 MiB (16 bytes per gap), both in memory and in a journal.
+ * The gaps of 65,536 streams take at most 65 MiB (16 bytes per gap) in memory, and the same amount in a journal.
  */
 #ifndef NETLOGGER_READER_ADMISSION_H
 #define NETLOGGER_READER_ADMISSION_H

@@ -483,8 +483,8 @@ static void note_midway(nl_decoder *decoder, bool midway)
 }
 
 /*
- * After malformed input, asks the caller's function may whether to continue. If may returns false, copies the rest of
- * the fed piece.
+ * After malformed input, calls the caller's `may` to determine whether to continue. If `may` returns false, copies the
+ * rest of the fed piece.
  */
 static bool pause_after_malformed(nl_decoder *decoder)
 {

@@ -136,10 +136,10 @@ void nl_decoder_on_unread_block(nl_decoder *decoder, void (*on_block)(void *user
                                 void *user);
 
 /*
- * Makes the decoder call may before each block, for callers that limit work, because few bytes may hold very many
- * records. If may returns false, the decoder copies the rest of the piece, and nl_decoder_next returns NL_AGAIN.
+ * Makes the decoder call `may` before each block. Callers use it to limit work, because a few bytes can hold very many
+ * records. If `may` returns false, the decoder copies the rest of the piece, and nl_decoder_next returns NL_AGAIN.
  * nl_decoder_is_paused is then true until the next call of nl_decoder_next, which must precede any call of
- * nl_decoder_feed. If may is NULL, the decoder never pauses.
+ * nl_decoder_feed. If `may` is NULL, the decoder never pauses.
  */
 void nl_decoder_ask(nl_decoder *decoder, bool (*may)(void *user), void *user);
 bool nl_decoder_is_paused(const nl_decoder *decoder);

@@ -125,8 +125,8 @@ static void pass_to(nl_decoder *d, const char *to)
 }
 
 /*
- * Begins a damaged part, because no valid block begins here. The decoder reports all bytes up to the next block or line
- * as one part.
+ * Begins a damaged part, because no valid block begins at the current position. The decoder reports all bytes up to the
+ * next block or line as one part.
  */
 static nl_status damage(nl_decoder *d, const char *reason)
 {
@@ -578,7 +578,8 @@ uint64_t nl_decoder_sequence(const nl_decoder *d)
 }
 
 /*
- * Asks the caller's function may whether to decode the next block. If may returns false, copies the rest of the piece.
+ * Calls the caller's `may` to determine whether to decode the next block. If `may` returns false, copies the rest of
+ * the piece.
  */
 static bool pause_before_block(nl_decoder *d)
 {

@@ -51,8 +51,8 @@ static inline int nl_hex_digit(char c)
 }
 
 /*
- * Returns the first a, b or c in [at, end), or `end`. The function may read memory up to `limit`, which is at or after
- * `end`. Short pieces of a longer line therefore need no slow path.
+ * Returns the position of the first byte a, b or c in [at, end), or `end`. The function may read memory up to `limit`,
+ * which is at or after `end`. Short pieces of a longer line therefore need no slow path.
  */
 static inline const char *nl_find_any(const char *at, const char *end, const char *limit, char a, char b, char c)
 {
@@ -91,7 +91,9 @@ static inline __m128i nl_name_bytes(__m128i bytes)
 }
 #endif
 
-/* Returns the first byte in [at, end) that is invalid in names, or `end`. For `limit`, see nl_find_any. */
+/*
+ * Returns the position of the first byte in [at, end) that is invalid in names, or `end`. For `limit`, see nl_find_any.
+ */
 static inline const char *nl_find_name_end(const char *at, const char *end, const char *limit)
 {
 #ifdef __SSE2__

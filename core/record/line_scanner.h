@@ -56,8 +56,9 @@ nl_line_scanner *nl_line_scanner_new(nl_format format, nl_fraction fraction);
 void nl_line_scanner_free(nl_line_scanner *scanner);
 
 /*
- * Scans data[0..size), which begins with a line and is at offset in the log, until it has filled all `capacity` lines
- * or found the last newline. Returns the number of lines. Sets *used to the size of these lines, including newlines.
+ * Scans data[0..size) until it has filled all `capacity` lines or found the last newline. `data` begins with a line;
+ * `offset` is its position in the log. Returns the number of lines. Sets *used to the size of these lines, including
+ * newlines.
  */
 size_t nl_lines_scan(nl_line_scanner *scanner, const char *data, size_t size, uint64_t offset, nl_scanned_line *lines,
                      size_t capacity, size_t *used);

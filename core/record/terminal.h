@@ -1,7 +1,7 @@
 /*
  * Characters that must not reach a terminal. Any program can write to a log, and users print logs with tail, less and
  * NetLogger's programs. A terminal obeys control characters, and bidirectional overrides change the visible order of a
- * line. Therefore, the text formats escape, and programs replace, these characters:
+ * line. Therefore, the text formats escape the following characters, and programs replace them:
  *
  * - bytes below the space, and DEL (0x7f)
  * - U+0080 to U+009F, as UTF-8 and as single bytes outside of valid UTF-8: some terminals treat them like ESC (0x9b is

@@ -28,7 +28,7 @@ typedef struct window {
     uint64_t stops[WINDOW_WORDS]; /* a bit for each blank and '=' */
 } window;
 
-/* The state of reading a line, with the field whose value may go on. */
+/* The state of reading a line, with the open field, whose value may continue. */
 typedef struct scan {
     const nl_text_format *format;
     nl_record *record;
@@ -419,7 +419,7 @@ static inline bool find_plain_value(const scan *s, plain_field *f)
     return f->stop > value && *value != '"' && (f->stop == s->end || *f->stop != '=') && !f->closer;
 }
 
-/* Finds a plain field at s->at. Moves the window if that helps. */
+/* Finds a plain field at s->at. Moves the window if necessary. */
 static bool find_plain_field(scan *s, plain_field *f)
 {
     f->name = s->at;

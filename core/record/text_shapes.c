@@ -10,7 +10,7 @@
 enum {
     ENTRY_COUNT = 64, /* a power of two */
     FIELDS_MAX = 32,  /* records with more fields have no shape */
-    TEXT_MAX = 1024,  /* nor have records whose names and standard fields are longer than this many bytes */
+    TEXT_MAX = 1024,  /* records whose names and standard fields have more bytes have no shape */
     MISSES_MAX = 32,
     MEMBER_COUNT = 4,
 };

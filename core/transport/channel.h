@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Certificates and trust of one side. */
+/* The certificates of a client or a server, and the CA certificates that it trusts. */
 typedef struct nl_tls nl_tls;
 
 /* The files are in PEM format. NULL means that a file is not given. */
@@ -56,9 +56,9 @@ typedef struct nl_channel {
 } nl_channel;
 
 /*
- * Checks again whether a client's certificate is trusted, not revoked, and has one of the names of peers. Returns true
- * if the server has neither crl nor peers, or if the client has no certificate. Returns false and sets the error if the
- * connection must be closed.
+ * Checks again whether a client's certificate is trusted, not revoked, and has one of the names in `peers`. Returns
+ * true if the server has neither crl nor peers, or if the client has no certificate. Returns false and sets the error
+ * if the connection must be closed.
  */
 bool nl_channel_may_stay(const nl_channel *channel, nl_tls *tls);
 

@@ -1,5 +1,5 @@
 /*
- * Recognises peers that are not netlogd by the first bytes that they send. The messages name the remedy. The module has
+ * Recognizes peers that are not netlogd by the first bytes that they send. The messages name the remedy. The module has
  * no state. Any thread may call this function.
  */
 #ifndef NETLOGGER_TRANSPORT_PEER_H

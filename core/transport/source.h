@@ -26,7 +26,7 @@ nl_status nl_source_read(nl_source *source, const char **data, size_t *size);
 
 /*
  * A step between the stored bytes and nl_source_read, such as decompression. read must behave like nl_source_read, and
- * reads its input with nl_source_read_below. If that returns NL_END because the file was replaced
+ * reads its input with nl_source_read_below. If nl_source_read_below returns NL_END because the file was replaced
  * (nl_source_was_replaced), the step starts again.
  */
 typedef struct nl_source_layer {

@@ -66,7 +66,7 @@ static int compare_names(const struct dirent **a, const struct dirent **b)
 
 /*
  * Returns whether no process has locked the file. If this cannot be determined, returns true; an attempt to adopt the
- * row then fails and is made again.
+ * row then fails and is repeated.
  */
 static bool is_free(const nl_spool *spool, const char *name)
 {

@@ -18,8 +18,8 @@ void nl_tls_describe_rejected(char out[NL_TLS_FAILURE_SIZE], X509_STORE_CTX *ver
                               const char *ca);
 
 /*
- * Returns the message for an OpenSSL error, in static storage, or NULL if OpenSSL's own message is as good. `server`
- * means that this side is the server. `asked` means that the server has requested a client certificate.
+ * Returns the message for an OpenSSL error, in static storage, or NULL if OpenSSL's own message is equally clear.
+ * `server` means that this side is the server. `asked` means that the server has requested a client certificate.
  */
 const char *nl_tls_failure_message(unsigned long error, bool server, bool asked);
 
