@@ -59,7 +59,7 @@ static bool list_kinds(void *settings, const nl_option *row, const char *value)
     exit(program_finish(PROGRAM_DONE));
 }
 
-/* Whether the first event of a sensor has the same field as `f`, which belongs to another event. */
+/* Returns whether the first event of a sensor has the same field as `f`, which belongs to another event. */
 static bool in_first_event(const sensor_kind *k, const sensor_field *f)
 {
     const char *first = k->fields->event;

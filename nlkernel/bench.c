@@ -22,7 +22,7 @@
 enum { ROUNDS_MAX = 100, SIDE_COUNT = 5, SIDE_NOTHING = 0, SIDE_NLKERNEL = 2 };
 
 typedef struct measurement {
-    double call_ns, wall_ns; /* nanoseconds per call: the program's own time, and elapsed time */
+    double call_ns, wall_ns; /* nanoseconds per call: the program's CPU time, and elapsed time */
     double lost;             /* number of lost events; negative: unknown */
 } measurement;
 

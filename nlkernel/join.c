@@ -54,7 +54,7 @@ typedef struct joiner {
     bool failed;
 } joiner;
 
-/* Returns the value of a text field in memory of its own, or NULL. */
+/* Returns a copy of a text field's value, which the caller frees, or NULL. */
 static char *copy_field(const nl_record *record, const char *name)
 {
     nl_field field;

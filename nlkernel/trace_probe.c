@@ -21,7 +21,7 @@ struct probe {
     void *user;
     struct trace_bpf *program;
     struct ring_buffer *ring;
-    size_t count; /* events of the present probe_read */
+    size_t count; /* number of events of the current probe_read */
 };
 
 /* ---- processes ---- */
@@ -116,7 +116,7 @@ static int by_pid(const void *a, const void *b)
     return (x->pid > y->pid) - (x->pid < y->pid);
 }
 
-/* Chooses the descendants of chosen processes. Returns whether there were any. */
+/* Chooses the descendants of chosen processes. Returns whether there were such processes. */
 static bool choose_children(GArray *list)
 {
     bool found = false;
@@ -156,7 +156,7 @@ size_t probe_choose(probe *p)
 
 /* ---- the kernel's program ---- */
 
-/* Returns whether programs in the kernel may call a function of the kernel. */
+/* Returns whether eBPF programs may call a function of the kernel. */
 static bool kernel_has_function(const char *name)
 {
     struct btf *types = btf__load_vmlinux_btf();

@@ -1,6 +1,6 @@
 /*
- * nlschema processes the declarations of a program's events: it writes a C header, documentation or JSON, measures the
- * cost of events, and checks logs.
+ * nlschema processes a program's schema: it writes a C header, documentation or JSON, measures the cost of events, and
+ * checks logs.
  */
 #include "config.h"
 

@@ -42,7 +42,7 @@ enum {
 typedef struct client {
     int fd;
     SSL *ssl;
-    const char *at, *end; /* the bytes that have not been sent yet */
+    const char *at, *end; /* the unsent bytes */
     char ack[ACK_SIZE];   /* the frame received so far */
     size_t ack_size;
     uint64_t acknowledged;

@@ -13,7 +13,10 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { NAME_SIZE = 64, OTHERS_MAX = 9 /* --event, --rules, --where and --tracefs, each with its value, and NULL */ };
+enum {
+    NAME_SIZE = 64,
+    OTHERS_MAX = 9 /* number of arguments: --event, --rules, --where and --tracefs, each with its value, and NULL */
+};
 
 static definition *definition_add(definitions *all, const char *name, const char *what)
 {

@@ -168,7 +168,7 @@ void exchange_answer(exchange *x, const nl_buffer *message, bool fault)
     free(x);
 }
 
-/* Returns whether the server should answer the request. Rejects a request whose headers name another server. */
+/* Returns whether the server should execute the request. Rejects a request whose headers name another server. */
 static bool begin_request(const http_server *s, struct evhttp_request *request)
 {
     struct sockaddr_storage own = {.ss_family = AF_UNSPEC};

@@ -19,7 +19,7 @@ enum {
     FETCH_WAIT_MAX_S = 50, /* less than the HTTP timeout */
     QUERY_WAIT_S = 10,
     MEASUREMENT_MS = 150, /* time in which the records of one measurement arrive */
-    LIST_MAX = 300,       /* maximum values of a repeated argument */
+    LIST_MAX = 300,       /* maximum number of values of a repeated argument */
     REPLY_MAX = 32 << 20  /* maximum size of a reply in bytes */
 };
 

@@ -109,7 +109,7 @@ static const closed_window *window_close(window *w, size_t kept)
         place = w->closed_first;
         w->closed_first = (place + 1) % kept;
     }
-    /* The p-th percentile is the lowest value such that at least p percent of the sample are at or below it. */
+    /* The p-th percentile is the lowest value for which at least p percent of the sample are not higher. */
     w->closed[place] = (closed_window){.minute = (uint32_t)(w->begin_ns / NL_NS_PER_SECOND / MINUTE_S),
                                        .count = (uint32_t)w->count,
                                        .min = (float)w->min,

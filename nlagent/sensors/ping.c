@@ -179,7 +179,7 @@ static bool ping_measure(measurement *m)
     ping_state *s = m->state;
     read_replies(s);
     if (m->seconds > 0) {
-        /* There were two intervals for the replies to the requests of the round before the last. */
+        /* The requests of the round before the last had two intervals in which to get replies. */
         uint32_t before = (s->round - 1) % 2, now = s->round % 2;
         uint32_t sent = s->round > 1 ? s->sent[before] : s->sent[now];
         uint32_t lost = s->round > 1 ? s->sent[before] - s->replied[before] : 0;

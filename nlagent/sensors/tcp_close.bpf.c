@@ -56,10 +56,10 @@ struct tcp_sock {
     struct minmax rtt_min;
 } KERNEL;
 
-/* The network namespace whose connections are reported; nlsensor sets it. */
+/* The network namespace whose connections this program reports; nlsensor sets it. */
 const volatile __u32 namespace_inode;
 
-/* The number of ends that the ring had no space for. */
+/* The number of ends for which the ring had no space. */
 __u64 missed;
 
 struct times {

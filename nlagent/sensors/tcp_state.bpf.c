@@ -87,7 +87,7 @@ struct bpf_iter__tcp {
     __u32 uid;
 } KERNEL;
 
-/* Settings: a local or remote port (0: any), and whether rows are passed that have not changed. */
+/* Settings: a local or remote port (0: any), and whether to pass connections that have not changed. */
 const volatile __u16 only_port;
 const volatile __u8 all_rows;
 
@@ -225,7 +225,7 @@ int read_states(struct bpf_iter__tcp *ctx)
     if (bpf_seq_write(ctx->meta->seq, &row, sizeof row) != 0)
         return 0;
     connections++;
-    if (seen) { /* without memory for it, every measurement passes the connection */
+    if (seen) { /* if memory is insufficient, every measurement passes the connection */
         seen->digest = digest;
         seen->passed_ns = now_ns;
     }

@@ -43,7 +43,7 @@ struct {
     __uint(value_size, SUM_STACK * sizeof(__u64));
 } stacks SEC(".maps");
 
-/* The numbers of spans and sums that the maps could not hold. */
+/* The numbers of spans and sums for which the maps had no space. */
 __u64 missed_open, missed_sums;
 
 static __always_inline __u64 read_field(const volatile struct sum_field *field, const void *event)

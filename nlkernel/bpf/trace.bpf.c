@@ -32,7 +32,7 @@ enum {
     SOCKET_KIND = 0140000,
     ESTABLISHED = 1,
     CLOSE_WAIT = 8,
-    SIGNAL_SIZE_MAX = 64, /* maximum number of bytes that are a signal rather than data */
+    SIGNAL_SIZE_MAX = 64, /* maximum number of bytes of a signal; more bytes are data */
 };
 
 /* The kernel's structures, with the members that this program uses; their offsets come from the running kernel. */
@@ -101,7 +101,7 @@ void *bpf_rdonly_cast(const void *pointer, __u32 type) __ksym __weak;
 const volatile __u32 own_pid;  /* nlkernel itself is never traced */
 const volatile _Bool by_ports; /* trace every process, but only connections with one of the ports */
 
-/* The number of events that the ring had no space for, and the number of calls on sockets that are not traced. */
+/* The number of events for which the ring had no space, and the number of calls on sockets that are not traced. */
 __u64 missed, unix_calls;
 
 struct process {
@@ -136,7 +136,7 @@ struct {
 } ports SEC(".maps");
 
 struct thread {
-    __u64 send_ns; /* when the present call began, if it sends */
+    __u64 send_ns; /* time at which the current call began, if the call sends */
     __u32 idles, polls, loops;
     __u32 events; /* number of its calls that were reported */
     __u32 woken;  /* the latest thread that it woke, or the lower half of the latest channel that it signalled */
@@ -187,7 +187,7 @@ static __always_inline void put(struct trace_event *e, __u32 data_size)
 
 /* ---- sockets ---- */
 
-/* Returns the socket of a file descriptor if it is one of TCP or UDP, and otherwise NULL. */
+/* Returns the socket of a file descriptor if it is a TCP or UDP socket, otherwise NULL. */
 static __always_inline struct sock *find_socket(_Bool cast, __u32 fd)
 {
     struct task_struct *task = bpf_get_current_task_btf();
@@ -208,8 +208,8 @@ static __always_inline struct sock *find_socket(_Bool cast, __u32 fd)
 }
 
 /*
- * Finds which end opened the connection. The SYN takes one sequence number. Therefore, bytes_acked is larger by 1 at
- * the end that opened the connection, but not at the other end.
+ * Determines which end opened the connection. The SYN takes one sequence number. Therefore, bytes_acked is larger by 1
+ * at the end that opened the connection, but not at the other end.
  */
 static __always_inline __u8 find_role(_Bool cast, const struct tcp_sock *tp)
 {
@@ -241,8 +241,8 @@ static __always_inline void read_socket(_Bool cast, struct trace_event *e, const
 /* ---- wake-ups ---- */
 
 /*
- * Returns what identifies a pipe, an eventfd or a Unix socket, and 0 for any other file. These files pass work between
- * threads. The kind of an eventfd's inode is 0.
+ * Returns a number that identifies a pipe, an eventfd or a Unix socket; returns 0 for any other file. These files pass
+ * work between threads. The kind of an eventfd's inode is 0.
  */
 static __always_inline __u64 find_channel(__u32 fd)
 {
@@ -262,7 +262,7 @@ static __always_inline void report_wakeup(__u8 kind, __u32 wakee, __u64 channel)
     struct thread *thread = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
     __u32 key = wakee != 0 ? wakee : (__u32)channel;
     if (!thread || (thread->woken == key && thread->events_at_wakeup == thread->events))
-        return; /* the thread has neither received nor sent anything, or nothing since it did the same */
+        return; /* the thread has never received or sent data, or not since it did the same */
     struct trace_event *e = bpf_ringbuf_reserve(&ring, __builtin_offsetof(struct trace_event, data), 0);
     if (!e) {
         __sync_fetch_and_add(&missed, 1);
@@ -289,7 +289,7 @@ static __always_inline _Bool sends(long call)
     return call == __NR_write || call == __NR_writev || call == __NR_sendto || call == __NR_sendmsg;
 }
 
-/* Reports that a thread wakes another one of its process, on purpose: by a futex, or by writing to a file. */
+/* Reports that a thread intentionally wakes another thread of its process: with a futex, or by writing to a file. */
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *wakee)
 {
@@ -358,7 +358,7 @@ static __always_inline struct message read_message(const void *address)
     return m;
 }
 
-/* Returns a part of a message: the first one, or the second one. */
+/* Returns the first or the second part of a message. */
 static __always_inline struct piece find_piece(long call, const struct pt_regs *regs, __u32 index)
 {
     struct piece p = {0};
@@ -399,7 +399,7 @@ static __always_inline __u32 capture(struct trace_event *e, struct piece p, stru
     return e->captured;
 }
 
-/* Sets what all events have. */
+/* Sets the members that all events have. */
 static __always_inline void begin_event(struct trace_event *e, __u8 kind, struct thread *thread)
 {
     __u64 ids = bpf_get_current_pid_tgid();

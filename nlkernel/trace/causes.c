@@ -17,7 +17,7 @@ enum { CHANNEL_WAKES = 1, CHANNEL_IS_WOKEN = 2, CHANNEL_IS_LOCK = 4, CHANNEL_IS_
 
 typedef struct thread_group {
     uint32_t open;      /* number of requests that its threads have received and not answered */
-    GPtrArray *working; /* trace_thread: those that have a job */
+    GPtrArray *working; /* trace_thread: the threads that have a job */
     GHashTable *uses;   /* what a thread has done with a channel; the key is a hash of the thread and the channel */
     GHashTable *kinds;  /* CHANNEL_IS_LOCK or CHANNEL_IS_INTERNAL by channel */
     int64_t seen_ns;
@@ -28,14 +28,14 @@ typedef struct trace_thread {
     uint32_t tid;
     thread_group *process;
     GPtrArray *open; /* span: references to requests that are not answered */
-    uint64_t order;  /* number of times that the thread had received data */
+    uint64_t order;  /* number of times that the thread has received data */
     int64_t seen_ns;
 
     GPtrArray *job; /* span: references to undecided calls; NULL: none */
-    uint32_t loops; /* of the thread at its first call */
+    uint32_t loops; /* trace_event.loops at the thread's first call */
     bool tangled;   /* the calls overlap, or other threads received their replies */
     bool signalled; /* the thread has signalled another one since it finished its calls */
-    bool several;   /* it signalled, and then sent another call */
+    bool several;   /* the thread signalled another thread, and then sent another call */
     bool was_woken; /* a thread with a request woke it */
     span *handed;   /* a reference to the request for which it was woken, or NULL */
 } trace_thread;
@@ -213,7 +213,8 @@ span *causes_find_opener(causes *c, const struct trace_event *event, span *opene
 /* ---- jobs of threads that have received no request ---- */
 
 /*
- * Ends the job of a thread. `request` is the request that caused it; if it is NULL, the cause is ambiguous or none.
+ * Ends the job of a thread. `request` is the request that caused the job; NULL: there is no cause, or an ambiguous
+ * cause.
  */
 static void end_job(causes *c, trace_thread *t, span *request, span_cause cause)
 {
@@ -300,7 +301,10 @@ void causes_receive_deferred(causes *c, const span *call, const struct trace_eve
         caller->tangled = true;
 }
 
-/* Returns whether the process had only one request, which a thread handed over, since another thread began its job. */
+/*
+ * Returns whether a request has been the only request of the process since another thread began its job, and was handed
+ * over.
+ */
 static bool is_alone(const span *request, const trace_thread *t)
 {
     const span *first = g_ptr_array_index(t->job, 0);
@@ -308,8 +312,8 @@ static bool is_alone(const span *request, const trace_thread *t)
 }
 
 /*
- * Finds the only job of the process that may belong to a request to which the thread that received it replies. If
- * there are several such jobs, none of them can be decided later either.
+ * Call it when the thread that received a request replies to it. Finds the only job of the process that may belong to
+ * this request. If there are several such jobs, later events cannot decide them either.
  */
 static void match_job(causes *c, const trace_thread *receiver, span *request)
 {
@@ -327,8 +331,8 @@ static void match_job(causes *c, const trace_thread *receiver, span *request)
         (found->handed == request || found->handed == NULL))
         end_job(c, found, request, SPAN_CAUSE_WAKEUP);
     for (guint i = working->len; count > 1 && i-- > 0;) {
-        trace_thread *t =
-            g_ptr_array_index(working, i); /* end_job moves the last thread, which was seen, to its place */
+        trace_thread *t = g_ptr_array_index(
+            working, i); /* end_job moves the last thread, which the loop has seen, to the place of the ended job */
         if (t->signalled)
             end_job(c, t, NULL, SPAN_CAUSE_AMBIGUOUS);
     }
@@ -395,7 +399,7 @@ static bool is_lock(thread_group *p, const struct trace_event *event)
     return (GPOINTER_TO_UINT(g_hash_table_lookup(p->kinds, &channel)) & CHANNEL_IS_LOCK) != 0;
 }
 
-/* Notes that a thread wakes an idle one, which may begin to work on a request. */
+/* Notes that a thread wakes an idle thread, which may begin to work on a request. */
 static void hand_over(causes *c, const struct trace_event *event, trace_thread *wakee)
 {
     span_cause cause;

@@ -16,8 +16,8 @@
 #define REPLY_PAUSE_NS ((int64_t)1 * NL_NS_PER_SECOND)
 
 /*
- * The module forgets ends of connections, processes, threads and calls that were idle for IDLE_NS. It keeps a request
- * in a server, whose call is still unknown, only for MESSAGE_NS, because the client sent the call earlier.
+ * The module forgets ends of connections, processes, threads and calls that were idle for IDLE_NS. It keeps a server's
+ * request without a known call only for MESSAGE_NS, because the client sent the call earlier.
  */
 #define IDLE_NS ((int64_t)600 * NL_NS_PER_SECOND)
 #define MESSAGE_NS ((int64_t)1 * NL_NS_PER_SECOND)
@@ -38,10 +38,10 @@ typedef struct connection_end {
     span *current;         /* the latest request, or NULL */
     span *opener;          /* the request for which the process opened the connection, until its first call; or NULL */
     uint32_t opener_calls; /* number of calls that this request had sent */
-    char head[HEAD_SIZE];  /* the first call of a request, if it is too short to recognize: some programs read a length
-                              first */
+    char head[HEAD_SIZE];  /* data of a request's first call, if it is too short to recognize: some programs read a
+                              length first */
     uint32_t head_size;
-    bool reads_heads;                 /* this program does so */
+    bool reads_heads;                 /* this program reads a length first */
     char reply_head[REPLY_HEAD_SIZE]; /* the first calls of a reply, if they are short: see read_reply */
     uint32_t reply_head_size;
     uint32_t next[2];
@@ -51,7 +51,7 @@ typedef struct connection_end {
     int64_t seen_ns;
 } connection_end;
 
-/* A request of which only one end is known so far, by one of its two keys. */
+/* A request with only one known end so far, under one of its two keys. */
 typedef struct waiting_message {
     uint64_t key;
     span *client, *server;
@@ -174,7 +174,7 @@ static void hand_out_or_hold(exchanges *x, span *s, int64_t now_ns)
     g_queue_push_tail(&x->finished, s);
 }
 
-/* Notes that the reply to a call has arrived, or that none will arrive. */
+/* Notes that the reply to a call has arrived, or that no reply will arrive. */
 static void end_waiting(span *s)
 {
     if (s->awaited)
@@ -195,7 +195,7 @@ static void finish_span(exchanges *x, span *s, int64_t now_ns)
     g_queue_push_tail(&x->finished, span_hold(s));
 }
 
-/* Ends the present request of an end of a connection. */
+/* Ends the current request at an end of a connection. */
 static void finish_current(exchanges *x, connection_end *end, int64_t now_ns)
 {
     if (end->current == NULL)
@@ -207,7 +207,7 @@ static void finish_current(exchanges *x, connection_end *end, int64_t now_ns)
     end->current = NULL;
 }
 
-/* Joins the two ends of a request, or keeps the first end until the other is known. */
+/* Joins the two ends of a request. Keeps the first end until the other end is known. */
 static void join(exchanges *x, span *s, uint64_t key, int64_t now_ns)
 {
     waiting_message *w = g_hash_table_lookup(x->waiting, &key);
@@ -295,7 +295,7 @@ static void begin_span(exchanges *x, connection_end *end, const struct trace_eve
 
 /* ---- bytes ---- */
 
-/* Recognizes a request of which some bytes had arrived in an earlier call. */
+/* Recognizes a request whose first bytes arrived in an earlier call. */
 static void read_rest(exchanges *x, connection_end *end, const struct trace_event *event, const protocol_bytes *bytes)
 {
     char joined[HEAD_SIZE + TRACE_CAPTURE_MAX];
@@ -349,7 +349,8 @@ static void take_request(exchanges *x, connection_end *end, const struct trace_e
 
 /*
  * Reads the data of one call of a reply. Some programs read the first bytes of a reply, such as a length, with separate
- * calls. The protocols recognize only whole heads, so the function reads these bytes again together with the next ones.
+ * calls. The protocols recognize only whole heads, so the function reads these bytes again, followed by the bytes of
+ * the next call.
  */
 static protocol_progress read_reply(connection_end *end, const protocol_bytes *bytes)
 {
@@ -435,7 +436,7 @@ static void take_bytes_in_order(exchanges *x, connection_end *end, const struct 
                                   .tail_size = event->tail_size};
     find_role(end, event, &bytes);
     if (event->kind == TRACE_RECEIVE)
-        causes_receive_other(x->causes, event); /* the data ends the handling of earlier data, whatever it is */
+        causes_receive_other(x->causes, event); /* any data ends the handling of earlier data */
     if (end->role == TRACE_ROLE_UNKNOWN)
         return;
     check_sequence(x, end, event);
@@ -446,8 +447,9 @@ static void take_bytes_in_order(exchanges *x, connection_end *end, const struct 
 }
 
 /*
- * Returns whether a server's end has received a request before the event of its last reply, which another thread sends,
- * was written. A call's event is written at its end, and by then, the client may have received the reply.
+ * Returns whether a server's end has received a request although the event of its last reply, which another thread
+ * sends, was not written yet. The kernel writes a call's event when the call ends. By then, the client may have
+ * received the reply and sent the next request.
  */
 static bool is_early(const connection_end *end, const struct trace_event *event)
 {
@@ -554,8 +556,8 @@ static void take_end(exchanges *x, connection_end *end, const struct trace_event
 /* ---- datagrams ---- */
 
 /*
- * Takes a DNS message. The exchanges of a socket are independent of each other; an exchange is known by the socket, the
- * peer and the message's ID. Its two ends are joined by the ports, the ID and the question.
+ * Handles a DNS message. The exchanges of a socket are independent of each other. The socket, the peer and the
+ * message's ID identify an exchange. The ports, the ID and the question join its two ends.
  */
 static void take_datagram(exchanges *x, const struct trace_event *original)
 {
@@ -592,7 +594,8 @@ static void take_datagram(exchanges *x, const struct trace_event *original)
         close_end(x, end, (int64_t)event.end_ns);
         return;
     }
-    if (end->current == NULL && protocol_dns_datagram.read_request(&bytes, &request)) /* else it is sent again */
+    if (end->current == NULL &&
+        protocol_dns_datagram.read_request(&bytes, &request)) /* otherwise, the client has sent the query again */
         begin_span(x, end, &event, &protocol_dns_datagram, &request);
     if (end->current != NULL && !is_client)
         causes_receive(x->causes, end->current, &event);
@@ -653,7 +656,7 @@ static gboolean message_is_old(gpointer key, gpointer value, gpointer user)
     return w->since_ns < now_ns - (may_arrive ? IDLE_NS : MESSAGE_NS);
 }
 
-/* Ends replies after a pause, and forgets what has been idle. */
+/* Ends replies after a pause, and forgets idle connections, processes and calls. */
 static void sweep(exchanges *x, int64_t now_ns)
 {
     GHashTableIter i;

@@ -1,4 +1,4 @@
-/* DNS (RFC 1035): messages over UDP, and over TCP with a length before each. */
+/* DNS (RFC 1035): messages over UDP, and messages over TCP, each after its length. */
 #include "config.h"
 
 #include "trace/protocol.h"
@@ -22,7 +22,7 @@ static unsigned read_dns_number(const unsigned char *at)
     return (unsigned)at[0] << 8 | at[1];
 }
 
-/* Finds the question of a message. Returns false if the bytes are no query and no reply to one. */
+/* Finds the question of a message. Returns false if the bytes are neither a query nor a reply to a query. */
 static bool read_message(const char *data, size_t size, dns_message *m)
 {
     *m = (dns_message){.at = (const unsigned char *)data, .size = size};

@@ -29,8 +29,8 @@ static size_t find_method(const protocol_bytes *bytes)
 }
 
 /*
- * Copies the path without the query, the fragment and the parameters that follow a semicolon, which may contain a
- * session, and without the scheme and the host, which may contain a password.
+ * Copies only the path. The query, the fragment and parameters after a semicolon may contain a session, and the scheme
+ * and host may contain a password.
  */
 static void copy_path(protocol_request *request, const char *target, size_t length)
 {
@@ -83,7 +83,7 @@ static bool read_http_request(const protocol_bytes *bytes, protocol_request *req
                *line_end = find_line_end(target, end), *target_end = target;
     while (target_end < end && *target_end != ' ' && *target_end != '\r' && *target_end != '\n')
         target_end++;
-    /* The version follows, unless the target is longer than the captured bytes. */
+    /* The version follows the target, unless the target is longer than the captured bytes. */
     if (target == target_end || (target_end < end && (end - target_end < 6 || memcmp(target_end, " HTTP/", 6) != 0)))
         return false;
     protocol_copy_name(request->verb, sizeof request->verb, bytes->data, method);

@@ -1,6 +1,7 @@
 /*
  * memcached's text protocol without the meta commands
- * (https://github.com/memcached/memcached/blob/master/doc/protocol.txt). Keys are not kept, because they may be secret.
+ * (https://github.com/memcached/memcached/blob/master/doc/protocol.txt). The module does not keep keys, because they
+ * may be secret.
  */
 #include "config.h"
 
@@ -14,7 +15,7 @@ enum { MAX_ARGUMENTS = 6, MAX_KEY = 250 };
 typedef struct memcached_command {
     const char *name;
     size_t least, most; /* number of arguments without "noreply" */
-    size_t size_at;     /* which argument is the number of bytes that follow the line; 0 if none follow */
+    size_t size_at; /* number of the argument that contains the number of bytes after the line; 0: no bytes follow */
 } memcached_command;
 
 static const memcached_command commands[] = {
@@ -115,7 +116,7 @@ static bool ends_with(const protocol_bytes *bytes, const char *text)
     return size >= length && memcmp(data + size - length, text, length) == 0;
 }
 
-/* Notes the result, which is one of these words. Other words may be values. */
+/* Stores the status if it is one of these words. Other words may be values. */
 static void read_status(const protocol_bytes *bytes, protocol_reply *reply)
 {
     static const struct {

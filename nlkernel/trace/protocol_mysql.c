@@ -22,7 +22,7 @@ enum {
 
 typedef struct mysql_packet {
     const unsigned char *payload;
-    uint32_t length; /* of the payload, which may go on beyond the captured bytes */
+    uint32_t length; /* size of the payload, which may continue beyond the captured bytes */
     uint8_t sequence;
 } mysql_packet;
 
@@ -54,7 +54,7 @@ static bool is_login(const protocol_bytes *bytes, const mysql_packet *packet)
 
 /*
  * Skips the packets to which the server does not reply, and which drivers send together with their next command: the
- * end of a prepared statement, and the data of its parameters. Returns whether there were any.
+ * end of a prepared statement, and the data of its parameters. Returns whether there were such packets.
  */
 static bool skip_silent_packets(protocol_bytes *bytes)
 {
@@ -113,7 +113,10 @@ static bool read_mysql_request(const protocol_bytes *bytes, protocol_request *re
     return skipped; /* the next command is unknown, or is not captured */
 }
 
-/* Returns whether the bytes end with a packet that ends a result: 5 bytes, or 7 and more of newer clients. */
+/*
+ * Returns whether the bytes end with a packet that ends a result. The packet has 5 bytes, or at least 7 bytes with
+ * newer clients.
+ */
 static bool ends_result(const protocol_bytes *bytes)
 {
     const unsigned char *tail = (const unsigned char *)(bytes->tail_size > 0 ? bytes->tail : bytes->data);

@@ -34,7 +34,7 @@ void span_release(span *s)
     }
 }
 
-/* Returns the first ancestor, or the ancestor after which the search ends, or s. */
+/* Returns the first ancestor, or the ancestor at which the search ends; returns s if it has no parent. */
 static span *find_root(span *s)
 {
     for (int depth = 0; s->parent != NULL && *s->trace_id == '\0' && depth < DEPTH_MAX; depth++)

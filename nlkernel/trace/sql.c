@@ -15,7 +15,7 @@ typedef struct statement {
 
 typedef struct sql_word {
     char text[WORD_SIZE]; /* the ASCII characters */
-    bool quoted;          /* a quoted name, which is no keyword */
+    bool quoted;          /* a quoted name, which is not a keyword */
 } sql_word;
 
 static bool is_beyond_ascii(char c)
@@ -28,14 +28,14 @@ static bool is_word(char c)
     return isalnum((unsigned char)c) || c == '_' || c == '.' || c == '$' || is_beyond_ascii(c);
 }
 
-/* Skips up to and including the text `close`, or to the end. */
+/* Skips to the end of the text `close`, or to the end of the statement if the text is missing. */
 static void skip_past(statement *s, const char *close)
 {
     const char *found = memmem(s->at, (size_t)(s->end - s->at), close, strlen(close));
     s->at = found != NULL ? found + strlen(close) : s->end;
 }
 
-/* Skips a string between two characters that are the one at the present position. */
+/* Skips a string that begins and ends with the character at the current position. */
 static void skip_string(statement *s, bool escapes)
 {
     char quote = *s->at;
@@ -44,7 +44,10 @@ static void skip_string(statement *s, bool escapes)
     s->at += s->at < s->end;
 }
 
-/* Skips a string between two equal tags, such as $$text$$ and $tag$text$tag$, or one character. */
+/*
+ * Skips a string between two equal tags, such as $$text$$ and $tag$text$tag$. If there is no such string, skips one
+ * character.
+ */
 static void skip_dollars(statement *s)
 {
     const char *tag = s->at++;
@@ -57,7 +60,7 @@ static void skip_dollars(statement *s)
     s->at = found != NULL ? found + size : s->end;
 }
 
-/* Returns whether the string at the present position has the prefix E: LIKE'x' has no prefix. */
+/* Returns whether the string at the current position has the prefix E. The E of LIKE'x' is not a prefix. */
 static bool has_escape_prefix(const statement *s)
 {
     size_t before = (size_t)(s->at - s->begin);
@@ -69,7 +72,7 @@ static char name_quote(const statement *s)
     return s->dialect == SQL_MYSQL ? '`' : '"';
 }
 
-/* Skips what is no word: blanks, comments, and strings, which contain values. */
+/* Skips everything before the next word: blanks, comments, and strings, which contain values. */
 static void skip_to_word(statement *s)
 {
     bool mysql = s->dialect == SQL_MYSQL;
@@ -121,7 +124,7 @@ static bool is_keyword(const sql_word *word, const char *const *list)
     return false;
 }
 
-/* Sets the verb. Returns false if the word is no verb. */
+/* Sets the verb. Returns false if the word is not a verb. */
 static bool set_verb(protocol_request *request, const sql_word *word)
 {
     enum { VERB_MAX = 16 };
@@ -147,7 +150,7 @@ void sql_read_statement(protocol_request *request, const char *text, size_t size
         return;
     bool table = is_keyword(&word, table_next);
     if (!table && !is_keyword(&word, table_later))
-        return; /* BEGIN, COMMIT, SET and others have no object, or a value */
+        return; /* BEGIN, COMMIT, SET and others have no object, or their object is a value */
     while (next_word(&s, &word)) {
         if (table && !is_keyword(&word, not_table)) {
             protocol_copy_name(request->object, sizeof request->object, word.text, strlen(word.text));

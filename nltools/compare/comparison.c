@@ -58,7 +58,7 @@ static double bin_count(const profile *p, const binned *b, unsigned bin, int sid
     return total_of(p, side, b->counts[bin].sides[side].count);
 }
 
-/* Returns the mean of a bin on the first side that has the bin, which is the program before the change. */
+/* Returns the mean of a bin before the change or, if that side lacks the bin, after the change. */
 static double bin_mean(const profile *p, const binned *b, unsigned bin)
 {
     int side = bin_count(p, b, bin, SIDE_BEFORE) > 0 ? SIDE_BEFORE : SIDE_AFTER;
@@ -91,7 +91,7 @@ static void remove_mix(const profile *p, const binned *b, sums *s)
             s->sides[side].sum[u] += s->sides[side].count[u] * means.before - predicted.sides[side].sum[u];
 }
 
-/* Returns the part of one side's counts that are in bins of both sides. */
+/* Returns the part of one side's counts that is in bins of both sides. */
 static double common_part(const profile *p, const binned *b, int side)
 {
     double common = 0, all = 0;
@@ -486,7 +486,7 @@ static void judge(comparison *c)
         c->verdict = c->changes->len > 0 ? COMPARISON_PLACES : COMPARISON_EQUAL;
 }
 
-/* Returns why the requests' times cannot be compared, or NULL. */
+/* Returns the reason why the requests' times cannot be compared, or NULL. */
 static char *reason_no_data(const comparison *c)
 {
     static const char *const sides[] = {"before", "after"};
@@ -501,7 +501,7 @@ static char *reason_no_data(const comparison *c)
     return NULL;
 }
 
-/* Returns why no change could have been found. */
+/* Returns the reason why the comparison could not have found a change. */
 static char *reason_weak(const comparison *c)
 {
     const profile *p = c->profile;

@@ -200,7 +200,7 @@ void candidate_offer(search *s, candidate *c)
 
 /* ---- the time that a candidate claims ---- */
 
-/* The parts of a place's visits, by site: cut and left time of visits in the sample. */
+/* The parts of a place's visits, by site: cut time and remaining time of visits in the sample. */
 typedef struct site_sums {
     double cut, left;
 } site_sums;
@@ -211,8 +211,8 @@ static double left_of(const visits *v, uint32_t index, const float *claimed)
 }
 
 /*
- * Limits each cut to the visit's left time, because other findings may have claimed a part of a queue's or a pause's
- * waits. Returns whether only visits in the sample have a cut.
+ * Limits each cut to the visit's remaining time, because other findings may have claimed a part of a queue's or a
+ * pause's waits. Returns whether only visits in the sample have a cut.
  */
 static bool limit_cut(candidate *c, const visits *v, const place *p, const float *claimed)
 {
@@ -231,7 +231,9 @@ static bool limit_cut(candidate *c, const visits *v, const place *p, const float
     return p->count > sample_size(p) && outside == 0;
 }
 
-/* Cuts visits outside of the sample by the same part of their left time as visits of the same site in the sample. */
+/*
+ * Cuts visits outside of the sample by the same part of their remaining time as visits of the same site in the sample.
+ */
 static void extend_cut(const visits *v, const place *p, const float *claimed, float *cut)
 {
     GHashTable *of_sites = g_hash_table_new_full(NULL, NULL, NULL, g_free); /* maps a site's number to its sums */

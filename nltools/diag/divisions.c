@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* If the probability of a sensor's effect by chance is larger, the sensor is not compared with shifted sensors. */
+/* The search compares a sensor with shifted sensors only if the probability of its effect by chance is at most this. */
 #define PROMISING 1e-3
 
 /* The load is a consequence of many causes, which therefore count more than the load. */
@@ -19,23 +19,28 @@
  */
 #define LOAD_SCALE_MAX 8
 
-/* A fault recurs if the same hours are slow on all days but this part of them. */
+/* A fault recurs if the same hours are slow on all days except for this part of the days. */
 #define OTHER_DAYS_MAX 0.2
 
-/* The hours of the day explain this many times as much as they do if each day begins at a random hour. */
+/* The hours of the day must explain this many times as much as they explain if each day begins at a random hour. */
 #define HOURS_FACTOR 1.3
 
 enum { HOURS = 24, ROTATIONS = 32, DAY_VISITS_MIN = 3 };
 
 enum { TIME_BINS = 48, TIME_BINS_MIN = 16, SHIFTS = 16 };
 
-/* Maximum part of the time from the earlier start to the later end of two similar ranges that only one contains. */
+/*
+ * For two similar ranges, the maximum part of the time from the earlier start to the later end that only one contains.
+ */
 #define RANGE_ERROR 0.3
 
-/* A sensor is preferred to a range of time, because the sensor names a resource. */
+/* The search prefers a sensor to a range of time, because the sensor names a resource. */
 #define RESOURCE_PREFERENCE 1.1
 
-/* Minimum part of the variation that a sensor explains; high, because many sensors that change slowly are tried. */
+/*
+ * Minimum part of the variation that a sensor explains. It is high because the search tries many sensors that change
+ * slowly.
+ */
 #define RESOURCE_MIN 0.12
 
 /* ---- fields and hosts ---- */
@@ -501,7 +506,7 @@ static candidate try_sensor(search *s, const sample *x, const GPtrArray *all, gu
     return c;
 }
 
-/* Offers the sensor that explains most, if it explains more than any sensor does by chance. */
+/* Offers the sensor that explains most of the variation, if it explains more than sensors explain by chance. */
 static void try_sensors(search *s, const sample *x)
 {
     const GPtrArray *all = series_all(s->v->series);

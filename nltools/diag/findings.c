@@ -9,10 +9,12 @@
 
 enum { ROUNDS_MAX = 6, RIVALS_MAX = 2 };
 
-/* Maximum difference of the claims of two names of the same visits, as a part of the larger claim. */
+/*
+ * Maximum difference of the claims of two candidates that are names of the same visits, as a part of the larger claim.
+ */
 #define SAME_CLAIM 0.01
 
-/* A few hundred findings show no more certainty than this. */
+/* The limits of a finding's probability: the few hundred findings of the calibration prove no more certainty. */
 #define SURE_MIN 0.02
 #define SURE_MAX 0.98
 
@@ -182,9 +184,9 @@ static bool is_fault_of_server(const candidate *c)
 }
 
 /*
- * Visits may wait before a span because its earlier visits take long. If something explains the times of that span, and
- * most of the waits would be gone without it, it is the cause of the waits. Returns its candidate, and sets *saved to
- * the time that each waiting visit would save. Otherwise, returns `largest`.
+ * Visits may wait before a span because its earlier visits take long. If a candidate explains the times of that span,
+ * and most of the waits would vanish without its cause, this cause is also the cause of the waits. Returns the
+ * candidate, and sets *saved to the time that each waiting visit would save. Otherwise, returns `largest`.
  */
 static candidate *server_of_queue(search *s, candidate *largest, float **saved)
 {
@@ -226,8 +228,8 @@ static int by_score(gconstpointer a, gconstpointer b)
 }
 
 /*
- * Returns whether two candidates of a place claim the same excess for the same number of visits. One is then another
- * name of the other, such as a field with the name of the host.
+ * Returns whether two candidates of a place claim the same excess for the same number of visits. The candidates are
+ * then names of the same cause, such as a host and a field with the host's name.
  */
 static bool is_other_name(const candidate *a, const candidate *b)
 {
@@ -443,9 +445,9 @@ static void search_again(search *s)
 /*
  * Returns how sure a finding is: the probability that such a finding is right, by a logistic regression
  * (tests/diagnosis/calibrate.py; 286 findings of 271 simulated development runs, half of them with weak faults or short
- * logs). Causes that other causes resemble are right less often. The load is a consequence of many causes. The limits
- * of connections form a group of their own. A finding that claims less than another finding is often a consequence of
- * that finding. The other terms are the finding's evidence.
+ * logs). A finding is right less often if other causes resemble its cause. The load is a consequence of many causes.
+ * The limits of connections form a group of their own. A finding that claims less than another finding is often a
+ * consequence of that finding. The other terms are the finding's evidence.
  */
 static double confidence(const finding *f, bool is_largest)
 {

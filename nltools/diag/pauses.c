@@ -36,7 +36,10 @@ enum {
 /* Maximum mean of gaps_are_pauses; 0.5 is expected. */
 #define REST_MAX 0.65
 
-/* The least probability that is assumed, with a value beyond which normal_tail is less. Below CERTAIN_Z, it is 1. */
+/*
+ * RARE is the minimum probability that the module assumes. Beyond RARE_Z, normal_tail is less than RARE. Below
+ * CERTAIN_Z, normal_tail is 1.
+ */
 #define RARE 1e-4
 #define RARE_Z 3.72
 #define CERTAIN_Z (-9.0)

@@ -321,7 +321,7 @@ static void choose_servers(const holding *held, size_t count, bool *any_order, d
 {
     static const int tried[] = {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, SERVERS_MAX};
     queue_work w;
-    double best[2] = {0}, z_of[2] = {0}; /* of one server, and of several servers */
+    double best[2] = {0}, z_of[2] = {0}; /* for one server, and for several servers */
     int servers[2] = {0};
     bool any_of[2] = {false};
     queue_work_init(&w, held, count);

@@ -84,7 +84,7 @@ static uint32_t callers_below(const calls *c, double limit)
     return from;
 }
 
-/* Returns the probability that of n tosses of a coin at most k are heads, if k < n / 2. */
+/* Returns the probability of at most k heads in n tosses of a coin, for k < n / 2. */
 static double coin_tail(uint32_t k, uint32_t n)
 {
     double term = exp(lgamma(n + 1.0) - lgamma(k + 1.0) - lgamma(n - k + 1.0) - n * M_LN2), sum = 0;
@@ -133,8 +133,8 @@ static double chance_of_group(const calls *c, double *limit)
 }
 
 /*
- * Returns the probability that failed visits are followed by further visits of their caller by chance, given how many
- * fail and how many are followed.
+ * Returns the probability that, by chance, callers visit the place again after so many failed visits. Sets *failed to
+ * the number of failed visits.
  */
 static double chance_of_retries(const visits *v, const place *p, const calls *c, uint32_t *failed)
 {

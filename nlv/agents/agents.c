@@ -16,7 +16,7 @@ enum {
     GATHER_MS = 700, /* wait for further events before redrawing */
 };
 
-/* An event that a sensor has logged, and its fields that are drawn. */
+/* An event that a sensor has logged, and those of its fields that nlv draws. */
 typedef struct event {
     char *name, *sensor;
     char *fields[LOADLINES_PER_EVENT];

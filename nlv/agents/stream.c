@@ -112,7 +112,7 @@ static gboolean stream_handle_news(gpointer user)
     return G_SOURCE_REMOVE;
 }
 
-/* Returns whether a record must be passed to the main loop. */
+/* Returns whether the reading thread must pass a record to the main loop. */
 static bool is_news(mailbox *box, const nl_record *record)
 {
     bool was_lost = box->was_lost;

@@ -120,7 +120,10 @@ static bool get_number(const nl_record *record, const char *name, double *value)
     return nl_record_find(record, name, &field) && nl_field_double(&field, value) && isfinite((float)*value);
 }
 
-/* Returns by how many nanoseconds a record's time was corrected, by nlv or before it was logged (DATE.ORIGINAL). */
+/*
+ * Returns the nanoseconds by which a record's time was corrected: by nlv, or before the record was logged
+ * (DATE.ORIGINAL).
+ */
 static double added_ns(const nl_record *record, int64_t time_ns)
 {
     nl_field field;

@@ -46,8 +46,8 @@ static void end_text(block_cutter *c)
 }
 
 /*
- * Adds a block to c->found without the records that were read before. If these records are not all at the start of the
- * block, adds all records after the first new record.
+ * Adds a block to c->found without the records that were read before. If some of these records follow a new record,
+ * adds them too.
  */
 static void add_block(void *user, const nl_block_view *view)
 {

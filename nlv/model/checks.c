@@ -36,8 +36,8 @@ static int64_t end_of_chunk(const store *s, uint32_t number)
 }
 
 /*
- * Reports a gap that covers at least 90 % of the log's time, because the records before and after it are then drawn
- * very close together. Searches for the gap in the chunk that covers the longest time.
+ * Reports a gap that covers at least 90 % of the log's time, because the picture then shows the records before and
+ * after the gap very close together. Searches for the gap in the chunk that covers the longest time.
  */
 static void check_gap(const store *s, GPtrArray *notices)
 {
@@ -173,7 +173,7 @@ static void check_zones(const store *s, const drawing *d, GPtrArray *notices)
         check_zone_of_steps(s, i, g_ptr_array_index(d->lifelines, i), notices);
 }
 
-/* Returns whether the drawing shows an event, or knows it and leaves it out on purpose. */
+/* Returns whether the drawing shows an event, or intentionally omits it. */
 static bool is_drawn(const store *s, const drawing *d, uint16_t event)
 {
     bool is_quiet = false, is_found = false;

@@ -22,7 +22,7 @@ void compare_query_free(compare_query *q)
     g_free(q);
 }
 
-/* Sets the requests that an expression selects or, if `excludes` is true, the others. */
+/* Sets the requests that an expression selects or, if `excludes` is true, the requests that it does not select. */
 static bool parse_side(compare_query_side *side, const char *expression, bool excludes)
 {
     side->name = excludes ? g_strdup("the other requests") : g_strdup(expression);

@@ -250,7 +250,7 @@ static void drop_rows_without_time(comparison *c)
     }
 }
 
-/* Marks the differences that are larger than chance explains. */
+/* Marks the differences that are too large to be due to chance. */
 static void find_changes(comparison *c)
 {
     double *p = g_new(double, c->rows->len + 2);

@@ -51,7 +51,7 @@ static void add_candidate(edge_search *e, uint32_t record, unsigned row, bool is
     e->same |= (uint64_t)is_same << row;
 }
 
-/* Examines an earlier record, which may become a candidate. Returns false if no more records need to be examined. */
+/* Examines an earlier record, which may become a candidate. Returns false if the search is complete. */
 static bool look_at(edge_search *e, uint32_t record)
 {
     unsigned row = edges_row(e->s, record, e->layer);
@@ -123,7 +123,9 @@ static inline bool is_chain(const store *s, const spec_order *order, unsigned ro
     return second == STORE_NONE || edges_row(s, second, layer) != before_row;
 }
 
-/* Like edges_find, for a record that is not simply the next step of a chain. Most records do not need this search. */
+/*
+ * Like edges_find, for a record with several possible causes. Most records have only one and do not need this search.
+ */
 static __attribute__((noinline)) size_t search_branches(const store *s, uint32_t record, unsigned layer,
                                                         const spec_order *order, uint32_t found[EDGES_MAX])
 {

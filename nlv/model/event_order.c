@@ -12,7 +12,7 @@ enum { ROWS = DRAWING_ORDERED_MAX, NO_ROW = -1, MEMORY_MAX = 256 << 20 };
 /* An order that holds in at least this share of requests is a rule, as in precedence.c. */
 static const double rule_share = 0.99;
 
-/* What the graphs of a sample's requests show about the rows of a lifeline. */
+/* The order of a lifeline's rows in the graphs of a sample's requests. */
 typedef struct order_learning {
     const drawing_lifeline *lifeline;
     guint rows;
@@ -23,7 +23,7 @@ typedef struct order_learning {
     uint32_t before[ROWS][ROWS]; /* number of these requests in which the first row precedes the second */
     uint32_t leads[ROWS][ROWS];  /* number of these requests in which edges lead from the first row to the second */
     uint64_t is_seen;            /* the rows that occur */
-    uint64_t parents[ROWS];      /* the rows that begin the parents that records name */
+    uint64_t parents[ROWS];      /* rows that begin a span that other records name as parent */
     int begin_of[ROWS], end_of[ROWS]; /* see event_order_pairs */
 } order_learning;
 
@@ -97,7 +97,10 @@ static void count_rows(order_learning *o, const request_graph *g)
     g_free(earlier);
 }
 
-/* Finds the rows that begin the parents that records name. The record of a whole span does not begin it. */
+/*
+ * Finds the rows that begin a span that other records name as parent. The record of a whole span does not begin the
+ * span.
+ */
 static void learn_parents(order_learning *o, const request_graph *g)
 {
     for (size_t i = 0; i < g->span_count; i++) {
@@ -265,8 +268,8 @@ static bool is_list_order(const uint64_t *after, guint rows)
 }
 
 /*
- * Returns the next row for a list that is ordered by branches. The list must already contain all rows that come before
- * the returned row. Prefers a row that follows the last row of the list.
+ * Returns the next row for a list that is ordered by branches. All rows that come before the returned row are already
+ * in the list. Prefers a row that follows the last row of the list.
  */
 static guint next_row(const uint64_t *after, guint rows, uint64_t placed, guint last)
 {

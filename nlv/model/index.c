@@ -19,7 +19,7 @@ enum {
     PIECE = 1 << 20,   /* number of bytes that are written and hashed together */
     ALIGN = 64,        /* alignment of sections */
     WITNESS = 4 << 10, /* bytes at both ends of the log that are hashed */
-    SAMPLES = 8,       /* number of pieces that are compared when a log that may have changed is opened */
+    SAMPLES = 8,       /* number of pieces to compare when nlv opens a log that may have changed */
     SECTIONS_MAX = 1 << 20,
 };
 
@@ -701,7 +701,7 @@ static store *build(mapping *m, const drawing *d, prints *p, GArray *blocks)
     return NULL;
 }
 
-/* Returns whether the drawing `found` equals `wanted`, except for an order that was learned. */
+/* Returns whether the drawing `found` equals `wanted`. Ignores an order that nlv has learned. */
 static bool is_drawing(const drawing *wanted, const drawing *found)
 {
     drawing *bare = drawing_copy(found);

@@ -130,7 +130,7 @@ void index_keeper_write(index_keeper *k, const store *s, const drawing *d, bool 
     k->is_settled = true;
     if (k->is_written && log->at - k->indexed < growth_min)
         return;
-    k->is_written = true; /* also on failure, so that nlv does not try again */
+    k->is_written = true; /* set even on failure, so that nlv does not try again */
     k->indexed = log->at;
     if (prints_complete(&log->prints, source_file(log)->fd))
         index_write(s, d, is_inferred, log->path, source_file(log), log->at, &log->prints, stopping);

@@ -239,7 +239,7 @@ size_t list_find(const list *l, uint32_t record, size_t from)
     size_t blocks = block_count(l), block = from / LIST_BLOCK;
     if (from >= l->count)
         return l->count;
-    /* the entry is usually near: double the step, then bisect */
+    /* the entry is usually near, so double the step, and then bisect */
     size_t step = 1, high = block + 1;
     while (high < blocks && l->first[high] < record) {
         block = high;

@@ -544,8 +544,10 @@ static void extract_selected(void *user, const nl_record *record)
     extract(s->extractor, record, s->place, s->rows);
 }
 
-/* Adds the rows of selected records that the store does not have. The store has no late records but those of earlier
- * calls for the same places. */
+/*
+ * Adds the rows of selected records that the store does not have. The only late records in the store are from earlier
+ * calls for the same places.
+ */
 static void take_new_rows(loader *l, batch *rows)
 {
     const store *s = model_own_store(l->model);
@@ -683,7 +685,7 @@ static void begin_side(loader *l, unsigned side)
     request_reading_compare(l->comparing, l->query->sides[side].where, l->comparison, side);
 }
 
-/* Begins, or begins again, to compare the sides of the query. */
+/* Begins or restarts the comparison of the query's sides. */
 static void begin_comparison(loader *l)
 {
     const compare_query *query = l->query;
@@ -781,8 +783,8 @@ static bool take_over_requests(loader *l, bool clocks)
 }
 
 /*
- * Corrects the times of records that the requests show to be in another time zone. Returns whether the logs will be
- * read again.
+ * Corrects the times of records that are in another time zone according to the requests. Returns whether the logs will
+ * be read again.
  */
 static bool take_over_zones(loader *l)
 {
@@ -877,7 +879,7 @@ static void write_index(loader *l)
 
 /* ---- the loop ---- */
 
-/* Reads a part of one source. Returns whether there was anything to read. */
+/* Reads a part of one source. Returns whether it read anything. */
 static bool read_source(loader *l, source *s, source_state state)
 {
     if (state == SOURCE_MORE)

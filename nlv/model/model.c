@@ -32,10 +32,10 @@ struct model {
     filters *filter, *next_filter; /* NULL: no filter */
     drawing *next_drawing, *next_extra;
     atomic_bool filter_changed, drawing_changed, extra_changed, clocks_changed, corrects_clocks;
-    request_filter *finding, *next_find; /* of model_find_requests; NULL: find nothing */
-    GArray *found;                       /* request_match; NULL: not finished */
+    request_filter *finding, *next_find; /* filter of model_find_requests; NULL: no search */
+    GArray *found;                       /* request_match: result of the search; NULL: not finished */
     atomic_bool find_changed;
-    compare_query *next_query; /* NULL: none is waiting */
+    compare_query *next_query; /* query of model_compare; NULL: no query is waiting */
     comparison *comparison;    /* NULL: not finished */
     atomic_uint found_share;   /* in thousandths */
     const correction *clocks;  /* NULL: times are as they were logged */

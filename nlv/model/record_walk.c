@@ -55,7 +55,7 @@ static bool read_bytes(record_walk *w, const log_file *f, uint64_t offset, size_
     return w->bytes.size == size;
 }
 
-/* Reads whole lines. A last line without a newline gets one. */
+/* Reads whole lines. Appends a newline to a last line without a newline. */
 static bool read_lines(record_walk *w, const log_file *f)
 {
     const uint64_t end = end_of_file(w, f);

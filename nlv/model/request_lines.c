@@ -18,9 +18,9 @@ typedef struct lookup {
     request_reader *reader;
     precedence *edges;
     request_graph *graph;
-    GArray *events; /* request_event: the events of the graph that request_lines_graph returned */
-    GHashTable
-        *medians; /* of spans: request_lines_span_kind (gint64) to the sorted durations (double); NULL until needed */
+    GArray *events;      /* request_event: the events of the graph that request_lines_graph returned */
+    GHashTable *medians; /* maps request_lines_span_kind (gint64) to the sorted durations (double) of spans; NULL until
+                            needed */
     uint32_t learned_count; /* number of records of the store when the sample was taken */
     bool is_sample_full;
 } lookup;
@@ -207,7 +207,7 @@ static void find_slowest(request_drawn *d, const lookup *l)
     d->slowest_ns = slowest->path_ns;
 }
 
-/* Returns whether a child starts earlier than its parent, by more than the clocks may differ. */
+/* Returns whether a child starts earlier than its parent by more than the maximum difference of the clocks. */
 static bool is_impossible(const store *s, uint32_t parent, uint32_t child)
 {
     double early_ns = (double)(store_time(s, parent) - store_time(s, child));
@@ -299,7 +299,7 @@ static gpointer log_of(const store *s, uint32_t record)
     return GUINT_TO_POINTER(place_file(store_place(s, record)));
 }
 
-/* Removes the steps that belong to requests of other logs than the log of `record`. */
+/* Removes the steps of requests from logs other than the log of `record`. */
 static void keep_request_of_log(const store *s, uint32_t record, GArray *steps)
 {
     GHashTable *logs = g_hash_table_new(NULL, NULL); /* the logs that have the first event */

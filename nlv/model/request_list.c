@@ -37,7 +37,10 @@ static request_summary *own_request(request_list *l, uint32_t i)
 
 /* ---- adding ---- */
 
-/* Keeps the requests with errors, and the others that are slower than their median. */
+/*
+ * Keeps the requests with errors, and those requests without errors that are slower than the median of the requests
+ * without errors.
+ */
 static void drop_fast(request_list *l)
 {
     uint64_t counts[HEAT_ROWS] = {0};
@@ -48,7 +51,7 @@ static void drop_fast(request_list *l)
     for (uint32_t i = 0; i < l->count; i++)
         if (request_list_at(l, i)->errors != 0 || (double)request_list_at(l, i)->duration_ns > median_ns)
             *own_request(l, kept++) = *request_list_at(l, i);
-    if (kept > l->max / 8 * 7) { /* nearly all have errors: keep the newest */
+    if (kept > l->max / 8 * 7) { /* nearly all requests have errors: keep the newest requests */
         kept = l->count / 2;
         for (uint32_t i = 0; i < kept; i++)
             *own_request(l, i) = *request_list_at(l, l->count - kept + i);
@@ -74,7 +77,7 @@ uint32_t request_name_hash(const char *name)
 
 /* ---- choosing and sorting ---- */
 
-/* Returns for each name of a span whether it contains the text. The caller frees the array with g_free. */
+/* Returns, for the name of each span, whether it contains the text. The caller frees the array with g_free. */
 static bool *names_that_contain(const request_list *l, const char *folded)
 {
     const size_t count = names_count(l->names);
@@ -91,7 +94,7 @@ static bool *names_that_contain(const request_list *l, const char *folded)
 typedef struct chooser {
     const request_choice *choice;
     bool has_text;
-    bool *names; /* by number: whether the name of a span matches */
+    bool *names; /* indexed by the number of a span's name: whether the name matches */
     size_t name_count;
     uint32_t hash;
     uint8_t errors; /* the reasons of errors whose names match */
@@ -132,7 +135,7 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Returns the position of each name in the alphabet, by number. The caller frees the array with g_free. */
+/* Returns the alphabetical rank of each name, indexed by the name's number. The caller frees the array with g_free. */
 static uint16_t *rank_names(const request_list *l)
 {
     const size_t count = names_count(l->names);
@@ -167,7 +170,7 @@ static int64_t key_of(const request_summary *r, request_column column, const uin
     }
 }
 
-/* Returns whether a comes before b: the larger key, or the longer duration, or the earlier request. */
+/* Returns whether a comes before b: the larger key comes first, then the longer duration, then the earlier request. */
 static bool comes_first(const sorted_request *a, const sorted_request *b)
 {
     if (a->key != b->key)

@@ -16,10 +16,10 @@ enum {
     SMALL_LOG = 16 << 20,   /* bytes; a larger log is not read again when it grows */
     PAUSE_FACTOR = 10,      /* minimum pause before a log is read again, as a multiple of the reading time */
     PARTS_MAX = 64,         /* maximum number of different spans and edges of a request that are compared */
-    SHIFTED_MAX = 1 << 22,  /* maximum number of times that are corrected because of time zones */
+    SHIFTED_MAX = 1 << 22,  /* maximum number of record times that nlv corrects because of time zones */
     HOSTS_MAX = 64,         /* maximum number of hosts that are counted in a request */
     RESULTS_SHARE = 32,     /* selected places and found requests use at most this part of the memory */
-    RESULTS_MIN = 1024,     /* number of places or requests that are kept in any case */
+    RESULTS_MIN = 1024,     /* number of places or requests to keep even if they exceed this part */
     PART_NAMES_MAX = 1 << 16,
     LOGS_MAX = 16, /* maximum number of logs with equal IDs */
 };
@@ -56,7 +56,7 @@ struct request_reading {
     time_zones *zones;     /* the records of this reading that are in another time zone */
     bool has_unseen_zones; /* request_reading_take_zones was not called since the reading was complete */
     GArray *fresh;         /* request_summary: requests that are not in the list yet */
-    bool is_finished;      /* requests that were open were counted as over */
+    bool is_finished;      /* the module has counted open requests as over */
     reading_purpose purpose;
     const request_filter *requests; /* see request_reading_select */
     const nl_filter *alone;
@@ -69,7 +69,7 @@ struct request_reading {
     gint64 used_us; /* the time that reading has taken */
 };
 
-/* Whether the drawing shows an event as a step. */
+/* States whether the drawing shows an event as a step. */
 typedef enum step_state { STEP_UNKNOWN, STEP_SHOWN, STEP_HIDDEN } step_state;
 
 /* The record of an event, as the assembler keeps it. */
@@ -286,7 +286,7 @@ static void compare_request(const request_kind *kind, const request_graph *g, bo
     comparison_add(r->comparison, r->side, kind->rows, g, assembler_reader(kind->assembler), &request);
 }
 
-/* Appends the summary of a request, or uses the request for another purpose. */
+/* Appends the summary of a request to the list, or uses the request for a filter, a search or a comparison. */
 static void take_request(request_kind *kind, const request_graph *g, const char *name, bool cut)
 {
     request_reading *r = kind->reading;
@@ -373,7 +373,7 @@ static bool take_by_log(request_kind *kind, const request_graph *g, const char *
     return true;
 }
 
-/* Takes a request (assembler_take). */
+/* Handles a complete request (assembler_take). */
 static void request_reading_take(void *user, const request_graph *g, const char *name, uint32_t by, bool cut)
 {
     (void)by;

@@ -13,8 +13,8 @@
 enum {
     PIECE = 1 << 20,
     BEYOND = 4 << 10,         /* bytes after a piece that are read with it, to include the end of its last line */
-    LINE_SIZE_MAX = 16 << 20, /* in bytes; nlv does not search for the end of a longer line */
-    ODD_SIZE_MAX = 2 << 20,   /* in bytes; decoders accept no longer record */
+    LINE_SIZE_MAX = 16 << 20, /* maximum size of a line in bytes; nlv does not search for the end of a longer line */
+    ODD_SIZE_MAX = 2 << 20,   /* maximum size of a record in bytes; decoders reject longer records */
     THREADS_MAX = 64,
     LINES_AT_ONCE = 1024,
     RUN_SIZE = 256 << 10, /* bytes of blocks per piece */
@@ -34,7 +34,7 @@ typedef struct scan {
     size_t slot_count;
     pthread_mutex_t lock; /* protects all members below, and slot.done */
     pthread_cond_t changed;
-    size_t next, taken; /* number of pieces that were begun; number of pieces that were passed on */
+    size_t next, taken; /* numbers of pieces that were begun, and of pieces that were passed on */
     bool stopped;
 } scan;
 

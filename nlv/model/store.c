@@ -313,8 +313,8 @@ static size_t place_that_holds(const list *l, uint32_t record)
 }
 
 /*
- * Returns the state of a clock according to one kind of clock record, and sets *said_at to the record that was used.
- * The lists of offsets and errors have the same records.
+ * Returns the state of a clock according to one kind of clock record. Sets *said_at to the number of this record. The
+ * lists of offsets and errors have the same records.
  */
 static store_clock clock_of_kind(const store *s, unsigned kind, uint16_t host, uint32_t record, uint32_t *said_at)
 {
@@ -377,7 +377,7 @@ store_clock store_clock_said(const store *s, uint16_t host, uint32_t record)
     return best;
 }
 
-/* If a measurement contradicts what the host has logged, the measurement is used. */
+/* Use the measurement if it contradicts the values that the host has logged. */
 store_clock store_clock_at(const store *s, uint16_t host, uint32_t record)
 {
     store_clock measured = store_clock_measured(s, host, record), said = store_clock_said(s, host, record);
@@ -446,7 +446,10 @@ static void add_chunk(store *s)
     s->chunks[number] = c;
 }
 
-/* Counts an object's visit to a host. Gives the object the colour of the host with the fewest visits so far. */
+/*
+ * Counts an object's visit to a host. Gives the object the colour of the host that the fewest objects have visited so
+ * far.
+ */
 static void visit(store *s, uint32_t object, unsigned layer, uint16_t host, bool again)
 {
     if (host == NAMES_NONE)

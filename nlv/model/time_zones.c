@@ -8,7 +8,7 @@
 
 enum { KINDS_MAX = 16, NO_KIND = UINT8_MAX };
 
-/* The begins of an event on a host that are in the same time zone. */
+/* The starts of spans that have the same event, host and time zone. */
 typedef struct zone_kind {
     char *event, *host;
     int64_t zone_ns;
@@ -17,7 +17,7 @@ typedef struct zone_kind {
 typedef struct shifted_record {
     uint64_t place;
     int64_t shift_ns;
-    uint8_t kind; /* index of the kind of a begin; NO_KIND: an end, or there are too many kinds */
+    uint8_t kind; /* index of the kind of a start; NO_KIND: the record is an end, or there are too many kinds */
 } shifted_record;
 
 struct time_zones {

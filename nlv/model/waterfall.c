@@ -45,8 +45,8 @@ static gint compare_begins(gconstpointer a, gconstpointer b, gpointer user)
 }
 
 /*
- * Returns the spans with each span before its children, and the children of a span in the order of their starts. The
- * caller frees the array with g_free.
+ * Returns the spans in tree order: each span comes before its children, and the children of a span are in the order of
+ * their starts. The caller frees the array with g_free.
  */
 static uint32_t *order_of_tree(const request_graph *g)
 {
@@ -77,7 +77,7 @@ static uint32_t *order_of_tree(const request_graph *g)
     g_free(next);
     g_free(first);
     g_free(stack);
-    for (; done < count; done++) /* a cycle would leave spans out; request_graph_build breaks cycles */
+    for (; done < count; done++) /* a cycle would omit spans, but request_graph_build breaks cycles */
         order[done] = (uint32_t)done;
     return order;
 }
@@ -145,7 +145,7 @@ static void copy_path(waterfall *w, const request_graph *g, const unsigned *indi
 
 typedef struct field_texts {
     GString *text;
-    char **ids; /* the fields that are left out */
+    char **ids; /* the omitted fields */
 } field_texts;
 
 static void add_field_texts(void *user, const nl_record *record)
@@ -221,7 +221,7 @@ waterfall *waterfall_read(const model *m, size_t lifeline, uint32_t record)
     for (guint i = 0; i < w->spans->len; i++)
         /* NOLINTNEXTLINE(clang-analyzer-core.uninitialized.ArraySubscript): order has an element for each span */
         kinds[i] = request_lines_span_kind(&g->spans[order[i]]);
-    for (guint i = 0; i < w->spans->len; i++) /* the graph is not valid from here on */
+    for (guint i = 0; i < w->spans->len; i++) /* after this line, the graph is not valid */
         g_array_index(w->spans, waterfall_span, i).median_ns = request_lines_median(m, lifeline, kinds[i]);
     g_free(kinds);
     g_free(indices);

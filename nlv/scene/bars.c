@@ -92,7 +92,10 @@ static int by_begin(const void *a, const void *b)
     return (x->begin_ns > y->begin_ns) - (x->begin_ns < y->begin_ns);
 }
 
-/* Assigns a free lane to each bar, or otherwise the lane that becomes free first. Returns the number of lanes. */
+/*
+ * Assigns a free lane to each bar. If no lane is free, assigns the lane that becomes free first. Returns the number of
+ * lanes.
+ */
 static unsigned place_in_lanes(bars *b, unsigned lanes_max)
 {
     int64_t free_ns[LANES_MAX] = {0};

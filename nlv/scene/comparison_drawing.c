@@ -101,7 +101,7 @@ char *comparison_describe(const comparison *c)
                            (by + half) / base);
 }
 
-/* Appends the requests of a side that are not compared, or only in part. */
+/* Appends sentences about the requests of a side that are not compared, or compared only in part. */
 static void describe_left_out(const comparison_side *s, const char *letter, GString *text)
 {
     if (s->undrawn > 0)
@@ -271,7 +271,7 @@ static void draw_bins(const comparing_area *a, const bin_scale *b, unsigned side
     cairo_stroke(a->cr);
 }
 
-/* Draws where half of a side's requests, and 99 % of them, are faster. */
+/* Draws the median and the 99th percentile of a side's durations. */
 static void draw_quantiles(const comparing_area *a, const bin_scale *b, unsigned side)
 {
     static const struct {

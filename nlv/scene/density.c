@@ -16,7 +16,7 @@ struct density {
     float *totals;  /* sums of weights; negative: a line on top */
     int32_t *votes; /* allocated after the totals; undefined where the total is 0 */
     uint64_t work;
-    density *whole;           /* the area that contains this band; NULL if this is no band */
+    density *whole;           /* the area that contains this band; NULL: this is not a band */
     int band_first, band_end; /* rows in which lines may be drawn */
     int first_row, end_row;   /* rows in which lines were drawn */
     float single;             /* strength of a single line */
@@ -76,8 +76,8 @@ void density_join(density *band)
 
 /*
  * A vote holds a pixel's colour in its lowest byte and the lead of this colour in the other bytes, as a float (weighted
- * version of Boyer and Moore, MJRTY, 1981). Four adjacent pixels vote together, because most time is spent here. A
- * comparison sets all bits where it is true.
+ * version of Boyer and Moore, MJRTY, 1981). Four adjacent pixels vote together, because drawing spends most of its time
+ * in this function. In a vector, a true comparison sets all bits of its element.
  */
 enum { COLOR_BITS = 0xff, HALF = 0x80, SIGN_BIT = INT32_MIN };
 typedef float four_floats __attribute__((vector_size(16), aligned(4)));
@@ -123,7 +123,10 @@ static inline void density_add(density *d, int x, int y, float weight, uint8_t c
     d->votes[at] = color;
 }
 
-/* Adds a line to the rows [from, to) of a column. The rows must be within the area. Most time is spent here. */
+/*
+ * Adds a line to the rows [from, to) of a column. The rows must be within the area. Drawing spends most of its time in
+ * this function.
+ */
 static void draw_upright(density *d, int column, int from, int to, float weight, uint8_t color, bool on_top)
 {
     if (column < 0 || column >= d->width || from >= to)

@@ -17,7 +17,7 @@
 
 enum { GROUP_REQUESTS = 500, GROUP_WIDTH = 8, LEGEND_GAP = 14, PIXELS_MAX = 16000 };
 
-/* What the cached picture depends on. */
+/* The values that determine the cached picture. */
 typedef struct heat_key {
     unsigned map; /* its number */
     uint64_t count;
@@ -215,7 +215,7 @@ static void draw_map(const layer_context *c, const heat_scale *s, cairo_surface_
     g_free(p.cells);
 }
 
-/* Draws the map from the cached picture, which is drawn again if it is out of date. */
+/* Draws the map from the cached picture. Redraws this picture first if it is outdated. */
 static void draw_kept(const layer_context *c, const heat_scale *s)
 {
     const layout *l = c->layout;
@@ -273,7 +273,7 @@ static void draw_durations(const layer_context *c, const heat_scale *s)
             draw_duration(c, ns, y);
             above = y - half;
         }
-        if (seconds[i] == 5 && unit_ns < 1e9) { /* minutes follow only seconds */
+        if (seconds[i] == 5 && unit_ns < 1e9) { /* only whole seconds continue with minutes */
             unit_ns *= 10;
             i = (size_t)-1;
         }
@@ -341,13 +341,13 @@ void heat_layer_draw(const layer_context *c)
 {
     const heat_scale s = heat_scale_of(map_of(c), c->layout);
     draw_durations(c, &s);
-    draw_view(c); /* behind the marks, which it would hide */
+    draw_view(c); /* draw the visible part behind the marks, because it would hide them */
     draw_kept(c, &s);
 }
 
 /* ---- the user's selection ---- */
 
-/* Draws the area that the user marks now, or has marked. */
+/* Draws the area that the user is marking or has marked. */
 void heat_layer_draw_area(const layer_context *c)
 {
     const scene_view *v = c->view;

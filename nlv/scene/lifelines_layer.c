@@ -38,7 +38,7 @@ void lifelines_layer_back(const layer_context *c, const pane *p)
     const drawing_lifeline *definition = g_ptr_array_index(model_drawing(c->model)->lifelines, p->index);
     layer_pane(c, p);
     double row_height = (p->bottom - p->top) / p->rows;
-    /* If rows are lower than a line of text, only some rows have labels. */
+    /* If the height of a row is less than that of a line of text, only some rows have labels. */
     unsigned every = (unsigned)ceil(text_height(TEXT_NORMAL) / row_height);
     for (unsigned row = 0; row < p->rows; row++)
         layer_row(c, p, row, row % every == 0 ? definition->events[row] : "");
@@ -171,7 +171,7 @@ static void draw_quickly(const drawer *d, const kind *k, double x, double long_n
         density_line(d->density, x0, y0, x, y1, weight, (unsigned)ink);
 }
 
-/* Returns the duration of an entry, or of a nearby entry that is stored in its node. */
+/* Returns the duration of an entry, or of the nearby entry whose duration is in the same node. */
 static double long_ns_at(const kind *k, size_t i, size_t grain)
 {
     return grain > 1 ? list_node_of(k->list, i, grain)->sample : list_value(k->list, i);
@@ -448,7 +448,7 @@ static bool have_few_steps(const drawer *d, const GArray *objects)
     return steps <= STEPS_MAX;
 }
 
-/* Returns the visible objects (uint32_t) without repetitions, or NULL if these are too many for graphs. */
+/* Returns the visible objects (uint32_t) without repetitions, or NULL if there are too many objects for graphs. */
 static GArray *find_few_objects(const drawer *d)
 {
     const layer_context *c = d->c;
@@ -496,7 +496,7 @@ static void draw_dot(const drawer *d, uint32_t record)
 static void draw_graphs(const drawer *d, const GArray *objects)
 {
     const layer_context *c = d->c;
-    for (int impossible = 0; impossible < 2; impossible++) /* impossible edges in front */
+    for (int impossible = 0; impossible < 2; impossible++) /* draw impossible edges in front */
         for (guint i = 0; i < objects->len; i++) {
             uint32_t object = g_array_index(objects, uint32_t, i);
             const request_drawn *request = request_lines_find(c->model, d->p->index, object);
@@ -526,7 +526,7 @@ static void draw_selected(const drawer *d)
         return;
     const request_drawn *request = request_lines_find(c->model, d->p->index, (uint32_t)view->selected);
     color ink = palette_series(model_object_color(c->model, d->p->index, (uint32_t)view->selected), view->dark);
-    for (int pass = 0; pass < 2; pass++) { /* first a rim in the pane's colour, then the lines */
+    for (int pass = 0; pass < 2; pass++) { /* first draw a rim in the pane's colour, then the lines */
         palette_set(c->cr, pass == 0 ? palette_pane(view->dark) : ink, 1);
         cairo_set_line_width(c->cr, pass == 0 ? 5 : 2.5);
         for (guint i = 0; i < request->lines->len; i++)
@@ -577,7 +577,7 @@ static GArray *find_matches(const drawer *d)
     return objects;
 }
 
-/* Draws the found requests in one colour, in front of the others, which become pale. */
+/* Draws the found requests in one colour, in front of the other requests, which become pale. */
 static void draw_matches(const drawer *d)
 {
     const layer_context *c = d->c;
@@ -703,7 +703,7 @@ void lifelines_layer_draw(const layer_context *c, const pane *p)
     g_array_free(d.kinds, TRUE);
 }
 
-/* Draws a line in front of all others. Writes its events, host and duration above it. */
+/* Draws a line in front of all other lines. Writes the line's events, host and duration above it. */
 static void name_line(const layer_context *c, const pane *p, const slow_line *slow)
 {
     unsigned layer = c->store->spec->lifelines[slow->lifeline].layer;

@@ -11,8 +11,8 @@
 #include <math.h>
 
 /*
- * The densities. They are kept until the log changes, because counting the records takes as long as it does for the
- * plot.
+ * The densities. The layer keeps them until the log changes, because counting the records for the strip takes as long
+ * as for the plot.
  */
 static struct {
     const store *store;

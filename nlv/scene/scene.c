@@ -22,8 +22,8 @@ scene_view scene_fit(const model *m, double width, double height)
     int64_t from_ns = 0, to_ns = 0;
     model_time_range(m, &from_ns, &to_ns);
     int64_t capacity = to_ns / 50 - from_ns / 50;
-    capacity =
-        capacity > 0 ? capacity : 500000; /* if all records have the same time, show half a millisecond on each side */
+    capacity = capacity > 0 ? capacity : 500000; /* if all records have the same time, the view shows half a millisecond
+                                                    on each side of this time */
     if (__builtin_sub_overflow(from_ns, capacity, &view.from_ns))
         view.from_ns = INT64_MIN / 2;
     if (__builtin_add_overflow(to_ns, capacity, &view.to_ns))
@@ -168,7 +168,7 @@ static bool is_color_meaningless(const layer_context *c)
     return false;
 }
 
-/* Draws the meanings of the colours. If some do not fit, draws their number. */
+/* Draws the meanings of the colours. If some meanings do not fit, draws the number of these. */
 static void draw_legend(const layer_context *c)
 {
     double x = c->layout->left, y = c->layout->legend_y;
@@ -209,7 +209,7 @@ static void draw_caption(const layer_context *c)
                                  filter != NULL ? "   only " : "", filter != NULL ? filter : "");
     const double right = heat_layer_legend(c, c->layout->right);
     const double width = right - c->layout->left - 10;
-    if (width > 100) /* otherwise only the legend fits */
+    if (width > 100) /* otherwise, only the legend fits */
         text_draw(c->cr, text, TEXT_SMALL, palette_muted(c->view->dark), TEXT_LEFT, c->layout->left,
                   c->layout->caption_y, width);
     g_free(text);

@@ -25,7 +25,7 @@ enum {
 /* The share of the width for the names of spans. */
 static const double labels_share = 0.34;
 
-/* A duration differs much from its median if it is this many times as long. */
+/* A span is much slower than its median if its duration is this many times as long. */
 static const double much = 2;
 
 typedef struct drawing_area {
@@ -34,7 +34,7 @@ typedef struct drawing_area {
     bool dark;
     double left, right; /* of the bars */
     double width;       /* of the drawing */
-    int64_t length_ns;  /* of the bars' area */
+    int64_t length_ns;  /* edges of the bars' area */
 } drawing_area;
 
 /* Returns the end of the spans, or of the reason why there are no spans. */
@@ -113,7 +113,7 @@ static bool is_much_slower(const waterfall_span *s)
     return s->median_ns >= 0 && (double)(s->end_ns - s->begin_ns) > much * s->median_ns;
 }
 
-/* Writes the duration, and what is wrong with the span. */
+/* Writes the duration of the span, and whether it has failed or is incomplete. */
 static void write_numbers(const waterfall_span *s, char text[80])
 {
     char took[32];
@@ -171,7 +171,7 @@ static void draw_span(const drawing_area *a, unsigned row)
     }
 }
 
-/* Draws the critical path: a line under the bar of the span that runs, and lines between these. */
+/* Draws the critical path: lines under the bars of the spans that run, and lines that connect these lines. */
 static void draw_path(const drawing_area *a)
 {
     double x = 0, y = 0;

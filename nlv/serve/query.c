@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Drawing adds and subtracts times. Within these limits, this cannot overflow. */
+/* Drawing adds and subtracts times. Times within these limits cannot cause an overflow. */
 static const int64_t time_max_ns = INT64_MAX / 2;
 
 enum { VIEW_MIN_NS = 100 };

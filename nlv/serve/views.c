@@ -26,7 +26,7 @@ struct views {
     GQueue notices;
 };
 
-/* What the drawing thread does for a request. */
+/* A task of the drawing thread for a request. */
 typedef struct task {
     views *views;
     const query *q;
@@ -85,7 +85,9 @@ static void select_record(scene_view *view, const store *s, uint32_t record)
     }
 }
 
-/* Returns the view that a query describes. Without a time range, it is the first view. The model is locked. */
+/*
+ * Returns the view that a query describes. If the query has no time range, returns the first view. The model is locked.
+ */
 static scene_view view_of(const views *v, const query *q)
 {
     scene_view view = q->has_from && q->has_to ? scene_fit(v->model, q->width, q->height)
@@ -264,7 +266,7 @@ static void find_area(task *t)
     if (l != NULL && scene_find_requests(m, &view, cr, (const double[]){t->q->x, t->q->y},
                                          (const double[]){t->q->end_x, t->q->end_y}, &area)) {
         uint32_t *found;
-        if (area.from_ns != INT64_MIN) { /* otherwise, an area of the histogram */
+        if (area.from_ns != INT64_MIN) { /* otherwise, the area is in the histogram */
             add_ns(o, "from", area.from_ns);
             add_ns(o, "to", area.to_ns);
         }

@@ -28,7 +28,8 @@ struct canvas {
     drag drag;
     bool dragged;                  /* the pointer has moved too far for a click */
     bool is_brushing;              /* the user marks an area of the heat map with the keyboard */
-    double brush_x[2], brush_y[2]; /* this area, as shares of the strip, because its size may change meanwhile */
+    double brush_x[2], brush_y[2]; /* this area, in shares of the strip, because the size of the strip may change while
+                                      the user marks */
     double press_x, press_y, last_x;
     double pointer_x, pointer_y;
     bool is_pointed;    /* the pointer is in the canvas */
@@ -488,7 +489,7 @@ static void move_brush(canvas *c, double by_x, double by_y, bool resizes)
     canvas_redraw(c);
 }
 
-/* Reports the area that the user has marked. */
+/* Calls the callback for the area that the user has marked. */
 static void finish_brush(canvas *c)
 {
     const scene_view *v = &c->view;

@@ -45,8 +45,8 @@ struct request_pane {
     request_pane_callbacks callbacks;
     GtkWidget *widget, *tree, *entry, *count, *all;
     GtkWidget *area;      /* draws the waterfall */
-    waterfall *waterfall; /* of the request in the cursor's row, or NULL */
-    waterfall *kept;      /* of the request that the user keeps above it, or NULL */
+    waterfall *waterfall; /* waterfall of the request in the cursor's row, or NULL */
+    waterfall *kept;      /* waterfall of the request that the user keeps above it, or NULL */
     char *kept_name;      /* the ID of this request */
     GtkWidget *falls;     /* scrolls the area */
     GtkListStore *store;  /* the indices of rows */
@@ -266,7 +266,7 @@ static void show_waterfall(request_pane *p, const request_summary *request)
     resize_area(p);
 }
 
-/* Keeps the request of the cursor's row above those that are selected later, or no longer keeps it. */
+/* Keeps the waterfall of the cursor's row above the waterfalls of rows that are selected later, or stops keeping it. */
 static void toggle_kept(request_pane *p)
 {
     GtkTreePath *path = NULL;

@@ -9,7 +9,7 @@ struct slow_watch {
     GArray *flashes;   /* scene_flash */
     GArray *begins_us; /* gint64: the time at which each flash began */
     bool is_watching;
-    int64_t seen_ns; /* the requests that ended until then have been seen */
+    int64_t seen_ns; /* the module has seen the requests that ended until this time */
 };
 
 slow_watch *slow_watch_new(model *m)

@@ -522,7 +522,7 @@ static int64_t on_where(void *user, bool backwards)
     return marked_time(w, backwards ? view->to_ns : view->from_ns);
 }
 
-/* Chooses the lifeline of a record, if it has one. The model is locked. */
+/* Chooses the lifeline of a record if the record belongs to a lifeline. The model is locked. */
 static void choose_record(scene_view *view, const store *s, uint32_t record)
 {
     view->selected = -1;
@@ -598,7 +598,7 @@ static void on_brushed(void *user, const request_choice *area)
 {
     window *w = user;
     scene_view *view = canvas_view(w->canvas);
-    if (area->from_ns != INT64_MIN) /* otherwise, an area of the histogram */
+    if (area->from_ns != INT64_MIN) /* otherwise, the area is in the histogram */
         canvas_show(w->canvas, area->from_ns, area->to_ns);
     request_pane_show_area(w->requests, area);
     view->has_area = true;
@@ -619,8 +619,10 @@ static void on_requests_left(void *user)
     gtk_widget_grab_focus(canvas_widget(w->canvas));
 }
 
-/* Shows only the requests that the typed expression selects, and of these the records whose boxes are ticked. Returns
- * false and sets the error if the expression is invalid. */
+/*
+ * Shows only the requests that the typed expression selects. Of these requests, shows only the records whose boxes are
+ * ticked. Returns false and sets the error if the expression is invalid.
+ */
 static bool apply_filter(window *w, const char *typed)
 {
     char *ticked = chooser_expression(w->chooser);
@@ -677,7 +679,7 @@ static void compare(window *w)
 static void note_choice(window *w, session *s)
 {
     const scene_view *view = canvas_view(w->canvas);
-    if (w->choice_waits) /* the session keeps its chosen lifeline */
+    if (w->choice_waits) /* the chosen lifeline of the session does not change */
         return;
     s->has_choice = false;
     model_lock(w->model);
@@ -1285,7 +1287,7 @@ int window_run(drawing *d, program_reading *reading, model_options options, char
     session_keeper_free(w.keeper);
     editor_free(w.editor);
     slow_watch_free(w.slow);
-    if (w.openings == 0 && !exporting_is_busy(w.exporting)) { /* otherwise, a thread still uses them */
+    if (w.openings == 0 && !exporting_is_busy(w.exporting)) { /* if this is false, a thread still uses the objects */
         exporting_free(w.exporting);
         model_free(w.model);
     }
