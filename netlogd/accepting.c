@@ -145,8 +145,8 @@ static void wait_for_descriptors(const char *reason)
 }
 
 /*
- * Returns whether netlogd may close a silent client. netlogd may not close a client while it does not read from
- * clients, or reads from them for the last time, because the clients are then not the cause of the silence.
+ * Returns whether netlogd may close a silent client. While netlogd does not read from clients, or reads from them for
+ * the last time, it must not close a client, because the clients then do not cause the silence.
  */
 static bool may_displace(void)
 {

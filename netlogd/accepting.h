@@ -40,7 +40,10 @@ void accepting_free(void);
 /* Returns the connected clients, except clients of the control socket. */
 client_table *accepting_get_clients(void);
 
-/* Fails if the settings let other machines' clients connect without a certificate and from any network. */
+/*
+ * Returns NL_FAILED, after setting the error, if the settings let clients on other machines connect without a
+ * certificate and from any network.
+ */
 nl_status accepting_check_settings(const settings *now);
 
 /* Applies settings that were checked and that have the same listen addresses as the current settings. */
@@ -48,7 +51,7 @@ void accepting_change_settings(const settings *now);
 
 /*
  * Returns whether a client may log. The client must be on this machine or in an allowed network. If the settings list
- * no networks, the client must instead be authenticated by a certificate. Otherwise, sets the error.
+ * no networks, the client must instead be authenticated by a certificate. If the client may not log, sets the error.
  */
 bool accepting_allows(const struct sockaddr *peer, bool authenticated);
 

@@ -15,7 +15,7 @@ typedef struct bucket {
 
 static bucket all_streams, streams[NL_STREAM_OWNERS_MAX], texts[TEXT_BUCKETS];
 
-/* Subtracts from a bucket what has drained since the last call, at `rate` per second. Then adds `use`. */
+/* Subtracts from a bucket the amount that has drained since the last call, at `rate` per second. Then adds `use`. */
 static void bucket_add(bucket *b, double use, double rate, int64_t now_ns)
 {
     b->used += use - (double)(now_ns - b->at_ns) * rate / (double)NL_NS_PER_SECOND;

@@ -339,8 +339,8 @@ static void on_block(void *user, const nl_block_view *block)
 /*
  * Returns whether a last line without a newline is only a part of a record, because the client was killed or
  * disconnected while it was sending the line. Such a part can look like a complete record, with the last digits of a
- * number missing. A client that ended its earlier lines with newlines would also have ended this line. A single line
- * without a newline, as sent by echo -n, is complete.
+ * number missing. A client that ended its earlier lines with newlines would also have ended a complete last line with a
+ * newline. A single line without a newline, as sent by echo -n, is complete.
  */
 static bool was_cut(const connection *c, const nl_record *record)
 {

@@ -183,7 +183,10 @@ typedef struct match {
     bool same; /* it has the inode of the file; otherwise, it is a copy */
 } match;
 
-/* Returns whether a match is better: the file itself, then a copy, then a compressed copy; then the latest of these. */
+/*
+ * Returns whether match a is better than match b. The file itself is better than a copy, and a copy is better than a
+ * compressed copy. Otherwise, the file that changed later is better.
+ */
 static bool is_better(const match *a, const match *b)
 {
     bool a_packed = file_content_is_packed(a->content), b_packed = file_content_is_packed(b->content);
@@ -317,8 +320,8 @@ static file_place place_after(const followed *f, uint64_t start, size_t size)
 }
 
 /*
- * Reads the next bytes, after the last bytes before the place, into inputs.bytes. Returns the number of bytes, or -1
- * with *result set.
+ * Reads the last bytes before the place, and up to `size` bytes after it, into inputs.bytes. Checks that the content
+ * still matches the place. Returns the number of bytes after the place, or -1 with *result set.
  */
 static ssize_t read_next(followed *f, size_t size, piece_result *result)
 {
@@ -421,7 +424,7 @@ static void read_again(const file_piece *piece)
 
 /* ---- following ---- */
 
-/* Begins with the content that replaced the content of f at the same path and inode. */
+/* Begins to read the content that has replaced the content of f at the same path and inode. */
 static void follow_replaced(followed *f)
 {
     struct stat status;
@@ -660,7 +663,7 @@ static void on_tick(evutil_socket_t fd, short what, void *user)
             next = f->next;
             more = follow_file(f, now_ns) || more;
         }
-        scan_patterns(now_ns); /* after files that were copied and truncated have found their copies */
+        scan_patterns(now_ns); /* called after the copies of truncated files are found */
     }
     if (more)
         event_active(inputs.tick, EV_TIMEOUT, 0);

@@ -25,7 +25,7 @@
 
 enum {
     READ_SIZE = 256 << 10,
-    UNSENT_MAX = 64 << 10, /* the client is not served while more bytes of responses are unsent */
+    UNSENT_MAX = 64 << 10, /* the client is not served while its responses have more unsent bytes than this */
     WORK_PER_BYTE = 10,
     WORK_PER_RECORD = 1000,
     TLS_WORK = 500000, /* units of work of a TLS handshake */

@@ -4,10 +4,10 @@
  *
  *   frames -> stream (its headers and its message) -> otlp_client_export -> status in the trailer
  *
- * The session owns the streams. A stream waits in RECEIVING until its message is complete, in COMPLETE until
- * it is exported, and in STORED until the outputs have settled its records. While streams are in STORED, the session
- * answers PING but exports nothing, so settled concerns all of them; and it does not enlarge the windows of flow
- * control, so that the client sends CONNECTION_WINDOW bytes at most.
+ * The session owns the streams. A stream waits in RECEIVING until its message is complete, in COMPLETE until it is
+ * exported, and in STORED until the outputs have settled its records. While streams are in STORED, the session answers
+ * PING but exports nothing, so `settled` applies to all these streams. The session also does not enlarge the windows of
+ * flow control, so that the client sends at most CONNECTION_WINDOW bytes.
  *
  * Memory is limited by STREAMS_MAX, HEADERS_MAX and OTLP_BODY_MAX, and by max-memory for all clients together. A stream
  * that is incomplete for longer than record-timeout is rejected.

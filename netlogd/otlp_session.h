@@ -13,7 +13,7 @@ typedef struct otlp_session {
     const struct otlp_session_kind *kind;
     otlp_client *client;
     bool midway; /* a request is incomplete */
-    bool busy;   /* a request waits for its response. Unless reads_while_busy is set, feed is not called until then */
+    bool busy;   /* a request waits for its response; meanwhile, feed is called only if reads_while_busy is set */
     bool more;   /* the session is not busy and holds bytes of the next request, which feed examines */
 } otlp_session;
 

@@ -1,4 +1,4 @@
-/* Names of clients that derive from their addresses. Has no state. */
+/* Names of clients, which derive from the clients' addresses. Has no state. */
 #ifndef NETLOGD_PEER_ADDRESS_H
 #define NETLOGD_PEER_ADDRESS_H
 

@@ -11,7 +11,10 @@
 
 #include "reader/admission.h"
 
-/* Opens the file for malformed input. If `path` is NULL, malformed input is not stored. */
+/*
+ * Opens the file for malformed input. If `path` is NULL, malformed input is not stored. Returns NL_FAILED after setting
+ * the error.
+ */
 nl_status records_open_reject(const char *path);
 void records_close_reject(void);
 

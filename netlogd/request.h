@@ -106,8 +106,8 @@ size_t request_queued(const request *r);
 void request_end(request *r);
 
 /*
- * Copies the value of a field of the request line to `out`. If the field is missing, `out` stays unchanged. Fails if
- * the value is too long.
+ * Copies the value of a field of the request line to `out`. If the field is missing, `out` stays unchanged. Returns
+ * NL_FAILED if the value is too long.
  */
 nl_status request_get_value(const nl_record *asked, const char *name, char *out, size_t size);
 

@@ -23,7 +23,7 @@
 #include <string.h>
 
 enum {
-    CHUNK_SIZE = 64 << 10, /* gathered bytes after which they are delivered, even within a turn */
+    CHUNK_SIZE = 64 << 10, /* number of gathered bytes that are delivered even within a turn */
     SHARED_SIZE = 4 << 10, /* the queues share larger chunks, and copy smaller ones */
     CLOCK_RECORDS = 64,    /* maximum number of records between two checks of the clock */
     CLOCK_STEPS = 1 << 17, /* maximum number of steps of an expression between two checks of the clock */
@@ -74,8 +74,8 @@ struct subscription {
     span missed; /* records that it missed, not reported yet */
     uint64_t missed_in_all;
     /*
-     * Set while the subscription reads stored records. If the subscription is already live, the file ends where it
-     * became live, and it misses records until it has read the file.
+     * Set while the subscription reads stored records. If the subscription is already live, the file ends where the
+     * subscription became live, and the subscription misses records until it has read the file.
      */
     past *past;
     nl_encoder *encoder;

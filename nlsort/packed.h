@@ -26,7 +26,7 @@ bool packed_add_block(nl_block_shapes *shapes, nl_block_reader *block, table *t)
 
 /*
  * Writes the record of a packed line without its newline. time_ns is the record's time, which only moved records need.
- * The function overwrites `scratch`.
+ * The function overwrites `scratch`. Returns NL_OK or NL_FAILED.
  */
 nl_status packed_put(nl_writer *writer, nl_block_shapes *shapes, nl_record *scratch, nl_string line, int64_t time_ns);
 

@@ -11,7 +11,10 @@
 /* Returns whether the output is a terminal. `output` is NULL for standard output. */
 bool shown_on_terminal(const char *output);
 
-/* Writes lines of text. On a terminal, replaces control characters other than newlines and tabs by "?". */
+/*
+ * Writes lines of text. On a terminal, replaces control characters other than newlines and tabs by "?". Returns NL_OK
+ * or NL_FAILED.
+ */
 nl_status shown_put(nl_writer *writer, bool on_terminal, const char *text, size_t size);
 
 #endif

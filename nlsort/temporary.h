@@ -4,7 +4,7 @@
 
 #include <sys/types.h>
 
-/* Creates a file in `directory` for reading and writing. */
+/* Creates a file in `directory` for reading and writing. Returns its descriptor. */
 int temporary_open(const char *directory);
 
 /* Appends data. `directory` is used in error messages. */

@@ -68,7 +68,7 @@ NL_level_t NL_get_level(NL_log_T log);
 
 /*
  * Sets the fields that precede the fields of each event, and replaces the previous fields. A NULL format is skipped:
- * the format is then the next argument.
+ * the format is then the next argument. Returns NL_OK or NL_ERROR.
  */
 NL_result_t NL_set_const(NL_log_T log, const char *format, ...);
 

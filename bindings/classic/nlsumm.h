@@ -16,12 +16,12 @@ NL_summ_T NL_summ(void);
 /* Summarizes the transfers of log. A log has at most one summary. Returns 0, or -1 if log has another summary. */
 int NL_summ_add_log(NL_summ_T summ, NL_log_T log);
 
-/* Ends that. Returns 0, or -1 if log does not have this summary. */
+/* Stops summarizing the transfers of log. Returns 0, or -1 if log does not have this summary. */
 int NL_summ_remove_log(NL_summ_T summ, NL_log_T log);
 
 /*
- * Set the log to which the summary is written; without it, the summary is not written. NL_summ_del closes the log of
- * NL_summ_set_output. Return 0.
+ * Set the log to which the summary is written; without this log, the summary is not written. NL_summ_del closes the log
+ * of NL_summ_set_output. Return 0.
  */
 int NL_summ_set_output(NL_summ_T summ, NL_log_T log);
 int NL_summ_set_shared_output(NL_summ_T summ, NL_log_T log);

@@ -58,7 +58,7 @@ class error : public std::runtime_error
     error() : std::runtime_error(nl_error_message())
     {
     }
-    /** Takes the given message. */
+    /** Makes an exception with the given message. */
     explicit error(const std::string &what) : std::runtime_error(what)
     {
     }
@@ -585,7 +585,7 @@ class log
     }
 
     /**
-     *  Selects what happens to an event when its thread's ring is full (see nl_set_policy). Call it before other
+     *  Sets the policy for an event whose ring is full (see nl_set_policy). Call it before other
      * threads use the log.
      *
      * @param block_ns maximum wait in nanoseconds
@@ -630,8 +630,8 @@ class log
     /**
      * Flushes and closes the log, which is off afterwards. No other thread may be using the log.
      *
-     * @return false if not all events were delivered; nl_error_message() has their number, their place and the
-     * reason
+     * @return false if not all events were delivered; nl_error_message() states how many were not delivered, where they
+     * are, and why
      */
     bool close() noexcept
     {

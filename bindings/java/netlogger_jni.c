@@ -102,8 +102,8 @@ static user *make_user(JNIEnv *env)
 }
 
 /*
- * Returns the log, and keeps it open until leave. Returns NULL, without the need to leave, if the log is not open or an
- * exception is pending.
+ * Returns the log, and keeps it open until leave. Returns NULL if the log is not open or an exception is pending;
+ * calling leave is then unnecessary.
  */
 static nl_log *enter(JNIEnv *env, jlong handle)
 {

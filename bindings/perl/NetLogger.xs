@@ -20,13 +20,13 @@ typedef struct shared {
 
 /* The object in one interpreter. */
 typedef struct handle {
-    shared *of; /* NULL: closed in this interpreter, as are the members below */
+    shared *of; /* NULL: closed in this interpreter; the members below are then NULL, too */
     nl_log *log; /* also NULL if logging is off */
     nl_reader *reader;
     nl_filter *filter;
 } handle;
 
-/* Releases an object. flushes: flush a log also if other copies stay. Returns NL_FAILED with the library's message. */
+/* Releases an object. If flushes is true, flushes a log even if other copies stay. Returns the status of nl_flush or nl_close. */
 static nl_status let_go(handle *h, bool flushes)
 {
     shared *of = h->of;
@@ -327,7 +327,7 @@ static bool write_at(pTHX_ handle *h, nl_level level, SV *event, IV time_ns, SV 
     return status == NL_OK;
 }
 
-/* Calls NetLogger::_write_hash for the arguments log, name, hash, and sets the first one to its result. */
+/* Calls NetLogger::_write_hash for the arguments log, name, hash, and sets the first argument to its result. */
 static void write_hash(pTHX_ nl_level level, SV **arguments)
 {
     dSP;
@@ -373,7 +373,7 @@ static void write_span(pTHX_ handle *h, nl_span *span, nl_level level, const cha
     }
 }
 
-/* A context is passed as its bytes; others are empty. */
+/* Returns the context that has these bytes, or an empty context for other values. */
 static nl_context context_of(pTHX_ SV *bytes)
 {
     nl_string text = name_of(aTHX_ bytes);

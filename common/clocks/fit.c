@@ -67,7 +67,9 @@ static double width_of(const stretch *s, double slope)
     return high - low;
 }
 
-/* Returns the width, with a small preference for the usual slope, which decides between otherwise equal lines. */
+/*
+ * Returns the width, with a small preference for the usual slope. The preference decides between otherwise equal lines.
+ */
 static double merit_of(const stretch *s, double slope, double usual, double span_ns)
 {
     double width = width_of(s, slope);

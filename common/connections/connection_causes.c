@@ -25,7 +25,7 @@
 /* In slow start, the congestion window grows by this factor within two round trips. */
 #define START_GROWTH 1.1
 
-/* After a loss, congestion control counts as limited by loss below this share of the highest rate. */
+/* After a loss, congestion control counts as limited by loss while the rate is below this share of the highest rate. */
 #define LOSS_RATE 0.9
 
 /* A receive buffer counts as full if unread data occupies this share of it (half of the buffer is overhead). */
@@ -37,8 +37,10 @@
 /* A window below this share of the largest window has been closed by unread data. */
 #define WINDOW_CLOSED 0.5
 
-/* The receiver alone sees a full buffer if the data of a round trip occupies this share of the buffer. A buffer that
- * the kernel adjusts is larger (tcp_rcv_space_adjust). */
+/*
+ * Without the sender's records, a receive buffer counts as full if the data of a round trip occupies this share of it.
+ * A buffer that the kernel adjusts is larger (tcp_rcv_space_adjust).
+ */
 #define TRIP_FILLED 0.45
 
 /* A window that the peer still enlarges within this number of round trips is part of the start. */
@@ -50,7 +52,7 @@
 /* A longer interval between two records is not spread over its slices. */
 enum { SLICES_MAX = 64 };
 
-/* Slices of bounded number are not made longer than this. */
+/* The table does not make slices longer than this when it limits their number. */
 #define SLICE_NS_MAX (3600 * NL_NS_PER_SECOND)
 
 /* The kernel's clocks count in ticks of at most this length. */
@@ -316,7 +318,7 @@ static void follow_window(connection_entry *e, const connection_sample *a, const
     }
 }
 
-/* Returns whether the program has written no more than what is in flight. A part of a segment may wait (RFC 896). */
+/* Returns whether all data that the program has written is in flight. A part of a segment may wait (RFC 896). */
 static bool is_all_sent(const connection_sample *s)
 {
     return s->unsent < fmax(s->mss, 1);
@@ -378,7 +380,7 @@ static connection_cause congestion_cause(const connection_entry *e, const connec
 
 /* ---- slices of time ---- */
 
-/* Adds to the slice with this index, which is the last or follows the last. */
+/* Adds a part of an interval to the slice with this index, which is the last slice or comes after it. */
 static void add_to_slice(GArray *slices, int64_t index, double bytes, const double cause_ns[CAUSE_COUNT], double part)
 {
     if (slices->len == 0 || g_array_index(slices, connection_slice, slices->len - 1).index < index) {
@@ -391,7 +393,7 @@ static void add_to_slice(GArray *slices, int64_t index, double bytes, const doub
         slice->cause_ns[c] += cause_ns[c] * part;
 }
 
-/* Joins each two slices that become one if slices are twice as long. */
+/* Joins pairs of slices, because the slices become twice as long. */
 static void join_slices(GArray *slices)
 {
     guint kept = 0;
@@ -496,7 +498,7 @@ static void divide_sent(connection_table *t, connection_entry *e, const connecti
         add_interval(t, r, a, b, 0, cause_ns);
         return;
     }
-    /* The kernel counts in ticks. What a tick adds to an interval or takes from it belongs to the next intervals. */
+    /* The kernel counts in ticks. The next intervals compensate for the error of a tick in one interval. */
     busy = fmax(busy, receiver + buffer);
     double idle = wall_us - busy + e->tick_us;
     e->tick_us = fabs(idle) <= TICK_US ? idle : idle > 0 ? 0 : -TICK_US;
@@ -515,7 +517,7 @@ static void divide_sent(connection_table *t, connection_entry *e, const connecti
     e->limited_us[b->window < WINDOW_CLOSED * r->window] += receiver;
     follow_window(e, a, b);
     if (congestion > 0) {
-        /* If the program stopped to write in the interval, it is expected to have done so in the middle. */
+        /* If the program stopped writing in the interval, the module assumes that it stopped in the middle. */
         connection_cause cause = congestion_cause(e, a, b, rate), ending = cause;
         if (!is_all_sent(a) && is_all_sent(b) && cause != CAUSE_LOSS)
             ending = idle_cause(a, b);

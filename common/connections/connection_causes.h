@@ -38,7 +38,7 @@ typedef enum connection_cause {
     CAUSE_LOSS,             /* the congestion window was small because of loss */
     CAUSE_PATH,             /* the path could not carry more data */
     CAUSE_PATH_QUEUE,       /* the same as CAUSE_PATH, and data waited in a queue on the path */
-    CAUSE_POLICED,          /* the path dropped what exceeded a rate, without a queue */
+    CAUSE_POLICED,          /* the path dropped data above a rate, without a queue */
     CAUSE_REVERSE,          /* the acknowledgements waited in a queue on the way back */
     CAUSE_UNKNOWN,          /* a counter decreased, or the sender's records are missing */
     CAUSE_COUNT
@@ -83,8 +83,8 @@ typedef struct connection_result {
 typedef struct connection_table connection_table;
 
 /*
- * Creates a table that divides the time into slices of slice_ns; 0 means no slices. Each time when all connections have
- * more than slices_max slices, the table doubles the length of the slices; 0 means no maximum.
+ * Creates a table that divides the time into slices of slice_ns; 0 means no slices. Whenever all connections together
+ * have more than slices_max slices, the table doubles the length of the slices; 0 means no maximum.
  */
 connection_table *connection_table_new(int64_t slice_ns, size_t slices_max);
 void connection_table_free(connection_table *t); /* t may be NULL */

@@ -3,10 +3,10 @@
 #include "connections/connection_entry.h"
 
 enum {
-    PROGRESS_MAX = 1024,          /* records of a socket; with more, only every second is kept */
-    PROGRESS_TOTAL_MAX = 1 << 20, /* records of all sockets */
-    POINTS_MIN = 20,              /* fewer points decide nothing */
-    BASE_PART = 10, /* this part of the points, those with the shortest delays, give the delays without queues */
+    PROGRESS_MAX = 1024,          /* maximum number of records of a socket; then every second record is dropped */
+    PROGRESS_TOTAL_MAX = 1 << 20, /* maximum number of records of all sockets */
+    POINTS_MIN = 20,              /* minimum number of points for a result */
+    BASE_PART = 10, /* the 1/BASE_PART of the points with the shortest delays give the delays without queues */
 };
 
 /* The delays of a byte, each with an unknown constant. */

@@ -15,7 +15,7 @@
 #define LOSSES_MIN 4
 #define SAME_WINDOW 0.25
 
-/* The queue counts as one on the way back above this part of the delay. */
+/* The queue is on the way back if more than this part of the additional delay arises there. */
 #define REVERSE_PART 0.7
 
 /*
@@ -24,7 +24,7 @@
  */
 enum { SEQUENCE_DIFFERENCE_MAX = 2 };
 
-/* Returns the number of bytes in which the totals of two sockets differ. */
+/* Returns the number of bytes by which the totals of two sockets differ. */
 static double difference(const connection_entry *e, const connection_entry *peer)
 {
     return fabs(e->last.acked - peer->last.received) + fabs(e->last.received - peer->last.acked);
@@ -32,7 +32,7 @@ static double difference(const connection_entry *e, const connection_entry *peer
 
 /*
  * Returns the socket at the other end, or NULL. If ports were used again, several sockets have its addresses; the
- * totals of the right one agree best. The times are not compared, because the clocks of the hosts may differ.
+ * totals of the right socket agree best. The times are not compared, because the clocks of the hosts may differ.
  */
 static connection_entry *find_peer(connection_table *t, const connection_entry *e)
 {
@@ -52,7 +52,7 @@ static bool is_same_stream(int64_t out, int64_t in)
 
 /*
  * Returns the socket at the other end by its sequence numbers, or NULL. A translator of addresses changes addresses and
- * ports, but no sequence numbers. Two other connections have the same pair of random 32-bit numbers by chance with a
+ * ports, but no sequence numbers. Two unrelated connections have the same pair of random 32-bit numbers with a
  * probability of 5e-19.
  */
 static connection_entry *find_translated(const connection_table *t, const connection_entry *e)

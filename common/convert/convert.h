@@ -4,9 +4,9 @@
  *   bytes -> importer -> record -> sink (--where) -> exporter -> bytes
  *
  * A format is one file with an importer, an exporter, or both, and a row in importers.c or exporters.c. Importers and
- * exporters share only the state that head and share make, so several threads can convert pieces of an input at the
- * same time (nltools/pipeline), each with its own importer and exporter. A kind with in_order needs all records in one
- * thread. doc/formats.md describes the conversion of each format's fields.
+ * exporters share only the state that the functions `head` and `share` make, so several threads can convert pieces of
+ * an input at the same time (nltools/pipeline), each with its own importer and exporter. A kind with in_order needs all
+ * records in one thread. doc/formats.md describes the conversion of each format's fields.
  */
 #ifndef NETLOGGER_CONVERT_CONVERT_H
 #define NETLOGGER_CONVERT_CONVERT_H

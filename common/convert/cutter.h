@@ -32,8 +32,8 @@ typedef enum cut {
 bool cutter_detect(cutter *c, bool now);
 
 /*
- * Finds the next piece, which is the first *size bytes of `in`; the caller removes it. Call cutter_detect first. `all`
- * is true if there are no more bytes; the last piece is then CUT_RECORDS.
+ * Finds the next piece, which is the first *size bytes of `in`; the caller removes it. Returns the kind of the piece.
+ * Call cutter_detect first. `all` is true if there are no more bytes; the last piece is then CUT_RECORDS.
  */
 cut cutter_next(cutter *c, bool all, sink *s, size_t *size);
 

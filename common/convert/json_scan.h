@@ -49,16 +49,19 @@ static inline char json_peek(json_scan *j)
     return j->at < j->end ? *j->at : '\0';
 }
 
-/* Reads a string. The result points into the text or, if the string has escapes, to allocated bytes. */
+/*
+ * Reads a string. The result points into the text or, if the string has escapes, to allocated bytes. Returns false on
+ * an error.
+ */
 bool json_string(json_scan *j, nl_string *string);
 
-/* Reads a number as text. */
+/* Reads a number as text. Returns false on an error. */
 bool json_number(json_scan *j, nl_string *text);
 
-/* Reads a word such as true. */
+/* Reads a word such as true. Returns false on an error. */
 bool json_word(json_scan *j, const char *word);
 
-/* Reads any value as text. */
+/* Reads any value as text. Returns false on an error. */
 bool json_any(json_scan *j, nl_string *text);
 
 /*
@@ -67,7 +70,7 @@ bool json_any(json_scan *j, nl_string *text);
  */
 bool json_next(json_scan *j, char close, bool *first);
 
-/* Reads the name of a member and the colon. */
+/* Reads the name of a member and the colon. Returns false on an error. */
 bool json_key(json_scan *j, nl_string *key);
 
 /* Converts digits. Returns false if the text has other characters or the number does not fit. */

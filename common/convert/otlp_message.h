@@ -52,11 +52,14 @@ bool otlp_text(otlp_input *in, const otlp_value *value, nl_string *text);
 bool otlp_id(otlp_input *in, const otlp_value *value, nl_string *text);
 bool otlp_unsigned(otlp_input *in, const otlp_value *value, uint64_t *number);
 
-/* Sets the type and value of a field from a number: a double, or an integer that may be negative. */
+/*
+ * Set the type and value of a field from a number: a double, or an integer that may be negative. Return false on an
+ * error.
+ */
 bool otlp_double_field(otlp_input *in, const otlp_value *value, nl_field *field);
 bool otlp_integer_field(otlp_input *in, const otlp_value *value, nl_field *field);
 
-/* Appends a repeated number, such as the counts of a histogram, as a JSON array. */
+/* Appends a repeated number, such as the counts of a histogram, as a JSON array. Returns false on an error. */
 bool otlp_put_numbers(otlp_input *in, const otlp_value *list, bool doubles, nl_buffer *out);
 
 /*

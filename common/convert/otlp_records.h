@@ -16,7 +16,7 @@ typedef enum otlp_signal { OTLP_TRACES, OTLP_LOGS, OTLP_METRICS, OTLP_SIGNAL_COU
 
 typedef struct otlp_records otlp_records;
 
-/* Recognises spans that were converted before. The IDs are hexadecimal digits. */
+/* Recognizes spans that were converted before. The IDs are hexadecimal digits. */
 typedef struct otlp_known_spans {
     bool (*has)(nl_string trace, nl_string span);
     void (*add)(nl_string trace, nl_string span); /* called after a span was converted completely */
@@ -40,7 +40,10 @@ typedef struct otlp_outcome {
 otlp_records *otlp_records_new(const otlp_known_spans *known);
 void otlp_records_free(otlp_records *r);
 
-/* Passes the records of a request to the sink. If signal is OTLP_SIGNAL_COUNT, JSON may contain any signal. */
+/*
+ * Passes the records of a request to the sink. If signal is OTLP_SIGNAL_COUNT, JSON may contain any signal. Returns the
+ * counts of the request's items.
+ */
 otlp_outcome otlp_records_read(otlp_records *r, otlp_signal signal, bool json, nl_string request,
                                const otlp_limits *limits, sink *s);
 

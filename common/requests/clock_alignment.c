@@ -365,7 +365,7 @@ static void align_group(clock_alignment *a, host_group *group)
     set_host_shift(a, group->host, shift_ns + more_ns, margin_of(group) < 0 ? 0 : margin_of(group));
 }
 
-/* Sorts the spans with parents by depth, parent and host. Returns the span that is the root of the most others. */
+/* Sorts the spans with parents by depth, parent and host. Returns the root of the largest tree. */
 static uint32_t find_largest_tree(clock_alignment *a)
 {
     uint32_t best = 0, *counts = g_new0(uint32_t, a->graph->span_count), *roots = g_new(uint32_t, a->graph->span_count);

@@ -3,10 +3,10 @@
  *
  * If hosts' clocks differ, a span may seem to lie outside the parent that waited for it. The module shifts such a span
  * into its parent, with its children on the same host, so that the network delays in both directions are equal.
- * Durations, and the order of what happens on one host, stay as they are. The module takes the clock of the largest
- * tree's root as right. A span that begins after its parent has ended is asynchronous, like the consumer of a message
- * queue, and its wait is part of the request. The module shifts such a span only if other spans of the request prove
- * that the clocks are wrong by this much.
+ * Durations, and the order of events on one host, do not change. The module takes the clock of the largest tree's root
+ * as right. A span that begins after its parent has ended is asynchronous, like the consumer of a message queue, and
+ * its wait is part of the request. The module shifts such a span only if other spans of the request prove that the
+ * clocks are wrong by this much.
  *
  * The module owns the shifts of the latest request's hosts; the spans have their own shifts (request_span.shift_ns).
  * request_graph.c is its only caller. One thread at a time may use an alignment.

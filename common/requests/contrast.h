@@ -37,7 +37,10 @@ typedef struct contrast {
     double p;              /* two-sided probability */
 } contrast;
 
-/* Compares sum / count of two sides. A side whose count is 0 has the mean 0. */
+/*
+ * Compares sum / count of two sides. A side whose count is 0 has the mean 0. Returns the difference of the means, with
+ * its error.
+ */
 contrast contrast_make(const unit_sums *before, const unit_kind *before_kind, const unit_sums *after,
                        const unit_kind *after_kind);
 

@@ -3,9 +3,9 @@
  *
  * An attacker's web page can make its own name resolve to an address of this host, and then use the rights of loopback.
  * The browser sends that name as Host. A server therefore accepts only its own names: localhost, the address of the
- * socket, this host's names, the names in its certificate, and names that the administrator configured. The Origin
- * header shows that a request comes from a page of another origin, and the server rejects it. Any thread may call these
- * functions.
+ * socket, this host's names, the names in its certificate, and names that the administrator configured. If the Origin
+ * header shows that a request comes from a page of another origin, the server rejects the request. Any thread may call
+ * these functions.
  */
 #ifndef NETLOGGER_SERVICE_HTTP_HOST_H
 #define NETLOGGER_SERVICE_HTTP_HOST_H

@@ -117,7 +117,10 @@ bool nl_operand_read(nl_operand *operand, nl_member member, nl_operator operator
 /* Writes the expression below nodes[root] in canonical form. Returns the maximum depth of its parentheses. */
 int nl_filter_print(const nl_filter *filter, const nl_node *nodes, int root, nl_buffer *out);
 
-/* Formats a time for patterns and for the canonical form. The field name determines whether the form is ULM or BP. */
+/*
+ * Formats a time for patterns and for the canonical form. The field name determines whether the form is ULM or BP.
+ * Returns the length.
+ */
 size_t nl_filter_time_text(nl_string name, int64_t time_ns, char out[NL_TIME_TEXT_SIZE]);
 
 #endif

@@ -101,7 +101,7 @@ typedef struct nl_decoder_options {
 
 typedef nl_reader_stats nl_decoder_stats;
 
-/* Creates a decoder, which the caller frees. `options` may be NULL. */
+/* Creates a decoder, which the caller frees. `options` may be NULL. Returns NULL if memory runs out. */
 nl_decoder *nl_decoder_new(const nl_decoder_options *options);
 void nl_decoder_free(nl_decoder *decoder);
 

@@ -138,7 +138,7 @@ static inline __attribute__((always_inline)) char *nl_block_put_number(char *at,
     return nl_varint_put_by(at, nl_zigzag((int64_t)rise), bmi2);
 }
 
-/* Compares bytes. Short strings are compared without a function call. */
+/* Returns whether the bytes are equal. Compares short strings without a function call. */
 static inline bool nl_block_is_same(const char *a, const char *b, size_t size)
 {
     if (size > 16)
@@ -161,7 +161,7 @@ static inline bool nl_block_is_same(const char *a, const char *b, size_t size)
     return ((a_first ^ b_first) | (a_last ^ b_last)) == 0;
 }
 
-/* Writes a string. `records` is the start of the block's records. */
+/* Writes a string, and returns the end. `records` is the start of the block's records. */
 static inline __attribute__((always_inline)) char *nl_block_put_text(char *at, const char *records, const char *data,
                                                                      size_t size, uint64_t *before, bool bmi2)
 {

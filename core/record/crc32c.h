@@ -9,7 +9,8 @@
 #include <stdint.h>
 
 /*
- * Continues a checksum with data[0..size); `crc` is 0 at the start. Uses the processor's CRC instruction if it has one.
+ * Returns the checksum after data[0..size). `crc` is the checksum of the data before it, or 0 at the start. Uses the
+ * processor's CRC instruction if it has one.
  */
 uint32_t nl_crc32c(uint32_t crc, const void *data, size_t size);
 

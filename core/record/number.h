@@ -10,7 +10,10 @@
 /* Parses a decimal integer. Returns false if text is not an integer or is out of range. */
 bool nl_number_parse_int(nl_string text, int64_t *value);
 
-/* Parses a decimal number with optional fraction and exponent, or inf, infinity or nan. */
+/*
+ * Parses a decimal number with optional fraction and exponent, or inf, infinity or nan. Returns false if text is none
+ * of these.
+ */
 bool nl_number_parse_double(nl_string text, double *value);
 
 /*

@@ -50,7 +50,10 @@ typedef struct nl_record_storage {
     nl_known_names known;
 } nl_record_storage;
 
-/* Grows the array of fields. On failure, marks the record as incomplete. Only the next two functions call it. */
+/*
+ * Grows the array of fields. On failure, marks the record as incomplete and returns false. Only the next two functions
+ * call it.
+ */
 bool nl_record_grow(nl_record_storage *storage);
 
 /*

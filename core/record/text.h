@@ -128,7 +128,7 @@ static inline nl_status nl_text_decode(const nl_text_format *format, nl_record *
     return format->decode(format, record, fraction, line, end, limit, used);
 }
 
-/* Decodes ULM and BP. */
+/* Decodes ULM and BP, as nl_text_decode does. */
 nl_status nl_text_decode_fields(const nl_text_format *format, nl_record *record, nl_fraction fraction, const char *line,
                                 const char *end, const char *limit, size_t *used);
 

@@ -67,7 +67,7 @@ nl_status nl_destination_exchange(nl_destination *destination, nl_exchange *exch
 /* Closes this process's copies in the child after fork, without affecting the parent's connection. */
 void nl_destination_after_fork(nl_destination *destination);
 
-/* Closes the destination. If keep is false, discards an atomic file. */
+/* Closes the destination. If keep is false, discards an atomic file. Returns NL_FAILED if closing fails. */
 nl_status nl_destination_close(nl_destination *destination, bool keep);
 
 /* ---- for kinds of destinations ---- */

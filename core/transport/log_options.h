@@ -40,7 +40,7 @@ extern const nl_option nl_log_rows[];
 
 /*
  * Sets options from the defaults for the URL's scheme, the environment (unless environment is false) and the URL. Texts
- * belong to url or the environment.
+ * belong to url or the environment. Returns NL_FAILED if an option is invalid.
  */
 nl_status nl_log_options_read(nl_log_options *options, const nl_url *url, bool environment);
 

@@ -83,7 +83,10 @@ bool nl_spool_row_is_sound(const nl_spool_row *row);
 /* size of a put in bytes, not counting its data */
 enum { NL_SPOOL_PUT_HEAD = 8 };
 
-/* Appends whole records to a row of this process. Starts a new segment if the newest segment has segment_size bytes. */
+/*
+ * Appends whole records to a row of this process. Starts a new segment if the newest segment has segment_size bytes.
+ * Returns NL_OK or NL_FAILED.
+ */
 nl_status nl_spool_row_put(nl_spool_row *row, const char *data, size_t size, uint64_t segment_size);
 
 /*
@@ -92,7 +95,7 @@ nl_status nl_spool_row_put(nl_spool_row *row, const char *data, size_t size, uin
  */
 nl_status nl_spool_row_drop_first(nl_spool_row *row);
 
-/* Counts records as lost instead of putting them. */
+/* Counts records as lost instead of putting them. Returns NL_OK or NL_FAILED. */
 nl_status nl_spool_row_drop(nl_spool_row *row, const char *data, size_t size);
 
 /*
@@ -105,7 +108,7 @@ nl_status nl_spool_row_peek(nl_spool_row *row, nl_buffer *out, size_t size);
 /* Marks the first size bytes of the latest nl_spool_row_peek as delivered. */
 void nl_spool_row_delivered(nl_spool_row *row, size_t size);
 
-/* Appends the blocks that announce dropped numbers. */
+/* Appends the blocks that announce dropped numbers. Returns NL_OK or NL_FAILED. */
 nl_status nl_spool_row_read_losses(nl_spool_row *row, nl_buffer *out);
 
 /* Records that the loss was reported. */

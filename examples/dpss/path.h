@@ -22,7 +22,7 @@ typedef struct path_settings {
     double loss;         /* share of packets that are lost, 0 to 1 */
     double overtaking;   /* share of packets that arrive without delay, 0 to 1 */
     size_t buffer_bytes; /* 0: unlimited */
-    bool policed;        /* the link has no queue: it drops what exceeds its rate by more than buffer_bytes */
+    bool policed;        /* the link has no queue: it drops packets that exceed its rate by more than buffer_bytes */
     uint64_t seed;
 } path_settings;
 

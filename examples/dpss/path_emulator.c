@@ -116,7 +116,10 @@ static bool open_ends(emulator *m)
 
 /* ---- packets ---- */
 
-/* Returns the end to which a packet goes: with two ends, the other end; otherwise, by the IPv4 address. */
+/*
+ * Returns the end to which a packet goes, or NULL if it is unknown. If there are two ends, this is the other end.
+ * Otherwise, the IPv4 address determines the end.
+ */
 static end *destination(emulator *m, const end *from, const unsigned char *packet, size_t size)
 {
     if (m->count == 2)

@@ -87,7 +87,10 @@ typedef enum {
  */
 NETLOGGER_CLASSIC_API NL_Handle *NetLoggerOpen(const char *program_name, const char *url, int flags);
 
-/* Opens a log to a file descriptor. The caller owns the descriptor; NetLoggerClose does not close it. */
+/*
+ * Opens a log to a file descriptor. The caller owns the descriptor; NetLoggerClose does not close it. Returns the same
+ * values as NetLoggerOpen.
+ */
 NETLOGGER_CLASSIC_API NL_Handle *NetLoggerOpenFd(const char *program_name, int fd, int flags);
 
 /*

@@ -128,7 +128,10 @@ void nl_producer_carry_context(void);
  */
 nl_status nl_vwrite_after(nl_log *log, const nl_record *head, const char *event, const char *format, va_list arguments);
 
-/* Puts a whole record into the ring, unless its event is switched off by name. Does not check the level. */
+/*
+ * Puts a whole record into the ring, unless its event is switched off by name. Does not check the level. Returns the
+ * same values as nl_write.
+ */
 nl_status nl_write_put_record(nl_log *log, const nl_record *record);
 
 /* Registers a site that is not registered. Returns false if memory runs out. */

@@ -1,9 +1,9 @@
 /*
  * The content of a log file, which may be compressed (gzip, zstd), and places in it. A place contains hashes of the
- * bytes at the beginning of the content and before the place, which recognise the content under another name, in a
- * copy, and after compression.
+ * first bytes of the content and of the bytes before the place. These hashes identify the content under another name,
+ * in a copy, and after compression.
  *
- * followed_file.c and file_inputs.c call this module. Only the server's thread may call it.
+ * file_inputs.c calls this module. Only the server's thread may call it.
  */
 #ifndef NETLOGD_INPUT_FILE_CONTENT_H
 #define NETLOGD_INPUT_FILE_CONTENT_H

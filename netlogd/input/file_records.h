@@ -18,8 +18,8 @@ typedef struct file_reader file_reader;
 
 /*
  * Makes a reader for a file with this name. `host` is the HOST of records without a host, and must outlive the reader.
- * `format` is a name from file_reader_format, or "?" if the format shall be
- * detected in `head`, the first bytes of the file. Returns NULL after setting the error if the format is not supported.
+ * `format` is a name from file_reader_format, or "?" to detect the format in `head`, the first bytes of the file.
+ * Returns NULL after setting the error if the format is not supported.
  */
 file_reader *file_reader_new(const char *path, const char *host, nl_fraction fraction, const char *format,
                              nl_string head);

@@ -4,8 +4,8 @@
  * Each shard of the share has a durable consumer. The intake requests more messages while it holds only a few.
  * JetStream gives a message to another client if ACK_WAIT passes without a report about the message, so the intake
  * reports every few seconds that the messages are in progress, even while the outputs are blocked. It acknowledges a
- * message when the message's records are settled. After a kill, JetStream delivers the messages that the killed netlogd
- * held again. To get these messages first and in order, the intake requests no other messages of a shard until
+ * message when the message's records are settled. After a kill, JetStream again delivers the messages that the killed
+ * netlogd held. To get these messages first and in order, the intake requests no other messages of a shard until
  * JetStream has noticed the missing acknowledgements.
  *
  * Two netlogds must not read the same shard, because each would get only some of the records of each stream, and report

@@ -27,7 +27,10 @@ typedef struct nats_link {
  */
 nats_link *nats_link_open(const nats_place *place, natsConnectionHandler on_reconnected, void *user, bool *refused);
 
-/* Creates missing streams. Sets *wrong to true if existing streams cannot be used. */
+/*
+ * Creates missing streams. Sets *wrong to true if existing streams cannot be used. Returns NL_FAILED after setting the
+ * error.
+ */
 nl_status nats_link_find_streams(nats_link *link, bool *wrong);
 
 /* Ends a subscription. Its callbacks do not run afterwards. `subscription` may be NULL. */

@@ -3,7 +3,7 @@
  *
  * The module sends the messages of a shard in order. It sends at most WINDOW messages, beginning with the first
  * unacknowledged message. If a message must be sent again, fewer than WINDOW other messages have therefore overtaken
- * it. Readers have space for more gaps than that in each stream (NL_STREAM_GAPS_OWN).
+ * it. In each stream, readers have space for more than WINDOW gaps (NL_STREAM_GAPS_OWN).
  *
  * The ID of a message consists of the stream and the numbers of its records, so that the servers drop repeated messages
  * within their duplicate window. Readers recognize later repetitions by the numbers in their journals.

@@ -32,7 +32,10 @@ char *output_file_name(const output_options *options, uint64_t number);
  */
 char *output_file_name_beside(const output_options *options, const char *suffix);
 
-/* Sets *number to the highest number of an existing file, or to 0 if there is no file. */
+/*
+ * Sets *number to the highest number of an existing file, or to 0 if there is no file. Returns NL_FAILED if the
+ * directory cannot be read.
+ */
 nl_status output_file_highest(const output_options *options, uint64_t *number);
 
 /* Lists the existing file numbers that are higher than `above`, in ascending order. The caller frees *numbers. */
@@ -66,7 +69,7 @@ nl_status output_file_write(output_file *file, const char *data, size_t size, si
 /* Returns whether the file was removed. */
 bool output_file_is_removed(const output_file *file);
 
-/* Waits until the data of the file is on the disk. */
+/* Waits until the data of the file is on the disk. Returns NL_FAILED after setting the error. */
 nl_status output_file_sync(output_file *file);
 
 /* Waits until the file names in the directory of `path` are on the disk. */

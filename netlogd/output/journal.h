@@ -61,13 +61,16 @@ void journal_touch(journal *j, const unsigned char stream[16]);
 /* Returns whether an entry is needed: the journal has earlier entries, or a stream was touched. */
 bool journal_is_needed(const journal *j);
 
-/* Appends an entry with the file's current size and no streams, before more is written. Returns like journal_write. */
+/*
+ * Appends an entry with the file's current size and no streams, before more is written. Returns the same values as
+ * journal_write.
+ */
 nl_status journal_begin(journal *j, const journal_mark *mark, bool sync);
 
 /* Replaces all entries by one entry with all streams. Returns the same values as journal_write. */
 nl_status journal_write_all(journal *j, const journal_mark *mark, bool sync);
 
-/* Waits until all entries are on the disk. */
+/* Waits until all entries are on the disk. Returns NL_FAILED after setting the error. */
 nl_status journal_sync(const journal *j);
 
 /*

@@ -4,8 +4,9 @@
  *
  *   spool -> nl_decoder -> open_spans (starts) -> otlp_encoder -> otlp_link
  *
- * A delivery sends all its records before it takes them. After a failure or a kill, the whole delivery is sent again:
- * log records may arrive more than once, and spans with the same IDs.
+ * A delivery sends all its records before it reports any of them as delivered. After a failure or a kill, the whole
+ * delivery is sent again. The receiver may therefore get log records more than once, and get spans more than once with
+ * the same IDs.
  */
 #include "config.h"
 

@@ -17,7 +17,7 @@ enum {
     TABLES_MAX = 8,
     SPOOL_FILES = 16, /* approximate number of files in a full spool */
     KEPT_FILES = 16,  /* minimum number of files in an archive with keep_size= */
-    KEPT_PERIODS = 8, /* with keep=, the number of files that are in use, if each is ended by its age */
+    KEPT_PERIODS = 8, /* with keep=, the number of files if each file ends because of its age */
     TARGET_MAX = 200,
 };
 

@@ -7,9 +7,9 @@
  *                others, HTTP 400, 413 and 422
  *   failed       everything else: the request is sent again later, and not before the time that the receiver names
  *
- * The specification also forbids to repeat requests with other errors, such as a wrong path or missing permission.
- * These are errors of configuration, and dropping all records until somebody notices would be worse. Only one thread at
- * a time may use a link. Its functions wait for up to OTLP_LINK_TIMEOUT_MS.
+ * The specification also forbids repeating requests with other errors, such as a wrong path or missing permission. The
+ * module repeats these requests, because they are configuration errors, and dropping all records until somebody notices
+ * would be worse. Only one thread at a time may use a link. Its functions wait for up to OTLP_LINK_TIMEOUT_MS.
  */
 #ifndef NETLOGD_OUTPUT_OTLP_LINK_H
 #define NETLOGD_OUTPUT_OTLP_LINK_H

@@ -1,4 +1,4 @@
-/* What otlp_link.c and the two protocols share. */
+/* Declarations that otlp_link.c and the two protocols share. */
 #ifndef NETLOGD_OUTPUT_OTLP_LINK_INTERNAL_H
 #define NETLOGD_OUTPUT_OTLP_LINK_INTERNAL_H
 
@@ -18,14 +18,14 @@ struct otlp_link {
 };
 
 struct otlp_protocol {
-    /* Sends a request and waits for its response. Returns NL_FAILED if there is none. */
+    /* Sends a request and waits for its response. Returns NL_FAILED if there is no response. */
     nl_status (*exchange)(otlp_link *l, bool spans, nl_string request, otlp_reply *reply, bool *failed);
     void (*close)(void *session);
 };
 
 extern const otlp_protocol otlp_link_grpc, otlp_link_http1;
 
-/* Write all bytes, and read at least one byte, before the deadline. */
+/* Write all bytes, and read at least one byte, before the deadline. Return NL_FAILED after setting the error. */
 nl_status otlp_link_write(otlp_link *l, const char *data, size_t size);
 nl_status otlp_link_read(otlp_link *l, char *data, size_t size, size_t *got);
 

@@ -4,11 +4,12 @@
  *
  * The module owns the records of these spans' starts, and the file SPOOL/open-spans, which contains them and the place
  * up to which records were delivered. open_spans_save replaces the file after each delivery and before the place in the
- * spool advances. After a kill in between, the file is ahead of the spool's place, and the records between are skipped.
- * A kill thus loses no start, and a span that is sent again has the same IDs.
+ * spool advances. After a kill between these two steps, the file is ahead of the spool's place, and the records between
+ * the two places are skipped. A kill thus loses no start, and a span that is sent again has the same IDs.
  *
- * At most OPEN_SPANS_MAX starts and OPEN_SPANS_BYTES_MAX bytes are kept, for at most OPEN_SPANS_S. Starts beyond these
- * limits, oldest first, are handed out. Only one thread at a time may use an open_spans.
+ * At most OPEN_SPANS_MAX starts and OPEN_SPANS_BYTES_MAX bytes are kept, for at most OPEN_SPANS_S.
+ * open_spans_take_excess removes starts beyond these limits, oldest first. Only one thread at a time may use an
+ * open_spans.
  */
 #ifndef NETLOGD_OUTPUT_OTLP_OPEN_SPANS_H
 #define NETLOGD_OUTPUT_OTLP_OPEN_SPANS_H
@@ -26,7 +27,10 @@ void open_spans_free(open_spans *o); /* NULL is allowed */
 /* Returns the place up to which the records of open_spans were delivered. */
 output_place open_spans_place(const open_spans *o);
 
-/* Writes the file, unless it already has this content. If `sync` is true, waits until the file is on the disk. */
+/*
+ * Writes the file, unless it already has this content. If `sync` is true, waits until the file is on the disk. Returns
+ * NL_FAILED after setting the error.
+ */
 nl_status open_spans_save(open_spans *o, output_place place, bool sync);
 
 /* Adds a packed record (nl_record_pack). Returns false if there is an open span with this ID. */

@@ -6,10 +6,12 @@
  * records stay in memory. Memory grows by at most one read of a client, because the server does not read from clients
  * until output_flush succeeds.
  *
- * Written records count only when the journal (journal.h) has an entry for them. The server calls output_flush only
- * when no block is partly stored. Each output has its own journal and its own table of streams. After a kill, one
- * output may have records that another output lacks, and each output then accepts only the records that it lacks.
- * outputs.h explains how the outputs stay consistent. Only the server's thread may call these functions.
+ * Written records count only when the journal (journal.h) has an entry for them. They are settled when they may be
+ * acknowledged: after the entry and, if fsync= requires it, after the file and the journal have reached the disk. The
+ * server calls output_flush only when no block is partly stored. Each output has its own journal and its own table of
+ * streams. After a kill, one output may have records that another output lacks, and each output then accepts only the
+ * records that it lacks. outputs.h explains how the outputs stay consistent. Only the server's thread may call these
+ * functions.
  */
 #ifndef NETLOGD_OUTPUT_H
 #define NETLOGD_OUTPUT_H
@@ -63,10 +65,13 @@ uint64_t output_encoded(const output *out);
 nl_streams *output_streams(output *out);
 output_past output_get_past(const output *out);
 
-/* Writes all streams, which outputs.c has set, to the journal, and marks netlogd as running. */
+/*
+ * Writes all streams, which outputs.c has set, to the journal, and marks netlogd as running. Returns NL_FAILED after
+ * setting the error.
+ */
 nl_status output_note_streams(output *out);
 
-/* Creates the journal, before any output writes entries for its records. */
+/* Creates the journal, before any output writes entries for its records. Returns NL_FAILED after setting the error. */
 nl_status output_begin(output *out);
 
 /* Returns the stream of the records that the output itself numbers, or NULL. */
@@ -153,7 +158,7 @@ nl_status output_reopen(output *out);
  */
 nl_status output_change(output *out, output_options *options);
 
-/* Settles, closes and frees the output. */
+/* Settles, closes and frees the output. Returns NL_FAILED after setting the error. */
 nl_status output_close(output *out);
 
 /*

@@ -59,7 +59,10 @@ bool outputs_admit_block(const nl_block_header *block, unsigned owner);
 /* Returns the output at an index, or NULL. */
 output *outputs_get(size_t i);
 
-/* The functions of output.h for all outputs, or a condition for any or all of them. Set the first failure's error. */
+/*
+ * Call the function of output.h for each output, or return whether a condition holds for any or all outputs. If several
+ * calls fail, the error is that of the first failure.
+ */
 uint64_t outputs_encoded(void); /* average of all outputs */
 bool outputs_want_blocks(void);
 bool outputs_want_lines(nl_format format);
@@ -81,7 +84,10 @@ int outputs_settle_ms(void); /* for the outputs that are not settled */
 bool outputs_have_seal_due(void);
 nl_status outputs_reopen(void);
 
-/* Settles and closes all outputs. Waits for deliveries for about as long as ending.h allows. */
+/*
+ * Settles and closes all outputs. Waits for deliveries for about as long as ending.h allows. Returns NL_FAILED after
+ * setting the error.
+ */
 nl_status outputs_close(void);
 
 /*

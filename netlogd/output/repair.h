@@ -20,7 +20,7 @@ typedef struct repair {
  */
 nl_status repair_unacknowledged(const char *path, const journal_mark *mark, repair *what);
 
-/* Removes an incomplete record at the end of the file. */
+/* Removes an incomplete record at the end of the file. Returns NL_FAILED after setting the error. */
 nl_status repair_end(const char *path, repair *what);
 
 #endif

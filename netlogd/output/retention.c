@@ -51,7 +51,7 @@ static bool describe_file(const output_options *options, uint64_t number, old_fi
     return true;
 }
 
-/* Returns why a file must go, or NULL. `total` is the size of all files. */
+/* Returns the reason to delete a file, or NULL. `total` is the size of all files. */
 static const char *find_reason(const output_options *options, const old_file *file, uint64_t total)
 {
     if (options->keep_size > 0 && total > options->keep_size)

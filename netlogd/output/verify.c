@@ -173,8 +173,8 @@ static void verify_check_end(check *c)
 }
 
 /*
- * Drops the places of damage in decompressed text, because they do not correspond to places in the file. Only the end
- * of a compressed file can be repaired.
+ * Drops the positions of damage in decompressed text, because they do not correspond to positions in the file. Only the
+ * end of a compressed file can be repaired.
  */
 static void forget_places_in_compressed(check *c)
 {

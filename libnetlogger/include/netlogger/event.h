@@ -47,7 +47,7 @@
 /* A value for NL_EVENT: size bytes at data. */
 #define NL_BYTES(data, size) nl_bytes((data), (size))
 
-/* The function behind NL_BYTES. */
+/* Returns the value for NL_BYTES. */
 static inline nl_string nl_bytes(const void *data, size_t size)
 {
     nl_string bytes = {NL_PRIVATE_CAST(const char *, data), size};

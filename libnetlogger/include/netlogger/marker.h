@@ -63,7 +63,7 @@ typedef void (*nl_probe_function)(void *user, const char *marker, const nl_field
  */
 NL_API nl_probe nl_marker_attach_log(const char *pattern, nl_log *log, nl_level level);
 
-/* Counts the passes of matching markers. */
+/* Counts the passes of matching markers. nl_probe_read returns the count. */
 NL_API nl_probe nl_marker_attach_count(const char *pattern);
 
 /*
