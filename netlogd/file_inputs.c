@@ -514,7 +514,10 @@ static bool is_output(const struct stat *status)
     return false;
 }
 
-/* Compares the first bytes of two contents: at most COMPARED_SIZE, or the size of the shorter content. */
+/*
+ * Returns whether the first bytes of two contents are equal. Compares at most COMPARED_SIZE bytes, and no more than the
+ * shorter content has.
+ */
 static bool is_same_beginning(file_content *a, file_content *b)
 {
     char *mine = nl_memory_check(malloc(COMPARED_SIZE)), *other = nl_memory_check(malloc(COMPARED_SIZE));

@@ -305,7 +305,7 @@ static nl_string find_cell(const nl_record *record, nl_string name, char scratch
     return (nl_string){"-", 1};
 }
 
-/* Finds the columns, which are the fields of all records. */
+/* Finds the columns, which are the fields of all records. Returns their number. */
 static size_t find_columns(const answer *all, nl_string columns[COLUMNS_MAX])
 {
     size_t count = 0;

@@ -105,7 +105,7 @@ static bool write_words(int fd, const void *words, size_t size)
     return true;
 }
 
-/* Opens the young table's file for appending. A new file begins with the seed. */
+/* Opens the young table's file for appending. A new file begins with the seed. Returns false on failure. */
 static bool open_young(void)
 {
     const uint64_t head[] = {seed, ~seed};
@@ -153,7 +153,7 @@ static void open_spans_files(void)
         fail_spans(young_path);
 }
 
-/* Makes the young file the old file, and begins a new one. */
+/* Makes the young file the old file, and begins a new one. Returns false on failure. */
 static bool rotate_spans(void)
 {
     close(young_file);

@@ -16,7 +16,7 @@ static bool accepts(const request_verb *v, const char *name, size_t size)
            strstr(v->fields, padded) != NULL;
 }
 
-/* Fails if the verb does not accept a field. PROG is the only standard field that verbs may accept. */
+/* Returns NL_FAILED if the verb does not accept a field. PROG is the only standard field that verbs may accept. */
 static nl_status check_fields(const request_verb *v, const nl_record *asked)
 {
     const struct {

@@ -205,7 +205,10 @@ static filling *filling_of(const gathering *g, uint64_t ticket)
     return &g->fillings[ticket % THREADS];
 }
 
-/* Passes the next share to the sink if it is complete. The caller holds the lock, which is released for this. */
+/*
+ * Passes the next share to the sink if it is complete. Returns whether it has passed on a share. The caller holds the
+ * lock, which the function releases meanwhile.
+ */
 static bool gather_pass_on_whole(gathering *g)
 {
     filling *f = filling_of(g, g->turn);

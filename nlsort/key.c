@@ -103,7 +103,7 @@ static void append_tag(nl_buffer *out, char tag)
     nl_buffer_append(out, &tag, 1);
 }
 
-/* Gets an integer of at least 2^63, which nl_field_int rejects. */
+/* Gets an integer of at least 2^63, which nl_field_int rejects. Returns false if the field has no such integer. */
 static bool get_large(const nl_field *field, uint64_t *value)
 {
     if (field->type == NL_TYPE_UINT)

@@ -332,7 +332,7 @@ static bool load_take_line(joining *j, nl_scanned_line line, size_t size, nl_sca
 
 /*
  * Handles the line that began in an earlier part and ends at offset `end`. Stores it in the free entry that precedes
- * the part's lines.
+ * the part's lines. Returns false if the memory is used up.
  */
 static bool load_add_seam(joining *j, const part *p, size_t end, size_t *taken)
 {

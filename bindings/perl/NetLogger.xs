@@ -26,7 +26,10 @@ typedef struct handle {
     nl_filter *filter;
 } handle;
 
-/* Releases an object. If flushes is true, flushes a log even if other copies stay. Returns the status of nl_flush or nl_close. */
+/*
+ * Releases an object. If flushes is true, flushes a log even if other copies stay. Returns the status of nl_flush or
+ * nl_close, or NL_OK if neither was called.
+ */
 static nl_status let_go(handle *h, bool flushes)
 {
     shared *of = h->of;

@@ -296,7 +296,7 @@ static fit_bound bound_of(const correction *c, const relation *r, uint32_t numbe
     return b;
 }
 
-/* Removes messages that the measurements make impossible. */
+/* Removes messages that the measurements make impossible. Returns the number of remaining bounds. */
 static size_t drop_contradictions(host *h, const fit *measured, fit_bound *bounds, size_t count)
 {
     size_t kept = 0;
@@ -313,7 +313,7 @@ static size_t drop_contradictions(host *h, const fit *measured, fit_bound *bound
 
 /*
  * Collects the bounds of a host from its relations with solved hosts, either from measurements only or from all
- * relations.
+ * relations. Returns their number.
  */
 static size_t collect_bounds(const correction *c, uint32_t number, bool all, fit_bound *bounds)
 {

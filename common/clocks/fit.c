@@ -168,7 +168,8 @@ static fit_piece make_piece(const fit_bound *bounds, size_t count, double usual)
 
 /*
  * Keeps the tightest of many bounds. These are, in each stretch of time, the highest low bound and the lowest high
- * bound, relative to a line through all bounds. Omitting bounds makes the result less precise, but not wrong.
+ * bound, relative to a line through all bounds. Omitting bounds makes the result less precise, but not wrong. Returns
+ * the number of bounds that it keeps.
  */
 static size_t thin(fit_bound *bounds, size_t count)
 {

@@ -69,7 +69,10 @@ static bool find_word(const char *name, size_t *at, size_t *size, side *what)
     return false;
 }
 
-/* The two events of a message have names that differ only in one of these words. */
+/*
+ * Returns the kind of the event with this name. The two events of a message have names that differ only in one of these
+ * words.
+ */
 static event_kind kind_by_name(const char *name)
 {
     size_t at, size;
@@ -124,7 +127,10 @@ static bool is_named(nl_string name, const char *text)
     return name.size == strlen(text) && memcmp(name.data, text, name.size) == 0;
 }
 
-/* Accepts BLOCK.ID, block_id and requestId, but not IDs that are local to a host, such as process IDs. */
+/*
+ * Returns whether a field is an ID by its name, such as BLOCK.ID, block_id or requestId. IDs that are local to a host,
+ * such as process IDs, do not count.
+ */
 static bool is_id_by_name(nl_string name)
 {
     static const char *const of_hosts[] = {"PID", "TID", "UID", "GID", "PPID", "TGID"};

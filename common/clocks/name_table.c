@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Truncates a name at a NUL, which only a forged log contains. */
+/* Truncates a name at a NUL, which only a forged log contains. Returns the result. */
 static nl_string up_to_nul(nl_string name)
 {
     if (name.size > 0)

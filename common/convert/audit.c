@@ -35,7 +35,10 @@ static bool take_until(nl_string *text, char stop, nl_string *part)
     return true;
 }
 
-/* Reads the beginning of a line. Sets *rest to the fields after the beginning. */
+/*
+ * Reads the beginning of a line. Sets *rest to the fields after the beginning. Returns false if the text has another
+ * form.
+ */
 static bool audit_read_head(nl_string line, audit_head *h, nl_string *rest)
 {
     *h = (audit_head){0};

@@ -217,7 +217,10 @@ static bool take_time(builder *b, const char *name, size_t size)
     return false;
 }
 
-/* Takes the time from the field with the name that the user gave. A standard time becomes the field ts. */
+/*
+ * Takes the time from the field with the name that the user gave. A standard time becomes the field ts. Returns false
+ * if there is no such time.
+ */
 static bool take_named_time(builder *b, const char *name)
 {
     enum { NAME_MAX_SIZE = 256 };
@@ -238,7 +241,7 @@ static bool take_named_time(builder *b, const char *name)
     return true;
 }
 
-/* Finds the time of a record that has no standard time. */
+/* Finds the time of a record that has no standard time. Returns false if there is no such time. */
 static bool take_usual_time(builder *b, sink *s)
 {
     if (take_time(b, "time", 4) || take_time(b, "timestamp", 9))

@@ -288,7 +288,7 @@ static void csv_add_field(row_reader *r, size_t column, sink *s)
         sink_lose(s, LOSS_NAMES);
 }
 
-/* Adds the fields in the order that the "#order" cell states. */
+/* Adds the fields in the order that the "#order" cell states. Returns false on failure. */
 static bool csv_add_in_order(row_reader *r, nl_string order, sink *s)
 {
     const char *at = order.data, *end = at + order.size;

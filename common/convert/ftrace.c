@@ -49,7 +49,7 @@ static int64_t ftrace_number_of(nl_string digits)
 
 /* ---- heads ---- */
 
-/* Reads "COMM-TID" and an optional "(PID)"; COMM may have any bytes. */
+/* Reads "COMM-TID" and an optional "(PID)"; COMM may have any bytes. Returns false if the text has another form. */
 static bool ftrace_read_task(nl_string text, trace_head *h)
 {
     text_drop_blanks(&text);
@@ -74,7 +74,7 @@ static bool ftrace_read_task(nl_string text, trace_head *h)
     return true;
 }
 
-/* Reads "[FLAGS] SECONDS:". */
+/* Reads "[FLAGS] SECONDS:". Returns false if the text has another form. */
 static bool ftrace_read_stamp(nl_string text, trace_head *h)
 {
     for (int word = 0; word < 3; word++) {
@@ -249,7 +249,10 @@ static void ftrace_read_bare_time(nl_string *text, int64_t *time_ns)
     *time_ns += ftrace_number_of(seconds) * NL_NS_PER_SECOND;
 }
 
-/* Reads "[SECONDS |] CPU) [COMM-TID |] [FLAGS |] [DURATION us] |  FUNCTION() {". */
+/*
+ * Reads "[SECONDS |] CPU) [COMM-TID |] [FLAGS |] [DURATION us] | FUNCTION() {". Returns false if the text has another
+ * form.
+ */
 static bool ftrace_read_graph_line(ftrace_reader *r, nl_string line, sink *s)
 {
     trace_head h = {.time_ns = r->last_ns}, task;
@@ -274,7 +277,10 @@ static bool ftrace_read_graph_line(ftrace_reader *r, nl_string line, sink *s)
 
 /* ---- lines ---- */
 
-/* Reads "FUNCTION <-CALLER". trace-cmd prints "<--", and offsets as an option. */
+/*
+ * Reads "FUNCTION <-CALLER". trace-cmd prints "<--", and offsets as an option. Returns false if the text has another
+ * form.
+ */
 static bool ftrace_read_call(ftrace_reader *r, const trace_head *h, nl_string text, sink *s)
 {
     const char *arrow = text_find(text, " <-");
@@ -364,7 +370,7 @@ static void ftrace_close_reader(importer *base)
     builder_free(&r->builder);
 }
 
-/* Looks for the tracer's comment, or for a line header in the first line that is not a comment. */
+/* Returns whether the data has the tracer's comment, or a line header in the first line that is not a comment. */
 static bool ftrace_detect(const char *data, size_t size)
 {
     trace_head h;

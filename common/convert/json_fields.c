@@ -65,7 +65,7 @@ static bool equals(nl_string text, const char *word)
     return text.size == strlen(word) && memcmp(text.data, word, text.size) == 0;
 }
 
-/* Makes the name OUTER.INNER. */
+/* Makes the name OUTER.INNER. Returns false on failure. */
 static bool json_fields_join(json_fields *r, nl_string outer, nl_string inner, nl_string *name)
 {
     char *bytes = builder_bytes(r->builder, outer.size + 1 + inner.size);
@@ -78,7 +78,7 @@ static bool json_fields_join(json_fields *r, nl_string outer, nl_string inner, n
     return true;
 }
 
-/* Reads {"$bytes": ...} or {"$double": ...}. */
+/* Reads {"$bytes": ...} or {"$double": ...}. Returns false on failure. */
 static bool json_fields_read_special(json_fields *r, const builder_key *key, nl_string kind)
 {
     nl_string text;
@@ -108,7 +108,7 @@ static bool json_fields_read_value_of(json_fields *r, nl_string name, int depth)
     return json_fields_read_value(r, &key, depth);
 }
 
-/* Reads a nested object after its {. */
+/* Reads a nested object after its {. Returns false on failure. */
 static bool json_fields_read_object(json_fields *r, const builder_key *key, int depth)
 {
     bool first = true;

@@ -55,7 +55,7 @@ static nl_string field_name(builder *b, nl_string name)
     return (nl_string){text, (size_t)(to - text)};
 }
 
-/* Removes the separators that perf script prints between values. */
+/* Removes the separators that perf script prints between values. Returns the result. */
 static nl_string trim_value(nl_string value)
 {
     text_drop_blanks(&value);

@@ -338,7 +338,7 @@ static bool put_pair(void *user, const otlp_value *pair)
     return put_any(t, &value);
 }
 
-/* Finds the list in an ArrayValue or a KeyValueList. */
+/* Finds the list in an ArrayValue or a KeyValueList. Returns false on failure. */
 static bool pick_values(otlp_input *in, const otlp_value *value, otlp_value *list)
 {
     otlp_member m = {.name = "values", .field = 1, .repeated = true};

@@ -186,7 +186,9 @@ static otlp_signal otlp_proto_signal(nl_string request)
     return OTLP_METRICS;
 }
 
-/* Examines the beginning of the request, because the rest may not have arrived: the first resource and its first field.
+/*
+ * Returns whether the data is in this format. Examines only the first resource and its first field, because the rest of
+ * the request may not have arrived.
  */
 static bool otlp_proto_detect(const char *data, size_t size)
 {

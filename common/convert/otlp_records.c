@@ -191,7 +191,7 @@ static bool put_record(otlp_records *r)
 
 /* ---- items ---- */
 
-/* Begins an item of size bytes, which may become several records. */
+/* Begins an item of size bytes, which may become several records. Returns false if the item is too large. */
 static bool begin_item(otlp_records *r, const otlp_value *item)
 {
     r->in.error = NULL;
@@ -408,7 +408,7 @@ static bool put_span_end(span_parts *of)
     return put_record(r);
 }
 
-/* Puts all records after the first one. */
+/* Puts all records after the first one. Returns false on failure. */
 static bool put_span_parts(span_parts *of)
 {
     return otlp_each(&of->r->in, of->links, take_link, of) &&
@@ -526,7 +526,7 @@ static bool begin_point(const metric *m, const otlp_value *time, uint64_t time_n
     return true;
 }
 
-/* Adds the mean of a histogram, which can be drawn as a loadline. */
+/* Adds the mean of a histogram, which can be drawn as a loadline. Returns false on failure. */
 static bool add_mean(otlp_records *r, const otlp_value *count, const otlp_value *sum)
 {
     uint64_t number;
@@ -662,7 +662,10 @@ typedef struct request {
     otlp_value resource;
 } request;
 
-/* Builds the fields of the resource and the scope, which the first record of each item contains. */
+/*
+ * Builds the fields of the resource and the scope, which the first record of each item contains. Returns false on
+ * failure.
+ */
 static bool read_surroundings(otlp_records *r, const otlp_value *resource, const otlp_value *scope)
 {
     otlp_member of_resource[] = {{.name = "attributes", .field = 1, .repeated = true}};

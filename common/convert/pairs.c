@@ -92,7 +92,7 @@ static void read_pairs(importer *base, const char *data, size_t size, sink *s)
     }
 }
 
-/* Looks at the first line that is not blank. */
+/* Returns whether the first line that is not blank has this format. */
 static bool pairs_detect(const char *data, size_t size)
 {
     pairs_reader r = {0};

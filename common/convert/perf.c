@@ -33,7 +33,10 @@ typedef struct perf_head {
 
 /* ---- heads ---- */
 
-/* Reads the number of a thread or process; -1 means that perf does not know it. */
+/*
+ * Reads the number of a thread or process; -1 means that perf does not know it. Returns false if the text has another
+ * form.
+ */
 static bool perf_read_id(nl_string *text, nl_string *id)
 {
     const char *start = text->data;
@@ -44,7 +47,7 @@ static bool perf_read_id(nl_string *text, nl_string *id)
     return true;
 }
 
-/* Reads the numbers, CPU and time after the name. */
+/* Reads the numbers, CPU and time after the name. Returns false if the text has another form. */
 static bool perf_read_numbers(nl_string text, perf_head *h)
 {
     if (!perf_read_id(&text, &h->tid))
@@ -88,7 +91,7 @@ static bool perf_read_head(nl_string line, perf_head *h)
     return false;
 }
 
-/* Reads "PERIOD EVENT:". */
+/* Reads "PERIOD EVENT:". Returns false if the text has another form. */
 static bool perf_take_event(perf_head *h)
 {
     nl_string *text = &h->rest;
@@ -273,7 +276,7 @@ static void perf_close_reader(importer *base)
     nl_buffer_free(&r->stack);
 }
 
-/* Looks at the first line that is not a comment. */
+/* Returns whether the first line that is not a comment has this format. */
 static bool perf_detect(const char *data, size_t size)
 {
     perf_head h;

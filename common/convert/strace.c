@@ -163,7 +163,7 @@ static bool strace_read_call(strace_reader *r, call *c, nl_string text, sink *s)
     return true;
 }
 
-/* Reads <... NAME resumed>ARGUMENTS) = OUTCOME after "<... ". */
+/* Reads <... NAME resumed>ARGUMENTS) = OUTCOME after "<... ". Returns false if the text has another form. */
 static bool strace_read_resumed(strace_reader *r, call *c, nl_string text, sink *s)
 {
     static const char word[] = " resumed>";
@@ -217,7 +217,10 @@ static void begin_happening(strace_reader *r, const call *c, const char *event, 
     add_number(r, "TID", c->thread->tid, s);
 }
 
-/* Reads "SIGCHLD {...} ---" or "stopped by SIGTSTP ---" after the first dashes. */
+/*
+ * Reads "SIGCHLD {...} ---" or "stopped by SIGTSTP ---" after the first dashes. Returns false if the text has another
+ * form.
+ */
 static bool strace_read_signal(strace_reader *r, const call *c, nl_string text, sink *s)
 {
     if (!text_drop(&text, " ---"))
@@ -234,7 +237,10 @@ static bool strace_read_signal(strace_reader *r, const call *c, nl_string text, 
     return builder_finish(&r->builder, false, s);
 }
 
-/* Reads "exited with 0 +++", "killed by SIGKILL (core dumped) +++" or "superseded by execve in pid 5 +++". */
+/*
+ * Reads "exited with 0 +++", "killed by SIGKILL (core dumped) +++" or "superseded by execve in pid 5 +++". Returns
+ * false if the text has another form.
+ */
 static bool strace_read_end(strace_reader *r, const call *c, nl_string text, sink *s)
 {
     if (!text_drop(&text, " +++"))
@@ -281,7 +287,7 @@ static bool is_of_strace(nl_string line)
            text_take(&line, " > "); /* the line belongs to a stack that strace -k prints */
 }
 
-/* Removes "strace: Process N attached" from the end of an unfinished call. */
+/* Removes "strace: Process N attached" from the end of an unfinished call. Returns whether the line had this text. */
 static bool strace_remove_interruption(nl_string *line)
 {
     static const char word[] = "strace: Process ";
@@ -329,7 +335,10 @@ static void strace_close_reader(importer *base)
     strace_threads_free(&r->threads);
 }
 
-/* Looks at several lines, because some may be output of the traced program. */
+/*
+ * Returns whether the data is output of strace. Examines several lines, because some may be output of the traced
+ * program.
+ */
 static bool strace_detect(const char *data, size_t size)
 {
     enum { LINES = 20 };

@@ -93,7 +93,7 @@ bool strace_line_name(nl_string *text, nl_string *name)
 
 /* ---- outcomes ---- */
 
-/* Reads seconds such as "0.000110". */
+/* Reads seconds such as "0.000110". Returns false if the text has another form. */
 static bool read_duration(nl_string text, int64_t *ns)
 {
     nl_string digits, whole = text;

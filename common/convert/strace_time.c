@@ -18,7 +18,7 @@ static void find_day(strace_clock *c, const import_about *about, unsigned tod)
     c->tod = tod + 1; /* differs from tod, so that read_clock computes the time */
 }
 
-/* Reads HH:MM:SS. */
+/* Reads HH:MM:SS. Returns false if the text has another form. */
 static bool read_clock(strace_clock *c, nl_string text, const import_about *about, int64_t *time_ns)
 {
     enum { HALF_DAY_S = 43200 };

@@ -96,7 +96,9 @@ static int64_t fraction_of(const char *digits, size_t count)
     return ns;
 }
 
-/* Reads YYYY-MM-DDTHH:MM:SS with an optional fraction and an optional zone. */
+/*
+ * Reads YYYY-MM-DDTHH:MM:SS with an optional fraction and an optional zone. Returns false if the text has another form.
+ */
 static bool read_iso_time(syslog_reader *r, nl_string text, int64_t *time_ns)
 {
     if (text.size < SECOND_SIZE || text.data[4] != '-')
@@ -163,7 +165,10 @@ static bool compute_bsd_time(const char *text, int64_t now_s, int64_t *time_ns)
     return false;
 }
 
-/* Takes Mmm dd hh:mm:ss with an optional fraction from the beginning of the text. */
+/*
+ * Takes Mmm dd hh:mm:ss with an optional fraction from the beginning of the text. Returns false if the text has another
+ * form.
+ */
 static bool take_bsd_time(syslog_reader *r, nl_string *text, int64_t now_ns, int64_t *time_ns)
 {
     int64_t now_s = now_ns / NL_NS_PER_SECOND;
@@ -258,7 +263,7 @@ static bool add_parameter(builder *b, nl_string id, nl_string name, nl_string va
     return true;
 }
 
-/* Reads a value in quotes. \", \\ and \] stand for the second character. */
+/* Reads a value in quotes. \", \\ and \] stand for the second character. Returns false if the text has another form. */
 static bool take_quoted(builder *b, nl_string *text, nl_string *value)
 {
     if (!text_take(text, "\""))
@@ -286,7 +291,7 @@ static bool take_quoted(builder *b, nl_string *text, nl_string *value)
     return true;
 }
 
-/* Reads [ID NAME="VALUE" ...]. */
+/* Reads [ID NAME="VALUE" ...]. Returns false if the text has another form. */
 static bool take_element(builder *b, nl_string *text)
 {
     size_t size = 0;

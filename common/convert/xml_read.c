@@ -468,7 +468,10 @@ static void xml_read_unshare(void *shared)
     (void)shared;
 }
 
-/* Accepts a declaration, a comment or a log element. Lines of other formats may also begin with <, as in <idle>-0. */
+/*
+ * Returns whether the data begins with a declaration, a comment or a log element. Lines of other formats may also begin
+ * with <, as in <idle>-0.
+ */
 static bool xml_read_detect(const char *data, size_t size)
 {
     static const char mark[] = "\xef\xbb\xbf";

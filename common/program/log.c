@@ -53,7 +53,7 @@ static nl_status log_skip_to_range(program_log *log)
     return status;
 }
 
-/* Opens the next file. Only the last file of an archive is followed. */
+/* Opens the next file. Only the last file of an archive is followed. Returns false after reporting an error. */
 static bool open_next(program_log *log)
 {
     free(log->name);
@@ -95,7 +95,7 @@ program_log *program_log_open(program_reading *reading, const char *name, bool f
     return NULL;
 }
 
-/* Looks for new files in a followed archive. */
+/* Looks for new files in a followed archive. Returns whether there are any. */
 static bool find_more(program_log *log)
 {
     char **files;

@@ -25,7 +25,10 @@ struct program_held {
     char *first;   /* place of the first piece, and the reason why it is malformed */
 };
 
-/* Parses a time, a day (which begins at midnight in local time), or a local time as `uptime -s` prints it. */
+/*
+ * Parses a time, a day (which begins at midnight in local time), or a local time as `uptime -s` prints it. Returns
+ * false on failure.
+ */
 static bool reading_set_base(void *settings, const nl_option *row, const char *value)
 {
     program_reading *reading = settings;

@@ -38,8 +38,8 @@ typedef struct contrast {
 } contrast;
 
 /*
- * Compares sum / count of two sides. A side whose count is 0 has the mean 0. Returns the difference of the means, with
- * its error.
+ * Compares sum / count of two sides. A side whose count is 0 has the mean 0. Returns both means and the result of the
+ * test.
  */
 contrast contrast_make(const unit_sums *before, const unit_kind *before_kind, const unit_sums *after,
                        const unit_kind *after_kind);

@@ -143,7 +143,7 @@ static bool skip_sign(parser *p, const char *sign)
     return found;
 }
 
-/* Skips a word, in any case. */
+/* Skips a word, in upper or lower case. Returns whether the word is at the position. */
 static bool skip_word(parser *p, const char *word)
 {
     size_t size = 0;

@@ -256,7 +256,9 @@ static bool is_added(int result)
     return result == 0 || result == -EDOM;
 }
 
-/* Adds the named calls. A name that libseccomp does not know is an error if all_known is set. */
+/*
+ * Adds the named calls. A name that libseccomp does not know is an error if all_known is set. Returns false on failure.
+ */
 static bool add_calls(scmp_filter_ctx filter, uint32_t action, const char *names, bool all_known)
 {
     char name[CONFINE_CALL_SIZE];
@@ -280,7 +282,7 @@ static bool add_restricted(scmp_filter_ctx filter, const restricted_call *r)
     return is_added(seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, r->call, count, comparisons));
 }
 
-/* Allows signals only to this process. */
+/* Allows signals only to this process. Returns false on failure. */
 static bool add_signals(scmp_filter_ctx filter)
 {
     return add_restricted(filter, &(restricted_call){SCMP_SYS(kill), {EXACT(0, getpid())}}) &&

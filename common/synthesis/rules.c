@@ -100,7 +100,7 @@ static bool read_field_source(reading *r, making *m, const char *from)
     return ok;
 }
 
-/* Reads NAME or NAME SOURCE. */
+/* Reads NAME or NAME SOURCE. Returns false on failure. */
 static bool read_field(reading *r, rule *into, const char *text)
 {
     char *name = nl_word_next(&text, ""), *from = nl_word_next(&text, ""), *rest = nl_word_next(&text, "");
@@ -174,7 +174,7 @@ static bool read_label(reading *r, rule *into, const char *label, unsigned *numb
     return true;
 }
 
-/* Reads a word after the events: key, from, to, id, as, unless or move. */
+/* Reads a word after the events: key, from, to, id, as, unless or move. Returns false on failure. */
 static bool read_clause_word(reading *r, clause *c, const char *word, const char **text)
 {
     char *next = NULL;
@@ -236,7 +236,7 @@ static bool read_clause(reading *r, rule *into, role role, unsigned label, const
     return ok;
 }
 
-/* Reads STATE: CLAUSE. */
+/* Reads STATE: CLAUSE. Returns false on failure. */
 static bool read_labelled(reading *r, rule *into, role role, const char *text)
 {
     const char *colon = strchr(text, ':');
@@ -272,7 +272,7 @@ static bool read_choice(reading *r, const char *value, const char *no, const cha
     return *chosen || strcmp(value, no) == 0 || WRONG(r, "unknown value \"%s\"; expected %s or %s", value, no, yes);
 }
 
-/* Reads the "emit" setting of a states rule, which is segments, changes or both. */
+/* Reads the "emit" setting of a states rule, which is segments, changes or both. Returns false on failure. */
 static bool read_emit(reading *r, rule *into, const char *value)
 {
     into->segments = strcmp(value, "changes") != 0;
@@ -412,7 +412,10 @@ static bool read_table(reading *r, const nl_section *section)
     return true;
 }
 
-/* Reads "learn = FIELD FIELD", which means that events with these fields contain the ID and the name of a thread. */
+/*
+ * Reads "learn = FIELD FIELD", which means that events with these fields contain the ID and the name of a thread.
+ * Returns false on failure.
+ */
 static bool read_programs(reading *r, const nl_section *section)
 {
     for (size_t i = 0; i < section->setting_count; i++) {

@@ -92,7 +92,10 @@ static bool sections_take_line(nl_sections *s, char *text, unsigned line)
     return true;
 }
 
-/* Reads all lines. A line that is joined from several lines has the number of the first of them. */
+/*
+ * Reads all lines. A line that is joined from several lines has the number of the first of them. Returns false on
+ * failure.
+ */
 static bool sections_take_text(nl_sections *s, const char *text)
 {
     char **lines = g_strsplit(text, "\n", -1);

@@ -68,7 +68,7 @@ static const unsigned short by_letter[32] = {
     ['i' & 31] = 1 << NL_USAGE | 1 << NL_IMPORTANT, ['d' & 31] = 1 << NL_DEBUG,
 };
 
-/* Compares without regard to case. Upper and lower case differ in one bit. */
+/* Returns whether a text is the name, without regard to case. Upper and lower case differ in one bit. */
 static bool is_name(const name *name, const char *text, size_t size)
 {
     if (name->size != size)

@@ -150,7 +150,7 @@ static bool option_parse_count(const char *text, int64_t *number)
     return *number >= 0 && errno == 0 && *end == '\0';
 }
 
-/* Parses "65536", "64k", "256M" or "1g"; 1k is 1024 bytes. */
+/* Parses "65536", "64k", "256M" or "1g"; 1k is 1024 bytes. Returns false if the text has another form. */
 static bool option_parse_size(const char *text, int64_t *number)
 {
     char *end;
@@ -164,7 +164,7 @@ static bool option_parse_size(const char *text, int64_t *number)
     return *end == '\0';
 }
 
-/* Sets an error such as "9g is out of range; use 1k to 1g". */
+/* Sets an error such as "9g is out of range; use 1k to 1g". Returns false. */
 static bool option_reject_range(const nl_option *row, const char *value)
 {
     char minimum[NL_OPTION_VALUE_SIZE], maximum[NL_OPTION_VALUE_SIZE];

@@ -36,7 +36,10 @@ static bool make_name(nl_replacement *r, int attempt)
     return false;
 }
 
-/* Opens a file with a temporary name, for file systems that do not support files without names. */
+/*
+ * Opens a file with a temporary name, for file systems that do not support files without names. Returns false on
+ * failure.
+ */
 static bool open_named(nl_replacement *r, mode_t mode)
 {
     for (int i = 0; r->fd < 0 && i < ATTEMPTS && make_name(r, i); i++) {
@@ -66,7 +69,10 @@ static bool read_umask(mode_t *mask)
     return found;
 }
 
-/* Opens the new file. The umask limits mode. Some kernels ignore the umask for files without names. */
+/*
+ * Opens the new file. The umask limits mode. Some kernels ignore the umask for files without names. Returns false on
+ * failure.
+ */
 static bool open_new(nl_replacement *r, const char *directory, mode_t mode)
 {
     mode_t mask = 0;
@@ -78,7 +84,7 @@ static bool open_new(nl_replacement *r, const char *directory, mode_t mode)
     return true;
 }
 
-/* Opens the new file. `before` is the status of the file that will be replaced, or NULL. */
+/* Opens the new file. `before` is the status of the file that will be replaced, or NULL. Returns false on failure. */
 static bool open_aside(nl_replacement *r, const struct stat *before)
 {
     char *directory = directory_of(r->path);

@@ -155,7 +155,7 @@ static unsigned pair(uint64_t pairs, unsigned place)
     return (unsigned)(pairs >> 16 * place) & 0xff;
 }
 
-/* Reads hhmmss.ffffff at text + 8 as nanoseconds of the day. */
+/* Reads hhmmss.ffffff at text + 8 as nanoseconds of the day. Returns false if the text has another form. */
 static inline bool read_usual_clock(const char *text, int64_t *clock_ns)
 {
     /* The last eight bytes are a digit, the point, and six digits. */
@@ -196,7 +196,10 @@ bool nl_time_parse_usual(const char *text, size_t size, nl_known_day *known, int
     return true;
 }
 
-/* Parses YYYYMMDDhhmmss with an optional fraction. `text` must begin with 14 digits, followed by its end or a point. */
+/*
+ * Parses YYYYMMDDhhmmss with an optional fraction. `text` must begin with 14 digits, followed by its end or a point.
+ * Returns NL_OK or NL_MALFORMED.
+ */
 static nl_status parse_date(const char *text, size_t size, nl_fraction fraction, int64_t *time_ns)
 {
     civil t = {
@@ -217,7 +220,9 @@ static nl_status parse_date(const char *text, size_t size, nl_fraction fraction,
     return civil_to_ns(&t, time_ns);
 }
 
-/* Parses a separator, unless `separator` is '\0', and two digits after it. */
+/*
+ * Parses a separator, unless `separator` is '\0', and two digits after it. Returns false if the text has another form.
+ */
 static bool parse_two(const char **at, const char *end, char separator, unsigned *value)
 {
     const char *text = *at;
@@ -233,7 +238,10 @@ static bool parse_two(const char **at, const char *end, char separator, unsigned
     return true;
 }
 
-/* Parses a time zone, which must extend to the end: Z, +hh, +hhmm or +hh:mm. A missing zone means UTC. */
+/*
+ * Parses a time zone, which must extend to the end: Z, +hh, +hhmm or +hh:mm. A missing zone means UTC. Returns false if
+ * the text has another form.
+ */
 static bool parse_zone(const char **at, const char *end, int *offset_minutes)
 {
     if (*at == end)
@@ -250,7 +258,7 @@ static bool parse_zone(const char **at, const char *end, int *offset_minutes)
     return *at == end && hours <= 23 && minutes <= 59;
 }
 
-/* Parses an ISO 8601 time. `text` must begin with four digits and a '-'. */
+/* Parses an ISO 8601 time. `text` must begin with four digits and a '-'. Returns NL_OK or NL_MALFORMED. */
 static nl_status parse_iso(const char *text, size_t size, nl_fraction fraction, int64_t *time_ns)
 {
     const char *end = text + size;
@@ -275,7 +283,10 @@ static nl_status parse_iso(const char *text, size_t size, nl_fraction fraction, 
     return civil_to_ns(&t, time_ns);
 }
 
-/* Parses decimal seconds. The code does not use a double, which would keep only 16 digits. */
+/*
+ * Parses decimal seconds. The code does not use a double, which would keep only 16 digits. Returns NL_OK or
+ * NL_MALFORMED.
+ */
 static nl_status parse_seconds(const char *text, size_t size, nl_fraction fraction, int64_t *time_ns)
 {
     bool negative = size > 0 && text[0] == '-';

@@ -12,7 +12,7 @@
 /* Parsing longer numbers would allocate memory. */
 enum { NUMBER_SIZE_MAX = 127 };
 
-/* Parses an integer above INT64_MAX exactly. */
+/* Parses an integer above INT64_MAX exactly. Returns false if the text has another form. */
 static bool read_large(nl_string text, uint64_t *value)
 {
     *value = 0;

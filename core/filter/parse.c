@@ -105,7 +105,10 @@ static bool parser_skip_word(parser *p, const char *word)
     return behind != NULL;
 }
 
-/* Skips a word. Does not skip a word that an operator follows, because that word is a field name. */
+/*
+ * Skips a word, unless an operator follows, because the word is then a field name. Returns whether it has skipped the
+ * word.
+ */
 static bool parser_skip_leading_word(parser *p, const char *word)
 {
     size_t size;
@@ -130,7 +133,7 @@ static nl_string keep_string(parser *p, const char *data, size_t size)
     return kept;
 }
 
-/* Reads a value after its opening quote. */
+/* Reads a value after its opening quote. Returns false on failure. */
 static bool read_quoted(parser *p, char quote, nl_string *text)
 {
     const char *open = p->at - 1;
@@ -220,7 +223,7 @@ static bool read_value(parser *p, nl_filter_test *test)
     return true;
 }
 
-/* Reads a list: (a, b, c). */
+/* Reads a list: (a, b, c). Returns false on failure. */
 static bool read_list(parser *p, nl_filter_test *test)
 {
     if (!parser_skip_sign(p, '(')) {

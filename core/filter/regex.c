@@ -105,7 +105,7 @@ static int read_number(regex *r)
     return number;
 }
 
-/* Reads an interval after its '{'. Sets *maximum to -1 if it has no maximum. */
+/* Reads an interval after its '{'. Sets *maximum to -1 if it has no maximum. Returns false on failure. */
 static bool read_interval(regex *r, int *minimum, int *maximum)
 {
     *minimum = *maximum = read_number(r);

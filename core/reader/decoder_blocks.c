@@ -369,7 +369,7 @@ static bool may_check(const nl_decoder *d, const nl_block_header *header)
     return d->wasted + nl_block_total_size(header) <= FREE_WASTE + WASTE_PER_BYTE * nl_input_offset(&d->in, d->in.at);
 }
 
-/* Verifies the checksum, and counts wasted bytes. */
+/* Returns whether the checksum is correct, and counts wasted bytes. */
 static bool is_sound(nl_decoder *d, const nl_block_header *header)
 {
     if (nl_block_verify(header, d->in.at) == NL_OK)

@@ -25,7 +25,10 @@ char *nl_time_index_name(const char *path)
     return asprintf(&name, "%s" NL_TIME_INDEX_SUFFIX, path) >= 0 ? name : NULL;
 }
 
-/* Sets *sum to the checksum of the last bytes before `end`, at most `maximum` bytes. */
+/*
+ * Sets *sum to the checksum of the last bytes before `end`, at most `maximum` bytes. Returns false if the file cannot
+ * be read.
+ */
 static bool sum_before(int fd, uint64_t end, size_t maximum, uint32_t *sum)
 {
     char bytes[NL_TIME_INDEX_HEAD];
@@ -38,7 +41,7 @@ static bool sum_before(int fd, uint64_t end, size_t maximum, uint32_t *sum)
 
 /* ---- writing ---- */
 
-/* An entry's checksum depends on its place in the index. */
+/* Returns the checksum of an entry, which depends on the entry's place in the index. */
 static uint32_t sum_entry(uint32_t sum, uint64_t begin, const char *entry)
 {
     char place[8];

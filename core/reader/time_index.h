@@ -6,10 +6,11 @@
  * at a time may use an index.
  *
  * The header has 16 bytes: "NLI1"; the number of the file's first bytes in the next checksum (at most 512); CRC-32C of
- * these bytes; CRC-32C of the 12 bytes above. An entry of 40 bytes follows for each piece: the offset of its end,
+ * these bytes; CRC-32C of the preceding 12 bytes. An entry of 40 bytes follows for each piece: the offset of its end,
  * after a whole line, block or zstd frame; the earliest and latest time of its records, signed, in nanoseconds since
- * 1970; the number of records (8 bytes each); CRC-32C of the 64 bytes, or fewer at the start of the file, before the
- * end; CRC-32C of the header, the 8 bytes of the offset where the piece begins, and the 36 bytes above (4 bytes each).
+ * 1970; the number of records (8 bytes each); CRC-32C of the last 64 bytes of the file before this end, or of fewer
+ * bytes at the start of the file; CRC-32C of the header, the 8 bytes of the offset where the piece begins, and the
+ * preceding 36 bytes of the entry (4 bytes each).
  * All numbers are little-endian.
  */
 #ifndef NETLOGGER_READER_TIME_INDEX_H

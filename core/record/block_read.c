@@ -75,7 +75,7 @@ nl_status nl_block_verify(const nl_block_header *header, const char *data)
 
 /* ---- the tables ---- */
 
-/* Reads a number up to a maximum. */
+/* Reads a number up to a maximum. Returns false on failure. */
 static bool get_number(nl_block_reader *r, uint64_t maximum, uint64_t *value)
 {
     const char *next = nl_varint_get(r->at, r->end, value);
@@ -275,7 +275,9 @@ nl_status nl_block_open(nl_block_reader *reader, const nl_block_header *header, 
 
 /* ---- records ---- */
 
-/* Reads a string: 0 means the previous string; otherwise its size + 1 and its bytes follow. */
+/*
+ * Reads a string: 0 means the previous string; otherwise its size + 1 and its bytes follow. Returns false on failure.
+ */
 static bool get_text(nl_block_reader *r, nl_string *string)
 {
     uint64_t code;

@@ -48,7 +48,7 @@ static char *put_source(char *at, nl_string host, nl_string prog)
     return nl_block_put_string(nl_block_put_string(at, host), prog);
 }
 
-/* Puts a shape without its fields. Omits the level's text if it is a name of the level. */
+/* Puts a shape without its fields. Omits the level's text if it is a name of the level. Returns the end. */
 static char *put_shape(char *at, const nl_block_shape *shape)
 {
     at = nl_varint_put(at, shape->source);
@@ -59,7 +59,7 @@ static char *put_shape(char *at, const nl_block_shape *shape)
     return nl_varint_put(at, shape->field_count);
 }
 
-/* Puts a field's type and name. Bytes that are invalid in names become '_'. */
+/* Puts a field's type and name. Bytes that are invalid in names become '_'. Returns the end. */
 static char *put_field(char *at, nl_type type, nl_string name)
 {
     *at++ = (char)(type + NL_BLOCK_TYPE_OFFSET);
@@ -95,7 +95,7 @@ static size_t expanded_bound(const nl_block_writer *w, size_t field_count, size_
     return NL_BLOCK_RECORD_EXPANDED + LEVEL_NAME_MAX + field_count * NL_BLOCK_FIELD_EXPANDED + w->longest_source + size;
 }
 
-/* Reserves memory for one more shape. */
+/* Reserves memory for one more shape. Returns false on failure. */
 static bool reserve_shape(nl_block_writer *w, size_t field_count)
 {
     size_t count = (size_t)w->field_count + field_count;

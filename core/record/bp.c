@@ -13,7 +13,10 @@
 
 #include <string.h>
 
-/* Accepts a date followed by T. At the start of a field, also accepts ten digits (seconds) followed by a point. */
+/*
+ * Returns whether the value begins with a date followed by T. At the start of a field, also accepts ten digits
+ * (seconds) followed by a point.
+ */
 static bool starts_record(const char *value, const char *end, bool within)
 {
     size_t size = (size_t)(end - value);

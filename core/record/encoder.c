@@ -44,7 +44,7 @@ void nl_encoder_free(nl_encoder *encoder)
     free(encoder);
 }
 
-/* Finishes the block, if it has records. Keeps the records if memory runs out. */
+/* Finishes the block, if it has records. Keeps the records if memory runs out. Returns NL_FAILED on failure. */
 static nl_status finish_block(nl_encoder *encoder)
 {
     uint64_t next = encoder->identity.first_sequence + encoder->block.record_count;
@@ -154,7 +154,7 @@ size_t nl_encoder_size(const nl_encoder *encoder)
     return encoder->ready.size + nl_block_size(&encoder->block);
 }
 
-/* Appends the finished lines to `out` as one zstd frame. */
+/* Appends the finished lines to `out` as one zstd frame. Returns NL_FAILED on failure. */
 static nl_status finish_frame(nl_encoder *encoder, nl_buffer *out)
 {
     if (encoder->zstd == NULL)

@@ -113,7 +113,7 @@ static unsigned scanner_read_fraction(const char **at, const char *end)
     return count == 0 ? 0 : value * scale[count];
 }
 
-/* Reads a time in the usual form and moves *at past it. */
+/* Reads a time in the usual form and moves *at past it. Returns false if the text has another form. */
 static bool scanner_read_time(nl_line_scanner *s, const char **at, const char *end, int64_t *time_ns)
 {
     bool iso = s->iso, good = true;

@@ -175,7 +175,7 @@ bool nl_logfmt_claims_ts(const char *line, const char *end)
 }
 
 /*
- * Accepts lines that begin with their time. logfmt_detect checks other lines after all other formats have rejected
+ * Returns whether the line begins with its time. logfmt_detect checks other lines after all other formats have rejected
  * them.
  */
 static bool confirm(const char *line, const char *end)
@@ -215,7 +215,7 @@ static bool logfmt_detect(const nl_text_format *format, const char *line, const 
 
 /* ---- values ---- */
 
-/* Reads exactly `count` digits in base 8 or 16. */
+/* Reads exactly `count` digits in base 8 or 16. Returns false if the text has another form. */
 static bool read_digits(const char *text, const char *end, unsigned count, unsigned base, uint32_t *value)
 {
     if ((size_t)(end - text) < count)

@@ -81,7 +81,7 @@ static void number_read_digits(decimal *d, const char *digits, size_t count, int
     }
 }
 
-/* Scans [+-]digits[.digits][e[+-]digits]. */
+/* Scans [+-]digits[.digits][e[+-]digits]. Returns false if the text has another form. */
 static bool scan_decimal(const char *at, const char *end, decimal *d)
 {
     int significant = 0;

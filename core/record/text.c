@@ -349,7 +349,7 @@ static inline const char *next_stop(const window *w, const char *at)
     return at;
 }
 
-/* A field that needs none of the checks above. */
+/* A field that the fast path can read. */
 typedef struct plain_field {
     const char *name, *equals, *stop;
     nl_member member;

@@ -87,7 +87,7 @@ static uint64_t text_shapes_hash(const nl_record *record)
     return (hash ^ hash >> 32) * factor;
 }
 
-/* Compares two texts; an absent text differs from an empty text. */
+/* Returns whether two texts are equal; an absent text differs from an empty text. */
 static inline bool text_shapes_same(nl_string a, nl_string b)
 {
     if (a.size != b.size || (a.data == NULL) != (b.data == NULL))

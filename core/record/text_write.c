@@ -152,7 +152,7 @@ static char *put_field_name(const nl_text_format *format, nl_string name, nl_buf
     return at != NULL ? put_name(at, name, name_needs_escape(format, name) ? " _." : " ") : NULL;
 }
 
-/* Writes the texts of a shape to `text`, and the offsets of their ends to `ends`. */
+/* Writes the texts of a shape to `text`, and the offsets of their ends to `ends`. Returns the end. */
 static bool put_shape(const nl_text_format *format, const nl_record *record, nl_buffer *text, uint32_t *ends)
 {
     if (!nl_buffer_reserve(text, SLACK))

@@ -12,7 +12,7 @@
 #include "record/bytes.h"
 #include "record/text.h"
 
-/* Accepts 14 digits, an optional fraction, and a blank or the end. */
+/* Returns whether the value begins with 14 digits and an optional fraction, followed by a blank or the end. */
 static bool starts_record(const char *value, const char *end, bool within)
 {
     (void)within;

@@ -231,7 +231,10 @@ static int on_verified(int good, X509_STORE_CTX *verifying)
     return 0;
 }
 
-/* Loads revocation lists. OpenSSL also rejects certificates if their CA's list is missing or expired. */
+/*
+ * Loads revocation lists. OpenSSL also rejects certificates if their CA's list is missing or expired. Returns false on
+ * failure.
+ */
 static bool load_revoked(SSL_CTX *context, const char *file)
 {
     X509_STORE *store = SSL_CTX_get_cert_store(context);
@@ -263,7 +266,7 @@ static bool load_peers(nl_tls *tls, const nl_tls_options *options)
     return true;
 }
 
-/* Offers a protocol to servers (RFC 7301). */
+/* Offers a protocol to servers (RFC 7301). Returns false on failure. */
 static bool offer_protocol(SSL_CTX *context, const char *protocol)
 {
     unsigned char list[16];
@@ -447,7 +450,7 @@ SSL *nl_tls_new_ssl(nl_tls *tls)
     return ssl;
 }
 
-/* Sets the name for which the certificate must be valid. */
+/* Sets the name for which the certificate must be valid. Returns false on failure. */
 static bool expect(SSL *ssl, const char *name)
 {
     char host[256];

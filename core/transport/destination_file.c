@@ -72,7 +72,7 @@ static nl_status open_replacement(file_destination *file)
 
 /*
  * Uses the descriptor of this process that the path names. If the path were opened, the file would have two positions,
- * and writes at them would overwrite each other.
+ * and writes at them would overwrite each other. Returns NL_FAILED on failure.
  */
 static nl_status file_use_own(file_destination *file, int own)
 {
@@ -101,7 +101,10 @@ static int open_soon(const char *path, int flags, int wait_ms)
     return fd;
 }
 
-/* Opens the file's path. wait_ms is the maximum wait for the reader of a pipe, unless the file is patient. */
+/*
+ * Opens the file's path. wait_ms is the maximum wait for the reader of a pipe, unless the file is patient. Returns
+ * NL_FAILED on failure.
+ */
 static nl_status open_path(file_destination *file, bool truncate, int wait_ms)
 {
     int own = nl_path_descriptor(file->path);
@@ -174,7 +177,7 @@ static ssize_t put_piece(const file_destination *file, const char *data, size_t 
     }
 }
 
-/* Writes to a pipe or similar file as fast as its reader reads. */
+/* Writes to a pipe or similar file as fast as its reader reads. Returns NL_FAILED on failure. */
 static nl_status write_stream(file_destination *file, const char *data, size_t size, size_t *written)
 {
     int64_t deadline_ns = nl_deadline_ns(file->timeout_ms);

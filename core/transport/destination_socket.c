@@ -187,7 +187,7 @@ static nl_status fail_receiving(socket_destination *s, const char *what, int err
 
 /*
  * Sends over the current connection. On failure, sets *sent to the size of the whole records that were sent, and may
- * disconnect.
+ * disconnect. Returns NL_FAILED on failure.
  */
 static nl_status send_all(socket_destination *s, const char *data, size_t size, int64_t deadline_ns, size_t *sent)
 {
@@ -226,7 +226,7 @@ static size_t end_of_blocks(const char *data, size_t size, uint64_t count, uint6
     return at;
 }
 
-/* Waits until everything that was sent is acknowledged. */
+/* Waits until everything that was sent is acknowledged. Returns NL_FAILED on failure. */
 static nl_status wait_for_acknowledgement(socket_destination *s, int64_t deadline_ns)
 {
     while (s->blocks_acknowledged < s->blocks_sent) {
@@ -241,7 +241,7 @@ static nl_status wait_for_acknowledgement(socket_destination *s, int64_t deadlin
 
 /*
  * Sends blocks and waits for acknowledgements. If acknowledgements are missing, disconnects, and *taken excludes the
- * unacknowledged blocks.
+ * unacknowledged blocks. Returns NL_FAILED on failure.
  */
 static nl_status send_acknowledged(socket_destination *s, const char *data, size_t size, int64_t deadline_ns,
                                    size_t *taken)
@@ -270,7 +270,7 @@ static nl_status send_over(socket_destination *s, const char *data, size_t size,
 
 /* ---- connecting ---- */
 
-/* Sends a time question. */
+/* Sends a time question. Returns NL_FAILED on failure. */
 static nl_status send_question(socket_destination *s, int64_t sent_ns, int64_t deadline_ns)
 {
     char question[NL_TIME_QUESTION_SIZE];

@@ -65,7 +65,7 @@ const nl_option nl_subscription_rows[] = {
     {0},
 };
 
-/* Makes the request for a URL's options. */
+/* Makes the request for a URL's options. Returns NL_FAILED on failure. */
 static nl_status make_request(const nl_url *url, nl_buffer *line)
 {
     static const char begin[] = "NETLOGGER/1 subscribe";
@@ -84,7 +84,7 @@ static nl_status make_request(const nl_url *url, nl_buffer *line)
     return nl_buffer_append(line, "\n", 1) && nl_memory_failures == failures ? NL_OK : NL_FAILED;
 }
 
-/* Sends the request, which always fits into the send buffer of a new connection. */
+/* Sends the request, which always fits into the send buffer of a new connection. Returns NL_FAILED on failure. */
 static nl_status send_request(nl_channel *channel, const nl_buffer *line)
 {
     ssize_t sent = nl_channel_write(channel, line->data, line->size);
@@ -96,7 +96,7 @@ static nl_status send_request(nl_channel *channel, const nl_buffer *line)
     return nl_error_prepend("send");
 }
 
-/* Sets the error for a peer that has sent no valid reply, or only a part of a reply. */
+/* Sets the error for a peer that has sent no valid reply, or only a part of a reply. Returns NL_FAILED. */
 static nl_status fail_reply(const nl_buffer *reply, nl_error_code code, const char *otherwise)
 {
     const char *problem = reply->size > 0 ? nl_peer_problem(reply->data, reply->size) : NULL;
@@ -106,8 +106,8 @@ static nl_status fail_reply(const nl_buffer *reply, nl_error_code code, const ch
 static const char not_netlogd[] = "unexpected reply; is the peer netlogd? check host and port";
 
 /*
- * Waits for the reply. Sets *line_size to the size of the reply's line; the bytes after the line belong to the
- * stream.
+ * Waits for the reply. Sets *line_size to the size of the reply's line; the bytes after the line belong to the stream.
+ * Returns NL_FAILED on failure.
  */
 static nl_status read_reply(nl_channel *channel, nl_buffer *reply, size_t *line_size)
 {
@@ -156,7 +156,7 @@ static nl_status check_reply(const nl_buffer *reply, size_t size)
     return status == NL_OK ? NL_OK : NL_FAILED;
 }
 
-/* Connects, sends the request and reads the reply. */
+/* Connects, sends the request and reads the reply. Returns NL_FAILED on failure. */
 static nl_status subscribe(const nl_dialer *dialer, const nl_buffer *line, nl_channel *channel, nl_buffer *stream)
 {
     size_t line_size = 0;

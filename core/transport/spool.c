@@ -88,7 +88,7 @@ static void forget_left(nl_spool *spool)
     spool->left_count = spool->left_next = 0;
 }
 
-/* Lists the rows of processes that have ended. */
+/* Lists the rows of processes that have ended. Returns NL_FAILED on failure. */
 static nl_status list_left(nl_spool *spool)
 {
     int count = scandir(spool->directory, &spool->left, is_row_file, compare_names);
@@ -135,7 +135,10 @@ static void forget_rows(nl_spool *spool)
     forget_left(spool);
 }
 
-/* Checks that no other user can change the spool's directory, or replace it in its parent. */
+/*
+ * Checks that no other user can change the spool's directory, or replace it in its parent. Returns NL_FAILED on
+ * failure.
+ */
 static nl_status check_owner(const nl_spool *spool)
 {
     char *above = nl_memory_check(strdup(spool->directory));
@@ -299,7 +302,10 @@ static nl_status sync_rows(nl_spool *spool)
     return status;
 }
 
-/* Syncs the directory, which contains the names of the files, and its parent, which contains the directory's name. */
+/*
+ * Syncs the directory, which contains the names of the files, and its parent, which contains the directory's name.
+ * Returns NL_FAILED on failure.
+ */
 static nl_status sync_directory(const nl_spool *spool)
 {
     int above = openat(spool->directory_fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

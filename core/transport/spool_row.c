@@ -60,7 +60,7 @@ static void name_losses(const nl_spool_row *row, uint64_t losses_file, char file
     snprintf(file, FILE_NAME_SIZE, "%s-%c.lost", row->name, losses_file == 1 ? 'a' : 'b');
 }
 
-/* Writes a new state. On NL_FAILED nothing has changed. */
+/* Writes a new state. On NL_FAILED nothing has changed. Returns NL_FAILED on failure. */
 static nl_status change_state(nl_spool_row *row, const nl_spool_row_state *state)
 {
     if (!nl_write_all_at(row->fd, state, sizeof *state, 0))
@@ -323,7 +323,7 @@ static put_status read_put(const nl_spool_row *row, const nl_spool_segment *s, u
     return status;
 }
 
-/* Removes the first segment. `lost` is the number of its records that count as lost. */
+/* Removes the first segment. `lost` is the number of its records that count as lost. Returns NL_FAILED on failure. */
 static nl_status leave_first(nl_spool_row *row, uint64_t lost, uint64_t losses_file, const char *new_suffix)
 {
     char file[FILE_NAME_SIZE], new_file[FILE_NAME_SIZE];
@@ -429,7 +429,7 @@ void nl_spool_row_delivered(nl_spool_row *row, size_t size)
 
 /* ---- dropping ---- */
 
-/* Appends the content of the losses file, if it exists, to `out`. */
+/* Appends the content of the losses file, if it exists, to `out`. Returns NL_FAILED on failure. */
 static nl_status read_losses_file(const nl_spool_row *row, nl_buffer *out)
 {
     char file[FILE_NAME_SIZE];
@@ -456,8 +456,8 @@ static nl_status read_losses_file(const nl_spool_row *row, nl_buffer *out)
 }
 
 /*
- * Writes losses to the losses file that is not in use, and sets the file's number, which is 0 if there are no
- * losses.
+ * Writes losses to the losses file that is not in use, and sets the file's number, which is 0 if there are no losses.
+ * Returns NL_FAILED on failure.
  */
 static nl_status write_losses_file(const nl_spool_row *row, const nl_buffer *losses, uint64_t *losses_file)
 {
@@ -478,7 +478,10 @@ static nl_status write_losses_file(const nl_spool_row *row, const nl_buffer *los
     return status;
 }
 
-/* Collects the numbers that were dropped before, and the numbers in data or, if data is NULL, in the first segment. */
+/*
+ * Collects the numbers that were dropped before, and the numbers in data or, if data is NULL, in the first segment.
+ * Returns NL_FAILED on failure.
+ */
 static nl_status collect_losses(const nl_spool_row *row, const char *data, size_t size, nl_buffer *losses)
 {
     nl_buffer bytes = {0};
@@ -551,7 +554,10 @@ void nl_spool_row_loss_reported(nl_spool_row *row)
 
 /* ---- fsync ---- */
 
-/* Syncs a file. Succeeds if the file does not exist, because a delivered file may have been removed. */
+/*
+ * Syncs a file. Succeeds if the file does not exist, because a delivered file may have been removed. Returns NL_FAILED
+ * on failure.
+ */
 static nl_status sync_file(const nl_spool_row *row, const char *file)
 {
     int fd = openat(row->directory_fd, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);

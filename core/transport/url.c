@@ -87,7 +87,7 @@ static char *url_decode(const char *text, size_t size)
     return out;
 }
 
-/* Adds an option; name and value are still encoded. */
+/* Adds an option; name and value are still encoded. Returns NL_FAILED on failure. */
 static nl_status add_pair(nl_url *url, nl_string name, nl_string value)
 {
     nl_url_option *options = realloc(url->options, (url->option_count + 1) * sizeof *options);
@@ -113,7 +113,7 @@ static nl_status add_option(nl_url *url, const char *text, size_t size)
     return add_pair(url, (nl_string){text, name}, (nl_string){equals + 1, size - name - 1});
 }
 
-/* Parses NAME=VALUE&NAME=VALUE after the '?'. */
+/* Parses NAME=VALUE&NAME=VALUE after the '?'. Returns NL_FAILED on failure. */
 static nl_status parse_options(nl_url *url, const char *text)
 {
     while (*text != '\0') {
@@ -137,7 +137,7 @@ static nl_status parse_port(nl_url *url, const char *text, size_t size)
     return NL_OK;
 }
 
-/* Parses HOST, HOST:PORT, [ADDRESS] or [ADDRESS]:PORT, with an optional slash. */
+/* Parses HOST, HOST:PORT, [ADDRESS] or [ADDRESS]:PORT, with an optional slash. Returns NL_FAILED on failure. */
 static nl_status parse_host(nl_url *url, const char *text, size_t size)
 {
     if (size > 0 && text[size - 1] == '/')
@@ -188,8 +188,8 @@ static nl_status parse_path(nl_url *url, const char *text, size_t size, const ch
 }
 
 /*
- * Parses USER:PASSWORD@HOSTS/STREAM. Checks only that the list of hosts is not empty and that no further path
- * follows.
+ * Parses USER:PASSWORD@HOSTS/STREAM. Checks only that the list of hosts is not empty and that no further path follows.
+ * Returns NL_FAILED on failure.
  */
 static nl_status parse_nats(nl_url *url, const char *text, size_t size)
 {
@@ -216,7 +216,7 @@ static nl_status parse_nats(nl_url *url, const char *text, size_t size)
     return url->path != NULL ? NL_OK : NL_FAILED;
 }
 
-/* Parses the part between the scheme and the options. */
+/* Parses the part between the scheme and the options. Returns NL_FAILED on failure. */
 static nl_status parse_rest(nl_url *url, const char *text, size_t size)
 {
     switch (url->scheme) {

@@ -182,7 +182,7 @@ static nl_status write_if_full(nl_writer *writer)
     return full ? nl_writer_flush(writer) : NL_OK;
 }
 
-/* Flushes if the next records have another level and must be in a separate write. */
+/* Flushes if the next records have another level and must be in a separate write. Returns NL_FAILED on failure. */
 static nl_status writer_begin(nl_writer *writer, nl_level level)
 {
     nl_status status = NL_OK;
@@ -209,7 +209,7 @@ nl_status nl_writer_put_moved(nl_writer *writer, struct nl_block_shapes *shapes,
     return nl_encoder_put_moved(writer->encoder, shapes, moved, time_ns) == NL_OK ? write_if_full(writer) : NL_FAILED;
 }
 
-/* If lines alone would fill the empty buffer, writes them without copying them. */
+/* If lines alone would fill the empty buffer, writes them without copying them. Returns NL_FAILED on failure. */
 static nl_status write_through(nl_writer *writer, const char *lines, size_t size)
 {
     size_t written = 0;

@@ -127,7 +127,7 @@ static bool receive_response(stream *s, dpss_response *response)
     return true;
 }
 
-/* Requests the server's next block. Sets *asked to whether a block was left to request. */
+/* Requests the server's next block. Sets *asked to whether a block was left to request. Returns false on failure. */
 static bool request_next(stream *s, bool *asked)
 {
     transfer *t = s->transfer;
@@ -166,7 +166,7 @@ static bool store(transfer *t, const char *data, size_t size, uint64_t offset)
     return true;
 }
 
-/* Receives one block and logs each read. */
+/* Receives one block and logs each read. Returns false on failure. */
 static bool receive_block(stream *s, char *buffer)
 {
     transfer *t = s->transfer;
@@ -356,7 +356,7 @@ static error_t dpss_get_parse(int key, char *text, struct argp_state *state)
 static const struct argp argp = {
     options, dpss_get_parse, "HOST[:PORT]...", "Fetch a file that is striped over several dpss_servers.", 0, 0, 0};
 
-/* Opens a temporary file, which is renamed to the output file when it is complete. */
+/* Opens a temporary file, which is renamed to the output file when it is complete. Returns false on failure. */
 static bool open_output(arguments *a, char *aside, size_t size)
 {
     a->transfer.file = -1;

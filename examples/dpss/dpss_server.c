@@ -67,7 +67,7 @@ static bool dpss_server_reserve(client *c, size_t size)
     return true;
 }
 
-/* Reads a block from disk and sends it. */
+/* Reads a block from disk and sends it. Returns false on failure. */
 static bool answer_block(client *c, const dpss_request *request)
 {
     nl_log *log = c->server->log;

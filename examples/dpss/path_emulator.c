@@ -67,7 +67,7 @@ static bool path_emulator_fail(const end *e, const char *what)
     return false;
 }
 
-/* A device belongs to the namespace in which /dev/net/tun was opened. */
+/* A device belongs to the namespace in which /dev/net/tun was opened. Returns false on failure. */
 static bool open_device(end *e)
 {
     char place[256];

@@ -39,7 +39,10 @@ static bool send_text(int fd, const char *text)
     return true;
 }
 
-/* Receives until the text contains `end`. If `end` is NULL, receives until the peer closes the connection. */
+/*
+ * Receives until the text contains `end`. If `end` is NULL, receives until the peer closes the connection. Returns
+ * false on failure.
+ */
 static bool receive_text(int fd, char *text, size_t size, const char *end)
 {
     size_t length = 0;

@@ -155,7 +155,7 @@ void nl_drain_lose(nl_drain *drain, nl_ring *ring, uint64_t ticks, const char *r
     nl_record_add_string(drain->record, "REASON", reason, strlen(reason));
 }
 
-/* Rounds a time to microseconds, because times in text have six fractional digits. */
+/* Rounds a time to microseconds, because times in text have six fractional digits. Returns the result. */
 static int64_t round_time(int64_t time_ns)
 {
     int64_t part = time_ns % 1000;

@@ -80,7 +80,7 @@ static length read_length(const char **at)
     return LENGTH_NONE;
 }
 
-/* Parses the conversion that begins at *at. */
+/* Parses the conversion that begins at *at. Returns NL_FAILED on failure. */
 static nl_status read_conversion(nl_plan_piece *piece, const char **at)
 {
     piece->text = (*at)++;
@@ -126,7 +126,10 @@ static nl_plan_piece *add_piece(nl_plan *plan)
     return piece;
 }
 
-/* Adds a literal byte. Extends the previous literal piece, unless there is a backslash between them. */
+/*
+ * Adds a literal byte. Extends the previous literal piece, unless there is a backslash between them. Returns NL_FAILED
+ * on failure.
+ */
 static nl_status add_byte(nl_plan *plan, const nl_plan_field *field, const char *at)
 {
     nl_plan_piece *piece = plan->piece_count > field->piece ? &plan->pieces[plan->piece_count - 1] : NULL;
@@ -307,7 +310,7 @@ static nl_status format_arguments_add_text(conversion *c, const char *text, size
     return NL_OK;
 }
 
-/* Replaces a '*' by the next argument. */
+/* Replaces a '*' by the next argument. Returns NL_FAILED on failure. */
 static nl_status add_number(conversion *c, va_list *arguments)
 {
     char number[16];
@@ -423,7 +426,7 @@ static nl_status print_conversion(nl_buffer *out, const conversion *c, va_list *
 }
 #pragma GCC diagnostic pop
 
-/* Appends the printed value to `out`. */
+/* Appends the printed value to `out`. Returns NL_FAILED on failure. */
 static nl_status print_value(nl_buffer *out, const nl_plan *plan, const nl_plan_field *field, int error,
                              va_list *arguments)
 {

@@ -297,7 +297,10 @@ void nl_log_note_url(nl_log *log)
         memcpy(log->recovery_url, url->text, size);
 }
 
-/* Parses the URL of the destination that is used while the first destination is unreachable. */
+/*
+ * Parses the URL of the destination that is used while the first destination is unreachable. Returns NL_FAILED on
+ * failure.
+ */
 static nl_status open_backup(nl_log *log)
 {
     if (log->options.backup == NULL)
@@ -317,8 +320,8 @@ static nl_destination_options destination_options(nl_log *log, const nl_writer_o
 }
 
 /*
- * Opens the destination. If it cannot be reached now, succeeds, and the log tries again later. Fails if the URL can
- * never work.
+ * Opens the destination. Returns NL_OK also if the destination cannot be reached now; the log then tries again later.
+ * Returns NL_FAILED if the URL can never work.
  */
 static nl_status open_destination(nl_log *log)
 {

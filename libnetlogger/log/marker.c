@@ -101,7 +101,10 @@ static bool is_match(const char *pattern, const char *name)
     return pattern != NULL && fnmatch(pattern, name, 0) == 0;
 }
 
-/* Finds the probes of a marker with this name. If links is NULL, only counts the probes. */
+/*
+ * Finds the probes of a marker with this name, and returns the number of links to them. If links is NULL, only counts
+ * them.
+ */
 static size_t find_links(const char *name, link *links)
 {
     size_t count = 0;

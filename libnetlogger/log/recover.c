@@ -136,7 +136,7 @@ static nl_status open_file(const nl_shared_log *shared, uid_t owner, int *fd)
     return status;
 }
 
-/* Sets the destination of the log's bytes. */
+/* Sets the destination of the log's bytes. Returns NL_FAILED on failure. */
 static nl_status open_outbox(recovery *r, const nl_remains *remains, nl_remains_log *log)
 {
     nl_outbox *outbox = &log->outbox;

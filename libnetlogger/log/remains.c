@@ -389,7 +389,7 @@ static uint32_t *make_prefix_table(const char *text, size_t size)
 
 /*
  * Searches for the non-empty text in the file from offset. Reads the file instead of mapping it, because its owner may
- * truncate it.
+ * truncate it. Returns NL_FAILED on failure.
  */
 static nl_status find_prefixes(int fd, uint64_t offset, const char *text, size_t size, found_prefix *found)
 {
@@ -427,7 +427,8 @@ static nl_status find_prefixes(int fd, uint64_t offset, const char *text, size_t
  * Searches the file from `offset` for parts of the text `wanted`. Sets *there to the size of the part that the file
  * has, and *ends_file to whether the file ends with that part. A program that was killed in the middle of a write
  * leaves a prefix; other programs append after the prefix, or between two parts of it. A match shorter than MATCH_MIN
- * bytes is a coincidence, unless it starts at a record and either ends the file or completes `wanted`.
+ * bytes is a coincidence, unless it starts at a record and either ends the file or completes `wanted`. Returns
+ * NL_FAILED on failure.
  */
 static nl_status find_in_file(const nl_shared_log *shared, int fd, uint64_t offset, const char *wanted, size_t size,
                               size_t *there, bool *ends_file)

@@ -398,7 +398,7 @@ static nl_status find_shards(nats_intake *in)
     return NL_OK;
 }
 
-/* Asks whether another netlogd reads a shard of this share. */
+/* Asks whether another netlogd reads a shard of this share. Returns NL_FAILED on failure. */
 static nl_status find_others(nats_intake *in)
 {
     char subject[2 * NATS_NAME_SIZE], reply[NATS_NAME_SIZE];
@@ -432,7 +432,10 @@ static nl_status find_others(nats_intake *in)
                               in->place->name, in->place->durable);
 }
 
-/* Begins to read a shard. First waits for messages that a killed reader has not acknowledged. */
+/*
+ * Begins to read a shard. First waits for messages that a killed reader has not acknowledged. Returns NL_FAILED on
+ * failure.
+ */
 static nl_status begin_shard(nats_intake *in, shard *s)
 {
     jsConsumerInfo *info = NULL;
@@ -461,7 +464,7 @@ static nl_status begin_shard(nats_intake *in, shard *s)
     return NL_OK;
 }
 
-/* The mutex is held at the call, and released while a shard begins. */
+/* The mutex is held at the call, and released while a shard begins. Returns NL_FAILED on failure. */
 static nl_status begin_shards(nats_intake *in)
 {
     nl_status status = NL_OK;
@@ -475,7 +478,7 @@ static nl_status begin_shards(nats_intake *in)
     return status;
 }
 
-/* Prepares everything that must exist before messages can arrive. */
+/* Prepares everything that must exist before messages can arrive. Returns NL_FAILED on failure. */
 static nl_status get_ready(nats_intake *in)
 {
     if (in->link != NULL && natsConnection_IsClosed(in->link->connection))

@@ -102,7 +102,10 @@ static void read_place(delivery *d)
         d->at = (output_place){0};
 }
 
-/* Makes a directory of the spool, unless it exists. Fails if another user owns it or can write to it. */
+/*
+ * Makes a directory of the spool, unless it exists. Fails if another user owns it or can write to it. Returns NL_FAILED
+ * on failure.
+ */
 static nl_status make_directory(const char *path, bool shared)
 {
     struct stat status;
@@ -115,7 +118,7 @@ static nl_status make_directory(const char *path, bool shared)
     return NL_OK;
 }
 
-/* Makes the directories DIRECTORY and DIRECTORY/DESTINATION. */
+/* Makes the directories DIRECTORY and DIRECTORY/DESTINATION. Returns NL_FAILED on failure. */
 static nl_status make_directories(const char *spool)
 {
     char *path = nl_memory_check(strdup(spool)), *slash = strrchr(path, '/');
@@ -312,7 +315,10 @@ static void disconnect(delivery *d)
     d->peer = NULL;
 }
 
-/* Delivers the bytes that were read. Reads and delivers more if they contain no whole record. */
+/*
+ * Delivers the bytes that were read. Reads and delivers more if they contain no whole record. Returns NL_FAILED on
+ * failure.
+ */
 static nl_status delivery_deliver_chunk(delivery *d, output_place end, output_delivered *done)
 {
     if (d->peer == NULL && (d->peer = d->kind->open(d->options)) == NULL)

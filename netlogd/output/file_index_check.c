@@ -19,7 +19,7 @@
 
 /* ---- verifying ---- */
 
-/* Fails if the entry of piece i is wrong. */
+/* Returns NL_FAILED if the entry of piece i is wrong. */
 static nl_status check_piece(const nl_time_index *index, int fd, size_t i)
 {
     const nl_time_piece *entry = &index->pieces[i];
@@ -82,7 +82,7 @@ file_index_state file_index_verify(const char *path)
 
 /* ---- rebuilding ---- */
 
-/* Writes the entries for the whole file. */
+/* Writes the entries for the whole file. Returns false on failure. */
 static bool put_entries(int fd, uint64_t size, int to)
 {
     char header[NL_TIME_INDEX_HEADER], entry[NL_TIME_INDEX_ENTRY];

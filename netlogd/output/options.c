@@ -193,8 +193,10 @@ static nl_status settle_files(const nl_url *url, output_options *options)
     return NL_OK;
 }
 
-/* Sets the path to DIRECTORY/DESTINATION.nlb/spool-{N}.nlb. In the target, replaces all characters except letters,
- * digits, dots and hyphens by '_'. */
+/*
+ * Sets the path to DIRECTORY/DESTINATION.nlb/spool-{N}.nlb. In the target, replaces all characters except letters,
+ * digits, dots and hyphens by '_'. Returns NL_FAILED on failure.
+ */
 static nl_status settle_spool(output_options *options)
 {
     const char *directory = options->spool_root;
@@ -220,7 +222,7 @@ static nl_status settle_spool(output_options *options)
     return NL_OK;
 }
 
-/* Fails if an option needs numbered files, and the files have no numbers. */
+/* Returns NL_FAILED if an option needs numbered files, and the files have no numbers. */
 static nl_status check_numbered(const output_options *options, bool is_given, const char *what)
 {
     if (!is_given || options->numbered)
@@ -229,7 +231,10 @@ static nl_status check_numbered(const output_options *options, bool is_given, co
                         "%s needs numbered files; put " OUTPUT_NUMBER " into the name, or end it in /", what);
 }
 
-/* Chooses sizes of files that are small compared to keep= and keep_size=, because netlogd deletes only whole files. */
+/*
+ * Chooses sizes of files that are small compared to keep= and keep_size=, because netlogd deletes only whole files.
+ * Returns NL_FAILED on failure.
+ */
 static nl_status settle_rotation(output_options *options)
 {
     bool rotates = options->rotate_size > 0 || options->rotate_ns > 0;

@@ -187,7 +187,7 @@ static nl_status grpc_flush(otlp_link *l, const grpc_call *c)
     return size == 0 ? NL_OK : nl_error_set(NL_ERROR_PROTOCOL, "%s", nghttp2_strerror((int)size));
 }
 
-/* Sends frames and reads frames until the call has ended. */
+/* Sends frames and reads frames until the call has ended. Returns NL_FAILED on failure. */
 static nl_status grpc_run(otlp_link *l, const grpc_call *c)
 {
     char piece[PIECE_SIZE];
@@ -211,7 +211,10 @@ static nl_status grpc_run(otlp_link *l, const grpc_call *c)
     }
 }
 
-/* Decides what the status means. */
+/*
+ * Interprets the status. Returns NL_OK if the receiver has stored or rejected the request. Returns NL_FAILED if the
+ * request must be sent again.
+ */
 static nl_status grpc_judge(otlp_link *l, const grpc_call *c, bool *failed)
 {
     otlp_reply *reply = c->reply;

@@ -59,7 +59,7 @@ static bool http1_parse_head(char *head, http1_response *r)
     return true;
 }
 
-/* Reads more bytes of the response. */
+/* Reads more bytes of the response. Returns NL_FAILED on failure. */
 static nl_status http1_read(otlp_link *l, nl_buffer *in)
 {
     char piece[PIECE_SIZE];
@@ -100,7 +100,7 @@ static nl_status http1_read_head(otlp_link *l, nl_buffer *in, http1_response *r)
     return NL_OK;
 }
 
-/* Reads content in chunks. Its bytes replace the chunks. */
+/* Reads content in chunks. Its bytes replace the chunks. Returns NL_FAILED on failure. */
 static nl_status http1_read_chunks(otlp_link *l, nl_buffer *in, const http1_response *r, size_t *size)
 {
     size_t at = r->head, to = at;
@@ -158,7 +158,10 @@ static nl_status http1_send(otlp_link *l, bool spans, nl_string request)
     return otlp_link_write(l, request.data, request.size);
 }
 
-/* Decides what a response means. */
+/*
+ * Interprets a response. Returns NL_OK if the receiver has stored or rejected the request. Returns NL_FAILED if the
+ * request must be sent again.
+ */
 static nl_status http1_judge(otlp_link *l, const http1_response *r, nl_string content, otlp_reply *reply, bool *failed)
 {
     char text[16];

@@ -87,7 +87,7 @@ static void choose_batch_size(output *out)
 
 /*
  * Opens the journal. If there is no journal and the directory is not writable, the output remembers streams only while
- * netlogd runs.
+ * netlogd runs. Returns NL_FAILED on failure.
  */
 static nl_status open_journal(output *out)
 {
@@ -122,7 +122,10 @@ static nl_status open_journal(output *out)
     return status;
 }
 
-/* Finds the number of the first file: the number of the latest file if it is empty, and otherwise the next number. */
+/*
+ * Finds the number of the first file: the number of the latest file if it is empty, and otherwise the next number.
+ * Returns NL_FAILED on failure.
+ */
 static nl_status first_number(output *out, uint64_t *number)
 {
     *number = 0;
@@ -139,7 +142,7 @@ static nl_status first_number(output *out, uint64_t *number)
     return NL_OK;
 }
 
-/* Repairs the end of the file that will be continued, or of the previous file. */
+/* Repairs the end of the file that will be continued, or of the previous file. Returns NL_FAILED on failure. */
 static nl_status repair_latest(output *out, uint64_t number)
 {
     char *name = output_file_name(&out->options, number > 1 ? number - 1 : number);
@@ -159,7 +162,7 @@ static void begin_index(output *out)
 
 /*
  * Waits until the journal and the names of the files are on the disk. Otherwise, netlogd could remove sealed bytes
- * after a crash of the machine.
+ * after a crash of the machine. Returns NL_FAILED on failure.
  */
 static nl_status make_journal_safe(output *out)
 {
@@ -318,7 +321,7 @@ static nl_status note_always(output *out, nl_status (*write)(journal *, const jo
     return status;
 }
 
-/* Writes the size of the file to the journal, if a journal is needed. */
+/* Writes the size of the file to the journal, if a journal is needed. Returns NL_FAILED on failure. */
 static nl_status output_note(output *out, nl_status (*write)(journal *, const journal_mark *, bool), bool ended)
 {
     bool needed = out->journal != NULL && journal_is_needed(out->journal);
@@ -366,7 +369,10 @@ static void sync_file(output *out)
                      nl_error_message());
 }
 
-/* Seals the file up to the size in the journal. `ended` is true if the file will not grow. */
+/*
+ * Seals the file up to the size in the journal. `ended` is true if the file will not grow. Returns NL_FAILED on
+ * failure.
+ */
 static nl_status seal_file(output *out, bool ended)
 {
     if (out->seal == NULL)
@@ -402,7 +408,7 @@ static void unsettle(output *out)
     out->settled = false;
 }
 
-/* Fails if the spool is full. The caller treats this like a full disk. */
+/* Returns NL_FAILED if the spool is full. The caller treats this like a full disk. */
 static nl_status check_spool(output *out)
 {
     if (out->delivery == NULL || delivery_has_space(out->delivery, out->batch.size, out->options.spool_size))
@@ -413,7 +419,7 @@ static nl_status check_spool(output *out)
                         state.reason[0] != '\0' ? " cannot be reached: " : " is slow", state.reason);
 }
 
-/* Closes a file that was removed. It occupies space, and its records are lost anyway. */
+/* Closes a file that was removed. It occupies space, and its records are lost anyway. Returns NL_FAILED on failure. */
 static nl_status leave_removed(output *out)
 {
     if (!out->blocked || !output_file_is_removed(&out->file))
@@ -445,7 +451,10 @@ static nl_status write_batch(output *out)
     return status;
 }
 
-/* Writes all records. After a kill, the next netlogd removes them unless they are settled. */
+/*
+ * Writes all records. After a kill, the next netlogd removes them unless they are settled. Returns NL_FAILED on
+ * failure.
+ */
 static nl_status write_all(output *out)
 {
     out->put += nl_encoder_size(out->encoder);

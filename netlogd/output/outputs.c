@@ -143,7 +143,10 @@ static void know_own(const output *out)
     nl_streams_set(streams, &state);
 }
 
-/* Sets the streams of a joining output to those of the other outputs, and writes them to its journal. */
+/*
+ * Sets the streams of a joining output to those of the other outputs, and writes them to its journal. Returns NL_FAILED
+ * on failure.
+ */
 static nl_status outputs_join(output *one, bool behind)
 {
     nl_streams_list(streams, adopt_stream, &(meeting){one, behind});
@@ -160,7 +163,7 @@ static bool has_past(const output *out)
     return output_get_past(out) != OUTPUT_PAST_NONE;
 }
 
-/* Computes the numbers that all outputs have in common. */
+/* Computes the numbers that all outputs have in common. Returns NL_FAILED on failure. */
 static nl_status meet(void)
 {
     bool killed = any_output(is_killed), any = any_output(has_past);
@@ -262,7 +265,7 @@ static output *find_output(const output_options *options)
     return NULL;
 }
 
-/* Opens the new outputs. */
+/* Opens the new outputs. Returns NL_FAILED on failure. */
 static nl_status prepare(change *changes, char *const *texts, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -389,7 +392,7 @@ bool outputs_want_blocks(void)
     return all_outputs(output_wants_blocks);
 }
 
-/* Creates all journals before any output writes an entry for its records. */
+/* Creates all journals before any output writes an entry for its records. Returns NL_FAILED on failure. */
 static nl_status outputs_begin(void)
 {
     return output_count > 1 ? each_output(output_begin) : NL_OK;

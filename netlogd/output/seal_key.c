@@ -33,7 +33,7 @@ static bool parse_key(char *text, seal_key *key)
            OPENSSL_hexstr2buf_ex(key->bytes, SEAL_HASH_SIZE, &length, text + at, '\0') == 1 && length == SEAL_HASH_SIZE;
 }
 
-/* Fails if the file must not contain a key. */
+/* Returns NL_FAILED if the file must not contain a key. */
 static nl_status check_file(const char *path, int fd)
 {
     struct stat status;

@@ -46,7 +46,7 @@ void regions_free(regions *r)
     *r = (regions){0};
 }
 
-/* Copies the bytes [from, to) of `in` to `out`. */
+/* Copies the bytes [from, to) of `in` to `out`. Returns false on failure. */
 static bool take_out_copy(FILE *in, FILE *out, uint64_t from, uint64_t to)
 {
     static char piece[64 << 10];
