@@ -17,7 +17,8 @@ nlkernel_nlkernel_SOURCES = \
 	%D%/trace_command.c %D%/join.c %D%/bpf/trace.h %D%/trace_probe.c %D%/trace_probe.h %D%/trace/exchanges.c %D%/trace/exchanges.h \
 	%D%/trace/causes.c %D%/trace/causes.h %D%/trace/span.c %D%/trace/span.h $(nlkernel_protocols)
 nlkernel_protocols = %D%/trace/protocol.h %D%/trace/protocols.c %D%/trace/protocol_http.c %D%/trace/protocol_redis.c %D%/trace/protocol_memcached.c \
-	%D%/trace/protocol_postgresql.c %D%/trace/protocol_mysql.c %D%/trace/protocol_dns.c %D%/trace/sql.c %D%/trace/sql.h
+	%D%/trace/protocol_postgresql.c %D%/trace/protocol_mysql.c %D%/trace/protocol_dns.c %D%/trace/sql.c %D%/trace/sql.h \
+	%D%/trace/description.c %D%/trace/description.h
 nlkernel_nlkernel_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D% -Inlkernel
 nlkernel_nlkernel_CFLAGS = $(AM_CFLAGS) $(TRACEFS_CFLAGS) $(ZSTD_CFLAGS) $(GVC_CFLAGS) $(DW_CFLAGS) $(BPF_CFLAGS) $(GLIB_CFLAGS) $(CAIRO_CFLAGS) -pthread
 nlkernel_nlkernel_LDADD = $(common_libs) $(TRACEFS_LIBS) $(GVC_LIBS) $(DW_LIBS) $(BPF_LIBS)
@@ -42,7 +43,8 @@ nlkernel/bpf/sum.skel.h nlkernel/bpf/trace.skel.h:
 NLKERNEL_RULES = \
 	%D%/rules/scheduler.rules %D%/rules/stopwatch.rules %D%/rules/interrupt.rules %D%/rules/locking.rules \
 	%D%/rules/disk.rules %D%/rules/faults.rules %D%/rules/tcp.rules %D%/rules/syscalls.rules \
-	%D%/rules/application.rules %D%/rules/request.rules %D%/rules/cpus.rules %D%/rules/bench.rules
+	%D%/rules/application.rules %D%/rules/request.rules %D%/rules/cpus.rules %D%/rules/bench.rules \
+	%D%/rules/beanstalkd.rules
 rulesdir = $(datadir)/netlogger/rules
 if BUILD_NLKERNEL
 dist_rules_DATA = $(NLKERNEL_RULES)

@@ -18,7 +18,9 @@
 #include "program/program.h"
 #include "realtime.h"
 #include "rights.h"
+#include "rules_file.h"
 #include "sink.h"
+#include "trace/description.h"
 #include "trace/exchanges.h"
 #include "trace_probe.h"
 
@@ -34,6 +36,7 @@ enum { READ_MS = 20, CHOOSE_MS = 1000 };
 typedef struct arguments {
     const char *destination;
     probe_choice choice;
+    descriptions *described;
     int64_t duration_ns;
     bool quiet;
 } arguments;
@@ -91,6 +94,16 @@ static bool add_cgroup(void *settings, const nl_option *row, const char *value)
     return true;
 }
 
+static bool add_rules(void *settings, const nl_option *row, const char *value)
+{
+    rules_file file = {0};
+    (void)row;
+    bool ok = rules_file_read(&file, value, NULL);
+    ok = ok && descriptions_add(((arguments *)settings)->described, &file.sections);
+    rules_file_free(&file);
+    return ok;
+}
+
 static const nl_option options[] = {
     {.name = "comm",
      .value = "NAME",
@@ -115,6 +128,13 @@ static const nl_option options[] = {
      .set = add_port,
      .help = "Trace the connections of all processes from or to this TCP port. "
              "This option cannot be used with --comm, --pid, --cgroup or COMMAND"},
+    {.name = "rules",
+     .value = "RULES",
+     .repeatable = true,
+     .set = add_rules,
+     .help =
+         "Also recognize the protocols in the [protocol] sections of RULES, which is a name that nlkernel rules list "
+         "prints, or a path that contains a /"},
     {.name = "dest",
      .letter = 'd',
      .value = "URL",
@@ -262,6 +282,8 @@ static bool start_tracing(tracer *t)
     if (t->probe == NULL)
         return false;
     t->begun_ns = nl_monotonic_ns();
+    if (t->child.pid == 0 && !t->options->quiet)
+        fprintf(stderr, "nlkernel: tracing; press Ctrl-C to stop\n");
     if (t->child.pid == 0 || child_start(&t->child))
         return true;
     nl_error_prepend("%s", "COMMAND");
@@ -323,10 +345,11 @@ int command_trace(int argc, char **argv)
     a.choice = (probe_choice){.ports = g_array_new(FALSE, FALSE, sizeof(uint16_t)),
                               .programs = g_ptr_array_new_with_free_func(free),
                               .cgroups = g_ptr_array_new_with_free_func(free)};
+    a.described = descriptions_new();
     int first = options_parse(&usage, argc, argv, &a), status = PROGRAM_PROBLEM;
     check_choice(&a.choice, first < argc);
     tracer t = {.options = &a, .clock = {.timer_fd = -1}, .record = nl_record_new()};
-    t.exchanges = exchanges_new(take_span, &t);
+    t.exchanges = exchanges_new(take_span, &t, a.described);
     realtime_start(&t.clock);
     bool opened = prepare(&t, first < argc ? argv + first : NULL) && sink_open_log(&t.sink, a.destination);
     if (opened)
@@ -337,6 +360,7 @@ int command_trace(int argc, char **argv)
     }
     probe_free(t.probe);
     exchanges_free(t.exchanges);
+    descriptions_free(a.described);
     realtime_stop(&t.clock);
     nl_record_free(t.record);
     free(a.choice.pids);

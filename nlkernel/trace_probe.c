@@ -147,6 +147,7 @@ size_t probe_choose(probe *p)
         __u32 pid = (__u32)process->pid;
         if (!process->chosen || pid == (__u32)getpid())
             continue;
+        p->program->bss->may_be_traced[pid % TRACE_FILTER_SIZE] = 1;
         bpf_map_update_elem(bpf_map__fd(p->program->maps.processes), &pid, &first, BPF_NOEXIST);
         count++;
     }

@@ -12,6 +12,7 @@ enum {
     TRACE_TAIL_SIZE = 8,
     TRACE_JOIN_SIZE = 64, /* a first vector below this size is captured together with the second one */
     TRACE_PROCESSES_MAX = 65536,
+    TRACE_FILTER_SIZE = 65536, /* a power of 2 */
     TRACE_PORTS_MAX = 1024,
     TRACE_PROGRAMS_MAX = 1024
 };

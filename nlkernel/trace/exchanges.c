@@ -51,13 +51,6 @@ typedef struct connection_end {
     int64_t seen_ns;
 } connection_end;
 
-/* A request with only one known end so far, under one of its two keys. */
-typedef struct waiting_message {
-    uint64_t key;
-    span *client, *server;
-    int64_t since_ns;
-} waiting_message;
-
 typedef struct known_process {
     char program[16];
     const char *host;
@@ -67,10 +60,13 @@ typedef struct known_process {
 struct exchanges {
     exchanges_take_span *take;
     void *user;
+    const descriptions *described;
     GHashTable *ends;      /* connection_end by its socket */
     GHashTable *processes; /* known_process by process ID */
-    GHashTable *waiting;   /* waiting_message by its key */
-    GQueue finished;       /* span: references, in the order in which they were finished */
+    GHashTable *waiting;   /* span by its keys: requests of which only one end is known so far */
+    span *first_message,
+        *last_message; /* references to spans that may be in `waiting`, in the order of waits_since_ns */
+    GQueue finished;   /* span: references, in the order in which they were finished */
     causes *causes;
     int64_t swept_ns;
     exchange_counts counts;
@@ -93,22 +89,15 @@ static void end_free(gpointer data)
     g_free(end);
 }
 
-static void waiting_free(gpointer data)
-{
-    waiting_message *w = data;
-    span_release(w->client);
-    span_release(w->server);
-    g_free(w);
-}
-
-exchanges *exchanges_new(exchanges_take_span *take, void *user)
+exchanges *exchanges_new(exchanges_take_span *take, void *user, const descriptions *described)
 {
     exchanges *x = g_new0(exchanges, 1);
     x->take = take;
     x->user = user;
+    x->described = described;
     x->ends = g_hash_table_new_full(hash64, g_int64_equal, NULL, end_free);
     x->processes = g_hash_table_new_full(NULL, NULL, NULL, g_free);
-    x->waiting = g_hash_table_new_full(hash64, g_int64_equal, NULL, waiting_free);
+    x->waiting = g_hash_table_new(hash64, g_int64_equal);
     x->causes = causes_new();
     return x;
 }
@@ -122,6 +111,8 @@ void exchanges_free(exchanges *x)
     g_hash_table_destroy(x->ends);
     g_hash_table_destroy(x->processes);
     g_hash_table_destroy(x->waiting);
+    for (span *s; (s = x->first_message) != NULL; span_release(s))
+        x->first_message = s->next_message;
     causes_free(x->causes);
     g_free(x);
 }
@@ -152,6 +143,57 @@ static void learn_process(exchanges *x, const struct trace_event *event)
 
 /* ---- spans ---- */
 
+/* Keeps a reference to a span while it may be in the table of waiting spans. */
+static void add_message(exchanges *x, span *s, int64_t now_ns)
+{
+    s->waits_since_ns = now_ns;
+    s->next_message = NULL;
+    s->previous_message = x->last_message;
+    if (x->first_message == NULL)
+        x->first_message = s;
+    else
+        x->last_message->next_message = s;
+    x->last_message = s;
+}
+
+static void remove_message(exchanges *x, span *s)
+{
+    if (s->previous_message != NULL)
+        s->previous_message->next_message = s->next_message;
+    else
+        x->first_message = s->next_message;
+    if (s->next_message != NULL)
+        s->next_message->previous_message = s->previous_message;
+    else
+        x->last_message = s->previous_message;
+}
+
+/* Forgets a request whose other end will not become known. */
+static void forget_message(exchanges *x, span *s)
+{
+    if (s->waits_since_ns == 0)
+        return;
+    remove_message(x, s);
+    s->waits_since_ns = 0;
+    for (size_t i = 0; i < G_N_ELEMENTS(s->keys); i++)
+        if (g_hash_table_lookup(x->waiting, &s->keys[i]) == s)
+            g_hash_table_remove(x->waiting, &s->keys[i]);
+    span_release(s);
+}
+
+static void expire_messages(exchanges *x, int64_t now_ns)
+{
+    span *s;
+    while ((s = x->first_message) != NULL && s->waits_since_ns < now_ns - MESSAGE_NS) {
+        if (!s->is_server && !s->finished && s->begin_ns >= now_ns - IDLE_NS) { /* the server may still read it */
+            remove_message(x, s);
+            add_message(x, s, now_ns);
+        } else {
+            forget_message(x, s);
+        }
+    }
+}
+
 static void hand_out(exchanges *x, span *s)
 {
     s->written = true;
@@ -160,6 +202,8 @@ static void hand_out(exchanges *x, span *s)
     x->counts.unanswered += !s->replied;
     x->counts.causes[s->cause]++;
     x->take(x->user, s);
+    if (s->is_server)
+        forget_message(x, s); /* a call that becomes known now is too late */
     span_release(s);
 }
 
@@ -208,22 +252,15 @@ static void finish_current(exchanges *x, connection_end *end, int64_t now_ns)
 }
 
 /* Joins the two ends of a request. Keeps the first end until the other end is known. */
-static void join(exchanges *x, span *s, uint64_t key, int64_t now_ns)
+static void join(exchanges *x, span *s, const uint64_t *key)
 {
-    waiting_message *w = g_hash_table_lookup(x->waiting, &key);
-    if (w == NULL) {
-        w = g_new0(waiting_message, 1);
-        w->key = key;
-        g_hash_table_insert(x->waiting, &w->key, w);
-    }
-    span **slot = s->is_server ? &w->server : &w->client;
-    span_release(*slot);
-    *slot = span_hold(s);
-    w->since_ns = now_ns;
-    if (w->client == NULL || w->server == NULL)
+    span *other = g_hash_table_lookup(x->waiting, key);
+    if (other == NULL || other->is_server == s->is_server) {
+        g_hash_table_replace(x->waiting, (gpointer)key, s);
         return;
-    span_set_parent(w->server, w->client, SPAN_CAUSE_MESSAGE);
-    g_hash_table_remove(x->waiting, &w->key);
+    }
+    span_set_parent(s->is_server ? s : other, s->is_server ? other : s, SPAN_CAUSE_MESSAGE);
+    g_hash_table_remove(x->waiting, key);
 }
 
 /* Returns a key of a request: the positions in both directions of the connection. */
@@ -277,7 +314,7 @@ static void begin_span(exchanges *x, connection_end *end, const struct trace_eve
     s->protocol = protocol;
     s->request = *request;
     s->begin_ns = s->end_ns = (int64_t)event->begin_ns;
-    s->message = key_by_numbers(event);
+    s->keys[0] = key_by_numbers(event);
     s->pid = event->pid;
     s->tid = event->tid;
     memcpy(s->program, process->program, sizeof s->program);
@@ -286,14 +323,31 @@ static void begin_span(exchanges *x, connection_end *end, const struct trace_eve
     s->peer = end->peer;
     if (!s->is_server)
         find_parent(x, end, s, event);
-    join(x, s, s->message, (int64_t)event->end_ns);
-    join(x, s, key_by_addresses(s, event), (int64_t)event->end_ns);
+    s->keys[1] = key_by_addresses(s, event);
+    for (size_t i = 0; i < G_N_ELEMENTS(s->keys); i++)
+        join(x, s, &s->keys[i]);
+    add_message(x, span_hold(s), (int64_t)event->end_ns);
     s->replied = request->silent;
     if (request->silent)
         finish_span(x, s, (int64_t)event->end_ns);
 }
 
 /* ---- bytes ---- */
+
+static bool read_request(const protocol *p, const protocol_bytes *bytes, protocol_request *request)
+{
+    return p->description != NULL ? description_read_request(p->description, bytes, request)
+                                  : p->read_request(bytes, request);
+}
+
+static const protocol *find_protocol(const exchanges *x, const connection_end *end, const protocol_bytes *bytes,
+                                     protocol_request *request)
+{
+    uint16_t local = end->role == TRACE_ROLE_CLIENT ? 0 : end->local.port,
+             peer = end->role == TRACE_ROLE_SERVER ? 0 : end->peer.port;
+    const protocol *p = descriptions_find(x->described, local, peer, bytes, request);
+    return p != NULL ? p : protocol_find(bytes, request);
+}
 
 /* Recognizes a request whose first bytes arrived in an earlier call. */
 static void read_rest(exchanges *x, connection_end *end, const struct trace_event *event, const protocol_bytes *bytes)
@@ -307,8 +361,8 @@ static void read_rest(exchanges *x, connection_end *end, const struct trace_even
     memcpy(joined + end->head_size, bytes->data, bytes->captured);
     end->head_size = all.size <= HEAD_SIZE && all.captured == all.size ? (uint32_t)all.size : 0;
     memcpy(end->head, joined, end->head_size);
-    bool known = end->protocol != NULL ? end->protocol->read_request(&all, &request)
-                                       : (end->protocol = protocol_find(&all, &request)) != NULL;
+    bool known = end->protocol != NULL ? read_request(end->protocol, &all, &request)
+                                       : (end->protocol = find_protocol(x, end, &all, &request)) != NULL;
     if (!known)
         return;
     end->head_size = 0;
@@ -327,11 +381,11 @@ static void take_request(exchanges *x, connection_end *end, const struct trace_e
     const protocol *protocol = end->protocol;
     span *current = end->current;
     if (current == NULL || current->replied || current->finished) {
-        bool known = protocol != NULL && protocol->read_request(bytes, &request);
+        bool known = protocol != NULL && read_request(protocol, bytes, &request);
         if (!known)
             memset(&request, 0, sizeof request);
         if (protocol == NULL)
-            end->protocol = protocol = protocol_find(bytes, &request);
+            end->protocol = protocol = find_protocol(x, end, bytes, &request);
         if (current != NULL && !current->finished && protocol != NULL && !known &&
             !(end->reads_heads && bytes->size <= HEAD_SIZE))
             return; /* further bytes of a request to which the server is already replying */
@@ -368,7 +422,10 @@ static protocol_progress read_reply(connection_end *end, const protocol_bytes *b
         all.size += end->reply_head_size;
         memset(&s->reply, 0, sizeof s->reply);
     }
-    protocol_progress progress = s->protocol->read_reply(&all, &s->request, &s->reply);
+    const protocol *p = s->protocol;
+    protocol_progress progress = p->description != NULL
+                                     ? description_read_reply(p->description, &all, &s->request, &s->reply)
+                                     : p->read_reply(&all, &s->request, &s->reply);
     is_head = is_head && (progress == PROTOCOL_MORE || progress == PROTOCOL_UNKNOWN) && all.size <= REPLY_HEAD_SIZE &&
               all.captured == all.size;
     end->reply_head_size = is_head ? (uint32_t)all.size : 0;
@@ -418,12 +475,13 @@ static void check_sequence(exchanges *x, connection_end *end, const struct trace
     end->has_next[direction] = true;
 }
 
-static void find_role(connection_end *end, const struct trace_event *event, const protocol_bytes *bytes)
+static void find_role(const exchanges *x, connection_end *end, const struct trace_event *event,
+                      const protocol_bytes *bytes)
 {
     protocol_request request;
     if (end->role == TRACE_ROLE_UNKNOWN)
         end->role = event->role;
-    if (end->role == TRACE_ROLE_UNKNOWN && protocol_find(bytes, &request) != NULL)
+    if (end->role == TRACE_ROLE_UNKNOWN && find_protocol(x, end, bytes, &request) != NULL)
         end->role = event->kind == TRACE_SEND ? TRACE_ROLE_CLIENT : TRACE_ROLE_SERVER;
 }
 
@@ -434,7 +492,7 @@ static void take_bytes_in_order(exchanges *x, connection_end *end, const struct 
                                   .size = event->size,
                                   .tail = (const char *)event->tail,
                                   .tail_size = event->tail_size};
-    find_role(end, event, &bytes);
+    find_role(x, end, event, &bytes);
     if (event->kind == TRACE_RECEIVE)
         causes_receive_other(x->causes, event); /* any data ends the handling of earlier data */
     if (end->role == TRACE_ROLE_UNKNOWN)
@@ -647,15 +705,6 @@ static gboolean process_is_old(gpointer key, gpointer value, gpointer user)
     return ((const known_process *)value)->seen_ns < *(const int64_t *)user;
 }
 
-static gboolean message_is_old(gpointer key, gpointer value, gpointer user)
-{
-    const waiting_message *w = value;
-    int64_t now_ns = *(const int64_t *)user;
-    bool may_arrive = w->client != NULL && !w->client->finished;
-    (void)key;
-    return w->since_ns < now_ns - (may_arrive ? IDLE_NS : MESSAGE_NS);
-}
-
 /* Ends replies after a pause, and forgets idle connections, processes and calls. */
 static void sweep(exchanges *x, int64_t now_ns)
 {
@@ -675,7 +724,6 @@ static void sweep(exchanges *x, int64_t now_ns)
         }
     }
     g_hash_table_foreach_remove(x->processes, process_is_old, &idle_ns);
-    g_hash_table_foreach_remove(x->waiting, message_is_old, &now_ns);
     causes_expire(x->causes, now_ns);
     x->swept_ns = now_ns;
 }
@@ -684,6 +732,7 @@ void exchanges_advance(exchanges *x, int64_t now_ns)
 {
     if (now_ns - x->swept_ns >= SWEEP_NS)
         sweep(x, now_ns);
+    expire_messages(x, now_ns);
     span *s;
     while ((s = g_queue_peek_head(&x->finished)) != NULL && s->hold_ns + EXCHANGES_HOLD_NS <= now_ns)
         hand_out_or_hold(x, g_queue_pop_head(&x->finished), now_ns);

@@ -18,6 +18,7 @@
 #define NLKERNEL_TRACE_EXCHANGES_H
 
 #include "bpf/trace.h"
+#include "trace/description.h"
 #include "trace/span.h"
 
 #define EXCHANGES_HOLD_NS ((int64_t)500 * 1000000)
@@ -37,7 +38,8 @@ typedef struct exchange_counts {
 /* Receives a finished span, which is valid only during the call. */
 typedef void exchanges_take_span(void *user, span *s);
 
-exchanges *exchanges_new(exchanges_take_span *take, void *user);
+/* `described` are further protocols, or NULL. They must outlive the exchanges and their spans. */
+exchanges *exchanges_new(exchanges_take_span *take, void *user, const descriptions *described);
 void exchanges_free(exchanges *x); /* NULL is allowed */
 
 void exchanges_put(exchanges *x, const struct trace_event *event);

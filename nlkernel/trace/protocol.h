@@ -49,6 +49,8 @@ typedef struct protocol_reply {
     bool begun, counted, chunked;
 } protocol_reply;
 
+typedef struct description description;
+
 typedef struct protocol {
     const char *name;
     const char *object_field; /* name of the field for protocol_request.object */
@@ -63,6 +65,9 @@ typedef struct protocol {
      */
     protocol_progress (*read_reply)(const protocol_bytes *bytes, const protocol_request *request,
                                     protocol_reply *reply);
+
+    /* If it is not NULL, description.h reads requests and replies, and the functions are NULL. */
+    const description *description;
 } protocol;
 
 extern const protocol protocol_dns, protocol_http, protocol_memcached, protocol_mysql, protocol_postgresql,

@@ -140,5 +140,5 @@ bool protocol_dns_identify(const protocol_bytes *bytes, uint16_t *id, uint32_t *
     return true;
 }
 
-const protocol protocol_dns = {"dns", "NAME", false, read_dns_request, read_dns_reply};
-const protocol protocol_dns_datagram = {"dns", "NAME", false, read_datagram_request, read_datagram_reply};
+const protocol protocol_dns = {"dns", "NAME", false, read_dns_request, read_dns_reply, NULL};
+const protocol protocol_dns_datagram = {"dns", "NAME", false, read_datagram_request, read_datagram_reply, NULL};

@@ -167,4 +167,4 @@ static protocol_progress read_http_reply(const protocol_bytes *bytes, const prot
     return count_body(bytes, reply);
 }
 
-const protocol protocol_http = {"http", "PATH", false, read_http_request, read_http_reply};
+const protocol protocol_http = {"http", "PATH", false, read_http_request, read_http_reply, NULL};

@@ -150,4 +150,4 @@ static protocol_progress read_memcached_reply(const protocol_bytes *bytes, const
     return ends_with(bytes, values ? "END\r\n" : "\r\n") ? PROTOCOL_COMPLETE : PROTOCOL_UNKNOWN;
 }
 
-const protocol protocol_memcached = {"memcached", "OBJECT", false, read_memcached_request, read_memcached_reply};
+const protocol protocol_memcached = {"memcached", "OBJECT", false, read_memcached_request, read_memcached_reply, NULL};

@@ -148,4 +148,4 @@ static protocol_progress read_mysql_reply(const protocol_bytes *bytes, const pro
     return ends_result(bytes) ? PROTOCOL_COMPLETE : PROTOCOL_UNKNOWN;
 }
 
-const protocol protocol_mysql = {"mysql", "OBJECT", true, read_mysql_request, read_mysql_reply};
+const protocol protocol_mysql = {"mysql", "OBJECT", true, read_mysql_request, read_mysql_reply, NULL};

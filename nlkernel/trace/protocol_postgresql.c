@@ -95,4 +95,5 @@ static protocol_progress read_postgresql_reply(const protocol_bytes *bytes, cons
                                                                                             : PROTOCOL_MORE;
 }
 
-const protocol protocol_postgresql = {"postgresql", "OBJECT", true, read_postgresql_request, read_postgresql_reply};
+const protocol protocol_postgresql = {"postgresql",          "OBJECT", true, read_postgresql_request,
+                                      read_postgresql_reply, NULL};

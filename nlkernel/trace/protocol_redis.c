@@ -85,4 +85,4 @@ static protocol_progress read_redis_reply(const protocol_bytes *bytes, const pro
     return reply->left == 0 ? PROTOCOL_COMPLETE : PROTOCOL_MORE;
 }
 
-const protocol protocol_redis = {"redis", "OBJECT", false, read_redis_request, read_redis_reply};
+const protocol protocol_redis = {"redis", "OBJECT", false, read_redis_request, read_redis_reply, NULL};

@@ -44,4 +44,4 @@ static protocol_progress read_tls_reply(const protocol_bytes *bytes, const proto
     return PROTOCOL_UNKNOWN;
 }
 
-const protocol protocol_tls = {"tls", "OBJECT", false, read_tls_request, read_tls_reply};
+const protocol protocol_tls = {"tls", "OBJECT", false, read_tls_request, read_tls_reply, NULL};

@@ -6,15 +6,29 @@
 
 #include <arpa/inet.h>
 #include <glib.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
-enum { DEPTH_MAX = 256 };
+enum { DEPTH_MAX = 256, CHUNK_SPANS = 64 };
+
+/* Unused spans, which `parent` links. Spans are short-lived, and malloc is slow with many objects of this size. */
+static span *free_spans;
+
+static void span_free(span *s)
+{
+    s->parent = free_spans;
+    free_spans = s;
+}
 
 span *span_new(void)
 {
-    span *s = g_new0(span, 1);
+    if (free_spans == NULL) {
+        span *chunk = g_new(span, CHUNK_SPANS);
+        for (size_t i = CHUNK_SPANS; i-- > 0;)
+            span_free(&chunk[i]);
+    }
+    span *s = free_spans;
+    free_spans = s->parent;
+    memset(s, 0, sizeof *s);
     s->references = 1;
     return s;
 }
@@ -29,7 +43,7 @@ void span_release(span *s)
 {
     while (s != NULL && --s->references == 0) {
         span *parent = s->parent;
-        g_free(s);
+        span_free(s);
         s = parent;
     }
 }
@@ -67,15 +81,37 @@ static uint64_t make_id(uint64_t message, uint64_t purpose)
     return id != 0 ? id : 1;
 }
 
+/* Writes 16 hexadecimal digits. Returns the end. */
+static char *put_hex(char *to, uint64_t value)
+{
+    for (int shift = 60; shift >= 0; shift -= 4)
+        *to++ = "0123456789abcdef"[value >> shift & 15];
+    return to;
+}
+
+static char *put_decimal(char *to, unsigned value)
+{
+    char digits[10];
+    size_t count = 0;
+    do
+        digits[count++] = (char)('0' + value % 10);
+    while ((value /= 10) > 0);
+    while (count > 0)
+        *to++ = digits[--count];
+    return to;
+}
+
 static void find_trace_id(span *s, int64_t end_ns)
 {
     enum { TRACE_HIGH = 2, TRACE_LOW = 3 };
     span *root = find_root(s);
-    if (*root->trace_id == '\0' && *root->request.trace_id != '\0')
+    if (*root->trace_id == '\0' && *root->request.trace_id != '\0') {
         memcpy(root->trace_id, root->request.trace_id, sizeof root->trace_id);
-    else if (*root->trace_id == '\0')
-        snprintf(root->trace_id, sizeof root->trace_id, "%016" PRIx64 "%016" PRIx64, make_id(root->message, TRACE_HIGH),
-                 make_id(root->message ^ (uint64_t)(end_ns - s->end_ns + root->begin_ns) / 1000000000, TRACE_LOW));
+    } else if (*root->trace_id == '\0') {
+        uint64_t second = (uint64_t)(end_ns - s->end_ns + root->begin_ns) / 1000000000;
+        put_hex(put_hex(root->trace_id, make_id(root->keys[0], TRACE_HIGH)),
+                make_id(root->keys[0] ^ second, TRACE_LOW));
+    }
     for (span *at = s; at != root; at = at->parent)
         memcpy(at->trace_id, root->trace_id, sizeof at->trace_id);
 }
@@ -88,30 +124,45 @@ static void add_text(nl_record *record, const char *name, const char *text)
 
 static void add_id(nl_record *record, const char *name, const span *s, bool of_server)
 {
-    char text[17];
-    snprintf(text, sizeof text, "%016" PRIx64, make_id(s->message, of_server));
-    add_text(record, name, text);
+    char text[16];
+    put_hex(text, make_id(s->keys[0], of_server));
+    nl_record_add_string(record, name, text, sizeof text);
 }
 
 static void add_address(nl_record *record, const char *name, const span_address *address)
 {
     static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
-    char host[INET6_ADDRSTRLEN] = "", text[INET6_ADDRSTRLEN + 10];
-    bool four = memcmp(address->bytes, mapped, sizeof mapped) == 0;
-    inet_ntop(four ? AF_INET : AF_INET6, four ? address->bytes + 12 : address->bytes, host, sizeof host);
-    snprintf(text, sizeof text, four ? "%s:%u" : "[%s]:%u", host, address->port);
-    add_text(record, name, text);
+    char text[INET6_ADDRSTRLEN + 10], *at = text;
+    if (memcmp(address->bytes, mapped, sizeof mapped) == 0) {
+        for (size_t i = sizeof mapped; i < sizeof address->bytes; i++) {
+            at = put_decimal(at, address->bytes[i]);
+            *at++ = i + 1 < sizeof address->bytes ? '.' : ':';
+        }
+    } else {
+        *at++ = '[';
+        inet_ntop(AF_INET6, address->bytes, at, INET6_ADDRSTRLEN);
+        at += strlen(at);
+        *at++ = ']';
+        *at++ = ':';
+    }
+    at = put_decimal(at, address->port);
+    nl_record_add_string(record, name, text, (size_t)(at - text));
 }
 
 static void set_name(const span *s, nl_record *record)
 {
-    char name[PROTOCOL_VERB_SIZE + PROTOCOL_OBJECT_SIZE + 40];
+    char name[PROTOCOL_VERB_SIZE + PROTOCOL_OBJECT_SIZE + 40], *at = name;
     const protocol *p = s->protocol;
-    bool has_object = p != NULL && p->names_object && *s->request.object != '\0';
-    int size = snprintf(name, sizeof name, "%s.%s%s%s%s", p != NULL ? p->name : "tcp",
-                        *s->request.verb != '\0' ? s->request.verb : "exchange", has_object ? "." : "",
-                        has_object ? s->request.object : "", s->is_server ? "" : ".call");
-    nl_record_set_event(record, name, (size_t)size);
+    at = g_stpcpy(at, p != NULL ? p->name : "tcp");
+    *at++ = '.';
+    at = g_stpcpy(at, *s->request.verb != '\0' ? s->request.verb : "exchange");
+    if (p != NULL && p->names_object && *s->request.object != '\0') {
+        *at++ = '.';
+        at = g_stpcpy(at, s->request.object);
+    }
+    if (!s->is_server)
+        at = g_stpcpy(at, ".call");
+    nl_record_set_event(record, name, (size_t)(at - name));
 }
 
 void span_make_record(span *s, int64_t end_ns, const char *host, nl_record *record)

@@ -4,8 +4,8 @@
  *
  * A span's parent is known with certainty; otherwise, the span has no parent. A call has the parent that its thread or
  * connection proves (causes.h); a request in a server has the call at the other end of the connection. Spans hold
- * references to their parents, so that all spans of a trace get the same ID, in whatever order they are written. Not
- * thread-safe.
+ * references to their parents, so that all spans of a trace get the same ID, in whatever order they are written. The
+ * module keeps the memory of unused spans for new ones. Not thread-safe.
  */
 #ifndef NLKERNEL_TRACE_SPAN_H
 #define NLKERNEL_TRACE_SPAN_H
@@ -43,7 +43,8 @@ struct span {
     protocol_request request;
     protocol_reply reply;
     int64_t begin_ns, end_ns; /* on the kernel's monotonic clock */
-    uint64_t message;         /* identifies the request, by the positions in both directions of the connection */
+    uint64_t keys[2];         /* identify the request among all; the first by the positions in both directions of the
+                                 connection. See exchanges.h */
     uint32_t pid, tid;
     char program[16];
     const char *host; /* from g_intern_string; NULL: this host */
@@ -54,6 +55,9 @@ struct span {
     char trace_id[33];   /* "" until it is known */
     int64_t hold_ns;     /* when the span was finished */
 
+    /* State of exchanges.c. */
+    span *previous_message, *next_message;
+    int64_t waits_since_ns;
     bool awaited;   /* this is a call, and its parent waits for the reply */
     bool undecided; /* a call whose parent may be found later */
 

@@ -174,6 +174,7 @@ tests_fuzz_trace_dat_replay_LDADD = $(fuzz_ldadd) $(TRACEFS_LIBS) $(ZSTD_LIBS) $
 fuzz_replays += %D%/trace_protocols.replay
 tests_fuzz_trace_protocols_replay_SOURCES = %D%/trace_protocols.c %D%/replay.c %D%/fuzz.h $(nlkernel_protocols)
 tests_fuzz_trace_protocols_replay_CPPFLAGS = $(fuzz_cppflags) -I$(srcdir)/nlkernel -DFUZZ_TARGET='"trace_protocols"'
+tests_fuzz_trace_protocols_replay_CFLAGS = $(AM_CFLAGS) $(GLIB_CFLAGS)
 tests_fuzz_trace_protocols_replay_LDADD = $(fuzz_ldadd)
 
 check_PROGRAMS += $(fuzz_replays)

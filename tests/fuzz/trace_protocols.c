@@ -6,7 +6,7 @@
 
 #include "fuzz.h"
 
-#include "trace/protocol.h"
+#include "trace/description.h"
 
 static bool is_name(const char *text, size_t size)
 {
@@ -33,6 +33,30 @@ static void check_reply(const protocol *found, const protocol_request *request, 
         fuzz_expect(found->read_reply(bytes, request, &reply) <= PROTOCOL_UNKNOWN, "a progress is known");
         fuzz_expect(is_name(reply.status, sizeof reply.status), "a status is a name");
     }
+}
+
+/* Reads bytes as messages of protocols that a rules file describes. */
+static void check_described(const protocol_bytes *bytes, const protocol_bytes *answer)
+{
+    static const char rules[] = "[protocol lines]\nport = 1\nframe = line\nrequest = get put\nrequest-body = put 2\n"
+                                "reply = OK VALUE 2##\nreply-body = VALUE 2\nfailed = 5##\n"
+                                "[protocol lengths]\nport = 2\nframe = length at 1 size 4 little add 5\n"
+                                "request-at = 5 1\nrequest = 1 query\nreply-at = 6 2\nfailed = 2 error\n";
+    nl_sections sections = {0};
+    protocol_request request;
+    descriptions *d = descriptions_new();
+    fuzz_expect(nl_sections_parse(&sections, rules, "rules", NULL) && descriptions_add(d, &sections), "valid rules");
+    nl_sections_free(&sections);
+    for (uint16_t port = 1; port <= 2; port++) {
+        const protocol *found = descriptions_find(d, port, 0, bytes, &request);
+        check_request(NULL, &request);
+        protocol_reply reply = {0};
+        for (int call = 0; found != NULL && call < 3; call++) {
+            description_read_reply(found->description, answer, &request, &reply);
+            fuzz_expect(is_name(reply.status, sizeof reply.status), "a status is a name");
+        }
+    }
+    descriptions_free(d);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -62,6 +86,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check_request(protocols[i], &request);
         check_reply(protocols[i], &request, &answer);
     }
+    check_described(&bytes, &answer);
     free(request_bytes);
     free(reply_bytes);
     return 0;

@@ -123,6 +123,65 @@ class Protocols(Tracing):
             self.assertEqual([found["redis.SET" + suffix, None], found["redis.GET" + suffix, None], found["redis.LLEN" + suffix, "WRONGTYPE"]],
                              [4, 4, 4], found)
 
+    def test_lines_that_rules_describe(self):
+        server, port = self.need("beanstalkd"), support.free_port()
+        self.start(server, "-l", "127.0.0.1", "-p", str(port), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        support.wait_until(lambda: support.can_connect(port), what="beanstalkd to listen")
+        rules = self.scratch / "queue.rules"
+        rules.write_text((support.SOURCE / "nlkernel/rules/beanstalkd.rules").read_text().replace("11300", str(port)))
+        tracer = self.trace("--port", str(port), "--rules", rules)
+        with socket.create_connection(("127.0.0.1", port), timeout=10) as connection, connection.makefile("rb") as replies:
+            def ask(request, expected, body=False):
+                connection.sendall(request)
+                line = replies.readline()
+                self.assertTrue(line.startswith(expected), line)
+                return replies.read(int(line.split()[-1]) + 2) if body else line
+            for size in 6, 5000:
+                for i in range(20):
+                    job = ask(b"put 0 0 60 %d\r\n%s\r\n" % (size, b"secret" * (size // 6) + b"x" * (size % 6)), b"INSERTED").split()[1]
+                    ask(b"reserve\r\n", b"RESERVED", True)
+                    ask(b"delete %s\r\n" % job, b"DELETED")
+            ask(b"delete 4711\r\n", b"NOT_FOUND")
+            ask(b"watch secret\r\n", b"WATCHING")
+            ask(b"delete secret\r\n", b"BAD_FORMAT")
+            connection.sendall(b"quit\r\n")
+        time.sleep(0.1)
+        records, _ = self.finish(tracer)
+        self.assertNotIn("secret", self.log.read_text())
+        found = collections.Counter((r["NL.EVNT"], r.get("STATUS")) for r in records if r["NL.EVNT"].startswith("beanstalkd."))
+        for suffix in "", ".call":
+            self.assertEqual({key: found["beanstalkd." + key[0] + suffix, key[1]] for key in (
+                ("put", "INSERTED"), ("reserve", "RESERVED"), ("delete", "DELETED"), ("delete", "NOT_FOUND"), ("watch", "WATCHING"),
+                ("delete", "BAD_FORMAT"), ("quit", None))},
+                {("put", "INSERTED"): 40, ("reserve", "RESERVED"): 40, ("delete", "DELETED"): 40, ("delete", "NOT_FOUND"): 1,
+                 ("watch", "WATCHING"): 1, ("delete", "BAD_FORMAT"): 1, ("quit", None): 1}, found)
+        self.assertEqual({r["EDGE"] for r in records if not r["NL.EVNT"].endswith(".call")}, {"message"})
+        result = self.run_program(self.nlkernel, "trace", "--port", "1", "--rules", "stopwatch", "--dest", self.scratch / "x.log")
+        self.assertEqual(result.returncode, 2)
+        self.assertRegex(result.stderr, "stopwatch.rules: no section \\[protocol NAME\\]\n")
+
+    def test_lengths_that_rules_describe(self):
+        server, dig, address = self.need("dnsmasq"), self.need("dig"), "127.77.5.5"
+        process = self.start(server, "--keep-in-foreground", "--conf-file=/dev/null", "--no-hosts", f"--listen-address={address}", "--bind-interfaces",
+                             "--user=root", "--pid-file=", "--address=/known.example/10.1.2.3", "--no-resolv", stdout=subprocess.DEVNULL,
+                             stderr=subprocess.DEVNULL)
+        deadline = time.monotonic() + 20
+        while socket.socket().connect_ex((address, 53)) != 0:
+            if process.poll() is not None or time.monotonic() > deadline:
+                self.skipTest("dnsmasq cannot use port 53 here")
+            time.sleep(0.05)
+        rules = self.scratch / "names.rules"
+        rules.write_text("[rules]\ntitle = Names\n[protocol names]\nport = 53\nframe = length at 0 size 2 big add 2\n"
+                         "request-at = 4 1\nrequest = 1 query\nreply-at = 5 1\nreply = 0x80 found\nfailed = 0x85 refused\n")
+        tracer = self.trace("--port", "53", "--rules", rules)
+        for name in 10 * ["known.example"] + ["nothing.invalid"]:
+            self.run_program(dig, f"@{address}", "+tcp", "+noedns", "+noadflag", "+tries=1", name, "A")
+        time.sleep(0.1)
+        records, _ = self.finish(tracer)
+        found = collections.Counter((r["NL.EVNT"], r.get("STATUS")) for r in records)
+        for event in "names.query", "names.query.call":
+            self.assertEqual((found[event, "found"], found[event, "refused"]), (10, 1), found)
+
     def test_dns(self):
         server, dig = self.need("dnsmasq"), self.need("dig")
         address, upstream = "127.77.5.3", "127.77.5.4"

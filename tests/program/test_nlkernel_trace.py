@@ -19,8 +19,6 @@ import trace_stack
 
 FIELD = re.compile(r'([A-Z][A-Z0-9._]*)=("(?:[^"\\]|\\.)*"|\S*)')
 BPF_CALLS = {"x86_64": 321, "aarch64": 280}
-# nlkernel attaches them one after the other, and loads one of the two programs for the end of a call.
-PROGRAMS_IN_KERNEL = (support.SOURCE / "nlkernel/bpf/trace.bpf.c").read_text().count('SEC("tp_btf/') - 1
 PROGRAMS = "nginx", "gunicorn", "postgres", "redis-server"
 
 
@@ -49,16 +47,11 @@ class Tracing(support.Case):
         """Starts nlkernel trace, and waits until it traces."""
         self.log = self.scratch / log
         process = self.start(self.nlkernel, "trace", *arguments, "--dest", self.log, stderr=subprocess.PIPE, text=True)
-        support.wait_until(lambda: process.poll() is not None or self.traces(process.pid), what="nlkernel to trace")
+        self.wait_for_tracing(process)
         return process
 
-    @staticmethod
-    def traces(pid):
-        try:
-            links = sum("bpf_link" in os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd"))
-            return links >= PROGRAMS_IN_KERNEL
-        except FileNotFoundError:
-            return False
+    def wait_for_tracing(self, process):
+        self.assertEqual(process.stderr.readline(), "nlkernel: tracing; press Ctrl-C to stop\n")
 
     def finish(self, process, log="trace.log"):
         process.send_signal(signal.SIGINT)
@@ -340,7 +333,7 @@ class Command(Tracing):
         self.log = self.scratch / "trace.log"
         process = self.start("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", copy, "trace", "--pid", str(server.pid), "--dest",
                              self.log, stderr=subprocess.PIPE, text=True)
-        support.wait_until(lambda: process.poll() is not None or self.traces(process.pid), what="nlkernel to trace")
+        self.wait_for_tracing(process)
         for _ in range(5):
             connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
             connection.request("GET", "/")
@@ -362,7 +355,7 @@ class Command(Tracing):
         for i in range(1000):
             log = self.scratch / "trace.log"
             process = self.start(self.nlkernel, "trace", "--pid", str(os.getpid()), "--dest", log, stderr=subprocess.PIPE, text=True)
-            support.wait_until(lambda: process.poll() is not None or self.traces(process.pid), what="nlkernel to trace")
+            self.wait_for_tracing(process)
             process.send_signal(signal.SIGKILL if i % 3 == 2 else signal.SIGINT)
             process.communicate(timeout=30)
             self.assertEqual(process.returncode, -signal.SIGKILL if i % 3 == 2 else 0)

@@ -216,6 +216,7 @@ tests_unit_nlkernel_unit_LDADD = $(unit_ldadd) $(TRACEFS_LIBS)
 unit_tests += %D%/trace_protocols.unit
 tests_unit_trace_protocols_unit_SOURCES = %D%/trace_protocols.c $(nlkernel_protocols)
 tests_unit_trace_protocols_unit_CPPFLAGS = $(unit_cppflags) -I$(srcdir)/nlkernel
+tests_unit_trace_protocols_unit_CFLAGS = $(AM_CFLAGS) $(GLIB_CFLAGS)
 tests_unit_trace_protocols_unit_LDADD = $(unit_ldadd)
 unit_tests += %D%/trace_exchanges.unit
 tests_unit_trace_exchanges_unit_SOURCES = %D%/trace_exchanges.c nlkernel/trace/exchanges.c nlkernel/trace/causes.c nlkernel/trace/span.c $(nlkernel_protocols)

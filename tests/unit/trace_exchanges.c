@@ -62,7 +62,7 @@ static world new_world(void)
 
 static void begin(world *w)
 {
-    w->exchanges = exchanges_new(keep, w);
+    w->exchanges = exchanges_new(keep, w, NULL);
 }
 
 static void end(world *w)

@@ -1,7 +1,8 @@
 /* The protocols that nlkernel trace recognizes: requests, replies, secrets and hostile bytes. */
 #include "config.h"
 
-#include "trace/protocol.h"
+#include "base/error.h"
+#include "trace/description.h"
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -384,16 +385,158 @@ static void test_postgresql_replies(void **state)
     assert_string_equal(reply.status, "");
 }
 
+/* ---- protocols that rules files describe ---- */
+
+static const char queue_rules[] = "[protocol queue]\nport = 11300 11301\nframe = line\nrequest = put reserve quit\n"
+                                  "request-body = put 4\nsilent = quit\nreply = INSERTED RESERVED 2##\n"
+                                  "reply-body = RESERVED 2\nfailed = NOT_FOUND 5##\n";
+static const char frame_rules[] =
+    "[protocol names]\nport = 53\nframe = length at 0 size 2 big add 2\nrequest-at = 4 2\n"
+    "request = 0x0100 query\nreply-at = 4 2\nreply = 0x8180 NOERROR\n"
+    "failed = 0x8183 NXDOMAIN\n";
+
+static descriptions *describe(const char *rules)
+{
+    nl_sections sections = {0};
+    descriptions *d = descriptions_new();
+    assert_true(nl_sections_parse(&sections, rules, "test.rules", NULL));
+    bool ok = descriptions_add(d, &sections);
+    nl_sections_free(&sections);
+    if (ok)
+        return d;
+    descriptions_free(d);
+    return NULL;
+}
+
+static void expect_described(const char *rules, uint16_t port, const char *text, size_t size, const char *verb,
+                             bool several, bool silent)
+{
+    descriptions *d = describe(rules);
+    protocol_request request;
+    protocol_bytes bytes = bytes_of(text, size);
+    const protocol *found = descriptions_find(d, port, 0, &bytes, &request);
+    assert_int_equal(found != NULL, verb != NULL);
+    assert_string_equal(request.verb, verb != NULL ? verb : "");
+    assert_int_equal(request.several, several);
+    assert_int_equal(request.silent, silent);
+    descriptions_free(d);
+}
+
+#define DESCRIBED(rules, port, text, verb, several, silent)                                                            \
+    expect_described(rules, port, text, sizeof text - 1, verb, several, silent)
+
+static void test_described_requests(void **state)
+{
+    (void)state;
+    DESCRIBED(queue_rules, 11300, "reserve\r\n", "reserve", false, false);
+    DESCRIBED(queue_rules, 11301, "RESERVE\n", "reserve", false, false);
+    DESCRIBED(queue_rules, 11302, "reserve\r\n", NULL, false, false);
+    DESCRIBED(queue_rules, 11300, "reserve\r\nreserve\r\n", "reserve", true, false);
+    DESCRIBED(queue_rules, 11300, "quit\r\n", "quit", false, true);
+    DESCRIBED(queue_rules, 11300, "quit\r\nreserve\r\n", "quit", true, false);
+    DESCRIBED(queue_rules, 11300, "put 1 2 3 6\r\nsecret\r\n", "put", false, false);
+    DESCRIBED(queue_rules, 11300, "put 1 2 3 6\r\nsecret\r\nquit\r\n", "put", true, false);
+    DESCRIBED(queue_rules, 11300, "put 1 2 3\r\nsecret\r\n", NULL, false, false);
+    DESCRIBED(queue_rules, 11300, "put 1 2 3 99999999999999\r\n", NULL, false, false);
+    DESCRIBED(queue_rules, 11300, "put 1 2 3 -1\r\n", NULL, false, false);
+    DESCRIBED(queue_rules, 11300, "reserve-with\r\n", NULL, false, false);
+    DESCRIBED(queue_rules, 11300, "secret\r\n", NULL, false, false);
+    DESCRIBED(queue_rules, 11300, "reserve", NULL, false, false);
+    DESCRIBED(queue_rules, 11300, "\r\n", NULL, false, false);
+    DESCRIBED(queue_rules, 11300, "", NULL, false, false);
+    DESCRIBED(frame_rules, 53, "\0\4ab\1\0", "query", false, false);
+    DESCRIBED(frame_rules, 53, "\0\4ab\1\0\0", "query", true, false);
+    DESCRIBED(frame_rules, 53, "\0\4ab\2\0", NULL, false, false);
+    DESCRIBED(frame_rules, 53, "\0\4ab\1", NULL, false, false);
+    DESCRIBED(frame_rules, 53, "\0", NULL, false, false);
+    DESCRIBED("[protocol huge]\nport = 1\nframe = length at 0 size 8 little add 255\n", 1,
+              "\xff\xff\xff\xff\xff\xff\xff\xff", NULL, false, false);
+    DESCRIBED("[protocol any]\nport = 1\nframe = length at 0 size 1 little add 1\n", 1, "\2ab", "", false, false);
+}
+
+static protocol_progress described_reply(const char *rules, uint16_t port, const char *text, size_t size,
+                                         const char *status, bool failed)
+{
+    descriptions *d = describe(rules);
+    protocol_bytes first = bytes_of(port == 53 ? "\0\4ab\1\0" : "reserve\n", port == 53 ? 6 : 8),
+                   bytes = bytes_of(text, size);
+    protocol_request request;
+    protocol_reply reply = {0};
+    const protocol *p = descriptions_find(d, port, 0, &first, &request);
+    assert_non_null(p);
+    protocol_progress progress = description_read_reply(p->description, &bytes, &request, &reply);
+    assert_string_equal(reply.status, status);
+    assert_int_equal(reply.failed, failed);
+    descriptions_free(d);
+    return progress;
+}
+
+#define DESCRIBED_REPLY(rules, port, text, status, failed)                                                             \
+    described_reply(rules, port, text, sizeof text - 1, status, failed)
+
+static void test_described_replies(void **state)
+{
+    (void)state;
+    assert_int_equal(DESCRIBED_REPLY(queue_rules, 11300, "INSERTED 7\r\n", "INSERTED", false), PROTOCOL_COMPLETE);
+    assert_int_equal(DESCRIBED_REPLY(queue_rules, 11300, "NOT_FOUND\r\n", "NOT_FOUND", true), PROTOCOL_COMPLETE);
+    assert_int_equal(DESCRIBED_REPLY(queue_rules, 11300, "RESERVED 7 6\r\nsecret\r\n", "RESERVED", false),
+                     PROTOCOL_COMPLETE);
+    assert_int_equal(DESCRIBED_REPLY(queue_rules, 11300, "RESERVED 7 600\r\nsecret", "RESERVED", false), PROTOCOL_MORE);
+    assert_int_equal(DESCRIBED_REPLY(queue_rules, 11300, "RESERVED 7 x\r\nsecret", "RESERVED", false),
+                     PROTOCOL_UNKNOWN);
+    assert_int_equal(DESCRIBED_REPLY(queue_rules, 11300, "550 secret\r\n", "550", true), PROTOCOL_COMPLETE);
+    assert_int_equal(DESCRIBED_REPLY(queue_rules, 11300, "250-secret\r\n250 secret\r\n", "250", false),
+                     PROTOCOL_UNKNOWN);
+    assert_int_equal(DESCRIBED_REPLY(queue_rules, 11300, "secret\r\n", "", false), PROTOCOL_COMPLETE);
+    assert_int_equal(DESCRIBED_REPLY(queue_rules, 11300, "INSERTED", "INSERTED", false), PROTOCOL_UNKNOWN);
+    assert_int_equal(DESCRIBED_REPLY(queue_rules, 11300, "", "", false), PROTOCOL_UNKNOWN);
+    assert_int_equal(DESCRIBED_REPLY(frame_rules, 53, "\0\4ab\x81\x80", "NOERROR", false), PROTOCOL_COMPLETE);
+    assert_int_equal(DESCRIBED_REPLY(frame_rules, 53, "\0\5ab\x81\x83", "NXDOMAIN", true), PROTOCOL_MORE);
+    assert_int_equal(DESCRIBED_REPLY(frame_rules, 53, "\0", "", false), PROTOCOL_UNKNOWN);
+}
+
+static void test_invalid_descriptions(void **state)
+{
+    static const char *const rules[][2] = {
+        {"[rules]\ntitle = x\n", "test.rules: no section [protocol NAME]"},
+        {"[protocol a/b]\n", "test.rules:1: [protocol a/b]: invalid name"},
+        {"[protocol a]\nport = 1\n", "test.rules:1: [protocol a]: missing frame"},
+        {"[protocol a]\nport = 70000\n", "test.rules:2: port: expected port numbers"},
+        {"[protocol a]\nport = 1\nframe = line\n", "test.rules:1: [protocol a]: missing request"},
+        {"[protocol a]\nframe = line\nrequest = GET\n", "test.rules:1: [protocol a]: missing port"},
+        {"[protocol a]\nframe = lines\n",
+         "test.rules:2: frame: expected line, or length at OFFSET size SIZE big|little "
+         "add BYTES"},
+        {"[protocol a]\nrequest = GET\n", "test.rules:2: request: expected frame before this line"},
+        {"[protocol a]\nrequest-at = 0 9\n", "test.rules:2: request-at: expected OFFSET SIZE, in bytes"},
+        {"[protocol a]\nframe = length at 0 size 1 big add 0\nrequest = GET\n",
+         "test.rules:3: request: expected NUMBER NAME"},
+        {"[protocol a]\nframe = line\nrequest = aaaaaaaaaaaaaaaaaaaaaaaa\n",
+         "test.rules:3: request: expected names of letters, digits, - . _ and #, shorter than 24 characters"},
+        {"[protocol a]\nverbs = GET\n",
+         "test.rules:2: unknown key \"verbs\"; use port, frame, request, request-at, request-body, silent, reply, "
+         "reply-at, reply-body or failed"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+        assert_null(describe(rules[i][0]));
+        assert_string_equal(nl_error_message(), rules[i][1]);
+    }
+    descriptions_free(NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_http_requests),     cmocka_unit_test(test_traceparent),
-        cmocka_unit_test(test_redis_requests),    cmocka_unit_test(test_memcached_requests),
-        cmocka_unit_test(test_memcached_replies), cmocka_unit_test(test_postgresql_requests),
-        cmocka_unit_test(test_mysql_requests),    cmocka_unit_test(test_mysql_replies),
-        cmocka_unit_test(test_dns_requests),      cmocka_unit_test(test_dns_replies),
-        cmocka_unit_test(test_tls_requests),      cmocka_unit_test(test_http_replies),
-        cmocka_unit_test(test_redis_replies),     cmocka_unit_test(test_postgresql_replies),
+        cmocka_unit_test(test_http_requests),        cmocka_unit_test(test_traceparent),
+        cmocka_unit_test(test_redis_requests),       cmocka_unit_test(test_memcached_requests),
+        cmocka_unit_test(test_memcached_replies),    cmocka_unit_test(test_postgresql_requests),
+        cmocka_unit_test(test_mysql_requests),       cmocka_unit_test(test_mysql_replies),
+        cmocka_unit_test(test_dns_requests),         cmocka_unit_test(test_dns_replies),
+        cmocka_unit_test(test_tls_requests),         cmocka_unit_test(test_http_replies),
+        cmocka_unit_test(test_redis_replies),        cmocka_unit_test(test_postgresql_replies),
+        cmocka_unit_test(test_described_requests),   cmocka_unit_test(test_described_replies),
+        cmocka_unit_test(test_invalid_descriptions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

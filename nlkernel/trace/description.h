@@ -1,0 +1,49 @@
+/*
+ * Protocols that a rules file describes, for nlkernel trace. A section [protocol NAME] describes messages that consist
+ * of lines, or that begin with a length:
+ *
+ *   [protocol beanstalkd]               [protocol names]
+ *   port = 11300                        port = 53
+ *   frame = line                        frame = length at 0 size 2 big add 2
+ *   request = put reserve quit          request-at = 4 2
+ *   request-body = put 4                request = 0x0100 query
+ *   silent = quit                       reply-at = 4 2
+ *   reply = INSERTED RESERVED           reply = 0x8180 NOERROR
+ *   reply-body = RESERVED 2             failed = 0x8183 NXDOMAIN
+ *   failed = NOT_FOUND
+ *
+ * The manual page nlkernel(1) explains the keys. The verb of a request, and the status of a reply, are among the names
+ * in the file; therefore, no value of a message is kept. In a name of a reply, # matches a digit.
+ *
+ * The bytes of messages may be anything. Descriptions do not change after descriptions_add. Not thread-safe.
+ */
+#ifndef NLKERNEL_TRACE_DESCRIPTION_H
+#define NLKERNEL_TRACE_DESCRIPTION_H
+
+#include "synthesis/sections.h"
+#include "trace/protocol.h"
+
+typedef struct descriptions descriptions;
+
+descriptions *descriptions_new(void);
+void descriptions_free(descriptions *d); /* NULL is allowed */
+
+/*
+ * Adds the protocols of the sections [protocol NAME]. Returns false and sets the error if a description is invalid, or
+ * if there is none.
+ */
+bool descriptions_add(descriptions *d, const nl_sections *sections);
+
+/*
+ * Returns the protocol of a request to one of two ports, and fills in *request; or returns NULL. `d` may be NULL. The
+ * result is valid until descriptions_free.
+ */
+const protocol *descriptions_find(const descriptions *d, uint16_t port, uint16_t other_port,
+                                  const protocol_bytes *bytes, protocol_request *request);
+
+/* Read a request and a reply, like the functions of a protocol (protocol.h). */
+bool description_read_request(const description *d, const protocol_bytes *bytes, protocol_request *request);
+protocol_progress description_read_reply(const description *d, const protocol_bytes *bytes,
+                                         const protocol_request *request, protocol_reply *reply);
+
+#endif
