@@ -31,7 +31,10 @@ enum {
     PIPE_KIND = 0010000,
     SOCKET_KIND = 0140000,
     ESTABLISHED = 1,
+    TIME_WAIT = 6,
     CLOSE_WAIT = 8,
+    LAST_ACK = 9,
+    CLOSING = 11,
     SIGNAL_SIZE_MAX = 64, /* maximum number of bytes of a signal; more bytes are data */
 };
 
@@ -46,6 +49,7 @@ struct in6_addr {
 struct sock_common {
     __u32 skc_daddr, skc_rcv_saddr;
     __u16 skc_dport, skc_num, skc_family;
+    __u8 skc_state;
     struct in6_addr skc_v6_daddr, skc_v6_rcv_saddr;
 } KERNEL;
 struct sock {
@@ -53,7 +57,7 @@ struct sock {
     __u16 sk_protocol;
 } KERNEL;
 struct tcp_sock {
-    __u32 copied_seq, write_seq, snd_nxt, snd_una;
+    __u32 copied_seq, rcv_nxt, write_seq, snd_nxt, snd_una;
     __u64 bytes_acked, bytes_sent, bytes_retrans;
 } KERNEL;
 struct socket {
@@ -224,6 +228,18 @@ static __always_inline __u8 find_role(_Bool cast, const struct tcp_sock *tp)
     __u32 numbers = GET(cast, tp, snd_nxt) - GET(cast, tp, snd_una) + (__u32)GET(cast, tp, bytes_acked);
     __u32 bytes = (__u32)GET(cast, tp, bytes_sent) - (__u32)GET(cast, tp, bytes_retrans);
     return numbers == bytes + 1 ? TRACE_ROLE_CLIENT : numbers == bytes ? TRACE_ROLE_SERVER : TRACE_ROLE_UNKNOWN;
+}
+
+/*
+ * Returns the position after the last byte that the process has received. A FIN takes a sequence number, which belongs
+ * to copied_seq as soon as the process has received all bytes before the FIN.
+ */
+static __always_inline __u32 find_received(_Bool cast, const struct sock *sk, const struct tcp_sock *tp)
+{
+    __u8 state = GET(cast, sk, __sk_common.skc_state);
+    __u32 received = GET(cast, tp, copied_seq);
+    _Bool has_fin = state == CLOSE_WAIT || state == LAST_ACK || state == CLOSING || state == TIME_WAIT;
+    return has_fin && received == GET(cast, tp, rcv_nxt) ? received - 1 : received;
 }
 
 static __always_inline _Bool is_wanted(const struct trace_event *e)
@@ -529,7 +545,7 @@ static __always_inline void report(_Bool cast, long call, const struct pt_regs *
     e->is_datagram = 0;
     e->size = size;
     e->role = kind == TRACE_CONNECT ? TRACE_ROLE_CLIENT : find_role(cast, tp);
-    __u32 sent = GET(cast, tp, write_seq), received = GET(cast, tp, copied_seq);
+    __u32 sent = GET(cast, tp, write_seq), received = find_received(cast, sk, tp);
     e->sequence = (kind == TRACE_SEND ? sent : received) - size;
     e->other = kind == TRACE_SEND ? received : sent;
     __u32 captured = 0;
