@@ -3,8 +3,8 @@
  *
  * A page contains a time, the number of its used bytes, and events. A word before each event contains the event's size
  * and the nanoseconds since the previous event. If events were overwritten before the page, their number is at the end
- * of the page if there is space. The bytes may come from a file, so the module never reads beyond the page, whatever
- * the page contains. Thread-safe.
+ * of the page if there is space. The bytes may come from a file, so the module never reads beyond the page, even if the
+ * content is invalid. Thread-safe.
  */
 #ifndef NLKERNEL_PAGE_H
 #define NLKERNEL_PAGE_H

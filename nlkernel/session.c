@@ -59,7 +59,7 @@ typedef struct session {
     control control;
     counters counters;
     sigset_t signals;
-    int64_t begun_ns, ended_ns; /* on the monotonic clock */
+    int64_t begun_ns, ended_ns; /* start and end of the recording, on the monotonic clock */
     uint64_t recorded, lost, invalid;
 } session;
 

@@ -13,7 +13,7 @@
 
 enum { SHARED_NOTE_SIZE = 80 };
 
-/* The former settings, in the form in which they are stored in an instance's name. */
+/* The former settings, in the form that an instance's name contains. */
 typedef struct shared_note {
     char text[SHARED_NOTE_SIZE];
 } shared_note;

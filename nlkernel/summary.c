@@ -391,7 +391,7 @@ static int order_rows(const void *a, const void *b, void *user)
         if (order != 0)
             return order;
     }
-    return (int)left->value - (int)right->value; /* in the order of the rules file */
+    return (int)left->value - (int)right->value; /* reports are in the order of the rules file */
 }
 
 void summaries_compute(summaries *all)

@@ -233,7 +233,7 @@ static void read_log(driver *d, double begin, bool again)
         } else if (any && progress >= 1 && model_is_settled(d->model)) {
             indexed_s = now_s() - begin;
         }
-        usleep(again ? 1000 : 100000); /* as often as the window does while it reads a log */
+        usleep(again ? 1000 : 100000); /* draw as often as the window does while it reads a log */
     }
     size_t count = model_count(d->model);
     printf("  first picture %.3f s, all of it %.3f s, %zu records\n", first_s, indexed_s, count);

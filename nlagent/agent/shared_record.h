@@ -1,8 +1,8 @@
 /*
  * A record that several subscriptions share: one ULM line, as the sensor has written it.
  *
- * nlagentd passes the line on without reading it. If its fields are needed for an expression, a summary, or a reply in
- * another format, shared_record_decode parses the line, once for all users. Not thread-safe.
+ * nlagentd passes the line on without reading it. An expression, a summary or a reply in another format needs the
+ * record's fields. shared_record_decode then parses the line, once for all users. Not thread-safe.
  */
 #ifndef NLAGENT_SHARED_RECORD_H
 #define NLAGENT_SHARED_RECORD_H

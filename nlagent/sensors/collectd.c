@@ -180,7 +180,7 @@ static bool log_value(measurement *m, double time, const char *identifier, uint6
     if (!any || !is_good)
         return true;
     if (time > 0 && time < 9e9)
-        nl_record_set_time(record, (int64_t)(time * 1000) * 1000000); /* with a resolution of 1 ms */
+        nl_record_set_time(record, (int64_t)(time * 1000) * 1000000); /* the time has a resolution of 1 ms */
     record_end(m);
     ++*count;
     return true;

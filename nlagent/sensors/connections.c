@@ -44,7 +44,7 @@ enum { LISTENING = 10, STATES = 12, COST_FACTOR = 20, LOOKAHEAD = 64 };
 /* The data of a connection that the sensor keeps from one measurement to the next. */
 typedef struct connection_seen {
     uint64_t cookie;
-    uint64_t digest; /* of the values that change when the connection is in use */
+    uint64_t digest; /* hash of the values that change when the connection is in use */
     int64_t logged_ns;
 } connection_seen;
 
@@ -57,7 +57,7 @@ typedef struct connections_state {
     int fd;
     long port;               /* local or remote port; 0: any port */
     char peer[64];           /* glob for the peer's address; "": any address */
-    seen_list before, now;   /* in the kernel's order, which stays nearly the same */
+    seen_list before, now;   /* connections in the kernel's order, which stays nearly the same */
     size_t next;             /* expected index in `before` */
     int64_t now_ns, next_ns; /* time of this measurement, and the earliest time of the next measurement */
     uint64_t logged;

@@ -87,7 +87,9 @@ int span_begin(void *event)
         bpf_get_current_comm(span.group.program, sizeof span.group.program);
     span.group.stack = by_caller ? bpf_get_stackid(event, &stacks, BPF_F_FAST_STACK_CMP) : -1;
     span.begin_ns = bpf_ktime_get_ns();
-    /* If the span is already open, keep its start: spinning for a lock and then sleeping for it is one wait. */
+    /*
+     * If the span is already open, keep its start: spinning for a lock and then sleeping for the lock is a single wait.
+     */
     long failed = bpf_map_update_elem(&open, &key, &span, BPF_NOEXIST);
     if (failed == -7 /* E2BIG */)
         __sync_fetch_and_add(&missed_open, 1);

@@ -10,7 +10,7 @@
 enum {
     TRACE_CAPTURE_MAX = 1024,
     TRACE_TAIL_SIZE = 8,
-    TRACE_JOIN_SIZE = 64, /* a first vector below this size is captured together with the second one */
+    TRACE_JOIN_SIZE = 64, /* if the first vector is smaller than this size, the second vector is captured too */
     TRACE_PROCESSES_MAX = 65536,
     TRACE_FILTER_SIZE = 65536, /* a power of 2 */
     TRACE_PORTS_MAX = 1024,

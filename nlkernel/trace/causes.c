@@ -12,13 +12,13 @@
 
 enum { UNDECIDED_MAX = 100000, CHANNELS_MAX = 4096, CHANNEL_SHIFT = 3 };
 
-/* What a thread has done with a channel: a futex, pipe, eventfd or Unix socket. */
+/* The actions of a thread on a channel, and kinds of channels. A channel is a futex, pipe, eventfd or Unix socket. */
 enum { CHANNEL_WAKES = 1, CHANNEL_IS_WOKEN = 2, CHANNEL_IS_LOCK = 4, CHANNEL_IS_INTERNAL = 8 };
 
 typedef struct thread_group {
     uint32_t open;      /* number of requests that its threads have received and not answered */
     GPtrArray *working; /* trace_thread: the threads that have a job */
-    GHashTable *uses;   /* what a thread has done with a channel; the key is a hash of the thread and the channel */
+    GHashTable *uses;   /* actions of threads on channels, by a hash of the thread and the channel */
     GHashTable *kinds;  /* CHANNEL_IS_LOCK or CHANNEL_IS_INTERNAL by channel */
     int64_t seen_ns;
     int64_t answered_ns; /* when its last request was answered */
@@ -34,7 +34,7 @@ typedef struct trace_thread {
     GPtrArray *job; /* span: references to undecided calls; NULL: none */
     uint32_t loops; /* trace_event.loops at the thread's first call */
     bool tangled;   /* the calls overlap, or other threads received their replies */
-    bool signalled; /* the thread has signalled another one since it finished its calls */
+    bool signalled; /* the thread has signalled another thread since it finished its calls */
     bool several;   /* the thread signalled another thread, and then sent another call */
     bool was_woken; /* a thread with a request woke it */
     span *handed;   /* a reference to the request for which it was woken, or NULL */
@@ -371,7 +371,7 @@ static void set_bits(GHashTable *table, uint64_t key, unsigned bits)
     g_hash_table_insert(table, copy, GUINT_TO_POINTER(old | bits));
 }
 
-/* Notes what a thread has done with a channel. Returns everything that it has done. */
+/* Notes a thread's action on a channel. Returns all actions of the thread on the channel. */
 static unsigned note_use(thread_group *p, uint64_t channel, uint32_t tid, unsigned use)
 {
     uint64_t pair[2] = {channel, tid}, key = hash_bytes(0, (const char *)pair, sizeof pair);

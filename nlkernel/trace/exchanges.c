@@ -21,7 +21,7 @@
  */
 #define IDLE_NS ((int64_t)600 * NL_NS_PER_SECOND)
 #define MESSAGE_NS ((int64_t)1 * NL_NS_PER_SECOND)
-#define DATAGRAM_NS ((int64_t)10 * NL_NS_PER_SECOND) /* after this time, a datagram has no reply */
+#define DATAGRAM_NS ((int64_t)10 * NL_NS_PER_SECOND) /* after this time, a datagram counts as unanswered */
 #define SWEEP_NS ((int64_t)500 * 1000000)
 
 enum { EARLY_MAX = 4 };

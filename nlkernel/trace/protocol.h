@@ -2,10 +2,10 @@
  * The protocols that nlkernel trace recognizes. Each has a file that finds the requests and replies in the bytes that
  * a process sends and receives.
  *
- * The functions see the first TRACE_CAPTURE_MAX bytes of the data of each call, which come from any program and may be
- * anything. The functions keep only names: a method, a path without its query, the verb and the object of a statement,
- * a status. The functions never keep a value, which may be a secret. To add a protocol, write its file and add it to
- * protocols.c. The module has no state.
+ * The functions see the first TRACE_CAPTURE_MAX bytes of the data of each call, which come from any program and may
+ * have any content. The functions keep only names: a method, a path without its query, the verb and the object of a
+ * statement, a status. The functions never keep a value, which may be a secret. To add a protocol, write its file and
+ * add it to protocols.c. The module has no state.
  */
 #ifndef NLKERNEL_TRACE_PROTOCOL_H
 #define NLKERNEL_TRACE_PROTOCOL_H
@@ -28,7 +28,7 @@ typedef struct protocol_bytes {
 typedef struct protocol_request {
     char verb[PROTOCOL_VERB_SIZE];     /* the method or the verb of a statement, such as GET or SELECT; or "" */
     char object[PROTOCOL_OBJECT_SIZE]; /* the path, the table or the function; or "" */
-    char trace_id[33], parent_id[17];  /* of the header traceparent; or "" */
+    char trace_id[33], parent_id[17];  /* IDs from the header traceparent; or "" */
     bool several;                      /* the call contains several requests, or the first bytes of another request */
     bool silent;                       /* no reply follows */
 } protocol_request;
@@ -81,7 +81,7 @@ const protocol *protocol_find(const protocol_bytes *bytes, protocol_request *req
 
 /*
  * Reads the head of a DNS message in a datagram: its ID, a hash of the ID and the question, and whether it is a reply.
- * Returns false if the datagram is no DNS message.
+ * Returns false if the datagram is not a DNS message.
  */
 bool protocol_dns_identify(const protocol_bytes *bytes, uint16_t *id, uint32_t *question, bool *is_reply);
 

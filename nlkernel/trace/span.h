@@ -2,9 +2,9 @@
  * The spans that nlkernel trace finds: a request in a server, from the arrival of its first byte to the sending of its
  * reply, or a call in a client, from the sending of a request to the arrival of the reply.
  *
- * A span's parent is known with certainty; otherwise, the span has no parent. A call has the parent that its thread or
- * connection proves (causes.h); a request in a server has the call at the other end of the connection. Spans hold
- * references to their parents, so that all spans of a trace get the same ID, in whatever order they are written. The
+ * A span has a parent only if the parent is certain. The thread or connection of a call proves its parent (causes.h).
+ * The parent of a request in a server is the call at the other end of the connection. Spans hold references to their
+ * parents, so that all spans of a trace get the same ID, independently of the order in which they are written. The
  * module keeps the memory of unused spans for new ones. Not thread-safe.
  */
 #ifndef NLKERNEL_TRACE_SPAN_H
@@ -47,7 +47,7 @@ struct span {
                                  connection. See exchanges.h */
     uint32_t pid, tid;
     char program[16];
-    const char *host; /* from g_intern_string; NULL: this host */
+    const char *host; /* host of the process, from g_intern_string; NULL: this host */
     span_address local, peer;
     span *parent; /* a reference, or NULL */
     span_cause cause;
@@ -66,9 +66,9 @@ struct span {
     uint32_t connecting;         /* number of connections that were opened for it and are not used yet */
     uint32_t calls;              /* number of its calls */
     struct trace_thread *thread; /* the thread that works on the request, or NULL */
-    uint32_t idles, polls;       /* of the thread, when it last read data for the request */
+    uint32_t idles, polls;       /* values of the thread when it last read data for the request */
     uint64_t order;
-    bool handed_over; /* the thread woke another one while it handled the request */
+    bool handed_over; /* the thread woke another thread while it handled the request */
 };
 
 span *span_new(void);

@@ -15,7 +15,7 @@ typedef struct row {
 typedef struct row_maker {
     keys keys;
     nl_buffer fields, packed, texts[4];
-    sink unused; /* counts what JSON cannot represent; ignored, because packed is complete */
+    sink unused; /* counts values that JSON cannot represent; ignored, because packed is complete */
 } row_maker;
 
 /* Makes a row, which is valid until the next call. Returns false if the record is too large. */

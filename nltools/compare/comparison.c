@@ -267,7 +267,7 @@ static void try_composition(const profile *p, const profile_field *f, const binn
     g_free(name);
 }
 
-/* Returns a text that describes what else changes with a row, or NULL. */
+/* Returns a text that describes other values that change together with a row, or NULL. */
 static char *find_reason(const comparison *c, const profile_row *row, bool of_calls, double change)
 {
     const profile *p = c->profile;

@@ -1,11 +1,11 @@
 /*
  * Compares two sides, each consisting of logs. Finds changes of the requests' time, of the mix of requests, and of
- * places. Also finds what else changes together with each change.
+ * places. Also finds other values that change together with each change.
  *
- * If the mix of requests has changed, its effect is separated from the effect of the program (Kitagawa, J. Am. Stat.
- * Assoc. 1955; Oaxaca, Int. Econ. Rev. 1973). The effect is how much the new shares of a field's values change the
- * requests' time if each value keeps its old mean time. Only a field of the requests' first events can define the mix,
- * because later fields may be results.
+ * If the mix of requests has changed, the module separates the effect of the mix from the effect of the program
+ * (Kitagawa, J. Am. Stat. Assoc. 1955; Oaxaca, Int. Econ. Rev. 1973). The effect is how much the new shares of a
+ * field's values change the requests' time if each value keeps its old mean time. Only a field of the requests' first
+ * events can define the mix, because later fields may be results.
  *
  * If nothing has changed, the probability that a comparison reports a change is at most 3 * COMPARISON_RATE. If each
  * side has 3,000 requests and their times vary by 10 %, it finds a change of 2 % in a place's time with a probability
@@ -54,10 +54,9 @@ typedef struct sensor_change {
 typedef struct comparison {
     const profile *profile;
     double requests[SIDES];
-    const profile_field
-        *strata;         /* only requests with equal values of this field are compared; NULL: compare all requests */
-    contrast total;      /* the requests' time; with strata, as if both sides had the shares of the first side */
-    contrast unadjusted; /* the requests' time, as measured */
+    const profile_field *strata; /* compare only requests with equal values of this field; NULL: compare all requests */
+    contrast total;           /* the requests' time; with strata, as if both sides had the shares of the first side */
+    contrast unadjusted;      /* the requests' time, as measured */
     const profile_field *mix; /* the field whose mix has changed; NULL: none was found */
     contrast mix_effect;
     unsigned mix_bin; /* the value whose share has changed most */

@@ -14,7 +14,10 @@
  */
 #define EFFECT_MIN 1.5
 
-/* After a finding, another effect in the same place is often its consequence, so the other effect must explain more. */
+/*
+ * Another effect in the place of a finding is often a consequence of the finding's cause, so the other effect must
+ * explain more.
+ */
 #define AGAIN_MIN 0.3
 
 /* Minimum part of the variation that an explanation removes, and minimum share of the time that it claims. */

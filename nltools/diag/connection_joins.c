@@ -14,12 +14,11 @@ enum {
 };
 
 /*
- * A connection carries data of others if it was limited, but no visit waited, in more than this part of its limited
- * time.
+ * Maximum part of a connection's limited time in which no visit waits. Above it, the connection carries other data.
  */
 #define OTHERS_MAX 0.8
 
-/* The connections of a pair of ends in one slice of time. */
+/* The connections between a pair of ends in one slice of time. */
 typedef struct pair_slice {
     int64_t index;
     double cause_ns[CAUSE_COUNT];
@@ -204,8 +203,8 @@ static bool is_of_program(GHashTable *programs, const char *host, const char *pr
 }
 
 /*
- * Keeps only the connections of programs with visits, if the pair has any. Other programs of the same hosts may also
- * have connections. The records do not always show the program.
+ * Keeps only the connections of programs with visits, if the pair has such connections. Other programs of the same
+ * hosts may also have connections. The records do not always show the program.
  */
 static void keep_own_programs(pair *p, GHashTable *programs)
 {
@@ -257,8 +256,8 @@ static bool has_pair(const connection_joins *j, const char *a, const char *b)
 }
 
 /*
- * An edge may lead over a host without events: a program there gets a reply, and calls another program. Returns the
- * connections to this host, or NULL if several hosts of the request have connections to both ends of the edge.
+ * An edge may lead over a host without events: a program on this host gets a reply, and calls another program. Returns
+ * the connections to this host, or NULL if several hosts of the request have connections to both ends of the edge.
  */
 static pair *pair_over_relay(const connection_joins *j, const sender *s, const request *q)
 {
@@ -365,7 +364,7 @@ static guint count_addresses(const pair *p)
 }
 
 /*
- * Returns whether the connections may lead to other hosts than those of the visits. If only one end has records, only
+ * Returns whether the connections may lead to hosts other than those of the visits. If only one end has records, only
  * the number of addresses shows this.
  */
 static bool is_ambiguous(const pair *p)
@@ -400,7 +399,7 @@ static double part_of_others(const pair *p, const connection_result *r)
     return sum_ns > 0 ? others_ns / sum_ns : 0;
 }
 
-/* Removes the time of connections that carry data of others. */
+/* Removes the time of connections that carry other programs' data. */
 static void remove_others(pair *p)
 {
     GPtrArray *own = g_ptr_array_new();
@@ -444,7 +443,7 @@ connection_joins *connection_joins_new(const visits *v, const sender *senders)
     for (guint i = 0; i < v->places->len; i++)
         j->commands[i] = command_of(place_at(v, i)->program);
     add_pairs(j);
-    /* Dropped requests have waited as long as the others. */
+    /* The dropped requests have waited as long as the other requests. */
     double weight = (double)(v->requests->len + v->dropped) / MAX(v->requests->len, 1);
     bool any = false;
     for (uint32_t i = 0; i < v->all->len; i++)
@@ -493,7 +492,10 @@ bool connection_joins_parts(const connection_joins *j, uint32_t index, double pa
         const pair_slice *s = &g_array_index(p->slices, pair_slice, i);
         if (s->index > last)
             break;
-        /* Visits that wait for the same connection at a time wait for all of its time. */
+        /*
+         * If several visits wait for a connection at the same time, each of them waits for all of the connection's
+         * time.
+         */
         double divided_ns = fmax(fmin(s->expected_ns, s->open_ns), s->limited_ns);
         double part = overlap_ns(j, x, s->index) / (double)(x->to_ns - x->from_ns);
         for (int c = 0; c < CAUSE_COUNT && divided_ns > 0; c++)

@@ -25,7 +25,10 @@ static const connection_fault faults[] = {
 
 /* ---- faults ---- */
 
-/* Sets the part of each visit's time in which a fault limited its connections, and the hosts that send there. */
+/*
+ * Sets the part of each visit's time in which a fault limited the visit's connections, and the hosts that send on these
+ * connections.
+ */
 static void feel_fault(const findings *f, const connection_joins *j, connection_cause cause, float *felt, bool *weak,
                        GHashTable *hosts)
 {
@@ -78,7 +81,7 @@ static bool is_fault_of(const finding *x, connection_cause cause)
     return false;
 }
 
-/* Adds what limited the connections in most of the time that a finding claims. */
+/* Adds the cause that limited the connections in most of the time that a finding claims. */
 static void add_evidence(const findings *f, const connection_joins *j, finding *x)
 {
     const visits *v = f->visits;

@@ -16,8 +16,8 @@ typedef struct limit {
     const char *cause, *what, *advice;
     int felt, alone;   /* scopes in which the limit names findings, and in which it is a finding of its own */
     double part, sure; /* part: part of the time where the limit is felt; both are from 0 to 1 */
-    double busy; /* 0 to 1: share of the time in which TCP has data to send; this share of a sending program's time
-                    counts */
+    double busy; /* 0 to 1: share of the time in which TCP has data to send; if the program sends, only this share of
+                    its time counts */
     GHashTable *hosts;   /* a set: names of the hosts, interned */
     GPtrArray *evidence; /* char *: evidence from the first host */
     const sender *senders;

@@ -1,9 +1,9 @@
 /*
  * The limits of hosts and of TCP, from the records of sensors (doc/sensors.md) during requests.
  *
- * A limit becomes the cause of a finding if most of the finding's time is where the limit is felt. A limit that slows
- * all requests in the same way explains no variation. A limit becomes a finding of its own if it affects more than half
- * of the time. For a limit of connections, FINDING_MIN of the time is enough, because its part of each visit is known.
+ * A limit becomes the cause of a finding if the limit is felt in most of the finding's time. A limit that slows all
+ * requests in the same way explains no variation. A limit becomes a finding of its own if it affects more than half of
+ * the time. For a limit of connections, FINDING_MIN of the time is enough, because its part of each visit is known.
  */
 #include "config.h"
 
@@ -25,10 +25,10 @@
 
 enum { SENT_MIN = 65536 }; /* minimum number of bytes of a connection that counts */
 
-/* Minimum share of unread bytes with which a program counts as too slow for its input. */
+/* Minimum share of unread bytes if a program is too slow for its input. */
 #define UNREAD 0.2
 
-/* Minimum share of its speed, without headers, with which an interface counts as full. */
+/* Minimum rate of a full interface, without headers, as a share of the interface's speed. */
 #define LINK_FULL 0.9
 
 /* The connections of a host that have sent many bytes: sums of increases, and means weighted by bytes. */
@@ -41,7 +41,7 @@ typedef struct tcp {
 typedef struct load {
     double cpu_busy, cpu_waited, disk_busy, io_waited, memory_waited, swapped, major_faults,
         disk_ms;                                /* NAN if unknown */
-    double softirq, softirq_busy, softirq_user; /* in percent, for the processor with the most softirqs */
+    double softirq, softirq_busy, softirq_user; /* values in percent for the processor with the most softirqs */
     double retransmits,
         felt; /* share of segments that were sent again; share of the time in which this loss delays data */
     double link, unread;
@@ -220,7 +220,7 @@ static double full_link(const visits *v, const GPtrArray *all, const char *field
     return 0;
 }
 
-/* Measures a host by its series. */
+/* Computes the load of a host from its series. */
 static load *measure(const visits *v, const GPtrArray *all)
 {
     load *l = g_new0(load, 1);
@@ -444,7 +444,7 @@ static void name_finding(const findings *f, finding *x, const limit *l)
     g_free(where);
 }
 
-/* Returns whether most of the time that a finding claims is where a limit is felt. */
+/* Returns whether a limit is felt in most of the time that a finding claims. */
 static bool explains(const findings *f, const limit *l, const finding *x)
 {
     static const char *const others[] = {"clock", "failures", "field", "calls", "memory",
@@ -486,8 +486,8 @@ static finding *join_explained(findings *f, const limit *l)
 }
 
 /*
- * Sets the cut of each visit to its unclaimed time in which a limit is felt. Sets *place to the place with the most of
- * this time. Returns the sum as a share of all time. Ignores weak visits unless `weak`.
+ * Sets the cut of each visit to its unclaimed time in which a limit is felt. Sets *place to the place that has most of
+ * this time. Returns the sum as a share of all time. Ignores weak visits unless `weak` is true.
  */
 static double find_felt(const findings *f, const limit *l, bool weak, float *cut, uint32_t *place)
 {
@@ -616,7 +616,7 @@ void find_limits(findings *f)
     for (size_t k = 0; k < STREAMS && !most; k++) {
         if (k == WINDOW && joins != NULL)
             most = connection_limits_find(f, joins);
-        /* The totals of a host say less than the connections with which the visits are joined. */
+        /* The connections that are joined with the visits show more than the totals of a host. */
         bool is_known = joins != NULL && (k == WINDOW || k == LOSS);
         if (!most && !is_known && g_hash_table_size(all[k].hosts) > 0 && !has_cause(f, all[k].cause))
             most = limit_find(f, &all[k]);

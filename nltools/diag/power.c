@@ -1,8 +1,8 @@
 /*
  * Determines whether a log would have shown a cause. Adds a cause to the measured times of a place: the visits of a
  * random eighth of the requests last longer, so that together they take a tenth of the time. The search looks for this
- * cause with a value that separates these requests from the others, as a host or a field does. It must find the cause
- * in nine of ten trials.
+ * cause with a value that separates these requests from the other requests, as a host or a field does. It must find the
+ * cause in nine of ten trials.
  */
 #include "config.h"
 

@@ -425,7 +425,7 @@ static void add_savings(const visits *v, const queue_work *w, int servers, const
     int64_t free_ns[SERVERS_MAX];
     for (int k = 0; k < SERVERS_MAX; k++)
         free_ns[k] = INT64_MIN;
-    for (size_t n = 0; n < w->count; n++) { /* in the order of arrival, as in serve_in_order */
+    for (size_t n = 0; n < w->count; n++) { /* visits are in the order of arrival, as in serve_in_order */
         const holding *h = &w->held[w->arrivals[n]];
         int64_t served_ns = w->served[w->arrivals[n]];
         const visit *x = visit_at(v, h->visit);

@@ -15,7 +15,7 @@ typedef struct candidate {
     const column *column;
     double value;
     const sensor_series *sensor;
-    bool falls;  /* visits are slow when the sensor's value is low */
+    bool falls;  /* visits are slow while the sensor's value is low */
     mechanism m; /* the mechanism, without its waits */
     double p;    /* probability of at least this effect by chance */
     double explained, score, claim_ns;

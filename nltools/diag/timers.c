@@ -36,7 +36,7 @@ static double regularity(const double *gaps, size_t count, double period, double
     return *used > 0 ? sum / (double)*used : 0;
 }
 
-/* Returns the period of which the gaps are multiples. Sets *best to their regularity. */
+/* Returns the period that divides the gaps. Sets *best to the regularity of the gaps. */
 static double find_period(double *gaps, size_t count, double *best)
 {
     double middle = median_of(gaps, count), period = 0;

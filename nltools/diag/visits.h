@@ -34,7 +34,7 @@ typedef struct site {
     const char *from_host; /* host of the edge's start; "" for a span */
     double path_ns;
     uint32_t count;
-    uint32_t kind, from_number, number; /* numbers of its hosts, in the reader of its kind */
+    uint32_t kind, from_number, number; /* numbers of its hosts, in the reader of its kind of request */
     double clock_ns;                    /* for an edge: the maximum difference of its hosts' clocks, or INFINITY */
 } site;
 

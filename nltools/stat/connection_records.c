@@ -59,7 +59,7 @@ static connection_cause largest_cause(const connection_slice *slice)
 static void write_result(records_output *o, const connection_result *r, int64_t slice_ns)
 {
     const connection_slice *slices = (const connection_slice *)(const void *)r->slices->data;
-    guint first = 0; /* of the slices with the same cause */
+    guint first = 0; /* first of the slices with the same cause */
     for (guint i = 0; i < r->slices->len; i++) {
         int64_t end_ns = (slices[i].index + 1) * slice_ns;
         begin_record(o, r, "TcpRate", end_ns);

@@ -93,7 +93,7 @@ typedef struct summary {
     int64_t from_ns, to_ns;
     double bytes, busy_ns;
     unsigned concurrent_max;
-    nl_distribution rates; /* in bytes per second; only of transfers whose duration is not 0 */
+    nl_distribution rates; /* rates in bytes per second, only for transfers whose duration is not 0 */
 } summary;
 
 static summary sum_up(const transfers *t)

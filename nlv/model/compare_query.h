@@ -19,7 +19,7 @@ typedef struct compare_query_side {
 typedef struct compare_query {
     compare_query_side sides[COMPARED_SIDES];
     bool is_by_position; /* the sides are the first and the second log */
-    char *filter;        /* for people: the filter that compare_query_narrow has applied; or NULL */
+    char *filter;        /* text of the filter that compare_query_narrow has applied, for messages; or NULL */
 } compare_query;
 
 /* Returns NULL and sets the error if an expression is invalid. NULL and "" are empty. */

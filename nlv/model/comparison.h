@@ -22,7 +22,7 @@ enum { COMPARED_SIDES = 2, COMPARED_ROWS_MAX = 4096 };
 typedef struct compared_row {
     char *name, *program; /* program is "" for an edge */
     bool is_edge;
-    unit_sums path[COMPARED_SIDES]; /* in each unit: time on critical paths in nanoseconds; `count` is not used */
+    unit_sums path[COMPARED_SIDES]; /* sums in each unit: time on critical paths in nanoseconds; `count` is not used */
     contrast time;                  /* time on the critical path, per request; set by comparison_finish */
     bool changed;
 } compared_row;

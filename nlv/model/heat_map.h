@@ -19,7 +19,7 @@ typedef struct heat_cell {
 typedef struct heat_map {
     unsigned number;  /* different for each map of the process */
     int64_t from_ns;  /* the start of the first column */
-    int64_t width_ns; /* of a column; 0: the map is empty */
+    int64_t width_ns; /* width of a column; 0: the map is empty */
     heat_cell (*columns)[HEAT_ROWS];
     bool is_used[HEAT_COLUMNS];   /* the column has requests */
     uint64_t totals[HEAT_ROWS];   /* number of requests by duration */

@@ -279,7 +279,7 @@ size_t list_find_near(const list *l, uint32_t record, size_t from, size_t grain)
         low = lower_node(&l->blocks[last], low, nodes_of(size), record);
         found = last * LIST_BLOCK + (low > 0 ? low - 1 : 0) * LIST_NODE;
     }
-    /* in a short list, rounding to a node would move the place too far */
+    /* in a short list, rounding to a node would change the place too much */
     return found >= from + grain ? found : list_find(l, record, from);
 }
 

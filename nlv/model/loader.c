@@ -475,7 +475,8 @@ static bool show_from_full(loader *l, const GArray *places)
     const filters *f = model_current_filters(l->model);
     const nl_filter *filter = f == NULL ? NULL : places != NULL ? f->shown : f->direct;
     store *full = full_store_get(l->full);
-    const bool is_none = f != NULL && places == NULL && filter == NULL; /* only requests, and the log has none */
+    const bool is_none = f != NULL && places == NULL &&
+                         filter == NULL; /* the filter selects only requests, and the log has no requests */
     if (full == NULL || is_none || (filter != NULL && !subset_is_enough(filter)))
         return false;
     drawing *d = drawing_copy(model_drawing(l->model));
@@ -931,7 +932,7 @@ static void settle(loader *l)
     model_lock(m);
     store_settle(model_own_store(m));
     model_unlock(m);
-    store_color_objects(model_own_store(m)); /* this takes long, but drawing may continue */
+    store_color_objects(model_own_store(m)); /* this function takes long, but drawing may continue */
     model_lock(m);
     model_add_found_points(m);
     /* Keep the colours of names that were read in another order before a filter was set. */

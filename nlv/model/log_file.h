@@ -96,7 +96,7 @@ static inline bool log_block_is_binary(const char *bytes, size_t size)
     return size >= 4 && memcmp(bytes, "NLB1", 4) == 0;
 }
 
-/* Calls `take` with the record at a position. Returns false if the record is no longer there. */
+/* Calls `take` with the record at a position. Returns false if the record is no longer available. */
 bool log_file_record(log_file *f, uint64_t position, log_file_take *take, void *user);
 
 /*

@@ -187,7 +187,7 @@ GArray *model_jobs(const model *m);
  */
 char *model_describe(const model *m, uint32_t record);
 
-/* Calls `take` with a record exactly as logged. Returns false if the record is no longer there. */
+/* Calls `take` with a record exactly as logged. Returns false if the record is no longer available. */
 bool model_record(const model *m, uint32_t record, void (*take)(void *user, const nl_record *record), void *user);
 
 /* Like model_record, but for the record at a place (batch.h). */

@@ -28,7 +28,7 @@ typedef struct lookup {
 struct request_lines {
     GHashTable *drawn; /* lifeline and object to request_drawn */
     uint32_t first;    /* the store's first record when these requests were looked up */
-    lookup *lookups;   /* by lifeline; without a reader: not used yet */
+    lookup *lookups;   /* lookups by lifeline; not used yet if there is no reader */
     size_t lookup_count;
 };
 

@@ -27,17 +27,17 @@ typedef struct request_summary {
     /* The time and the place (batch.h) of one of the request's records that the drawing shows as a step. */
     int64_t step_ns;
     uint64_t step_place;
-    uint32_t name_hash; /* of the values of its ID fields, see request_name_hash */
+    uint32_t name_hash; /* hash of the values of its ID fields (request_name_hash) */
     uint16_t slowest;   /* number in request_list.names: the span or edge with the largest share of the critical path */
     uint16_t host_count;
-    uint8_t share;    /* that share, in percent */
+    uint8_t share;    /* share of this span or edge on the critical path, in percent */
     uint8_t position; /* start of the longest part of this span or edge, in percent of the request's duration */
     uint8_t lifeline; /* index of the drawing's lifeline */
     uint8_t errors;   /* sum of the reasons above; 0: no error */
 } request_summary;
 
 typedef struct request_list {
-    GPtrArray *chunks; /* of REQUEST_LIST_CHUNK summaries, in the order in which the requests ended */
+    GPtrArray *chunks; /* chunks of REQUEST_LIST_CHUNK summaries, in the order in which the requests ended */
     uint32_t count, max;
     uint64_t dropped; /* number of requests that only the heat map counts */
     names *names;     /* names of spans and edges */

@@ -21,7 +21,7 @@ typedef struct session_mark {
 
 typedef struct session {
     bool all;                     /* show the whole log, including future records; otherwise, show this range: */
-    int64_t from_ns, to_ns;       /* in nanoseconds since 1970 */
+    int64_t from_ns, to_ns;       /* visible range in nanoseconds since 1970 */
     char *filter;                 /* NULL: no filter */
     char **hidden[SESSION_NAMES]; /* the names whose boxes are not ticked, sorted, NULL-terminated */
     bool clocks;                  /* clocks are corrected */

@@ -6,8 +6,9 @@
  * These links lead from the last step of an object to its first step. edges.h determines which steps the lines connect.
  * A record's number is its position in the order of time; late records are inserted.
  *
- * Lists (list.h) contain what is drawn: the ends of lifelines' edges by the rows that they connect, the first steps of
- * objects by row, the values of loadlines by host, and points. If requested, events outside the drawing become points.
+ * Lists (list.h) contain the data to draw: the ends of lifelines' edges by the rows that they connect, the first steps
+ * of objects by row, the values of loadlines by host, and points. If requested, events outside the drawing become
+ * points.
  *
  * Arrays consist of chunks of 65,536 records. Chunks never move when a log grows, the store can drop old chunks, and it
  * can map the chunks of a saved index (index.h). The store has no lock; the model locks it.
@@ -59,7 +60,7 @@ typedef struct lifeline_lists {
 } lifeline_lists;
 
 typedef struct host_list {
-    uint16_t host; /* for durations, the event */
+    uint16_t host; /* number of the host or, for durations, of the event */
     list *list;
 } host_list;
 

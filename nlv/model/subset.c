@@ -23,7 +23,7 @@ typedef struct subsetting {
     const store *full;
     store *part;
     const nl_filter *filter; /* NULL: all records */
-    const GArray *places;    /* of the selected records, sorted; NULL: all records */
+    const GArray *places;    /* places of the selected records, sorted; NULL: all records */
     guint next;              /* index in places: a guess for the next record */
     nl_record *record;
     GHashTable *known; /* maps event, host and program (in 64 bits) to 1 + whether they match */

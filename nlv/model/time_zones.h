@@ -19,7 +19,7 @@ time_zones *time_zones_new(size_t records_max);
 /* Adds a reference to z, and returns z. Any thread may call it. */
 const time_zones *time_zones_ref(const time_zones *z);
 
-/* Drops a reference. The last one frees z. NULL is allowed. Any thread may call it. */
+/* Drops a reference. Dropping the last reference frees z. NULL is allowed. Any thread may call it. */
 void time_zones_unref(const time_zones *z);
 
 /*

@@ -18,7 +18,7 @@ typedef struct waterfall_span {
     unsigned depth;           /* 0 for a span without a parent */
     unsigned parent;          /* index of a span, or G_MAXUINT */
     int64_t begin_ns, end_ns; /* after the start of the request */
-    int64_t path_ns;          /* its self time on the critical path */
+    int64_t path_ns;          /* the span's self time on the critical path */
     double median_ns;         /* median duration of such spans in a sample of requests, or -1 */
     bool failed, incomplete;
 } waterfall_span;

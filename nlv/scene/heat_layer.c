@@ -183,7 +183,7 @@ static void draw_curve(const layer_context *c, cairo_t *cr, const heat_scale *s,
         cairo_line_to(cr, groups == 1 ? right : (left + right) / 2, y);
     }
     const double dashes[] = {4, 3};
-    palette_set(cr, palette_background(c->view->dark), 0.6); /* for contrast with the cells */
+    palette_set(cr, palette_background(c->view->dark), 0.6); /* an outline, for contrast with the cells */
     cairo_set_line_width(cr, 3.2);
     cairo_stroke_preserve(cr);
     cairo_set_dash(cr, dashes, is_dashed ? 2 : 0, 0);

@@ -8,7 +8,7 @@ typedef enum pane_kind { PANE_LIFELINES, PANE_POINTS, PANE_LOADLINE } pane_kind;
 
 typedef struct pane {
     pane_kind kind;
-    guint index;        /* in the drawing's list of its kind; points have one pane */
+    guint index;        /* index in the drawing's list of its kind; points have one pane */
     double top, bottom; /* top and bottom of its plot */
     unsigned rows;
 } pane;
@@ -19,11 +19,12 @@ typedef struct layout {
     double left, right; /* edges of the plot, which shows view->from_ns to view->to_ns */
     double legend_y, axis_y, caption_y;
     double caption_text_y;                /* the top of the view's caption */
-    double overview_top, overview_bottom; /* equal if there is no overview */
+    double overview_top, overview_bottom; /* these are equal if there is no overview */
     double overview_right;                /* right edge of the overview, whose left edge is `left` */
-    double histogram_left;                /* its right edge is `right`; equal if there is no histogram */
-    int64_t whole_from_ns, whole_to_ns;   /* the time that the overview shows */
-    bool has_heat;                        /* the overview is the heat map of requests */
+    double histogram_left; /* left edge of the histogram, whose right edge is `right`; equal to `right` if there is no
+                              histogram */
+    int64_t whole_from_ns, whole_to_ns; /* the time that the overview shows */
+    bool has_heat;                      /* the overview is the heat map of requests */
     pane panes[LAYOUT_PANES];
     unsigned pane_count;
 } layout;

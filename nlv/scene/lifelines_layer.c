@@ -796,7 +796,7 @@ void lifelines_layer_find(const layer_context *c, const pane *p, double x, doubl
     if (objects != NULL) {
         consider_graphs(&d, objects, x, y, found);
         g_array_free(objects, TRUE);
-        d.kinds = g_array_set_size(d.kinds, 0); /* only the starts remain */
+        d.kinds = g_array_set_size(d.kinds, 0); /* after this line, only the starts remain */
     }
     int64_t reach_ns = layout_time(c->layout, c->view, x - found->distance);
     for (guint i = 0; i < d.kinds->len; i++) {

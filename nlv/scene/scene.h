@@ -20,7 +20,7 @@ typedef struct scene_flash {
 
 typedef struct scene_view {
     int64_t from_ns, to_ns; /* visible time range; from_ns < to_ns */
-    double width, height;   /* in pixels or points */
+    double width, height;   /* size in pixels or points */
     bool dark;
     int64_t selected;         /* the emphasised object, or -1 */
     size_t selected_lifeline; /* the lifeline definition of the emphasised object */

@@ -18,7 +18,7 @@
 
 enum {
     CONNECTIONS_MAX = 64,
-    HOST_CONNECTIONS_MAX = 16,    /* with TLS; a browser opens 6 */
+    HOST_CONNECTIONS_MAX = 16,    /* maximum per address; a browser opens 6 with TLS */
     CONNECTION_MEMORY = 16 << 10, /* bytes for the headers of a request and of its answer */
     TIMEOUT_S = 30,
     THREADS = 4, /* also the maximum number of pictures in memory */

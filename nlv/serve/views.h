@@ -28,7 +28,7 @@ void views_tell(views *v, char *text);
 typedef struct answer {
     const char *type; /* media type */
     GByteArray *body;
-    char *place; /* JSON: what the picture shows and where; NULL: not a picture */
+    char *place; /* JSON with the content and layout of the picture; NULL: not a picture */
 } answer;
 
 /*

@@ -12,7 +12,7 @@ typedef struct window_options {
     int64_t since_ns, until_ns; /* the first view; INT64_MIN and INT64_MAX: the whole log */
     bool dark;
     bool compares;           /* show the comparison at the start */
-    const char *compared[2]; /* its sides, or NULL (model/compare_query.h) */
+    const char *compared[2]; /* the sides of the comparison, or NULL (model/compare_query.h) */
 } window_options;
 
 /*

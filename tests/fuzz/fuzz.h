@@ -1,9 +1,9 @@
 /*
  * Common functions of the fuzz targets.
  *
- * A target is one file with LLVMFuzzerTestOneInput. It processes the input as the library processes data from
- * strangers, and aborts if a required property does not hold. tests/fuzz/run links the target to libFuzzer, which
- * invents inputs. replay.c links it to a main function that processes the target's corpus in every `make check`.
+ * A target is one file with LLVMFuzzerTestOneInput. It processes the input like data from an unknown sender, and aborts
+ * if a required property does not hold. tests/fuzz/run links the target to libFuzzer, which invents inputs. replay.c
+ * links it to a main function that processes the target's corpus in every `make check`.
  */
 #ifndef NETLOGGER_TESTS_FUZZ_H
 #define NETLOGGER_TESTS_FUZZ_H
@@ -56,8 +56,8 @@ static inline void fuzz_put_string(nl_buffer *out, nl_string string)
 }
 
 /*
- * Appends the whole meaning of a record: equal records give equal bytes, whatever text they came from. The spelling of
- * a known level is omitted, because a format writes its own name for the level.
+ * Appends the whole meaning of a record: equal records give equal bytes, even if their texts differ. The spelling of a
+ * known level is omitted, because a format writes its own name for the level.
  */
 static inline void fuzz_put_record(nl_buffer *out, const nl_record *record)
 {

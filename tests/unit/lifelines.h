@@ -1,5 +1,4 @@
-/* Groups the records of a trace into requests, whose steps are the ordered events of a lifeline. One thread at a time.
- */
+/* Groups the records of a trace into requests, whose steps are the ordered events of a lifeline. Not thread-safe. */
 #ifndef NETLOGGER_ANALYSIS_LIFELINES_H
 #define NETLOGGER_ANALYSIS_LIFELINES_H
 
@@ -26,7 +25,7 @@ typedef struct lifelines {
     size_t object_count;
     lifeline_step *steps;
     size_t step_count;
-    int32_t *object_of_record; /* of each record; -1: none */
+    int32_t *object_of_record; /* request of each record; -1: no request */
 } lifelines;
 
 /* Groups a sorted trace. t and definition must outlive the result. */
