@@ -61,7 +61,7 @@ module netlogger
         procedure :: set_level => log_set_level
         !> Sends all events and waits until they are sent.
         procedure :: flush => log_flush
-        !> Flushes and closes; the log is closed also on failure.
+        !> Flushes and closes the log. The log is closed even on failure.
         procedure :: close => log_close
         !> Returns whether the log is open.
         procedure :: is_open => log_is_open
@@ -81,7 +81,7 @@ module netlogger
     contains
         !> Begins the span as a child of the current context: begin(log, name, field, value, ...).
         procedure :: begin => span_begin
-        !> Ends it, once: end(field, value, ...).
+        !> Ends the span: end(field, value, ...). Call it once.
         procedure :: end => span_end
     end type
 
@@ -90,7 +90,7 @@ module netlogger
         private
         type(c_ptr) :: handle = c_null_ptr, filter = c_null_ptr, record = c_null_ptr
     contains
-        !> Opens source. where is an expression that selects records. follow: wait for more at the end.
+        !> Opens source. where is an expression that selects records. With follow, waits for more records at the end.
         procedure :: open => reader_open
         !> Reads the next record; returns .false. at the end.
         procedure :: next => reader_next
@@ -103,7 +103,8 @@ module netlogger
         procedure :: get => reader_get
         procedure, private :: get_integer => reader_get_integer
         procedure, private :: get_real => reader_get_real
-        !> The value of a field as a number: get_number(name, value, found). value is unchanged if it is not a number.
+        !> Returns the value of a field as a number: get_number(name, value, found). value is unchanged if the field is not
+        !> a number.
         generic :: get_number => get_integer, get_real
         !> Closes the reader; may be called again.
         procedure :: close => reader_close

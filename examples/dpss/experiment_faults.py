@@ -1,4 +1,4 @@
-"""The faults of the experiment. Each is injected from outside of the programs."""
+"""The faults of the experiment. The experiment injects each fault from outside the programs."""
 import contextlib
 import dataclasses
 import os

@@ -195,7 +195,7 @@ Names of fields consist of letters, digits, C<.>, C<_> and C<->, and begin with 
 =item NetLogger->open($prog, $url)
 
 Opens a log of the program C<$prog>. C<$url> is a path or a URL of netlogger(7), such as C<file:///tmp/a.log> or
-C<x-netlog://HOST:PORT>, with options (C<?policy=newest>); default: C<$NETLOGGER_DEST>. If that is unset, or
+C<x-netlog://HOST:PORT>, with options (C<?policy=newest>); default: C<$NETLOGGER_DEST>. If this variable is unset, or
 C<$NETLOGGER_ON> is 0, logging is off.
 
 =item $log->event($name, FIELD => $value, ...)
@@ -272,14 +272,14 @@ The standard fields: nanoseconds or seconds since 1970 UTC, the name of the leve
 =item $record->get($name), $record->fields, $record->pairs
 
 The value of a field; a reference to the hash of all fields; the list of all names and values, including repeated names.
-UTF-8 text is a string of characters, other text a string of bytes.
+UTF-8 text is a string of characters; other text is a string of bytes.
 
 =back
 
 =head1 THREADS AND PROCESSES
 
-Threads may share a log. Each has its own copy of the object; closing it flushes the log, and closing the last copy closes
-the log. A reader is for one thread. After C<fork>, a child continues to use its parent's logs, as a stream of its own. A
+Threads may share a log. Each thread has its own copy of the object. Closing a copy flushes the log, and closing the last
+copy closes the log. A reader is for one thread. After C<fork>, a child continues to use its parent's logs, as a stream of its own. A
 child that ends by C<POSIX::_exit> should flush them first.
 
 =head1 SEE ALSO

@@ -68,8 +68,8 @@ class Log(_core.Log):
     """A log: a stream of records from one program to one destination.
 
     prog is the program's name. url is a path or a URL of netlogger(7), such as "file:///tmp/a.log",
-    "x-netlog://HOST[:PORT]", "-" or "memory:NAME", with options ("?policy=newest"). None stands for $NETLOGGER_DEST. If
-    that is unset, or $NETLOGGER_ON is 0, logging is off, and every call returns False.
+    "x-netlog://HOST[:PORT]", "-" or "memory:NAME", with options ("?policy=newest"). None means $NETLOGGER_DEST. If
+    this variable is unset, or $NETLOGGER_ON is 0, logging is off, and every call returns False.
 
     A destination that cannot be reached now is tried again later; a line on standard error reports it. Raises Error if
     the URL is invalid or can never work.
@@ -197,7 +197,7 @@ class Context:
         return any(self._bytes[:16])
 
     def __enter__(self) -> Context:
-        """Makes this the thread's current context until it is left. Several threads may enter the same context."""
+        """Makes this the thread's current context until __exit__. Several threads may enter the same context."""
         _attached.set((*_attached.get(), (self, _core._attach(self._bytes), _current.get())))
         _current.set(self)
         return self
@@ -315,7 +315,7 @@ class Span:
 #: The innermost context of each task. The library's current context is the thread's, whichever task runs.
 _current: contextvars.ContextVar[Optional[Context]] = contextvars.ContextVar("netlogger_context", default=None)
 
-#: The contexts that each task, or thread without tasks, has entered, with the thread's and the task's previous ones.
+#: The contexts that each task, or thread without tasks, has entered, with their previous contexts.
 _attached: contextvars.ContextVar[Tuple[Tuple[Context, bytes, Optional[Context]], ...]] = contextvars.ContextVar(
     "netlogger_attached", default=()
 )

@@ -69,7 +69,7 @@ _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r"})
 
 
 def quotestr(v: str) -> str:
-    """Returns a value as it stands in a line."""
+    """Returns the text of a value in a line."""
     if not v:
         return '""'
     if _TO_ESCAPE.search(v) is None:

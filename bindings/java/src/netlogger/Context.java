@@ -16,7 +16,7 @@ public final class Context {
         bytes = new byte[SIZE];
     }
 
-    /** Takes the context from the beginning of the bytes. */
+    /** Makes the context from the beginning of the bytes. */
     Context(byte[] bytes) {
         this.bytes = Arrays.copyOf(bytes, SIZE);
     }
@@ -81,7 +81,8 @@ public final class Context {
     }
 
     /**
-     * Makes this the current context of the calling thread until the result is closed, which the same thread must do.
+     * Makes this the current context of the calling thread until the result is closed. The same thread must close the
+     * result.
      *
      * @return an object for try-with-resources
      */

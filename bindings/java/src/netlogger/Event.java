@@ -84,7 +84,7 @@ public final class Event {
             events[0] = new Event(this);
         }
 
-        /* Returns an event that is not open. If all are open, replaces one, which was begun and never written. */
+        /* Returns an event that is not open. If all are open, replaces an event that was begun but never written. */
         Event another() {
             for (int i = 0; i < EVENTS; i++)
                 if (events[i] != null && !events[i].isOpen)
@@ -224,7 +224,7 @@ public final class Event {
         int length = value.length();
         int at = add(name, STRING), start = room(3L * length), all = 0;
         final ByteBuffer to = buffer;
-        for (int i = 0; i < length; i++) { // without a branch, as nearly all texts are of ASCII
+        for (int i = 0; i < length; i++) { // without a branch, because nearly all texts are ASCII
             char c = value.charAt(i);
             all |= c;
             to.put(start + i, (byte) c);

@@ -63,7 +63,7 @@ public final class LogRecord {
     /**
      * Returns the level.
      *
-     * @return null if the record has no level, or one with another spelling: {@link #levelText}
+     * @return null if the record has no level, or a level with another spelling: {@link #levelText}
      */
     public Level level() {
         return level;

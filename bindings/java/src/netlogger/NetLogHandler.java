@@ -5,7 +5,8 @@ import java.util.logging.Handler;
 
 /**
  * A handler of java.util.logging, and of SLF4J with slf4j-jdk14. Each message becomes an event Log with the fields MSG and
- * LOGGER, and EXCEPTION if there is one. Severe becomes Error, Warning stays, Info becomes Usage, and finer levels Debug.
+ * LOGGER, and EXCEPTION if there is one. Severe becomes Error, Warning stays Warning, Info becomes Usage, and finer
+ * levels become Debug.
  */
 public final class NetLogHandler extends Handler {
     private final NetLogger log;

@@ -163,8 +163,8 @@ public final class NetLogger implements AutoCloseable {
     }
 
     /**
-     * Flushes and closes the log. If not all events can be delivered, the library prints how many remain, and where; call
-     * flush() before to find out. Events of other threads at the same time are in the log if their call returned true.
+     * Flushes and closes the log. If not all events can be delivered, the library prints how many remain, and where. Call
+     * flush() before close() to detect this. Events of other threads at the same time are in the log if their call returned true.
      */
     @Override
     public synchronized void close() {

@@ -5,7 +5,7 @@ import java.util.NoSuchElementException;
 
 /**
  * The records of a source in their order, for one pass. A source is a file, "-" for standard input, or a collector
- * (x-netlog://HOST), in any format of the library. Synchronized.
+ * (x-netlog://HOST), in any format of the library. The methods are synchronized.
  *
  * <pre>{@code
  * try (Reader reader = new Reader("all.log", "LVL <= Warning")) {

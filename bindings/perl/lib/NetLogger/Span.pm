@@ -77,9 +77,9 @@ NetLogger::Span - spans of requests, and contexts that connect them
 =head1 DESCRIPTION
 
 C<< $log->span(NAME, FIELD => VALUE, ...) >> logs NAME.start and makes the span the current context of the thread until
-C<end>, or until the object goes out of scope, which logs NAME.end. The parent is the current context; without one the span
-begins a trace. NAME.end has the fields that were added, and STATUS: 0, the value of C<set_status>, or -1 after C<fail>. A
-C<die> does not set STATUS: call C<fail> where it is caught.
+C<end>, or until the object goes out of scope, which logs NAME.end. The parent is the current context. If that is empty, the
+span begins a trace. NAME.end has the fields that were added, and STATUS: 0, the value of C<set_status>, or -1 after C<fail>. A
+C<die> does not set STATUS: call C<fail> where the exception is caught.
 
 C<< NetLogger::Span->begin_detached($log, $context, NAME, FIELD => VALUE, ...) >> begins a span with another parent that is
 not the current context, so that spans can overlap.
@@ -91,10 +91,10 @@ C<< $span->context >> is the span's L</Contexts>. A span whose trace is not samp
 A NetLogger::Context is a trace and a span in it (W3C Trace Context). It is true unless it is empty.
 
     NetLogger::Context->new($traceparent)     the context of a header; empty if it is invalid
-    NetLogger::Context->from_environment      that of TRACEPARENT, which a program inherits
-    NetLogger::Context->current               that of the thread
-    $context->traceparent                     the header for requests, and the value of TRACEPARENT; "" if it is empty
-    $context->attach                          makes it the current context as long as the returned object exists
-    NetLogger::join_tracestate(@headers)      the headers tracestate as one, to be passed on; "" if one is invalid
+    NetLogger::Context->from_environment      the context in TRACEPARENT, which a program inherits
+    NetLogger::Context->current               the context of the thread
+    $context->traceparent                     the header for requests, and the value of TRACEPARENT; "" if the context is empty
+    $context->attach                          makes the context current as long as the returned object exists
+    NetLogger::join_tracestate(@headers)      joins tracestate headers into one value; "" if one is invalid
 
 =cut

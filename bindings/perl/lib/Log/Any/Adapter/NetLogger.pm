@@ -68,8 +68,9 @@ Log::Any::Adapter::NetLogger - Log::Any into a NetLogger log
 
 =head1 DESCRIPTION
 
-The event is the category; fields are MSG and what a hash at the end of the call, or the context, holds. Options: C<log>,
-a log that is open, or C<url> and C<prog> to open one. trace becomes Debug, info Usage, notice Important, critical Error.
-Which levels are on is the log's own threshold.
+The event is the category. The fields are MSG, and the members of the context and of a hash at the end of the call. The
+options are C<log>, which is an open log, or C<url> and C<prog>, with which the adapter opens a log. trace becomes Debug,
+info becomes Usage, notice becomes Important, and critical becomes Error. The threshold of the log determines which levels
+are on.
 
 =cut
