@@ -153,7 +153,7 @@ static void open_spans_files(void)
         fail_spans(young_path);
 }
 
-/* Makes the young file the old file, and begins a new one. Returns false on failure. */
+/* Makes the young file the old file, and begins a new young file. Returns false on failure. */
 static bool rotate_spans(void)
 {
     close(young_file);

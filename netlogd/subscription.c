@@ -24,7 +24,7 @@
 
 enum {
     CHUNK_SIZE = 64 << 10, /* number of gathered bytes that are delivered even within a turn */
-    SHARED_SIZE = 4 << 10, /* the queues share larger chunks, and copy smaller ones */
+    SHARED_SIZE = 4 << 10, /* the queues share larger chunks, and copy smaller chunks */
     CLOCK_RECORDS = 64,    /* maximum number of records between two checks of the clock */
     CLOCK_STEPS = 1 << 17, /* maximum number of steps of an expression between two checks of the clock */
     BLOCKED_MS = 250,      /* time between two attempts to flush a blocked output */

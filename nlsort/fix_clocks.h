@@ -26,7 +26,7 @@ typedef struct fix_clocks fix_clocks;
 
 /*
  * Reads all logs, reports the offsets of their clocks, and sets the format of the output. The temporary file is in
- * `directory`. Ends the program if it cannot write there. Records in `settings` which logs cannot be read. Free the
+ * `directory`. Ends the program if it cannot write this file. Records in `settings` which logs cannot be read. Free the
  * result with fix_clocks_free.
  */
 fix_clocks *fix_clocks_read(const fix_options *options, input_settings *settings, char **files, size_t count,

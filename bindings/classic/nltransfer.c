@@ -255,7 +255,7 @@ char *NL_transfer_get_result_string(NL_summ_T summ, const char *id)
 
 /* ---- events ---- */
 
-/* Returns the stream of an event, which is new if make is true; NULL if there is none. */
+/* Returns the stream of an event, which is new if make is true; NULL if there is no such stream. */
 static nl_stream *stream_find(NL_summ_T summ, NL_transfer_op_t operation, const char *transfer,
                               NL_transfer_streamid_t id, bool make)
 {

@@ -65,7 +65,7 @@ static bool pick_json(otlp_input *in, nl_string text, otlp_member *members, size
 static bool pick_protobuf(otlp_input *in, nl_string text, otlp_member *members, size_t count)
 {
     const char *at = text.data, *end = at + text.size;
-    size_t i = 0; /* index of the latest member, because the next field is usually the same member or the next one */
+    size_t i = 0; /* index of the latest member, because the next field is usually the same member or the next member */
     while (at < end) {
         const char *start = at;
         protobuf_field f;

@@ -112,7 +112,7 @@ static void translator_run(translator *t, bool all)
 
 /* ---- the step of a source ---- */
 
-/* Starts again with the content of a new file that replaced the previous one. */
+/* Starts again with the content of a new file that replaced the previous file. */
 static void translator_restart(translator *t)
 {
     if (t->importer != NULL) {

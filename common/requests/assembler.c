@@ -282,9 +282,9 @@ static int nesting_of(const assembler *a, const request_event *e)
 
 /* The state of a thread at an event. */
 typedef struct thread_state {
-    int64_t begin_ns; /* the earliest begin of this event and all later ones */
+    int64_t begin_ns; /* the earliest begin of this event and all later events */
     uint32_t open;    /* number of spans that are open after the event */
-    uint32_t low;     /* the lowest such number of this event and all later ones */
+    uint32_t low;     /* the lowest such number of this event and all later events */
 } thread_state;
 
 /* Returns the states of a thread's sorted events, followed by the state after the last event. */

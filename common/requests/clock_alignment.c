@@ -22,7 +22,7 @@ typedef struct tree_item {
 } tree_item;
 
 struct clock_alignment {
-    request_graph *graph; /* the latest request, and what is known about its clocks */
+    request_graph *graph; /* the latest request, and the known bounds of its clocks */
     const clock_bounds *clocks;
     bool has_shifts;
     GHashTable *host_shifts; /* host to host_shift */

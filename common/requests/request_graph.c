@@ -609,7 +609,7 @@ static void extend_span(request_span *s, const request_span *other)
 /*
  * Estimates the missing starts and ends of explicit spans. A span contains its children, so a missing side of a parent
  * is the outermost side of its children. A missing side of an only child without children is the side of its parent;
- * any other child gets no such time, which then counts as the parent's own.
+ * any other child does not get this time, which then counts as the parent's own time.
  */
 static void estimate_sides(graph *g)
 {

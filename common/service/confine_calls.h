@@ -3,7 +3,7 @@
  * and arguments that a daemon needs.
  *
  * chrony kills a process that makes another call. netlogd must not lose events because a resolver module or a new libc
- * makes an unlisted call. Therefore, a denied call fails here. It fails with EPERM if the list has the call with other
+ * makes an unlisted call. Therefore, a denied call only fails. It fails with EPERM if the list has the call with other
  * arguments, and otherwise with ENOSYS, which makes libc use an older call. Each denied call is reported once.
  *
  * The module owns the list of denied calls and the SIGSYS handler. A denied call kills a thread that blocks SIGSYS.

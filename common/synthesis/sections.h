@@ -7,7 +7,7 @@
  *   end = sched.sched_switch \
  *         key NEXT.PID
  *
- * A line that ends with a backslash continues in the next one. ${NAME} is replaced by the value of a parameter. The
+ * A line that ends with a backslash continues in the next line. ${NAME} is replaced by the value of a parameter. The
  * section [parameter NAME] has the default value, which the caller may override. Only one thread may use the result.
  */
 #ifndef NETLOGGER_SYNTHESIS_SECTIONS_H

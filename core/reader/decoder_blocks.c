@@ -334,7 +334,7 @@ static void decoder_add_numbers(nl_decoder *d, const nl_block_header *h)
 
 /* ---- blocks ---- */
 
-/* Reports that no block begins here, unless text may follow. */
+/* Reports that no block begins at the current position, unless text may follow. */
 static nl_status end_blocks(nl_decoder *d)
 {
     return d->options.format == NL_FORMAT_NLB ? damage(d, "no block begins here") : NL_END;

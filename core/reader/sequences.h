@@ -18,7 +18,7 @@
 
 enum { SEQUENCES_STREAMS_MAX = 1 << 18, SEQUENCES_GAPS_MAX = 1 << 18 };
 
-/* Describes what a block added to the set. */
+/* The result of adding a block to the set. */
 typedef struct nl_sequences_news {
     bool followed;    /* the set has the stream; otherwise all records count as new */
     uint64_t dropped; /* dropped numbers before the block that were not in the set */

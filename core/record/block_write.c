@@ -278,7 +278,7 @@ static char *put_value(char *at, const char *records, const nl_field *field, uin
 bool nl_block_has_space(const nl_block_writer *w, size_t size)
 {
     size_t total = nl_block_size(w) + size + 3 * NL_VARINT_SIZE;
-    /* size is also an upper bound of what the record adds to the expanded size, except for its source. */
+    /* size is also an upper bound of the record's expanded size, not counting its source. */
     if (w->record_count > 0)
         return total <= NL_BLOCK_MANY_MAX && w->expanded + w->longest_source + size <= NL_BLOCK_EXPANDED_MAX;
     return total <= NL_BLOCK_PAYLOAD_MAX;

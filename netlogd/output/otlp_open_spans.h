@@ -39,7 +39,10 @@ bool open_spans_add(open_spans *o, const unsigned char id[OPEN_SPAN_ID_SIZE], in
 /* Removes a span, and appends its packed record. Returns false if the span is not open. */
 bool open_spans_take(open_spans *o, const unsigned char id[OPEN_SPAN_ID_SIZE], nl_buffer *packed);
 
-/* Removes the oldest span if it exceeds a limit, and appends its packed record. Returns false if there is none. */
+/*
+ * Removes the oldest span if it exceeds a limit, and appends its packed record. Returns false if no span exceeds a
+ * limit.
+ */
 bool open_spans_take_excess(open_spans *o, int64_t now_ns, nl_buffer *packed);
 
 #endif

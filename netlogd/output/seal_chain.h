@@ -60,7 +60,7 @@ typedef struct seal_record {
     unsigned char tag[SEAL_HASH_SIZE];
 } seal_record;
 
-/* A seal as it is stored. */
+/* The stored form of a seal. */
 typedef struct seal_bytes {
     char data[SEAL_SIZE_MAX];
     size_t size;

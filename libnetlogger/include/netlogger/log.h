@@ -146,7 +146,7 @@ NL_API void nl_set_idle(nl_log *log, int64_t idle_ns);
  */
 NL_API nl_status nl_flush(nl_log *log);
 
-/* Sets the threshold: the log drops events with a level after this one. Safe in any thread and in signal handlers. */
+/* Sets the threshold: the log drops events with a level after this level. Safe in any thread and in signal handlers. */
 NL_API void nl_set_level(nl_log *log, nl_level level);
 
 /* Returns whether the log writes events of a level; false if log is NULL. Safe in any thread and in signal handlers. */
@@ -165,7 +165,7 @@ NL_API bool nl_is_on(const nl_log *log, nl_level level);
  *   marker PATTERN off                detaches the probes that such lines attached to the same pattern
  *   destination URL                   changes the destination. The options format, zstd, append and
  *                                     timeout apply. Buffered events go to the new destination, or, if the format
- *                                     differs, first to the old destination. If the new one cannot be opened, nothing
+ *                                     differs, first to the old destination. If the new destination cannot be opened, nothing
  *                                     changes. If URL names the current file, the log reopens it: use this after
  *                                     rotating a log. A collector may name only another collector
  *

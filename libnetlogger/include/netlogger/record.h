@@ -16,9 +16,9 @@
  *
  * A string (nl_string) is a pointer and a length. It has no NUL at its end and may contain any bytes. The strings of a
  * record that a reader returns belong to the reader and are valid until the next call; nl_record_copy copies a record
- * for longer use. The setters copy their arguments. nl_record_clear frees what the setters replaced. Later versions may
- * append members, so a program must not define objects of type nl_record itself. Two threads may use different records
- * at the same time, but not the same record.
+ * for longer use. The setters copy their arguments. nl_record_clear frees the memory of replaced values. Later versions
+ * may append members, so a program must not define objects of type nl_record itself. Two threads may use different
+ * records at the same time, but not the same record.
  */
 #ifndef NETLOGGER_RECORD_H
 #define NETLOGGER_RECORD_H
