@@ -206,7 +206,7 @@ class Requests(nlv_window.WindowCase):
         self.xdotool("key", "space")
         support.wait_until(lambda: self.title().endswith("real time"), what="nlv follows the log")
         time.sleep(1)
-        pixels = lambda: [self.picture()[y][1192] for y in (150, 300, 450)]
+        pixels = lambda: self.pixels(*((1192, y) for y in (150, 300, 450)))
         quiet = pixels()
         self.assertFalse(any(red > blue for red, _, blue in quiet), quiet)
         with open(self.log, "a", encoding="ascii") as log:
