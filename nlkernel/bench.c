@@ -1,4 +1,4 @@
-/* nlkernel bench: measures how much recording slows down the recorded program, for each kind of recorder. */
+/* nlkernel bench: measures the time that recording adds to the recorded program, for each kind of recorder. */
 #include "config.h"
 
 #include "child.h"

@@ -2,8 +2,8 @@
  * nldiag finds the causes that make a program slow, from its log. It prints the answer in one sentence, then each cause
  * with its evidence.
  *
- * nldiag reads the log as visits (diag/visits.h), and searches for what explains the times of the visits
- * (diag/findings.h). If clocks are wrong, it reads the log again with corrected times (diag/host_clocks.h).
+ * nldiag reads the log as visits (diag/visits.h), and searches for the causes of the visits' times (diag/findings.h).
+ * If clocks are wrong, it reads the log again with corrected times (diag/host_clocks.h).
  */
 #include "config.h"
 

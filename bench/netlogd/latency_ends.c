@@ -1,7 +1,7 @@
 /*
  * Measures the time from an application's NL_EVENT to a subscriber of the collector. bench/netlogd/latency compiles and
  * runs this program, once with netlogd and once with this program as a sink that only receives the records. The second
- * run shows how much of the latency the log's own thread causes.
+ * run shows the part of the latency that the log's own thread causes.
  *
  *   latency burst URL EVENTS        the maximum rate in events per second, with all events logged at once
  *   latency through URL FORMAT RATE SECONDS    to a subscriber of the same collector

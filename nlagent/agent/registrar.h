@@ -1,7 +1,7 @@
 /*
  * Repeatedly registers an agent with a directory. This happens in a separate thread, so that an unresponsive directory
  * does not delay other work. The directory is another agent (http://, https://) or an LDAP server (ldap://, ldaps://,
- * ldapi://). The log gets one event when registration fails, and one when it succeeds again.
+ * ldapi://). The log gets an event when registration fails, and another event when registration succeeds again.
  */
 #ifndef NLAGENT_REGISTRAR_H
 #define NLAGENT_REGISTRAR_H

@@ -1,6 +1,6 @@
 /*
- * The protocols that nlkernel trace recognizes. Each has a file that finds the requests and replies in the bytes that
- * a process sends and receives.
+ * The protocols that nlkernel trace recognizes. Each protocol has a file that finds the requests and replies in the
+ * bytes that a process sends and receives.
  *
  * The functions see the first TRACE_CAPTURE_MAX bytes of the data of each call, which come from any program and may
  * have any content. The functions keep only names: a method, a path without its query, the verb and the object of a
@@ -33,7 +33,7 @@ typedef struct protocol_request {
     bool silent;                       /* no reply follows */
 } protocol_request;
 
-/* What is known about the end of a reply. */
+/* The progress of a reply. */
 typedef enum protocol_progress {
     PROTOCOL_INTERIM,  /* the data is not part of the reply, which comes later */
     PROTOCOL_MORE,     /* more bytes follow */

@@ -70,7 +70,7 @@ typedef struct comparison {
     double changes_ns, changes_half_ns;
     comparison_verdict verdict;
     bool of_changes; /* the verdict follows from changes_ns, because the requests' time varies too much */
-    char *reason;    /* why the comparison cannot tell, and what to do; otherwise NULL */
+    char *reason;    /* if the verdict is COMPARISON_CANNOT_TELL, the reason and the remedy; otherwise NULL */
     bool has_data;   /* false: only the profile, `requests`, `verdict` and `reason` are valid */
 } comparison;
 

@@ -1,6 +1,4 @@
-/*
- * What limits TCP connections, as the cause of findings and as evidence for them. Caller: limits.c. No state.
- */
+/* Limits of TCP connections, as causes of findings and as evidence for findings. Caller: limits.c. No state. */
 #ifndef NLDIAG_CONNECTION_LIMITS_H
 #define NLDIAG_CONNECTION_LIMITS_H
 
@@ -10,7 +8,7 @@
 /*
  * Names the findings that a fault of connections explains: windows and buffers, loss, policers and the reverse path.
  * Adds a fault that takes at least FINDING_MIN of all time. Returns whether a fault takes more than half of all time.
- * The rate of a path, the start of a connection and the programs at its ends are no faults of the connection.
+ * The rate of a path, the start of a connection and the programs at its ends are not faults of the connection.
  */
 bool connection_limits_find(findings *f, const connection_joins *j);
 

@@ -17,7 +17,7 @@ static bool is_measured(const candidate *c)
     return true;
 }
 
-/* Adds how many visits are slow. `which` is a verb phrase, such as "are on HOST". */
+/* Adds the number of slow visits. `which` is a verb phrase, such as "are on HOST". */
 static void describe_slow_visits(finding *f, const candidate *c, const place *p, const char *which)
 {
     if (c->count == p->count)
@@ -27,7 +27,7 @@ static void describe_slow_visits(finding *f, const candidate *c, const place *p,
                          p->count, which, c->count);
 }
 
-/* Adds how long the visits of a queue wait on average, if the finding claims these waits. */
+/* Adds the mean wait of a queue's visits, if the finding claims these waits. */
 static void describe_waits(finding *f, const visits *v, const place *p)
 {
     double waited = 0, own = 0;

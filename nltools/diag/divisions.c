@@ -57,7 +57,9 @@ static float value_of(const column *c, const visits *v, uint32_t index)
     return (double)since > age ? (float)NAN : column_get(c->of_requests, x->request);
 }
 
-/* Assigns a bin to each of the most frequent values, and one common bin to the others. Returns the number of bins. */
+/*
+ * Assigns a bin to each of the most frequent values, and a common bin to all other values. Returns the number of bins.
+ */
 static int bins_of_texts(const column *c, const float *values, uint32_t count, uint8_t *bins, float of_bin[BINS_MAX])
 {
     enum { NAMED = 24 };
@@ -190,7 +192,7 @@ static void try_peers(search *s, const sample *x, bool at_begin)
 
 /* ---- time ---- */
 
-/* Finds the range of bins whose medians exceed the others' median most, in one half of the visits. */
+/* Finds the range of bins whose medians exceed the median of the other bins most, in one half of the visits. */
 static bool find_range(const sample *x, const uint8_t *bins, int count, int half, int *from, int *to)
 {
     double *values = g_new(double, x->count + 1), medians[TIME_BINS];
@@ -302,8 +304,8 @@ static bool is_daily(const sample *x, const uint8_t *bins, uint64_t slow)
 }
 
 /*
- * Tries the hour of the day. Times that change slowly also differ between the hours of a few days; the days moved by
- * random numbers of hours show how much.
+ * Tries the hour of the day. Times that change slowly also differ between the hours of a few days. To measure this
+ * difference, the function moves each day by a random number of hours.
  */
 static void try_hours(search *s, const sample *x)
 {

@@ -237,7 +237,7 @@ static bool is_other_name(const candidate *a, const candidate *b)
            fabs(a->claim_ns - b->claim_ns) <= SAME_CLAIM * fmax(a->claim_ns, b->claim_ns);
 }
 
-/* Returns whether a finding, or one of its rivals, already says what a candidate says. */
+/* Returns whether a finding, or one of its rivals, is the same explanation as a candidate. */
 static bool is_repetition(const finding *x, const candidate *c)
 {
     if (strcmp(x->cause, c->cause) == 0 && (x->host == c->host || c->host == NULL) &&
@@ -323,7 +323,7 @@ static bool take_best(search *s)
     candidate *waiting = best, queue = *best;
     queue.cut = NULL;
     best = server_of_queue(s, best, &saved);
-    if (saved != NULL) { /* the queue claims only what its server explains */
+    if (saved != NULL) { /* the queue claims only the time that its server explains */
         g_free(waiting->cut);
         waiting->cut = saved;
     }
@@ -443,7 +443,7 @@ static void search_again(search *s)
 }
 
 /*
- * Returns how sure a finding is: the probability that such a finding is right, by a logistic regression
+ * Returns the certainty of a finding: the probability that such a finding is right, by a logistic regression
  * (tests/diagnosis/calibrate.py; 286 findings of 271 simulated development runs, half of them with weak faults or short
  * logs). A finding is right less often if other causes resemble its cause. The load is a consequence of many causes.
  * The limits of connections form a group of their own. A finding that claims less than another finding is often a
@@ -524,7 +524,7 @@ static void search_places(findings *f)
     g_free(s.has_finding);
 }
 
-/* Sets how sure the findings are: only those about connections, or all. */
+/* Sets the certainty of all findings, or only of the findings about connections. */
 static void judge_confidence(findings *f, bool only_connections)
 {
     double largest = 0;

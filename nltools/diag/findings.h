@@ -25,8 +25,8 @@ typedef struct finding {
     uint32_t place;      /* number of the place, or VISIT_NONE */
     const char *host;    /* NULL: no single host */
     double share;        /* share of the requests' time; for failures: share of the requests */
-    double gain;         /* share of the requests' time that would be saved without the excess */
-    double sure;         /* how sure the finding is, 0 to 1 */
+    double gain;         /* share of the requests' time that requests would save without the excess */
+    double sure;         /* certainty of the finding, 0 to 1 */
     double explained;    /* part of the place's variation that the cause explains */
     double chance;       /* probability of at least this effect by chance */
     double margin;       /* 1 minus the ratio of the best rival's score to the finding's score; 1: no rival */

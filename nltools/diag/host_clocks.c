@@ -96,8 +96,8 @@ static void take_measurements(host_clocks *c)
 /*
  * Returns whether calls from one host to another would be impossible if the clocks were equal. This is the case if
  * callees begin before their callers, except for a few calls, which may be errors of the log. A callee that ends after
- * its caller is no evidence, because the caller may not wait for it. If the difference of the clocks was measured,
- * calls prove nothing.
+ * its caller is not evidence, because the caller may not wait for the callee. If the difference of the clocks was
+ * measured, calls prove nothing.
  */
 static bool is_impossible(const clock_bound *b)
 {

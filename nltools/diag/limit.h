@@ -1,5 +1,5 @@
 /*
- * A limit of hosts or connections, and what it explains. Callers: limits.c, which implements it, and
+ * A limit of hosts or connections, and the findings that it explains. Callers: limits.c, which implements it, and
  * connection_limits.c. No state.
  */
 #ifndef NLDIAG_LIMIT_H

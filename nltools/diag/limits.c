@@ -323,7 +323,7 @@ static void limit_host(limit *all, const char *host, const load *l)
         tell(&all[SOFTIRQ], l->softirq_busy >= 0, "this processor is busy %.0f %% of the time", l->softirq_busy);
     }
     if (!softirqs && (l->cpu_busy >= 90 || l->cpu_waited >= 40)) {
-        if (l->unread >= UNREAD) /* the program does not read its input fast enough */
+        if (l->unread >= UNREAD) /* the program reads its input too slowly */
             all[CPU].alone |= FELT_TO;
         if (add_host(&all[CPU], host)) {
             tell(&all[CPU], l->cpu_busy >= 0, "the processors are %.0f %% busy", l->cpu_busy);

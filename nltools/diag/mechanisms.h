@@ -66,7 +66,7 @@ mechanism find_acknowledgement(const sample *s);
 /* Finds visits that end together although they began at different times. */
 mechanism find_batch(const sample *s);
 
-/* Finds visits that take longer than the others by a constant time, with no visits in between. */
+/* Finds visits that take longer than the other visits by a constant time, with no durations in between. */
 mechanism find_timeout(const sample *s);
 
 static inline double path_weight(const visit *x)

@@ -1,11 +1,11 @@
 /*
  * Finds pauses. While a program is stopped, none of its visits begins or ends. All visits in progress therefore last
- * across the gap between two consecutive events of a program on a host. The probability of this follows from how long
- * the visits of each place usually last. For a pause, the product of these probabilities is very small. A single visit
- * is no evidence, because it may simply be long. While no child of a span is running, the program works or waits in the
- * span itself, so each such piece of a span counts as a visit. If requests usually arrive while others are in progress,
- * the time between two arrivals also counts: while a program is stopped, no request arrives. It counts at most as much
- * as the visits, because a lull in the load is no pause.
+ * across the gap between two consecutive events of a program on a host. The probability of this event follows from the
+ * usual durations of the visits of each place. For a pause, the product of these probabilities is very small. A single
+ * visit is not evidence, because it may simply be long. While no child of a span is running, the program works or waits
+ * in the span itself, so each such piece of a span counts as a visit. If requests usually arrive while others are in
+ * progress, the time between two arrivals also counts: while a program is stopped, no request arrives. It counts at
+ * most as much as the visits, because a lull in the load is no pause.
  *
  * If a program has several hosts, it is also examined as if it had one: fewer requests are then sufficient to find
  * pauses that occur on all hosts at the same time.
@@ -58,7 +58,7 @@ typedef struct active {
     uint32_t visit, place;
 } active;
 
-/* The children of all visits: those of visit i are children[first[i]] to children[first[i + 1] - 1]. */
+/* The children of all visits. The children of visit i are children[first[i]] to children[first[i + 1] - 1]. */
 typedef struct family {
     uint32_t *first, *children;
 } family;
@@ -103,7 +103,7 @@ static void sort_survival(survival *l)
     l->sigma = MAX(log(middle / low) / 1.036, 0.05);
 }
 
-/* Learns how long visits of each place last. Excludes visits that overlap a gap found so far. */
+/* Learns the durations of each place's visits. Excludes visits that overlap a gap found so far. */
 static void learn_survival(station *s)
 {
     for (guint i = 0; i < s->active->len; i++) {

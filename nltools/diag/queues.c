@@ -130,10 +130,10 @@ static size_t gather_holdings(const visits *v, uint32_t number, holding *held, G
 }
 
 /*
- * For each visit, computes how many earlier arrivals are still present when it ends. If servers serve visits in the
- * order of arrival, these numbers are small. A model of another order must also predict which visit ends next, which
- * lowers its likelihood. Positions from POSITIONS - 1 are one position; sets *shared to the number of present visits
- * that share the position.
+ * For each visit, computes the number of earlier arrivals that are still present when the visit ends. If servers serve
+ * visits in the order of arrival, these numbers are small. A model of another order must also predict which visit ends
+ * next, which lowers its likelihood. Positions from POSITIONS - 1 are one position; sets *shared to the number of
+ * present visits that share the position.
  */
 static void find_positions(const holding *held, size_t count, uint8_t *positions, uint32_t *shared)
 {

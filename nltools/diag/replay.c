@@ -31,7 +31,7 @@ static int by_begin(const void *a, const void *b, void *user)
 static double replay_inside(replayed *r, uint32_t parent, double begin, int64_t from_ns, int64_t to_ns, double cut,
                             uint32_t first, int depth)
 {
-    /* The events inside so far. The latest event by its old time determines how much earlier the next event is. */
+    /* The events inside so far. The event with the latest old time determines by how much the next event moves. */
     GArray *ends = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     double left = cut;
     int64_t covered_ns = from_ns;

@@ -210,7 +210,10 @@ static int by_mean(const void *a, const void *b)
     return compare_double(&((const bin_mean *)a)->mean, &((const bin_mean *)b)->mean);
 }
 
-/* Divides the bins into slow bins and others so that the groups' means differ most, by one half's sums. */
+/*
+ * Divides the bins into slow bins and other bins so that the means of these groups differ most. Uses the sums of one
+ * half.
+ */
 static uint64_t find_slow(const bin_sums *sums, int count, int half)
 {
     bin_mean means[BINS_MAX] = {{0}};

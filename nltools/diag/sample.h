@@ -1,8 +1,8 @@
 /*
  * The own times of a place's visits, and functions that measure how much of their variation an explanation removes.
  *
- * A sample contains up to SAMPLE_MAX visits of a place, in order of time. It is divided into two halves by request. An
- * explanation is fitted to one half and judged by the other half, and the other way round. Not thread-safe.
+ * A sample contains up to SAMPLE_MAX visits of a place, in order of time. It is divided into two halves by request. The
+ * functions fit an explanation to each half and test it with the other half. Not thread-safe.
  */
 #ifndef NLDIAG_SAMPLE_H
 #define NLDIAG_SAMPLE_H
@@ -24,11 +24,11 @@ typedef struct sample {
     bool reduced;             /* findings have claimed a part of the times */
 } sample;
 
-/* How well bins explain the visits' times. */
+/* The quality with which bins explain the visits' times. */
 typedef struct explanation {
     double z;                 /* statistic of Kruskal and Wallis's test, as a standard normal deviate */
-    double explained;         /* part of the absolute deviation that is removed by the medians of the other half */
-    double claim_ns;          /* excess of the slow bins over the others, on critical paths */
+    double explained;         /* part of the absolute deviation that the medians of the other half remove */
+    double claim_ns;          /* excess of the slow bins over the other bins, on critical paths */
     uint64_t slow;            /* bit mask of the slow bins */
     double slow_ns, other_ns; /* mean times */
     uint32_t slow_count;

@@ -401,7 +401,7 @@ static mechanism judge_timeout(const sample *s, const double *y, uint32_t split,
         end++;
     double middle = y[(split + end) / 2], upper_spread = spread(y + split, end - split),
            ratio = middle / MAX(base, NOTHING * middle);
-    /* The slow times have the distribution of the others, shifted but not stretched. */
+    /* The slow times have the distribution of the other times, shifted but not stretched. */
     if (end - split < TIMED_OUT_MIN || ratio < 2 || upper_spread >= sqrt(ratio) * base_spread)
         return m;
     m.period_ns = middle - base;

@@ -423,8 +423,8 @@ static void clock_bound_add(clock_bound *b, double begins_ns, double ends_ns)
 
 /*
  * Learns from calls with an explicit parent. A callee begins after its caller, and ends before the caller if the caller
- * waits. This limits how far the callee's clock can be ahead. Uses the events' own times, because the graph moves spans
- * whose clock seems wrong.
+ * waits. These relations limit the time by which the callee's clock can be ahead. Uses the events' own times, because
+ * the graph moves spans whose clock seems wrong.
  */
 static void learn_bounds(kind *k, const request_graph *g)
 {

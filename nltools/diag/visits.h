@@ -59,16 +59,16 @@ typedef struct request {
 
 enum { CLOCK_CALLS_MAX = 512 };
 
-/* How far the clocks of two hosts may differ, learned from calls with explicit parents. */
+/* The possible difference of two hosts' clocks, learned from calls with explicit parents. */
 typedef struct clock_bound {
     const char *a, *b;             /* hosts */
     const char *program;           /* program on host b */
     uint64_t forward, late, early; /* numbers of calls, of calls that end after their callers, and of calls that begin
                                       before their callers */
     float *begins_ns, *ends_ns;    /* for a sample of the calls: the callee's time minus the caller's time */
-    uint32_t kept, stride;         /* size of the sample, and the number of calls for each call in the sample */
-    double low_ns, high_ns;        /* how far b's clock is ahead of a's clock, in 19 of 20 calls */
-    bool measured;                 /* sensors have measured the difference of these clocks */
+    uint32_t kept, stride;  /* size of the sample, and the number of calls that each call in the sample represents */
+    double low_ns, high_ns; /* limits of the time by which b's clock is ahead of a's clock, from 19 of 20 calls */
+    bool measured;          /* sensors have measured the difference of these clocks */
     uint32_t kind, a_number, b_number;
 } clock_bound;
 

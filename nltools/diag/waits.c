@@ -193,8 +193,8 @@ static bool has_calls(const findings *f, uint32_t place)
 }
 
 /*
- * Tries callers that make many more visits to the place than others, and visits that are repeated because they fail. If
- * most callers make many visits, one after another, all of them count. A place has at most one such finding.
+ * Tries callers that make many more visits to the place than other callers, and visits that callers repeat because they
+ * fail. If most callers make many visits, one after another, all callers count. A place has at most one such finding.
  */
 void try_calls(search *s, uint32_t number)
 {

@@ -1,7 +1,7 @@
 /*
  * Transfers are outermost spans that have a byte count. The module determines their rates, the number of simultaneous
- * transfers, and the throughput over time. For the throughput, the bytes of each transfer are spread evenly over its
- * duration.
+ * transfers, and the throughput over time. For the throughput, the module spreads the bytes of each transfer evenly
+ * over its duration.
  *
  * Memory is bounded: the module keeps at most TRANSFERS_MAX transfers, and only counts the others. Not thread-safe.
  */

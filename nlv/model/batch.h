@@ -1,6 +1,6 @@
 /*
- * Decoded records on their way from a log into the store, reduced to what the spec needs. A batch belongs to one
- * thread at a time.
+ * Decoded records on their way from a log into the store, reduced to the data that the spec needs. A batch belongs to
+ * one thread at a time.
  */
 #ifndef NLV_BATCH_H
 #define NLV_BATCH_H

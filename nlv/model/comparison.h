@@ -61,7 +61,7 @@ typedef struct comparison {
      */
     contrast slower;
     bool most_changed; /* these shares differ */
-    char *reason;      /* why nothing can be compared, as a sentence; or NULL */
+    char *reason;      /* a sentence with the reason why nothing can be compared, or NULL */
     char *filter;      /* the filter that the requests of both sides match; or NULL */
     GHashTable *index; /* maps names to rows */
 } comparison;

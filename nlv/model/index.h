@@ -3,9 +3,9 @@
  * log opens quickly the next time. nlv maps the file, so pages that are not needed are not read. The data for a picture
  * of the whole log is at the start of the file.
  *
- * An index is valid if the log has not changed since the index was written, or has only grown. nlv assumes that a log
- * with the same size and times is unchanged. Otherwise, nlv compares the ends of the log and some pieces when it opens
- * the log, and all other pieces later (prints.h). nlv reads the log again if the log has changed, or if the index is
+ * An index is valid if the log has only grown, or not changed, since the index was written. nlv assumes that a log with
+ * the same size and times is unchanged. Otherwise, nlv compares the ends of the log and some pieces when it opens the
+ * log, and all other pieces later (prints.h). nlv reads the log again if the log has changed, or if the index is
  * damaged or has another version. nlv writes the index under a temporary name and then renames it.
  */
 #ifndef NLV_INDEX_H

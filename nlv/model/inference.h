@@ -1,6 +1,6 @@
 /*
  * The drawing, which is either supplied or inferred from samples of the logs, plus additional loadlines. The module
- * owns these drawings and records how much of the logs it has sampled. The loader calls this module.
+ * owns these drawings, and remembers the amount of the logs that it has sampled. The loader calls this module.
  */
 #ifndef NLV_INFERENCE_H
 #define NLV_INFERENCE_H

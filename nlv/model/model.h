@@ -109,7 +109,10 @@ const store *model_store(const model *m);
 const drawing *model_drawing(const model *m);
 request_lines *model_request_lines(const model *m);
 
-/* Returns the requests of all records, also of those that a filter hides; NULL if they were not read yet. */
+/*
+ * Returns the requests of all records, including records that a filter hides. Returns NULL if the requests were not
+ * read yet.
+ */
 const request_list *model_requests(const model *m);
 
 size_t model_count(const model *m);
@@ -134,8 +137,8 @@ size_t model_log_count(const model *m);
 
 /*
  * The meanings of the colours: first the hosts, programs or values of lifelines, sorted by name, and then the hosts of
- * loadlines and points. The order does not depend on what is visible. New names in a growing log come last, so that
- * each host keeps its colour.
+ * loadlines and points. The order does not depend on the visible part of the log. New names in a growing log come last,
+ * so that each host keeps its colour.
  */
 size_t model_color_count(const model *m);
 const char *model_color_text(const model *m, size_t i); /* "" for records without such a field */

@@ -27,7 +27,7 @@ typedef struct lookup {
 
 struct request_lines {
     GHashTable *drawn; /* lifeline and object to request_drawn */
-    uint32_t first;    /* the store's first record when these requests were looked up */
+    uint32_t first;    /* the store's first record at the time of these lookups */
     lookup *lookups;   /* lookups by lifeline; not used yet if there is no reader */
     size_t lookup_count;
 };

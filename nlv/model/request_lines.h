@@ -50,9 +50,9 @@ struct request_reader;
 GArray *request_lines_steps(const model *m, size_t lifeline, uint32_t record);
 
 /*
- * Returns the graph of the request of a lifeline that has these records, and the reader of its events, which has the
- * names of spans and places. They are valid until the next call of a function of this module. Returns NULL if there is
- * no record.
+ * Returns the graph of the request that consists of these records of a lifeline, and the reader of its events, which
+ * has the names of spans and places. The graph and the reader are valid until the next call of a function of this
+ * module. Returns NULL if there is no record.
  */
 const struct request_graph *request_lines_graph(const model *m, size_t lifeline, const GArray *steps,
                                                 struct request_reader **reader);

@@ -24,7 +24,7 @@ enum {
     LOGS_MAX = 16, /* maximum number of logs with equal IDs */
 };
 
-/* What a reading does with requests. */
+/* The purpose of a reading. */
 typedef enum reading_purpose { READING_LISTS, READING_SELECTS, READING_FINDS, READING_COMPARES } reading_purpose;
 
 /* A kind of request. */

@@ -1,6 +1,6 @@
 /*
- * A spec is a drawing compiled to numbers. It specifies what to extract from records. It is constant, and any thread
- * may read it.
+ * A spec is a drawing compiled to numbers. It specifies the data to extract from records. A spec is constant, and any
+ * thread may read it.
  *
  * The names of the drawing's events are the first names in the store, so that the number of such an event is its index
  * in events.
@@ -89,7 +89,7 @@ typedef struct spec {
     spec_lifeline *lifelines;
     size_t lifeline_count;
     spec_field *loadlines; /* the field of each loadline */
-    size_t loadline_count; /* the drawn loadlines come first, then those of clocks */
+    size_t loadline_count; /* the drawn loadlines come first, then the loadlines of clocks */
     size_t drawn_loadlines;
     size_t point_count;
     spec_event *events;

@@ -43,7 +43,7 @@ typedef struct waterfall {
     int64_t length_ns;  /* duration of the request */
     unsigned left_out;  /* number of spans beyond WATERFALL_SPANS_MAX */
     unsigned more;      /* number of records beyond WATERFALL_RECORDS_MAX */
-    const char *reason; /* why there are no spans, as a sentence; or NULL */
+    const char *reason; /* a sentence with the reason why there are no spans, or NULL */
 } waterfall;
 
 /*

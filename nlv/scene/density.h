@@ -33,7 +33,7 @@ void density_set_line_width(density *d, double width);
 enum { DENSITY_COLORS = 0xfe, DENSITY_MIXED = 0xfe, DENSITY_ALARM = 0xff };
 void density_line(density *d, double x0, double y0, double x1, double y1, float weight, unsigned color);
 
-/* Draws a line on top of all others in one colour. */
+/* Draws a line in one colour on top of all other lines. */
 void density_line_on_top(density *d, double x0, double y0, double x1, double y1, unsigned color);
 
 /* Returns the number of pixels drawn so far, a measure of the cost of drawing. */

@@ -19,7 +19,7 @@ typedef struct layout {
     double left, right; /* edges of the plot, which shows view->from_ns to view->to_ns */
     double legend_y, axis_y, caption_y;
     double caption_text_y;                /* the top of the view's caption */
-    double overview_top, overview_bottom; /* these are equal if there is no overview */
+    double overview_top, overview_bottom; /* top and bottom of the overview; equal if there is no overview */
     double overview_right;                /* right edge of the overview, whose left edge is `left` */
     double histogram_left; /* left edge of the histogram, whose right edge is `right`; equal to `right` if there is no
                               histogram */

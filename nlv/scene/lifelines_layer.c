@@ -514,7 +514,7 @@ static void draw_graphs(const drawer *d, const GArray *objects)
         }
 }
 
-/* Draws the chosen lifeline in front of all others. */
+/* Draws the chosen lifeline in front of all other lifelines. */
 static void draw_selected(const drawer *d)
 {
     const layer_context *c = d->c;

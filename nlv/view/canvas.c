@@ -98,7 +98,7 @@ static bool find_heat(canvas *c, scene_heat *places)
     return is;
 }
 
-/* Places the area that is marked with the keyboard in the strip. */
+/* Computes the position in the strip of the area that the user marks with the keyboard. */
 static void place_brush(canvas *c)
 {
     scene_heat places;

@@ -38,7 +38,7 @@ GtkWidget *canvas_widget(canvas *c);
 
 /*
  * Lets the user mark an area of the heat map with the keyboard. At first, the area contains the slow requests. Returns
- * false if there is no heat map. canvas_brush_key handles a key, and returns whether it belongs to the marking.
+ * false if there is no heat map. canvas_brush_key handles a key, and returns whether the marking uses this key.
  */
 bool canvas_begin_brush(canvas *c);
 bool canvas_brush_key(canvas *c, const GdkEventKey *event);

@@ -28,8 +28,10 @@ typedef struct request_pane_callbacks {
 request_pane *request_pane_new(model *m, request_pane_callbacks callbacks);
 GtkWidget *request_pane_widget(request_pane *p);
 
-/* Shows all requests, the slowest first or, if `failed` is true, those with errors first, and gives the table the
- * focus. */
+/*
+ * Shows all requests and gives the table the focus. The slowest requests come first or, if `failed` is true, the
+ * requests with errors.
+ */
 void request_pane_show(request_pane *p, bool failed);
 
 /*

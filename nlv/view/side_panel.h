@@ -18,7 +18,7 @@ GtkWidget *side_panel_widget(side_panel *p);
 void side_panel_show_lifeline(side_panel *p, size_t lifeline, uint32_t object);
 void side_panel_show_range(side_panel *p, int64_t from_ns, int64_t to_ns);
 
-/* Shows a hint about what the user can choose. */
+/* Shows a hint about the objects that the user can choose. */
 void side_panel_show_hint(side_panel *p);
 
 #endif

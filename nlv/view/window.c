@@ -60,7 +60,7 @@ typedef struct window {
     bool is_first_shown;    /* the first record was shown */
     bool has_first_view;    /* the view shows a part of the log, and only the user moves it */
     bool shows_whole;       /* the user has requested the whole log */
-    bool is_touched;        /* the user has moved the view, so it is no longer fitted to the log */
+    bool is_touched;        /* the user has moved the view, so nlv no longer fits it to the log */
     bool is_measuring;      /* one end of a measurement is marked */
     bool choice_waits;      /* the record of the session's chosen lifeline is not in the model yet */
     unsigned generation;    /* the model's generation when it was last drawn */
@@ -659,7 +659,9 @@ static void on_search_left(void *user)
     gtk_widget_grab_focus(canvas_widget(w->canvas));
 }
 
-/* Compares the requests of the marked time with the others, or shows the window in which the user describes the sides.
+/*
+ * Compares the requests of the marked time with the other requests, or shows the window in which the user describes the
+ * sides.
  */
 static void compare(window *w)
 {
