@@ -3,11 +3,11 @@
  * TcpConnection records of nlsensor's connections sensor.
  *
  * Two consecutive records of a socket bound an interval. The kernel's own clocks (tcp_info: busy, receiver limited,
- * buffer limited) divide the interval; each clock counts only one limit at a time. The module then divides the rest of
- * the busy time, in which congestion control was the limit, by the rules of T-RAT (Zhang, Breslau, Paxson, Shenker: "On
- * the characteristics and origins of Internet flow rates", SIGCOMM 2002), with the kernel's state in place of T-RAT's
- * guesses from packets: slow start, recovery after loss, or the rate of the path. The shares of a connection add up
- * to 1.
+ * buffer limited) divide the interval; each clock counts only one limit at a time. In the rest of the busy time,
+ * congestion control was the limit. The module divides this time among slow start, recovery after loss, and the rate of
+ * the path. It applies the rules of T-RAT (Zhang, Breslau, Paxson, Shenker: "On the characteristics and origins of
+ * Internet flow rates", SIGCOMM 2002), but uses the kernel's state instead of T-RAT's guesses from packets. The shares
+ * of a connection add up to 1.
  *
  * A connection has one result, for the direction with more data. The module joins the records of its two sockets by
  * their addresses, or, behind a translator of addresses (NAT), by their first sequence numbers. The receiver's records
@@ -115,10 +115,10 @@ const char *connection_distance_name(connection_distance distance);
 const char *connection_ends_name(connection_ends ends);
 
 /*
- * Returns the confidence in the share of a cause: "low" with fewer than 10 intervals, without the sender's records and
- * for contradicting records,
- * "high" if the kernel's clocks measured at least 90 % of the share, otherwise "medium". A limit of the window is
- * measured only with the receiver's records, which decide between its program and its buffer.
+ * Returns the confidence in the share of a cause. It is "low" if there are fewer than 10 intervals, if the sender's
+ * records are missing, or if records contradict each other. Otherwise, it is "high" if the kernel's clocks measured at
+ * least 90 % of the share, and "medium" if they measured less. A limit of the window is measured only with the
+ * receiver's records, which decide between its program and its buffer.
  */
 const char *connection_confidence(const connection_result *r, connection_cause cause);
 

@@ -41,8 +41,10 @@ typedef struct connection_entry {
     double rtt_high_us; /* highest round-trip time since the last loss */
     bool queue_lost;    /* the last loss was caused by a full queue */
     double tick_us;     /* time that the kernel's clocks, which count in ticks, have not counted yet */
-    /* Losses after the first: their number, the mean and the sum of squared deviations (Welford) of the slow start
-     * threshold, which follows the window at the loss, and the number of losses after a full queue. */
+    /*
+     * Losses after the first: their number, and the number of losses after a full queue. Also the mean and the sum of
+     * squared deviations (Welford) of the slow start threshold, which follows the window at the loss.
+     */
     bool had_loss;
     bool buffer_grows; /* the kernel adjusts the send buffer */
     double losses, threshold_mean, threshold_squares, full_losses;

@@ -1,6 +1,6 @@
 /*
  * Reads XML with libxml2's push parser; xml_write.c describes the format. The memory is proportional to the largest
- * record, because the handlers build no tree, libxml2's limits apply (XML_PARSE_HUGE is not set), and the reader
+ * record, for three reasons. The handlers build no tree. libxml2's limits apply (XML_PARSE_HUGE is not set). The reader
  * rejects a document type before its first declaration, so that no entity can be defined.
  */
 #include "config.h"

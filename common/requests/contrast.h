@@ -56,8 +56,8 @@ double contrast_detectable(const contrast *c, double level);
 
 /*
  * Returns the number of logs on each side with which a test at `level` finds this difference with a probability of 95 %
- * if logs vary as much as those of `c`, or 0 if UNITS_MAX logs are not enough. `logs` contains the number of logs of
- * each side of `c`. If the test of `c` cannot find the difference, the result is larger than the smaller number in
+ * if logs vary as much as those of `c`. Returns 0 if UNITS_MAX logs are not enough. `logs` contains the number of logs
+ * of each side of `c`. If the test of `c` cannot find the difference, the result is larger than the smaller number in
  * `logs`.
  */
 unsigned contrast_logs_needed(const contrast *c, const unsigned logs[2], double level, double difference);

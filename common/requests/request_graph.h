@@ -2,9 +2,10 @@
  * One request as a graph of spans and events, and its critical path (doc/concepts.md, "Requests").
  *
  * Spans come from explicit identifiers, from pairs of begin and end events, and from records with a duration. A span's
- * parent is the span that its record names, or else the smallest span of the same program that encloses it: of its
- * thread, of the main thread of its process, or of the main thread of the program, as far as these are known. Programs
- * that are not joined by explicit parents are joined by precedence (precedence.h); such edges are marked as inferred.
+ * parent is the span that its record names, or else the smallest span of the same program that encloses it. The
+ * enclosing span is in the same thread, in the main thread of the process, or in the main thread of the program, as far
+ * as these are known. Programs that are not joined by explicit parents are joined by precedence (precedence.h); such
+ * edges are marked as inferred.
  *
  * The critical path is found backwards from the last event. Where several things had to happen before an event, it
  * follows the event that happened last (CRISP, USENIX ATC 2022). Each nanosecond between the first and the last event

@@ -1,6 +1,6 @@
 /*
- * Finds lines and their times at about the speed of memory, for programs that first need only the times of millions of
- * records, to sort the records, to find a position in a log, or to draw the number of records.
+ * Finds lines and their times at about the speed of memory. Programs use it if they first need only the times of
+ * millions of records: to sort the records, to find a position in a log, or to draw the number of records.
  *
  * Most lines are plain. A plain line begins with its time in the usual form (DATE=YYYYMMDDhhmmss.ffffff or
  * ts=YYYY-MM-DDThh:mm:ss.ffffffZ), which is followed by the end of the line or another field, and it does not contain a

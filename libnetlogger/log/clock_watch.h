@@ -5,9 +5,9 @@
  * ClockStep reports steps of the clock. The writer thread owns the state. If the URL has clock=no, the log has no such
  * records.
  *
- * An exchange gives the offset to within half of the round-trip time, so the module uses the exchange with the shortest
- * round trip of the last eight (the minimum filter of RFC 5905), with a penalty for age. A comparison with the
- * monotonic clock detects steps, after which the offset is measured again.
+ * An exchange gives the offset to within half of the round-trip time. The module uses the exchange with the shortest
+ * round trip among the last eight exchanges, with a penalty for age (the minimum filter of RFC 5905). A comparison with
+ * the monotonic clock detects steps, after which the offset is measured again.
  */
 #ifndef NETLOGGER_LOG_CLOCK_WATCH_H
 #define NETLOGGER_LOG_CLOCK_WATCH_H

@@ -165,9 +165,9 @@ NL_API bool nl_is_on(const nl_log *log, nl_level level);
  *   marker PATTERN off                detaches the probes that such lines attached to the same pattern
  *   destination URL                   changes the destination. The options format, zstd, append and
  *                                     timeout apply. Buffered events go to the new destination, or, if the format
- *                                     differs, first to the old destination. If the new destination cannot be opened, nothing
- *                                     changes. If URL names the current file, the log reopens it: use this after
- *                                     rotating a log. A collector may name only another collector
+ *                                     differs, first to the old destination. If the new destination cannot be opened,
+ *                                     nothing changes. If URL names the current file, the log reopens it: use this
+ *                                     after rotating a log. A collector may name only another collector
  *
  * Repeated lines have no further effect. The log reports counts and measured times in NetLogger.Marker records, every
  * 10 seconds while they change and when a probe is detached. nl_close detaches all probes.
@@ -194,7 +194,7 @@ NL_API nl_status nl_control_check(const char *commands, size_t size);
  * all open logs at the same time. Returns NL_OK if all events are sent as nl_flush describes. Otherwise returns
  * NL_FAILED, and nl_error_message() gives the number of unsent events and the reason. Events that did not fit into a
  * ring are lost. Events that could not be sent (for example, because the collector is unreachable or the disk is full)
- * stay in shared memory, one ring per thread, and nlrecover delivers them after the process has closed its last log or
+ * stay in shared memory, one ring per thread. nlrecover delivers them after the process has closed its last log or
  * ended (recover.h). Logs to - and memory:, and logs without shared memory, keep nothing. Do not call it in signal
  * handlers.
  */

@@ -173,9 +173,9 @@ static inline void nl_record_add_bool(nl_record *record, const char *name, bool 
 NL_API bool nl_record_find(const nl_record *record, const char *name, nl_field *field);
 
 /*
- * Return the value of a field as a number. They return false and leave *value unchanged if the value has no numeric
- * type and is not a string that consists only of a decimal number (for double also with fraction and exponent, or inf
- * or nan). nl_field_int never rounds: 1.5 and 2^63 are not integers.
+ * Return the value of a field as a number. The value must have a numeric type, or be a string that consists only of a
+ * decimal number. For nl_field_double, the number may have a fraction and an exponent, or be inf or nan. Otherwise, the
+ * functions return false and leave *value unchanged. nl_field_int never rounds: 1.5 and 2^63 are not integers.
  */
 NL_API bool nl_field_int(const nl_field *field, int64_t *value);
 NL_API bool nl_field_double(const nl_field *field, double *value);

@@ -32,10 +32,10 @@
  * Defined behaviour:
  *
  *   log NULL, level off, name switched off    nothing is logged; children become children of the parent
- *   the ring is full                          the event is lost and counted, as any event; the span's IDs stay valid
+ *   the ring is full                          the event is lost and counted, like any event; the span's IDs stay valid
  *   the end is called twice, or of a span     the second call does nothing
  *     that is not logged
- *   a span ends after its parent, in          logged as it is; readers know the order from the times
+ *   a span ends after its parent, in          the end is logged; readers know the order from the times
  *     another thread, or never
  *   a thread exits in a span                  the log has no end of the span; nothing else happens
  *   fork                                      both processes have the span, and each may log its end. New IDs differ
