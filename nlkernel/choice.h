@@ -34,7 +34,7 @@ bool event_name_matches(const char *system, const char *event, const char *patte
 
 /*
  * Reads the descriptions of the chosen events. Leaves space in the list for KERNEL_EVENTS_TRACED_MAX more events.
- * Returns false and sets the error if an event was chosen by its full name and its description cannot be read.
+ * Returns false and sets the error if the description of an event that was chosen by its full name cannot be read.
  */
 enum { KERNEL_EVENTS_TRACED_MAX = 4 };
 bool kernel_events_read(kernel_events *events, const event_names *names, const tracing *t);

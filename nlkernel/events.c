@@ -108,8 +108,10 @@ static void add_function(kernel_event *event, const struct tep_format_field *fie
     *added = nl_memory_check(strdup(name));
 }
 
-/* Returns whether a field is text. libtraceevent also marks bytes that are printed by a kind of %p as strings, such
- * as a socket's address. */
+/*
+ * Returns whether a field is text. libtraceevent also marks bytes as strings if a kind of %p prints them, such as a
+ * socket's address.
+ */
 static bool is_text(const struct tep_format_field *field)
 {
     return (field->flags & TEP_FIELD_IS_STRING) != 0 && strstr(field->type, "char") != NULL &&

@@ -341,8 +341,9 @@ static void log_dump(lane *l, const char *event, int64_t time_ns, uint64_t event
 }
 
 /*
- * Reads the buffer. If reading itself causes recorded events, the buffer never becomes empty. The function therefore
- * stops at the page that the kernel is filling. If `last` is true, recording is off, and the function reads everything.
+ * Reads the buffer. If reading itself causes events that the kernel records, the buffer never becomes empty. The
+ * function therefore stops at the page that the kernel is filling. If `last` is true, recording is off, and the
+ * function reads everything.
  */
 static void read_buffer(lane *l, bool last)
 {

@@ -169,7 +169,7 @@ static void on_readable(evutil_socket_t fd, short what, void *user)
         return;
     p->heard_ns = nl_monotonic_ns();
     if (got <= 0) {
-        event_del(p->readable); /* on_check finds out how the process has ended, or kills it */
+        event_del(p->readable); /* on_check determines how the process has ended, or kills it */
         p->kill_ns = p->heard_ns + KILL_DELAY_MS * INT64_C(1000000);
         starter_signal(p->pid, SIGTERM);
         return;

@@ -31,7 +31,7 @@ socket_owners *socket_owners_new(void);
  */
 const socket_owner *socket_owners_find(socket_owners *o, uint64_t inode);
 
-/* Reads the state of an owner and its time of waiting. Reads at most once for each now_ns. */
+/* Reads the state of an owner and the time that it has waited for a processor. Reads at most once for each now_ns. */
 void socket_owners_read_times(socket_owners *o, const socket_owner *owner, int64_t now_ns);
 
 #endif

@@ -302,8 +302,8 @@ void causes_receive_deferred(causes *c, const span *call, const struct trace_eve
 }
 
 /*
- * Returns whether a request has been the only request of the process since another thread began its job, and was handed
- * over.
+ * Returns whether a thread has handed over the request, and the request has been the process's only request since the
+ * job began.
  */
 static bool is_alone(const span *request, const trace_thread *t)
 {

@@ -16,7 +16,7 @@ enum { NAME_SIZE = 24, FRAME_MAX = 1 << 30, AT_MAX = 255, WORD_INDEX_MAX = 64 };
 typedef struct known_name {
     char name[NAME_SIZE];
     uint64_t number; /* frame = length: its value in the message */
-    unsigned body;   /* frame = line: which word is the length of the data that follow; 0: none */
+    unsigned body;   /* frame = line: index of the word with the length of the data that follow; 0: no data */
     bool silent, failed;
 } known_name;
 
@@ -321,7 +321,10 @@ static const known_name *find_by_word(const GArray *names, const char *line, con
     return NULL;
 }
 
-/* Returns the size of the message that begins the data: a line, and the data whose length it contains; or 0. */
+/*
+ * Returns the size of the message at the start of the data, or 0. The message is a line and the data whose length the
+ * line contains.
+ */
 static uint64_t measure_line_message(const known_name *n, const protocol_bytes *bytes)
 {
     const char *end = bytes->captured > 0 ? memchr(bytes->data, '\n', bytes->captured) : NULL, *word;
@@ -365,7 +368,7 @@ static const known_name *find_by_number(const description *d, const GArray *name
     return NULL;
 }
 
-/* Returns the size of the message that begins the data, or 0. */
+/* Returns the size of the message at the start of the data, or 0. */
 static uint64_t measure_frame_message(const description *d, const protocol_bytes *bytes)
 {
     uint64_t length;
@@ -399,14 +402,14 @@ protocol_progress description_read_reply(const description *d, const protocol_by
         reply->counted = reply->left > 0;
         reply->begun = true;
         reply->failed = n != NULL && n->failed;
-        if (n != NULL) /* from the message, if a digit takes the place of a # */
+        if (n != NULL) /* copy from the message, because a digit may replace a # */
             protocol_copy_name(reply->status, sizeof reply->status, d->is_line ? bytes->data : n->name,
                                strlen(n->name));
     }
     if (!reply->counted || request->several)
         return PROTOCOL_UNKNOWN;
     if (reply->left < bytes->size)
-        reply->counted = false; /* more lines than are known */
+        reply->counted = false; /* unknown bytes follow the reply */
     reply->left -= MIN(reply->left, bytes->size);
     return !reply->counted ? PROTOCOL_UNKNOWN : reply->left == 0 ? PROTOCOL_COMPLETE : PROTOCOL_MORE;
 }

@@ -12,10 +12,10 @@
  *   reply-body = RESERVED 2             failed = 0x8183 NXDOMAIN
  *   failed = NOT_FOUND
  *
- * The manual page nlkernel(1) explains the keys. The verb of a request, and the status of a reply, are among the names
- * in the file; therefore, no value of a message is kept. In a name of a reply, # matches a digit.
+ * The manual page nlkernel(1) explains the keys. The verb of a request, and the status of a reply, are names from the
+ * file, so the module keeps no value of a message. In a name of a reply, # matches a digit.
  *
- * The bytes of messages may be anything. Descriptions do not change after descriptions_add. Not thread-safe.
+ * Messages may contain any bytes. Descriptions do not change after descriptions_add. Not thread-safe.
  */
 #ifndef NLKERNEL_TRACE_DESCRIPTION_H
 #define NLKERNEL_TRACE_DESCRIPTION_H
@@ -29,8 +29,8 @@ descriptions *descriptions_new(void);
 void descriptions_free(descriptions *d); /* NULL is allowed */
 
 /*
- * Adds the protocols of the sections [protocol NAME]. Returns false and sets the error if a description is invalid, or
- * if there is none.
+ * Adds the protocols of the sections [protocol NAME]. Returns false and sets the error if a description is invalid or
+ * there is no description.
  */
 bool descriptions_add(descriptions *d, const nl_sections *sections);
 

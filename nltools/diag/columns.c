@@ -97,7 +97,7 @@ float column_number(column *c, nl_string text)
     return (float)(number - 1);
 }
 
-/* Returns the index of a large number that a value stands for, or -1. */
+/* Returns the index of the large number that a value represents, or -1. */
 static int find_large(const column *c, float value)
 {
     for (guint i = 0; i < c->large->len; i++)
@@ -106,7 +106,7 @@ static int find_large(const column *c, float value)
     return -1;
 }
 
-/* Returns the value that stands for a number. For a number below EXACT_MAX, this is the number itself. */
+/* Returns the value that represents a number. For a number below EXACT_MAX, this is the number itself. */
 static float value_of_number(column *c, double number, nl_string text)
 {
     float value = (float)number;

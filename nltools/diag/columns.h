@@ -24,7 +24,7 @@ typedef struct column {
     bool has_number;                 /* values are numbers; a column with both kinds is closed */
     GHashTable *numbers;             /* maps an nl_string to its index + 1 */
     GPtrArray *texts;                /* char *: the values, or the texts of large numbers */
-    GArray *large;                   /* float: for each large number in texts, the value that stands for it */
+    GArray *large;                   /* float: for each large number in texts, the value that represents it */
     uint32_t at_begin;               /* the number of requests whose first event or first span has the field */
     GArray *of_requests, *of_visits; /* elements are float; may be shorter than the tables of requests and visits: the
                                         remaining values are NAN */

@@ -34,7 +34,7 @@ void connection_joins_free(connection_joins *j); /* j may be NULL */
  */
 bool connection_joins_parts(const connection_joins *j, uint32_t index, double parts[CAUSE_COUNT]);
 
-/* Returns whether a visit may have nothing to do with the connections with which it is joined. */
+/* Returns whether a visit may be unrelated to the connections with which it is joined. */
 bool connection_joins_is_weak(const connection_joins *j, uint32_t index);
 
 /* Returns the visit's connection that the cause limited longest, or NULL. */

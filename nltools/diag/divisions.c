@@ -14,8 +14,8 @@
 #define LOAD_PREFERENCE 0.5
 
 /*
- * Maximum number of visits for each visit in the sample. To count the load, the search needs all visits in order of
- * time.
+ * Maximum ratio of a place's visits to the visits in its sample. To count the load, the search needs all visits in
+ * order of time.
  */
 #define LOAD_SCALE_MAX 8
 

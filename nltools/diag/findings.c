@@ -302,7 +302,7 @@ static double claim_with_same_cause(const search *s, const candidate *c)
     return sum;
 }
 
-/* Takes the candidate with the largest claim. Returns false if no candidate is left. */
+/* Makes a finding from the candidate with the largest claim. Returns false if no candidate remains. */
 static bool take_best(search *s)
 {
     candidate *best = NULL;

@@ -6,7 +6,7 @@
 
 #include "diag/findings.h"
 
-/* If a place has more than this share of the time and the log shows nothing about it, the place may hide any cause. */
+/* A place about which the log shows nothing may hide any cause if it has more than this share of the time. */
 #define UNEXPLAINED_MAX 0.5
 
 enum { ZONE_COUNT_MIN = 10 };

@@ -170,7 +170,7 @@ static void print_places(const findings *f, uint32_t shown)
 }
 
 /*
- * Prints the other explanations of a finding's place in one line. A host is printed if it is not the finding's host.
+ * Prints the other explanations of a finding's place in one line. Prints a host only if it is not the finding's host.
  */
 static void print_rivals(const findings *f, const finding *x)
 {

@@ -46,7 +46,7 @@ struct visits_reader {
     const request_filter *where; /* NULL: all requests */
     bool configured;             /* the lifelines come from a file */
     bool has_ids;                /* options name the ID fields or the lifelines */
-    uint32_t keep_mask;          /* requests are kept if their number has none of these bits */
+    uint32_t keep_mask;          /* bit mask: the reader keeps a request if its number has none of these bits */
     uint32_t number;
     uint32_t checked;                             /* number of visits at the last check of memory */
     GArray *span_visit, *event_begin, *event_end; /* uint32_t: of the current request */

@@ -34,7 +34,7 @@ static uint32_t caller_of(const visits *v, uint32_t index)
 typedef struct calls {
     float *counts;  /* number of visits of each caller */
     uint32_t *last; /* for each caller, the number of its last visit in the place */
-    float *sorted;  /* the counts, from the smallest; callers without visits are left out */
+    float *sorted;  /* the counts in ascending order, without callers that have no visits */
     uint32_t count; /* number of callers with visits */
     uint32_t extra; /* index in sorted of the first caller with more visits than usual */
     double usual;

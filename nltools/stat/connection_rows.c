@@ -80,8 +80,7 @@ static void row_add(connections_row *row, const connection_result *r)
     sum->wall_ns += r->wall_ns;
     sum->bytes += r->bytes;
     sum->intervals += r->intervals;
-    sum->rtt_min_ns = MIN(sum->rtt_min_ns,
-                          r->rtt_min_ns); /* if it is unknown (0), it is unknown for all connections of this distance */
+    sum->rtt_min_ns = MIN(sum->rtt_min_ns, r->rtt_min_ns); /* if 0 (unknown), all connections have 0 */
     sum->segments += r->segments;
     sum->retransmitted += r->retransmitted;
     for (int c = 0; c < CAUSE_COUNT; c++) {

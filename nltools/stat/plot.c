@@ -45,7 +45,7 @@ static void draw_series(chart p, series *s, bool rate, const char *title)
     }
 }
 
-/* Draws the throughput of transfers. The bytes of a transfer are spread evenly over its duration. */
+/* Draws the throughput of transfers. Spreads the bytes of a transfer evenly over its duration. */
 static void draw_transfers(chart p, transfers *t)
 {
     size_t count;

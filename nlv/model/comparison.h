@@ -1,10 +1,11 @@
 /*
  * Compares the requests of two sides: two logs, two groups of requests, or the requests of two time ranges.
  *
- * request_reading.c adds the requests of one side after the other. The sums of a side are kept in at most UNITS_MAX
- * blocks of consecutive requests, because requests of one run depend on each other (requests/contrast.h). The times of
- * a row on the critical paths, divided by the number of requests, add up to the requests' mean duration. Memory is
- * bounded: rows beyond COMPARED_ROWS_MAX are joined in one row. The caller locks a comparison that several threads use.
+ * request_reading.c adds the requests of one side after the other. The module keeps the sums of a side in at most
+ * UNITS_MAX blocks of consecutive requests, because requests of one run depend on each other (requests/contrast.h). The
+ * times of a row on the critical paths, divided by the number of requests, add up to the requests' mean duration.
+ * Memory is bounded: rows beyond COMPARED_ROWS_MAX are joined in one row. The caller locks a comparison that several
+ * threads use.
  */
 #ifndef NLV_COMPARISON_H
 #define NLV_COMPARISON_H
@@ -38,7 +39,7 @@ typedef struct comparison_side {
     char *name; /* for people */
     uint64_t requests, failed;
     uint64_t cut;         /* number of these requests of which only a part was compared, because memory ran out */
-    uint64_t unselected;  /* number of other requests of the side's logs, which the side does not include */
+    uint64_t unselected;  /* number of requests in the side's logs that the side does not include */
     uint64_t undrawn;     /* number of requests that were left out, because the drawing shows none of their events */
     uint64_t overlapping; /* number of spans that were left out, because it is unknown to which requests they belong */
     uint64_t bins[HEAT_ROWS]; /* number of requests by duration (heat_map.h) */

@@ -5,8 +5,9 @@
  * Within one program, an event comes before another event if two conditions hold: it comes first in nearly all
  * requests, and each span (event_names.h) that contains the first event also contains the second event or ends with it.
  * Between programs, the order follows from the names of messages (clocks/messages.h), or otherwise from the graphs of
- * the sample's requests (requests/request_graph.h): their edges lead from the first event to the second in nearly all
- * requests, or a record names a span that begins with the first event as its parent. This module has no state.
+ * the sample's requests (requests/request_graph.h): edges lead from the first event to the second in nearly all
+ * requests, or the second event's record names a span that begins with the first event as its parent. This module has
+ * no state.
  */
 #ifndef NLV_EVENT_ORDER_H
 #define NLV_EVENT_ORDER_H

@@ -16,7 +16,8 @@
 enum { COLORS_EVERY_MS = 200 };
 
 struct model {
-    pthread_mutex_t turn; /* held by a thread that waits for the lock, so that threads get the lock in turn */
+    pthread_mutex_t turn; /* a thread holds this mutex while it waits for the lock, so that all waiting threads get the
+                             lock in turn */
     pthread_mutex_t lock; /* protects the members below, except atomic members and the loader */
     store *store;
     drawing *drawing;

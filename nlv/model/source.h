@@ -35,7 +35,7 @@ typedef struct source {
     bool ended;             /* no more records will arrive */
     char *notice;           /* a sentence about an event of the log, which the loader frees; NULL: no notice */
     bool is_emptied;
-    bool is_gone; /* the file no longer has a name, and the notice was given */
+    bool is_gone; /* the file no longer has a name, and the source has reported this */
 } source;
 
 /* Opens a log. Returns NULL after printing the reason. */

@@ -646,7 +646,7 @@ static void pull_back(store *s, uint32_t from, batch *taken)
     s->count = from;
 }
 
-/* A chunk of a mapped index is copied before records are added, because it has no memory after its records. */
+/* Copy a chunk of a mapped index before adding records, because the chunk has no memory after its records. */
 static void own_last_chunk(store *s)
 {
     if (s->count % STORE_CHUNK == 0 || !s->chunks[s->count / STORE_CHUNK].borrowed)
@@ -702,8 +702,8 @@ static void merge_late(store *s)
 }
 
 /*
- * Keeps a late row. Late rows are inserted together when there are enough of them, because each insertion moves the
- * later records.
+ * Keeps a late row. The store inserts late rows together when there are enough of them, because each insertion moves
+ * the later records.
  */
 static void put_late(store *s, const batch *b, size_t i)
 {

@@ -1,6 +1,6 @@
 /*
- * The overview: a strip below the plot with the whole log and the visible part. It is the heat map of requests, or the
- * density of records if the log has no requests.
+ * The overview: a strip below the plot with the whole log and the visible part. The strip is the heat map of requests,
+ * or the density of records if the log has no requests.
  */
 #include "config.h"
 

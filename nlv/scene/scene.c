@@ -168,7 +168,7 @@ static bool is_color_meaningless(const layer_context *c)
     return false;
 }
 
-/* Draws the meanings of the colours. If some meanings do not fit, draws the number of these. */
+/* Draws the meanings of the colours. If some meanings do not fit, draws the number of the omitted meanings. */
 static void draw_legend(const layer_context *c)
 {
     double x = c->layout->left, y = c->layout->legend_y;
