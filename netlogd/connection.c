@@ -82,9 +82,9 @@ struct connection {
     bool activated;               /* the collector's commands have been sent */
     char mark[REQUEST_MARK_SIZE]; /* the client's first bytes, until they show whether it sends a request */
     unsigned char mark_size;
-    bool logs;  /* the client sends records, not a request */
-    bool ended; /* the client has closed its sending half */
-    bool over; /* netlogd no longer reads from the client; at the server's end, the connection stays open for a while */
+    bool logs;                /* the client sends records, not a request */
+    bool ended;               /* the client has closed its sending half */
+    bool over;                /* netlogd no longer reads; the connection is open only because the server is ending */
     unsigned owner;           /* owner of the client's streams; 0: unknown */
     bool numbered;            /* the latest block belongs to a stream */
     unsigned char stream[16]; /* name of the stream of the latest numbered block */

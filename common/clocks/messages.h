@@ -1,6 +1,6 @@
 /*
- * Finds messages for correction.c. Matches the records of sending and receiving by their event names and IDs. If memory
- * runs out, the program ends. Only one thread may use a table.
+ * Finds messages for correction.c. Matches the send and receive records by their event names and IDs. If memory runs
+ * out, the program ends. Only one thread may use a table.
  */
 #ifndef NETLOGGER_TIMEKEEPING_MESSAGES_H
 #define NETLOGGER_TIMEKEEPING_MESSAGES_H

@@ -263,8 +263,8 @@ static int by_hosts(const void *a, const void *b)
 }
 
 /*
- * Finds by how much children must be shifted into their parent, and how precisely this shift is known. If records are
- * missing, only impossible times prove a difference between the clocks. Returns false if nothing is known.
+ * Finds the shift that moves children into their parent, and the precision of this shift. If records are missing, only
+ * impossible times prove a difference between the clocks. Returns false if nothing is known.
  */
 static bool find_group_shift(const clock_alignment *a, const host_group *group, int64_t *shift_ns, int64_t *margin_ns)
 {

@@ -20,7 +20,7 @@
 
 enum {
     CAUSE_SCAN_MAX = 256, /* maximum number of events that are examined to find the cause of an event */
-    SCANS_PER_NODE = 4,   /* number of nodes of a graph that may be examined beyond this maximum, per node */
+    SCANS_PER_NODE = 4,   /* number of additional nodes that may be examined, per node of the graph */
     SMALL_STRAND_MAX = 32,
 };
 

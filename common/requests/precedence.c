@@ -426,7 +426,10 @@ void precedence_learn(precedence *p, const request_event *events, size_t count)
     learn_crossings(p, events, count);
 }
 
-/* Returns whether the other program can call this program. If `inside` is true, it must also wait for this program. */
+/*
+ * Returns whether the other program can call this program. If `inside` is true, the other program must also wait for
+ * this program.
+ */
 static bool can_call(const program_pair *pair, bool inside, double share)
 {
     double both = pair->both;

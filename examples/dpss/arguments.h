@@ -22,7 +22,7 @@ extern const unit units_none[], units_rate[], units_time[], units_share[], units
 double arguments_number(const struct argp_state *state, const char *text, const unit *units, double minimum,
                         double maximum, const char *example);
 
-/* Parses the command line as argp describes, and also accepts -h and --help. argp's parser function gets input. */
+/* Parses the command line as argp describes, and also accepts -h and --help. Passes input to argp's parser function. */
 void arguments_parse(const struct argp *argp, int argc, char **argv, void *input);
 
 #endif

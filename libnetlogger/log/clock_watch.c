@@ -23,7 +23,7 @@ enum {
     STEP_NS = 50 * 1000,           /* a clock was set if it jumped by more than STEP_NS plus the maximum drift */
     STEP_PPM = 1000,               /* maximum drift between the two clocks since the last check */
     APART_NS = 10 * 1000,          /* maximum time for reading two clocks that are compared */
-    DRIFT_PPM = 15,                /* drift of a clock that RFC 5905 assumes */
+    DRIFT_PPM = 15,                /* clock drift that RFC 5905 assumes */
 };
 
 enum { NL_CLOCK_SAMPLES = 8 };

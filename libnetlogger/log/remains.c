@@ -199,7 +199,7 @@ static nl_status open_ring(const nl_remains *remains, const char *name, nl_remai
 }
 
 /*
- * Calls function for each name in the directory until it fails. Also returns NL_FAILED if the directory cannot be
+ * Calls function for each name in the directory until function fails. Also returns NL_FAILED if the directory cannot be
  * read.
  */
 static nl_status list_directory(const nl_remains *remains, nl_status (*function)(void *user, const char *name),

@@ -11,7 +11,7 @@
 
 enum {
     OUTPUT_FILE_LONGEST = 256 << 20
-}; /* maximum bytes of a record that is read again, whatever limit applied when it was written */
+}; /* maximum bytes of a record that is read again, regardless of the limit when it was written */
 
 typedef struct output_file {
     int fd;

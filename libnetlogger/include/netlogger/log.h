@@ -167,7 +167,7 @@ NL_API bool nl_is_on(const nl_log *log, nl_level level);
  *                                     timeout apply. Buffered events go to the new destination, or, if the format
  *                                     differs, first to the old destination. If the new destination cannot be opened,
  *                                     nothing changes. If URL names the current file, the log reopens it: use this
- *                                     after rotating a log. A collector may name only another collector
+ *                                     after rotating a log. A collector may name only another collector.
  *
  * Repeated lines have no further effect. The log reports counts and measured times in NetLogger.Marker records, every
  * 10 seconds while they change and when a probe is detached. nl_close detaches all probes.
