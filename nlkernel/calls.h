@@ -54,7 +54,7 @@ typedef struct calls {
 void calls_take(calls *c, const nl_record *record);
 
 /*
- * Adds a loss of `count` calls before a time. A function that a thread entered before the loss is not used as the
+ * Adds a loss of `count` calls before a time. A function that a thread entered before the loss never counts as the
  * caller of a call after the loss.
  */
 void calls_lose(calls *c, int64_t time_ns, uint64_t count);

@@ -1,6 +1,6 @@
 /*
- * Switches a running recorder on and off, as requested by nlkernel control or by a file that the recorder watches.
- * Commands are lines:
+ * Switches a running recorder on and off. The requests come from nlkernel control or from a file that the recorder
+ * watches. Commands are lines:
  *
  *   off | on                  the whole recording
  *   event PATTERN off | on    the recorded events that match PATTERN (choice.h)

@@ -1,5 +1,5 @@
 /*
- * The logs that the report, calls and graph commands read, and the options that select records: --where, --since,
+ * The logs that the "report", "calls" and "graph" commands read, and the options that select records: --where, --since,
  * --until, --fraction and --reject. Not thread-safe.
  */
 #ifndef NLKERNEL_LOG_INPUT_H

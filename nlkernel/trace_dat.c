@@ -372,8 +372,7 @@ static bool trace_dat_read_options_7(trace_dat *t, uint64_t offset, bool buffers
             good = fail_damaged("section of options");
             break;
         }
-        copy.size =
-            0; /* the options refer to sections that are decompressed into this buffer, so do not use it again */
+        copy.size = 0; /* copy the options, because reading their sections overwrites this buffer */
         nl_buffer_append(&copy, section.at, (size_t)(section.end - section.at));
         if (copy.size == 0)
             break;

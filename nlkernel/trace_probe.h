@@ -1,6 +1,6 @@
 /*
- * The part of nlkernel trace that runs in the kernel (bpf/trace.bpf.c): loads it, chooses the processes, and delivers
- * its events in the order in which the kernel wrote them.
+ * Loads the part of nlkernel trace that runs in the kernel (bpf/trace.bpf.c), chooses the processes, and delivers the
+ * events in the order in which the kernel wrote them.
  *
  * The module chooses a process by its ID, name or control group, or because a chosen process started it. With ports,
  * every process is chosen. Only one thread may use a probe. The caller has raised its rights (rights.h).

@@ -1,8 +1,8 @@
 /*
  * A minimal NATS JetStream client that handles the same messages: nats_plain HOST:PORT STREAM REPLICAS FILE...
  *
- * It publishes the blocks of the files as messages, each file to its own stream, with at most 128 outstanding messages,
- * and waits for all acknowledgements. Then it reads and acknowledges all messages. It prints the duration of both
+ * It publishes the blocks of the files as messages and waits for all acknowledgements. Each file has its own stream,
+ * with at most 128 outstanding messages. Then it reads and acknowledges all messages. It prints the duration of both
  * phases in seconds.
  */
 #include <nats/nats.h>

@@ -20,8 +20,8 @@ struct evhttp_request;
 typedef struct http_clients http_clients;
 
 /*
- * Returns whether a client may connect from an address. If `established` is not NULL, returns whether this connection
- * may remain after a change of the settings.
+ * Returns whether a client may connect from an address. If `established` is not NULL, returns whether this existing
+ * connection may continue after a change of the settings.
  */
 typedef bool (*http_clients_allows)(const void *user, const struct sockaddr *peer, struct bufferevent *established);
 

@@ -332,7 +332,7 @@ static void on_queued(void *user)
     stream_pump(user);
 }
 
-/* Sends an empty line on an idle text stream, so that nlagentd notices when the client has disconnected. */
+/* Sends an empty line on an idle text stream, so that nlagentd detects that the client has disconnected. */
 static void on_beat(evutil_socket_t fd, short what, void *user)
 {
     (void)fd, (void)what;

@@ -1,7 +1,7 @@
 /*
  * Reports the kernel's state of each TCP connection: windows, round-trip times, limits of the sender, and the owner.
- * Uses a BPF iterator (socket_states.h), or, without the right to use it, sock_diag(7) and struct tcp_info; similar to
- * Web100 (RFC 4898).
+ * Uses a BPF iterator (socket_states.h). Without the right to use the iterator, uses sock_diag(7) and struct tcp_info.
+ * The values are similar to those of Web100 (RFC 4898).
  *
  * The number of connections is not limited. Two bounds keep the cost low:
  * - A connection is logged if it has changed since its last record, and at least every 10 s.

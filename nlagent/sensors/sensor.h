@@ -4,8 +4,8 @@
  * A sensor consists of a file in this directory and a row in the table in kinds.c. Its measure function reads values,
  * mostly from /proc. For each object of its kind, it logs a record: it calls record_begin, adds fields, and calls
  * record_end. Kernel counters only increase. A sensor logs their increase since its last measurement, mostly as rates;
- * its first measurement has no such fields. The table of fields is the only description of the records. --list,
- * doc/sensors.md and directory entries are made from it.
+ * its first measurement has no such fields. The table of fields is the only description of the records. It is the
+ * source of --list, doc/sensors.md and directory entries.
  *
  * A specification names a sensor and its arguments, such as "cpu" or "ping?host=dpss1.lbl.gov" (spec.h). Not
  * thread-safe.

@@ -5,8 +5,8 @@
 #include <netlogger.h>
 
 /*
- * Appends " AND condition" for each term of a conjunction that compares the time, or that compares the host, program or
- * event with a text. The caller must still apply the whole expression to the result.
+ * Appends " AND condition" for each of the following terms of a conjunction: comparisons of the time, and comparisons
+ * of the host, program or event with a text. The caller must still apply the whole expression to the result.
  */
 void pushdown(const nl_filter *filter, nl_buffer *sql);
 

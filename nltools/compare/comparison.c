@@ -162,8 +162,8 @@ static void find_mix(comparison *c)
 }
 
 /*
- * Returns the field that removes most of the variance of the requests' time if only requests with equal values are
- * compared (post-stratification; Deng et al., WSDM 2013), or NULL.
+ * Returns the field that removes most of the variance of the requests' time in a comparison of requests with equal
+ * values (post-stratification; Deng et al., WSDM 2013), or NULL.
  */
 static const profile_field *find_strata(const comparison *c)
 {

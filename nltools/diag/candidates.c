@@ -108,9 +108,9 @@ static bool place_has_doubtful_host(const visits *v, const place *p)
 }
 
 /*
- * Returns whether a wrong clock may be the reason why the messages to or from a host seem slow. In this case, messages
- * in the other direction seem to arrive before they are sent. The log then contains messages in the other direction
- * between other hosts, but not between this host and its peers.
+ * Returns whether messages to or from a host may seem slow because of a wrong clock. In this case, messages in the
+ * other direction seem to arrive before they are sent. The log then contains messages in the other direction between
+ * other hosts, but not between this host and its peers.
  */
 static bool may_be_clock(const visits *v, const candidate *c)
 {

@@ -28,8 +28,8 @@ typedef struct column {
     uint32_t at_begin;               /* the number of requests whose first event or first span has the field */
     GArray *of_requests, *of_visits; /* elements are float; may be shorter than the tables of requests and visits: the
                                         remaining values are NAN */
-    GArray *since; /* for each value in of_requests, the time in the request, in ns, at which it was logged; NAN: always
-                      valid */
+    GArray *since; /* for each value in of_requests, the nanoseconds from the request's start until the value was
+                      logged; NAN: always valid */
 } column;
 
 typedef struct columns {

@@ -347,7 +347,7 @@ static void add_expected(connection_joins *j, uint32_t index, double weight)
     }
 }
 
-/* Returns the number of addresses at the other ends of a pair's connections, which belong to hosts without records. */
+/* Returns the number of addresses at those ends of a pair's connections that belong to hosts without records. */
 static guint count_addresses(const pair *p)
 {
     GHashTable *addresses = g_hash_table_new(NULL, NULL);

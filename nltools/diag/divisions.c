@@ -351,7 +351,7 @@ static int by_host_and_time(const void *a, const void *b)
     return x->begins != y->begins ? x->begins - y->begins : (x->visit > y->visit) - (x->visit < y->visit);
 }
 
-/* For each visit of a place, counts the other visits on the same host that are in progress when it begins. */
+/* For each visit of a place, counts the other visits on the same host that are in progress when the visit begins. */
 static void count_load(const visits *v, const place *p, float *loads)
 {
     load_change *changes = g_new(load_change, 2 * (size_t)p->count + 1);

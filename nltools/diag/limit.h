@@ -14,7 +14,7 @@ typedef enum scope { FELT_WITHIN = 1, FELT_TO = 2, FELT_FROM = 4 } scope;
 /* A limit, with the results of all hosts that have it. */
 typedef struct limit {
     const char *cause, *what, *advice;
-    int felt, alone;   /* scopes in which the limit names findings, and in which it is a finding of its own */
+    int felt, alone;   /* scopes in which the limit explains findings, and scopes in which it is a finding of its own */
     double part, sure; /* part: part of the time where the limit is felt; both are from 0 to 1 */
     double busy; /* 0 to 1: share of the time in which TCP has data to send; if the program sends, only this share of
                     its time counts */
@@ -23,8 +23,8 @@ typedef struct limit {
     const sender *senders;
     /* For each visit, the part of its time in which the limit is felt. NAN: unknown. NULL: `hosts` decide. */
     const float *parts;
-    const bool *weak; /* with `parts`: for each visit, whether it counts only if the limit is felt in a large part of
-                         all time */
+    const bool *weak; /* with `parts`: for each visit, whether the visit counts only if the limit is felt in a large
+                         part of all time */
 } limit;
 
 /*

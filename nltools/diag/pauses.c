@@ -3,12 +3,12 @@
  * across the gap between two consecutive events of a program on a host. The probability of this event follows from the
  * usual durations of the visits of each place. For a pause, the product of these probabilities is very small. A single
  * visit is not evidence, because it may simply be long. While no child of a span is running, the program works or waits
- * in the span itself, so each such piece of a span counts as a visit. If requests usually arrive while others are in
- * progress, the time between two arrivals also counts: while a program is stopped, no request arrives. It counts at
- * most as much as the visits, because a lull in the load is no pause.
+ * in the span itself. Each piece of a span without a running child therefore counts as a visit. If requests usually
+ * arrive while others are in progress, the time between two arrivals also counts: while a program is stopped, no
+ * request arrives. It counts at most as much as the visits, because a lull in the load is no pause.
  *
- * If a program has several hosts, it is also examined as if it had one: fewer requests are then sufficient to find
- * pauses that occur on all hosts at the same time.
+ * If a program has several hosts, the module also examines it as if it had a single host. Fewer requests are then
+ * sufficient to find pauses that occur on all hosts at the same time.
  */
 #include "config.h"
 
@@ -327,7 +327,9 @@ static int by_from(gconstpointer a, gconstpointer b)
     return (x->visit > y->visit) - (x->visit < y->visit);
 }
 
-/* Gathers the visits of a station and the times at which they begin and end, both in the order of time. */
+/*
+ * Gathers the visits of a station and the times at which the visits begin and end. Both lists are in the order of time.
+ */
 static void gather_station(station *s, const uint32_t *indices, uint32_t count)
 {
     keyed *times = g_new(keyed, 2 * (size_t)count + 1), *arrivals = g_new(keyed, count + 1);

@@ -68,7 +68,8 @@ int sample_quantize(const float *values, uint32_t count, uint8_t *bins);
 
 /*
  * Returns the half of the sample that a visit belongs to. Two consecutive requests are assigned to different halves, at
- * random. Rare values, parts of the log, and hosts that take turns therefore have visits in both halves.
+ * random. Both halves therefore have visits with rare values, from all parts of the log, and from hosts that serve
+ * requests in turn.
  */
 static inline bool sample_half(const sample *s, uint32_t i)
 {

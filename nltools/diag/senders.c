@@ -6,7 +6,9 @@
 
 #include <string.h>
 
-/* The key of crossing edges of a request: the host and time of their start, or the host and event of their end. */
+/*
+ * The key of a request's edges between hosts: the host and time of an edge's start, or the host and event of its end.
+ */
 typedef struct crossing_key {
     const char *host, *to; /* `to` is NULL in a key for the start of an edge */
     int64_t from_ns;

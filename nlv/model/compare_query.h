@@ -25,8 +25,10 @@ typedef struct compare_query {
 /* Returns NULL and sets the error if an expression is invalid. NULL and "" are empty. */
 compare_query *compare_query_parse(const char *first, const char *second);
 
-/* Leaves out the requests that do not match the first step of a filter, which may be NULL. Returns false and sets the
- * error if the filter and an expression of the query have too many terms together. */
+/*
+ * Leaves out the requests that do not match the first step of a filter, which may be NULL. Returns false and sets the
+ * error if the total number of terms in the filter and an expression of the query is too large.
+ */
 bool compare_query_narrow(compare_query *q, const filters *f);
 
 void compare_query_free(compare_query *q); /* NULL is allowed */

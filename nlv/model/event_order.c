@@ -212,7 +212,7 @@ static bool are_local(const order_learning *o, guint a, guint b)
 }
 
 /*
- * Returns whether every span that contains row `first`, or begins with it, also contains row `second` or ends with it.
+ * Returns whether every span that contains or begins with row `first` also contains or ends with row `second`.
  * Considers spans of one program.
  */
 static bool stays_inside(const order_learning *o, guint first, guint second)

@@ -466,9 +466,9 @@ static void keep_full(loader *l)
 }
 
 /*
- * Applies the current filter without reading the logs, if the full store is sufficient. `places` are the places of the
- * records that the filter selects, sorted, or NULL if it does not select requests. Returns whether it applied the
- * filter.
+ * Applies the current filter without reading the logs, if the full store is sufficient. `places` contains the sorted
+ * places of the records that the filter selects, or is NULL if the filter does not select requests. Returns whether it
+ * applied the filter.
  */
 static bool show_from_full(loader *l, const GArray *places)
 {

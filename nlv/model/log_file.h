@@ -45,7 +45,7 @@ typedef struct log_file {
     uint64_t uses; /* number of uses of open blocks so far */
 } log_file;
 
-/* Opens a log. Returns NULL if it is not a regular file, is compressed, or is too short to detect its format. */
+/* Opens a log. Returns NULL if the log is not a regular file, is compressed, or is too short to detect its format. */
 log_file *log_file_open(const char *path, const program_reading *reading);
 
 /* Creates a spill of unknown format. Returns NULL and sets errno on failure. */

@@ -1,6 +1,6 @@
 /*
- * Reads the records of a source one after another, in the order of the log, with the time and the place of each record.
- * A walk continues when the source has grown. request_reading.c is its only caller, in the loader's thread.
+ * Reads the records of a source in the order of the log, one by one, with the time and the place of each record. A walk
+ * continues when the source has grown. request_reading.c is its only caller, in the loader's thread.
  */
 #ifndef NLV_RECORD_WALK_H
 #define NLV_RECORD_WALK_H

@@ -75,8 +75,8 @@ typedef enum request_column {
 typedef struct request_choice {
     int64_t from_ns, to_ns;         /* the times at which the requests start: [from_ns, to_ns) */
     double shortest_ns, longest_ns; /* their durations: [shortest_ns, longest_ns) */
-    const char *text; /* NULL or "": any request. Otherwise, the name of a request, or a part of the name of its slowest
-                         span or of the words "failed" and "incomplete" */
+    const char *text; /* NULL or "": any request. Otherwise, the name of a request, a part of the name of its slowest
+                         span, or a part of the word "failed" or "incomplete" */
 } request_choice;
 
 extern const request_choice request_choice_all;

@@ -636,8 +636,8 @@ uint64_t request_reading_bytes(const request_reading *r)
 }
 
 /*
- * Counts the open requests as over. Does nothing for a large log of a live source, which is not read again, because
- * later records may still end these requests.
+ * Counts the open requests as over. Does nothing for a large log of a live source: later records may still end these
+ * requests, and the module does not read such a log again.
  */
 static void request_reading_finish(request_reading *r, bool is_live)
 {

@@ -1,6 +1,6 @@
 /*
- * The logarithmic scale of durations, which the heat map and the histogram beside it share, and the areas that the user
- * marks in them. This module has no state.
+ * The logarithmic scale of durations that the heat map and its histogram share, and the areas that the user marks in
+ * the heat map and the histogram. This module has no state.
  */
 #ifndef NLV_HEAT_SCALE_H
 #define NLV_HEAT_SCALE_H

@@ -38,9 +38,8 @@ void throughput_layer_draw(const layer_context *c, const pane *p);
 void loadlines_layer_axis(const layer_context *c, const pane *p, double low, double high, bool any);
 
 /*
- * Draws the spans of an event's records that contain durations as bars in a row of a pane. In a pane of lifelines,
- * draws only spans of lifeline p->index whose start is not in the log. Returns the number of spans that end in the
- * view.
+ * Draws the spans of an event's records with durations, as bars in a row of a pane. In a pane of lifelines, draws only
+ * spans of lifeline p->index whose start is not in the log. Returns the number of spans that end in the view.
  */
 size_t bars_draw(const layer_context *c, const pane *p, unsigned row, uint16_t event);
 

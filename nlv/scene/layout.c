@@ -45,8 +45,8 @@ static double weight(const pane *p)
 }
 
 /*
- * Places the overview, a strip at the bottom, if it is requested or if a part of the log is not visible. A heat map is
- * higher than a strip of densities, and the histogram of durations may be beside it.
+ * Places the overview, a strip at the bottom, if the view requests it or if a part of the log is not visible. A heat
+ * map is higher than a strip of densities, and the histogram of durations may be beside it.
  */
 static void place_overview(layout *l, const model *m, const scene_view *view, bool is_part)
 {

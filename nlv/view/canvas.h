@@ -54,8 +54,10 @@ void canvas_fit(canvas *c);
 bool canvas_show_first(canvas *c);
 void canvas_show(canvas *c, int64_t from_ns, int64_t to_ns);
 
-/* Moves by the user: canvas_zoom zooms around the middle, canvas_pan moves the view by a share of its width, and
- * canvas_go goes back (-1) or forward (1) through the views. */
+/*
+ * These functions are moves by the user. canvas_zoom zooms around the middle. canvas_pan moves the view by a share of
+ * its width. canvas_go goes back (-1) or forward (1) through the views.
+ */
 void canvas_zoom(canvas *c, double factor);
 void canvas_pan(canvas *c, double share);
 void canvas_go(canvas *c, int step);
