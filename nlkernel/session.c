@@ -293,7 +293,7 @@ static bool choose_processes_in(session *s, const instance *buffers, const char 
     return !s->options->only_command || add_threads(buffers, list, s->child.pid);
 }
 
-/* Returns the buffers in which functions are recorded. */
+/* Returns the buffers that contain the calls of functions. */
 static const instance *function_buffers(const session *s)
 {
     return s->shared.dir != NULL ? &s->shared : &s->instance;

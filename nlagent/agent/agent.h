@@ -51,7 +51,7 @@ struct agent {
     nl_log *log; /* nlagentd's own events; may be NULL */
     char host[256];
     struct event *clock;
-    unsigned clock_checks; /* number of seconds since the start */
+    unsigned clock_checks; /* number of seconds since nlagentd started */
     bool clock_warned;     /* nlagentd has logged that this host's clock is not synchronized */
     struct access *access;
     struct directory *directory; /* NULL: this agent is not a directory */
@@ -92,8 +92,8 @@ bool active_find(const agent *a, const char *spec, active **found);
 void active_adjust(active *s);
 
 /*
- * Begins to compute summaries of the sensor. Summaries need the fields of each record. A sensor whose records are only
- * passed on therefore has no summaries.
+ * Begins to compute summaries of the sensor. Summaries need the fields of each record. A sensor therefore has no
+ * summaries while nlagentd only passes its records on.
  */
 void active_summarize(active *s);
 

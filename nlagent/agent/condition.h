@@ -46,7 +46,7 @@ nl_status condition_match(allowance *budget, const nl_filter *filter, const nl_r
 /* Returns whether the interval selects a measurement that began at start_ns, on the monotonic clock. */
 bool condition_selects(condition *c, uint64_t measurement, int64_t start_ns);
 
-/* Returns whether condition_judge depends on the fields of a record. */
+/* Returns whether the result of condition_judge depends on the fields of a record. */
 bool condition_needs_fields(const condition *c);
 
 /* Sets *wanted to whether a record meets all conditions except the interval. Fails if the budget is too small. */

@@ -423,7 +423,7 @@ static bool same_series(const sensor_series *a, const sensor_series *b)
 
 /*
  * Gets the values of a series on each visit's own host when the visit begins. A later value may be an effect of the
- * visit. The times are moved by `shift`, a share of the log's length.
+ * visit. Moves the times by `shift`, a share of the log's length.
  */
 static uint32_t sensor_values(const visits *v, const sample *x, const GPtrArray *all, guint first, double shift,
                               float *values)

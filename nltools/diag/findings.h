@@ -68,7 +68,7 @@ void findings_free(findings *f);
  */
 void findings_judge(findings *f, const char *no_requests);
 
-/* Returns a finding that is in no list. */
+/* Returns a new finding that is not in a list. */
 finding *finding_new(const visits *v, const char *cause);
 
 /* Adds a finding about clocks or failures. */

@@ -30,7 +30,7 @@ typedef struct mechanism {
 
 /*
  * Finds a queue with k servers: the service of a visit begins when fewer than k other visits are in service. Compares
- * this model with independent times, by the likelihood of the remaining times. Each half of the visits is judged by the
+ * this model with independent times, by the likelihood of the remaining times. Tests each half of the visits with the
  * distribution of the other half.
  */
 mechanism find_queue(const visits *v, uint32_t place);

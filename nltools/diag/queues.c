@@ -98,7 +98,9 @@ uint32_t next_span(const visits *v, uint32_t edge)
     return VISIT_NONE;
 }
 
-/* Returns when the service of a visit ends. For an edge that leads to a span, this is the end of the span. */
+/*
+ * Returns the time at which the service of a visit ends. For an edge that leads to a span, this is the end of the span.
+ */
 static int64_t end_of_service(const visits *v, const visit *x)
 {
     uint32_t span = span_after(v, x);

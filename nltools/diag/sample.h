@@ -60,16 +60,16 @@ void sample_rank(sample *s);
  */
 explanation sample_explain(const sample *s, const uint8_t *bins, int count, bool ordered);
 
-/* Returns the part of the deviation that is removed by subtracting a wait from each time. */
+/* Returns the part of the deviation that disappears if a wait is subtracted from each time. */
 double sample_explained_by_waits(const sample *s, const float *waits);
 
 /* Divides values into up to 8 bins of equal counts. Returns the number of bins. NAN belongs to no bin. */
 int sample_quantize(const float *values, uint32_t count, uint8_t *bins);
 
 /*
- * Returns the half of the sample that a visit belongs to. Two consecutive requests are assigned to different halves, at
- * random. Both halves therefore have visits with rare values, from all parts of the log, and from hosts that serve
- * requests in turn.
+ * Returns the half of the sample that a visit belongs to. The two requests of each consecutive pair belong to different
+ * halves, at random. Both halves therefore have visits with rare values, from all parts of the log, and from hosts that
+ * serve requests in turn.
  */
 static inline bool sample_half(const sample *s, uint32_t i)
 {

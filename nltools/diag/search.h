@@ -66,9 +66,9 @@ test_counts search_count_tests(const visits *v);
 bool place_is_examined(const visits *v, uint32_t place);
 
 /*
- * Returns the largest probability of a chance effect that is significant after `found` findings. By the procedure of
- * Benjamini and Yekutieli (Annals of Statistics 29, 2001), at most 2 % of the findings are then due to chance, however
- * the tests depend on each other.
+ * Returns the significance level after `found` findings: an effect is significant if its probability by chance is at
+ * most this level. By the procedure of Benjamini and Yekutieli (Annals of Statistics 29, 2001), at most 2 % of the
+ * findings are then due to chance, even if the tests depend on each other.
  */
 double significance_level(uint32_t tests, uint32_t found);
 

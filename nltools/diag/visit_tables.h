@@ -1,4 +1,7 @@
-/* The tables of visits: their memory, halving, and the index by place. Only visits.c uses these functions. */
+/*
+ * The tables of visits: their memory, halving of the requests, and the index by place. Only visits.c uses these
+ * functions.
+ */
 #ifndef NLDIAG_VISIT_TABLES_H
 #define NLDIAG_VISIT_TABLES_H
 

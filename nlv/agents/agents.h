@@ -41,8 +41,8 @@ void agents_free(agents *a);
 void agents_find(agents *a, const char *directory, const char *expression);
 
 /*
- * Subscribes to a sensor until it is removed. If the agent becomes unreachable, reconnects later. On failure, passes
- * the reason to the callback `changed` and returns false.
+ * Subscribes to a sensor until the caller removes the sensor. If the agent becomes unreachable, reconnects later. On
+ * failure, passes the reason to the callback `changed` and returns false.
  */
 bool agents_add(agents *a, const char *url, const char *sensor);
 void agents_remove(agents *a, const char *url, const char *sensor);

@@ -52,7 +52,7 @@ typedef enum source_state {
     SOURCE_MORE,  /* the current file has more to scan */
     SOURCE_FED,   /* the feed has records: call source_take_fed */
     SOURCE_QUIET, /* there is nothing to read now */
-    SOURCE_LAST,  /* the current file is complete: call source_finish and source_go_on */
+    SOURCE_LAST,  /* the current file is complete; call source_finish and source_go_on */
     SOURCE_ENDED, /* no more records will arrive */
 } source_state;
 

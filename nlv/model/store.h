@@ -84,7 +84,7 @@ typedef struct store {
     uint16_t *found;       /* the events of the points that were found */
     size_t point_count;    /* number of both kinds of points */
     bool looks_out;        /* make events outside the drawing into points */
-    uint32_t *visits;      /* by host: the number of objects with a step there */
+    uint32_t *visits;      /* by host: the number of objects with a step on the host */
     uint8_t *point_hosts;  /* by host: whether it has a point */
     batch late;            /* late records that were not inserted yet */
     int64_t earliest_late; /* time of the earliest late record */

@@ -15,7 +15,7 @@ typedef struct layer_context {
     uint32_t *columns; /* the first record of each of column_count columns, which are one unit wide, and then `to` */
     unsigned column_count;
     bool is_near;   /* the first records of columns are exact only to a multiple of STORE_MARK */
-    bool is_raster; /* draws pixels; otherwise vectors (SVG, PDF) */
+    bool is_raster; /* the output has pixels; otherwise, it has vectors (SVG, PDF) */
     double scale;   /* pixels per unit */
 } layer_context;
 

@@ -37,7 +37,7 @@ static const double zoom_step = 0.8, pan_step = 0.1;
 
 typedef struct window {
     GtkWidget *top;
-    GtkWidget *stack; /* shows either the canvas and the side panel, or the welcome page */
+    GtkWidget *stack; /* a stack that shows either the canvas and the side panel, or the welcome page */
     GtkWidget *welcome, *side, *status;
     GtkWidget *info, *info_text; /* the bar of notices */
     canvas *canvas;
@@ -1230,7 +1230,7 @@ static void build(window *w, const window_options *look)
         g_object_set(gtk_settings_get_default(), "gtk-application-prefer-dark-theme", TRUE, NULL);
 }
 
-/* Opens the files. nlv opens collectors after the window exists. Returns false if nothing can be shown. */
+/* Opens the files. nlv opens collectors after the window exists. Returns false if there is nothing to show. */
 static bool add_first_sources(window *w, char **sources, int source_count)
 {
     bool any = source_count == 0;
