@@ -84,7 +84,7 @@ static void print_table(const summaries *all, const summary *s, long top)
     if (rows < s->row_count)
         printf("  (%zu more row%s; --top 0 prints all)\n", s->row_count - rows, nl_plural(s->row_count - rows));
     if (s->left_out > 0)
-        printf("  (%" PRIu64 " value%s omitted: too many rows)\n", s->left_out, nl_plural(s->left_out));
+        printf("  (%" PRIu64 " value%s omitted: the maximum is 100000 rows)\n", s->left_out, nl_plural(s->left_out));
 }
 
 void summaries_print(summaries *all, long top)

@@ -45,7 +45,7 @@ static const nl_option options[] = {
      .type = NL_OPTION_FLAG,
      .commands = "check",
      NL_OPTION_MEMBER(arguments, strict),
-     .help = "Report each event that the schema does not declare as a deviation"},
+     .help = "Also report undeclared events as deviations"},
     {.name = "json",
      .letter = 'j',
      .type = NL_OPTION_FLAG,

@@ -14,7 +14,6 @@
 
 enum {
     EVENTS_MIN = 2,
-    EVENTS_FIRST = 8, /* capacity for the events of a request before the first request has ended */
     EVENTS_USUAL_MAX = 32,
     GROUPS_MAX = 1 << 16,
     THREAD_EVENTS_MIN = 1024,
@@ -92,7 +91,7 @@ assembler *assembler_new(const assembler_options *options)
     a->restarts = restarts_new();
     a->learning = g_ptr_array_new();
     a->now_ns = -REQUEST_TIME_MAX;
-    a->usual_count = EVENTS_FIRST;
+    a->usual_count = EVENTS_MIN;
     a->by_host = options->by != NULL && strcmp(options->by, "HOST") == 0;
     a->visits = g_array_new(FALSE, TRUE, sizeof(uint32_t));
     return a;

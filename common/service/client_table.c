@@ -289,7 +289,7 @@ client_entry *client_table_find_silent(client_table *t, int64_t now_ns)
 
 const char *client_verdict_message(client_verdict verdict)
 {
-    return verdict == CLIENT_TOO_MANY_OF_ONE ? "too many connections from its address" : "too many connections";
+    return verdict == CLIENT_TOO_MANY_OF_ONE ? "too many connections from this address" : "too many connections";
 }
 
 int client_table_reserve_files(size_t wanted, unsigned own)

@@ -585,7 +585,8 @@ static const sensor_field fields[] = {
 
 const sensor_kind connections_sensor = {
     .name = "connections",
-    .what = "the windows, round-trip times, sender limits, owner and end of each TCP connection",
+    .what = "the windows, round-trip times, sender limits and owner of each TCP connection, and the connections that "
+            "have ended",
     .arguments = " port peer ",
     .arguments_help = "port=N (log only connections with this local or remote port), peer=GLOB (log only connections "
                       "whose remote ADDRESS:PORT matches). The sensor logs a connection when it has changed, and at "

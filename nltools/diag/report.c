@@ -36,12 +36,11 @@ char *report_limits(const visits *v)
         g_string_append_printf(out, "the verdict covers a sample, %u of %u requests, because of --memory",
                                v->requests->len, v->requests->len + v->dropped);
     if (v->sites_dropped > 0)
-        g_string_append_printf(
-            out, "%s%u requests at further places were not examined; the maximum is 65536 places on hosts",
-            out->len > 0 ? "; " : "", v->sites_dropped);
+        g_string_append_printf(out, "%s%u request%s at other places not examined; the maximum is 65536 places on hosts",
+                               out->len > 0 ? "; " : "", v->sites_dropped, nl_plural(v->sites_dropped));
     if (v->cut > 0)
-        g_string_append_printf(out, "%s%" PRIu64 " requests were examined before they ended, because of --memory",
-                               out->len > 0 ? "; " : "", v->cut);
+        g_string_append_printf(out, "%s%" PRIu64 " request%s examined incompletely, because of --memory",
+                               out->len > 0 ? "; " : "", v->cut, nl_plural(v->cut));
     return g_string_free(out, out->len == 0);
 }
 

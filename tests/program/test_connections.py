@@ -383,7 +383,7 @@ class Connections(support.Case):
 
     def test_no_verdict_without_data(self):
         for lines, problem in (([], "no records"), (["malformed\n"], "malformed"), (["DATE=20260101120000 HOST=a PROG=b LVL=Usage NL.EVNT=x\n"], "no TcpConnection records"),
-                               ([sample(0)], "no connection has two records")):
+                               ([sample(0)], "no connection carried data between two of its records")):
             result = self.run_program(self.nlstat, "--connections", self.written(*lines))
             self.assertEqual([result.returncode, result.stdout], [1, ""])
             self.assertIn(problem, result.stderr)

@@ -398,7 +398,7 @@ class Netlogd(collector.Case):
             self.assertTrue(self.is_taken(1, 1, "127.0.0.2"))
             clients[2] = socket.create_connection(("127.0.0.1", self.port), timeout=20, source_address=("127.0.0.2", 0))
         clients[2].close()
-        support.wait_until(lambda: "too many connections from its address" in self.said(), what="the message")
+        support.wait_until(lambda: "too many connections from this address" in self.said(), what="the message")
         clients[2] = support.wait_until(self.subscribed, what="there is room again")  # a subscriber counts as a client, too
         time.sleep(1.2)
         self.assertTrue(self.is_taken(1, 2), "in the place of one that is silent")
@@ -410,7 +410,7 @@ class Netlogd(collector.Case):
         self.stop(process)
         # Perhaps more than once: netlogd may not have accepted all connections yet.
         self.assertLessEqual({record(1, 1), record(1, 2)}, set(self.output.read_bytes().splitlines(True)))
-        self.assertIn("too many connections from its address", self.said())
+        self.assertIn("too many connections from this address", self.said())
 
     def send_if_accepted(self, data):
         try:
