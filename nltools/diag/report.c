@@ -2,6 +2,7 @@
 
 #include "diag/report.h"
 
+#include "base/text.h"
 #include "base/time_internal.h"
 #include "program/json_document.h"
 #include "requests/printable.h"
