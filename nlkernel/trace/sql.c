@@ -131,7 +131,7 @@ static bool set_verb(protocol_request *request, const sql_word *word)
     for (const char *at = word->text; *at != '\0' && at - word->text < VERB_MAX; at++)
         if (!isalpha((unsigned char)*at))
             return false;
-    for (size_t i = 0; word->text[i] != '\0' && i < VERB_MAX && !word->quoted; i++)
+    for (size_t i = 0; i < VERB_MAX && word->text[i] != '\0' && !word->quoted; i++)
         request->verb[i] = (char)toupper((unsigned char)word->text[i]);
     return *request->verb != '\0';
 }
