@@ -35,6 +35,7 @@ enum {
     FINISHED_MAX = 256, /* maximum number of remembered finished files whose paths match no pattern */
     COMPARED_SIZE = 64 << 10,
     DIRECTORY_MAX = 10000, /* maximum number of files that are examined in a search for a copy */
+    READ_AGAIN_MAX = 3,    /* maximum number of attempts to read a piece again */
 };
 
 typedef struct followed {
@@ -401,24 +402,44 @@ static piece_result read_piece(followed *f)
     }
 }
 
+/*
+ * Reads a piece again, and puts it. Recognises the content by the end of the piece: every content has the beginning of
+ * a file, so the place before the first piece would also accept the content that replaced the file.
+ */
+static piece_result read_same_piece(followed *f, const file_piece *piece)
+{
+    size_t size = (size_t)(piece->to.offset - piece->from);
+    piece_result result = PIECE_CHANGED;
+    file_place from = f->state.place;
+    f->state.place = piece->to;
+    if (f->content != NULL && !file_content_has(f->content, &piece->to))
+        close_followed(f);
+    bool opened = f->content != NULL || open_followed(f);
+    f->state.place = from;
+    if (!opened || (f->reader == NULL && make_reader(f) != PIECE_PUT))
+        return PIECE_CHANGED;
+    ssize_t got = read_next(f, size, &result);
+    if (got < 0)
+        return result;
+    size_t before = file_mark_size(from.offset);
+    file_place to = got == (ssize_t)size ? place_after(f, from.offset - before, before + size) : from;
+    bool same = to.offset == piece->to.offset && to.head == piece->to.head && to.tail == piece->to.tail;
+    return same ? put_piece(f, size, piece) : PIECE_CHANGED;
+}
+
 /* Reads a piece again that netlogd had read before it was killed. */
 static void read_again(const file_piece *piece)
 {
     followed *f = find_file(piece->id);
-    size_t size = (size_t)(piece->to.offset - piece->from);
+    bool possible = f != NULL && f->state.place.offset == piece->from && piece->to.offset - piece->from <= UINT32_MAX;
     piece_result result = PIECE_CHANGED;
-    if (f != NULL && f->state.place.offset == piece->from && size <= UINT32_MAX &&
-        (f->content != NULL || open_followed(f)) && (f->reader != NULL || make_reader(f) == PIECE_PUT)) {
-        ssize_t got = read_next(f, size, &result);
-        if (got == (ssize_t)size)
-            result = put_piece(f, size, piece);
-        else if (got >= 0)
-            result = PIECE_CHANGED;
-    }
-    if (result != PIECE_PUT && f != NULL)
-        report_missing(f);
+    /* The file may be replaced while it is read; its copy is found then. */
+    for (int i = 0; i < READ_AGAIN_MAX && possible && result == PIECE_CHANGED; i++)
+        result = read_same_piece(f, piece);
     if (f != NULL)
         f->state.place = piece->to;
+    if (f != NULL && result != PIECE_PUT)
+        report_missing(f);
     inputs.next = piece->first + piece->count;
 }
 

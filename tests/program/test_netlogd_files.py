@@ -103,6 +103,24 @@ class Files(Case):
                 self.stop(process)
                 self.assertEqual(sorted(lines), sorted(ulm(n) for n in range(300)), (name, running))
 
+    def test_a_file_that_is_rotated_before_a_piece_is_stored(self):
+        """netlogd is killed after it has read the first lines of a file, and before the output's journal contains them."""
+        for name, rotate in Rotation.KINDS.items():
+            for path in (*self.logs.iterdir(), *self.scratch.glob("all.log*")):
+                path.unlink()
+            self.append(*(ulm(n) for n in range(100, 200)))
+            process = self.follow(self.logs / "app.log*", output=f"file:{self.output}?fsync=1h")
+            self.until(100)
+            process.kill()
+            process.wait()
+            rotate(self.log, 1)
+            self.append(*(ulm(n) for n in range(200, 300)))
+            process = self.follow(self.logs / "app.log*")
+            support.wait_until(lambda: len(self.lines()) >= 200, 30, what="200 records")
+            self.stop(process)
+            self.assertEqual(sorted(self.lines()), [ulm(n) for n in range(100, 300)], name)
+            self.assertNotIn("InputLost", self.said())
+
     def test_copies_that_match_the_pattern_are_not_read_twice(self):
         process = self.follow(self.logs / "app.log*")
         self.append(*(ulm(n) for n in range(100)))
