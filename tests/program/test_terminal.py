@@ -111,7 +111,7 @@ class Terminal(support.Case):
         self.addCleanup(server.server_close)
         self.addCleanup(server.shutdown)
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        for arguments in [("list", "--details"), ("find",), ("status",), ("query", "s"), ("subscribe", "s", "--duration", "1")]:
+        for arguments in [("list", "--details"), ("find",), ("status",), ("query", "s"), ("subscribe", "s", "--duration", "3")]:
             printed, messages = self.output("nlagent/nlagent", "--agent", f"http://127.0.0.1:{server.server_port}", *arguments)
             self.assertEqual((found(printed), found(messages)), ([], []), arguments)
             self.assertGreater(len(printed + messages), 30, arguments)
