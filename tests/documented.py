@@ -33,6 +33,7 @@ PROGRAMS = {"netlogd": "netlogd/netlogd", "netlogctl": "netlogd/netlogctl", "nls
 CONVERTED = {"nlsort", "nlconv", "nlwrite", "nlstat", "nldiag", "nlv", "nlrecover", "nlschema", "nlarchive", "nlkernel", "nlagent", "nlsensor", "netlogctl", "netlogd", "nlagentd"}
 COMMON = {"help", "usage", "version"}
 HEADERS = "libnetlogger/include/netlogger/"
+RULES_KEY = r'strcmp\(key, "(\w+)"\)|\.key, "(\w+)"|nl_section_value\(section, "(\w+)"'
 ITEM = r"^\.(?:It )?Cm (\w+)(?: Ar \w+)?$"
 SYNOPSIS = r"(?:^\.Cm|\|) (\w+)", ".Sh SYNOPSIS", ".Sh"
 QUOTED = r'"(\w+)"'
@@ -60,10 +61,7 @@ WORDS = [
                                 ("common/synthesis/rules.c", r'\{"(\w+)", \w+_take,')],
      [("doc/synthesis.md", r"`\[([a-z]+)[ \]]")]),
     ("key of a rules file", [("common/synthesis", r'strcmp\((?:setting->)?key, "(\w+)"\)|\{"(\w+)", ROLE_|section, "(\w+)"'),
-                         ("nlkernel/kernel_sum.c", r'strcmp\(key, "(\w+)"\)|\.key, "(\w+)"|nl_section_value\(section, "(\w+)"'),
-                         ("nlkernel/rules_command.c", r'strcmp\(key, "(\w+)"\)|\.key, "(\w+)"|nl_section_value\(section, "(\w+)"'),
-                         ("nlkernel/rules_file.c", r'strcmp\(key, "(\w+)"\)|\.key, "(\w+)"|nl_section_value\(section, "(\w+)"'),
-                         ("nlkernel/summary.c", r'strcmp\(key, "(\w+)"\)|\.key, "(\w+)"|nl_section_value\(section, "(\w+)"'),
+                         *((f"nlkernel/{name}.c", RULES_KEY) for name in ("kernel_sum", "rules_command", "rules_file", "summary")),
                          ("nlkernel/rules/application.rules", r"^(help) =")],
      [("doc/synthesis.md", r"\b([a-z]+) =(?!=)")]),
     ("key of a protocol's rules", [("nlkernel/trace/description.c", r'strcmp\(key, "(\w+)"\)')],

@@ -11,8 +11,8 @@
 bool nl_number_parse_int(nl_string text, int64_t *value);
 
 /*
- * Parses a decimal number with optional fraction and exponent, or inf, infinity or nan. Returns false if text is none
- * of these.
+ * Parses a decimal number with optional fraction and exponent, or inf, infinity or nan. Returns false if text has
+ * another form.
  */
 bool nl_number_parse_double(nl_string text, double *value);
 

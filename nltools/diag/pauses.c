@@ -5,7 +5,7 @@
  * visit is not evidence, because it may simply be long. While no child of a span is running, the program works or waits
  * in the span itself. Each piece of a span without a running child therefore counts as a visit. If requests usually
  * arrive while others are in progress, the time between two arrivals also counts: while a program is stopped, no
- * request arrives. It counts at most as much as the visits, because a lull in the load is no pause.
+ * request arrives. It counts at most as much as the visits, because a time without load is not a pause.
  *
  * If a program has several hosts, the module also examines it as if it had a single host. Fewer requests are then
  * sufficient to find pauses that occur on all hosts at the same time.

@@ -292,9 +292,8 @@ static bool follows_service(const sample *s, const ending *clusters, uint32_t co
         times[i] = (double)(x->to_ns - x->from_ns);
     }
     qsort(ends, p->count, sizeof *ends, by_ending);
-    int64_t soon_ns =
-        (int64_t)(0.1 *
-                  median_of(times, p->count)); /* the service accepts a visit in a small part of the service time */
+    /* The service accepts a visit in a small part of the service time. */
+    int64_t soon_ns = (int64_t)(0.1 * median_of(times, p->count));
     for (uint32_t c = 0; c < count; c++) {
         uint32_t host = GPOINTER_TO_UINT(g_hash_table_lookup(hosts, site_at(v, clusters[c].site)->host)), low = 0,
                  high = p->count;

@@ -325,7 +325,7 @@ class Run:
 
     def connect(self, caller, service, host):
         """Returns the connection for a call, or None if the log has no records of it."""
-        if self.net is None or caller is None or caller[1] == host:
+        if not self.net or not caller or caller[1] == host:
             return None
         only, limit, _ = self.limited.get(service, (None, None, 0))
         return self.net.pick(caller[1], host, (caller[0].name, service.name), self.world.now, limit if only in (None, host) else None)

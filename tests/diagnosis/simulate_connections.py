@@ -103,7 +103,7 @@ class Connection:
         flight = max(0, o["sent"] - o["acked"])
         cwnd = max(10, 3 * self.window // MSS) if self.limit in ("window", "send-buffer", "reverse", None) else max(4, int(15 * chance.uniform(0.7, 1.3)))
         flight = self.window if limit == "window" else 0.9 * self.window if limit == "send-buffer" else min(flight, (cwnd - 1) * MSS)
-        unsent = 0 if t is None or limit == "send-buffer" else t.size * (1 - part_done(at, t.begin, t.end))
+        unsent = t.size * (1 - part_done(at, t.begin, t.end)) if t and limit != "send-buffer" else 0
         rate = self.rate() if t else flight / max(2 * self.delay, 1e-6)
         receiver, buffer = (0.96 * o["limited"].get(k, 0) for k in ("window", "send-buffer"))
         again = o["lost"] * MSS
@@ -115,7 +115,7 @@ class Connection:
                 f" TCP.RTT={rtt:.0f} TCP.RTT.MIN={rtt_min:.0f} TCP.RTT.RECEIVE={rtt_min:.0f} TCP.BUSY={1e6 * o['busy']:.0f}"
                 f" TCP.LIMITED.RECEIVER={1e6 * receiver:.0f} TCP.LIMITED.BUFFER={1e6 * buffer:.0f} TCP.BYTES.SENT={o['sent'] + again:.0f}"
                 f" TCP.BYTES.ACKED={o['acked']:.0f} TCP.BYTES.RECEIVED={i['received']:.0f} TCP.RETRANS={o['lost']} TCP.BYTES.RETRANS={again}"
-                f" TCP.RATE={rate:.0f} TCP.RATE.APP.LIMITED={int(t is None)} TCP.BUFFER.IN={2 * self.window if small else 6 << 20}"
+                f" TCP.RATE={rate:.0f} TCP.RATE.APP.LIMITED={int(not t)} TCP.BUFFER.IN={2 * self.window if small else 6 << 20}"
                 f" TCP.QUEUE.IN=0 TCP.BUFFER.OUT={2 * self.window if self.limit == 'send-buffer' else 4 << 20}"
                 f" TCP.QUEUE.OUT={flight:.0f}"), (o["sent"], o["acked"], i["received"])
 
