@@ -1,6 +1,7 @@
 """A backend of the shop, see shop.c: GET /order?ITEM returns a price after 5 ms, or after 60 ms if the price is not cached.
 
-Prices are cached for ever, except that of the item "rare". SIGUSR1 switches the cache off. $SHOP_LISTEN is as for shop.c.
+Prices are cached for ever, except that of the item "rare". The price of the item "engraved" takes 0.6 s. SIGUSR1 switches
+the cache off. $SHOP_LISTEN is as for shop.c.
 """
 import hashlib
 import http.server
@@ -14,7 +15,9 @@ import netlogger
 
 
 def look_up(item):
-    if cache is None or item not in cache:
+    if item == "engraved":
+        time.sleep(random.uniform(0.55, 0.6))
+    elif cache is None or item not in cache:
         time.sleep(random.uniform(0.045, 0.06))
         if cache is not None and item != "rare":
             cache.add(item)

@@ -70,7 +70,7 @@ class Http(support.Case):
         # more runs may show the paths.
         expected = [["Prices @prices", "Render @frontend"], ["Query @database", "Render @frontend"]]
         paths = self.slowest_paths(result.stdout)
-        for _ in range(5):
+        for _ in range(3):
             if paths != expected:
                 paths = self.slowest_paths(self.run_example()[1].stdout)
         self.assertEqual(paths, expected)
