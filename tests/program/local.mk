@@ -113,3 +113,8 @@ program_tests += \
 if HAVE_PROGRAM_TESTS
 TESTS += $(program_tests)
 endif
+
+# These tests compare durations on emulated paths and of requests, so they run after the other tests, when the machine is less
+# busy, and one after the other.
+tests/program/test_connections.log: $(filter-out tests/program/test_connections.log,$(TEST_LOGS))
+tests/program/test_http_example.log: $(filter-out tests/program/test_connections.log tests/program/test_http_example.log,$(TEST_LOGS))
