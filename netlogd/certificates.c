@@ -213,10 +213,9 @@ static bool authority_open(identity *ca, const char *directory)
                             certificate_path);
     } else if (ok && certificates_days_left(ca->certificate) < HOST_DAYS) {
         int days = certificates_days_left(ca->certificate);
-        program_error(
-            "%s expires in %d day%s; create a new CA in another directory, and let every ca= name a file with "
-            "both CA certificates until all hosts have new certificates",
-            certificate_path, days, days == 1 ? "" : "s");
+        program_error("%s expires in %d day%s; create a new CA in another directory, and set every ca= option to a "
+                      "file with both CA certificates until all hosts have new certificates",
+                      certificate_path, days, days == 1 ? "" : "s");
     }
     free(key_path);
     free(certificate_path);
@@ -292,7 +291,7 @@ static void certificates_print_use(const char *directory, char *const *hosts, si
            "  netlogd --listen 'x-netlogs://0.0.0.0?cert=/etc/netlogger/%s.crt&key=/etc/netlogger/%s.key&"
            "ca=/etc/netlogger/ca.crt'\n",
            hosts[0], hosts[0], hosts[0]);
-    printf("On each other host, here %s, for nlwrite and every program:\n"
+    printf("On each other host (here %s), for nlwrite and all other programs:\n"
            "  nlwrite --dest 'x-netlogs://%s%s%s?cert=/etc/netlogger/%s.crt&key=/etc/netlogger/%s.key&"
            "ca=/etc/netlogger/ca.crt' Test.Event\n",
            client, open, hosts[0], close, client, client);

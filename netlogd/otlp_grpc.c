@@ -397,7 +397,7 @@ static void refuse_late(grpc *g)
 {
     for (grpc_stream *s = g->streams; s != NULL; s = s->next)
         if (s->state == STREAM_RECEIVING && otlp_client_is_late(g->base.client, s->since_ns))
-            refuse_call(g, s, GRPC_DEADLINE_EXCEEDED, "the request is incomplete after record-timeout");
+            refuse_call(g, s, GRPC_DEADLINE_EXCEEDED, "the request was not complete within record-timeout");
 }
 
 /* Exports complete requests until the outputs have enough to store. */

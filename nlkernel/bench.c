@@ -305,9 +305,10 @@ static const options_usage usage = {
     .groups = (const options_group[]){{NULL, options, 0}, REPORTING_GROUPS(bench), {0}},
     .summary = "Measure the cost of recording a program's events, and compare five cases: no recording, the kernel's "
                "ring buffer alone (ftrace), nlkernel record, perf record, and sums that eBPF computes in the kernel.",
-    .notes = "One after the other, each recorder records raw_syscalls:sys_enter and sys_exit while a process bound to "
-             "one CPU calls getppid in a loop. nlkernel reports and omits recorders that are not installed. The cost "
-             "of one event is half of the time that recording adds to a call. The machine should otherwise be idle.",
+    .notes = "The recorders run one after the other. Each recorder records raw_syscalls:sys_enter and sys_exit while a "
+             "process bound to one CPU calls getppid in a loop. nlkernel reports and omits recorders that are not "
+             "installed. The cost of one event is half of the time that recording adds to a call. The machine should "
+             "otherwise be idle.",
 };
 
 /* Measures all recorders. Returns false if even the loop without recording cannot be measured. */

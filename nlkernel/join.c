@@ -40,8 +40,8 @@ static const options_usage usage = {
     .name = "nlkernel join",
     .groups = (const options_group[]){{NULL, options, 0}, LOG_INPUT_GROUPS(arguments), {0}},
     .operands = "LOG...",
-    .summary = "Join the traces that nlkernel trace logged on several hosts: a request in a server gets the client's "
-               "call as its parent, by the TCP sequence numbers of their connection.",
+    .summary = "Join the traces that nlkernel trace logged on several hosts. nlkernel uses the connections' TCP "
+               "sequence numbers to make the client's call the parent of the server's request.",
     .notes = "Example: nlkernel join -o all.log web.log app.log db.log",
 };
 

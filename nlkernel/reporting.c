@@ -20,7 +20,7 @@ const nl_option reporting_rows[] = {
     {.name = "perl",
      .type = NL_OPTION_FLAG,
      NL_OPTION_MEMBER(reporting_options, perl),
-     .help = "Print the events as Perl hashes, in KLogger's form, instead of the report"},
+     .help = "Print the events as Perl hashes, as KLogger does, instead of the report"},
     {.name = "derived",
      .value = "FILE",
      NL_OPTION_MEMBER(reporting_options, derived),
@@ -35,7 +35,7 @@ const nl_option reporting_rows[] = {
      .value = "NAME",
      NL_OPTION_MEMBER(reporting_options, cdf),
      .help = "Print the cumulative distribution (CDF) of row NAME in the first report that has this row. Each line has "
-             "a value (times are in microseconds), and the share of the values that are at most this value"},
+             "a value and the share of values up to this value. Times are in microseconds"},
     {0},
 };
 

@@ -127,8 +127,7 @@ static const nl_option options[] = {
 static const options_usage run_usage = {
     .name = "nlkernel rules run",
     .groups = (const options_group[]){{NULL, options, 0},
-                                      {"What to record besides the events of the rules", recording_rows,
-                                       offsetof(arguments, recording)},
+                                      {"Further events to record", recording_rows, offsetof(arguments, recording)},
                                       REPORTING_GROUPS(arguments),
                                       {0}},
     .operands = "RULES [-- COMMAND...]",

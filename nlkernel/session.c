@@ -465,8 +465,8 @@ static bool switch_event(void *user, size_t event, bool on)
     const kernel_event *e = event == SIZE_MAX ? NULL : &s->events.list[event];
     if (e != NULL && e->traced)
         return nl_error_false(NL_ERROR_UNSUPPORTED,
-                              "%s cannot be switched on or off alone, because the kernel does not change a tracer "
-                              "while its buffer is read; switch all events",
+                              "%s cannot be switched on or off alone, because the kernel cannot change a tracer while "
+                              "nlkernel reads its buffer; switch all events together",
                               e->name);
     if (!switch_in_kernel(s, event, on))
         return false;
@@ -608,7 +608,7 @@ static void print_summary(const session *s)
 {
     double seconds = (double)(s->ended_ns - s->begun_ns) / 1e9;
     if (s->invalid > 0)
-        program_error("%" PRIu64 " event%s omitted: different from the format that the kernel declares", s->invalid,
+        program_error("%" PRIu64 " event%s omitted, because the kernel declares a different format", s->invalid,
                       nl_plural(s->invalid));
     if (s->lost > 0)
         program_error(

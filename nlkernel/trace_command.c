@@ -248,9 +248,10 @@ static void print_summary(const tracer *t)
                       "fewer processes",
                       lost, lost == 1 ? " was" : "s were");
     if (counts->refused > 0)
-        program_error("%" PRIu64
-                      " event%s lost, because more than %d ends of connections were open; trace fewer processes",
-                      counts->refused, counts->refused == 1 ? " was" : "s were", EXCHANGES_ENDS_MAX);
+        program_error(
+            "%" PRIu64
+            " event%s lost, because the traced processes had more than %d sockets open; trace fewer processes",
+            counts->refused, counts->refused == 1 ? " was" : "s were", EXCHANGES_ENDS_MAX);
     if (t->sink.refused > 0)
         program_error("%" PRIu64 " record%s lost, because the destination was too slow", t->sink.refused,
                       nl_plural(t->sink.refused));
@@ -261,8 +262,7 @@ static void print_summary(const tracer *t)
             (double)(nl_monotonic_ns() - t->begun_ns) / 1e9, lost + counts->refused, t->sink.name);
     if (ambiguous > 0)
         fprintf(stderr,
-                "nlkernel: %" PRIu64
-                " call%s may belong to several requests, and %s without a parent (EDGE=ambiguous)\n",
+                "nlkernel: %" PRIu64 " call%s may belong to several requests, and %s no parent (EDGE=ambiguous)\n",
                 ambiguous, nl_plural(ambiguous), ambiguous == 1 ? "is" : "are");
     if (unix_calls > 0)
         fprintf(stderr, "nlkernel: %" PRIu64 " call%s on Unix sockets %s not in the log; only TCP is traced\n",

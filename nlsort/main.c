@@ -112,8 +112,8 @@ static const nl_option options[] = {
      .type = NL_OPTION_DURATION,
      .minimum = 1000000,
      NL_OPTION_MEMBER(arguments, window_ns),
-     .help = "Sort live input by time. nlsort writes each record when the newest record is DURATION later. It writes "
-             "late records at once, and reports their number"},
+     .help = "Sort live input by time. nlsort holds each record until a record that is DURATION later arrives, or "
+             "until nothing arrives for DURATION. It writes late records at once, and reports their number"},
     {.name = "late",
      .value = "FILE",
      NL_OPTION_MEMBER(arguments, late),

@@ -29,7 +29,7 @@ static const nl_option options[] = {
     {.name = "explain",
      .type = NL_OPTION_FLAG,
      NL_OPTION_MEMBER(arguments, explain),
-     .help = "Print all evidence, all places, other explanations, and the explanations that were tried"},
+     .help = "Print all evidence, all places, other explanations, and every tried explanation that has an effect"},
     {.name = "html",
      .value = "FILE",
      NL_OPTION_MEMBER(arguments, html),
@@ -52,9 +52,9 @@ static const options_usage usage = {
                "share of the requests' time, its evidence, a remedy to try, the expected gain and the confidence.",
     .notes = PROGRAM_SOURCES
     ". nldiag can find more causes if the log also contains records of the hosts (nlsensor) and of the kernel "
-    "(nlkernel).\n\nExit status: 0 healthy; 1 a source could not be read or has no records; 2 usage "
-    "error; 3 a cause was found, or, with --compare, requests are slower or more of them fail; 4 "
-    "cannot tell, such as --compare with too few logs or requests to find a change of 25 %.",
+    "(nlkernel).\n\nExit status: 0 healthy; 1 a source could not be read or has no records; 2 usage error; 3 a cause "
+    "was found, or, with --compare, requests are slower or more of them fail; 4 cannot tell, for example because "
+    "--compare has too few logs or requests to find a change of 25 %.",
 };
 
 static visits *read_log(arguments *a, char *const *names, int count, host_clocks *clocks, bool *ok)

@@ -58,8 +58,8 @@ static const nl_option options[] = {
     {.name = "by",
      .value = "FIELD",
      NL_OPTION_MEMBER(arguments, by),
-     .help = "Group requests by FIELD. With HOST, the group of a request is the host that the fewest requests visit. "
-             "With --connections, FIELD is hosts, program or port"},
+     .help = "Group requests by FIELD. With HOST, a request that visits several hosts belongs to the host with the "
+             "fewest requests. With --connections, FIELD is hosts, program or port"},
     {.name = "connections",
      .type = NL_OPTION_FLAG,
      NL_OPTION_MEMBER(arguments, connections),
@@ -131,8 +131,8 @@ static const options_usage usage = {
                                       {"Comparing", compare_option_rows, offsetof(arguments, compare)},
                                       SUBJECT_GROUPS(arguments)},
     .operands = "[SOURCE...]",
-    .summary = "Report in which spans and edges of their critical paths requests, blocks or jobs spend their time. "
-               "Without SOURCE, read standard input. " PROGRAM_SOURCES ".",
+    .summary = "Report where requests, blocks or jobs spend their time: in which spans, and in which edges of their "
+               "critical paths. Without SOURCE, read standard input. " PROGRAM_SOURCES ".",
     .notes =
         "Examples:\n  nlstat --id BLOCK.ID --by HOST dpss.log\n  nlstat --slowest 10 --throughput SEND.SZ dpss.log\n"
         "  nlstat --compare before.log --with after.log",

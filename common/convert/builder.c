@@ -248,7 +248,7 @@ static bool take_usual_time(builder *b, sink *s)
         return true;
     if (!take_time(b, "_timestamp", 10))
         return nl_error_false(NL_ERROR_INVALID,
-                              "no ts, time, timestamp or @timestamp; name the time's field with --time-field");
+                              "no ts, time, timestamp or @timestamp field; name the time field with --time-field");
     if (s->losses[LOSS_NAMES] > 0)
         s->losses[LOSS_NAMES]--; /* "@" became "_", but the name is not used */
     return true;

@@ -242,11 +242,10 @@ static size_t read_header(const char *data, size_t size, bool all, void **shared
     if (all || (stop < end && !r.malformed) || size > QUOTED_LIMIT) {
         h = make_header(r.cells, r.count, s->about != NULL ? s->about->time_field : NULL);
         if (!h->has_time && size > 0)
-            sink_malformed(
-                s, 1, 0,
-                "the first row has no ts, DATE, time, timestamp or @timestamp column; name the time's column "
-                "with --time-field",
-                data, (size_t)(stop - data));
+            sink_malformed(s, 1, 0,
+                           "the first row has no ts, DATE, time, timestamp or @timestamp column; name the time column "
+                           "with --time-field",
+                           data, (size_t)(stop - data));
         *shared = h;
     }
     builder_free(&r.builder);

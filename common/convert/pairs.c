@@ -60,7 +60,7 @@ static void open_pairs(importer *base)
     for (size_t i = 0; i <= TIME_NAMES; i++) {
         r->formats[i] = *nl_text_format_of(NL_FORMAT_ULM);
         r->formats[i].parse_time = nl_time_parse;
-        r->formats[i].no_time = "no field with the time";
+        r->formats[i].no_time = "no time field";
         if (i < TIME_NAMES)
             r->formats[i].names[NL_MEMBER_TIME] = (nl_string){time_names[i], strlen(time_names[i])};
     }
@@ -84,7 +84,7 @@ static void read_pairs(importer *base, const char *data, size_t size, sink *s)
             continue;
         size_t i = given != NULL ? GIVEN : find_time_name(left, 0, TIME_NAMES);
         if (i == TIME_NAMES && given == NULL)
-            lines_malformed(&lines, "no END=, START= or time= field; name the time's field with --time-field", s);
+            lines_malformed(&lines, "no END=, START= or time= field; name the time field with --time-field", s);
         else if (!decode_pairs(r, left, i, s->fraction))
             lines_malformed(&lines, nl_error_message(), s);
         else

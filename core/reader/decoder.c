@@ -69,7 +69,7 @@ void nl_decoder_free(nl_decoder *decoder)
 void nl_decoder_feed(nl_decoder *decoder, const char *data, size_t size)
 {
     NL_REQUIRE(nl_input_is_used_up(&decoder->in) && !decoder->open && !decoder->paused,
-               "nl_decoder_next has not yet returned NL_AGAIN for the previous piece", );
+               "nl_decoder_next has not yet returned NL_AGAIN for the previous input", );
     NL_REQUIRE(!decoder->in.finished, "nl_decoder_finish was already called", );
     nl_input_feed(&decoder->in, data, size);
     decoder->nul = NULL;

@@ -157,7 +157,8 @@ static nl_status open_outbox(recovery *r, const nl_remains *remains, nl_remains_
     nl_log_options options;
     outbox->url = nl_url_parse(outbox->shared->url);
     if (outbox->url != NULL && nl_url_is_of_process(outbox->url))
-        return nl_error_set(NL_ERROR_INVALID, "its destination ended with the process; choose another destination");
+        return nl_error_set(NL_ERROR_INVALID,
+                            "the destination of these events ended with the process; choose another destination");
     if (outbox->url == NULL || nl_log_options_read(&options, outbox->url, false) != NL_OK)
         return NL_FAILED;
     if (remains->copied) /* only programs of the other user may deliver that user's spool */
@@ -193,7 +194,7 @@ static nl_status recover_take(nl_remains_log *log, nl_drain *drain, nl_buffer *b
         *records += taken;
         status = NL_OK;
     } else if (bytes->size > 0) {
-        status = nl_error_set(NL_ERROR_LIMIT, "not enough shared memory to recover it: %s", strerror(ENOSPC));
+        status = nl_error_set(NL_ERROR_LIMIT, "not enough shared memory for the recovery: %s", strerror(ENOSPC));
     }
     for (nl_ring *ring = log->rings; ring != NULL; ring = ring->next)
         nl_ring_unpin(ring);

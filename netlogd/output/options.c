@@ -125,9 +125,8 @@ const nl_option output_file_rows[] = {
      .type = NL_OPTION_SIZE,
      .minimum = 64 << 10,
      NL_OPTION_MEMBER(output_options, keep_size),
-     .help = "Numbered files: delete the oldest files while all files together are larger than SIZE. The newest file "
-             "stays, "
-             "so SIZE should be several times rotate_size="},
+     .help = "Numbered files: delete the oldest files while all files together are larger than SIZE. netlogd keeps the "
+             "newest file, so SIZE should be several times rotate_size="},
     {.name = "seal",
      .value = "FILE",
      .is_path = true,

@@ -124,7 +124,7 @@ static nl_status seal_rest(seal *s)
         s->next.ended = true;
         result = !hashed ? nl_error_set_errno("read %s", name) : s->next.to > 0 ? put_seal(s) : NL_OK;
     } else if (s->next.to > 0) {
-        program_error("%s: bytes that were sealed are missing; check the archive with --verify", name);
+        program_error("%s: sealed bytes are missing; check the archive with --verify", name);
     }
     if (fd >= 0)
         close(fd);

@@ -559,7 +559,8 @@ static const sensor_field fields[] = {
     {"TcpClose", "TCP.DURATION", "us", "time since the connection began; absent if it began before the sensor"},
     {"TcpClose", "TCP.HANDSHAKE", "us", "duration of the handshake at this end; absent if unknown"},
     {"TcpClose", "TCP.BYTES.SENT", "bytes", "data sent, including retransmissions"},
-    {"TcpClose", "TCP.BYTES.ACKED", "bytes", "data acknowledged, and the SYN of the end that opened the connection"},
+    {"TcpClose", "TCP.BYTES.ACKED", "bytes",
+     "data acknowledged; 1 byte more at the end that opened the connection, for its SYN"},
     {"TcpClose", "TCP.BYTES.RECEIVED", "bytes", "data received"},
     {"TcpClose", "TCP.BYTES.RETRANS", "bytes", "data retransmitted"},
     {"TcpClose", "TCP.RETRANS", "segments", "segments retransmitted"},
@@ -577,8 +578,9 @@ static const sensor_field fields[] = {
     {"TcpConnections", "TCP.ENDS.WATCHED", "",
      "1 if the kernel reports all ends of connections, which requires CAP_BPF and CAP_PERFMON; 0 if the sensor misses "
      "connections that begin and end between measurements"},
-    {"TcpConnections", "TCP.ENDS", "", "TcpClose records so far; absent if ends are not watched"},
-    {"TcpConnections", "TCP.ENDS.MISSED", "", "ends lost so far, because too many connections ended at once"},
+    {"TcpConnections", "TCP.ENDS", "", "TcpClose records so far; absent if the kernel does not report ends"},
+    {"TcpConnections", "TCP.ENDS.MISSED", "",
+     "ends that the sensor missed so far, because too many connections ended at once"},
     {"TcpConnections", "TCP.COST", "us", "processor time of this measurement"},
     {0},
 };

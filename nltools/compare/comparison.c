@@ -491,8 +491,9 @@ static char *reason_no_data(const comparison *c)
 {
     static const char *const sides[] = {"before", "after"};
     if (c->requests[0] < REQUESTS_EACH_MIN || c->requests[1] < REQUESTS_EACH_MIN)
-        return g_strdup_printf("a comparison needs at least %d requests on each side; there are %.0f and %.0f",
-                               REQUESTS_EACH_MIN, c->requests[0], c->requests[1]);
+        return g_strdup_printf(
+            "a comparison needs at least %d requests before the change and as many after it; there are %.0f and %.0f",
+            REQUESTS_EACH_MIN, c->requests[0], c->requests[1]);
     if (c->unadjusted.before <= 0 || c->unadjusted.after <= 0)
         return g_strdup_printf("the requests %s the change have no duration; log the start and the end of each request",
                                sides[c->unadjusted.before > 0]);
@@ -512,11 +513,12 @@ static char *reason_weak(const comparison *c)
     if (p->kinds[0].are_logs || p->kinds[1].are_logs) {
         const unsigned logs[SIDES] = {MIN(p->logs[0], UNITS_MAX), MIN(p->logs[1], UNITS_MAX)};
         unsigned needed = contrast_logs_needed(&c->total, logs, COMPARISON_RATE, largest * c->total.before);
-        remedy = needed > 0 ? g_strdup_printf("compare about %u logs on each side", needed)
+        remedy = needed > 0 ? g_strdup_printf("compare about %u logs from before the change, and as many from after it",
+                                              needed)
                             : g_strdup("compare longer logs of the same load");
     } else {
         double more = detectable * detectable / (largest * largest);
-        remedy = g_strdup_printf("compare about %.0f requests on each side",
+        remedy = g_strdup_printf("compare about %.0f requests from before the change, and as many from after it",
                                  ceil(more * fmin(c->requests[0], c->requests[1])));
     }
     char *reason = g_strdup_printf("%s; %s", what, remedy);
@@ -550,7 +552,8 @@ comparison *comparison_make(const profile *p)
         remove_mix(p, &(binned){bins, bins, false}, &total);
     c->total = contrast_sums(p, &total);
     if (!c->total.tested || c->total.after <= 0) {
-        c->reason = g_strdup("the requests of the two sides differ too much; select similar requests with --where");
+        c->reason = g_strdup(
+            "the requests before the change differ too much from those after it; select similar requests with --where");
         return c;
     }
     c->has_data = true;

@@ -84,7 +84,8 @@ static void print_answer(const comparison *c)
     if (c->strata != NULL)
         printable_print("requests with the same %s are compared\n", c->strata->name);
     if (c->has_data && c->profile->logs[0] == 1 && c->profile->logs[1] == 1)
-        printable_print("one log on each side: a difference between runs looks like a change; give several logs\n");
+        printable_print("only one log before and one after the change: any difference between two runs looks like a "
+                        "change; give several logs of each\n");
     if (c->profile->dropped[0] + c->profile->dropped[1] > 0)
         printable_print("incomplete: %" G_GUINT64_FORMAT " requests were left out; see --memory\n",
                         c->profile->dropped[0] + c->profile->dropped[1]);

@@ -98,8 +98,8 @@ void finding_describe(const search *s, finding *f, const candidate *c)
                                     /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): this cause has a column */
                                     c->column->name);
         f->advice = "reduce the amount of work, or make the cost grow more slowly with the amount";
-        finding_evidence(f, "%s each on average, against %s each in the eighth with the smallest %s", slow, other,
-                         c->column->name);
+        finding_evidence(f, "%s each on average, against %s each for the eighth of them with the smallest %s", slow,
+                         other, c->column->name);
     } else if (strcmp(c->cause, "load") == 0) {
         f->answer =
             g_strdup_printf("%s of the requests' time: %s takes longer when more requests are in progress, up to %.0f",

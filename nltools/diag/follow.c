@@ -239,9 +239,9 @@ static void take_alert(void *user, const watch_alert *a, const visits *v)
         cause = find_cause(w, f, a);
     }
     if (a->ends && strcmp(a->place, WATCH_FAILURES) == 0)
-        message = g_strdup_printf("requests failed more often since %s", since);
+        message = g_strdup_printf("failures are back to normal; more requests had failed since %s", since);
     else if (a->ends)
-        message = g_strdup_printf("%s: again %s a request; slower since %s", a->place, now, since);
+        message = g_strdup_printf("%s: back to %s a request; it had been slower since %s", a->place, now, since);
     else if (strcmp(a->place, WATCH_FAILURES) == 0)
         message =
             g_strdup_printf("more requests fail; failed requests take %s of the requests' time since %s", share, since);

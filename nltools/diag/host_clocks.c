@@ -190,9 +190,8 @@ static void report_doubt(const host_clocks *c, findings *f)
         if (!is_doubtful(f->visits, b) || is_known(c, b->b))
             continue;
         g_free(f->cannot_tell);
-        f->cannot_tell = g_strdup_printf("the clock of %s may be fast, or its callers do not wait for it; log "
-                                         "ClockOffset records",
-                                         b->b);
+        f->cannot_tell = g_strdup_printf(
+            "the clock of %s may be fast, or its callers do not wait for its replies; log ClockOffset records", b->b);
         return;
     }
 }
@@ -209,7 +208,7 @@ void host_clocks_report(const host_clocks *c, findings *f, bool corrected)
         x->host = w->host;
         x->sure = 0.95;
         x->explained = 1;
-        x->advice = "synchronize the clock: chrony or ntpd, and ClockOffset records (doc/clocks.md)";
+        x->advice = "synchronize the clock with chrony or ntpd, and log ClockOffset records (doc/clocks.md)";
         if (w->measured) {
             x->answer = g_strdup_printf("the clock of %s is %s %s", w->host, off, direction);
             finding_evidence(x, "measured %" G_GUINT64_FORMAT " times against %s, to within %s", w->evidence,

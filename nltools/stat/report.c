@@ -151,7 +151,7 @@ static void print_rows(const report_subject *r)
     else if (inferred)
         printf("  inferred: this order holds in all requests\n");
     if (!exact)
-        printf("  ~: within 1 %%, because of the number of values\n");
+        printf("  ~: accurate to 1 %%, because there are too many values to keep all\n");
 }
 
 static void print_tree(const report_subject *r, const tally_example *e)

@@ -139,7 +139,7 @@ static void check_clocks(const store *s, GPtrArray *notices)
     char *segment = checks_time_text(segment_ns);
     GString *lasts = g_string_new(NULL);
     if (segment_ns > 0)
-        g_string_append_printf(lasts, " The median step of a lifeline takes %s.", segment);
+        g_string_append_printf(lasts, " The median duration of a lifeline's steps is %s.", segment);
     if (count > 0)
         g_ptr_array_add(notices, g_strdup_printf("Clocks: %s.%s Press F7 to correct clocks that were measured.",
                                                  hosts->str, lasts->str));

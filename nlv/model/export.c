@@ -151,7 +151,7 @@ static bool write_passes(model *m, const GArray *places, const exporter_kind *ki
     g_free(drawn);
     *written = last.records;
     if (!good)
-        nl_error_set(NL_ERROR_INVALID, "%s cannot hold these records", kind->name);
+        nl_error_set(NL_ERROR_INVALID, "the format %s cannot represent these records", kind->name);
     return good && !last.failed;
 }
 

@@ -436,10 +436,10 @@ static void check_logs(loader *l)
         if (f == NULL && s->path != NULL && !g_file_test(s->path, G_FILE_TEST_EXISTS))
             model_tell(l->model, g_strdup_printf("%s: no such file; nlv shows it when it appears", s->url));
         else if (is_empty_file(s))
-            model_tell(l->model, g_strdup_printf("%s: the log is empty; records will be shown as they arrive", s->url));
+            model_tell(l->model, g_strdup_printf("%s: the log is empty; nlv shows records as they arrive", s->url));
         else if (f != NULL && !f->is_spill && f->format != NL_FORMAT_NLB && log_file_size(f) > s->at)
-            model_tell(l->model, g_strdup_printf(
-                                     "%s: the last line is incomplete; it will be shown when it is complete", s->url));
+            model_tell(l->model,
+                       g_strdup_printf("%s: the last line is incomplete; nlv shows it when it is complete", s->url));
     }
     check_records(l);
 }

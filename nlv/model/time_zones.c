@@ -131,15 +131,17 @@ void time_zones_describe(const time_zones *z, GPtrArray *sentences)
         const zone_kind *k = &z->kinds[i];
         if (counts[i] > 0)
             g_ptr_array_add(
-                sentences, g_strdup_printf("%zu time%s of %s%s%s %s %.4g h too %s and corrected, because the durations "
-                                           "of these spans show another time zone. The ends of these spans follow "
-                                           "from the durations.",
-                                           counts[i], counts[i] == 1 ? "" : "s", k->event,
-                                           *k->host != '\0' ? " on " : "", k->host, counts[i] == 1 ? "is" : "are",
-                                           fabs((double)k->zone_ns) / 3600e9, k->zone_ns > 0 ? "early" : "late"));
+                sentences,
+                g_strdup_printf(
+                    "%zu time%s of %s%s%s %s %.4g h too %s and corrected, because the durations of these spans show "
+                    "another time zone. nlv computed the ends of these spans from their durations.",
+                    counts[i], counts[i] == 1 ? "" : "s", k->event, *k->host != '\0' ? " on " : "", k->host,
+                    counts[i] == 1 ? "is" : "are", fabs((double)k->zone_ns) / 3600e9,
+                    k->zone_ns > 0 ? "early" : "late"));
     }
     if (z->is_cut)
-        g_ptr_array_add(sentences, g_strdup_printf("Further times in other time zones are as logged, because nlv "
-                                                   "corrects at most %zu times.",
-                                                   z->records_max));
+        g_ptr_array_add(
+            sentences,
+            g_strdup_printf("nlv corrects at most %zu times; further times in other time zones stay as logged.",
+                            z->records_max));
 }

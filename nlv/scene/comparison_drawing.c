@@ -70,8 +70,8 @@ static char *describe_most(const comparison *c)
     char medians[COMPARED_SIDES][32];
     for (unsigned side = 0; side < COMPARED_SIDES; side++)
         write_rounded(heat_quantile(c->sides[side].bins, 0.5), medians[side]);
-    return g_strdup_printf("Most requests of B are %s: half of them take more than %s, in A %s. The means differ by "
-                           "%+.1f %%, which may be chance, because few requests are much slower than the others.",
+    return g_strdup_printf("Most requests of B are %s: the median is %s, in A %s. The means differ by %+.1f %%, which "
+                           "may be chance, because a few requests are much slower than the others.",
                            c->slower.after > c->slower.before ? "slower" : "faster", medians[1], medians[0],
                            100 * (c->total.after - c->total.before) / c->total.before);
 }

@@ -471,7 +471,7 @@ class TimeFields(ImportCase):
     def test_a_named_field_of_lines(self):
         records, errors = self.convert("A=1 WHEN=2026-01-01T00:00:00Z B=\"x y\"\nA=2\n", "--from-format", "pairs", "--time-field", "WHEN", status=1)
         self.assertEqual(records, [{"ts": "2026-01-01T00:00:00.000000Z", "A": 1, "B": "x y"}])
-        self.assertIn("input:2: no field with the time", errors)
+        self.assertIn("input:2: no time field", errors)
 
     def test_microseconds_that_are_not_padded(self):
         """--fraction applies to START and END, too, even if DATE is padded; nlsort and nlconv agree."""

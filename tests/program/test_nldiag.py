@@ -212,8 +212,8 @@ class Nldiag(support.Case):
         self.assertRegex(answer, rf"^\d+ % of the requests' time: {truth['host']} is slower than its peers \({truth['span']} of {truth['program']}")
         self.assertRegex(result.stdout, r"(?m)^   expected gain: \d+ % of the requests' time \(\S+ \w+ a request, now \S+ \w+\)\n   confidence: \d+ % \(cause \"peer\"\)$")
         self.assertIn("Where the requests' time goes:", result.stdout)
-        self.assertNotIn("explanations were tried", result.stdout)
-        self.assertRegex(self.run_program(self.nldiag, "--explain", path).stdout, r"(?m)^\d+ explanations were tried")
+        self.assertNotIn("nldiag tried", result.stdout)
+        self.assertRegex(self.run_program(self.nldiag, "--explain", path).stdout, r"(?m)^nldiag tried \d+ explanations\. ")
 
     def test_what_is_hardly_a_log(self):
         empty = self.scratch / "empty.log"
@@ -506,7 +506,7 @@ class Nldiag(support.Case):
         simulate.write_lines(path, sorted(lines))
         for log, host in (path, "db2"), (self.run_of("clock", 2)[0], "price3-1"):
             found = self.diagnosed(log, status=CANNOT_TELL)
-            self.assertEqual(found["answer"], f"cannot tell: the clock of {host} may be fast, or its callers do not wait for it; log ClockOffset records")
+            self.assertEqual(found["answer"], f"cannot tell: the clock of {host} may be fast, or its callers do not wait for its replies; log ClockOffset records")
 
     # ---- requests without IDs ----
 
@@ -961,7 +961,7 @@ class Nldiag(support.Case):
         result = self.run_program(self.nldiag, "--compare", *before, "--with", *after[:3], "--id", "ID", "--with", *after[3:])
         self.assertEqual(result.returncode, FINDING, result.stderr)
         self.assertIn("500 requests in 5 logs before, 500 requests in 5 logs after", result.stdout)
-        self.assertNotIn("one log on each side", result.stdout)
+        self.assertNotIn("only one log before", result.stdout)
         self.compared(before, after[:1], status=FINDING)
         self.compared(before[:2], before[2:], status=CANNOT_TELL)
         empty = self.scratch / "empty.log"
@@ -1019,10 +1019,10 @@ class Nldiag(support.Case):
             found = self.compared(*sides, status=CANNOT_TELL)
             self.assertEqual((found["verdict"], found["changes"]), ("cannot tell", []))
             self.assertGreater(found["request_ns"]["detectable"], 0.25)
-            self.assertRegex(found["answer"], r"^cannot tell: times vary so much that only a change of \d+ % or more would be found; compare about [3-9] logs on each side$")
+            self.assertRegex(found["answer"], r"^cannot tell: times vary so much that only a change of \d+ % or more would be found; compare about [3-9] logs from before the change, and as many from after it$")
         self.assertEqual(self.compared(before, [self.single_spans(f"same{i}") for i in range(6)], status=HEALTHY)["verdict"], "no change found")
         few = self.compared([self.single_spans("a", requests=30)], [self.single_spans("b", requests=30)], status=CANNOT_TELL)
-        self.assertRegex(few["answer"], r"; compare about \d\d+ requests on each side$")
+        self.assertRegex(few["answer"], r"; compare about \d\d+ requests from before the change, and as many from after it$")
         self.assertEqual(self.compared(before[:1], [self.single_spans("much", slower=4)], status=FINDING)["verdict"], "slower")
 
     def test_compare_reasons(self):
@@ -1030,7 +1030,7 @@ class Nldiag(support.Case):
         log, few, zero = self.single_spans("log"), self.single_spans("few", requests=15), self.scratch / "zero.log"
         zero.write_text("".join(f"DATE=202601010{i // 60:03d}{i % 60:02d}.000000 HOST=h PROG=p LVL=Usage NL.EVNT=Work.{at} ID=r{i}\n"
                                 for i in range(500) for at in ("start", "end")))
-        for before, after, reason in ((log, few, "a comparison needs at least 20 requests on each side; there are 200 and 15"),
+        for before, after, reason in ((log, few, "a comparison needs at least 20 requests before the change and as many after it; there are 200 and 15"),
                                       (zero, zero, "the requests before the change have no duration; log the start and the end of each request"),
                                       (log, zero, "the requests after the change have no duration; log the start and the end of each request")):
             found = self.compared([before], [after], status=CANNOT_TELL)
