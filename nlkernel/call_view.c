@@ -120,11 +120,10 @@ static char *find_vmlinux(const char *kernel)
             return path;
         free(path);
     }
-    return nl_error_null(
-        NL_ERROR_NOT_FOUND,
-        "--filter-filepath needs to know the functions' source files, but /usr/lib/debug has no vmlinux with DWARF for "
-        "kernel %s; use --symbols FILE with the output of nlkernel symbols VMLINUX",
-        kernel);
+    return nl_error_null(NL_ERROR_NOT_FOUND,
+                         "--filter-filepath requires the functions' source files, but /usr/lib/debug has no vmlinux "
+                         "with DWARF for kernel %s; use --symbols FILE with the output of nlkernel symbols VMLINUX",
+                         kernel);
 }
 
 static bool read_symbols(call_view *v)

@@ -119,9 +119,9 @@ static void check_arguments(const arguments *a)
     if (a->connections && a->subject.requests != NULL)
         options_fail("--connections cannot be used with --where expressions that select requests");
     if (a->sort != SORT_BYTES && !a->connections)
-        options_fail("--sort needs --connections");
+        options_fail("--sort requires --connections");
     if (a->derived != NULL && !a->connections)
-        options_fail("--derived needs --connections");
+        options_fail("--derived requires --connections");
     if (a->connections && a->by != NULL && !connections_can_group(a->by))
         options_fail("--by %s: connections can be grouped by hosts, program or port", a->by);
 }

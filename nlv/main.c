@@ -181,7 +181,7 @@ static void check_arguments(const arguments *a)
     if (a->look.compares && a->serve != NULL)
         options_fail("--compare cannot be combined with --serve");
     if (a->look.compares && a->look.compared[0] == NULL && a->source_count != 2)
-        options_fail("--compare: needs two SOURCEs or an EXPRESSION");
+        options_fail("--compare requires two SOURCEs or an EXPRESSION");
     if (a->look.since_ns >= a->look.until_ns)
         options_fail("--until must be after --since");
 }

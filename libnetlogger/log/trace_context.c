@@ -49,7 +49,7 @@ static const char *parse_traceparent(nl_string text, nl_context *context)
     uint16_t version, flags;
     uint32_t four;
     if (text.size < LENGTH)
-        return "it is too short";
+        return "too short";
     if (at[TRACE_AT - 1] != '-' || at[SPAN_AT - 1] != '-' || at[FLAGS_AT - 1] != '-')
         return "a '-' is missing";
     memcpy(&version, at, sizeof version);
@@ -59,9 +59,9 @@ static const char *parse_traceparent(nl_string text, nl_context *context)
         return "the version or the flags are not two hexadecimal digits";
     const unsigned char *bytes = (const unsigned char *)&four;
     if (bytes[0] == 0xff)
-        return "version ff";
+        return "version ff is not valid";
     if (text.size > LENGTH && (bytes[0] == 0 || at[LENGTH] != '-'))
-        return "it is too long";
+        return "too long";
     if (!nl_hex_get(at + TRACE_AT, context->trace_id, 16) || !nl_hex_get(at + SPAN_AT, context->span_id, 8))
         return "an ID is zero or is not hexadecimal";
     context->flags = bytes[1] & (NL_CONTEXT_SAMPLED | NL_CONTEXT_RANDOM);

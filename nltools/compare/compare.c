@@ -40,9 +40,9 @@ const nl_option compare_option_rows[] = {
 void compare_options_check(const compare_options *o, int operand_count)
 {
     if (o->compare && (o->after == NULL ? operand_count != 2 : operand_count < 1))
-        options_fail("--compare: needs SOURCEs recorded before and after the change");
+        options_fail("--compare requires SOURCEs recorded before and after the change");
     if (!o->compare && o->after != NULL)
-        options_fail("--with: needs --compare");
+        options_fail("--with requires --compare");
 }
 
 void compare_options_finish(compare_options *o)

@@ -21,10 +21,10 @@ static bool is_measured(const candidate *c)
 static void describe_slow_visits(finding *f, const candidate *c, const place *p, const char *which)
 {
     if (c->count == p->count)
-        finding_evidence(f, "%u of the %u %s", c->slow_count, c->count, which);
+        finding_evidence(f, "%u of the %u visits %s", c->slow_count, c->count, which);
     else
-        finding_evidence(f, "%.0f %% of the %u %s, according to a sample of %u", 100.0 * c->slow_count / c->count,
-                         p->count, which, c->count);
+        finding_evidence(f, "%.0f %% of the %u visits %s, according to a sample of %u",
+                         100.0 * c->slow_count / c->count, p->count, which, c->count);
 }
 
 /* Adds the mean wait of a queue's visits, if the finding claims these waits. */
@@ -76,7 +76,8 @@ void finding_describe(const search *s, finding *f, const candidate *c)
             link ? "%s of the requests' time: %s is behind a slower link or receiver than its peers (%s)"
                  : "%s of the requests' time: %s is slower than its peers (%s)",
             part, c->host != NULL ? c->host : "some hosts", where);
-        f->advice = link ? "compare the paths and their load: nlsensor tcp on both ends, the rate and loss of the link"
+        f->advice = link ? "compare the paths and their load: run nlsensor tcp at both ends, and check the rate and "
+                           "loss of the links"
                          : "compare the hosts: their load (nlsensor), hardware, versions and configuration";
         char *which = g_strdup_printf("are on %s", c->host != NULL ? c->host : "these hosts");
         finding_evidence(f, "%s each on %s, against %s each on the other hosts", slow,
@@ -98,8 +99,8 @@ void finding_describe(const search *s, finding *f, const candidate *c)
                                     /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): this cause has a column */
                                     c->column->name);
         f->advice = "reduce the amount of work, or make the cost grow more slowly with the amount";
-        finding_evidence(f, "%s each on average, against %s each for the eighth of them with the smallest %s", slow,
-                         other, c->column->name);
+        finding_evidence(f, "%s each on average, against %s each for the eighth of the visits with the smallest %s",
+                         slow, other, c->column->name);
     } else if (strcmp(c->cause, "load") == 0) {
         f->answer =
             g_strdup_printf("%s of the requests' time: %s takes longer when more requests are in progress, up to %.0f",
@@ -120,7 +121,7 @@ void finding_describe(const search *s, finding *f, const candidate *c)
         f->answer = g_strdup_printf("%s of the requests' time: %s waits for a time-out of %s and tries again", part,
                                     where, period);
         f->advice = "find out why the first attempt has no answer; a shorter time-out only hides the problem";
-        finding_evidence(f, "%.1f %% of the %u take %s longer than the others, and almost none are in between",
+        finding_evidence(f, "%.1f %% of the %u visits take %s longer than the others, and almost none are in between",
                          100 * c->m.share, p->count, period);
     } else if (strcmp(c->cause, "timer") == 0) {
         f->answer =
@@ -135,14 +136,15 @@ void finding_describe(const search *s, finding *f, const candidate *c)
             f->advice = "write each message with one call, or set TCP_NODELAY";
             finding_evidence(f, "%.0f %% of the messages wait, at most this long", 100 * c->m.share);
         } else if (c->m.constant)
-            finding_evidence(f, "half of the %u times differ by at most 0.5 %%", c->count);
+            finding_evidence(f, "half of the %u visits take the same time, to within 0.5 %%", c->count);
         else
-            finding_evidence(f, "they end at multiples of %s; the regularity is %.2f (maximum 1)", period,
+            finding_evidence(f, "the visits end at multiples of %s; the regularity is %.2f (maximum 1)", period,
                              c->explained);
     } else if (strcmp(c->cause, "batch") == 0) {
         f->answer = g_strdup_printf("%s of the requests' time: %s waits until a batch is full", part, where);
         f->advice = "limit the time that a batch waits, or make batches smaller";
-        finding_evidence(f, "%.0f %% end together with others, %.1f at a time", 100 * c->m.share, c->m.length_ns);
+        finding_evidence(f, "%.0f %% of the visits end together with others, %.1f at a time", 100 * c->m.share,
+                         c->m.length_ns);
     } else if (strcmp(c->cause, "pause") == 0) {
         char *when = c->m.period_ns > 0 ? g_strdup_printf("every %s", period) : g_strdup("now and then");
         f->answer = c->host != NULL ? g_strdup_printf("%s of the requests' time: %s on %s stops %s", part, p->program,

@@ -58,11 +58,11 @@ const nl_option follow_option_rows[] = {
 void follow_options_check(const follow_options *o, int operand_count)
 {
     if (o->follow && operand_count > 1)
-        options_fail("--follow: needs one SOURCE");
+        options_fail("--follow requires one SOURCE");
     if (!o->follow && o->destination != NULL)
-        options_fail("--dest: needs --follow");
+        options_fail("--dest requires --follow");
     if (!o->follow && o->command != NULL)
-        options_fail("--run: needs --follow");
+        options_fail("--run requires --follow");
 }
 
 typedef struct following {

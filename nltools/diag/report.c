@@ -37,8 +37,9 @@ char *report_limits(const visits *v)
         g_string_append_printf(out, "the verdict covers a sample, %u of %u requests, because of --memory",
                                v->requests->len, v->requests->len + v->dropped);
     if (v->sites_dropped > 0)
-        g_string_append_printf(out, "%s%u request%s at other places not examined; the maximum is 65536 places on hosts",
-                               out->len > 0 ? "; " : "", v->sites_dropped, nl_plural(v->sites_dropped));
+        g_string_append_printf(
+            out, "%s%u request%s not examined, because nldiag distinguishes at most 65536 places on hosts",
+            out->len > 0 ? "; " : "", v->sites_dropped, nl_plural(v->sites_dropped));
     if (v->cut > 0)
         g_string_append_printf(out, "%s%" PRIu64 " request%s examined incompletely, because of --memory",
                                out->len > 0 ? "; " : "", v->cut, nl_plural(v->cut));
@@ -209,7 +210,7 @@ void report_finding(const findings *f, const finding *x, const report_sources *s
     if (x->gain > 0) {
         double each_ns = v->total_ns / v->requests->len;
         char *now = text_ns(each_ns), *then = text_ns((1 - x->gain) * each_ns);
-        printable_print("   expected gain: %s of the requests' time (%s a request, now %s)\n", gain, then, now);
+        printable_print("   expected gain: %s of the requests' time (from %s to %s per request)\n", gain, now, then);
         g_free(now);
         g_free(then);
     }

@@ -178,7 +178,7 @@ class Nldiag(support.Case):
             at += 1e-3
         found = self.diagnosed_of(records, options=[])
         evidence, = (c["evidence"] for c in found["causes"] if c["cause"] == "peer")
-        self.assertRegex(evidence[1], "^3[34] % of the 14400 are on s0, according to a sample of 4096$")
+        self.assertRegex(evidence[1], "^3[34] % of the 14400 visits are on s0, according to a sample of 4096$")
         for part in "share", "gain":
             self.assertLessEqual(sum(c[part] for c in found["causes"]), 1)
         for place in found["places"]:
@@ -210,7 +210,7 @@ class Nldiag(support.Case):
         answer = result.stdout.splitlines()[0]
         self.assertEqual(result.stdout.count(answer), 1)
         self.assertRegex(answer, rf"^\d+ % of the requests' time: {truth['host']} is slower than its peers \({truth['span']} of {truth['program']}")
-        self.assertRegex(result.stdout, r"(?m)^   expected gain: \d+ % of the requests' time \(\S+ \w+ a request, now \S+ \w+\)\n   confidence: \d+ % \(cause \"peer\"\)$")
+        self.assertRegex(result.stdout, r"(?m)^   expected gain: \d+ % of the requests' time \(from \S+ \w+ to \S+ \w+ per request\)\n   confidence: \d+ % \(cause \"peer\"\)$")
         self.assertIn("Where the requests' time goes:", result.stdout)
         self.assertNotIn("nldiag tried", result.stdout)
         self.assertRegex(self.run_program(self.nldiag, "--explain", path).stdout, r"(?m)^nldiag tried \d+ explanations\. ")
@@ -361,7 +361,7 @@ class Nldiag(support.Case):
                           f"DATE=20260101{at}.{3 + i % 5} HOST={host} PROG=p LVL=Usage NL.EVNT=W.end ID={i}\n")
         found = self.diagnosed("--id", "ID", path)
         self.assertEqual((found["requests"], found["verdict"]), (65536 + 30_000, "healthy"))
-        self.assertEqual(found["incomplete"], "4464 requests at other places not examined; the maximum is 65536 places on hosts")
+        self.assertEqual(found["incomplete"], "4464 requests not examined, because nldiag distinguishes at most 65536 places on hosts")
 
     def spans(self, name, count, spans_of, fields=""):
         """Requests at intervals of 200 us, with spans of 50 to 100 us; spans_of(i) returns their names."""

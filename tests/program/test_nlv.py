@@ -359,7 +359,7 @@ class Render(support.Case):
             (["none/a.png", self.log], 1, "No such file"),
             (["a.gif", self.log], 2, ".png, .svg or .pdf"),
             (["a.png", "--size", "5x5", self.log], 2, "100 to 20000"),
-            (["a.png", "--compare", self.log], 2, "needs two SOURCEs"),
+            (["a.png", "--compare", self.log], 2, "requires two SOURCEs"),
             (["a.png", "--compare=REQ.ID ==", self.log], 2, "--compare"),
             (["a.png", "--compare=REQ.ID == none", self.log], 1, "REQ.ID == none has 0 requests"),
             (["a.png", "--since", "yesterday", self.log], 2, "yesterday"),
