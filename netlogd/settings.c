@@ -240,10 +240,9 @@ const nl_option settings_rows[] = {
      .repeatable = true,
      .set = add_input,
      .get = get_input,
-     .help =
-         "Follow log files in any format, through rotation: file:PATH, in which *, ? and [...] match names; or "
-         "journal:[DIRECTORY], systemd's journal (default: of this machine). netlogd stores its positions beside the "
-         "first output with files, in OUTPUT.inputs and OUTPUT.cursor"},
+     .help = "Follow log files in any format, even when they are rotated: file:PATH, in which *, ? and [...] match "
+             "names; or journal:[DIRECTORY], systemd's journal (default: this machine's journal). netlogd stores its "
+             "positions beside the first output with files, in OUTPUT.inputs and OUTPUT.cursor"},
     {.name = "output",
      .letter = 'o',
      .value = "FILE|DIRECTORY/|URL",

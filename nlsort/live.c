@@ -168,7 +168,7 @@ static void live_put_late(window *w, const nl_record *record)
     if (w->late++ < SHOWN) {
         char time[NL_TIME_TEXT_SIZE];
         nl_time_format_ulm(record->time_ns, time);
-        program_error("late record of %s: the output has already passed this time by %.3f s", time,
+        program_error("late record of %s: nlsort has already written records that are %.3f s later", time,
                       ((double)w->written_ns - (double)record->time_ns) / 1e9);
     }
     if (w->what->late == NULL) {

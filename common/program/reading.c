@@ -59,9 +59,8 @@ const nl_option program_reading_options[] = {
      .choices = "decimal|microseconds",
      .initial = "decimal",
      NL_OPTION_MEMBER(program_reading, fraction),
-     .help =
-         "Rule for reading fractional seconds of fewer than six digits: decimal reads .2102 as 0.2102 s; microseconds "
-         "reads it as 2102 microseconds, the form that old GridFTP servers write"},
+     .help = "Rule for reading fractional seconds of fewer than six digits: decimal reads .2102 as 0.2102 s; "
+             "microseconds reads .2102 as 2102 microseconds, as old GridFTP servers write it"},
     {.name = "time-field",
      .value = "NAME",
      .initial = "(time, timestamp or @timestamp)",
@@ -71,7 +70,7 @@ const nl_option program_reading_options[] = {
     {.name = "reject",
      .value = "FILE",
      NL_OPTION_MEMBER(program_reading, reject_path),
-     .help = "Append malformed input to FILE unchanged, one piece per line"},
+     .help = "Append each piece of malformed input to FILE, unchanged and on its own line"},
     {0},
 };
 

@@ -56,9 +56,8 @@ void definitions_init(definitions *all, const char *program)
     kernel->kernel = true;
     kernel->arguments = " event filter rules ";
     free(kernel->arguments_help);
-    kernel->arguments_help = program_copy(
-        "event=SYSTEM:EVENT,... (may contain *) or rules=NAME (see nlkernel rules list), one of them required; "
-        "filter=EXPRESSION");
+    kernel->arguments_help = program_copy("event=SYSTEM:EVENT,... (may contain *); rules=NAME (see nlkernel rules "
+                                          "list); filter=EXPRESSION. event or rules is required");
     size_t count = 0;
     while (sensor_kinds[count] != NULL)
         count++;

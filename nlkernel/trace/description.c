@@ -200,8 +200,8 @@ static bool parse_body(const description *d, rules_line *l, GArray *names)
     uint64_t index;
     known_name *known = next_text(l, text) ? find_known(names, text) : NULL;
     if (!d->is_line || known == NULL || !next_number(l, WORD_INDEX_MAX, &index) || index == 0 || !is_end(l))
-        return fail_line(l, "a NAME of an earlier line, and the number of the word with the length, from 1; "
-                            "only if messages are lines");
+        return fail_line(l, "the NAME of an earlier line, and the number of the word that contains the length (the "
+                            "first word is 1); only if messages are lines");
     known->body = (unsigned)index + 1;
     return true;
 }

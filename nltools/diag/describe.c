@@ -102,9 +102,9 @@ void finding_describe(const search *s, finding *f, const candidate *c)
         finding_evidence(f, "%s each on average, against %s each for the eighth of the visits with the smallest %s",
                          slow, other, c->column->name);
     } else if (strcmp(c->cause, "load") == 0) {
-        f->answer =
-            g_strdup_printf("%s of the requests' time: %s takes longer when more requests are in progress, up to %.0f",
-                            part, where, c->m.peak);
+        f->answer = g_strdup_printf(
+            "%s of the requests' time: %s takes longer when more requests are in progress (at most %.0f)", part, where,
+            c->m.peak);
         f->advice = "find out what the requests share (processors, connections, a lock); allow more requests at a "
                     "time, or spread them over time";
         finding_evidence(f, "%s each on average, against %s each when few requests are in progress", slow, other);
@@ -199,7 +199,7 @@ void finding_describe(const search *s, finding *f, const candidate *c)
         f->advice = strcmp(c->cause, "balance") == 0
                         ? "distribute the requests evenly"
                         : "hold the resource for a shorter time, divide it, or allow more requests at a time";
-        finding_evidence(f, "up to %.0f requests are there at the same time", c->m.peak);
+        finding_evidence(f, "up to %.0f requests wait or work here at the same time", c->m.peak);
         describe_waits(f, v, p);
     }
     if (is_measured(c)) {

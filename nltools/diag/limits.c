@@ -251,7 +251,7 @@ static load *measure(const visits *v, const GPtrArray *all)
 enum { MEMORY, DISK, SOFTIRQ, CPU, LINK, WINDOW, LOSS, STREAMS, LIMITS };
 
 static const limit kinds[LIMITS] = {
-    [MEMORY] = {"memory", "too little memory on", "add memory, or use the sensor processes to find what uses it",
+    [MEMORY] = {"memory", "too little memory on", "add memory, or run nlsensor processes to find what uses the memory",
                 FELT_WITHIN | FELT_TO, FELT_WITHIN, 1, 0.8, 0, NULL, NULL, NULL, NULL},
     [DISK] = {"disk", "a disk at its limit on",
               "read less, use larger requests, spread the data over more disks, or find other users of the disk",
@@ -260,8 +260,9 @@ static const limit kinds[LIMITS] = {
         {"softirq", "a processor that only receives packets on",
          "distribute the receiving of packets: RSS or RPS, larger segments (GRO), interrupts on other processors",
          FELT_WITHIN | FELT_TO | FELT_FROM, FELT_TO | FELT_FROM, 1, 0.8, 0, NULL, NULL, NULL, NULL},
-    [CPU] = {"cpu", "too few processors on", "use the sensor processes, or nlkernel record, to find what runs there",
-             FELT_WITHIN | FELT_TO, FELT_WITHIN, 1, 0.8, 0, NULL, NULL, NULL, NULL},
+    [CPU] = {"cpu", "too few processors on",
+             "run nlsensor processes or nlkernel record to find what uses the processors", FELT_WITHIN | FELT_TO,
+             FELT_WITHIN, 1, 0.8, 0, NULL, NULL, NULL, NULL},
     [LINK] = {"link", "a full network interface on",
               "send less (compression, caches, fewer copies), or use faster or more interfaces", FELT_TO | FELT_FROM,
               FELT_TO | FELT_FROM, 1, 0.85, 0, NULL, NULL, NULL, NULL},
@@ -368,7 +369,7 @@ static void limit_tcp(limit *all, const char *host, const load *l, bool is_read)
         tell(&all[STREAMS], true, "connections have unacknowledged data %.0f %% of the time", 100 * busy);
         tell(&all[STREAMS], t->unsent >= 0,
              "on average %.0f bytes wait to be sent; the congestion window is %.0f bytes", t->unsent, t->cwnd);
-        tell(&all[STREAMS], true, "the round trip takes %.1f ms, its minimum is %.1f ms", t->rtt_us / 1e3,
+        tell(&all[STREAMS], true, "the round trip takes %.1f ms; its minimum is %.1f ms", t->rtt_us / 1e3,
              t->rtt_min_us / 1e3);
         tell(&all[STREAMS], true, "%u connections", t->connections);
     }

@@ -62,8 +62,8 @@ static void check_gap(const store *s, GPtrArray *notices)
         return;
     char time[NL_TIME_TEXT_SIZE], *length = checks_time_text((double)gap_ns);
     nl_time_format_iso(store_time(s, before), time);
-    g_ptr_array_add(notices, g_strdup_printf("The log has no records for %s from %s, which is at least nine tenths of "
-                                             "its time range. Zoom into either end, or search (Ctrl+F).",
+    g_ptr_array_add(notices, g_strdup_printf("The log has no records for %s from %s: at least nine tenths of its time "
+                                             "range. Zoom into either end, or search (Ctrl+F).",
                                              length, time));
     g_free(length);
 }
