@@ -69,7 +69,7 @@ static const nl_option options[] = {
      .choices = CONNECTIONS_SORTS,
      .initial = "bytes",
      NL_OPTION_MEMBER(arguments, sort),
-     .help = "With --connections, the value by which to sort: the largest first, but the lowest rate first"},
+     .help = "With --connections, sort by this value in descending order; rate sorts in ascending order"},
     {.name = "derived",
      .value = "FILE",
      .is_path = true,

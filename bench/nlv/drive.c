@@ -236,11 +236,11 @@ static void read_log(driver *d, double begin, bool again)
         usleep(again ? 1000 : 100000); /* draw as often as the window does while it reads a log */
     }
     size_t count = model_count(d->model);
-    printf("  first picture %.3f s, all of it %.3f s, %zu records\n", first_s, indexed_s, count);
-    printf("  until the first picture %ld page faults waited for the disk, %.1f MB were read from it\n",
+    printf("  first picture %.3f s, whole log %.3f s, %zu records\n", first_s, indexed_s, count);
+    printf("  before the first picture: %ld page faults that read from the disk, %.1f MB read from it\n",
            at_first.faults - before_first.faults, (at_first.bytes - before_first.bytes) / 1e6);
-    printf("  memory %.1f bytes a record of its own, %.1f of the store\n", (own_memory() - before) / (double)count,
-           (double)store_memory(model_store(d->model)) / (double)count);
+    printf("  private memory %.1f bytes per record, the store %.1f bytes per record\n",
+           (own_memory() - before) / (double)count, (double)store_memory(model_store(d->model)) / (double)count);
     print_frames("while it was read", &meanwhile);
 }
 
@@ -376,7 +376,7 @@ static int follow(driver *d, const char *log, double rate, double seconds, size_
         if (left > 0)
             usleep((useconds_t)(left * 1e6));
     }
-    printf("  at most %llu records behind (%.3f s), %.0f %% of a processor\n", (unsigned long long)behind_most,
+    printf("  at most %llu records not yet drawn (%.3f s), %.0f %% of a processor\n", (unsigned long long)behind_most,
            (double)behind_most / rate, 100 * (processor_s() - spent) / seconds);
     print_frames("in real time", &d->all);
     kill(child, SIGKILL);

@@ -180,7 +180,7 @@ static const sensor_field vm_fields[] = {
     {"VmActivity", "VM.SCANNED", "pages/s", "pages scanned by kswapd because memory is short"},
     {"VmActivity", "VM.SCANNED.DIRECT", "pages/s", "pages scanned by processes that need memory at once"},
     {"VmActivity", "VM.STOLEN", "pages/s", "pages reclaimed by kswapd"},
-    {"VmActivity", "VM.OOM.KILLS", "processes", "new kills for lack of memory"},
+    {"VmActivity", "VM.OOM.KILLS", "processes", "new processes killed for lack of memory"},
     {0},
 };
 

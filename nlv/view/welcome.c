@@ -217,7 +217,7 @@ static GtkWidget *address_row(GtkWidget *welcome, welcome_callbacks callbacks)
     c->callbacks = callbacks;
     gtk_entry_set_placeholder_text(GTK_ENTRY(entry), "host or host:14830");
     atk_object_set_name(gtk_widget_get_accessible(entry), "A collector's address");
-    gtk_widget_set_tooltip_text(entry, "The address of a netlogd, whose new records are shown as they arrive");
+    gtk_widget_set_tooltip_text(entry, "The address of a netlogd; nlv shows its new records as they arrive");
     g_signal_connect_data(entry, "activate", G_CALLBACK(on_address), c, free_choice, 0);
     g_signal_connect(button, "clicked", G_CALLBACK(on_connect), entry);
     gtk_box_pack_start(GTK_BOX(row), entry, TRUE, TRUE, 0);
