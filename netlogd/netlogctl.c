@@ -86,8 +86,8 @@ static const options_command commands[] = {
     {"reload", NULL, "Read the configuration again, and reopen the outputs; same as SIGHUP"},
     {"tail", NULL, "Print new records as they arrive"},
     {"tell", "COMMAND",
-     "Send a command (level Debug, marker PATTERN log, ...) to the programs that log in the binary format now or "
-     "later. The programs undo the command when netlogd exits, or when \"tell ''\" revokes the command"},
+     "Send a command (level Debug, marker PATTERN log, ...) to all current and future programs that log in the binary "
+     "format. The programs undo the command when netlogd exits, or when \"tell ''\" revokes the command"},
     {"certificates", "HOST...",
      "Make or renew a certificate authority, and a TLS certificate for each HOST; name the collector first"},
     {0},

@@ -164,9 +164,8 @@ static const options_usage usage = {
                "Ctrl-C.",
     .notes = "Example: nlkernel trace --comm nginx --comm gunicorn --comm postgres --comm redis-server --dest "
              "trace.log\n\nnlkernel recognizes HTTP/1.1, memcached, MySQL, PostgreSQL, Redis and DNS. It logs methods, "
-             "paths without "
-             "queries, verbs and tables of statements, and statuses, but never values. nlkernel traces every process "
-             "that --comm, --pid or --cgroup selects.",
+             "paths without queries, the verbs and tables of SQL statements, and statuses, but never values. nlkernel "
+             "traces every process that --comm, --pid or --cgroup selects.",
 };
 
 /* ---- tracing ---- */

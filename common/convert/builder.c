@@ -232,7 +232,7 @@ static bool take_named_time(builder *b, const char *name)
     memcpy(valid, name, size);
     nl_name_make_valid(valid, size);
     if (!take_time(b, valid, size))
-        return nl_error_false(NL_ERROR_INVALID, "no field %s with a time", name);
+        return nl_error_false(NL_ERROR_INVALID, "no field %s that contains a time", name);
     if (b->time.data != NULL) {
         nl_field *field = builder_add_good_name(b, (nl_string){ts, sizeof ts - 1});
         field->type = NL_TYPE_STRING;

@@ -74,11 +74,11 @@ static const sensor_field fields[] = {
     {0},
 };
 
-const sensor_kind clock_sensor = {
-    .name = "clock",
-    .what = "the offset and error of the clock that the kernel reports, and that chronyd reports if it runs",
-    .arguments = "",
-    .is_default = true,
-    .fields = fields,
-    .measure = clock_measure,
-    .state_size = sizeof(clock_state)};
+const sensor_kind clock_sensor = {.name = "clock",
+                                  .what =
+                                      "the offset and error of the clock, from the kernel, and from chronyd if it runs",
+                                  .arguments = "",
+                                  .is_default = true,
+                                  .fields = fields,
+                                  .measure = clock_measure,
+                                  .state_size = sizeof(clock_state)};

@@ -543,7 +543,7 @@ static const sensor_field fields[] = {
     TCP("TCP.REORDERED", "events", "reorderings seen in total"),
     TCP("TCP.DSACKS", "segments", "duplicates that the peer has reported in total"),
     TCP("TCP.ECN", "", "1 if both ends use explicit congestion notification, otherwise 0"),
-    TCP("TCP.ECN.MARKED", "segments", "segments that arrived with a congestion mark in total"),
+    TCP("TCP.ECN.MARKED", "segments", "segments received with a congestion mark in total"),
     TCP("TCP.SCALE.OUT", "bits", "window scale of the peer"),
     TCP("TCP.SCALE.IN", "bits", "window scale of this host"),
     TCP("TCP.IDLE.OUT", "us", "time since data was last sent"),

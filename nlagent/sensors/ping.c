@@ -199,7 +199,7 @@ static const sensor_field fields[] = {
     {"Ping", "PING.RTT.MIN", "us", "minimum round-trip time"},
     {"Ping", "PING.RTT.MAX", "us", "maximum round-trip time"},
     {"Ping", "PING.ANSWERED", "packets", "new replies"},
-    {"Ping", "PING.LOSS", "%", "share of the packets of the previous measurement that were lost"},
+    {"Ping", "PING.LOSS", "%", "share of packets lost in the previous measurement"},
     {0},
 };
 

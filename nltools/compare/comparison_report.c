@@ -90,7 +90,7 @@ static void print_answer(const comparison *c)
         printable_print("incomplete: %" G_GUINT64_FORMAT " requests were left out; see --memory\n",
                         c->profile->dropped[0] + c->profile->dropped[1]);
     if (c->profile->left_out)
-        printable_print("incomplete: there are more places or fields than the limits allow\n");
+        printable_print("incomplete: some places or fields were left out, because there are too many\n");
     g_free(answer);
     g_free(total);
     g_free(before);

@@ -449,7 +449,7 @@ class TimeFields(ImportCase):
         line = '{"event":"a","ts":"2025-01-01T00:00:00Z","when":"2026-01-01T00:00:00Z"}\n'
         records, errors = self.convert(line + '{"event":"b"}\n', "--time-field", "when", status=1)
         self.assertEqual([(r["ts"], r["ts#2"]) for r in records], [("2026-01-01T00:00:00.000000Z", "2025-01-01T00:00:00Z")])
-        self.assertIn("input:2: no field when with a time", errors)
+        self.assertIn("input:2: no field when that contains a time", errors)
 
     def test_csv(self):
         records, _ = self.convert("timestamp,event,n\n2026-01-01T00:00:00Z,a,1\n1767225601,b,2\n")
