@@ -5,6 +5,7 @@
 #include "base/error.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <glib.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,8 +88,9 @@ static bool next_number(rules_line *l, uint64_t maximum, uint64_t *number)
     char text[NAME_SIZE], *end;
     if (!next_text(l, text) || !isdigit((unsigned char)*text))
         return false;
+    errno = 0;
     *number = strtoull(text, &end, 0);
-    return *end == '\0' && *number <= maximum;
+    return *end == '\0' && errno == 0 && *number <= maximum;
 }
 
 static bool next_keyword(rules_line *l, const char *keyword)
@@ -118,10 +120,18 @@ static bool fail_line(const rules_line *l, const char *expected)
     return nl_sections_error(l->sections, l->setting->line, "%s: expected %s", l->setting->key, expected);
 }
 
-static known_name *find_known(GArray *names, const char *name)
+static known_name *find_name(GArray *names, const char *name)
 {
     for (guint i = 0; i < names->len; i++)
         if (strcasecmp(g_array_index(names, known_name, i).name, name) == 0)
+            return &g_array_index(names, known_name, i);
+    return NULL;
+}
+
+static known_name *find_number(const GArray *names, uint64_t number)
+{
+    for (guint i = 0; i < names->len; i++)
+        if (g_array_index(names, known_name, i).number == number)
             return &g_array_index(names, known_name, i);
     return NULL;
 }
@@ -154,6 +164,8 @@ static bool parse_frame(description *d, rules_line *l)
 {
     char text[NAME_SIZE];
     uint64_t at, size;
+    if (d->has_frame)
+        return fail_line(l, "one line of this key");
     d->has_frame = true;
     if (!next_text(l, text))
         return fail_line(l, "line, or length");
@@ -181,7 +193,7 @@ static bool parse_names(const description *d, rules_line *l, GArray *names, bool
             return fail_line(l, "NUMBER NAME");
         if (!next_text(l, n.name) || !is_name(n.name))
             return fail_line(l, "names of letters, digits, - . _ and #, shorter than 24 characters");
-        known_name *known = d->is_line ? find_known(names, n.name) : NULL;
+        known_name *known = d->is_line ? find_name(names, n.name) : find_number(names, n.number);
         if (known != NULL) {
             known->silent |= silent;
             known->failed |= failed;
@@ -198,7 +210,7 @@ static bool parse_body(const description *d, rules_line *l, GArray *names)
 {
     char text[NAME_SIZE];
     uint64_t index;
-    known_name *known = next_text(l, text) ? find_known(names, text) : NULL;
+    known_name *known = next_text(l, text) ? find_name(names, text) : NULL;
     if (!d->is_line || known == NULL || !next_number(l, WORD_INDEX_MAX, &index) || index == 0 || !is_end(l))
         return fail_line(l, "the NAME of an earlier line, and the number of the word that contains the length (the "
                             "first word is 1); only if messages are lines");
@@ -236,6 +248,20 @@ static bool parse_setting(description *d, rules_line *l)
                              key);
 }
 
+/* Returns the name of a key that the description lacks, or NULL. */
+static const char *find_missing_key(const description *d)
+{
+    if (d->ports->len == 0)
+        return "port";
+    if (!d->has_frame)
+        return "frame";
+    if (d->is_line)
+        return d->requests->len == 0 ? "request" : NULL;
+    if (d->requests->len > 0 && d->request.size == 0)
+        return "request-at";
+    return d->replies->len > 0 && d->reply.size == 0 ? "reply-at" : NULL;
+}
+
 static bool parse_description(description *d, const nl_sections *sections, const nl_section *section)
 {
     if (!is_name(section->name) || strchr(section->name, '#') != NULL || strlen(section->name) >= NAME_SIZE)
@@ -246,11 +272,13 @@ static bool parse_description(description *d, const nl_sections *sections, const
         if (!parse_setting(d, &l))
             return false;
     }
-    if (d->ports->len == 0 || !d->has_frame || (d->is_line && d->requests->len == 0))
-        return nl_sections_error(sections, section->line, "[protocol %s]: missing %s", section->name,
-                                 d->ports->len == 0 ? "port"
-                                 : !d->has_frame    ? "frame"
-                                                    : "request");
+    const char *missing = find_missing_key(d);
+    if (missing != NULL)
+        return nl_sections_error(sections, section->line, "[protocol %s]: missing %s", section->name, missing);
+    if (d->is_line && (d->request.size > 0 || d->reply.size > 0))
+        return nl_sections_error(sections, section->line,
+                                 "[protocol %s]: messages that are lines have no request-at or reply-at",
+                                 section->name);
     return true;
 }
 
@@ -360,12 +388,7 @@ static const known_name *find_by_number(const description *d, const GArray *name
                                         const protocol_bytes *bytes)
 {
     uint64_t number;
-    if (!read_number_at(d, place, bytes, &number))
-        return NULL;
-    for (guint i = 0; i < names->len; i++)
-        if (g_array_index(names, known_name, i).number == number)
-            return &g_array_index(names, known_name, i);
-    return NULL;
+    return read_number_at(d, place, bytes, &number) ? find_number(names, number) : NULL;
 }
 
 /* Returns the size of the message at the start of the data, or 0. */

@@ -11,6 +11,7 @@ enum { WORD_SIZE = 64 };
 typedef struct statement {
     const char *begin, *at, *end;
     sql_dialect dialect;
+    size_t depth; /* number of open parentheses */
 } statement;
 
 typedef struct sql_word {
@@ -33,6 +34,24 @@ static void skip_past(statement *s, const char *close)
 {
     const char *found = memmem(s->at, (size_t)(s->end - s->at), close, strlen(close));
     s->at = found != NULL ? found + strlen(close) : s->end;
+}
+
+/* Skips a comment between slashes. Comments of PostgreSQL may contain comments. */
+static void skip_comment(statement *s)
+{
+    size_t depth = 0;
+    do {
+        size_t left = (size_t)(s->end - s->at);
+        if (left >= 2 && memcmp(s->at, "/*", 2) == 0 && (depth == 0 || s->dialect != SQL_MYSQL)) {
+            depth++;
+            s->at += 2;
+        } else if (left >= 2 && memcmp(s->at, "*/", 2) == 0) {
+            depth--;
+            s->at += 2;
+        } else {
+            s->at++;
+        }
+    } while (depth > 0 && s->at < s->end);
 }
 
 /* Skips a string that begins and ends with the character at the current position. */
@@ -84,9 +103,9 @@ static void skip_to_word(statement *s)
         } else if (mysql && *s->at == '#') {
             skip_past(s, "\n");
         } else if (left >= 2 && memcmp(s->at, "/*", 2) == 0) {
-            s->at += 2;
-            skip_past(s, "*/");
-        } else if (left >= 2 && memcmp(s->at, "--", 2) == 0) {
+            skip_comment(s);
+        } else if (left >= 2 && memcmp(s->at, "--", 2) == 0 &&
+                   (!mysql || left == 2 || (unsigned char)s->at[2] <= ' ')) {
             skip_past(s, "\n");
         } else if (!mysql && *s->at == '$') {
             skip_dollars(s);
@@ -94,24 +113,40 @@ static void skip_to_word(statement *s)
             while (s->at < s->end && is_word(*s->at))
                 s->at++;
         } else {
+            s->depth += *s->at == '(';
+            s->depth -= *s->at == ')' && s->depth > 0;
             s->at++;
         }
     }
+}
+
+/*
+ * Returns whether the word that ends at the current position continues there, as in "a"."b", a."b" and "a".b. In a
+ * quoted name, two quotes are a quote.
+ */
+static bool word_continues(const statement *s, bool quoted)
+{
+    return s->at < s->end && ((quoted && *s->at == '.') || (*s->at == name_quote(s) && (quoted || s->at[-1] == '.')));
 }
 
 /* Reads the next word. A quoted name is a word without its quotes. Returns false at the end. */
 static bool next_word(statement *s, sql_word *word)
 {
     size_t length = 0;
+    bool quoted;
     skip_to_word(s);
     if (s->at == s->end)
         return false;
-    word->quoted = *s->at == name_quote(s);
-    s->at += word->quoted;
-    for (; s->at < s->end && (word->quoted ? *s->at != name_quote(s) : is_word(*s->at)); s->at++)
-        if (length + 1 < WORD_SIZE && is_word(*s->at) && !is_beyond_ascii(*s->at))
-            word->text[length++] = *s->at;
-    s->at += word->quoted && s->at < s->end;
+    word->quoted = false;
+    do {
+        quoted = *s->at == name_quote(s);
+        word->quoted = word->quoted || quoted;
+        s->at += quoted;
+        for (; s->at < s->end && (quoted ? *s->at != name_quote(s) : is_word(*s->at)); s->at++)
+            if (length + 1 < WORD_SIZE && is_word(*s->at) && !is_beyond_ascii(*s->at))
+                word->text[length++] = *s->at;
+        s->at += quoted && s->at < s->end;
+    } while (word_continues(s, quoted));
     word->text[length] = '\0';
     return true;
 }
@@ -142,8 +177,12 @@ void sql_read_statement(protocol_request *request, const char *text, size_t size
                              *const table_later[] = {"SELECT",  "INSERT", "DELETE", "WITH",    "CREATE",
                                                      "REPLACE", "DROP",   "ALTER",  "EXPLAIN", NULL},
                              *const before_table[] = {"FROM", "INTO", "TABLE", "JOIN", NULL},
-                             *const not_table[] = {"ONLY", "TABLE", "IGNORE", "IF", "EXISTS", "NOT", "LATERAL", NULL};
-    statement s = {text, text, text + size, dialect};
+                             *const not_table[] = {"ONLY", "TABLE",   "IGNORE", "LOW_PRIORITY", "IF", "EXISTS",
+                                                   "NOT",  "LATERAL", NULL},
+                             *const no_table[] = {"SELECT", "WITH", "VALUES", "OUTFILE", "DUMPFILE", NULL},
+                             *const from_argument[] = {"EXTRACT", "TRIM", "SUBSTRING", "OVERLAY", NULL};
+    statement s = {.begin = text, .at = text, .end = text + size, .dialect = dialect};
+    size_t argument_depth = SIZE_MAX; /* depth in the arguments of a function in which FROM precedes no table */
     sql_word word;
     char function[WORD_SIZE] = "";
     if (!next_word(&s, &word) || !set_verb(request, &word))
@@ -152,13 +191,20 @@ void sql_read_statement(protocol_request *request, const char *text, size_t size
     if (!table && !is_keyword(&word, table_later))
         return; /* BEGIN, COMMIT, SET and others have no object, or their object is a value */
     while (next_word(&s, &word)) {
+        bool is_function = s.at < s.end && *s.at == '(';
+        if (s.depth < argument_depth)
+            argument_depth = is_function && is_keyword(&word, from_argument) ? s.depth + 1 : SIZE_MAX;
+        if (table && is_keyword(&word, no_table)) {
+            table = false; /* a subquery, or a file */
+            continue;
+        }
         if (table && !is_keyword(&word, not_table)) {
             protocol_copy_name(request->object, sizeof request->object, word.text, strlen(word.text));
             return;
         }
-        if (!table && *function == '\0' && s.at < s.end && *s.at == '(')
+        if (!table && *function == '\0' && is_function)
             memcpy(function, word.text, sizeof function);
-        table = table || is_keyword(&word, before_table);
+        table = table || (argument_depth == SIZE_MAX && is_keyword(&word, before_table));
     }
     protocol_copy_name(request->object, sizeof request->object, function, strlen(function));
 }

@@ -173,6 +173,15 @@ static void test_postgresql_requests(void **state)
     expect_statement("SELECT x FROM \xd0\xb0 WHERE y = 1", "SELECT", "");
     expect_statement("SELECT x FROM \"\xd0\xb0 orders\" WHERE y = 1", "SELECT", "orders");
     expect_statement("UPDATE ONLY orders SET password = 'secret'", "UPDATE", "orders");
+    expect_statement("SELECT x FROM \"shop\".\"orders\" WHERE y = 1", "SELECT", "shop.orders");
+    expect_statement("SELECT x FROM shop.\"orders\" WHERE y = 1", "SELECT", "shop.orders");
+    expect_statement("SELECT x FROM \"or\"\"ders\"", "SELECT", "orders");
+    expect_statement("SELECT a FROM (SELECT b FROM orders) AS c", "SELECT", "orders");
+    expect_statement("SELECT a FROM (VALUES (1)) AS c JOIN orders USING (a)", "SELECT", "orders");
+    expect_statement("COPY (SELECT a FROM orders) TO STDOUT", "COPY", "orders");
+    expect_statement("SELECT EXTRACT(epoch FROM created) FROM orders", "SELECT", "orders");
+    expect_statement("SELECT trim(both ' ' from lower(name)), x FROM orders", "SELECT", "orders");
+    expect_statement("SELECT /* a /* b */ FROM secret */ x FROM orders", "SELECT", "orders");
     expect_statement("DELETE FROM ONLY orders", "DELETE", "orders");
     expect_statement("COPY orders FROM STDIN", "COPY", "orders");
     expect_statement("SET password TO secret", "SET", "");
@@ -210,6 +219,13 @@ static void test_mysql_requests(void **state)
     (void)state;
     expect_mysql_request(0, 3, "SELECT a FROM `my orders` WHERE b = \"secret FROM x\"", "SELECT", "myorders");
     expect_mysql_request(0, 3, "# secret\nselect 'it\\'s FROM secret', x from shop.orders", "SELECT", "shop.orders");
+    expect_mysql_request(0, 3, "SELECT a FROM `shop`.`my orders` b", "SELECT", "shop.myorders");
+    expect_mysql_request(0, 3, "SELECT a FROM `shop`.orders b", "SELECT", "shop.orders");
+    expect_mysql_request(0, 3, "SELECT 5--1 FROM orders", "SELECT", "orders");
+    expect_mysql_request(0, 3, "SELECT 5 -- FROM secret\n FROM orders --", "SELECT", "orders");
+    expect_mysql_request(0, 3, "SELECT /* /* */ a FROM orders", "SELECT", "orders");
+    expect_mysql_request(0, 3, "SELECT a INTO OUTFILE 'secret' FROM orders", "SELECT", "orders");
+    expect_mysql_request(0, 3, "UPDATE LOW_PRIORITY orders SET a = 1", "UPDATE", "orders");
     expect_mysql_request(0, 3, "/* secret */ INSERT IGNORE INTO orders VALUES (1)", "INSERT", "orders");
     expect_mysql_request(0, 3, "REPLACE INTO orders VALUES (1)", "REPLACE", "orders");
     expect_mysql_request(0, 3, "SELECT SLEEP(1)", "SELECT", "SLEEP");
@@ -449,6 +465,9 @@ static void test_described_requests(void **state)
     DESCRIBED(frame_rules, 53, "\0\4ab\2\0", NULL, false, false);
     DESCRIBED(frame_rules, 53, "\0\4ab\1", NULL, false, false);
     DESCRIBED(frame_rules, 53, "\0", NULL, false, false);
+    DESCRIBED("[protocol one]\nport = 1\nframe = length at 0 size 1 big add 0\nrequest-at = 1 1\nrequest = 1 stop\n"
+              "silent = 1 stop\n",
+              1, "\2\1", "stop", false, true);
     DESCRIBED("[protocol huge]\nport = 1\nframe = length at 0 size 8 little add 255\n", 1,
               "\xff\xff\xff\xff\xff\xff\xff\xff", NULL, false, false);
     DESCRIBED("[protocol any]\nport = 1\nframe = length at 0 size 1 little add 1\n", 1, "\2ab", "", false, false);
@@ -513,6 +532,15 @@ static void test_invalid_descriptions(void **state)
          "test.rules:3: request: expected NUMBER NAME"},
         {"[protocol a]\nframe = line\nrequest = aaaaaaaaaaaaaaaaaaaaaaaa\n",
          "test.rules:3: request: expected names of letters, digits, - . _ and #, shorter than 24 characters"},
+        {"[protocol a]\nframe = line\nframe = line\n", "test.rules:3: frame: expected one line of this key"},
+        {"[protocol a]\nport = 1\nframe = length at 0 size 1 big add 0\nrequest = 1 GET\n",
+         "test.rules:1: [protocol a]: missing request-at"},
+        {"[protocol a]\nport = 1\nframe = length at 0 size 1 big add 0\nfailed = 1 NO\n",
+         "test.rules:1: [protocol a]: missing reply-at"},
+        {"[protocol a]\nport = 1\nframe = line\nrequest = GET\nreply-at = 0 1\n",
+         "test.rules:1: [protocol a]: messages that are lines have no request-at or reply-at"},
+        {"[protocol a]\nframe = length at 0 size 1 big add 0\nrequest = 18446744073709551616 GET\n",
+         "test.rules:3: request: expected NUMBER NAME"},
         {"[protocol a]\nverbs = GET\n",
          "test.rules:2: unknown key \"verbs\"; use port, frame, request, request-at, request-body, silent, reply, "
          "reply-at, reply-body or failed"},
