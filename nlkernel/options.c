@@ -127,8 +127,8 @@ const nl_option recording_rows[] = {
      .optional_value = true,
      .initial = "(calls with --filter-function or before Linux 6.11, otherwise graph)",
      .set = set_functions,
-     .help = "Record every call of the kernel's functions. With graph, the records have each call's duration "
-             "(ftrace.funcgraph_entry and ftrace.funcgraph_exit); with calls, they have the caller (ftrace.function). "
+     .help = "Record every call of the kernel's functions. With graph, the records contain each call's duration "
+             "(ftrace.funcgraph_entry and ftrace.funcgraph_exit); with calls, each call's caller (ftrace.function). "
              "nlkernel graph draws the calls"},
     {.name = "filter-function",
      .value = "GLOB",

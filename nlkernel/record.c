@@ -25,7 +25,8 @@ static const nl_option options[] = {
      .type = NL_OPTION_CHOICE,
      .list_choices = nl_format_choices,
      NL_OPTION_MEMBER(arguments, format),
-     .help = "Format of the records. nlkernel writes text files at the end, from the blocks in FILE.partial.nlb"},
+     .help = "Format of the records. For a text format, nlkernel records to FILE.partial.nlb, and converts this "
+             "file at the end"},
     {.name = "zstd",
      .type = NL_OPTION_COUNT,
      .value = "LEVEL",

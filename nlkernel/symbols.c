@@ -19,7 +19,7 @@ static const nl_option options[] = {
      .value = "FILE",
      .initial = "-",
      NL_OPTION_MEMBER(arguments, output),
-     .help = "Write the map to FILE; - is standard output"},
+     .help = "Write the list of functions to FILE; - is standard output"},
     {0},
 };
 

@@ -109,7 +109,7 @@ static const nl_option options[] = {
      .value = "NAME",
      .repeatable = true,
      .set = add_comm,
-     .help = "Trace the processes with this name, as in /proc/PID/comm, such as nginx, postgres or redis-server; and "
+     .help = "Trace the processes with this name in /proc/PID/comm, such as nginx, postgres or redis-server, and "
              "the processes that they start"},
     {.name = "pid",
      .value = "PID[,PID...]",
@@ -133,7 +133,7 @@ static const nl_option options[] = {
      .repeatable = true,
      .set = add_rules,
      .help =
-         "Also recognize the protocols in the [protocol] sections of RULES, which is a name that nlkernel rules list "
+         "Also recognize the protocols in the [protocol] sections of RULES. RULES is a name that nlkernel rules list "
          "prints, or a path that contains a /"},
     {.name = "dest",
      .letter = 'd',
