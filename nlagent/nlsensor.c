@@ -171,7 +171,7 @@ static const nl_option options[] = {
     {.name = "controlled",
      .type = NL_OPTION_FLAG,
      NL_OPTION_MEMBER(arguments, controlled),
-     .help = "Read commands (interval DURATION) from standard input, and stop at end of file"},
+     .help = "Read commands from standard input, such as interval 5s, and stop at end of file"},
     {0},
 };
 

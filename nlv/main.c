@@ -116,8 +116,8 @@ static const nl_option options[] = {
      .repeatable = true,
      .set = set_compare,
      .help = "Compare two groups of requests. EXPRESSION, such as 'VERSION == 1', selects the requests of matching "
-             "records; log:NAME selects the requests of a SOURCE. A second --compare selects the other group (default: "
-             "all other requests)"},
+             "records; log:NAME selects the requests of the SOURCE NAME. A second --compare selects the other group "
+             "(default: all other requests)"},
     {.name = "since",
      .type = NL_OPTION_TIME,
      NL_OPTION_MEMBER(arguments, look.since_ns),
