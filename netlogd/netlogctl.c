@@ -45,7 +45,7 @@ static const nl_option options[] = {
      .initial = "unix:/run/netlogd/control",
      .environment = "NETLOGD_CONTROL",
      NL_OPTION_MEMBER(arguments, control),
-     .help = "Control socket of netlogd, with the same name as in netlogd's option --control"},
+     .help = "Control socket of netlogd; use the value of netlogd's option --control"},
     {.name = "json",
      .letter = 'j',
      .type = NL_OPTION_FLAG,

@@ -168,7 +168,7 @@ static bool add_input(void *to, const nl_option *row, const char *value)
     bool good = url != NULL;
     (void)row;
     if (good && (url->scheme != NL_SCHEME_FILE || url->option_count > 0))
-        good = nl_error_false(NL_ERROR_INVALID, "use journal:, or file:PATH, in which *, ? and [...] match names");
+        good = nl_error_false(NL_ERROR_INVALID, "use journal:, or file:PATH, in which *, ? and [...] are wildcards");
     for (size_t i = 0; good && i < s->input_count; i++)
         if (strcmp(s->inputs[i], url->path) == 0) {
             nl_url_free(url);
@@ -233,8 +233,8 @@ const nl_option settings_rows[] = {
              "otlp+http://HOST[:PORT], over HTTP (default port 4318; cert=, key= and ca= enable TLS); "
              "syslog+udp://HOST[:PORT] and syslog+tcp://HOST[:PORT], syslog (default port 514); "
              "syslog+tls://HOST[:PORT]?cert=FILE&key=FILE&ca=FILE, syslog in TLS (default port 6514); unix:PATH; "
-             "inherited:NAME, a socket that systemd opened (* for all); or "
-             "nats://HOST/STREAM, to read records from NATS JetStream (doc/nats.md)"},
+             "inherited:NAME, a socket that systemd opened, or inherited:*, all these sockets; or nats://HOST/STREAM, "
+             "to read records from NATS JetStream (doc/nats.md)"},
     {.name = "input",
      .value = "file:PATTERN|journal:",
      .repeatable = true,
@@ -254,8 +254,9 @@ const nl_option settings_rows[] = {
      .help =
          "Destination of records: a file, to which netlogd appends; -, standard output; DIRECTORY/ or "
          "file:DIRECTORY/NAME-{N}.nlb?rotate_size=256m&rotate_time=1h, numbered files; x-netlog://HOST?spool=DIRECTORY "
-         "(or x-netlogs, unix), another collector; x-syslog://FACILITY?spool=DIRECTORY; or "
-         "nats://HOST/STREAM?spool=DIRECTORY, NATS JetStream (doc/nats.md)"},
+         "(or x-netlogs, unix), another collector; x-syslog://FACILITY?spool=DIRECTORY; otlp://HOST?spool=DIRECTORY "
+         "(or otlp+http), an OpenTelemetry receiver; or nats://HOST/STREAM?spool=DIRECTORY, NATS JetStream "
+         "(doc/nats.md)"},
     {.name = "allow",
      .value = "NETWORK",
      .repeatable = true,
@@ -263,7 +264,7 @@ const nl_option settings_rows[] = {
      .set = network_list_set,
      .get = get_allowed,
      NL_OPTION_MEMBER(settings, allow),
-     .help = "Networks whose clients may connect, separated by commas: 10.0.0.0/8, fd00::/8, 192.0.2.7; required to "
+     .help = "Comma-separated networks whose clients may connect: 10.0.0.0/8, fd00::/8, 192.0.2.7; required to "
              "listen on a non-loopback address, unless the listener requires client certificates"},
     {.name = "log",
      .type = NL_OPTION_COPY,
@@ -310,8 +311,8 @@ const nl_option settings_rows[] = {
      .minimum = 1 << 20,
      .on_reload = true,
      NL_OPTION_MEMBER(settings, max_memory),
-     .help = "Maximum memory for incomplete records and blocks of all clients, and for records that subscribers have "
-             "not read, which may use at most half of this memory. At this limit, netlogd closes the clients whose "
+     .help = "Maximum memory for incomplete records and blocks of all clients, and for unread records of subscribers. "
+             "Unread records may use at most half of this memory. At this limit, netlogd closes the clients whose "
              "large records have been incomplete longest, and subscribers miss records"},
     {.name = "max-per-address",
      .type = NL_OPTION_COUNT,
@@ -368,8 +369,9 @@ const nl_option settings_rows[] = {
      .type = NL_OPTION_COPY,
      .value = "FILE",
      NL_OPTION_MEMBER(settings, activation),
-     .help = "Send the commands in FILE (level, event, marker, and destination with another collector's URL) to the "
-             "programs that log to this netlogd in the binary format, when they connect and whenever the file changes"},
+     .help = "Send the commands in FILE to the programs that log to this netlogd in the binary format, when they "
+             "connect and whenever FILE changes. The commands are level, event, marker, and destination with another "
+             "collector's URL"},
     {.name = "subscribe",
      .type = NL_OPTION_CHOICE,
      .choices = "no|yes",
