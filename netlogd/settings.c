@@ -240,9 +240,7 @@ const nl_option settings_rows[] = {
      .repeatable = true,
      .set = add_input,
      .get = get_input,
-     .help = "Follow log files in any format, even when they are rotated: file:PATH, in which *, ? and [...] match "
-             "names; or journal:[DIRECTORY], systemd's journal (default: this machine's journal). netlogd stores its "
-             "positions beside the first output with files, in OUTPUT.inputs and OUTPUT.cursor"},
+     .help = "Input to follow: file:PATTERN, log files in any format, even when they are rotated; or journal:[DIRECTORY], systemd's journal (default: this machine's journal). PATTERN is a path, and may contain the wildcards *, ? and [...]. netlogd stores its positions in OUTPUT.inputs and OUTPUT.cursor, beside the first output that has a file or a spool"},
     {.name = "output",
      .letter = 'o',
      .value = "FILE|DIRECTORY/|URL",

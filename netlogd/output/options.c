@@ -96,8 +96,7 @@ const nl_option output_rows[] = {
      .minimum = 1000000,
      .initial = "never",
      NL_OPTION_MEMBER(output_options, sync_ns),
-     .help = "When to sync records to disk. With flush, netlogd syncs at each flush; with DURATION, at most DURATION "
-             "after the flush. Except with never, netlogd acknowledges clients' blocks only after the sync"},
+     .help = "When to sync records to disk. With flush, netlogd syncs at each flush; with DURATION, at most DURATION after the flush. With either value, netlogd acknowledges clients' blocks only after the sync"},
     {0},
 };
 
@@ -105,7 +104,7 @@ const nl_option output_file_rows[] = {
     {.name = "rotate_size",
      .type = NL_OPTION_SIZE,
      .minimum = 4 << 10,
-     .initial = "(256m for numbered files if rotate_time= is not set, and at most 1/16 of keep_size=)",
+     .initial = "(256m, or 1/16 of keep_size= if that is less; with rotate_time=, only 1/16 of keep_size=)",
      NL_OPTION_MEMBER(output_options, rotate_size),
      .help = "Numbered files: begin a new file when the current file reaches this size"},
     {.name = "rotate_time",
