@@ -96,7 +96,7 @@ static const nl_option options[] = {
      .value = "EXPRESSION",
      .commands = "collect",
      NL_OPTION_MEMBER(arguments, hosts),
-     .help = "Query the agents whose directory entries match EXPRESSION: 'host=dpss*'"},
+     .help = "Query the agents whose directory entries match EXPRESSION, such as 'host=dpss*'"},
     {0},
 };
 

@@ -27,9 +27,10 @@ const nl_option nl_log_rows[] = {
      .initial = "(newest for logs to a collector, otherwise block)",
      NL_OPTION_MEMBER(nl_log_options, policy_choice),
      .help =
-         "Action when a thread's ring is full. NetLogger.Lost counts dropped events. With block, the new event waits; "
+         "Action when a thread's ring buffer (ring) is full. NetLogger.Lost counts dropped events. With block, the new "
+         "event waits; "
          "with newest, it is dropped; with oldest, it replaces the oldest events in the ring. With LEVEL, events less "
-         "urgent than LEVEL are dropped once the ring is half full, and other events wait if it is full"},
+         "urgent than LEVEL are dropped while the ring is at least half full, and other events wait while it is full"},
     {.name = "block",
      .type = NL_OPTION_DURATION,
      .initial = "10s",
@@ -98,15 +99,15 @@ const nl_option nl_log_rows[] = {
      .initial = "(60s for logs to collectors, otherwise no)",
      .minimum = NL_NS_PER_SECOND / 10,
      NL_OPTION_MEMBER(nl_log_options, clock_ns),
-     .help = "Interval at which the log records the quality of the host's clock: ClockKernel; ClockTracking if chronyd "
-             "runs; and ClockOffset for collectors unless format= is a text format. In addition, the log "
+     .help = "Interval at which the log records the quality of the host's clock in these events: ClockKernel, "
+             "ClockTracking (if chronyd runs) and ClockOffset (for a collector in the format nlb). The log also "
              "records ClockStep whenever the clock is set"},
     {.name = "idle",
      .type = NL_OPTION_DURATION,
      .initial = "20ms",
      .minimum = 1000000,
      NL_OPTION_MEMBER(nl_log_options, idle_ns),
-     .help = "Maximum time that the log's thread sleeps while nothing is logged (see nl_set_idle)"},
+     .help = "Maximum time that the log's thread sleeps while nothing is logged; see nl_set_idle"},
     {.name = "quiet",
      .type = NL_OPTION_CHOICE,
      .choices = SWITCH,
@@ -114,7 +115,7 @@ const nl_option nl_log_rows[] = {
      .initial = "no",
      NL_OPTION_MEMBER(nl_log_options, quiet),
      .help = "Do not print a line on standard error when the destination cannot be opened or reached, or when events "
-             "cannot be delivered (see nl_set_message_handler)"},
+             "cannot be delivered; see nl_set_message_handler"},
     {0},
 };
 

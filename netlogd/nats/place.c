@@ -177,9 +177,9 @@ const nl_option nats_output_rows[] = {
      .choices = "program|shard",
      .initial = "program",
      NL_OPTION_MEMBER(nats_place, by_shard),
-     .help = "Contents of a message. With program, each message has one block, and each program has its own subject; "
-             "with shard, a message has many blocks, and its subject is PREFIX._._.SHARD. With shard, netlogd sends "
-             "fewer messages"},
+     .help =
+         "Contents of a message. With program, each message has one block, and each program has its own subject. With "
+         "shard, netlogd sends fewer messages: each message has many blocks, and its subject is PREFIX._._.SHARD"},
     {0},
 };
 

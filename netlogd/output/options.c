@@ -96,7 +96,8 @@ const nl_option output_rows[] = {
      .minimum = 1000000,
      .initial = "never",
      NL_OPTION_MEMBER(output_options, sync_ns),
-     .help = "When to sync records to disk. With flush, netlogd syncs at each flush; with DURATION, at most DURATION after the flush. With either value, netlogd acknowledges clients' blocks only after the sync"},
+     .help = "When to sync records to disk. With flush, netlogd syncs at each flush; with DURATION, at most DURATION "
+             "after the flush. With either value, netlogd acknowledges clients' blocks only after the sync"},
     {0},
 };
 
