@@ -52,8 +52,8 @@ const nl_option program_reading_options[] = {
     {.name = "base",
      .value = "TIME",
      .set = reading_set_base,
-     .help = "Origin of times that have no date: the day (YYYY-MM-DD) for strace -tt, or the time at which perf's "
-             "clock was 0"},
+     .help = "Date or time to add to times without a date: the day (YYYY-MM-DD) for strace -tt, or the time at "
+             "which perf's clock was 0"},
     {.name = "fraction",
      .type = NL_OPTION_CHOICE,
      .choices = "decimal|microseconds",

@@ -52,9 +52,9 @@ const nl_option subject_option_rows[] = {
      .value = "EXPRESSION",
      .repeatable = true,
      .set = subject_set_where,
-     .help = "Use only records that match EXPRESSION, such as 'NL.EVNT == Read && SIZE > 65536 || PROG ~ \"dpss*\"' "
-             "(doc/expressions.md), or only whole requests, as in 'request.duration > 50ms && any(STATUS >= 500)' or "
-             "'span(\"Query\").self > 10ms'"},
+     .help = "Use only records or requests that match EXPRESSION. 'NL.EVNT == Read && SIZE > 65536 || PROG ~ "
+             "\"dpss*\"' selects records; 'request.duration > 50ms && any(STATUS >= 500)' and 'span(\"Query\").self > "
+             "10ms' select whole requests. See doc/expressions.md and nlstat(1)"},
     {0},
 };
 
