@@ -327,8 +327,8 @@ const nl_option settings_rows[] = {
      .initial = "0",
      .on_reload = true,
      NL_OPTION_MEMBER(settings, max_rate),
-     .help = "Maximum number of records per second from one client. netlogd reads more slowly from a faster client; 0 "
-             "sets no limit"},
+     .help = "Maximum number of records per second from one client. netlogd reads more slowly from a client that "
+             "exceeds this limit; 0 sets no limit"},
     {.name = "record-timeout",
      .type = NL_OPTION_DURATION,
      .initial = "5m",
@@ -393,8 +393,8 @@ const nl_option settings_rows[] = {
      .initial = "1000",
      .on_reload = true,
      NL_OPTION_MEMBER(settings, max_subscribers),
-     .help = "Maximum number of subscribers; each subscriber needs up to 100 KiB of memory besides its queue, and a "
-             "subscriber with its own expression needs up to 1 microsecond of processor time per record"},
+     .help = "Maximum number of subscribers; each subscriber needs up to 100 KiB of memory besides its queue, and each "
+             "different expression needs up to 1 microsecond of processor time per record"},
     {.name = "control",
      .value = "unix:PATH",
      .type = NL_OPTION_COPY,
@@ -471,7 +471,7 @@ const nl_option settings_command_rows[] = {
     {.name = "since",
      .type = NL_OPTION_TIME,
      NL_OPTION_MEMBER(settings, since_ns),
-     .help = "With --seal-key, accept the absence of files that were sealed before TIME"},
+     .help = "With --seal-key, ignore missing files that were sealed before TIME"},
     {.name = "create-seal-key",
      .value = "FILE",
      NL_OPTION_MEMBER(settings, create_seal_key),

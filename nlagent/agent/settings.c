@@ -139,7 +139,7 @@ const nl_option agent_settings_rows[] = {
      .on_reload = true,
      NL_OPTION_MEMBER(agent_settings, access),
      .help = "Read the access rights of tokens, certificates and networks from FILE",
-     .initial = "(all rights for this host, and only reading for other hosts that may connect)"},
+     .initial = "(this host has all rights, and other hosts may only read)"},
     {.name = "sensor",
      .value = "NAME=COMMAND",
      .repeatable = true,
