@@ -30,7 +30,7 @@ const nl_option agents_place_rows[] = {
      .help = "Agent to query: http://HOST[:PORT] or https://HOST[:PORT]; collect accepts several agents"},
     {.name = "directory",
      .value = "URL",
-     .initial = "(the agent)",
+     .initial = "(the first --agent)",
      .environment = "NLAGENT_DIRECTORY",
      NL_OPTION_MEMBER(agents_options, directory),
      .help = "Directory of agents: an nlagentd that runs with --serve-directory, or ldap://HOST"},
