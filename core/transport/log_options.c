@@ -83,7 +83,8 @@ const nl_option nl_log_rows[] = {
     {.name = "backup",
      .value = "URL",
      NL_OPTION_MEMBER(nl_log_options, backup),
-     .help = "Second destination, used while the first is unreachable. Both destinations receive the same format. "
+     .help = "Second destination, used while the first is unreachable. Both destinations receive records in the same "
+             "format. "
              "Write & in URL as %26"},
     {.name = "activation",
      .value = "FILE",
