@@ -146,12 +146,11 @@ const nl_option output_spool_rows[] = {
     {.name = "spool",
      .value = "DIRECTORY",
      .is_path = true,
-     .initial = "(required)",
      .set = set_spool,
      NL_OPTION_MEMBER(output_options, spool_root),
      .help =
          "Store records in DIRECTORY/DESTINATION.FORMAT/ until they are delivered; netlogd creates this subdirectory. "
-         "Both directories must belong to netlogd's user, and other users must not be able to write to them"},
+         "Both directories must belong to netlogd's user, and other users must not be able to write to them; required"},
     {.name = "spool_size",
      .type = NL_OPTION_SIZE,
      .minimum = 1 << 20,
