@@ -229,7 +229,7 @@ const nl_option settings_rows[] = {
      .initial = "(inherited:* if systemd opened sockets, otherwise x-netlog://127.0.0.1:14830)",
      .help = "Address on which to listen: x-netlog://HOST[:PORT] (default port 14830; 0 is any free port); "
              "x-netlogs://HOST[:PORT]?cert=FILE&key=FILE&ca=FILE, TLS; x-netlog+udp://HOST[:PORT], datagrams that "
-             "contain whole lines; otlp://HOST[:PORT], OpenTelemetry over gRPC (default port 4317), and "
+             "contain whole lines or blocks; otlp://HOST[:PORT], OpenTelemetry over gRPC (default port 4317), and "
              "otlp+http://HOST[:PORT], over HTTP (default port 4318; cert=, key= and ca= enable TLS); "
              "syslog+udp://HOST[:PORT] and syslog+tcp://HOST[:PORT], syslog (default port 514); "
              "syslog+tls://HOST[:PORT]?cert=FILE&key=FILE&ca=FILE, syslog in TLS (default port 6514); unix:PATH; "
