@@ -14,7 +14,7 @@ endif
 if BUILD_NLAGENT
 dist_man_MANS += %D%/man/nlagentd.8 %D%/man/nlagent.1
 endif
-EXTRA_DIST += %D%/man_options.py %D%/dpss.png %D%/binary-format.md %D%/requests.md %D%/routing.md %D%/nats.md %D%/kernel-events.md %D%/synthesis.md %D%/formats.md %D%/expressions.md %D%/archive.md %D%/sensors.md %D%/agents.md
+EXTRA_DIST += %D%/man_options.py %D%/dpss.png %D%/tuning-dpss.png %D%/tuning-curl.png %D%/binary-format.md %D%/requests.md %D%/routing.md %D%/nats.md %D%/kernel-events.md %D%/synthesis.md %D%/formats.md %D%/expressions.md %D%/archive.md %D%/sensors.md %D%/agents.md
 
 # One static site of all of it: make site, then doc/site/html/index.html in the build folder. Its pictures are made by the programs.
 site: all

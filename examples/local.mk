@@ -19,7 +19,7 @@ endif
 examples_dpss_path_emulator_SOURCES = %D%/dpss/path_emulator.c %D%/dpss/arguments.c %D%/dpss/arguments.h %D%/dpss/path.c %D%/dpss/path.h
 
 EXTRA_DIST += %D%/dpss/dpss.nlv %D%/dpss/experiment.nlv %D%/dpss/dpss.schema %D%/dpss/README.md \
-	%D%/dpss/experiment %D%/dpss/experiment_faults.py %D%/dpss/experiment_world.py %D%/sensors/logins
+	%D%/dpss/experiment %D%/dpss/tuning_experiment %D%/dpss/experiment_faults.py %D%/dpss/experiment_world.py %D%/sensors/logins
 
 # The same events in six languages: tests/program/test_languages.py compiles and runs them.
 EXTRA_DIST += \

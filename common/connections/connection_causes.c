@@ -34,6 +34,13 @@
 /* A send buffer counts as full if data occupies this share of it (the rest is overhead). */
 #define FILLED 0.4
 
+/* The same for the memory with overhead. The kernel wakes a writer when 2/3 or less is in use (sk_stream_min_wspace).
+ */
+#define MEMORY_FILLED 0.6
+
+/* A full buffer is the limit of a sender that paces its segments if less than this share of its data is unsent. */
+#define UNSENT 0.25
+
 /* A window below this share of the largest window has been closed by unread data. */
 #define WINDOW_CLOSED 0.5
 
@@ -174,6 +181,7 @@ static bool is_text(const nl_record *record, const char *name, const char *const
 static connection_sample sample_read(const nl_record *record)
 {
     static const char *const recovering[] = {"recovery", "loss", NULL}, *const connecting[] = {"syn-sent", NULL},
+                             *const timeout[] = {"loss", NULL}, *const bbr[] = {"bbr", NULL},
                              *const disk[] = {"D", NULL};
     double rtt_min_us = sample_number(record, "TCP.RTT.MIN");
     return (connection_sample){
@@ -201,11 +209,14 @@ static connection_sample sample_read(const nl_record *record)
         .buffer_in = sample_number(record, "TCP.BUFFER.IN"),
         .buffer_out = sample_number(record, "TCP.BUFFER.OUT"),
         .queue_out = sample_number(record, "TCP.QUEUE.OUT"),
+        .memory_out = sample_number(record, "TCP.MEMORY.OUT"),
         .waited_us = sample_number(record, "TCP.OWNER.WAIT"),
         .waits_for_disk = is_text(record, "TCP.OWNER.STATE", disk),
         .sequence_out = sample_sequence(record, "TCP.SEQUENCE.OUT"),
         .sequence_in = sample_sequence(record, "TCP.SEQUENCE.IN"),
         .recovers = is_text(record, "TCP.RECOVERY", recovering),
+        .times_out = is_text(record, "TCP.RECOVERY", timeout),
+        .keeps_rate = is_text(record, "TCP.ALGORITHM", bbr),
         .connects = is_text(record, "TCP.STATE", connecting),
     };
 }
@@ -311,9 +322,12 @@ static void follow_window(connection_entry *e, const connection_sample *a, const
     }
     e->rtt_high_us = fmax(e->rtt_high_us, b->rtt_us);
     if (b->retransmitted > a->retransmitted) {
-        if (!a->recovers)
+        /* The queue is empty during a recovery, so the round-trip time before it shows whether the queue was full. */
+        if (!a->recovers) {
             add_loss(e, b);
-        e->queue_lost = e->rtt_high_us > FILLED_FACTOR * b->rtt_min_us && e->rtt_high_us > b->rtt_min_us + FILLED_US;
+            e->queue_lost =
+                e->rtt_high_us > FILLED_FACTOR * b->rtt_min_us && e->rtt_high_us > b->rtt_min_us + FILLED_US;
+        }
         e->rtt_high_us = b->rtt_us;
     }
 }
@@ -336,6 +350,23 @@ static connection_cause idle_cause(const connection_sample *a, const connection_
     return is_waiting(a, b) ? CAUSE_SENDER_HOST : CAUSE_SENDER_IDLE;
 }
 
+/* Returns whether the send buffer is full. */
+static bool is_filled(const connection_sample *s)
+{
+    return s->memory_out > 0 ? s->memory_out > MEMORY_FILLED * s->buffer_out
+                             : s->buffer_out > 0 && s->queue_out > FILLED * s->buffer_out;
+}
+
+/*
+ * Returns whether a full send buffer can be a limit. The kernel makes a buffer that it adjusts twice as large as the
+ * congestion window needs (tcp_sndbuf_expand). If such a buffer is full, it has reached its maximum; without the used
+ * memory, this is unknown.
+ */
+static bool is_limited_by_buffer(const connection_entry *e, const connection_sample *s)
+{
+    return is_filled(s) && (s->memory_out > 0 || !e->buffer_grows);
+}
+
 /*
  * Returns the window or buffer that is full although the congestion window is not, or CAUSE_UNKNOWN. The kernel's
  * clocks miss such a limit if the sender paces its segments at the rate that the limit has caused, as BBR does.
@@ -344,22 +375,22 @@ static connection_cause full_cause(const connection_entry *e, const connection_s
 {
     if (b->window > 0 && (b->unacked + 1) * b->mss > b->window)
         return CAUSE_RECEIVE_BUFFER;
-    bool filled = b->buffer_out > 0 && b->queue_out > FILLED * b->buffer_out;
-    return filled && !e->buffer_grows ? CAUSE_SEND_BUFFER : CAUSE_UNKNOWN;
+    bool in_flight = b->unsent < UNSENT * b->queue_out;
+    return in_flight && is_limited_by_buffer(e, b) ? CAUSE_SEND_BUFFER : CAUSE_UNKNOWN;
 }
 
 /* Returns the cause of the time in which congestion control was the limit. */
 static connection_cause congestion_cause(const connection_entry *e, const connection_sample *a,
                                          const connection_sample *b, double rate)
 {
-    bool lost = b->retransmitted > a->retransmitted || b->recovers || a->recovers;
+    bool lost = b->keeps_rate ? a->times_out || b->times_out
+                              : b->retransmitted > a->retransmitted || b->recovers || a->recovers;
     /* All data was sent at once. If data in flight fills the send buffer, the buffer was the limit, otherwise the
      * program. The kernel's own clock misses the buffer's limit if the program fills the buffer with a single write. */
     if (!lost && is_all_sent(a) && is_all_sent(b)) {
-        bool filled = b->buffer_out > 0 && b->queue_out > FILLED * b->buffer_out;
-        if (filled && is_queued(b))
+        if (is_filled(b) && is_queued(b))
             return CAUSE_PATH_QUEUE;
-        return filled && !e->buffer_grows ? CAUSE_SEND_BUFFER : idle_cause(a, b);
+        return is_limited_by_buffer(e, b) ? CAUSE_SEND_BUFFER : idle_cause(a, b);
     }
     if (is_queued(b))
         return CAUSE_PATH_QUEUE;
@@ -535,7 +566,8 @@ static void divide_sent(connection_table *t, connection_entry *e, const connecti
         e->rtt_sum_us += b->rtt_us;
         e->rtt_samples++;
     }
-    e->path_rate = fmax(e->path_rate, rate);
+    if (!a->recovers && !b->recovers) /* the end of a recovery acknowledges data that arrived long before */
+        e->path_rate = fmax(e->path_rate, rate);
 }
 
 /* Divides the time between two records of the receiving socket. Alone, they show only the limits of the receiver. */

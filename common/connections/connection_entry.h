@@ -15,9 +15,11 @@ typedef struct connection_sample {
     double rtt_us, rtt_min_us, receive_rtt_us, cwnd, ssthresh, unacked, unsent, mss, window, rate, rate_limited,
         queue_in;
     double buffer_in, buffer_out, queue_out;
-    double waited_us;                  /* time in which the owner waited for a processor */
-    int64_t sequence_out, sequence_in; /* TCP.SEQUENCE.*; -1 if unknown */
-    bool recovers, connects, waits_for_disk;
+    double memory_out;                                  /* used part of buffer_out; 0 if unknown */
+    double waited_us;                                   /* time in which the owner waited for a processor */
+    int64_t sequence_out, sequence_in;                  /* TCP.SEQUENCE.*; -1 if unknown */
+    bool recovers, times_out, connects, waits_for_disk; /* times_out: recovers after a timeout */
+    bool keeps_rate;                                    /* BBR: losses do not reduce the rate */
 } connection_sample;
 
 /* The totals of a socket at a time. */

@@ -25,12 +25,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { SEND_BUFFER = 1 << 20 };
-
 typedef struct server {
     const char *path;
     int file;
-    nl_log *log; /* NULL if logging is off; every call accepts NULL */
+    int send_buffer; /* size of each connection's send buffer; 0: the kernel adjusts it */
+    nl_log *log;     /* NULL if logging is off; every call accepts NULL */
 } server;
 
 typedef struct client {
@@ -131,7 +130,8 @@ static void start_client(const server *srv, int fd)
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &(int){1}, sizeof(int));
     /* The thread reads the next block while the network sends the previous one. */
-    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &(int){SEND_BUFFER}, sizeof(int));
+    if (srv->send_buffer > 0)
+        setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &srv->send_buffer, sizeof srv->send_buffer);
     if (pthread_create(&thread, NULL, serve_client, c) != 0) {
         close(fd);
         free(c);
@@ -175,11 +175,13 @@ typedef struct arguments {
     char *listen;
     const char *dest;
     const char *path;
+    int send_buffer;
 } arguments;
 
 static const struct argp_option options[] = {
     {"listen", 'l', "HOST[:PORT]", 0, "Address on which to listen (default 127.0.0.1:" DPSS_DEFAULT_PORT ")", 0},
     {"dest", 'd', "URL", 0, "Destination of events (default $NETLOGGER_DEST)", 0},
+    {"send-buffer", 'b', "SIZE", 0, "Send buffer of each connection (default 1m); 0: the kernel adjusts it", 0},
     {0},
 };
 
@@ -190,6 +192,8 @@ static error_t dpss_server_parse(int key, char *text, struct argp_state *state)
         a->listen = text;
     else if (key == 'd')
         a->dest = text;
+    else if (key == 'b')
+        a->send_buffer = (int)arguments_number(state, text, units_size, 0, 1 << 30, "a size such as 64k");
     else if (key == ARGP_KEY_ARG && a->path == NULL)
         a->path = text;
     else if (key == ARGP_KEY_ARG || key == ARGP_KEY_NO_ARGS)
@@ -206,9 +210,9 @@ static const struct argp argp = {
 int main(int argc, char **argv)
 {
     char default_address[] = "127.0.0.1";
-    arguments a = {.listen = default_address};
+    arguments a = {.listen = default_address, .send_buffer = 1 << 20};
     arguments_parse(&argp, argc, argv, &a);
-    server srv = {.path = a.path, .file = open(a.path, O_RDONLY | O_CLOEXEC)};
+    server srv = {.path = a.path, .file = open(a.path, O_RDONLY | O_CLOEXEC), .send_buffer = a.send_buffer};
     if (srv.file < 0) {
         fprintf(stderr, "dpss_server: open %s: %s\n", a.path, strerror(errno));
         return 1;

@@ -73,8 +73,8 @@ typedef struct connection {
     const struct inet_diag_msg *socket;
     struct tcp_info info;
     char algorithm[24], local[64], peer[64];
-    uint32_t receive_buffer, send_buffer; /* bytes; 0 if unknown */
-    const struct tcp_state *state;        /* NULL if the connection is from sock_diag */
+    uint32_t receive_buffer, send_buffer, send_memory; /* bytes; 0 if unknown */
+    const struct tcp_state *state;                     /* NULL if the connection is from sock_diag */
 } connection;
 
 static bool connections_open(void *state, const sensor_spec *spec)
@@ -280,6 +280,7 @@ static void log_connection(measurement *m, connection *c)
     nl_record_add_uint(record, "TCP.QUEUE.OUT", d->idiag_wqueue);
     nl_record_add_uint(record, "TCP.BUFFER.IN", c->receive_buffer);
     nl_record_add_uint(record, "TCP.BUFFER.OUT", c->send_buffer);
+    nl_record_add_uint(record, "TCP.MEMORY.OUT", c->send_memory);
     add_text(record, "TCP.ALGORITHM", c->algorithm);
     add_text(record, "TCP.RECOVERY", recovery_name(c->info.tcpi_ca_state));
     if (c->state != NULL) {
@@ -316,6 +317,7 @@ static void log_state(void *user, const struct tcp_state *t)
                     .state = t,
                     .receive_buffer = t->buffer_in,
                     .send_buffer = t->buffer_out,
+                    .send_memory = t->memory_out,
                     .info = {.tcpi_state = t->state,
                              .tcpi_ca_state = t->recovery,
                              .tcpi_options = t->ecn ? TCPI_OPT_ECN : 0,
@@ -374,6 +376,7 @@ static void log_message(measurement *m, const struct nlmsghdr *head)
             memcpy(memory, RTA_DATA(a), size < sizeof memory ? size : sizeof memory);
             c.receive_buffer = memory[SK_MEMINFO_RCVBUF];
             c.send_buffer = memory[SK_MEMINFO_SNDBUF];
+            c.send_memory = memory[SK_MEMINFO_WMEM_QUEUED];
         }
     }
     if (has_info)
@@ -513,6 +516,7 @@ static const sensor_field fields[] = {
     TCP("TCP.QUEUE.OUT", "bytes", "data written, but not acknowledged"),
     TCP("TCP.BUFFER.IN", "bytes", "maximum memory for received data, including the kernel's headers"),
     TCP("TCP.BUFFER.OUT", "bytes", "maximum memory for data to send, including the kernel's headers"),
+    TCP("TCP.MEMORY.OUT", "bytes", "memory that data to send uses, including the kernel's headers"),
     TCP("TCP.ALGORITHM", "", "congestion control algorithm"),
     TCP("TCP.RECOVERY", "", "state of congestion control: open, disorder, cwr, recovery, loss"),
     TCP("TCP.SEQUENCE.OUT", "",

@@ -36,7 +36,7 @@ struct socket_alloc {
 } KERNEL;
 struct sock {
     struct sock_common __sk_common;
-    int sk_rcvbuf, sk_sndbuf;
+    int sk_rcvbuf, sk_sndbuf, sk_wmem_queued;
     struct socket *sk_socket;
     unsigned long sk_pacing_rate;
 } KERNEL;
@@ -187,6 +187,7 @@ int read_states(struct bpf_iter__tcp *ctx)
         .queue_out = since(tp->snd_una, tp->write_seq),
         .buffer_in = (__u32)s->sk_rcvbuf,
         .buffer_out = (__u32)s->sk_sndbuf,
+        .memory_out = (__u32)s->sk_wmem_queued,
         .rate_delivered = tp->rate_delivered,
         .rate_interval_us = tp->rate_interval_us,
         .reordering = tp->reordering,

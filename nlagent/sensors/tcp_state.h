@@ -17,9 +17,9 @@ struct tcp_state {
     __u32 rtt_us, rtt_var_us, rtt_min_us, rtt_receive_us;
     __u32 rto, idle_out;
     __u32 unacked, lost, retransmitted, segments_out, segments_in;
-    __u32 unsent, queue_in, queue_out; /* bytes */
-    __u32 buffer_in, buffer_out;
-    __u32 rate_delivered, rate_interval_us; /* segments delivered in an interval of this length */
+    __u32 unsent, queue_in, queue_out;       /* bytes */
+    __u32 buffer_in, buffer_out, memory_out; /* memory_out: the used part of buffer_out */
+    __u32 rate_delivered, rate_interval_us;  /* segments delivered in an interval of this length */
     __u32 reordering, reordered, dsacks, ecn_marked;
     __u32 sequence_out, sequence_in; /* sequence numbers of the first bytes, or of the SYN before the first byte sent */
     __u32 uid;

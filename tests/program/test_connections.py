@@ -110,6 +110,34 @@ class Connections(support.Case):
             log = self.written(sample(0, **fields), sample(1000, TCP_BYTES_ACKED=1000, TCP_BUSY=1000, **fields))
             self.assertEqual(self.shares(self.report(log)[0])[cause], 1)
 
+    def test_adjusted_send_buffer_at_its_maximum(self):
+        """The kernel has enlarged the send buffer. If its memory is full and all data is in flight, it has reached its maximum."""
+        for memory, unsent, unacked, cause in ((60000, 0, 30, "send buffer"), (30000, 0, 30, "sender idle"), (None, 0, 30, "sender idle"),
+                                               (60000, 0, 50, "send buffer"), (60000, 20000, 50, "path rate")):
+            fields = dict(TCP_UNSENT=unsent, TCP_UNACKED=unacked, TCP_QUEUE_OUT=unacked * 1000 + unsent)
+            if memory is not None:
+                fields.update(TCP_MEMORY_OUT=memory)
+            log = self.written(sample(0, **fields, TCP_BUFFER_OUT=30000),
+                               *(sample(i * 1000, TCP_BYTES_ACKED=i * 1000, TCP_BUSY=i * 1000, TCP_BUFFER_OUT=65536, **fields) for i in range(1, 20)))
+            self.assertEqual(self.report(log)[0]["first"], cause, fields)
+
+    def test_queue_that_overflows_in_slow_start_is_the_path(self):
+        """The slow start fills the queue. The recovery needs several retransmissions, and its end acknowledges much data at once."""
+        lines, acked = [], 0
+        for i in range(60):
+            recovers = 10 <= i < 20
+            acked += 50000 if i == 20 else 0 if recovers else 1000
+            lines.append(sample(i * 10000, TCP_BYTES_ACKED=acked, TCP_BUSY=i * 10000, TCP_RTT=80000 if 5 <= i < 11 else 41000, TCP_CWND=100 if i < 10 else 50,
+                                TCP_SSTHRESH=0x7fffffff if i < 10 else 50, TCP_RETRANS=min(max(0, i - 9), 10), TCP_RECOVERY="recovery" if recovers else "open"))
+        shares = self.shares(self.report(self.written(*lines))[0])
+        self.assertGreater(shares["path rate"] + shares["path rate, with a queue"], 0.8, shares)
+        self.assertEqual(shares["loss"], 0)
+
+    def test_losses_do_not_limit_bbr(self):
+        for algorithm, state, cause in (("reno", "recovery", "loss"), ("bbr", "recovery", "path rate"), ("bbr", "loss", "loss")):
+            lines = [sample(i * 10000, TCP_BYTES_ACKED=i * 1000, TCP_BUSY=i * 10000, TCP_RETRANS=i, TCP_ALGORITHM=algorithm, TCP_RECOVERY=state) for i in range(30)]
+            self.assertEqual(self.report(self.written(*lines))[0]["first"], cause)
+
     def test_kernel_clocks_divide_the_time(self):
         log = self.written(sample(0), sample(500000, TCP_BYTES_ACKED=50000, TCP_BUSY=400000, TCP_LIMITED_RECEIVER=200000,
                                              TCP_LIMITED_BUFFER=100000))

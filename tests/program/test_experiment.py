@@ -343,5 +343,46 @@ class Experiment(support.Case):
         self.assertIn("not built", nowhere.stderr)
 
 
+@unittest.skipUnless(CAN, "only root with /dev/net/tun may make network namespaces and TUN devices")
+class Tuning(support.Case):
+    """Tuning by the verdicts of nlstat, on an emulated path."""
+
+    def setUp(self):
+        super().setUp()
+        support.program("examples/dpss/path_emulator")
+        if os.geteuid() != 0 or self.run_program("ip", "netns", "add", f"nlt{os.getpid()}").returncode != 0:
+            self.skipTest("no network namespaces here")
+        subprocess.run(["ip", "netns", "delete", f"nlt{os.getpid()}"], check=True)
+
+    def tune(self, *options):
+        process = self.start(sys.executable, str(support.SOURCE / "examples/dpss/tuning_experiment"), "--build", str(support.BUILD), "--keep",
+                             str(self.scratch / "out"), *options, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        out, errors = process.communicate(timeout=300)
+        self.assertEqual(process.returncode, 0, errors)
+        self.assertEqual(left(process.pid), [])
+        return out
+
+    def check_steps(self, out, changes):
+        """The verdicts name the changes, in any order, and the path is the last limit."""
+        steps = re.findall(r"^(buffers of 64 KiB|tcp_rmem|tcp_wmem|pipeline|BBR) .* +([0-9.]+) Mbit/s  (.*) \d+ %$", out, re.M)
+        self.assertEqual({step[0] for step in steps[1:]}, changes, out)
+        self.assertIn(steps[-1][2], ("path rate", "path rate, with a queue", "policed rate"), out)
+        self.assertGreater(float(steps[-1][1]), 1.5 * float(steps[0][1]), out)
+        if (support.BUILD / "nlv/nlv").exists():
+            self.assertTrue(next((self.scratch / "out").glob("*.png")).read_bytes().startswith(b"\x89PNG"))
+
+    def test_block_server(self):
+        self.check_steps(self.tune("--rtt", "60", "--rate", "20", "--seconds", "3"), {"tcp_rmem", "tcp_wmem", "pipeline"})
+
+    @unittest.skipUnless(shutil.which("nginx", path=os.environ["PATH"] + ":/usr/sbin") and shutil.which("curl"), "nginx and curl are not installed")
+    def test_unmodified_programs(self):
+        self.check_steps(self.tune("--program", "curl", "--rtt", "60", "--rate", "20", "--seconds", "3"), {"tcp_rmem", "tcp_wmem"})
+
+    def test_rejects_impossible_paths(self):
+        for options in (["--rtt", "0"], ["--rate", "x"], ["--loss", "101"], ["--seconds", "1"]):
+            result = self.run_program(sys.executable, str(support.SOURCE / "examples/dpss/tuning_experiment"), *options)
+            self.assertEqual(result.returncode, 2, result.stderr)
+
+
 if __name__ == "__main__":
     support.main()
