@@ -10,6 +10,7 @@
 #include "compare/compare.h"
 #include "diag/follow.h"
 #include "diag/host_clocks.h"
+#include "diag/repeats.h"
 #include "diag/report.h"
 #include "program/program.h"
 
@@ -92,6 +93,7 @@ static int diagnose(arguments *a)
         v = read_log(a, sources.names, sources.count, clocks, &ok);
         corrected = true;
     }
+    visits_join_repeats(v);
     findings *f = findings_find(v);
     host_clocks_report(clocks, f, corrected);
     findings_judge(f, compare_reason_no_requests(&a->subject));

@@ -4,6 +4,7 @@
 
 #include "base/monotonic.h"
 #include "base/time_internal.h"
+#include "diag/repeats.h"
 #include "diag/report.h"
 #include "diag/watch.h"
 #include "program/json_document.h"
@@ -296,6 +297,7 @@ static void keep_ids(following *w, const visits *v)
 static void end_pane(following *w)
 {
     visits *v = visits_finish(w->readers[0]);
+    visits_join_repeats(v);
     uint32_t count = watch_add(w->watch, v, w->bounds[1], w->bounds[2]);
     if (count > 0)
         keep_ids(w, v);

@@ -294,6 +294,39 @@ static void add_pieces(station *s, uint32_t index)
     g_free(order);
 }
 
+/* Returns the position in `repeats` of the first repeat of a visit with at least this index. */
+static guint first_repeat(const visits *v, uint32_t index)
+{
+    guint low = 0, high = v->repeats->len;
+    while (low < high) {
+        guint middle = low + (high - low) / 2;
+        if (g_array_index(v->repeats, repeat_end, middle).visit < index)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/*
+ * Adds the repeats of a joined visit, or the whole visit if it has no repeats. Also adds the times at which repeats end
+ * to `times`. Returns the number of these times.
+ */
+static size_t add_repeats(station *s, uint32_t index, keyed *times)
+{
+    const visit *x = visit_at(s->v, index);
+    uint32_t place = place_of_visit(s->v, x);
+    guint first = first_repeat(s->v, index), i = first;
+    int64_t from_ns = x->from_ns;
+    for (; i < s->v->repeats->len && g_array_index(s->v->repeats, repeat_end, i).visit == index; i++) {
+        int64_t to_ns = g_array_index(s->v->repeats, repeat_end, i).time_ns;
+        add_active(s, from_ns, to_ns, index, place);
+        times[i - first].key = from_ns = to_ns;
+    }
+    add_active(s, from_ns, x->to_ns, index, place);
+    return i - first;
+}
+
 /*
  * Adds the times between arrivals of requests at the station, if a quarter of the requests arrive while another is in
  * progress. `begins` are the spans whose parents are at other stations, sorted by begin.
@@ -332,7 +365,7 @@ static int by_from(gconstpointer a, gconstpointer b)
  */
 static void gather_station(station *s, const uint32_t *indices, uint32_t count)
 {
-    keyed *times = g_new(keyed, 2 * (size_t)count + 1), *arrivals = g_new(keyed, count + 1);
+    keyed *times = g_new(keyed, 2 * (size_t)count + s->v->repeats->len + 1), *arrivals = g_new(keyed, count + 1);
     size_t time_count = 0, arrival_count = 0;
     for (uint32_t i = 0; i < count; i++) {
         const visit *x = visit_at(s->v, indices[i]);
@@ -351,7 +384,7 @@ static void gather_station(station *s, const uint32_t *indices, uint32_t count)
         if (ends && p->kind == PLACE_SPAN && p->has_children)
             add_pieces(s, indices[i]);
         else if (ends && p->kind != PLACE_UNKNOWN)
-            add_active(s, x->from_ns, x->to_ns, indices[i], at->place);
+            time_count += add_repeats(s, indices[i], times + time_count);
     }
     keyed_sort(times, time_count);
     for (size_t i = 0; i < time_count; i++)

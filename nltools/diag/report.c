@@ -152,8 +152,10 @@ static void print_places(const findings *f, uint32_t shown)
              *mean = text_ns(p->path_ns / MAX(p->count, 1));
         double claimed = claimed_share(f, order[i]);
         char *named = text_share(claimed);
-        printable_print("  %6s  %s, %s each%s%s%s\n", part, where, mean, claimed > 0 ? "; explained above: " : "",
-                        claimed > 0 ? named : "",
+        char *visit = p->repeats == 0 ? g_strdup("each")
+                                      : g_strdup_printf("for each run of %.0f", 1 + (double)p->repeats / p->count);
+        printable_print("  %6s  %s, %s %s%s%s%s\n", part, where, mean, visit,
+                        claimed > 0 ? "; explained above: " : "", claimed > 0 ? named : "",
                         p->path_ns > 0.5 * v->total_ns && claimed == 0 && (p->kind != PLACE_SPAN || p->has_children)
                             ? "; unexplained: log more events there"
                             : "");
@@ -161,6 +163,7 @@ static void print_places(const findings *f, uint32_t shown)
         g_free(part);
         g_free(mean);
         g_free(named);
+        g_free(visit);
     }
     if (rest > 0) {
         char *part = text_share(rest / v->total_ns);

@@ -76,10 +76,18 @@ static void sort_by_begin(const visits *v, uint32_t *indices, uint32_t count)
     g_free(items);
 }
 
-/* Adds up the times of places and sorts their visits. */
-static void index_places(visits *v)
+void visits_index_places(visits *v)
 {
+    g_free(v->by_place);
     v->by_place = g_new(uint32_t, v->all->len + 1);
+    for (guint i = 0; i < v->sites->len; i++) {
+        site_at(v, i)->count = 0;
+        site_at(v, i)->path_ns = 0;
+    }
+    for (guint i = 0; i < v->places->len; i++) {
+        place_at(v, i)->count = 0;
+        place_at(v, i)->path_ns = 0;
+    }
     for (guint i = 0; i < v->all->len; i++) {
         const visit *x = visit_at(v, i);
         site *s = site_at(v, x->site);
@@ -143,7 +151,7 @@ static void add_host_columns(visits *v)
 
 void visits_index(visits *v)
 {
-    index_places(v);
+    visits_index_places(v);
     add_host_columns(v);
 }
 
@@ -155,6 +163,7 @@ void visits_free(visits *v)
     g_array_free(v->all, TRUE);
     g_array_free(v->sites, TRUE);
     g_array_free(v->places, TRUE);
+    g_array_free(v->repeats, TRUE);
     for (guint i = 0; i < v->bounds->len; i++) {
         g_free(g_array_index(v->bounds, clock_bound, i).begins_ns);
         g_free(g_array_index(v->bounds, clock_bound, i).ends_ns);

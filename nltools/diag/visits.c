@@ -585,6 +585,7 @@ visits_reader *visits_reader_new(subject_options *options, visits_clock *clock, 
     v->all = g_array_new(FALSE, FALSE, sizeof(visit));
     v->sites = g_array_new(FALSE, FALSE, sizeof(site));
     v->places = g_array_new(FALSE, FALSE, sizeof(place));
+    v->repeats = g_array_new(FALSE, FALSE, sizeof(repeat_end));
     v->bounds = g_array_new(FALSE, FALSE, sizeof(clock_bound));
     v->ids = g_ptr_array_new_with_free_func(g_free);
     v->columns = columns_new();

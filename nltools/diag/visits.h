@@ -47,6 +47,7 @@ typedef struct place {
     const char *program, *from_program;
     double path_ns;
     uint32_t first, count;       /* range in by_place */
+    uint32_t repeats;            /* number of elements of `repeats` that belong to the place's visits */
     bool has_children, inferred; /* inferred: an edge that no record names */
     GArray *sites;               /* uint32_t */
 } place;
@@ -56,6 +57,12 @@ typedef struct request {
     uint32_t first, count; /* range of visits */
     bool failed;
 } request;
+
+/* The end of a repeat in a joined visit (repeats.h), except for the visit's last repeat. */
+typedef struct repeat_end {
+    uint32_t visit; /* index of the visit */
+    int64_t time_ns;
+} repeat_end;
 
 enum { CLOCK_CALLS_MAX = 512 };
 
@@ -76,6 +83,7 @@ typedef struct visits {
     GArray *requests, *all; /* elements are request; elements are visit */
     GArray *sites;          /* elements are site */
     GArray *places;         /* elements are place */
+    GArray *repeats;        /* elements are repeat_end, sorted by visit and then by time */
     uint32_t *by_place;     /* indices of visits, sorted by place and then by time */
     columns *columns;
     series_set *series;

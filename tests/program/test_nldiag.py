@@ -874,6 +874,49 @@ class Nldiag(support.Case):
         self.assertRegex(found["answer"], r"dpss4 is behind a slower link")
         self.assertEqual(found["requests"], 200)
 
+    def fetched(self, pieces):
+        """
+        Writes a log of four servers, one of which is behind a slower link and needs longer for its blocks, alone at the end. Blocks arrive in
+        many pieces at first, and later in few pieces (`pieces`: one number for each part). A sensor's value falls all the time.
+        """
+        chance, records = random.Random(5), []
+        for server in 1, 2, 3, 4:
+            at = 0.001 * server
+            for number in range(50):
+                took, count = (0.054 if server == 4 else 0.018) * chance.lognormvariate(0, 0.05), pieces[at > 0.45]
+                for host, program, event, when in (("client", "dpss_get", "BlockRequestSend", 0), (f"dpss{server}", "dpss_server", "BlockRequestRecv", 3e-4),
+                                                   (f"dpss{server}", "dpss_server", "BlockSendStart", 4e-4), (f"dpss{server}", "dpss_server", "BlockSendEnd", 6e-4),
+                                                   *(("client", "dpss_get", "BlockRead", 7e-4 + took * (1 + part / count)) for part in range(count + 1)),
+                                                   ("client", "dpss_get", "BlockDone", 8e-4 + took * 2)):
+                    records.append((at + when, f"HOST={host} PROG={program} LVL=Usage NL.EVNT={event} BLOCK.ID={server}-{number}"))
+                at += 0.001 + took * 2
+        for i in range(600):
+            records.append((0.01 * i, f"HOST=client PROG=nlsensor LVL=System NL.EVNT=MemoryFree MEM.FREE={9e9 - 3e7 * i + chance.uniform(0, 1e7):.0f}"))
+        path = self.scratch / "fetched.log"
+        simulate.write_lines(path, sorted(records))
+        return path
+
+    def test_blocks_that_arrive_in_fewer_pieces_later(self):
+        """Each piece takes longer when a block has fewer pieces. The time and the sensor explain the times of pieces, but not the times of blocks."""
+        path = self.fetched((24, 4))
+        found = self.diagnosed(path)
+        self.assertEqual([(c["cause"], c["host"]) for c in found["causes"] if c["sure"] > 0.2], [("peer", "dpss4")])
+        self.assertAlmostEqual(found["causes"][0]["share"], 1 / 3, delta=0.05)
+        self.assertRegex(self.run_program(self.nldiag, path).stdout, r"BlockRead -> BlockRead of dpss_get, [0-9.]+ ms for each run of \d+; explained above")
+
+    def test_items_of_a_loop_are_no_pieces(self):
+        """A request handles several items, and logs one event for each. Some items are slow, and the request takes as long as its items."""
+        chance, records = random.Random(6), []
+        for number in range(300):
+            at = now = 0.5 * number
+            for _ in range(chance.randint(3, 30)):
+                records.append((now, "a", "Item", f"ID={number}"))
+                now += 0.01 * chance.lognormvariate(0, 0.2)
+            self.assertGreater(now, at)
+            records.append((now, "a", "Done", f"ID={number}"))
+        places = self.diagnosed_of(records)["places"]
+        self.assertEqual([p["visits"] for p in places if p.get("to_event") == "Item"], [sum(record[2] == "Item" for record in records) - 300])
+
     # ---- comparing ----
 
     def compared(self, before, after, *options, status=None, program=None):
