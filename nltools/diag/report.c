@@ -154,8 +154,8 @@ static void print_places(const findings *f, uint32_t shown)
         char *named = text_share(claimed);
         char *visit = p->repeats == 0 ? g_strdup("each")
                                       : g_strdup_printf("for each run of %.0f", 1 + (double)p->repeats / p->count);
-        printable_print("  %6s  %s, %s %s%s%s%s\n", part, where, mean, visit,
-                        claimed > 0 ? "; explained above: " : "", claimed > 0 ? named : "",
+        printable_print("  %6s  %s, %s %s%s%s%s\n", part, where, mean, visit, claimed > 0 ? "; explained above: " : "",
+                        claimed > 0 ? named : "",
                         p->path_ns > 0.5 * v->total_ns && claimed == 0 && (p->kind != PLACE_SPAN || p->has_children)
                             ? "; unexplained: log more events there"
                             : "");
