@@ -81,7 +81,7 @@ static const options_command commands[] = {
     {"subscribers", NULL, "Print the subscribers, and the number of records that each subscriber missed"},
     {"clocks", NULL,
      "Print the hosts that log, with the clock errors that each host reports and that netlogd measures"},
-    {"drops", NULL, "Print the records that were not received or not delivered, and the reasons"},
+    {"drops", NULL, "Print how much netlogd rejected or did not deliver, for each reason"},
     {"settings", NULL, "Print the value of every setting, and of the options of each output"},
     {"reload", NULL, "Read the configuration again, and reopen the outputs; same as SIGHUP"},
     {"tail", NULL, "Print new records as they arrive"},

@@ -202,7 +202,7 @@ const nl_option recording_rows[] = {
 void recording_options_check(const recording_options *o, bool needs_event)
 {
     if (o->counters.count > 0 && (o->functions || o->pid_count > 0 || o->only_command))
-        options_fail("--counters cannot be used with --pid, --only-command or --functions, because it counts for whole "
+        options_fail("--counters cannot be used with --pid, --only-command or --functions; --counters counts on whole "
                      "CPUs; use --where 'PROG == NAME'");
     if (o->glob_count > 0 && !o->functions)
         options_fail("--filter-function requires --functions");

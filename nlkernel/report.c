@@ -20,9 +20,10 @@ static const options_usage usage = {
     .operands = "RULES [SOURCE...]",
     .summary =
         "Analyse the events in a log by rules, such as scheduler or locking; nlkernel rules list prints all rules.",
-    .notes = "nlkernel rules show NAME prints which events the rules need; nlkernel rules run NAME records the events "
-             "and prints the report. Events may be in any order. The report omits spans with lost events. Without "
-             "SOURCE, read standard input. " PROGRAM_SOURCES ".",
+    .notes =
+        "nlkernel rules show RULES prints which events the rules need; nlkernel rules run RULES records the events "
+        "and prints the report. Events may be in any order. The report omits spans with lost events. Without "
+        "SOURCE, read standard input. " PROGRAM_SOURCES ".",
 };
 
 static int report_logs(arguments *a)

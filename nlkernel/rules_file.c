@@ -34,7 +34,7 @@ const nl_option rules_parameter_options[] = {
      .value = "NAME=VALUE",
      .repeatable = true,
      .set = rules_add_parameter,
-     .help = "Set a parameter of the rules; to list the parameters, use nlkernel rules show NAME"},
+     .help = "Set the parameter NAME of the rules; nlkernel rules show RULES lists the parameters"},
     {0},
 };
 

@@ -170,7 +170,7 @@ static void soap_end_element(void *user, const xmlChar *name, const xmlChar *pre
 static void soap_reject_document_type(void *user, const xmlChar *name, const xmlChar *external, const xmlChar *system)
 {
     (void)name, (void)external, (void)system;
-    soap_reject(user, NL_ERROR_INVALID, "a SOAP message must not have a document type");
+    soap_reject(user, NL_ERROR_INVALID, "a SOAP message must not have a DOCTYPE declaration");
 }
 
 static void soap_reject_instruction(void *user, const xmlChar *target, const xmlChar *data)

@@ -140,7 +140,7 @@ double connection_gain_of_path(const connection_result *r);
  */
 bool connection_gain_of_reuse(const connection_result *r, double *minimum, double *maximum);
 
-/* Returns the evidence and the advice for the first cause, with the numbers that lead to it. The caller frees it. */
+/* Returns the evidence and the advice for the main cause, with the numbers that lead to it. The caller frees it. */
 char *connection_advice(const connection_result *r);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * Reads XML with libxml2's push parser; xml_write.c describes the format. The memory is proportional to the largest
  * record, for three reasons. The handlers build no tree. libxml2's limits apply (XML_PARSE_HUGE is not set). The reader
- * rejects a document type before its first declaration, so that no entity can be defined.
+ * rejects a DOCTYPE before its first declaration, so that no entity can be defined.
  */
 #include "config.h"
 
@@ -305,7 +305,7 @@ static void end_element(void *user, const xmlChar *name, const xmlChar *prefix, 
 static void refuse_document_type(void *user, const xmlChar *name, const xmlChar *external, const xmlChar *system)
 {
     (void)external, (void)system;
-    xml_read_fail(user, "document types are not allowed", name);
+    xml_read_fail(user, "XML with a DOCTYPE declaration is not supported", name);
 }
 
 static void ignore(void *user, const char *format, ...)

@@ -48,9 +48,9 @@ static void print_first(const GPtrArray *rows, const connections_options *option
     const connections_row *row = g_ptr_array_index(rows, 0);
     const connection_result *r = &row->sum;
     if (by == NULL)
-        printf("First cause of %s", row->name);
+        printf("Main cause of %s", row->name);
     else
-        printf("First cause of %s %s (%s)", by, row->name, connection_distance_name(r->distance));
+        printf("Main cause of %s %s (%s)", by, row->name, connection_distance_name(r->distance));
     if (rows->len > 1)
         printf(", which %s of %u %s", orders[options->sort], rows->len, by == NULL ? "connections" : "groups");
     printf(": %s, %.0f %% of its time (confidence: %s)\n\n", connection_cause_name(r->first),
@@ -80,7 +80,7 @@ static void print_table(const GPtrArray *rows, const char *by)
 static void print_advice(const GPtrArray *results)
 {
     static const char *const ends[] = {"the sender", "the receiver", "both ends"};
-    puts("\nEvidence for the first cause of each connection:");
+    puts("\nEvidence for the main cause of each connection:");
     for (guint i = 0; i < MIN(results->len, ADVICE_MAX); i++) {
         const connection_result *r = g_ptr_array_index(results, i);
         char *advice = connection_advice(r);

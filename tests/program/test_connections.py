@@ -268,7 +268,7 @@ class Connections(support.Case):
         log = self.written(*lines)
         for sort, order in (("bytes", "120"), ("rate", "210"), ("time", "210"), ("rtt", "012"), ("retransmits", "210")):
             self.assertEqual("".join(c["connection"].split(" ")[0][-1] for c in self.report(log, "--sort", sort)), order, sort)
-        self.assertIn("First cause of 10.0.0.1:2 > 10.0.0.2:80, which has the lowest rate of 3 connections: ",
+        self.assertIn("Main cause of 10.0.0.1:2 > 10.0.0.2:80, which has the lowest rate of 3 connections: ",
                       self.run_program(self.nlstat, "--connections", "--sort", "rate", log).stdout)
 
     def test_rate_over_time(self):
@@ -383,13 +383,13 @@ class Connections(support.Case):
             fields = dict(TCP_COOKIE=cookie, TCP_MSS=1000)
             lines += [sample(0, **fields), sample(1000, **fields, TCP_BYTES_ACKED=1000 + cookie, TCP_BUSY=1000)]
         result = self.run_program(self.nlstat, "--connections", self.written(*lines))
-        self.assertEqual(result.stdout.splitlines()[0], "First cause of 10.0.0.1:5 > 10.0.0.2:80, which sent the most bytes of 150 connections: path rate, "
+        self.assertEqual(result.stdout.splitlines()[0], "Main cause of 10.0.0.1:5 > 10.0.0.2:80, which sent the most bytes of 150 connections: path rate, "
                          "100 % of its time (confidence: low)")
         self.assertIn("(50 further rows; --json prints all)\n", result.stdout)
         self.assertRegex(result.stdout, "WAN +1149 B +9192.0 kbit/s +40.00 ms  path rate 100 %\n")
         self.assertEqual(len(self.report(self.written(*lines))), 150)
         result = self.run_program(self.nlstat, "--connections", "--by", "port", self.written(*lines))
-        self.assertEqual(result.stdout.splitlines()[0], "First cause of port 5 (WAN): path rate, 100 % of its time (confidence: medium)")
+        self.assertEqual(result.stdout.splitlines()[0], "Main cause of port 5 (WAN): path rate, 100 % of its time (confidence: medium)")
 
     def test_reused_ports_and_decreasing_counters(self):
         reused = self.written(sample(0), sample(1000, TCP_BYTES_ACKED=9000, TCP_BUSY=1000),

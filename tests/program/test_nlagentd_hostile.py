@@ -27,10 +27,10 @@ class Hostile(nlagents.Agent):
         secret = self.scratch / "secret"
         secret.write_text("secret-words")
         cases = {
-            "entity expansion": (call.replace('"1.0"?>', '"1.0"?>' + laughs).replace("></List", ">&m;</List"), "document type"),
+            "entity expansion": (call.replace('"1.0"?>', '"1.0"?>' + laughs).replace("></List", ">&m;</List"), "DOCTYPE"),
             "external entity": (call.replace('"1.0"?>', f'"1.0"?><!DOCTYPE l [<!ENTITY x SYSTEM "file://{secret}">]>')
-                                .replace("></List", ">&x;</List"), "document type"),
-            "external subset": (call.replace('"1.0"?>', f'"1.0"?><!DOCTYPE l SYSTEM "file://{secret}">'), "document type"),
+                                .replace("></List", ">&x;</List"), "DOCTYPE"),
+            "external subset": (call.replace('"1.0"?>', f'"1.0"?><!DOCTYPE l SYSTEM "file://{secret}">'), "DOCTYPE"),
             "unknown entity": (call.replace("></List", ">&x;</List"), "Entity"),
             "deep": (nlagents.ENVELOPE % ("List", "<a>" * 60000, "List"), "nested too deep"),
             "deep and ended": (nlagents.ENVELOPE % ("List", "<a>" * 20 + "</a>" * 20, "List"), "nested too deep"),

@@ -454,10 +454,10 @@ class Nlconv(support.Case):
         names = b"".join(b"<e%d/>" % i for i in range(500000))
         attacks = {
             "entities": (b'<!DOCTYPE log [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]>' + begin + b'<record time="3" event="&b;"/>' + end,
-                         b"document type", 0),
+                         b"DOCTYPE", 0),
             "an external entity": (b'<!DOCTYPE log [<!ENTITY a SYSTEM "file://%s">]>' % bytes(secret) + begin +
-                                   b'<record time="3"><f n="a">&a;</f></record>' + end, b"document type", 0),
-            "external rules": (b'<!DOCTYPE log SYSTEM "file://%s">' % bytes(secret) + begin + end, b"document type", 0),
+                                   b'<record time="3"><f n="a">&a;</f></record>' + end, b"DOCTYPE", 0),
+            "external rules": (b'<!DOCTYPE log SYSTEM "file://%s">' % bytes(secret) + begin + end, b"DOCTYPE", 0),
             "an undefined entity": (begin + b'<record time="3"><f n="a">&x;</f></record>' + end, b"Entity 'x' not defined", 1),
             "depth": (begin + b"<a>" * 5000000, b"too deep", 1),
             "attributes": (begin + b"<record time='3' " + b" ".join(b"a%d=''" % i for i in range(500000)) + b"/>" + end,
