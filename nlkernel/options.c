@@ -202,8 +202,8 @@ const nl_option recording_rows[] = {
 void recording_options_check(const recording_options *o, bool needs_event)
 {
     if (o->counters.count > 0 && (o->functions || o->pid_count > 0 || o->only_command))
-        options_fail("--counters cannot be used with --pid, --only-command or --functions; --counters counts on whole "
-                     "CPUs; use --where 'PROG == NAME'");
+        options_fail("--counters cannot be used with --pid, --only-command or --functions, because --counters counts "
+                     "for whole CPUs; use --where 'PROG == NAME'");
     if (o->glob_count > 0 && !o->functions)
         options_fail("--filter-function requires --functions");
     if (needs_event && o->pattern_count == 0 && !o->functions)
