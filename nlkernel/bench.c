@@ -44,7 +44,8 @@ static bool find_double(const nl_record *record, const char *name, double *value
     return nl_record_find(record, name, &field) && nl_field_double(&field, value);
 }
 
-/* Reads the result of the loop. */
+/* Reads the result of the loop from its log, and deletes the log. Returns false and sets the error if the log has no
+ * result. */
 static bool read_loop(const bench *b, measurement *m)
 {
     nl_reader *reader = nl_reader_open(b->loop_log, NULL);
@@ -133,7 +134,7 @@ static bool side_nlkernel(bench *b, measurement *m)
     return ok;
 }
 
-/* Returns the number of events that perf reports as lost, or a negative number if it is unknown. */
+/* Returns the number of events that perf reports as lost, or -1 if the number is unknown. */
 static double count_lost_by_perf(const bench *b)
 {
     char *command[] = {"perf", "report", "--stats", "-i", b->perf_log, NULL}, line[256];
@@ -165,7 +166,7 @@ static bool side_perf(bench *b, measurement *m)
     return ok || nl_error_false(NL_ERROR_SYSTEM, "perf is not installed, or has no permission to record");
 }
 
-/* Measures sums in the kernel: each call is a span from entry to exit, and the kernel writes no events. */
+/* Measures eBPF sums: the kernel adds the duration of each call, from entry to exit, to a sum and writes no events. */
 static bool side_ebpf(bench *b, measurement *m)
 {
     static const char text[] = "[kernel BenchSum]\nbegin = raw_syscalls:sys_enter key TID\n"
@@ -198,7 +199,8 @@ static int order_doubles(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* Returns the time per event (2 per call) that recording adds to the median without recording; at least 0. */
+/* Returns the nanoseconds per event that recording adds to the median without recording; at least 0. Each call causes 2
+ * events. */
 static double added_per_event(const bench *b, double value, bool wall)
 {
     double base[ROUNDS_MAX] = {0};
@@ -228,7 +230,7 @@ static void bench_read_measurement(rules_run *run, const bench *b, size_t side, 
     nl_record_free(record);
 }
 
-/* Adds percentiles of the durations of the calls in nlkernel's log. The "stopwatch" rules compute the durations. */
+/* Adds the percentiles of the durations of the calls in nlkernel's log. The "stopwatch" rules compute them. */
 static void bench_read_stopwatch(rules_run *run, const bench *b)
 {
     char where[64];

@@ -64,7 +64,7 @@ static double heat_of(uint64_t calls, const heat_scale *s)
                                    : 0.5;
 }
 
-/* Formats 12345678 as 12.3 M. */
+/* Formats a count with a decimal unit and about 2 digits: 12345678 becomes "12 M". */
 static void write_count(uint64_t count, char out[16])
 {
     static const char units[] = " kMGTPE";
@@ -95,7 +95,7 @@ NL_PRINTF(3, 4) static void set_format(void *object, char *name, const char *for
 
 /* ---- files ---- */
 
-/* Renders into memory, which the caller frees. */
+/* Renders into *picture, which the caller frees, and sets *size to its length in bytes. Returns false on failure. */
 static bool render(GVC_t *context, Agraph_t *graph, const char *format, char **picture, size_t *size)
 {
     FILE *file = nl_memory_check(open_memstream(picture, size));
@@ -110,7 +110,7 @@ static bool report_libgvc_error(const char *path)
     return false;
 }
 
-/* Writes a temporary file, and renames it to path when it is complete. */
+/* Writes a temporary file, and renames it to path when it is complete. Returns false after reporting the problem. */
 static bool write_picture(GVC_t *context, Agraph_t *graph, const char *path, const char *format)
 {
     char *picture = NULL;
@@ -123,7 +123,7 @@ static bool write_picture(GVC_t *context, Agraph_t *graph, const char *path, con
     return good;
 }
 
-/* Lays out the graph, writes it and frees it. Does not lay out the graph for a .dot file. */
+/* Lays out the graph (not for a .dot file), writes it and frees it. Returns false after reporting the problem. */
 static bool write_graph(Agraph_t *graph, const char *path)
 {
     const char *format = find_format(path);
@@ -173,7 +173,7 @@ static void add_call(Agraph_t *graph, Agnode_t *caller, Agnode_t *function, uint
     set_format(edge, "tooltip", "%s calls %s: %" PRIu64, agnameof(caller), agnameof(function), calls);
 }
 
-/* Limits the time for the layout. libgvc then spends less effort on large graphs. */
+/* Limits the time for the layout: libgvc spends less effort on graphs with many edges. */
 static void set_effort(Agraph_t *graph, size_t edges)
 {
     enum { EDGES_MEDIUM = 400, EDGES_MANY = 1500 };

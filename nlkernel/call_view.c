@@ -44,7 +44,7 @@ static void take_call_record(void *user, const nl_record *record)
     calls_take(user, record);
 }
 
-/* Reads and decompresses a whole trace.dat file. For any other file, reads only the first bytes and returns false. */
+/* Reads and decompresses a whole trace.dat file. For any other file, stops after the first bytes and returns false. */
 static bool load_trace_dat(nl_buffer *bytes, const char *path)
 {
     nl_source *source = program_source_open_stored(path);
@@ -60,7 +60,8 @@ static bool load_trace_dat(nl_buffer *bytes, const char *path)
     return status == NL_END && trace_dat_detect(bytes->data, bytes->size);
 }
 
-/* Reads a source. A trace.dat must be a regular file, because nlkernel first inspects the content. */
+/* Reads a source. Returns false after reporting the problem. A trace.dat must be a regular file, because nlkernel
+ * inspects the first bytes and then reads the file again. */
 static bool read_call_source(calls *c, log_input *input, const char *name)
 {
     struct stat status;
@@ -81,7 +82,7 @@ static bool read_call_source(calls *c, log_input *input, const char *name)
     return ok;
 }
 
-/* Reads the sources and finishes `input`. Returns an exit status. */
+/* Reads the sources, or standard input if `count` is 0, and finishes `input`. Returns an exit status. */
 static int read_calls(calls *c, log_input *input, char **names, size_t count)
 {
     int status = PROGRAM_DONE;
@@ -138,7 +139,7 @@ static bool read_symbols(call_view *v)
     return ok;
 }
 
-/* Returns whether `file` is one of the paths, or is in a directory that is one of the paths. */
+/* Returns whether the comma-separated list `paths` contains `file` or a directory above it. */
 static bool path_is_below(const char *file, const char *paths)
 {
     for (const char *at = paths; *at != '\0';) {

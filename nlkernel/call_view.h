@@ -1,6 +1,6 @@
 /*
- * The selection of functions to show in a report or picture: by source file, by minimum number of calls, and by rank in
- * the number of calls. Not thread-safe.
+ * Selects the functions to show in a report or picture by source file, by minimum number of calls, and by rank in the
+ * number of calls. Not thread-safe.
  */
 #ifndef NLKERNEL_CALL_VIEW_H
 #define NLKERNEL_CALL_VIEW_H
@@ -10,8 +10,7 @@
 #include "symbol_map.h"
 
 typedef struct call_view {
-    const char
-        *symbols; /* path of a map or vmlinux; if it is NULL and filepaths is set, nlkernel searches for the file */
+    const char *symbols;   /* path of a map or vmlinux; if NULL and filepaths is set, nlkernel searches for the file */
     const char *filepaths; /* directories and files, separated by commas; NULL: all */
     uint64_t min_count;
     size_t top;  /* maximum number of functions; 0: all */
@@ -36,12 +35,13 @@ extern const nl_option call_view_rows[];
     "text from ftrace's trace file or from trace-cmd report; or output of perf script. Each may be compressed with "   \
     "zstd or gzip. Without SOURCE, read standard input"
 
-/* Reads the sources (or standard input), selects functions and finishes input. Returns an exit status. */
+/* Reads the sources (standard input if `count` is 0), selects the functions and finishes `input`. Returns an exit
+ * status. */
 int call_view_read(call_view *v, log_input *input, char **names, size_t count);
 
 /*
- * Returns the source file of a function, or "" if it is unknown. If `more` is not NULL, sets *more to the number of
- * other files that contain a function with this name.
+ * Returns the path of a function's source file, or "" if it is unknown. If `more` is not NULL, sets *more to the number
+ * of other files that contain a function with this name.
  */
 const char *call_view_file(const call_view *v, uint32_t function, size_t *more);
 

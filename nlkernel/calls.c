@@ -8,12 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The callers of functions at a greater depth are unknown. */
+/* calls_finish does not find the callers of functions that are nested more deeply. */
 enum { DEPTH_MAX = 64 };
 
 /* ---- tables ---- */
 
-/* Returns the array `list`, enlarged if necessary to hold one more element. */
+/* Returns the array `list`, enlarged if necessary to hold one more element. `size` is the size of an element in bytes.
+ */
 static void *calls_grow(void *list, size_t count, size_t *capacity, size_t size)
 {
     if (count < *capacity)
@@ -123,7 +124,7 @@ static bool are_in_order(const call_entry *entries, size_t count)
     return true;
 }
 
-/* Sorts by merging. Unlike qsort, this keeps the order of equal entries. */
+/* Merge sort. Unlike qsort, this keeps the order of equal entries. */
 static void sort_entries(call_entry *entries, call_entry *scratch, size_t count)
 {
     size_t half = count / 2, left = 0, right = half, put = 0;
@@ -139,7 +140,7 @@ static void sort_entries(call_entry *entries, call_entry *scratch, size_t count)
 
 void calls_finish(calls *c)
 {
-    uint32_t within[DEPTH_MAX] = {0}; /* for each depth, the index of the function plus 1; 0: unknown */
+    uint32_t within[DEPTH_MAX] = {0}; /* for each depth, 1 plus the index of the function; 0: unknown */
     call_entry *scratch = nl_memory_check(calloc(c->entry_count / 2 + 1, sizeof *scratch));
     sort_entries(c->entries, scratch, c->entry_count);
     free(scratch);
@@ -165,7 +166,8 @@ void calls_finish(calls *c)
     c->entry_count = 0;
 }
 
-/* Adds the duration of a call, from a leaf function's record or from the two times of an exit record. */
+/* Adds the duration of a call: DURATION.NS of a leaf function's record, or the difference of CALLTIME and RETTIME in an
+ * exit record. */
 static void calls_add_time(calls *c, const nl_record *record, nl_string function)
 {
     int64_t begin_ns = read_int(record, "CALLTIME", -1), end_ns = read_int(record, "RETTIME", -1),
@@ -198,7 +200,8 @@ static void calls_add_chain(calls *c, nl_string stack)
     c->samples = true;
 }
 
-/* Reads a call in the form of perf and trace-cmd: "tcp_v4_rcv <-- ip_local_deliver". */
+/* Adds a call in the notation of perf and trace-cmd, "tcp_v4_rcv <-- ip_local_deliver". Returns false if `text` has no
+ * arrow. */
 static bool calls_add_arrow(calls *c, nl_string text)
 {
     const char *arrow = text.size > 0 ? memmem(text.data, text.size, "<-", 2) : NULL;

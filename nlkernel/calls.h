@@ -5,8 +5,9 @@
  * - function tracer: ftrace.function with FUNCTION and CALLER
  * - function graph tracer: records such as ftrace.funcgraph_entry with FUNCTION and DEPTH
  * - samples with call chains: STACK ("outermost;...;innermost"), or SYMBOL alone
- * The graph tracer does not record the caller. The caller is the function that the same thread entered before, possibly
- * on another CPU whose records come later. calls_finish therefore computes these callers at the end. Not thread-safe.
+ * The graph tracer does not record the caller. The caller is the latest function at the next lower depth that the same
+ * thread entered. The thread may have entered this function on another CPU, whose records come later. calls_finish
+ * therefore computes these callers at the end. Not thread-safe.
  */
 #ifndef NLKERNEL_CALLS_H
 #define NLKERNEL_CALLS_H
@@ -38,8 +39,8 @@ typedef struct calls {
     size_t function_count, function_capacity;
     call_edge *edges;
     size_t edge_count, edge_capacity;
-    GHashTable *by_name; /* maps a name to the index of its function plus 1 */
-    GHashTable *by_ends; /* maps a caller and function to the index of their edge plus 1 */
+    GHashTable *by_name; /* maps a name to 1 plus the index of its function */
+    GHashTable *by_ends; /* maps a caller and function to 1 plus the index of their edge */
     call_entry *entries; /* the entries whose callers calls_finish computes */
     size_t entry_count, entry_capacity;
     uint64_t total; /* number of calls, or of samples */
@@ -54,8 +55,8 @@ typedef struct calls {
 void calls_take(calls *c, const nl_record *record);
 
 /*
- * Adds a loss of `count` calls before a time. A function that a thread entered before the loss never counts as the
- * caller of a call after the loss.
+ * Adds a loss of `count` calls before the time `time_ns`. A function that a thread entered before the loss never counts
+ * as the caller of a call after the loss.
  */
 void calls_lose(calls *c, int64_t time_ns, uint64_t count);
 

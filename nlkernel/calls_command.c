@@ -41,7 +41,8 @@ static const options_usage usage = {
     .notes = CALLS_SOURCES ".",
 };
 
-/* Returns the calls of a function, the most frequent first, and sets *count. The edges are sorted by `function`. */
+/* Returns the edges from all callers of a function, the most frequent first, and sets *count to their number. Requires
+ * calls_sort_edges. */
 static const call_edge *find_callers(const calls *c, uint32_t function, size_t *count)
 {
     size_t low = 0, high = c->edge_count;
@@ -128,7 +129,7 @@ static bool print_calls_json(const call_view *v)
     return json_document_write(document, stdout);
 }
 
-/* Draws the numbers of calls as a report with bars. */
+/* Draws the number of calls of each function as a bar. Returns false after reporting the problem. */
 static bool plot_calls(const call_view *v, const char *path)
 {
     char *title = call_view_summary(v);

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Time to wait for a command to end after SIGTERM. */
+/* Maximum time to wait for a command to end after SIGTERM, and interval of the checks. */
 enum { END_WAIT_MS = 5000, END_POLL_MS = 10 };
 
 _Noreturn static void wait_and_execute(int go_fd, int error_fd, char **argv)
@@ -105,7 +105,7 @@ bool child_run(char *const *argv, const char *output)
     int status;
     pid_t pid = fork();
     if (pid == 0) {
-        sigset_t none; /* unblock signals, which a recording blocks */
+        sigset_t none; /* for the command, unblock the signals that a recording blocks */
         sigemptyset(&none);
         sigprocmask(SIG_SETMASK, &none, NULL);
         if (output != NULL) {

@@ -10,18 +10,18 @@
 
 typedef struct child {
     pid_t pid;    /* 0: no process */
-    int go_fd;    /* writing a byte starts the command; -1 afterwards */
+    int go_fd;    /* writing a byte to it starts the command; -1 afterwards */
     int error_fd; /* receives errno if the command cannot be started */
     bool ended;
 } child;
 
-/* Creates a process that waits and later runs argv. Returns false and sets the error on failure. */
+/* Creates a process that waits for child_start and then runs argv. Returns false and sets the error on failure. */
 bool child_prepare(child *c, char **argv);
 
 /* Starts the command. Returns false and sets the error if the process cannot be started. */
 bool child_start(child *c);
 
-/* Sets `ended` if the process has ended. */
+/* Checks without waiting whether the process has ended, and sets `ended` if so. */
 void child_poll(child *c);
 
 /*

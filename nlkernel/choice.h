@@ -1,7 +1,8 @@
 /*
- * Chooses events of this kernel by patterns. The pattern sched:sched_switch chooses one event. Either part may be a
- * shell pattern, as in sched:*. A pattern without a colon, such as sched, chooses all events of a system, and all
- * events with this name. sched.sched_switch, the name in records, is equivalent to sched:sched_switch. Not thread-safe.
+ * Chooses events of this kernel by patterns. The pattern sched:sched_switch chooses one event. The system, the event or
+ * both may be shell patterns, as in sched:*. A pattern without a colon, such as sched, chooses all events of a system,
+ * and all events with this name. sched.sched_switch, the name in records, is equivalent to sched:sched_switch. Not
+ * thread-safe.
  */
 #ifndef NLKERNEL_CHOICE_H
 #define NLKERNEL_CHOICE_H

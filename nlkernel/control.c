@@ -20,7 +20,7 @@
 
 enum { COMMAND_SIZE = 4096, SEND_TIMEOUT_SECONDS = 10, COMMAND_TIMEOUT_US = 200000 };
 
-/* The name of a recorder's socket in the abstract namespace, which disappears with the process. */
+/* The name of a recorder's socket in the abstract namespace. The socket disappears when the process ends. */
 #define NAME_FORMAT "nlkernel-%d"
 
 static socklen_t control_address(int pid, struct sockaddr_un *address)
@@ -74,8 +74,8 @@ static control_state copy_state(const control *c)
     return state;
 }
 
-/* Applies the state where it differs from the current state, and frees it. Switches the whole recording off first or
- * on last. Returns false and sets the error on failure. */
+/* Applies the differences between `state` and the current state, and frees `state`. Switches the whole recording off
+ * before all events, or on after all events. Returns false and sets the error on failure. */
 static bool apply_state(control *c, control_state *state)
 {
     bool ok = true;
@@ -126,7 +126,7 @@ static bool execute_command(control *c, int fd, const char *command)
     return false;
 }
 
-/* Executes a command and replies with "+", or with "-" and a message. */
+/* Accepts a connection and executes its command. Replies with "+" on success, or with "-" and a message on failure. */
 void control_answer(control *c)
 {
     char command[COMMAND_SIZE], answer[COMMAND_SIZE + 64] = "+";

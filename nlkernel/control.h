@@ -1,12 +1,12 @@
 /*
- * Switches a running recorder on and off. The requests come from nlkernel control or from a file that the recorder
- * watches. Commands are lines:
+ * Switches a running recorder on and off. The commands come from nlkernel control or from a file that the recorder
+ * watches. Each command is a line:
  *
  *   off | on                  the whole recording
  *   event PATTERN off | on    the recorded events that match PATTERN (choice.h)
  *
- * A file describes a complete state: whenever the file changes, the recorder switches on all events that the file does
- * not switch off. Blank lines and lines that begin with # are ignored. The recorder accepts commands only from root and
+ * A file describes a complete state: when the file changes, the recorder switches on all events that the file does not
+ * switch off. Blank lines and lines that begin with # are ignored. The recorder accepts commands only from root and
  * from the user who started it. It identifies the sender by the socket's credentials. Not thread-safe.
  */
 #ifndef NLKERNEL_CONTROL_H
@@ -34,11 +34,12 @@ typedef struct control {
     struct stat seen; /* state of the file when it was last applied; zeros if it was never applied or did not exist */
 } control;
 
-/* Initially, everything is switched on. `path` may be NULL, and the file need not exist. */
+/* Opens the socket, and sets the file to watch. Everything is switched on. `path` may be NULL, and the file need not
+ * exist. */
 void control_open(control *c, const control_target *target, const char *path);
 void control_close(control *c);
 
-/* Receives and executes a command. Call it when fd is readable. */
+/* Receives and executes a command, and replies to the sender. Call it when fd is readable. */
 void control_answer(control *c);
 
 /* Applies the file if it has changed. Returns false and sets the error if a line is invalid or cannot be executed. */

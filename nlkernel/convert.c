@@ -33,7 +33,7 @@ static nl_string find_dynamic(const event_field *field, const char *data, size_t
     return (nl_string){data + offset, length};
 }
 
-/* Returns an integer, sign-extended if its type is signed. */
+/* Returns the value of an integer field, sign-extended if its type is signed. */
 static inline uint64_t read_number(const event_field *field, const char *data)
 {
 #define READ(field_kind, c_type)                                                                                       \
@@ -57,7 +57,8 @@ static inline uint64_t read_number(const event_field *field, const char *data)
 #undef READ
 }
 
-/* Returns the value of a text field. If it is an unknown function, writes its address into `digits`. */
+/* Returns the value of a text field. For the address of an unknown function, writes the address in hexadecimal into
+ * `digits` and returns that text. */
 static nl_string read_text(const kernel_event *event, const event_field *field, const char *data, size_t size,
                            char digits[24])
 {
@@ -92,7 +93,8 @@ static char *put_hexadecimal(char *at, nl_string bytes)
     return at;
 }
 
-/* Writes bytes in hexadecimal. Does not compare them with the bytes of the previous record. */
+/* Writes bytes in hexadecimal, and returns the end of the written text. Does not compare them with the bytes of the
+ * previous record. */
 static char *put_bytes(char *at, const char *records, uint64_t *before, nl_string bytes)
 {
     size_t size = 2 * bytes.size;

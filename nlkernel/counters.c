@@ -37,13 +37,13 @@ static const counter known[] = {
 struct counted {
     size_t slots;          /* numbers per group member in a sample: its value and, since Linux 6.0, its lost events */
     int fds[COUNTERS_MAX]; /* descriptors of the counters; the first counter leads the group and has the buffer */
-    int *event_fds;        /* descriptors of the tracepoints, by place */
+    int *event_fds;        /* descriptors of the tracepoints; the index is kernel_event.place */
     size_t counter_count, event_count;
     bool on;
     struct perf_event_mmap_page *head;
     char *data;
     size_t size, mapped;
-    uint64_t tail, taken; /* offset of the current sample, and its size */
+    uint64_t tail, taken; /* offset of the current sample, and its size in bytes */
     char copy[1 << 16];   /* copy of a sample that wraps around the end of the buffer; its size has 16 bits */
     uint64_t values[COUNTERS_MAX];
 };
@@ -71,7 +71,8 @@ bool counters_choose(counters *c, const char *names)
     return c->count > 0 || nl_error_false(NL_ERROR_INVALID, "names no counter");
 }
 
-/* Opens an event. If `slots` is 2, also requests the number of lost events, which Linux before 6.0 does not support. */
+/* Opens an event and returns its descriptor, or -1 with errno. If `slots` is 2, requests also the number of lost
+ * events, which Linux before 6.0 does not support. */
 static int open_event(struct perf_event_attr *attributes, int cpu, int group, size_t slots)
 {
     attributes->size = sizeof *attributes;
@@ -310,7 +311,7 @@ bool counted_next(counted *c, counted_event *event)
     return false;
 }
 
-/* read() returns the number of group members and their slots. */
+/* read() returns the number of group members, and then the value and the lost events of each member. */
 uint64_t counted_lost(const counted *c)
 {
     size_t members = c->counter_count + c->event_count, size = (1 + 2 * members) * sizeof(uint64_t);

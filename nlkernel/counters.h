@@ -4,7 +4,7 @@
  * ftrace's ring buffer does not contain counters. These events therefore come through perf's buffers, one per CPU. The
  * counters and the tracepoints form a group, and each sample contains the values of all counters. The bytes of an event
  * are the same as in ftrace. Recording with counters costs the recorded program several times as much as ftrace.
- * Counters that the machine lacks are omitted.
+ * nlkernel omits counters that the machine lacks.
  */
 #ifndef NLKERNEL_COUNTERS_H
 #define NLKERNEL_COUNTERS_H
@@ -18,7 +18,7 @@ enum { COUNTERS_MAX = 8 };
 typedef struct counter {
     const char *name;  /* name in perf, such as cache-misses */
     const char *field; /* name in records, such as CACHE.MISSES */
-    nl_error absence;  /* why the counter cannot be read; no error if it can be read */
+    nl_error absence;  /* why the counter cannot be read; no error if the counter can be read */
     unsigned type;
     uint64_t config;
 } counter;
@@ -54,7 +54,7 @@ void counted_close(counted *c);
 /* Returns a descriptor that is readable when the buffer is filled to its low-water mark. */
 int counted_fd(const counted *c);
 
-/* Switches the event at a place, or all events if event is SIZE_MAX. An event is recorded only while both its own
+/* Switches the event with this index, or all events if event is SIZE_MAX. An event is recorded only while both its own
  * switch and the switch for all events are on. Returns false and sets the error on failure. */
 bool counted_switch(counted *c, size_t event, bool on);
 
@@ -62,8 +62,8 @@ bool counted_switch(counted *c, size_t event, bool on);
 bool counted_next(counted *c, counted_event *event);
 
 /*
- * Returns the total number of lost events. The buffer does not report a loss until another event follows. Returns 0
- * before Linux 6.0, which does not count lost events.
+ * Returns the total number of lost events, including losses that the buffer does not report because no event follows
+ * them. Returns 0 before Linux 6.0, which does not count lost events.
  */
 uint64_t counted_lost(const counted *c);
 

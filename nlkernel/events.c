@@ -11,12 +11,13 @@
 #include <string.h>
 #include <traceevent/event-parse.h>
 
-/* If an array has at most this number of elements, each element becomes a field. A longer array is written as bytes. */
+/* In an array with at most this number of elements, each element becomes a field. A longer array is written as bytes.
+ */
 enum { ELEMENTS_MAX = 16 };
 
 /* ---- names ---- */
 
-/* Returns whether every record has a field with this name. If so, the event's own field gets the prefix EV. */
+/* Returns whether every record has a field with this name. The event's own field then gets the prefix EV. */
 static bool is_common_field(const char *name)
 {
     static const char *const common[] = {"DATE", "HOST", "PROG", "LVL", "NL.EVNT", "CPU", "PID", "TID"};
@@ -87,7 +88,7 @@ static void add_array(kernel_event *event, const struct tep_format_field *field)
         events_add(event, field, -1, FIELD_BYTES, offset, (unsigned)field->size);
 }
 
-/* If a tracer's field is the address of a function, returns the field's name in records; otherwise returns NULL. */
+/* Returns the name in records of a tracer's field that is the address of a function. Returns NULL for other fields. */
 static const char *function_name(const kernel_event *event, const struct tep_format_field *field)
 {
     static const char *const names[][2] = {
@@ -174,7 +175,8 @@ static void find_namings(kernel_event *event)
 
 /* ---- reading ---- */
 
-/* Replaces the print format, which is slow to parse and not needed, by an empty format. Returns the size. */
+/* Replaces the print format by an empty format, because it is slow to parse and not needed. Returns the new size in
+ * bytes. */
 static size_t events_remove_print_format(char *text, size_t size)
 {
     static const char start[] = "\nprint fmt: ", none[] = "\"\"\n";

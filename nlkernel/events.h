@@ -3,7 +3,7 @@
  *
  * The name of an event is SYSTEM.EVENT. A field has the kernel's name in capitals, with dots instead of underscores:
  * prev_pid becomes PREV.PID. Each field has the offset of its bytes in the kernel's record of the event, so that a loop
- * over a table reads the values. Events do not change after they are read, so any thread may use them.
+ * over the fields reads the values. Events do not change after they are read, so any thread may use them.
  */
 #ifndef NLKERNEL_EVENTS_H
 #define NLKERNEL_EVENTS_H
@@ -32,12 +32,13 @@ typedef struct event_field {
     char *kernel_name; /* the kernel's name; all elements of an array have the same name */
     char *type;        /* type in the kernel's notation */
     field_kind kind;
-    bool relative; /* a dynamic field's offset counts from the end of its word, not from the start of the record */
+    bool relative; /* the offset of a dynamic field counts from the end of the field's word, not from the start of the
+                      record */
     bool element;  /* element of an array */
     unsigned offset, size;
 } event_field;
 
-/* An event that contains the name of a thread. Gives the offsets of the thread's ID and name. */
+/* The offsets and size, in bytes, of a thread's ID and name in an event that contains the name of a thread. */
 typedef struct event_naming {
     unsigned pid_offset, comm_offset, comm_size;
 } event_naming;
@@ -83,7 +84,8 @@ static inline nl_type event_field_type(const event_field *field)
     return field->kind == FIELD_BOOL ? NL_TYPE_BOOL : NL_TYPE_STRING;
 }
 
-/* Parses and modifies a description. Call kernel_event_name first. Returns false and sets the error on failure. */
+/* Parses a description, and removes its print format. Call kernel_event_name first. Returns false and sets the error on
+ * failure. */
 bool kernel_event_parse(kernel_event *out, char *text, size_t size);
 
 /* Initializes an event with copies of its names. */

@@ -38,7 +38,7 @@ bool functions_describe(kernel_events *events, const tracing *t, functions_kind 
            describe_tracer_event(events, t, "funcgraph_exit", symbols);
 }
 
-/* Returns whether text, a list of words, contains `word`. */
+/* Returns whether `text`, a list of words, contains `word`. */
 static bool has_word(const char *text, const char *word)
 {
     size_t size = strlen(word);
@@ -48,7 +48,7 @@ static bool has_word(const char *text, const char *word)
     return false;
 }
 
-/* Appends a glob to one of the instance's filter files. */
+/* Appends a glob to one of the instance's filter files. Returns false and sets the error on failure. */
 static bool add_filter(const instance *i, const char *file, const char *glob)
 {
     int fd = instance_open(i, file, O_WRONLY | O_APPEND);
@@ -56,8 +56,7 @@ static bool add_filter(const instance *i, const char *file, const char *glob)
         nl_error_prepend("--filter-function: this kernel cannot filter functions");
         return false;
     }
-    bool good =
-        dprintf(fd, "%s\n", glob) >= 0; /* without the newline, the kernel would not check the glob until close */
+    bool good = dprintf(fd, "%s\n", glob) >= 0; /* without the newline, the kernel would check the glob only at close */
     int error = errno;
     close(fd);
     if (!good && error == EINVAL)

@@ -21,7 +21,8 @@ typedef enum functions_kind {
                         caller */
 } functions_kind;
 
-/* Adds the tracer's events to a list with space (choice.h). Returns false and sets the error on failure. */
+/* Adds the tracer's events to a list in which kernel_events_read left space. Returns false and sets the error on
+ * failure. */
 bool functions_describe(kernel_events *events, const tracing *t, functions_kind kind, const kallsyms *symbols);
 
 /* Returns whether an instance supports the tracer of a kind other than FUNCTIONS_ANY. */

@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #define NAME_FORMAT "nlkernel-%llu-%d-%llu" /* PID namespace, process ID and start time of the process */
-#define NOTE_MARK "-shared-"                /* precedes the former settings of the shared buffers in the name */
+#define NOTE_MARK "-shared-"                /* in the name, precedes the former settings of the shared buffers */
 
 static unsigned long long pid_namespace(void)
 {
@@ -44,7 +44,8 @@ static unsigned long long process_start(int process)
     return at != NULL && sscanf(at, " %llu", &start) == 1 ? start : 0;
 }
 
-/* Returns whether an instance's recorder has ended. Sets *note to the shared buffers' former settings, or NULL. */
+/* Returns whether the name is that of an instance whose recorder has ended. Sets *note to the former settings of the
+ * shared buffers in the name, or to NULL if there are none. */
 static bool instance_is_stale(const char *name, const char **note)
 {
     unsigned long long space, start;

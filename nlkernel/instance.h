@@ -28,12 +28,13 @@ unsigned instance_clean_stale(const tracing *t);
  */
 bool instance_create(instance *i, const tracing *t, const char *note);
 
-/* Stops recording. Removes the instance, whose files are closed. Returns false and sets the error on failure. */
+/* Stops recording and removes the instance. The caller must have closed the instance's files. Returns false and sets
+ * the error on failure. */
 bool instance_destroy(instance *i);
 
 /*
- * Read and write files of the instance, like tracing_read and tracing_write. Callers ignore the result for files that
- * nlkernel does not need and that older kernels lack.
+ * Read and write files of the instance, like tracing_read and tracing_write (tracing.h). Callers ignore the result for
+ * files that nlkernel does not need and that older kernels lack.
  */
 char *instance_read(const instance *i, const char *file);
 bool instance_write(const instance *i, const char *file, const char *text);

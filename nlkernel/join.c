@@ -1,10 +1,10 @@
 /*
  * nlkernel join: joins the traces that nlkernel trace logged on several hosts.
  *
- * A server's record that begins a trace has the field CALL.ID. If an nlkernel on the client's host logged the client's
- * call, the record of the call has the same ID as SPAN.ID. The first pass over the logs collects these IDs. The second
- * pass writes all records. It adds the parent to the server's record, and gives all records of the server's trace the
- * trace ID of the call.
+ * A server's record that begins a trace has the field CALL.ID. If nlkernel ran on the client's host, the record of the
+ * client's call has the same ID in SPAN.ID. The first pass over the logs collects these IDs. The second pass writes all
+ * records. It adds the parent to the server's record, and gives all records of the server's trace the trace ID of the
+ * call.
  */
 #include "config.h"
 
@@ -19,7 +19,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { TRACES_MAX = 256 }; /* maximum number of joins on the way to the first host */
+enum { TRACES_MAX = 256 }; /* maximum number of joins from a server's trace to the trace of the first host */
 
 typedef struct arguments {
     log_input input;
@@ -46,8 +46,8 @@ static const options_usage usage = {
 };
 
 typedef struct joiner {
-    GHashTable *calls;   /* trace ID by the ID of a call */
-    GHashTable *servers; /* ID of the call by the trace ID that a server's request begins */
+    GHashTable *calls;   /* maps the ID of a call to the call's trace ID */
+    GHashTable *servers; /* maps the ID of a trace that a server's record begins to the value of CALL.ID */
     nl_writer *writer;
     nl_record *record;
     uint64_t joined, unjoined;
@@ -87,7 +87,7 @@ static void learn(void *user, const nl_record *record)
         insert(j->servers, copy_field(record, "TRACE.ID"), copy_field(record, "CALL.ID"));
 }
 
-/* Returns the trace to which a trace belongs after the joins. */
+/* Returns the ID that a trace has after the joins. */
 static const char *find_trace(const joiner *j, const char *trace)
 {
     for (int i = 0; i < TRACES_MAX; i++) {
@@ -162,7 +162,7 @@ int command_join(int argc, char **argv)
     const program_reading unread = a.input.reading;
     bool ok = read_all(&a, argv + first, learn, &j);
     int status = program_reading_finish(&a.input.reading);
-    a.input.reading = unread; /* the second pass reports no malformed input again */
+    a.input.reading = unread; /* so that the second pass does not report malformed input again */
     a.input.reading.keeps_malformed = true;
     a.input.reading.reject_path = NULL;
     if (ok && (j.writer = nl_writer_open(a.output, &how)) == NULL)

@@ -66,7 +66,7 @@ static void kallsyms_take_line(kallsyms *k, const char *line, const char *end)
         kallsyms_add(k, address, name, (size_t)(stop - name));
 }
 
-/* Orders symbols by address. Names of one address keep their order, because the first name is kept. */
+/* Orders symbols by address. Several names of one address keep their order, because the table keeps only the first. */
 static int order_symbols(const void *a, const void *b)
 {
     const symbol *x = a, *y = b;
@@ -160,7 +160,7 @@ void kallsyms_free(kallsyms *k)
 
 /* ---- search ---- */
 
-/* Returns the number of symbols at or below an address. */
+/* Returns the number of symbols whose address is at most `address`. */
 static size_t count_up_to(const kallsyms *k, uint64_t address)
 {
     size_t low = 0, high = k->count;

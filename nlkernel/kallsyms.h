@@ -12,7 +12,8 @@ typedef struct kallsyms kallsyms;
  */
 kallsyms *kallsyms_parse(const char *text, size_t size);
 
-/* Reads the running kernel's functions. Returns NULL and sets the error, which explains how to get the right. */
+/* Reads the running kernel's functions. The caller frees the result. Returns NULL and sets the error on failure. If a
+ * right is missing, the error explains how to get it. */
 kallsyms *kallsyms_read(void);
 
 void kallsyms_free(kallsyms *k);

@@ -42,7 +42,7 @@ struct kernel_sums {
 
 /* ---- the section ---- */
 
-/* Splits SYSTEM:EVENT or SYSTEM.EVENT into its parts. */
+/* Splits SYSTEM:EVENT or SYSTEM.EVENT into its parts. Returns false if the text has another form. */
 static bool split_event_name(const char *event, char system[64], char name[64])
 {
     size_t size = strcspn(event, ":.");
@@ -53,7 +53,7 @@ static bool split_event_name(const char *event, char system[64], char name[64])
     return true;
 }
 
-/* Finds the offset and size of a field in the kernel's event. */
+/* Finds the offset and size of a numeric field in the kernel's event. Returns false and sets the error on failure. */
 static bool find_field(const tracing *t, const char *event, const char *field, struct sum_field *found)
 {
     char system[64], name[64];
@@ -70,8 +70,8 @@ static bool find_field(const tracing *t, const char *event, const char *field, s
     return ok || nl_error_false(NL_ERROR_NOT_FOUND, "%s has no numeric field %s", event, field);
 }
 
-/* Parses "EVENT key FIELD,...". Returns the event's name, which the caller frees, and sets fields. Returns NULL and
- * sets the error on failure. */
+/* Parses "EVENT key FIELD,...". Returns the event's name, which the caller frees, and sets `fields`. Sets *by_thread if
+ * a key field is TID. Returns NULL and sets the error on failure. */
 static char *read_end(const tracing *t, const char *text, struct sum_field fields[SUM_FIELDS], bool *by_thread)
 {
     char *event = nl_word_next(&text, ""), *word = nl_word_next(&text, ""), *field;

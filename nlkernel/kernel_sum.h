@@ -1,6 +1,6 @@
 /*
- * Sums spans with eBPF in the kernel, without a record for each span. The [kernel NAME] sections of a rules file
- * request this:
+ * Sums the durations of spans with eBPF in the kernel, without a record for each span. A [kernel NAME] section of a
+ * rules file requests a set of sums:
  *
  *   [kernel KernelLocks]
  *   begin = lock:contention_begin key TID,LOCK.ADDR
@@ -22,7 +22,8 @@ typedef struct kernel_sums kernel_sums;
 /* Returns whether a rules file has [kernel] sections. */
 bool kernel_sums_needed(const rules_file *file);
 
-/* Starts the sums. Returns NULL and sets the error on failure, for example if the process lacks a right. */
+/* Starts the sums of all [kernel] sections. Returns NULL and sets the error on failure, for example if the process
+ * lacks a right. */
 kernel_sums *kernel_sums_start(const rules_file *file, const char *tracefs);
 
 /* Stops summing. */

@@ -41,7 +41,8 @@ static void write_out(lane *l)
     l->out.size = 0;
 }
 
-/* Finishes the block, unless it has neither records nor a loss to report. */
+/* Finishes the current block, unless it has neither records nor a loss, and begins the next block. Writes the finished
+ * blocks to the sink when they reach BATCH_SIZE. */
 static void finish_block(lane *l)
 {
     uint64_t count = l->block.record_count;
@@ -151,7 +152,7 @@ static void add_int(nl_record *record, const char *name, int64_t value)
     field->int_value = value;
 }
 
-/* Begins the lane's record. Borrows texts. */
+/* Clears the lane's record and sets the common members. Borrows texts. Returns the record. */
 static nl_record *start_record(lane *l, nl_level level, nl_string prog, const char *event, int64_t time_ns)
 {
     nl_record_clear(l->record);
@@ -163,7 +164,8 @@ static nl_record *start_record(lane *l, nl_level level, nl_string prog, const ch
     return l->record;
 }
 
-/* Makes a record to evaluate the filter or to write text. Returns whether the filter matches. */
+/* Passes an event on as a record, to evaluate the filter or because the sink does not take blocks. Returns false if the
+ * filter does not match. */
 static bool put_as_record(lane *l, const kernel_event *event, const page_event *raw, const task *task)
 {
     nl_record *record = start_record(l, NL_SYSTEM, (nl_string){task->name->text, task->name->size}, event->name,
@@ -261,7 +263,8 @@ static void lane_handle_loss(lane *l, const page_walk *walk)
     l->unaccounted_to_ns = to_ns;
 }
 
-/* Logs the losses that are not accounted for. The buffer must be empty. */
+/* Logs the losses that are not yet accounted for. The buffer must be empty. `last`: also check for losses after the
+ * last page. */
 static void settle_losses(lane *l, bool last)
 {
     if (!l->unaccounted && !last)
@@ -281,8 +284,8 @@ static void settle_losses(lane *l, bool last)
 /* ---- reading ---- */
 
 /*
- * Reads one page. Returns false if there is no page to read. Sets *caught_up to whether the kernel is still filling the
- * page.
+ * Reads one page. Returns false if there is no page to read. Sets *caught_up if the page is less than half full, which
+ * means that the kernel is still filling it, or if there is none.
  */
 static bool read_page(lane *l, bool *caught_up)
 {
@@ -303,7 +306,8 @@ static bool read_page(lane *l, bool *caught_up)
     return true;
 }
 
-/* Like read_page, but reads some events with counters. */
+/* Like read_page, but reads at most EVENTS_MAX events with counters. Sets *caught_up if no more events are available.
+ */
 static bool read_counted(lane *l, bool *caught_up)
 {
     enum { EVENTS_MAX = 256 };
@@ -341,9 +345,9 @@ static void log_dump(lane *l, const char *event, int64_t time_ns, uint64_t event
 }
 
 /*
- * Reads the buffer. If reading itself causes events that the kernel records, the buffer never becomes empty. The
- * function therefore stops at the page that the kernel is filling. If `last` is true, recording is off, and the
- * function reads everything.
+ * Reads the buffer up to the page that the kernel is filling. Without this limit, the loop might never end, because
+ * reading may itself cause events. If `last` is true, recording is off, and the function reads everything. DUMP_MAX
+ * limits the bytes.
  */
 static void read_buffer(lane *l, bool last)
 {

@@ -2,10 +2,10 @@
  * A lane moves one CPU's events from its ring buffer to the sink, in a separate thread.
  *
  * The thread waits until the buffer is filled to the low-water mark or the interval is over. Then it reads pages,
- * converts their events and puts them into blocks of its own numbered stream. If the kernel has overwritten events, the
- * lane counts them and assigns sequence numbers to them at the place where they are missing, so that readers detect the
- * gap. NetLogger.Dump.Begin and NetLogger.Dump.Finish mark each period in which the lane has read events, so that
- * readers can distinguish the recorder's own load from that of other programs.
+ * converts their events and puts them into blocks of the lane's own numbered stream. If the kernel has overwritten
+ * events, the lane skips as many sequence numbers, so that readers detect the gap. NetLogger.Dump.Begin and
+ * NetLogger.Dump.Finish mark each period in which the lane has read events, so that readers can distinguish the
+ * recorder's own load from that of other programs.
  */
 #ifndef NLKERNEL_LANE_H
 #define NLKERNEL_LANE_H
@@ -51,7 +51,7 @@ typedef struct lane {
 
     nl_block_writer block; /* the current block */
     nl_block_identity identity;
-    unsigned generation;    /* number of the current block (see task_name) */
+    unsigned generation;    /* number of the current block; see task_name (tasks.h) */
     int64_t block_since_ns; /* time of the block's first record, on the trace clock */
     nl_buffer out;          /* finished blocks that were not written yet */
 
@@ -61,7 +61,7 @@ typedef struct lane {
     int64_t last_ns; /* time of the latest event */
 
     uint64_t events;  /* number of recorded events */
-    uint64_t invalid; /* number of events whose format is not the declared format */
+    uint64_t invalid; /* number of events that are shorter than their declared format */
 } lane;
 
 /* Opens a CPU's ring buffer. Returns false and sets the error on failure. */

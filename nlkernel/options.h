@@ -34,14 +34,14 @@ typedef struct recording_options {
 /* The option rows for a recording_options. */
 extern const nl_option recording_rows[];
 
-/* Adds a list of process IDs, such as 17,4711, to an array. Returns false and sets the error if it is invalid. */
+/* Adds a list of process IDs, such as 17,4711, to an array. Returns false and sets the error if the list is invalid. */
 bool recording_add_pids(int **pids, size_t *count, const char *value);
 
 /* Adds a pattern. Borrows `pattern`. */
 void recording_options_add_pattern(recording_options *o, const char *pattern);
 
-/* Exits with a message if two options exclude each other. If `needs_event` is true, also exits if there is neither
- * an event nor --functions. */
+/* Exits with a message if two options exclude each other. Also exits if `needs_event` is true and there is neither an
+ * event nor --functions. */
 void recording_options_check(const recording_options *o, bool needs_event);
 
 void recording_options_free(recording_options *o);

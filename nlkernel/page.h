@@ -1,10 +1,10 @@
 /*
  * The pages of the kernel's ring buffer (include/linux/ring_buffer.h).
  *
- * A page contains a time, the number of its used bytes, and events. A word before each event contains the event's size
- * and the nanoseconds since the previous event. If events were overwritten before the page, their number is at the end
- * of the page if there is space. The bytes may come from a file, so the module never reads beyond the page, even if the
- * content is invalid. Thread-safe.
+ * A page contains the time of its start, the number of its used bytes, and events. A word before each event contains
+ * the event's size and the nanoseconds since the previous event. If events were overwritten before the page, their
+ * number follows the last event. The number is missing if the page has no space for it. The bytes may come from a file,
+ * so the module never reads beyond the page, even if the content is invalid. Thread-safe.
  */
 #ifndef NLKERNEL_PAGE_H
 #define NLKERNEL_PAGE_H

@@ -9,14 +9,14 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* The kernel rejects filters of a page or more. */
+/* Maximum length of a translated filter in bytes. The kernel rejects filters of a page (4096 bytes) or more. */
 enum { TEXT_MAX = 3000 };
 
 /* A part of the filter, specialized for an event: a known result, or a text for the kernel to evaluate. */
 typedef struct part {
     enum { PART_FALSE, PART_TRUE, PART_TEXT } kind;
     bool inexact;     /* the part is also true for some records that the filter does not match */
-    const char *text; /* index in the texts of the translation */
+    const char *text; /* if kind is PART_TEXT, the text, which `texts` owns */
 } part;
 
 static const part never = {PART_FALSE, false, NULL}, always = {PART_TRUE, false, NULL},
@@ -41,7 +41,7 @@ NL_PRINTF(2, 3) static part text_part(const translation *t, const char *format, 
     return made;
 }
 
-/* Returns a && b, or a || b. If the text becomes too long, returns true. */
+/* Returns a && b, or a || b. If the text becomes longer than TEXT_MAX, returns the inexact part `perhaps`. */
 static part join_parts(const translation *t, part a, const char *word, part b)
 {
     bool both = strcmp(word, "&&") == 0;
@@ -59,7 +59,8 @@ static part join_parts(const translation *t, part a, const char *word, part b)
 
 /* ---- tests ---- */
 
-/* Returns the kernel's name of a field, or NULL if the kernel cannot test it. */
+/* Returns the kernel's name of a field, or NULL if the kernel cannot test the field. Sets *field to NULL for a field
+ * that is not the event's own. */
 static const char *kernel_field(const kernel_event *event, nl_string name, const event_field **field)
 {
     *field = kernel_event_field(event, name);
@@ -104,7 +105,7 @@ static part number_part(const translation *t, const char *name, field_kind kind,
     return text_part(t, "%s %s %" PRId64, name, operators[operator], operand->number.integer);
 }
 
-/* Returns whether the kernel reads the text literally if the text is in quotes. */
+/* Returns whether the kernel reads the quoted text as it is. In a pattern, only * and ? may have a special meaning. */
 static bool is_plain(nl_string text, bool pattern)
 {
     if (text.size == 0 || text.size > 200)
@@ -147,7 +148,8 @@ static part set_part(const translation *t, const char *name, field_kind kind, co
     return made;
 }
 
-/* Evaluates a test of a member that is the same in all records of this event. */
+/* Returns the result of a test of the level, the host or the event's name, which are the same in all records of this
+ * event. */
 static part constant_part(const translation *t, const nl_filter_test *test)
 {
     nl_filter_test one = *test;

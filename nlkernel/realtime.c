@@ -32,7 +32,7 @@ static void realtime_measure(const realtime *r, int64_t *offset_ns, int64_t *err
     }
 }
 
-/* Returns the offset that the time namespace adds to the monotonic clock, but not to the kernel's trace clock. */
+/* Returns the nanoseconds that the time namespace adds to the monotonic clock, but not to the kernel's trace clock. */
 static int64_t read_namespace_ns(void)
 {
     char line[128];
@@ -95,7 +95,7 @@ bool realtime_update(realtime *r)
     realtime_measure(r, &offset_ns, &error_ns);
     int64_t apart = offset_ns > before_ns ? offset_ns - before_ns : before_ns - offset_ns;
     if (apart <= error_ns + r->error_ns) {
-        /* The offset is unchanged. If the error is smaller, the new measurement is more precise. */
+        /* The clock was not set. Keep the measurement with the smaller error. */
         if (error_ns < r->error_ns) {
             r->error_ns = error_ns;
             atomic_store(&r->offset_ns, offset_ns);

@@ -3,9 +3,9 @@
  *
  * The kernel stamps events with CLOCK_MONOTONIC (trace clock mono), and programs use CLOCK_REALTIME. NTP slews both
  * clocks equally, so their offset changes only when the real-time clock is set. nlkernel measures the offset
- * repeatedly, and at once when the kernel reports that the clock was set. For this, it reads the real-time clock
- * between two readings of the monotonic clock, and keeps the most precise of several attempts. Events before the clock
- * was set keep the former offset. One thread measures; any thread may convert times.
+ * repeatedly, and at once when the kernel reports that the clock was set. A measurement reads the real-time clock
+ * between two readings of the monotonic clock, and keeps the most precise of several attempts. For events before the
+ * clock was set, the former offset applies. One thread measures; any thread may convert times.
  */
 #ifndef NLKERNEL_REALTIME_H
 #define NLKERNEL_REALTIME_H
@@ -26,7 +26,7 @@ typedef struct realtime {
 void realtime_start(realtime *r);
 void realtime_stop(realtime *r);
 
-/* Measures the offset again. Returns whether it has changed because the clock was set. */
+/* Measures the offset again. Returns whether the real-time clock was set since the last measurement. */
 bool realtime_update(realtime *r);
 
 /* Converts a time of the trace clock to nanoseconds since 1970 UTC. */

@@ -139,7 +139,7 @@ static void print_perl_number(const char *name, int64_t number)
     printf("        \"%s\" => \"%" PRId64 "\",\n", name, number);
 }
 
-/* For each CPU, the serial number of its next event. Lost events also have serial numbers. */
+/* The serial number of the next event on each CPU. Lost events also have serial numbers. */
 typedef struct perl_serials {
     bool begun; /* the list's "[" was printed */
     int64_t next[SERIALS_MAX + 1];

@@ -29,7 +29,7 @@ extern const nl_option reporting_rows[];
 /* Prints the report, and draws it if requested. Returns an exit status. */
 int reporting_print(rules_run *run, const reporting_options *options);
 
-/* Prints the records of the logs as Perl hashes in the form of KLogger. Returns an exit status. */
+/* Prints the records of the logs as Perl hashes in KLogger's format. Returns an exit status. */
 int reporting_print_perl(log_input *input, char *const *logs, size_t count);
 
 #endif

@@ -2,8 +2,8 @@
  * The rights of this process, and messages that name a missing right and explain how to grant it.
  *
  * nlkernel may have capabilities that its user lacks (setcap). It drops them at the start of main and raises them only
- * for requests to the kernel: tracefs, perf, BPF and symbols. It therefore uses only the user's rights to open files
- * that the user names.
+ * for requests to the kernel: tracefs, perf, BPF and symbols. To open files that the user names, it therefore has only
+ * the user's rights.
  */
 #ifndef NLKERNEL_RIGHTS_H
 #define NLKERNEL_RIGHTS_H
@@ -22,7 +22,8 @@ void rights_set_open_error(const char *path);
 /* Sets the error for a failure to mount tracefs, according to errno. */
 void rights_set_mount_error(void);
 
-/* Sets the error for a program that the kernel did not load or attach. `error` is its errno. Returns false. */
+/* Sets the error for a BPF program that the kernel did not load or attach. `error` is the errno value of the failure.
+ * Returns false. */
 bool rights_fail_bpf(int error);
 
 /*
