@@ -81,7 +81,7 @@ typedef struct arguments {
     reporting_options reporting;
     log_input input;
     const char *name;
-    const char *kept;              /* path at which to keep the recording; NULL: temporary */
+    const char *kept;              /* path at which to keep the recording; NULL: do not keep it */
     const char *sources[LOGS_MAX]; /* other logs to read */
     size_t source_count;
     char *vary;           /* NAME=VALUE,VALUE,...; NULL: one recording */
@@ -142,7 +142,8 @@ static bool open_sink(sink *s, const void *user)
     return sink_open_file(s, user, NL_FORMAT_NLB, 0);
 }
 
-/* Returns the command that runs a workload and writes its records to log. The caller frees only the array. */
+/* Returns a NULL-terminated command that runs a workload and writes its records to the file `log`. The caller frees
+ * only the array. */
 static char **workload_command(const nl_section *section, char *log)
 {
     char **command = nl_memory_check(calloc(section->setting_count + 5, sizeof *command));
@@ -157,7 +158,8 @@ static char **workload_command(const nl_section *section, char *log)
     return command;
 }
 
-/* Runs the workloads that precede the recording. If the user gives no COMMAND, another workload becomes the command. */
+/* Runs the workloads that precede the recording. If the user gives no COMMAND, the first other workload becomes the
+ * command. Returns false and sets the error if a workload fails. */
 static bool prepare_workloads(arguments *a, const rules_file *file)
 {
     for (size_t i = 0; i < file->sections.count && a->log_count < LOGS_MAX; i++) {
@@ -193,7 +195,8 @@ static kernel_sums *start_sums(const arguments *a, const rules_run *run)
     return sums;
 }
 
-/* Writes a recording to path, and reads the recording and the other logs. Returns an exit status. */
+/* Writes a recording to `path`, and passes its records and the records of the other logs to the rules. Returns an exit
+ * status. */
 static int record_and_read(arguments *a, rules_run *run, const char *path)
 {
     kernel_sums *sums = start_sums(a, run);
@@ -219,7 +222,8 @@ static int record_and_read(arguments *a, rules_run *run, const char *path)
     return ok ? PROGRAM_DONE : PROGRAM_PROBLEM;
 }
 
-/* Returns a copy of command in which value replaces {name}. The caller frees the array and its strings. */
+/* Returns a copy of a command. In each argument, `value` replaces the first {NAME}, where NAME is `name`. The caller
+ * frees the array and its strings. */
 static char **substitute_command(char **command, const char *name, const char *value)
 {
     size_t count = 0;

@@ -41,8 +41,8 @@ const nl_option rules_parameter_options[] = {
 /* ---- directories ---- */
 
 /*
- * Returns the directories to search, separated by colons: the user's directory, the directory of the build, and the
- * installed directory. The caller frees the text.
+ * Returns the directories to search, separated by colons: the directories of $NETLOGGER_RULES, the directory of the
+ * build, and the installed directory. The caller frees the text.
  */
 static char *rules_directories(void)
 {
@@ -54,7 +54,7 @@ static char *rules_directories(void)
                           directory, directory);
 }
 
-/* Returns the file name in `path` without its suffix. The caller frees the name. */
+/* Returns the file name in `path` without the suffix of rules files. The caller frees the name. */
 static char *rules_name(const char *path)
 {
     const char *slash = strrchr(path, '/'), *base = slash != NULL ? slash + 1 : path;

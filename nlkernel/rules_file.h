@@ -3,7 +3,7 @@
  *
  * A rules file consists of sections (synthesis/sections.h). [rules] contains the title, and [event SYSTEM:EVENT] names
  * events to record. [report NAME] describes a report (summary.h). [kernel NAME] (kernel_sum.h) and [workload NAME]
- * (workload.h) request measurements. The other sections are rules of synthesis (doc/synthesis.md). Not thread-safe.
+ * (workload.c) request measurements. The other sections are rules of synthesis (doc/synthesis.md). Not thread-safe.
  */
 #ifndef NLKERNEL_RULES_FILE_H
 #define NLKERNEL_RULES_FILE_H
@@ -30,8 +30,9 @@ typedef struct rules_file {
 } rules_file;
 
 /*
- * Reads a rules file. If `name` contains a /, it is a path. Otherwise, the function looks it up in the directories of
- * $NETLOGGER_RULES, and then in the installed directory. Returns false and sets the error on failure.
+ * Reads a rules file. If `name` contains a /, it is a path. Otherwise, the function searches the directories of
+ * $NETLOGGER_RULES, then the directory of the build, and then the installed directory. Returns false and sets the error
+ * on failure.
  */
 bool rules_file_read(rules_file *file, const char *name, const rules_parameters *parameters);
 void rules_file_free(rules_file *file);

@@ -1,6 +1,6 @@
 /*
- * Evaluates a rules file. Passes records to the rules, and passes both these records and the derived records to the
- * reports. On request, writes the derived records to a log. Not thread-safe.
+ * Evaluates a rules file. Passes records to the rules. Passes these records and the derived records to the reports. On
+ * request, writes the derived records to a log. Not thread-safe.
  */
 #ifndef NLKERNEL_RULES_RUN_H
 #define NLKERNEL_RULES_RUN_H
@@ -25,13 +25,15 @@ typedef struct rules_run {
 /* Reads the rules. `output` is the path for derived records, or NULL. Returns false and sets the error on failure. */
 bool rules_run_open(rules_run *run, const char *name, const rules_parameters *parameters, const char *output);
 
-/* Declares that the running kernel has made the records, so that its addresses can be replaced by names. */
+/* Reads the symbols of the running kernel if the rules replace addresses by names. Call it only if this kernel made the
+ * records. */
 void rules_run_read_symbols(rules_run *run);
 
 /* Adds a record. `user` is the rules_run. */
 void rules_run_take(void *user, const nl_record *record);
 
-/* Ends a recording: derives the records that the rules hold back. The next recording begins without open spans. */
+/* Ends a recording: derives the records that the rules held back until its end. The next recording begins without open
+ * spans. */
 void rules_run_end_recording(rules_run *run);
 
 /* Ends the last recording and computes the reports. Returns false and sets the error if writing output has failed. */

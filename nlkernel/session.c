@@ -32,10 +32,12 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Maximum time between two reads of the buffers, for a file and for a log, and time between two checks for the end. */
+/* Maximum time between two reads of the buffers, if the sink is a file or a log of libnetlogger, and time between two
+ * checks for the end. */
 enum { READ_FILE_MS = 200, READ_LIVE_MS = 50, POLL_MS = 100 };
 
-/* Size of a page of a large ring buffer, and minimum number of such pages. Before Linux 6.8, the size is fixed. */
+/* Size of a page of a large ring buffer, and minimum number of such pages. Before Linux 6.8, nlkernel cannot set the
+ * size. */
 enum { SUBBUFFER_KB = 32, SUBBUFFERS_MIN = 64 };
 
 typedef struct session {
@@ -43,8 +45,8 @@ typedef struct session {
     sink *sink;
     tracing tracing;
     instance instance;
-    instance shared; /* the kernel's shared buffers, if the function graph tracer works only there; dir is NULL if they
-                        are not used */
+    instance shared; /* the kernel's shared buffers, if the function graph tracer works only there; dir is NULL if the
+                        recording does not use them */
     shared_note note;
     functions_kind functions;
     kernel_events events;
@@ -173,7 +175,8 @@ static bool open_instance(session *s)
            instance_create(&s->instance, &s->tracing, s->shared.dir != NULL ? s->note.text : NULL);
 }
 
-/* Determines whether the function graph tracer works in an instance, or only in the shared buffers. */
+/* Sets the tracer of functions: the graph tracer if it works in an instance; otherwise the function tracer, or with
+ * `required`, the graph tracer in the shared buffers. Returns false on failure. */
 static bool find_graph_tracer(session *s, bool required)
 {
     const instance all = {.dir = s->tracing.path};
@@ -248,7 +251,8 @@ static bool enable_event(session *s, const kernel_event *event)
     return ok && instance_write(&s->instance, file, "1");
 }
 
-/* Omits events that cannot be enabled, such as those that need hardware. Fails if no event is left. */
+/* Enables the events. Omits events that cannot be enabled, such as those that need hardware. Returns false if no event
+ * can be enabled. */
 static bool enable_events(session *s)
 {
     size_t enabled = 0, refused = 0;
@@ -264,7 +268,8 @@ static bool enable_events(session *s)
 
 /* ---- processes ---- */
 
-/* Appends the threads of a process to one of the kernel's lists. */
+/* Appends the thread IDs of a process to `list`, a file of the instance. Returns false and sets the error on failure.
+ */
 static bool add_threads(const instance *i, const char *list, int pid)
 {
     char path[64];
@@ -332,7 +337,8 @@ static bool add_lane(session *s, const lane_setup *setup, int cpu)
     return ok;
 }
 
-/* Opens a lane for each chosen CPU, and a second lane if the CPU's functions are in the shared buffers. */
+/* Opens a lane for each chosen CPU. If the calls of functions are in the shared buffers, opens a second lane for them.
+ */
 static bool choose_cpus(session *s)
 {
     const recording_options *o = s->options;
@@ -357,7 +363,7 @@ static bool choose_cpus(session *s)
 
 /* ---- buffers ---- */
 
-/* Reads the layout and the size of the buffer's pages. */
+/* Reads the layout of the buffer's pages, and their size in bytes. Returns false and sets the error on failure. */
 static bool read_layout(session *s, const instance *buffers, lane_setup *setup)
 {
     char *path = tracing_path(&s->tracing, "events/header_page"), *text = tracing_read(path, NULL);
@@ -401,7 +407,8 @@ static bool set_buffers(session *s)
     return s->shared.dir == NULL || (shared_hold(&s->shared) && set_buffer(s, &s->shared, &s->shared_setup));
 }
 
-/* Determines the counters that the machine has. Prints missing counters; log_counters logs them. */
+/* Determines which of the requested counters the machine has. Prints the missing counters, which log_counters also
+ * logs. */
 static void choose_counters(session *s)
 {
     s->counters = s->options->counters;
@@ -414,7 +421,7 @@ static void choose_counters(session *s)
     s->setup.low_water = s->options->low_water;
 }
 
-/* Prepares everything, but does not start the recording. */
+/* Prepares everything, but does not start the recording. Returns false and sets the error on failure. */
 static bool session_prepare(session *s)
 {
     s->saved_path = tracing_path(&s->tracing, "saved_cmdlines");
@@ -437,7 +444,8 @@ static bool event_matches(void *user, size_t event, const char *pattern)
     return event_name_matches(s->events.list[event].system, s->events.list[event].event, pattern);
 }
 
-/* Switches events with counters. They come from perf and must be switched on each CPU. */
+/* Switches an event, or all events (SIZE_MAX), in a recording with counters. These events come from perf, which has a
+ * switch for each CPU. */
 static bool switch_counted(session *s, size_t event, bool on)
 {
     bool ok = true;
@@ -537,7 +545,8 @@ static bool got_end_signal(const session *s)
     return false;
 }
 
-/* Waits for a signal, a change of the clock, a command, or the end of the interval. */
+/* Waits for a signal, a change of the clock, a command, or the end of the interval POLL_MS or timeout_ns, whichever is
+ * shorter. Executes a command. */
 static void wait_for_something(session *s, int signal_fd, int64_t timeout_ns)
 {
     struct pollfd waits[] = {{.fd = signal_fd, .events = POLLIN},
@@ -645,7 +654,8 @@ static int session_record(session *s)
     return status;
 }
 
-/* Opens and closes the sink with the rights of the calling user. */
+/* Records into the sink that `open` opens. Opens and closes the sink with the rights of the calling user. Returns an
+ * exit status. */
 static int record_into(session *s, bool (*open)(sink *s, const void *user), const void *user)
 {
     sink target;

@@ -1,7 +1,7 @@
 /*
- * A recording from start to end. The module sets up the tracing instance, the events and their filters, a lane for each
- * CPU, the command and the clock. At the end, it restores the former state of the kernel's tracing. Only the lanes have
- * threads of their own.
+ * Runs a recording from start to end. The module sets up the tracing instance, the events and their filters, a lane for
+ * each CPU, the command and the clock. At the end, it restores the former state of the kernel's tracing. Each lane has
+ * its own thread; everything else runs in the caller's thread.
  */
 #ifndef NLKERNEL_SESSION_H
 #define NLKERNEL_SESSION_H
@@ -10,9 +10,9 @@
 #include "sink.h"
 
 /*
- * Records until the duration is over, the command ends, or SIGINT, SIGTERM or SIGHUP arrives. After the choice of
- * events has succeeded, calls `open` with the rights of the calling user. open opens the sink; it returns false and
- * sets the error on failure. Prints problems on standard error. Returns an exit status.
+ * Records until the duration is over, the command ends, or SIGINT, SIGTERM or SIGHUP arrives. When the events are
+ * chosen, calls `open` with `user` and the rights of the calling user. `open` opens the sink; it returns false and sets
+ * the error on failure. Prints problems on standard error. Returns an exit status.
  */
 int session_run(const recording_options *options, bool (*open)(sink *s, const void *user), const void *user);
 

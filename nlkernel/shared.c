@@ -50,7 +50,8 @@ static bool shared_is_idle(const instance *i, const char *file, const char *idle
     return same;
 }
 
-/* Returns whether the buffers are empty. Events in the buffers would be lost. */
+/* Returns whether the buffers are empty. If they are not, sets the error, because recording would delete the events in
+ * the buffers. */
 static bool shared_is_empty(const instance *i)
 {
     char *path = program_format("%s/per_cpu", i->dir);
@@ -84,7 +85,7 @@ static long shared_read_number(const instance *i, const char *file, long otherwi
     return number;
 }
 
-/* Reads the current clock, which is in brackets: "local [global] counter". */
+/* Reads the name of the current clock, which is in brackets: "local [global] counter". The default is local. */
 static void read_clock(const instance *i, char clock[24])
 {
     char *text = instance_read(i, "trace_clock");
@@ -95,7 +96,7 @@ static void read_clock(const instance *i, char clock[24])
     free(text);
 }
 
-/* Locks the shared buffers against other recorders. */
+/* Locks the shared buffers against other recorders. Returns false and sets the error on failure. */
 static bool lock_shared(instance *i)
 {
     i->lock_fd = open(i->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -140,7 +141,7 @@ bool shared_hold(instance *i)
     return ok;
 }
 
-/* Empties a file. Other writes to this file append to it. */
+/* Empties a list of the kernel. Opening the file with O_TRUNC empties the list; writes to the file only append. */
 static void empty_list(const instance *i, const char *file)
 {
     int fd = instance_open(i, file, O_WRONLY | O_TRUNC);

@@ -18,7 +18,8 @@ typedef struct shared_note {
     char text[SHARED_NOTE_SIZE];
 } shared_note;
 
-/* Locks the shared buffers and reads their settings. Returns false and sets the error if they are in use. */
+/* Locks the shared buffers, opens them as `out`, and stores their settings in *note. Returns false and sets the error
+ * if the buffers are in use. */
 bool shared_find(instance *out, shared_note *note, const tracing *t);
 
 /* Makes the kernel end tracing if nlkernel is killed. Returns false and sets the error on failure. */
@@ -27,7 +28,7 @@ bool shared_hold(instance *i);
 /* Restores the settings and unlocks the buffers, if they are locked. Returns false and sets the error on failure. */
 bool shared_release(instance *i, const char *note);
 
-/* Restores the settings that a killed recorder changed. */
+/* Restores the settings that a killed recorder changed. `note` comes from the name of the recorder's instance. */
 void shared_restore(const tracing *t, const char *note);
 
 #endif

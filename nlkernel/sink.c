@@ -18,7 +18,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Time for which rules wait for other CPUs' earlier records; longer than the interval between reads of the buffers. */
+/* Time for which the rules wait for earlier records from other CPUs; longer than the interval between reads of the
+ * buffers. */
 #define REORDER_NS (INT64_C(300) * 1000000)
 
 static void sink_start(sink *s, const char *name)
@@ -38,7 +39,7 @@ static void sink_free(sink *s)
     free(s->name);
 }
 
-/* Stores the first error. The caller holds the mutex. */
+/* Stores the current error if it is the first, and makes the sink write nothing more. The caller holds the mutex. */
 static void sink_fail(sink *s)
 {
     if (s->error.code == NL_ERROR_NONE)
@@ -46,7 +47,8 @@ static void sink_fail(sink *s)
     atomic_store(&s->failed, true);
 }
 
-/* Opens the binary file for records that sink_close converts to text. */
+/* If `path` is a regular file, opens the binary file for the records that sink_close converts to text. Returns false
+ * and sets the error on failure. */
 static bool open_partial(sink *s, const char *path)
 {
     static const char suffix[] = ".partial.nlb";
@@ -150,7 +152,8 @@ static void write_derived(sink *s)
         write_record(s, derived);
 }
 
-/* Passes a record to the rules, or writes it. The caller holds the mutex. */
+/* Passes a record to the rules if there are rules, and otherwise writes the record. Writes NetLogger.Lost records in
+ * both cases. The caller holds the mutex. */
 static void take_record(sink *s, const nl_record *record)
 {
     static const char lost[] = "NetLogger.Lost";
@@ -220,7 +223,8 @@ static bool convert_partial(sink *s)
     return good;
 }
 
-/* Replaces the binary file by the text file. */
+/* Completes the text file from the binary file, and deletes the binary file. Returns false and sets the error on
+ * failure. */
 static bool finish_partial(sink *s)
 {
     bool good = convert_partial(s);

@@ -1,10 +1,11 @@
 /*
  * The destination of a recording.
  *
- * Each lane writes batches of its blocks to a binary file. For a text file, the binary file is FILE.partial.nlb, which
- * sink_close converts to text, because encoding text is too slow for a busy kernel. Records are written one by one to
- * standard output as text, or to a log of libnetlogger. The recorder's own records are a separate stream. After the
- * first failure, the sink writes nothing more. Any thread may use a sink, but only one thread may open and close it.
+ * Each lane writes batches of its blocks to a binary file. Encoding text is too slow for a busy kernel. Therefore, if
+ * the destination is a text file FILE, the binary file is FILE.partial.nlb, and sink_close converts it to text. The
+ * sink writes records one by one to a log of libnetlogger, and as text to standard output, devices and FIFOs. The
+ * recorder's own records are a separate stream. After the first failure, the sink writes nothing more. Any thread may
+ * use a sink, but only one thread may open and close it.
  */
 #ifndef NLKERNEL_SINK_H
 #define NLKERNEL_SINK_H
@@ -29,7 +30,7 @@ typedef struct sink {
     uint64_t refused;    /* number of records that did not fit into the log's buffer */
     _Atomic bool failed;
     nl_error error;      /* the first failure */
-    nl_block_writer own; /* the stream of the recorder's own records in a binary file */
+    nl_block_writer own; /* in a binary file, the stream of the recorder's own records */
     nl_block_identity own_id;
 } sink;
 
@@ -37,7 +38,7 @@ typedef struct sink {
  * otherwise, it selects ULM. Returns false and sets the error on failure. */
 bool sink_open_file(sink *s, const char *path, nl_format format, int zstd_level);
 
-/* Opens a log like nl_open. `url` may be NULL. Returns false and sets the error on failure. */
+/* Opens a log of libnetlogger, like nl_open. `url` may be NULL. Returns false and sets the error on failure. */
 bool sink_open_log(sink *s, const char *url);
 
 /*

@@ -29,7 +29,8 @@ static bool row_is_of_recording(const summary *s, const summary_row *row, const 
     return true;
 }
 
-/* Returns the total length in seconds of the recordings to which `row` belongs. */
+/* Returns the total length in seconds of the recordings to which `row` belongs. If there are none, returns the length
+ * of the whole log. */
 static double row_seconds(const summaries *all, const summary *s, const summary_row *row)
 {
     double seconds = 0;
@@ -104,7 +105,7 @@ static bool read_fields(const reading *r, char **list, unsigned *count)
     const char *at = r->setting->value;
     char *word;
     while ((word = nl_word_next(&at, ",")) != NULL) {
-        /* If there are several values, an additional label names the value of each row. */
+        /* With several values, an additional label names the value of each row. */
         if (*count == SUMMARY_FIELDS_MAX - 1) {
             free(word);
             return WRONG(r, "too many fields; the maximum is %d", SUMMARY_FIELDS_MAX - 1);
@@ -247,7 +248,8 @@ static void free_row(summary_row *row)
     free(row);
 }
 
-/* Finds or adds the row for the labels of `record`. Returns NULL if the table is full. */
+/* Finds or adds the row for the labels of `record` and the value with the index `value`. Returns NULL if the table is
+ * full. */
 static summary_row *find_or_add_row(summary *s, const nl_record *record, unsigned value)
 {
     summary_row *row = nl_memory_check(calloc(1, sizeof *row));

@@ -6,7 +6,7 @@
  *   title = How long programs waited for a CPU
  *   of = RunQueue where DUR.NS > 0     the records to use
  *   by = PROG                          fields by which rows are grouped; without them, one row
- *   value = DUR.NS                     fields to sum, a row for each; without them, records are counted
+ *   value = DUR.NS                     fields to sum, with a row for each; without them, the report counts records
  *   unit = ns                          unit of the values: ns, or a text that follows the numbers
  *   columns = count sum p50 p99 max    of: count rate sum share cpu mean min p1 p10 p50 p90 p99 p999 max
  *   share = DUR.NS                     field whose sum is the total that shares refer to; default: all rows
@@ -123,8 +123,7 @@ static inline const char *summary_label_name(const summary *s, unsigned i)
 /* Formats a number for a column of the given kind. */
 void summary_write(const summary *s, char kind, double value, char out[32]);
 
-/* Prints the tables. `top` is the maximum number of rows: 0 prints all, and a negative number selects the number in
- * the rules file. */
+/* Prints the tables. `top` is the maximum number of rows; 0: all; negative: the number in the rules file. */
 void summaries_print(summaries *all, long top);
 
 /* Prints a JSON document. Returns false if writing failed. */

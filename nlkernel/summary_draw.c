@@ -27,7 +27,7 @@ enum {
 static const unsigned colors[LINES] = {0x2a6fbb, 0xc0562b, 0x2c8c5a, 0x8e5ca8, 0xb5892a,
                                        0x3aa3a8, 0xd0487c, 0x6b7f2e, 0x5562d4, 0x777777};
 
-/* The report that is being drawn. write_value needs it because charts pass no argument to the function. */
+/* The report that is being drawn. write_value reads this variable, because charts pass no argument to write_value. */
 static const summary *drawn;
 
 static const char *write_value(double value, char out[UNITS_SIZE])
@@ -213,7 +213,8 @@ static void draw_points(chart p, const summary *s)
     draw_legend(&p, s);
 }
 
-/* Computes the sum per second of each interval. */
+/* Divides the time of the chart into INTERVALS intervals, and computes the sum of the row's values per second in each.
+ */
 static void sum_intervals(const chart *p, const summary_row *row, double *intervals)
 {
     double seconds = (p->to - p->from) / 1e9 / INTERVALS;

@@ -31,7 +31,8 @@ void summary_write(const summary *s, char kind, double value, char out[32])
 
 /* ---- text ---- */
 
-/* Prints a label without control characters. Any thread name can be a label, and a terminal would execute them. */
+/* Prints a label, padded to `width` columns, with ? in place of control characters. A label may be the name of any
+ * thread, and a terminal would execute its control characters. */
 static void print_label(const char *label, int width)
 {
     int size = 0;

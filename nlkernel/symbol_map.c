@@ -29,7 +29,7 @@ static int order_places(const void *a, const void *b)
     return functions != 0 ? functions : files != 0 ? files : x->line < y->line ? -1 : x->line > y->line;
 }
 
-/* Sorts the places, and removes duplicates of a function in a file. */
+/* Sorts the places by function and file, and keeps one place for each function in a file. */
 static void symbol_map_sort(symbol_map *m)
 {
     size_t kept = 0;
@@ -48,7 +48,8 @@ static void symbol_map_sort(symbol_map *m)
     m->count = kept;
 }
 
-/* Parses and adds a line that consists of FUNCTION, a tab and FILE[:LINE]. */
+/* Parses and adds a line that consists of FUNCTION, a tab and FILE[:LINE]. Ignores blank lines and comments. Returns
+ * false if the line is invalid. */
 static bool symbol_map_take_line(symbol_map *m, char *line)
 {
     line[strcspn(line, "\r\n")] = '\0';
@@ -89,7 +90,7 @@ static bool read_lines(symbol_map *m, const char *path, FILE *file)
 
 enum { PATH_SIZE = 4096 };
 
-/* A directory in which units were compiled. */
+/* A directory in which compilation units were compiled. */
 typedef struct unit_directory {
     char *path;
     size_t below; /* number of units that were compiled in the directory and whose source file is below it */
@@ -105,7 +106,7 @@ typedef struct dwarf_reader {
     size_t directory_count;
 } dwarf_reader;
 
-/* Makes an absolute path, without . and .., from a path that is relative to `directory`. */
+/* Makes an absolute path without . and .. from a path. A relative path starts at `directory`. */
 static void normalize(char out[PATH_SIZE], const char *directory, const char *path)
 {
     char joined[2 * PATH_SIZE];
@@ -183,7 +184,8 @@ static int add_dwarf_function(Dwarf_Die *die, void *user)
     return DWARF_CB_OK;
 }
 
-/* Returns the directory in which most units were compiled and which contains their sources, or NULL. */
+/* Returns the directory in which more than half of the units were compiled, with their sources below it. Returns NULL
+ * if there is no such directory. */
 static const char *main_directory(const dwarf_reader *r)
 {
     for (size_t i = 0; i < r->directory_count; i++)
@@ -263,7 +265,8 @@ bool symbol_map_read(symbol_map *m, const char *path)
     return ok;
 }
 
-/* Finds the places of a function. `name` need not end after the first `size` bytes, which are the function's name. */
+/* Finds the places of a function, and sets *count to their number. The first `size` bytes of `name` are the function's
+ * name. */
 static const symbol_place *find_places(const symbol_map *m, const char *name, size_t size, size_t *count)
 {
     char *function = nl_memory_check(strndup(name, size));

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Maximum numbers of threads and names. At a maximum, all entries are dropped and threads are looked up again. */
+/* Maximum numbers of threads and names. At a maximum, the module drops all entries and looks the threads up again. */
 enum { TASKS_MAX = 1 << 16, NAMES_MAX = 1 << 12 };
 
 #define SAVED_EVERY_NS (NL_NS_PER_SECOND / 5)
@@ -115,7 +115,8 @@ static bool look_up_in_proc(tasks *t, task *task, int64_t now_ns)
     return true;
 }
 
-/* Reads the names of ended threads from the kernel. This is slow, so it happens once per SAVED_EVERY_NS at most. */
+/* Reads the names of ended threads from the kernel. This is slow, so the function does nothing if the last reading is
+ * less than SAVED_EVERY_NS old. */
 static void look_up_saved(tasks *t, int64_t now_ns)
 {
     if (now_ns - t->saved_read_ns < SAVED_EVERY_NS)

@@ -1,9 +1,9 @@
 /*
- * The processes and names of threads, by thread ID.
+ * Finds the process and the name of a thread by thread ID.
  *
  * The kernel's record of an event has only the thread ID. The process and the name come from /proc, from the names of
- * ended threads that the kernel keeps (saved_cmdlines), and from scheduler events, which contain the name at that time.
- * Threads with the same name share a task_name. Not thread-safe; each lane has its own tasks.
+ * ended threads that the kernel keeps (saved_cmdlines), and from scheduler events, which contain the name at the time
+ * of the event. Threads with the same name share a task_name. Not thread-safe; each lane has its own tasks.
  */
 #ifndef NLKERNEL_TASKS_H
 #define NLKERNEL_TASKS_H
@@ -17,9 +17,9 @@ enum { TASK_NAME_SIZE = 16 }; /* the kernel's size, with the terminating NUL */
 typedef struct task_name {
     char text[TASK_NAME_SIZE + 8]; /* NUL-terminated */
     size_t size;
-    unsigned generation; /* number of the block to which source and shapes belong */
+    unsigned generation; /* lane.generation of the block to which source and shapes belong */
     unsigned source;
-    unsigned *shapes; /* for each event, by place, the index of its shape plus 1; 0: no shape yet */
+    unsigned *shapes; /* for each event (index: kernel_event.place), 1 plus the index of its shape; 0: no shape yet */
 } task_name;
 
 typedef struct task {
@@ -37,14 +37,16 @@ typedef struct tasks {
     int64_t saved_read_ns;
 } tasks;
 
-/* event_count is the number of shapes of a name. Borrows saved_path. */
+/* Initializes `t` for the events of a CPU. event_count is the number of chosen events. Borrows saved_path. */
 void tasks_start(tasks *t, int cpu, size_t event_count, const char *saved_path);
 void tasks_free(tasks *t);
 
-/* Like tasks_find, for a thread that was not found last, or whose name may be outdated. */
+/* Like tasks_find, but always searches. tasks_find calls it unless the thread is the result of the last search and was
+ * looked up within the last second. */
 task *tasks_look(tasks *t, int tid, int64_t now_ns);
 
-/* Returns the thread with an ID at a time of the trace clock. The result is valid until the next call. */
+/* Returns the thread with an ID at the time now_ns of the trace clock. Never returns NULL. The result is valid until
+ * the next call. */
 static inline task *tasks_find(tasks *t, int tid, int64_t now_ns)
 {
     task *last = t->last;

@@ -184,7 +184,8 @@ static void take_event(void *user, const struct trace_event *event)
     exchanges_put(t->exchanges, event);
 }
 
-/* The kernel's monotonic clock, which a time namespace may shift for this process. */
+/* Returns the time of the kernel's monotonic clock in nanoseconds. A time namespace may shift this clock for the
+ * process. */
 static int64_t kernel_now_ns(const tracer *t)
 {
     return nl_monotonic_ns() - t->clock.namespace_ns;
@@ -308,7 +309,8 @@ static int run_trace(tracer *t)
     return ok ? PROGRAM_DONE : PROGRAM_PROBLEM;
 }
 
-/* Adds the command to the processes, and blocks signals, so that they interrupt only got_signal. */
+/* Blocks the signals that end the trace, so that they interrupt only got_signal. If there is a command, creates its
+ * process and adds it to the chosen processes. Returns false and sets the error on failure. */
 static bool prepare(tracer *t, char **command)
 {
     static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGCHLD};

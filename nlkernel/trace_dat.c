@@ -15,7 +15,7 @@
 
 static const char magic[] = "\x17\x08\x44tracing";
 
-/* The maximum size of a decompressed section, and the number of event IDs. */
+/* The maximum size of a decompressed section in bytes, and the number of event IDs. */
 enum { UNPACKED_MAX = 1 << 30, EVENT_IDS = 65536 };
 
 /* Options and section flags of version 7. Version 6 has only OPTION_DONE and OPTION_BUFFER. */
@@ -28,7 +28,7 @@ enum {
     SECTION_COMPRESSED = 1,
 };
 
-/* Bytes that are read from the start. `bad` is set if there are too few bytes. */
+/* The bytes that were not read yet. A read of more bytes than are left sets `bad`. */
 typedef struct bytes {
     const char *at, *end;
     bool bad;
@@ -69,7 +69,7 @@ static uint64_t trace_dat_read_number(bytes *b, size_t size)
     return number;
 }
 
-/* Reads a NUL-terminated text. Returns "" if the text is incomplete. */
+/* Reads a NUL-terminated text. If the text is incomplete, returns "" and sets `bad`. */
 static const char *trace_dat_read_text(bytes *b)
 {
     const char *nul = b->bad ? NULL : memchr(b->at, '\0', (size_t)(b->end - b->at));
@@ -78,7 +78,7 @@ static const char *trace_dat_read_text(bytes *b)
     return text != NULL ? text : "";
 }
 
-/* Reads a number that has number_size bytes, and then as many bytes as this number says. */
+/* Reads a size of number_size bytes, and then as many bytes as this size. Returns these bytes. */
 static bytes trace_dat_read_sized(bytes *b, size_t number_size)
 {
     uint64_t size = trace_dat_read_number(b, number_size);
@@ -209,7 +209,8 @@ static void trace_dat_read_pages(trace_dat *t, uint64_t cpu, bytes pages)
     }
 }
 
-/* Decompresses one piece into t->unpacked. */
+/* Reads one compressed piece, which begins with its compressed and decompressed sizes, and decompresses it into
+ * t->unpacked. Returns false on failure. */
 static bool unpack(trace_dat *t, bytes *b)
 {
     uint64_t size = trace_dat_read_number(b, 4), whole = trace_dat_read_number(b, 4);
@@ -254,7 +255,8 @@ static bool skip_event_formats(bytes *b)
     return !b->bad;
 }
 
-/* Reads the table with the offset and size of each CPU's buffer. */
+/* Reads the table with the offset and size of each CPU's buffer, and the buffers. Returns false and sets the error if
+ * the table or a buffer is damaged. */
 static bool trace_dat_read_cpus_6(trace_dat *t, bytes *b, uint64_t cpus)
 {
     for (uint64_t cpu = 0; cpu < cpus && !b->bad; cpu++) {
@@ -309,7 +311,8 @@ static bool read_6(trace_dat *t, bytes *b)
 
 /* ---- version 7 ---- */
 
-/* Returns the section at an offset, decompressed. */
+/* Returns the content of the section at an offset, decompressed. `bad` is set if the section's ID is not `expected`, or
+ * if the section is damaged. */
 static bytes section_at(trace_dat *t, uint64_t offset, unsigned expected)
 {
     bytes head = part_of(t, offset, 16);
@@ -360,7 +363,8 @@ static bool trace_dat_read_option_7(trace_dat *t, uint64_t id, bytes option, boo
     return id == OPTION_FTRACE_EVENTS ? read_ftrace_events(t, &section) : read_kallsyms(t, &section);
 }
 
-/* Reads all options: first the descriptions, and in a second pass the buffers, which need the descriptions. */
+/* Reads all options of one kind: the descriptions, or if `buffers` is true, the buffers. The caller reads the
+ * descriptions first, because the buffers need them. Returns false and sets the error on failure. */
 static bool trace_dat_read_options_7(trace_dat *t, uint64_t offset, bool buffers)
 {
     enum { SECTIONS_MAX = 1000 };

@@ -1,7 +1,7 @@
 /*
- * Reads function calls from trace-cmd's trace.dat files, versions 6 and 7. The format is described in
- * trace-cmd.dat.v6(5) and trace-cmd.dat.v7(5). The module trusts no offset or size in a file, and never reads outside
- * its bytes. Not thread-safe.
+ * Reads function calls from trace-cmd's trace.dat files, versions 6 and 7. trace-cmd.dat.v6(5) and trace-cmd.dat.v7(5)
+ * describe the format. The module checks every offset and size in a file, and never reads outside the file's bytes. Not
+ * thread-safe.
  */
 #ifndef NLKERNEL_TRACE_DAT_H
 #define NLKERNEL_TRACE_DAT_H
@@ -14,8 +14,8 @@ enum { TRACE_DAT_MAGIC_SIZE = 10 };
 bool trace_dat_detect(const char *data, size_t size);
 
 /*
- * Adds the calls in a file whose records match `where`, or all calls if `where` is NULL. Returns false and sets the
- * error if the file is damaged or not supported. `c` then contains the calls before the error.
+ * Adds the calls in a file to `c`. If `where` is not NULL, adds only calls whose records match it. Returns false and
+ * sets the error if the file is damaged or not supported. `c` then contains the calls before the error.
  */
 bool trace_dat_read(calls *c, const nl_filter *where, const char *data, size_t size);
 

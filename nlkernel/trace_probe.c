@@ -26,7 +26,7 @@ struct probe {
 
 /* ---- processes ---- */
 
-/* A process of /proc. */
+/* A process that /proc lists. */
 typedef struct listed_process {
     int pid, parent;
     bool chosen;
@@ -48,7 +48,8 @@ static bool has_pid(const probe_choice *c, int pid)
     return false;
 }
 
-/* Parses "PID (NAME) STATE PARENT ..." of /proc/PID/stat. The name may contain any character. */
+/* Reads a process from /proc/PID/stat, which contains "PID (NAME) STATE PARENT ...". The name may contain any
+ * character. Returns false if the process has ended. */
 static bool read_process(const probe_choice *c, const char *directory, listed_process *process)
 {
     char path[300], line[512] = "";
@@ -116,7 +117,8 @@ static int by_pid(const void *a, const void *b)
     return (x->pid > y->pid) - (x->pid < y->pid);
 }
 
-/* Chooses the descendants of chosen processes. Returns whether there were such processes. */
+/* Chooses the children of chosen processes. Returns whether it has chosen a process; the caller then repeats the call.
+ */
 static bool choose_children(GArray *list)
 {
     bool found = false;
@@ -157,7 +159,7 @@ size_t probe_choose(probe *p)
 
 /* ---- the kernel's program ---- */
 
-/* Returns whether eBPF programs may call a function of the kernel. */
+/* Returns whether the kernel has a function that eBPF programs can call, according to the kernel's BTF. */
 static bool kernel_has_function(const char *name)
 {
     struct btf *types = btf__load_vmlinux_btf();

@@ -2,8 +2,8 @@
  * Loads the part of nlkernel trace that runs in the kernel (bpf/trace.bpf.c), chooses the processes, and delivers the
  * events in the order in which the kernel wrote them.
  *
- * The module chooses a process by its ID, name or control group, or because a chosen process started it. With ports,
- * every process is chosen. Only one thread may use a probe. The caller has raised its rights (rights.h).
+ * The module chooses a process by its ID, name or control group, or because a chosen process started it. If ports are
+ * chosen, every process is chosen. Only one thread may use a probe. The caller must have raised its rights (rights.h).
  */
 #ifndef NLKERNEL_TRACE_PROBE_H
 #define NLKERNEL_TRACE_PROBE_H
@@ -28,10 +28,11 @@ typedef struct probe_choice {
 /* Receives an event, which is valid only during the call. */
 typedef void probe_take(void *user, const struct trace_event *event);
 
-/* Starts tracing. `choice` must outlive the probe. Returns NULL and sets the error on failure. */
+/* Starts tracing. probe_read passes events to `take` with `user`. `choice` must outlive the probe. Returns NULL and
+ * sets the error on failure. */
 probe *probe_start(const probe_choice *choice, probe_take *take, void *user);
 
-/* Chooses the processes that match now. Returns the number of traced processes. */
+/* Chooses the running processes that match. Returns the number of traced processes. */
 size_t probe_choose(probe *p);
 
 /* Delivers the events that have occurred since the last call. Returns their number. */

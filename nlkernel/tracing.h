@@ -15,8 +15,8 @@ typedef struct tracing {
 } tracing;
 
 /*
- * Opens tracefs at `path`. If `path` is NULL, finds or mounts tracefs. On failure, returns false and sets the error,
- * which names the missing right.
+ * Opens tracefs at `path`. If `path` is NULL, finds or mounts tracefs. Returns false and sets the error on failure. If
+ * a right is missing, the error names it.
  */
 bool tracing_open(tracing *t, const char *path);
 void tracing_close(tracing *t);
@@ -24,8 +24,8 @@ void tracing_close(tracing *t);
 /* Formats a path relative to tracefs and returns the absolute path. The caller frees it. */
 char *tracing_path(const tracing *t, const char *format, ...) NL_PRINTF(2, 3);
 
-/* Returns the content of a file with a NUL at its end, which the caller frees. If `size` is not NULL, sets *size.
- * Returns NULL and sets the error on failure. */
+/* Returns the content of a file, followed by a NUL. The caller frees the content. If `size` is not NULL, sets *size to
+ * the number of bytes before the NUL. Returns NULL and sets the error on failure. */
 char *tracing_read(const char *path, size_t *size);
 
 /* Writes text to a file with one system call. Returns false and sets the error on failure. */

@@ -1,5 +1,5 @@
 /*
- * Measures the machine if a rules file or bench requests it: nlkernel workload NAME FILE [ARGUMENT...]. Each
+ * nlkernel workload NAME FILE [ARGUMENT...]: measures the machine for a rules file or for nlkernel bench. Each
  * measurement runs in a separate process and writes its results as records to FILE. Not thread-safe.
  */
 #include "config.h"
@@ -67,8 +67,8 @@ static __attribute__((noinline)) void spin(uint64_t count)
         spun += i;
 }
 
-/* Returns the number of iterations that take duration_ns. Uses the fastest of many attempts, because slower attempts
- * were interrupted. */
+/* Returns the number of iterations of spin that take duration_ns. Uses the fastest of many attempts, because an
+ * interrupt may slow an attempt down. */
 static uint64_t calibrate(int64_t duration_ns)
 {
     enum { TURNS = 100000, TRIES = 200 };
@@ -141,8 +141,8 @@ static void answer(int in, int out)
     _exit(0);
 }
 
-/* Sends bytes, and waits for the return of each byte. Returns the mean time per byte, which includes two switches
- * between two processes. */
+/* Sends `count` bytes, and waits for the return of each byte. Returns the mean time per byte in nanoseconds, or -1 on
+ * failure. If the other end is another process, the time includes two switches. */
 static double pass_ns(int in, int out, int count)
 {
     char byte = 0;

@@ -1,7 +1,7 @@
 /*
- * Sums spans in the kernel. A span begins with an event and ends with the next event that has the same key. The program
- * groups the sums by fields of the first event and, on request, by the kernel function that caused the event (CALLER).
- * nlkernel reads the sums once, at the end.
+ * Sums the durations of spans in the kernel. A span begins with an event of one kind, and ends with the next event of
+ * another kind that has the same key. The program groups the sums by fields of the first event and, on request, by the
+ * kernel function that caused the event (CALLER). nlkernel reads the sums once, at the end.
  *
  * nlkernel sets the const volatile variables before it loads the program. The kernel's verifier treats these variables
  * as constants.

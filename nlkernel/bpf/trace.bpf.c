@@ -1,9 +1,9 @@
 /*
- * Reports the socket calls of the chosen processes on TCP connections, and their DNS messages over UDP: time, thread,
- * connection, position in the stream of bytes, and the first bytes of each message.
+ * Reports the socket calls of the chosen processes on TCP connections, and their DNS messages over UDP. An event
+ * contains the time, the thread, the connection, the position in the stream of bytes, and the first bytes of the data.
  *
- * Only tracepoints that every kernel with BTF has are used. The system-call tracepoints see every call of the machine,
- * so the programs first check the number of the call, and then the process.
+ * The programs use only tracepoints that every kernel with BTF has. The system-call tracepoints see every call of the
+ * machine, so the programs first check the number of the call, and then the process.
  *
  * There are two programs for the end of a call. Since Linux 6.2, a program can tell the verifier the type of a pointer
  * (bpf_rdonly_cast), and then reads memory directly, instead of calling a function for each member. A parameter `cast`,
@@ -35,7 +35,7 @@ enum {
     CLOSE_WAIT = 8,
     LAST_ACK = 9,
     CLOSING = 11,
-    SIGNAL_SIZE_MAX = 64, /* maximum number of bytes of a signal; more bytes are data */
+    SIGNAL_SIZE_MAX = 64, /* maximum number of bytes in a signal between threads; a longer write is data */
 };
 
 /* The kernel's structures, with the members that this program uses; their offsets come from the running kernel. */
@@ -109,8 +109,8 @@ const volatile _Bool by_ports; /* trace every process, but only connections with
 __u64 missed, unix_calls;
 
 /*
- * Whether processes with these IDs may be traced, by their last bits. The programs see every call of the machine, and
- * this byte is much faster to read than the map of the processes.
+ * For each remainder of a process ID modulo TRACE_FILTER_SIZE, whether a traced process may have such an ID. The
+ * programs see every call of the machine, and reading this array is much faster than a search in the map of processes.
  */
 __u8 may_be_traced[TRACE_FILTER_SIZE];
 
@@ -146,10 +146,11 @@ struct {
 } ports SEC(".maps");
 
 struct thread {
-    __u64 send_ns; /* time at which the current call began, if the call sends */
+    __u64 send_ns; /* time at which the current call began, in nanoseconds, if the call sends */
     __u32 idles, polls, loops;
-    __u32 events; /* number of its calls that were reported */
-    __u32 woken;  /* the latest thread that it woke, or the lower half of the latest channel that it signalled */
+    __u32 events; /* number of the thread's calls that were reported */
+    __u32 woken;  /* the latest thread that this thread woke, or the lower half of the latest channel that this thread
+                     signalled */
     __u32 events_at_wakeup; /* `events` at that time */
 };
 
@@ -220,8 +221,8 @@ static __always_inline struct sock *find_socket(_Bool cast, __u32 fd)
 }
 
 /*
- * Determines which end opened the connection. The SYN takes one sequence number. Therefore, bytes_acked is larger by 1
- * at the end that opened the connection, but not at the other end.
+ * Determines which peer opened the connection. The SYN takes one sequence number. Therefore, bytes_acked is larger by 1
+ * at the peer that opened the connection, but not at the other peer.
  */
 static __always_inline __u8 find_role(_Bool cast, const struct tcp_sock *tp)
 {
@@ -265,8 +266,8 @@ static __always_inline void read_socket(_Bool cast, struct trace_event *e, const
 /* ---- wake-ups ---- */
 
 /*
- * Returns a number that identifies a pipe, an eventfd or a Unix socket; returns 0 for any other file. These files pass
- * work between threads. The kind of an eventfd's inode is 0.
+ * Returns a number that identifies a pipe, an eventfd or a Unix socket, through which threads can pass work to each
+ * other. Returns 0 for any other file. The inode of an eventfd has the kind 0.
  */
 static __always_inline __u64 find_channel(__u32 fd)
 {
@@ -286,7 +287,7 @@ static __always_inline void report_wakeup(__u8 kind, __u32 wakee, __u64 channel)
     struct thread *thread = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
     __u32 key = wakee != 0 ? wakee : (__u32)channel;
     if (!thread || (thread->woken == key && thread->events_at_wakeup == thread->events))
-        return; /* the thread has never received or sent data, or not since it did the same */
+        return; /* the thread has not sent or received data since the same wake-up, or never */
     struct trace_event *e = bpf_ringbuf_reserve(&ring, __builtin_offsetof(struct trace_event, data), 0);
     if (!e) {
         __sync_fetch_and_add(&missed, 1);
@@ -354,7 +355,7 @@ static __always_inline void announce(struct process *process)
     put(e, sizeof *about);
 }
 
-/* The part of a message that is in one piece in the process's memory. */
+/* A contiguous part of a message in the process's memory. */
 struct piece {
     const char *data;
     __u64 size;
@@ -383,7 +384,7 @@ static __always_inline struct message read_message(const void *address)
     return m;
 }
 
-/* Returns the first or the second part of a message. */
+/* Returns the first (index 0) or the second part (index 1) of a message. If there is no such part, its size is 0. */
 static __always_inline struct piece find_piece(long call, const struct pt_regs *regs, __u32 index)
 {
     struct piece p = {0};
@@ -442,7 +443,7 @@ static __always_inline void begin_event(struct trace_event *e, __u8 kind, struct
 
 /* ---- datagrams ---- */
 
-/* Reads the peer's address of a datagram from a struct sockaddr. */
+/* Reads the address of a datagram's peer from a struct sockaddr in the process's memory. */
 static __always_inline void read_peer(struct trace_event *e, const char *name)
 {
     __u16 head[2] = {0}; /* family, port */
@@ -455,7 +456,7 @@ static __always_inline void read_peer(struct trace_event *e, const char *name)
         bpf_probe_read_user(e->peer, sizeof e->peer, name + 8);
 }
 
-/* Returns whether the captured bytes may be a DNS query, or a reply. */
+/* Returns whether the captured bytes may be a DNS query or reply with one question. */
 static __always_inline _Bool is_dns(const struct trace_event *e)
 {
     const __u8 *d = e->data;
@@ -651,14 +652,14 @@ int BPF_PROG(on_exit, struct pt_regs *regs, long result)
     return end_call(1, regs, result);
 }
 
-/* Before Linux 6.2. */
+/* Handles the end of each call before Linux 6.2. */
 SEC("tp_btf/sys_exit")
 int BPF_PROG(on_exit_without_cast, struct pt_regs *regs, long result)
 {
     return end_call(0, regs, result);
 }
 
-/* Reports the end of a connection when this end closes it, or when it is reset. */
+/* Reports the end of a connection when this host closes the connection, or when the connection is reset. */
 SEC("tp_btf/inet_sock_set_state")
 int BPF_PROG(on_state, struct sock *sk, int before, int now)
 {

@@ -34,23 +34,25 @@ enum trace_role { TRACE_ROLE_UNKNOWN, TRACE_ROLE_CLIENT, TRACE_ROLE_SERVER };
 
 struct trace_event {
     __u64 begin_ns, end_ns; /* when the call began and ended, on CLOCK_MONOTONIC; only a send has the begin */
-    __u64 socket;           /* address in the kernel; if the lowest bit is set, the address of a futex in the process */
+    __u64 socket; /* address of the socket or channel in the kernel; if the lowest bit is set, of a futex in the process
+                   */
     __u32 pid, tid;
     __u32 sequence; /* TCP sequence number of the first byte */
     __u32 other;    /* sequence number of the next byte that the thread's process sends or receives in the other
                      * direction */
     __u32 size;     /* bytes that were sent or received */
-    __u32 idles;    /* number of times that the thread has waited for events with nothing else to do */
-    __u32 polls;    /* number of times that the thread has asked for events without waiting */
-    __u32 loops;    /* number of times that the thread has asked for events of several descriptors */
+    __u32 idles;    /* number of waits for events with a timeout other than 0, by the thread so far */
+    __u32 polls;    /* number of queries for events with a timeout of 0, by the thread so far */
+    __u32 loops;    /* number of waits and queries for several descriptors, by the thread so far */
     __u16 local_port, peer_port;
     __u16 captured; /* number of bytes in data */
     __u8 kind, role, family;
     __u8 is_datagram;             /* a DNS message over UDP: sequence and other are 0, and the local address may be 0 */
     __u8 tail_size;               /* number of bytes in tail */
     __u8 local[16], peer[16];     /* IPv4: the first 4 bytes */
-    __u8 tail[TRACE_TAIL_SIZE];   /* the last bytes, if data does not contain them */
-    __u8 data[TRACE_CAPTURE_MAX]; /* the first bytes; the event in the ring ends after the last captured byte */
+    __u8 tail[TRACE_TAIL_SIZE];   /* the last bytes of the call's data, if data does not contain them */
+    __u8 data[TRACE_CAPTURE_MAX]; /* the first bytes of the call's data; the event in the ring ends after the last
+                                     captured byte */
 };
 
 struct trace_process {

@@ -12,16 +12,17 @@
 
 enum { UNDECIDED_MAX = 100000, CHANNELS_MAX = 4096, CHANNEL_SHIFT = 3 };
 
-/* The actions of a thread on a channel, and kinds of channels. A channel is a futex, pipe, eventfd or Unix socket. */
+/* Flags: the actions of a thread on a channel, and the kinds of channels. A channel is a futex, pipe, eventfd or Unix
+ * socket. */
 enum { CHANNEL_WAKES = 1, CHANNEL_IS_WOKEN = 2, CHANNEL_IS_LOCK = 4, CHANNEL_IS_INTERNAL = 8 };
 
 typedef struct thread_group {
-    uint32_t open;      /* number of requests that its threads have received and not answered */
+    uint32_t open;      /* number of requests that the process's threads have received and not answered */
     GPtrArray *working; /* trace_thread: the threads that have a job */
     GHashTable *uses;   /* actions of threads on channels, by a hash of the thread and the channel */
     GHashTable *kinds;  /* CHANNEL_IS_LOCK or CHANNEL_IS_INTERNAL by channel */
     int64_t seen_ns;
-    int64_t answered_ns; /* when its last request was answered */
+    int64_t answered_ns; /* when the process last answered a request */
 } thread_group;
 
 typedef struct trace_thread {
@@ -37,7 +38,7 @@ typedef struct trace_thread {
     bool signalled; /* the thread has signalled another thread since it finished its calls */
     bool several;   /* the thread signalled another thread, and then sent another call */
     bool was_woken; /* a thread with a request woke it */
-    span *handed;   /* a reference to the request for which it was woken, or NULL */
+    span *handed;   /* a reference to the request for which the thread was woken, or NULL */
 } trace_thread;
 
 struct causes {
@@ -122,7 +123,7 @@ static trace_thread *find_thread(causes *c, const struct trace_event *event)
     return find_thread_by_id(c, event, event->tid);
 }
 
-/* Removes a request from the thread that works on it. */
+/* Removes a request from its thread, and releases the thread's reference. */
 static void remove_request(span *request)
 {
     thread_group *p = request->thread->process;
@@ -170,7 +171,8 @@ static bool has_runnable(const trace_thread *t, const span *except)
     return false;
 }
 
-/* Returns whether the thread handles data of its latest request, see causes.h. */
+/* Returns whether the thread handles data of the request `latest`, for which it received data last (causes.h). `fresh`
+ * is the number of requests for which it received data since it last waited. */
 static bool handles(const trace_thread *t, const span *latest, uint32_t fresh, const struct trace_event *event)
 {
     if (latest->idles != event->idles || has_runnable(t, latest))
@@ -332,7 +334,7 @@ static void match_job(causes *c, const trace_thread *receiver, span *request)
         end_job(c, found, request, SPAN_CAUSE_WAKEUP);
     for (guint i = working->len; count > 1 && i-- > 0;) {
         trace_thread *t = g_ptr_array_index(
-            working, i); /* end_job moves the last thread, which the loop has seen, to the place of the ended job */
+            working, i); /* end_job moves the last thread, which the loop has already seen, to this index */
         if (t->signalled)
             end_job(c, t, NULL, SPAN_CAUSE_AMBIGUOUS);
     }
@@ -371,7 +373,7 @@ static void set_bits(GHashTable *table, uint64_t key, unsigned bits)
     g_hash_table_insert(table, copy, GUINT_TO_POINTER(old | bits));
 }
 
-/* Notes a thread's action on a channel. Returns all actions of the thread on the channel. */
+/* Stores a thread's action on a channel. Returns all actions of the thread on the channel so far. */
 static unsigned note_use(thread_group *p, uint64_t channel, uint32_t tid, unsigned use)
 {
     uint64_t pair[2] = {channel, tid}, key = hash_bytes(0, (const char *)pair, sizeof pair);
@@ -379,7 +381,8 @@ static unsigned note_use(thread_group *p, uint64_t channel, uint32_t tid, unsign
     return GPOINTER_TO_UINT(g_hash_table_lookup(p->uses, &key));
 }
 
-/* The two futexes of a condition variable of the C library are next to each other. */
+/* Returns the channel of an event. The two futexes of a C library's condition variable are next to each other, and are
+ * one channel. */
 static uint64_t channel_of(const struct trace_event *event)
 {
     return (event->socket & 1) != 0 ? event->socket >> CHANNEL_SHIFT << CHANNEL_SHIFT | 1 : event->socket;
@@ -399,7 +402,8 @@ static bool is_lock(thread_group *p, const struct trace_event *event)
     return (GPOINTER_TO_UINT(g_hash_table_lookup(p->kinds, &channel)) & CHANNEL_IS_LOCK) != 0;
 }
 
-/* Notes that a thread wakes an idle thread, which may begin to work on a request. */
+/* Handles an event in which a thread wakes `wakee`. If `wakee` has no request, it may begin to work on a request of the
+ * waking thread. */
 static void hand_over(causes *c, const struct trace_event *event, trace_thread *wakee)
 {
     span_cause cause;

@@ -59,7 +59,7 @@ void causes_answer(causes *c, span *request);
 /* Notes that a thread sends bytes of the reply to a request, which is not answered yet. This decides jobs. */
 void causes_reply(causes *c, span *request, const struct trace_event *event);
 
-/* Notes a TRACE_WAKE or TRACE_SIGNAL. */
+/* Handles a TRACE_WAKE or TRACE_SIGNAL event. */
 void causes_wake(causes *c, const struct trace_event *event);
 
 /*
@@ -72,8 +72,8 @@ bool causes_defer(causes *c, span *call, const struct trace_event *event);
 void causes_receive_deferred(causes *c, const span *call, const struct trace_event *event);
 
 /*
- * Returns the request that makes a thread send a call or open a connection, or NULL. Sets *cause, and *candidates if
- * the cause is ambiguous.
+ * Returns the request that makes a thread send a call or open a connection, or NULL. Sets *cause to the reason, and
+ * *candidates to the number of possible requests.
  */
 span *causes_find(causes *c, const struct trace_event *event, span_cause *cause, uint32_t *candidates);
 
@@ -84,11 +84,12 @@ span *causes_find(causes *c, const struct trace_event *event, span_cause *cause,
 span *causes_find_opener(causes *c, const struct trace_event *event, span *opener, uint32_t calls, span_cause *cause,
                          uint32_t *candidates);
 
-/* Decides jobs that have been idle for JOB_NS, and forgets threads and processes that have been idle for a long time.
+/* Ends jobs that have been idle for JOB_NS, and forgets threads and processes that have been idle for a long time.
+ * now_ns is a time of the events' clock.
  */
 void causes_expire(causes *c, int64_t now_ns);
 
-/* Decides all jobs. */
+/* Ends all jobs. Call it after the last event. */
 void causes_finish(causes *c);
 
 #endif

@@ -16,8 +16,9 @@ enum { NAME_SIZE = 24, FRAME_MAX = 1 << 30, AT_MAX = 255, WORD_INDEX_MAX = 64 };
 /* A name of a request or a reply. */
 typedef struct known_name {
     char name[NAME_SIZE];
-    uint64_t number; /* frame = length: its value in the message */
-    unsigned body;   /* frame = line: index of the word with the length of the data that follow; 0: no data */
+    uint64_t number; /* with frame = length, the value that stands for the name in a message */
+    unsigned body;   /* with frame = line, the index of the word that contains the length of the data after the line; 0:
+                        no data */
     bool silent, failed;
 } known_name;
 
@@ -32,7 +33,7 @@ struct description {
     GArray *ports; /* uint16_t */
     bool is_line, is_big, has_frame;
     number_place length, request, reply;
-    uint64_t added;             /* bytes of a message that its length does not count */
+    uint64_t added;             /* number of bytes of a message that the message's length does not include */
     GArray *requests, *replies; /* known_name */
 };
 
@@ -315,7 +316,8 @@ static bool matches(const char *name, const char *word, size_t length)
     return true;
 }
 
-/* Returns the word with this index in a line, and its length; or NULL. */
+/* Returns the word with this index in a line, and sets *length. The first word has the index 1. Returns NULL if there
+ * is no such word. */
 static const char *find_word(const char *line, const char *end, unsigned index, size_t *length)
 {
     while (line < end) {
@@ -334,7 +336,8 @@ static const char *find_word(const char *line, const char *end, unsigned index, 
     return NULL;
 }
 
-/* Finds the first word of a line. If `cut` is true, - or : may end the word: the reply 250-text has the name 250. */
+/* Returns the name that is the first word of a line, or NULL. If `cut` is true, - or : may end the word: the reply
+ * 250-text has the name 250. */
 static const known_name *find_by_word(const GArray *names, const char *line, const char *end, bool cut)
 {
     size_t length = 0;
@@ -350,8 +353,8 @@ static const known_name *find_by_word(const GArray *names, const char *line, con
 }
 
 /*
- * Returns the size of the message at the start of the data, or 0. The message is a line and the data whose length the
- * line contains.
+ * Returns the size in bytes of the message at the start of the data, or 0 if it is unknown. The message is a line and
+ * the data whose length the line contains.
  */
 static uint64_t measure_line_message(const known_name *n, const protocol_bytes *bytes)
 {
@@ -391,7 +394,7 @@ static const known_name *find_by_number(const description *d, const GArray *name
     return read_number_at(d, place, bytes, &number) ? find_number(names, number) : NULL;
 }
 
-/* Returns the size of the message at the start of the data, or 0. */
+/* Returns the size in bytes of the message at the start of the data, or 0 if it is unknown. */
 static uint64_t measure_frame_message(const description *d, const protocol_bytes *bytes)
 {
     uint64_t length;

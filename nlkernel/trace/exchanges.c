@@ -17,7 +17,7 @@
 
 /*
  * The module forgets ends of connections, processes, threads and calls that were idle for IDLE_NS. It keeps a server's
- * request without a known call only for MESSAGE_NS, because the client sent the call earlier.
+ * request without a known call only for MESSAGE_NS, because the event of the call should arrive before the request.
  */
 #define IDLE_NS ((int64_t)600 * NL_NS_PER_SECOND)
 #define MESSAGE_NS ((int64_t)1 * NL_NS_PER_SECOND)
@@ -37,9 +37,9 @@ typedef struct connection_end {
     const protocol *protocol;
     span *current;         /* the latest request, or NULL */
     span *opener;          /* the request for which the process opened the connection, until its first call; or NULL */
-    uint32_t opener_calls; /* number of calls that this request had sent */
-    char head[HEAD_SIZE];  /* data of a request's first call, if it is too short to recognize: some programs read a
-                              length first */
+    uint32_t opener_calls; /* number of calls that `opener` had sent by then */
+    char head[HEAD_SIZE];  /* data of a request's first read, if too short to recognize: some programs read a length
+                              first */
     uint32_t head_size;
     bool reads_heads;                 /* this program reads a length first */
     char reply_head[REPLY_HEAD_SIZE]; /* the first calls of a reply, if they are short: see read_reply */
@@ -143,7 +143,7 @@ static void learn_process(exchanges *x, const struct trace_event *event)
 
 /* ---- spans ---- */
 
-/* Keeps a reference to a span while it may be in the table of waiting spans. */
+/* Appends a span to the list of spans that may be in `waiting`. The list holds a reference to the span. */
 static void add_message(exchanges *x, span *s, int64_t now_ns)
 {
     s->waits_since_ns = now_ns;
@@ -168,7 +168,7 @@ static void remove_message(exchanges *x, span *s)
         x->last_message = s->previous_message;
 }
 
-/* Forgets a request whose other end will not become known. */
+/* Removes a span from `waiting` and from the list: the module no longer looks for the other end of the request. */
 static void forget_message(exchanges *x, span *s)
 {
     if (s->waits_since_ns == 0)
@@ -207,7 +207,7 @@ static void hand_out(exchanges *x, span *s)
     span_release(s);
 }
 
-/* Keeps a span whose trace is not known yet for another EXCHANGES_HOLD_NS. */
+/* Hands out a finished span. If the span's trace is not known yet, keeps the span for another EXCHANGES_HOLD_NS. */
 static void hand_out_or_hold(exchanges *x, span *s, int64_t now_ns)
 {
     if (!span_is_undecided(s)) {
@@ -251,7 +251,8 @@ static void finish_current(exchanges *x, connection_end *end, int64_t now_ns)
     end->current = NULL;
 }
 
-/* Joins the two ends of a request. Keeps the first end until the other end is known. */
+/* Joins the two ends of a request, whose spans have the same key. If the other end is not known yet, stores `s` in
+ * `waiting`. */
 static void join(exchanges *x, span *s, const uint64_t *key)
 {
     span *other = g_hash_table_lookup(x->waiting, key);
@@ -263,14 +264,15 @@ static void join(exchanges *x, span *s, const uint64_t *key)
     g_hash_table_remove(x->waiting, key);
 }
 
-/* Returns a key of a request: the positions in both directions of the connection. */
+/* Returns the first key of a request: a hash of the positions in both directions of the connection. */
 static uint64_t key_by_numbers(const struct trace_event *event)
 {
     uint64_t numbers = (uint64_t)event->sequence << 32 | event->other;
     return hash_bytes(0, (const char *)&numbers, sizeof numbers);
 }
 
-/* Returns another key: the addresses, the client first, and the position of the request. */
+/* Returns the second key of a request: a hash of the client's address, the server's address and the position of the
+ * request. */
 static uint64_t key_by_addresses(const span *s, const struct trace_event *event)
 {
     struct {
@@ -349,7 +351,7 @@ static const protocol *find_protocol(const exchanges *x, const connection_end *e
     return p != NULL ? p : protocol_find(bytes, request);
 }
 
-/* Recognizes a request whose first bytes arrived in an earlier call. */
+/* Reads the next data of a request whose first bytes, from an earlier call, were too few to recognize it. */
 static void read_rest(exchanges *x, connection_end *end, const struct trace_event *event, const protocol_bytes *bytes)
 {
     char joined[HEAD_SIZE + TRACE_CAPTURE_MAX];
@@ -459,7 +461,7 @@ static void take_reply(exchanges *x, connection_end *end, const struct trace_eve
         finish_span(x, s, (int64_t)event->end_ns);
 }
 
-/* Checks that no bytes are missing before the event. */
+/* Counts a gap if bytes are missing before the event. The current reply then has an unknown length. */
 static void check_sequence(exchanges *x, connection_end *end, const struct trace_event *event)
 {
     int direction = event->kind;
@@ -566,7 +568,8 @@ static void close_end(exchanges *x, connection_end *end, int64_t now_ns)
     g_hash_table_remove(x->ends, &end->socket);
 }
 
-/* Returns the end of a connection. The kernel uses the address of a closed socket again. */
+/* Returns the end of the connection of an event. If the kernel has used the address of a closed socket again, closes
+ * the old end. Adds an end if necessary; returns NULL if there are too many. */
 static connection_end *find_end(exchanges *x, const struct trace_event *event)
 {
     span_address local = make_address(event, event->local, event->local_port),
@@ -604,7 +607,7 @@ static void open_connection(exchanges *x, connection_end *end, const struct trac
     opener->connecting++;
 }
 
-/* The peer has closed the connection, which ends a reply without a length. */
+/* Handles an event in which the peer has closed the connection. This ends a reply whose length is unknown. */
 static void take_end(exchanges *x, connection_end *end, const struct trace_event *event)
 {
     if (end->role == TRACE_ROLE_CLIENT && end->current != NULL && end->current->replied)

@@ -28,7 +28,7 @@ enum { EXCHANGES_ENDS_MAX = 100000 };
 typedef struct exchanges exchanges;
 
 typedef struct exchange_counts {
-    uint64_t spans, requests; /* number of spans that were handed out, and number of those without a parent */
+    uint64_t spans, requests; /* number of spans that were handed out; number of these spans that have no parent */
     uint64_t causes[SPAN_CAUSE_COUNT];
     uint64_t unanswered; /* number of spans without a reply */
     uint64_t refused;    /* number of events of connections beyond EXCHANGES_ENDS_MAX */

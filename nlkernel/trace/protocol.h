@@ -45,7 +45,7 @@ typedef enum protocol_progress {
 typedef struct protocol_reply {
     char status[PROTOCOL_STATUS_SIZE];
     bool failed;
-    uint64_t left; /* number of bytes that end the reply, if `counted` */
+    uint64_t left; /* if `counted`, number of bytes of the reply that are still missing */
     bool begun, counted, chunked;
 } protocol_reply;
 
@@ -56,7 +56,7 @@ typedef struct protocol {
     const char *object_field; /* name of the field for protocol_request.object */
     bool names_object;        /* the object is part of the event's name */
 
-    /* Returns whether data begins a request. Fills in *request, which the caller has set to zeros. */
+    /* Returns whether the bytes begin a request. Fills in *request, which the caller has set to zeros. */
     bool (*read_request)(const protocol_bytes *bytes, protocol_request *request);
 
     /*
@@ -76,7 +76,7 @@ extern const protocol protocol_dns, protocol_http, protocol_memcached, protocol_
 /* DNS in datagrams. protocol_find does not return it. */
 extern const protocol protocol_dns_datagram;
 
-/* Returns the protocol of a request, and fills in *request; or returns NULL. */
+/* Returns the protocol that recognizes the bytes as a request, and fills in *request. Returns NULL if there is none. */
 const protocol *protocol_find(const protocol_bytes *bytes, protocol_request *request);
 
 /*
@@ -85,7 +85,8 @@ const protocol *protocol_find(const protocol_bytes *bytes, protocol_request *req
  */
 bool protocol_dns_identify(const protocol_bytes *bytes, uint16_t *id, uint32_t *question, bool *is_reply);
 
-/* Copies a name of at most size - 1 characters, and cuts it at the first character that is not printable ASCII. */
+/* Copies a name and adds a NUL. Cuts the name after size - 1 characters, or before the first character that is not
+ * printable ASCII. */
 void protocol_copy_name(char *to, size_t size, const char *from, size_t length);
 
 #endif

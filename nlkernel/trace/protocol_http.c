@@ -29,8 +29,8 @@ static size_t find_method(const protocol_bytes *bytes)
 }
 
 /*
- * Copies only the path. The query, the fragment and parameters after a semicolon may contain a session, and the scheme
- * and host may contain a password.
+ * Copies only the path of a target. The query, the fragment and parameters after a semicolon may contain a session ID,
+ * and the part before the path may contain a password.
  */
 static void copy_path(protocol_request *request, const char *target, size_t length)
 {
@@ -116,7 +116,8 @@ static protocol_progress count_body(const protocol_bytes *bytes, protocol_reply 
     return size >= 5 && memcmp(tail + size - 5, "0\r\n\r\n", 5) == 0 ? PROTOCOL_COMPLETE : PROTOCOL_MORE;
 }
 
-/* Reads the headers. Returns where the body begins, or NULL if the captured bytes do not contain the end. */
+/* Reads the headers of a reply. Returns where the body begins, or NULL if the captured bytes do not contain the end of
+ * the headers. */
 static const char *read_reply_head(const protocol_bytes *bytes, protocol_reply *reply)
 {
     const char *end = bytes->data + bytes->captured, *line = bytes->data, *line_end, *value;
@@ -124,7 +125,7 @@ static const char *read_reply_head(const protocol_bytes *bytes, protocol_reply *
         if (*line == '\n' || (*line == '\r' && line[1] == '\n'))
             return line_end + 1;
         if ((value = match_header(line, line_end, "Content-Length")) != NULL && isdigit((unsigned char)*value)) {
-            reply->left = strtoull(value, NULL, 10); /* ends at the latest at the end of the line */
+            reply->left = strtoull(value, NULL, 10); /* strtoull stops at the end of the line at the latest */
             reply->counted = true;
         } else if ((value = match_header(line, line_end, "Transfer-Encoding")) != NULL) {
             reply->chunked = strncasecmp(value, "chunked", 7) == 0;

@@ -35,7 +35,8 @@ static bool word_is(word w, const char *text)
     return w.length == strlen(text) && memcmp(w.at, text, w.length) == 0;
 }
 
-/* Returns the next word of a line, which is separated by one space; its length is 0 at the end of the line. */
+/* Returns the next word of a line, and advances *at beyond the word and one space. The word's length is 0 at the end of
+ * the line. */
 static word next_word(const char **at, const char *end)
 {
     word w = {*at, 0};

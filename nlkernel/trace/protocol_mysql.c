@@ -22,7 +22,7 @@ enum {
 
 typedef struct mysql_packet {
     const unsigned char *payload;
-    uint32_t length; /* size of the payload, which may continue beyond the captured bytes */
+    uint32_t length; /* size of the payload in bytes, which may be more than the captured bytes */
     uint8_t sequence;
 } mysql_packet;
 
@@ -43,7 +43,8 @@ static bool read_packet(const protocol_bytes *bytes, mysql_packet *packet)
     return packet->length > 0;
 }
 
-/* The client's answer to the server's greeting: capabilities, maximum size, character set, 19 zero bytes, the user. */
+/* Returns whether a packet is the client's answer to the server's greeting: capabilities, maximum size, character set,
+ * 19 zero bytes, the user. */
 static bool is_login(const protocol_bytes *bytes, const mysql_packet *packet)
 {
     enum { ZEROS_AT = 9, ZEROS_SIZE = 19, FIXED_SIZE = 32 };
@@ -114,8 +115,8 @@ static bool read_mysql_request(const protocol_bytes *bytes, protocol_request *re
 }
 
 /*
- * Returns whether the bytes end with a packet that ends a result. The packet has 5 bytes, or at least 7 bytes with
- * newer clients.
+ * Returns whether the bytes end with a packet that ends a result. The payload of this packet has 5 bytes, or at least 7
+ * bytes with newer clients.
  */
 static bool ends_result(const protocol_bytes *bytes)
 {

@@ -26,7 +26,7 @@ static bool read_start(const protocol_bytes *bytes, protocol_request *request)
     return true;
 }
 
-/* Returns the start of the text after the first NUL, for Parse: name, NUL, statement, NUL. */
+/* Returns the position after the first NUL, or `end`. A Parse message consists of name, NUL, statement, NUL. */
 static const char *skip_name(const char *at, const char *end)
 {
     const char *nul = at < end ? memchr(at, '\0', (size_t)(end - at)) : NULL;
@@ -60,7 +60,8 @@ static bool read_postgresql_request(const protocol_bytes *bytes, protocol_reques
     return true;
 }
 
-/* Reads the fields of an error: a type, a text, NUL. The status is the code, which contains no values. */
+/* Reads the fields of an error. Each field consists of a type, a text and NUL. The status is the field of type C, a
+ * code that contains no values. */
 static void read_error(protocol_reply *reply, const char *at, const char *end)
 {
     while (at < end && *at != '\0') {

@@ -6,7 +6,7 @@
 #include <ctype.h>
 #include <string.h>
 
-/* Reads a number up to "\r\n". Returns where the next line begins, or NULL. */
+/* Reads a number that "\r\n" ends. Returns where the next line begins, or NULL if there is no such number. */
 static const char *read_number(const char *at, const char *end, int64_t *number)
 {
     bool negative = at < end && *at == '-';
@@ -19,7 +19,8 @@ static const char *read_number(const char *at, const char *end, int64_t *number)
     return at > first && end - at >= 2 && at[0] == '\r' && at[1] == '\n' ? at + 2 : NULL;
 }
 
-/* Returns where an array of strings ends, or NULL if it ends beyond the captured bytes. */
+/* Returns where an array of strings ends. Returns NULL if the bytes are not such an array, or if the array ends beyond
+ * the captured bytes. */
 static const char *skip_command(const char *at, const char *end)
 {
     int64_t count, length;

@@ -48,7 +48,8 @@ void span_release(span *s)
     }
 }
 
-/* Returns the first ancestor, or the ancestor at which the search ends; returns s if it has no parent. */
+/* Returns the nearest ancestor that has a trace ID or no parent, or the ancestor at depth DEPTH_MAX. This may be s
+ * itself. */
 static span *find_root(span *s)
 {
     for (int depth = 0; s->parent != NULL && *s->trace_id == '\0' && depth < DEPTH_MAX; depth++)
@@ -74,7 +75,8 @@ bool span_is_undecided(const span *s)
     return false;
 }
 
-/* The IDs are functions of the message, so that an nlkernel on the peer's host finds the same IDs. */
+/* Returns an ID that is not 0. The ID is a function of the message, so that nlkernel on the peer's host computes the
+ * same ID. */
 static uint64_t make_id(uint64_t message, uint64_t purpose)
 {
     uint64_t words[2] = {message, purpose}, id = hash_bytes(0, (const char *)words, sizeof words);

@@ -1,6 +1,6 @@
 /*
- * The spans that nlkernel trace finds: a request in a server, from the arrival of its first byte to the sending of its
- * reply, or a call in a client, from the sending of a request to the arrival of the reply.
+ * The spans that nlkernel trace finds. A span is either a request in a server, from the arrival of the request's first
+ * byte to the sending of the reply, or a call in a client, from the sending of the request to the arrival of the reply.
  *
  * A span has a parent only if the parent is certain. The thread or connection of a call proves its parent (causes.h).
  * The parent of a request in a server is the call at the other end of the connection. Spans hold references to their
@@ -18,12 +18,13 @@
 typedef enum span_cause {
     SPAN_CAUSE_NONE,       /* no parent was found */
     SPAN_CAUSE_MESSAGE,    /* the parent is the call at the other end of the connection */
-    SPAN_CAUSE_THREAD,     /* the thread worked on one request only */
-    SPAN_CAUSE_HANDLER,    /* the event loop handled an event of this request, and no other */
+    SPAN_CAUSE_THREAD,     /* the thread had only this request */
+    SPAN_CAUSE_HANDLER,    /* the thread is an event loop, and handled data of this request only */
     SPAN_CAUSE_CONNECTION, /* the connection was opened for this request */
-    SPAN_CAUSE_REPLY,      /* the thread received nothing, and replied to this request */
-    SPAN_CAUSE_WAKEUP,     /* it was the only request; a thread was woken for it, and signalled its end */
-    SPAN_CAUSE_AMBIGUOUS,  /* several requests may be the parent, so the span has none */
+    SPAN_CAUSE_REPLY,      /* the thread received no request, and sent the reply to this request */
+    SPAN_CAUSE_WAKEUP, /* the request was the process's only one; a thread was woken for it, and signalled when it had
+                          finished */
+    SPAN_CAUSE_AMBIGUOUS, /* several requests may be the parent, so the span has none */
     SPAN_CAUSE_COUNT,
 } span_cause;
 
@@ -43,8 +44,7 @@ struct span {
     protocol_request request;
     protocol_reply reply;
     int64_t begin_ns, end_ns; /* on the kernel's monotonic clock */
-    uint64_t keys[2];         /* identify the request among all; the first by the positions in both directions of the
-                                 connection. See exchanges.h */
+    uint64_t keys[2];         /* the two keys by which exchanges.c joins the ends of the request; see exchanges.h */
     uint32_t pid, tid;
     char program[16];
     const char *host; /* host of the process, from g_intern_string; NULL: this host */
@@ -62,9 +62,9 @@ struct span {
     bool undecided; /* a call whose parent may be found later */
 
     /* State of causes.c, for a request in a server. */
-    uint32_t waiting;            /* number of its calls whose replies have not arrived */
-    uint32_t connecting;         /* number of connections that were opened for it and are not used yet */
-    uint32_t calls;              /* number of its calls */
+    uint32_t waiting;            /* number of calls of the request whose replies have not arrived */
+    uint32_t connecting;         /* number of connections that were opened for the request and are not used yet */
+    uint32_t calls;              /* number of calls of the request */
     struct trace_thread *thread; /* the thread that works on the request, or NULL */
     uint32_t idles, polls;       /* values of the thread when it last read data for the request */
     uint64_t order;
@@ -75,7 +75,7 @@ span *span_new(void);
 span *span_hold(span *s);   /* Adds a reference. Returns s */
 void span_release(span *s); /* Removes a reference; NULL is allowed */
 
-/* Makes `parent` the parent of a span, unless the two already belong to different traces. */
+/* Makes `parent` the parent of a span for the reason `cause`, unless the two already belong to different traces. */
 void span_set_parent(span *s, span *parent, span_cause cause);
 
 /* Returns whether the trace of a span depends on an undecided call. */

@@ -159,7 +159,8 @@ static bool is_keyword(const sql_word *word, const char *const *list)
     return false;
 }
 
-/* Sets the verb. Returns false if the word is not a verb. */
+/* Sets request->verb to the word in capitals. Returns false if the word is not a verb: it is quoted, or is not all
+ * letters. */
 static bool set_verb(protocol_request *request, const sql_word *word)
 {
     enum { VERB_MAX = 16 };
@@ -182,7 +183,8 @@ void sql_read_statement(protocol_request *request, const char *text, size_t size
                              *const no_table[] = {"SELECT", "WITH", "VALUES", "OUTFILE", "DUMPFILE", NULL},
                              *const from_argument[] = {"EXTRACT", "TRIM", "SUBSTRING", "OVERLAY", NULL};
     statement s = {.begin = text, .at = text, .end = text + size, .dialect = dialect};
-    size_t argument_depth = SIZE_MAX; /* depth in the arguments of a function in which FROM precedes no table */
+    size_t argument_depth =
+        SIZE_MAX; /* parenthesis depth inside the arguments of a function in which FROM precedes no table */
     sql_word word;
     char function[WORD_SIZE] = "";
     if (!next_word(&s, &word) || !set_verb(request, &word))
