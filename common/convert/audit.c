@@ -4,8 +4,8 @@
  *   [node=HOST ]type=TYPE msg=audit(SECONDS.MILLISECONDS:SERIAL): NAME=value NAME="value" msg='NAME=value ...'
  *
  * A line becomes a record. NL.EVNT is the type, HOST the node, PROG the value of comm, and SERIAL the number that the
- * lines of one event share. The fields in msg='...' also become fields of the record, and so do the fields that auditd
- * appends after a byte 0x1d.
+ * lines of one event share. The fields in msg='...' and the fields that auditd appends after a byte 0x1d also become
+ * fields of the record.
  */
 #include "config.h"
 
@@ -18,13 +18,16 @@ typedef struct audit_reader {
     builder builder;
 } audit_reader;
 
-enum { ENRICHED = 0x1d }; /* separates the fields that auditd appends */
+enum { ENRICHED = 0x1d }; /* the byte before the fields that auditd appends */
 
 typedef struct audit_head {
     nl_string node, type, seconds, serial;
 } audit_head;
 
-/* Removes the text before `stop` from the beginning of *text. Returns false if the text has no such byte. */
+/*
+ * Removes the text before the byte `stop`, and that byte, from the beginning of *text. Sets *part to the text before
+ * `stop`. Returns false if the text does not contain `stop`.
+ */
 static bool take_until(nl_string *text, char stop, nl_string *part)
 {
     const char *end = text->size > 0 ? memchr(text->data, stop, text->size) : NULL;
@@ -51,7 +54,7 @@ static bool audit_read_head(nl_string line, audit_head *h, nl_string *rest)
     return h->type.size > 0 && h->seconds.size > 0;
 }
 
-/* Reads a value, which may be in quotes. */
+/* Removes a value, which may be in quotes, from the beginning of *text. Returns it without the quotes. */
 static nl_string audit_read_value(nl_string *text)
 {
     nl_string value;

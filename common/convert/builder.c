@@ -41,7 +41,10 @@ char *builder_bytes(builder *b, size_t size)
     return bytes;
 }
 
-/* Consecutive times are often in the same second, so usually only the fraction must be parsed. */
+/*
+ * Parses only the fraction of a time in the same second as the previous time, because consecutive times are often in
+ * the same second. Returns false for other times.
+ */
 static bool read_known_second(const builder *b, nl_string text, int64_t *time_ns)
 {
     if (text.size < SECOND_SIZE + 3 || text.size > SECOND_SIZE + 11 || memcmp(text.data, b->second, SECOND_SIZE) != 0 ||
@@ -167,7 +170,10 @@ void builder_add_text(builder *b, nl_string key, nl_string value, sink *s)
 
 /* ---- times in other fields ---- */
 
-/* Converts a number of seconds, milliseconds, microseconds or nanoseconds since 1970. */
+/*
+ * Converts a number of seconds, milliseconds, microseconds or nanoseconds since 1970 to nanoseconds; its size
+ * determines its unit. Returns false if the result does not fit.
+ */
 static bool number_as_time(double number, int64_t *time_ns)
 {
     enum { THOUSAND = 1000 };
@@ -203,7 +209,10 @@ static bool builder_field_as_time(builder *b, const nl_field *field, int64_t *ti
     return read_time(b, field->string, time_ns);
 }
 
-/* Takes the time from the first field with this name. Returns false if no such field is a time. */
+/*
+ * Sets the record's time from the first field with this name that contains a time, and removes the field. Returns false
+ * if there is no such field.
+ */
 static bool take_time(builder *b, const char *name, size_t size)
 {
     for (size_t i = 0; i < b->count; i++) {
@@ -218,8 +227,8 @@ static bool take_time(builder *b, const char *name, size_t size)
 }
 
 /*
- * Takes the time from the field with the name that the user gave. A standard time becomes the field ts. Returns false
- * if there is no such time.
+ * Sets the record's time from the field that the user named. If the record also has a standard time, that becomes the
+ * field ts. Returns false if the field is missing or is not a time.
  */
 static bool take_named_time(builder *b, const char *name)
 {
@@ -241,7 +250,10 @@ static bool take_named_time(builder *b, const char *name)
     return true;
 }
 
-/* Finds the time of a record that has no standard time. Returns false if there is no such time. */
+/*
+ * Sets the time of a record without a standard time from the field time, timestamp or @timestamp. Returns false if none
+ * of these fields contains a time.
+ */
 static bool take_usual_time(builder *b, sink *s)
 {
     if (take_time(b, "time", 4) || take_time(b, "timestamp", 9))
@@ -250,7 +262,7 @@ static bool take_usual_time(builder *b, sink *s)
         return nl_error_false(NL_ERROR_INVALID,
                               "no ts, time, timestamp or @timestamp field; name the time field with --time-field");
     if (s->losses[LOSS_NAMES] > 0)
-        s->losses[LOSS_NAMES]--; /* "@" became "_", but the name is not used */
+        s->losses[LOSS_NAMES]--; /* the name of @timestamp was counted as a loss, but the field is not written */
     return true;
 }
 

@@ -1,6 +1,6 @@
 /*
  * Builds a record from the keys and values of a foreign format. Determines which keys are standard fields. Values point
- * into the caller's bytes, or into bytes from builder_bytes. Only one thread may use a builder.
+ * into the caller's bytes, or into bytes from builder_bytes. Only one thread at a time may use a builder.
  */
 #ifndef NETLOGGER_CONVERT_BUILDER_H
 #define NETLOGGER_CONVERT_BUILDER_H
@@ -14,7 +14,7 @@ typedef struct builder {
     size_t count, capacity;
     nl_string time; /* text of the standard field */
     nl_buffer bytes;
-    unsigned seen;     /* a bit for each standard field */
+    unsigned seen;     /* bit 1 << m is set if the record has the standard field m */
     int64_t second_ns; /* the second of the previous time */
     char second[24];   /* the text of that second */
 } builder;
@@ -29,7 +29,7 @@ void builder_free(builder *b);
 /* Returns bytes that are valid until the next record, or NULL if they would exceed the capacity. */
 char *builder_bytes(builder *b, size_t size);
 
-/* The meaning of a key, which is the same in every record. */
+/* A key and its meaning, which is the same in every record. */
 typedef struct builder_key {
     nl_string text;
     nl_string name; /* name of the field, which is the text without "#2" */
@@ -45,7 +45,10 @@ static inline member builder_member(const builder *b, member m)
     return (b->seen & 1u << m) == 0 ? m : MEMBER_NONE;
 }
 
-/* Sets a standard field. Returns false and sets the error if the field is an invalid time. */
+/*
+ * Sets the standard field m to a text. Returns false and sets the error if m is MEMBER_TIME and the text is not a valid
+ * time.
+ */
 bool builder_set(builder *b, member m, nl_string text);
 
 /* Appends a field with this key; the caller sets its type and value. Replaces invalid bytes of the name by "_". */
@@ -60,14 +63,14 @@ nl_field *builder_add_good_name(builder *b, nl_string name);
 /* Appends a field with a text value. */
 void builder_add_text(builder *b, nl_string key, nl_string value, sink *s);
 
-/* Like builder_add, for a key whose meaning is known. */
+/* Like builder_add, for a key that builder_key_of has parsed. */
 nl_field *builder_add_key(builder *b, const builder_key *key, sink *s);
 
 /*
- * Passes the record to the sink. If the record has no standard time, or import_about names the field with the time, the
- * time is that field, or the first valid field of time, timestamp and @timestamp. The field is then removed. A number
- * is in seconds since 1970, or in milliseconds, microseconds or nanoseconds if it would otherwise be after the year
- * 5138. Returns false and sets the error if the record has no time.
+ * Passes the record to the sink. If import_about names the time field, that field is the time. Otherwise, it is the
+ * standard field, or the first valid field of time, timestamp and @timestamp. Fields other than the standard field are
+ * removed after use. A number is in seconds since 1970, or in milliseconds, microseconds or nanoseconds if it would
+ * otherwise be after the year 5138. Returns false and sets the error if the record has no time.
  */
 bool builder_finish(builder *b, bool typed, sink *s);
 

@@ -42,7 +42,7 @@ static const char *balanced_end(const char *at, const char *end)
     return NULL;
 }
 
-/* Returns the size of the whole events or, after the end of the array, of all bytes. */
+/* Returns the size of the whole events. If the array ends in the data, returns the size of all bytes. */
 static size_t chrome_cut_events(const char *data, size_t size)
 {
     const char *at = data, *end = data + size, *whole = data;
@@ -61,7 +61,7 @@ static size_t chrome_cut_events(const char *data, size_t size)
     return (size_t)(whole - data);
 }
 
-/* Returns the end of the [ before the events. */
+/* Returns the position after the [ that begins the array of events, or NULL if the data has no such array. */
 static const char *find_array(const char *data, const char *end)
 {
     static const char name[] = "\"traceEvents\"";
@@ -115,7 +115,10 @@ static bool pick(json_fields *f, nl_string members[MEMBER_COUNT])
     return j->error == NULL;
 }
 
-/* Converts microseconds with a fraction to nanoseconds. Ignores digits beyond nanoseconds. */
+/*
+ * Converts microseconds with a fraction to nanoseconds. Ignores digits beyond nanoseconds. Returns false if the text is
+ * not a number or does not fit.
+ */
 static bool read_time(nl_string text, int64_t *time_ns)
 {
     const char *at = text.data, *end = at + text.size;

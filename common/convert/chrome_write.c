@@ -1,10 +1,10 @@
 /*
  * Writes the Chrome trace format (JSON) for chrome://tracing and Perfetto's viewer.
  *
- * A record becomes an instant event whose args are the record in JSON, so that nlconv can read it again. Hosts are
- * processes, programs are threads. The spans of requests are complete events (X) on lanes of their program, so that a
- * span is drawn below the span that encloses it. The args name the request, the span and its parent. A flow event leads
- * from a span to a child on another lane. Loadlines are counters. nlconv reads only the instant events again.
+ * A record becomes an instant event, whose args are the record in JSON. A host is a process, and a program is a thread.
+ * A span is a complete event (X) on a lane of its program, so that viewers draw it below the span that encloses it. The
+ * args of a span name its request, the span and its parent. A flow event leads from a span to a child on another lane.
+ * Loadlines are counters. When nlconv reads the file, it reads only the instant events.
  */
 #include "config.h"
 
@@ -40,7 +40,7 @@ static void put_time(nl_buffer *out, const char *key, int64_t time_ns)
     json_put(out, text, (size_t)length);
 }
 
-/* Writes {"ph":...,"ts":...,"pid":...,"tid":... */
+/* Writes the beginning of an event: {"ph":...,"ts":...,"pid":...,"tid":... */
 static void begin_event(chrome_writer *w, char phase, int64_t time_ns, uint64_t process, uint64_t track)
 {
     nl_buffer *out = &w->s->bytes;
@@ -53,7 +53,7 @@ static void begin_event(chrome_writer *w, char phase, int64_t time_ns, uint64_t 
     w->begun = true;
 }
 
-/* Names a process or thread. */
+/* Writes the metadata event that names a process or thread. */
 static void put_track_name(chrome_writer *w, const char *kind, uint64_t process, uint64_t track, const char *name)
 {
     nl_buffer *out = &w->s->bytes;
@@ -118,7 +118,7 @@ static void chrome_put_span(chrome_writer *w, const stream_request *r, size_t in
     JSON_PUT(out, "}}");
 }
 
-/* Writes a flow that leads from a point in a span to the beginning of its child. */
+/* Writes the two events of a flow from a point in a span to the beginning of the span's child. */
 static void put_flow(chrome_writer *w, const stream_span *child, uint64_t number, chrome_span from, chrome_span to)
 {
     const chrome_span ends[] = {from, to};

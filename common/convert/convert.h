@@ -4,9 +4,9 @@
  *   bytes -> importer -> record -> sink (--where) -> exporter -> bytes
  *
  * A format is one file with an importer, an exporter, or both, and a row in importers.c or exporters.c. Importers and
- * exporters share only the state that the functions `head` and `share` make, so several threads can convert pieces of
- * an input at the same time (nltools/pipeline), each with its own importer and exporter. A kind with in_order needs all
- * records in one thread. doc/formats.md describes the conversion of each format's fields.
+ * exporters share only the state that the functions `head` and `share` make. Therefore, several threads can convert
+ * pieces of an input at the same time, each with its own importer and exporter (nltools/pipeline). If a kind has
+ * in_order, one thread converts all records. doc/formats.md describes the conversion of each format's fields.
  */
 #ifndef NETLOGGER_CONVERT_CONVERT_H
 #define NETLOGGER_CONVERT_CONVERT_H
@@ -16,9 +16,9 @@
 /* Information that a format cannot represent. Each kind of loss is counted, and reported once. */
 typedef enum loss {
     LOSS_TYPES,    /* types of values, which text formats do not have */
-    LOSS_UNSIGNED, /* the fact that an integer is unsigned */
+    LOSS_UNSIGNED, /* unsigned types of integers, which are written as signed */
     LOSS_EMPTY,    /* empty standard fields */
-    LOSS_NAMES,    /* bytes that a field's name cannot have */
+    LOSS_NAMES,    /* bytes of names that the format does not allow */
     LOSS_SPELLING, /* spellings of levels */
     LOSS_FIELDS,   /* whole fields */
     LOSS_TIMES,    /* digits of times */
@@ -26,26 +26,26 @@ typedef enum loss {
     LOSS_COUNT,
 } loss;
 
-/* Prints the data that a format did not represent. */
+/* Prints a line on standard error for each kind of loss, with its count. */
 void losses_report(const char *format, const uint64_t losses[LOSS_COUNT]);
 
 typedef struct exporter exporter;
 typedef struct importer importer;
 
-/* Malformed input; line and offset count from the start of the piece. */
+/* Malformed input. The line and the offset in bytes count from the start of the piece. */
 typedef struct report {
     uint64_t line; /* the first line is 1; 0 means unknown */
     uint64_t offset;
     size_t reason, text, text_size; /* offsets in the sink's report_text */
 } report;
 
-/* Properties of an input besides its bytes. */
+/* Properties of an input that are not in its bytes. */
 typedef struct import_about {
     const char *host;       /* HOST of records that do not name a host; or NULL */
     const char *time_field; /* name of the field with the time; or NULL */
     bool has_base;
-    int64_t base_ns;    /* if has_base is set, the origin of times that have no date */
-    int64_t written_ns; /* time of the last change of the input */
+    int64_t base_ns;    /* if has_base is set, the origin (since 1970) of times that have no date */
+    int64_t written_ns; /* time of the last change of the input, since 1970 */
 } import_about;
 
 /* The destination of the records of a piece. Only one thread at a time may use a sink. */
@@ -57,7 +57,7 @@ struct sink {
     nl_fraction fraction;
     const import_about *about; /* NULL if nothing is known */
     bool undated;              /* the input has times with an unknown origin */
-    bool strict;               /* stop at malformed input */
+    bool strict;               /* ignore all records after malformed input */
     bool stopped;              /* later records are ignored; importers may return early */
     uint64_t seen;             /* records */
     uint64_t records;          /* number of records that matched `where` */
@@ -71,15 +71,18 @@ struct sink {
     void *drain_user;
 };
 
-/* Passes a record on. If `typed` is true, its values have types. Otherwise, text may represent a number. */
+/*
+ * Passes a record to the exporter if `where` matches it. If `typed` is true, the types of values are known. Otherwise,
+ * a text may represent a number.
+ */
 void sink_put(sink *s, const nl_record *record, bool typed);
 
 /* Adds a report of malformed input. Copies reason and text. */
 void sink_malformed(sink *s, uint64_t line, uint64_t offset, const char *reason, const char *text, size_t size);
 
 /*
- * Passes the reports of a piece to reading and removes them. lines and offset are the position of the piece in the
- * input.
+ * Passes the reports of a piece to `reading` and removes them from the sink. The piece begins after `lines` lines and
+ * `offset` bytes of the input `name`.
  */
 void sink_report(sink *s, program_reading *reading, const char *name, uint64_t lines, uint64_t offset);
 
@@ -111,15 +114,16 @@ typedef struct exporter_kind {
     bool text_only;   /* values lose their types */
     nl_format format; /* format of the library; unknown for a foreign format */
     /*
-     * Makes the state that all exporters of an output share, before they are opened; may be NULL. drawing_path is an
-     * nlv configuration file that defines the lifelines, or NULL. Returns NULL after reporting an error.
+     * Makes the state that all exporters of an output share; the caller calls it before it opens the exporters. May be
+     * NULL. drawing_path is an nlv configuration file that defines the lifelines, or NULL. Returns NULL after reporting
+     * an error.
      */
     void *(*share)(const char *drawing_path);
     void (*unshare)(void *shared);
     /*
-     * If first_pass is not NULL, a first pass over the input uses that kind. The kind's learn function receives the
-     * bytes of its exporters in order, and the shared state. It returns false after reporting that the output cannot be
-     * made.
+     * If first_pass is not NULL, the caller first reads the whole input with exporters of that kind. It passes their
+     * output, in order, and the shared state to the function `learn` of that kind. `learn` returns false after
+     * reporting that the output cannot be made.
      */
     const struct exporter_kind *first_pass;
     bool (*learn)(void *shared, nl_string bytes);

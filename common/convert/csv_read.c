@@ -22,8 +22,8 @@ static const char order_name[] = CSV_ORDER;
 
 /*
  * Returns the end of a cell, which is a comma, the end of the row, or `end`. Returns NULL if there is no closing quote
- * before `end`. Sets *quoted and, for a quoted cell, *close to the closing quote; bytes after it make the cell
- * malformed.
+ * before `end`. Sets *quoted. For a quoted cell, sets *close to the closing quote; the cell is malformed if other bytes
+ * follow this quote.
  */
 static const char *cell_end(const char *at, const char *end, bool *quoted, const char **close)
 {
@@ -56,7 +56,7 @@ static const char *later_newline(const char *at, const char *end, const char *be
     return newline != NULL ? newline : before;
 }
 
-/* Returns the size of the whole rows. */
+/* Returns the size of the whole rows in bytes. */
 static size_t csv_cut_rows(const char *data, size_t size)
 {
     const char *outside = data, *end = data + size, *newline = NULL, *quote, *close;
@@ -76,7 +76,7 @@ static size_t csv_cut_rows(const char *data, size_t size)
 }
 
 typedef struct column {
-    nl_string key;    /* the cell of the first row */
+    nl_string key;    /* the text in the first row */
     nl_string name;   /* name of the field */
     bool is_replaced; /* the key is not a valid name */
 } column;
@@ -105,7 +105,7 @@ typedef struct row_reader {
     builder builder;
     cell *cells;
     size_t count, capacity;
-    bool malformed; /* the error has the reason */
+    bool malformed; /* the row is malformed; the thread's error has the reason */
 } row_reader;
 
 static void unescape_quotes(builder *b, nl_string *text)
@@ -130,7 +130,7 @@ static void add_cell(row_reader *r, nl_string text, bool present)
     r->cells[r->count++] = (cell){text, present};
 }
 
-/* Reads the cells of the row at `at`. Returns the end of the row, which is its newline or `end`. */
+/* Reads the row at `at` into r->cells. Returns the end of the row, which is its newline or `end`. */
 static const char *read_cells(row_reader *r, const char *at, const char *end)
 {
     r->count = 0;
@@ -168,7 +168,7 @@ static const char *read_cells(row_reader *r, const char *at, const char *end)
     }
 }
 
-/* Returns whether the time of a record may be in a column that is not a standard field. */
+/* Returns whether a column that is not a standard field may contain the times of records. */
 static bool is_time_column(nl_string key, const char *time_field)
 {
     if (time_field != NULL)
@@ -287,7 +287,10 @@ static void csv_add_field(row_reader *r, size_t column, sink *s)
         sink_lose(s, LOSS_NAMES);
 }
 
-/* Adds the fields in the order that the "#order" cell states. Returns false on failure. */
+/*
+ * Adds the fields in the order that the "#order" cell states. Returns false and sets the error if the cell is
+ * malformed.
+ */
 static bool csv_add_in_order(row_reader *r, nl_string order, sink *s)
 {
     const char *at = order.data, *end = at + order.size;

@@ -77,13 +77,15 @@ static void unshare_columns(void *shared)
     free(c);
 }
 
-/* Collects the shapes of records. A shape is the keys of a record's fields, each followed by a newline. */
+/*
+ * Writes each distinct list of keys once. A list (shape) has the keys of a record's fields, each followed by a newline.
+ */
 typedef struct shape_writer {
     exporter base;
     keys keys;
-    text_set shapes; /* shapes of this chunk */
+    text_set shapes; /* the shapes that were written for this piece */
     nl_buffer shape;
-    known_names known; /* names of a shape that was already written */
+    known_names known; /* names of the previous record, whose shape was already written */
 } shape_writer;
 
 static const exporter_kind shape_exporter;
@@ -268,7 +270,7 @@ static void find_places(row_writer *w, const nl_record *record)
         keys_put(&w->keys, record->fields[i].name, &w->key);
         size_t column = text_set_find(&w->columns->keys, (nl_string){w->key.data, w->key.size});
         w->places[i] = column;
-        if (column == SIZE_MAX) /* the input has grown since the first pass */
+        if (column == SIZE_MAX) /* the first pass did not see this name, because the input has grown */
             continue;
         w->ordered = w->ordered && column + 1 > latest;
         latest = column + 1;

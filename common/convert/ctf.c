@@ -91,7 +91,10 @@ static bool plain_value(const bt_field *field, nl_field *value)
     return true;
 }
 
-/* Returns the content of a variant or option, or NULL if it is empty. For other types, returns the field itself. */
+/*
+ * Returns the content of a variant or option, or NULL if the option is empty. For other types, returns the field
+ * itself.
+ */
 static const bt_field *held(const bt_field *field)
 {
     bt_field_class_type type = bt_field_get_class_type(field);
@@ -245,8 +248,8 @@ static void set_host(ctf_reader *r, const bt_stream *stream)
 }
 
 /*
- * Begins a record. `time` is NULL if the trace has no clock; its records then have the time of the origin, and keep
- * their order. Returns false after reporting an invalid time.
+ * Begins a record. `time` is NULL if the trace has no clock; all its records then get the time base_ns (see
+ * import_about). Returns false after reporting an invalid time.
  */
 static bool begin_record(ctf_reader *r, const bt_clock_snapshot *time, const bt_stream *stream)
 {
@@ -321,7 +324,9 @@ static bt_graph_simple_sink_component_initialize_func_status on_begin(bt_message
     return BT_GRAPH_SIMPLE_SINK_COMPONENT_INITIALIZE_FUNC_STATUS_OK;
 }
 
-/* The status codes of iterators and sinks have the same values. */
+/*
+ * Converts the next messages. An iterator's status is returned as a sink's status, because both have the same values.
+ */
 static bt_graph_simple_sink_component_consume_func_status on_messages(bt_message_iterator *messages, void *user)
 {
     ctf_reader *r = user;
@@ -342,7 +347,7 @@ static bt_graph_simple_sink_component_consume_func_status on_messages(bt_message
                          : BT_GRAPH_SIMPLE_SINK_COMPONENT_CONSUME_FUNC_STATUS_OK;
 }
 
-/* Reports the first cause of babeltrace2's error. */
+/* Reports the first cause in libbabeltrace2's error, or "unreadable trace". */
 static void ctf_report_error(ctf_reader *r)
 {
     const bt_error *error = bt_current_thread_take_error();
@@ -372,7 +377,10 @@ static bool add_source(bt_graph *graph, const plugins *p, const char *path, cons
     return good;
 }
 
-/* Connects all streams of the trace to the reader through a muxer, which orders their events by time. */
+/*
+ * Connects all streams of the trace to the reader through a muxer, which orders their events by time. Returns false on
+ * failure.
+ */
 static bool connect(bt_graph *graph, const plugins *p, ctf_reader *r, const bt_component_source *source)
 {
     const bt_component_filter *muxer;
@@ -417,7 +425,10 @@ static int is_visible(const struct dirent *entry)
     return entry->d_name[0] != '.';
 }
 
-/* Calls take for each trace in a directory. Returns their number. If take is NULL, stops at the first trace. */
+/*
+ * Calls `take` for each trace in a directory and its subdirectories. Returns the number of traces. If `take` is NULL,
+ * stops at the first trace.
+ */
 static size_t each_trace(const char *directory, int depth, void (*take)(void *user, const char *path), void *user)
 {
     if (has_metadata(directory)) {

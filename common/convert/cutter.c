@@ -90,7 +90,7 @@ void cutter_reset(cutter *c)
 
 uint64_t cutter_count_lines(const char *data, size_t size)
 {
-    enum { PART = 128 }; /* a constant count, so that the compiler vectorizes the inner loop; its sum fits in a byte */
+    enum { PART = 128 }; /* a constant, so that the compiler vectorizes the inner loop, whose count fits in a byte */
     uint64_t count = 0;
     for (; size >= PART; data += PART, size -= PART) {
         uint8_t found = 0;

@@ -1,7 +1,7 @@
 /*
- * Cuts the bytes of one input into pieces that an importer reads. Finds the format, skips the header, and finds the
- * last whole record. The readers of foreign formats (translate.c) and nlconv's pipeline add bytes to `in` and call
- * cutter_next. Every byte is in exactly one piece. Only one thread at a time may use a cutter.
+ * Cuts the bytes of one input into pieces that an importer reads. A cutter finds the format, skips the header, and ends
+ * each piece after a whole record. The readers of foreign formats (translate.c) and nlconv's pipeline add bytes to `in`
+ * and call cutter_next. Every byte is in exactly one piece. Only one thread at a time may use a cutter.
  */
 #ifndef NETLOGGER_CONVERT_CUTTER_H
 #define NETLOGGER_CONVERT_CUTTER_H
@@ -11,10 +11,10 @@
 
 typedef struct cutter {
     const importer_kind *from; /* NULL while the format is unknown */
-    size_t piece_size;         /* bytes to collect before a piece is cut */
+    size_t piece_size;         /* number of bytes to collect before a piece is cut */
     nl_buffer in;              /* bytes that are not in a piece yet */
     void *head;                /* the state that from->head made, for the importers */
-    size_t wanted;             /* bytes to collect before cutter_next is called again */
+    size_t wanted;             /* number of bytes to collect in `in` before the next call of cutter_next */
     bool in_long_line;         /* the buffer `in` begins inside a line that is too long for a record */
 } cutter;
 
@@ -26,14 +26,16 @@ typedef enum cut {
 } cut;
 
 /*
- * Finds the format of the bytes in `in` unless it is known. If `now` is true, determines the format from the bytes so
- * far. Returns false if more bytes are needed. If it returns true and from is NULL, the format is unknown.
+ * Sets c->from to the format of the bytes in `in`, unless it is already set. If `now` is true, decides even if only a
+ * few bytes have arrived. Returns false if more bytes are needed. If the result is true and c->from is NULL, the format
+ * is unknown.
  */
 bool cutter_detect(cutter *c, bool now);
 
 /*
- * Finds the next piece, which is the first *size bytes of `in`; the caller removes it. Returns the kind of the piece.
- * Call cutter_detect first. `all` is true if there are no more bytes; the last piece is then CUT_RECORDS.
+ * Finds the next piece, which is the first *size bytes of `in`. Returns the kind of the piece. The caller uses the
+ * piece, then calls cutter_remove. Call cutter_detect first. `all` is true if no more bytes will arrive; the last piece
+ * is then CUT_RECORDS.
  */
 cut cutter_next(cutter *c, bool all, sink *s, size_t *size);
 
@@ -43,7 +45,7 @@ void cutter_remove(cutter *c, size_t size);
 /* Begins a new input. Frees everything except `from`. */
 void cutter_reset(cutter *c);
 
-/* Returns the number of newlines in size bytes. */
+/* Returns the number of newlines in `size` bytes. */
 uint64_t cutter_count_lines(const char *data, size_t size);
 
 #endif

@@ -1,5 +1,4 @@
-/* The table of exporters. It is separate from the table of importers, so that programs that only read link less
- * code. */
+/* The table of exporters. It is in its own file so that programs that only read do not link the exporters. */
 #include "config.h"
 
 #include "record/format.h"

@@ -5,9 +5,10 @@
  *   COMM-TID [(PID)] [CPU] FLAGS SECONDS: EVENT: DETAILS           events
  *   CPU) DURATION us | FUNCTION() {                                the function graph tracer
  *
- * The records have the fields of nlkernel's records (doc/kernel-events.md). A call is ftrace.function with FUNCTION and
- * CALLER, or ftrace.funcgraph_entry with FUNCTION and DEPTH, followed by ftrace.funcgraph_exit with DURATION.NS. The
- * text does not name the system of an event. Times count from the system boot (see import_about).
+ * The records have the fields of nlkernel's records (doc/kernel-events.md). A call from the function tracer is a record
+ * ftrace.function with FUNCTION and CALLER. A call from the function graph tracer is a record ftrace.funcgraph_entry
+ * with FUNCTION and DEPTH, and a record ftrace.funcgraph_exit with DURATION.NS. Event names have no subsystem, because
+ * the text does not contain it. Times count from the system boot (see import_about).
  */
 #include "config.h"
 
@@ -19,7 +20,7 @@
 
 enum { DEPTH_MAX = 64, NAME_MAX = 64, CPUS_MAX = 4096 };
 
-/* The calls on a CPU that have not returned. */
+/* The thread on a CPU, and the names of its functions that have not returned, indexed by depth. */
 typedef struct graph_cpu {
     int64_t tid; /* -1 if it is unknown */
     char within[DEPTH_MAX][NAME_MAX];
@@ -29,7 +30,7 @@ typedef struct ftrace_reader {
     importer base;
     builder builder;
     graph_cpu *cpus[CPUS_MAX];
-    int64_t last_ns; /* the latest time, which lines without a time get */
+    int64_t last_ns; /* the latest time; lines without a time get this time */
 } ftrace_reader;
 
 typedef struct trace_head {
@@ -38,7 +39,7 @@ typedef struct trace_head {
     nl_string rest;
 } trace_head;
 
-/* Converts at most 18 digits. */
+/* Converts the first 18 digits or fewer to a number. */
 static int64_t ftrace_number_of(nl_string digits)
 {
     int64_t number = 0;
@@ -106,7 +107,7 @@ static bool ftrace_read_head(nl_string line, trace_head *h)
 
 /* ---- the function graph ---- */
 
-/* Reads the function's name from "tcp_v4_rcv [module](skb=..) {". The rest of the text begins at the parenthesis. */
+/* Removes the function's name and an optional module from "tcp_v4_rcv [module](skb=..) {". Returns the name. */
 /* NOLINTBEGIN(clang-analyzer-core.*): a text without data has no size */
 static nl_string ftrace_read_name(nl_string *text)
 {
@@ -120,7 +121,10 @@ static nl_string ftrace_read_name(nl_string *text)
 }
 /* NOLINTEND(clang-analyzer-core.*) */
 
-/* Converts "1.234 us", with marks such as + or ! before it, to ns. Returns -1 if there is no duration. */
+/*
+ * Converts "1.234 us", with optional marks such as + or ! before the number, to nanoseconds. Returns -1 if there is no
+ * duration.
+ */
 static int64_t duration_of(nl_string text)
 {
     const char *unit = text_find(text, " us");
@@ -190,7 +194,7 @@ static void ftrace_read_graph(ftrace_reader *r, const trace_head *h, nl_string t
     size_t depth = indent < 2 ? 0 : (indent - 2) / 2;
     graph_cpu *cpu = cpu_of(r, h->cpu);
     if (text.size == 0 || text_take(&text, "/*") || cpu == NULL)
-        return; /* a comment line has an event, not a call */
+        return; /* the tracer prints events as comments */
     bool is_exit = *text.data == '}';
     nl_string name = {NULL, 0};
     char *within = depth < DEPTH_MAX ? cpu->within[depth] : NULL;
@@ -219,7 +223,7 @@ static void ftrace_read_graph(ftrace_reader *r, const trace_head *h, nl_string t
     builder_finish(&r->builder, false, s);
 }
 
-/* Reads " 0)   bash-12   =>  ls-13". */
+/* Reads the line " 0)   bash-12   =>  ls-13", which reports the thread that now runs on a CPU. */
 static bool ftrace_read_switch(nl_string line, graph_cpu *cpu)
 {
     const char *arrow = text_find(line, "=>");
@@ -231,7 +235,7 @@ static bool ftrace_read_switch(nl_string line, graph_cpu *cpu)
     return true;
 }
 
-/* Reads an optional "SECONDS.FRACTION |". */
+/* Removes an optional "SECONDS.FRACTION |". Leaves *time_ns unchanged if the text has another form. */
 static void ftrace_read_bare_time(nl_string *text, int64_t *time_ns)
 {
     nl_string at = *text, seconds, fraction;
@@ -278,8 +282,8 @@ static bool ftrace_read_graph_line(ftrace_reader *r, nl_string line, sink *s)
 /* ---- lines ---- */
 
 /*
- * Reads "FUNCTION <-CALLER". trace-cmd prints "<--", and offsets as an option. Returns false if the text has another
- * form.
+ * Reads "FUNCTION <-CALLER". trace-cmd prints "<--", and can print offsets after the names. Returns false if the text
+ * has another form.
  */
 static bool ftrace_read_call(ftrace_reader *r, const trace_head *h, nl_string text, sink *s)
 {
@@ -316,7 +320,7 @@ static void ftrace_take_event(ftrace_reader *r, const trace_head *h, nl_string e
     builder_finish(&r->builder, false, s);
 }
 
-/* Reads a call or an event after the head. */
+/* Reads the call or event that follows the head of a line, and puts its record into the sink. */
 static void ftrace_read_rest(ftrace_reader *r, const trace_head *h, const text_lines *lines, sink *s)
 {
     nl_string text = h->rest;
@@ -370,7 +374,7 @@ static void ftrace_close_reader(importer *base)
     builder_free(&r->builder);
 }
 
-/* Returns whether the data has the tracer's comment, or a line header in the first line that is not a comment. */
+/* Returns whether the data is in this format. A comment "tracer:" or the first line that is not a comment decides. */
 static bool ftrace_detect(const char *data, size_t size)
 {
     trace_head h;

@@ -8,8 +8,8 @@
 #include <strings.h>
 
 /*
- * The tables are in the order of detection, and the format that is detected most reliably is first. The formats of the
- * library come between the two tables.
+ * Detection tries the formats in this order, because the first formats are detected most reliably: first_importers, the
+ * formats of the library, last_importers.
  */
 static const importer_kind *const first_importers[] = {
     &xml_importer,     &otlp_importer, &otlp_proto_importer, &chrome_importer,

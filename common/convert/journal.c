@@ -3,10 +3,10 @@
  * line. A field is a NAME=VALUE line. If the value has control characters, the field is a NAME line, the size of the
  * value in 8 bytes (little endian), the value, and a newline.
  *
- * An entry becomes a record. Its time is _SOURCE_REALTIME_TIMESTAMP, when the program sent the entry, or otherwise
- * __REALTIME_TIMESTAMP, when the journal received the entry. HOST is _HOSTNAME, PROG is SYSLOG_IDENTIFIER or _COMM, and
- * LVL is derived from PRIORITY. The event is the meaning of a well-known MESSAGE_ID, or otherwise _TRANSPORT. All other
- * fields of the entry become fields of the record.
+ * An entry becomes a record. Its time is _SOURCE_REALTIME_TIMESTAMP (the program sent the entry) or, if that is
+ * missing, __REALTIME_TIMESTAMP (the journal received the entry). HOST is _HOSTNAME, PROG is SYSLOG_IDENTIFIER or
+ * _COMM, and LVL is derived from PRIORITY. The event is the meaning of a well-known MESSAGE_ID, or otherwise
+ * _TRANSPORT. All other fields of the entry become fields of the record.
  */
 #include "config.h"
 
@@ -17,8 +17,8 @@
 #include "convert/syslog.h"
 
 enum {
-    VALUE_SIZE_MAX = 32 << 20, /* a larger size counts as damage */
-    ENTRY_SIZE_MAX = 48 << 20, /* larger entries are cut into pieces */
+    VALUE_SIZE_MAX = 32 << 20, /* bytes; a larger size means that the field is damaged */
+    ENTRY_SIZE_MAX = 48 << 20, /* bytes; larger entries are cut into pieces of whole fields */
 };
 
 typedef struct journal_field {
@@ -27,7 +27,10 @@ typedef struct journal_field {
 
 typedef enum taken { TAKEN_FIELD, TAKEN_END_OF_ENTRY, TAKEN_DAMAGED, TAKEN_ALL } taken;
 
-/* Reads the size and the value of a binary field. Returns NULL if the field is damaged or incomplete. */
+/*
+ * Reads the size and the value of a binary field. Returns the end of the field. Returns NULL if the field is incomplete
+ * or damaged; sets *damaged in the second case.
+ */
 static const char *journal_read_binary(const char *at, const char *end, nl_string *value, bool *damaged)
 {
     uint64_t size = 0;
@@ -43,7 +46,7 @@ static const char *journal_read_binary(const char *at, const char *end, nl_strin
     return at + size + 1;
 }
 
-/* Reads the field at *at. Returns TAKEN_ALL if the field is not complete. */
+/* Reads the field or the empty line at *at, and moves *at to its end. Returns TAKEN_ALL if the field is incomplete. */
 static taken journal_read_field(const char **at, const char *end, journal_field *field)
 {
     const char *newline = *at < end ? memchr(*at, '\n', (size_t)(end - *at)) : NULL;
@@ -68,14 +71,20 @@ static taken journal_read_field(const char **at, const char *end, journal_field 
     return TAKEN_FIELD;
 }
 
-/* After damage, returns the end of the next empty line, or NULL if there are no more empty lines. */
+/*
+ * Returns the start of the next entry, which follows an empty line, or NULL if there are no more empty lines. Called
+ * after damage.
+ */
 static const char *next_entry(const char *at, const char *end)
 {
     const char *found = at < end ? memmem(at, (size_t)(end - at), "\n\n", 2) : NULL;
     return found != NULL ? found + 2 : NULL;
 }
 
-/* Returns the size of the whole entries, or of the whole fields of an entry that is too large. */
+/*
+ * Returns the size of the whole entries. If the data begins with an incomplete entry of more than ENTRY_SIZE_MAX bytes,
+ * returns the size of its whole fields.
+ */
 static size_t journal_cut_entries(const char *data, size_t size)
 {
     const char *at = data, *end = data + size, *whole = data;
@@ -132,7 +141,10 @@ static nl_level level_of(nl_string priority)
                                                          : NL_LEVEL_NONE;
 }
 
-/* IDs of messages about the start and stop of units, sessions and hosts (from systemd's sd-messages.h). */
+/*
+ * Returns the event of an entry. The table has the IDs of messages about the start and stop of units, sessions and
+ * hosts (from systemd's sd-messages.h).
+ */
 static nl_string event_of(const journal_entry *e)
 {
     static const struct {
@@ -164,7 +176,7 @@ static nl_string event_of(const journal_entry *e)
     return e->transport.size > 0 ? e->transport : (nl_string){"journal", 7};
 }
 
-/* Reads microseconds since 1970. */
+/* Converts microseconds since 1970 to nanoseconds. Returns false if the text is not a valid time. */
 static bool read_time(nl_string text, int64_t *time_ns)
 {
     nl_string digits;
@@ -216,7 +228,7 @@ static bool journal_read_entry(journal_reader *r, const char **at, const char *e
     }
 }
 
-/* Removes the fields that became HOST and PROG. */
+/* Removes the fields whose values became HOST and PROG. */
 static void drop_fields(builder *b, const nl_string *of)
 {
     size_t kept = 0;

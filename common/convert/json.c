@@ -3,8 +3,9 @@
  *
  *   {"ts":"2000-03-30T11:23:20.957943Z","event":"WriteData","level":"Info","host":"h","prog":"p","SEND.SZ":49332}
  *
- * with the keys of keys.h and the values of json_text.h. The reader also accepts the names of ULM (DATE for ts),
- * seconds since 1970 as a time, nested objects (fields OUTER.INNER), arrays (as text), and null (no field).
+ * with the keys of keys.h and the values of json_text.h. The reader also accepts ULM's names of standard fields (such
+ * as DATE for ts), and a time in seconds since 1970. A nested object becomes fields OUTER.INNER, an array becomes text,
+ * and null is ignored.
  */
 #include "config.h"
 

@@ -168,7 +168,10 @@ static bool begins_as(const json_scan *j, const json_known_key *k)
     return k->size > 0 && nl_begins_as(at, text, left, j->end);
 }
 
-/* Stores a key with the bytes around it, [at, end), unless it has escapes. */
+/*
+ * Stores a key and the bytes around it, [at, end), for the next records. Does nothing if they are too long or the key
+ * has escapes.
+ */
 static void know(json_known_key *k, const char *at, const char *end, const builder_key *key)
 {
     size_t size = (size_t)(end - at);
@@ -183,7 +186,10 @@ static void know(json_known_key *k, const char *at, const char *end, const build
     k->member = key->member;
 }
 
-/* Reads up to the value of the member whose index is place. Returns false at the end and on an error. */
+/*
+ * Reads the key of the next member, whose index is `place`, and the colon. Returns false at the end of the object and
+ * on an error.
+ */
 static bool json_fields_read_key(json_fields *r, size_t place, builder_key *key)
 {
     json_scan *j = &r->scan;

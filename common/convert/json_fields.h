@@ -8,10 +8,10 @@
 #include "convert/builder.h"
 #include "convert/json_scan.h"
 
-/* The bytes between two values, and the meaning of the key in them. */
+/* The bytes between two values of the previous record, and the parsed key that they contain. */
 typedef struct json_known_key {
     char text[48]; /* comma, quoted key, colon and blanks */
-    uint8_t size;  /* size of text; 0 if no key is known */
+    uint8_t size;  /* number of bytes in text; 0 if no key is known */
     uint8_t at, key_size, name_size;
     bool is_name;
     member member;
@@ -23,17 +23,20 @@ typedef struct json_fields {
     builder *builder;
     sink *s;
     bool only_fields; /* names of standard fields have no special meaning */
-    /* Indexed by the member's index, because most records have the same members in the same order. */
+    /*
+     * The keys of the previous record, by the index of the member. Most records have the same members in the same
+     * order.
+     */
     json_known_key known[64];
 } json_fields;
 
-/* Begins a record in [at, end). */
+/* Begins to read the record in the bytes [at, end). */
 void json_fields_begin(json_fields *r, builder *b, const char *at, const char *end, sink *s);
 
 /* Reads the value of the member whose name is `key`. Returns false on an error. */
 bool json_take_value(json_fields *r, nl_string key);
 
-/* Reads an object. Returns false on an error. */
+/* Adds a field for each member of the object. Returns false on an error. */
 bool json_take_members(json_fields *r);
 
 #endif

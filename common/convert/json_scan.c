@@ -56,7 +56,10 @@ static char *put_utf8(char *to, unsigned code)
     return to;
 }
 
-/* Decodes the digits after \u, and the second half of a surrogate pair. Returns NULL if they are malformed. */
+/*
+ * Decodes the digits after \u, and the second half of a surrogate pair, to UTF-8. Returns the end of the result, or
+ * NULL if the escape is malformed.
+ */
 static char *unescape_code(const char **at, const char *end, char *to)
 {
     int code = hex4(*at, end);
@@ -73,7 +76,7 @@ static char *unescape_code(const char **at, const char *end, char *to)
     return put_utf8(to, (unsigned)code);
 }
 
-/* Decodes an escape after its backslash. Returns NULL if the escape is malformed. */
+/* Decodes an escape after its backslash. Returns the end of the result, or NULL if the escape is malformed. */
 static char *unescape(const char **at, const char *end, char *to)
 {
     static const char letters[][2] = {{'"', '"'},  {'\\', '\\'}, {'/', '/'},  {'n', '\n'},
@@ -91,8 +94,10 @@ static char *unescape(const char **at, const char *end, char *to)
     return NULL;
 }
 
-/* Decodes a string whose first escape is at `from`. The function is not inlined, because most strings have no
- * escapes. */
+/*
+ * Decodes a string whose first escape is at `from`. Returns false on an error. It is not inlined, because most strings
+ * have no escapes.
+ */
 static __attribute__((noinline)) bool unescape_string(json_scan *j, const char *start, const char *from,
                                                       nl_string *string)
 {
@@ -144,7 +149,7 @@ static const char *skip_plain(const char *at, const char *end)
         uint64_t quote = word ^ ones * '"', backslash = word ^ ones * '\\';
         uint64_t low = (word - ones * ' ') & ~word;
         uint64_t found = (low | ((quote - ones) & ~quote) | ((backslash - ones) & ~backslash)) & highs;
-        if (found != 0) /* bits above the lowest may be wrong because of borrows */
+        if (found != 0) /* only the lowest set bit is reliable, because subtraction borrows */
             return at + __builtin_ctzll(found) / 8;
     }
 #endif
@@ -312,7 +317,9 @@ bool json_unsigned(nl_string text, uint64_t *value)
     return text.size > 0;
 }
 
-/* Sets an integer. Returns false if the integer would not be written as the same text. */
+/*
+ * Sets a field to an integer. Returns false if the text is not an integer, or the integer would be written differently.
+ */
 static bool integer_value(nl_string text, nl_field *field)
 {
     bool negative = text.size > 0 && text.data[0] == '-';
@@ -330,7 +337,7 @@ static bool integer_value(nl_string text, nl_field *field)
     return true;
 }
 
-/* Like integer_value, for other numbers. The function is not inlined, to save stack in the common case. */
+/* Like integer_value, for a double. It is not inlined, to save stack in the common case. */
 static __attribute__((noinline)) bool double_value(nl_string text, nl_field *field)
 {
     char scratch[NL_FIELD_TEXT_SIZE + 2];

@@ -1,10 +1,9 @@
 /*
- * Reads JSON (RFC 8259) value by value, without building a tree, because conversions are a hot path. Reading ends at
- * the first error.
+ * Reads JSON (RFC 8259) value by value. It builds no tree, because conversions are a hot path. Reading ends at the
+ * first error.
  *
- * All bytes beyond ASCII are accepted, even if they are invalid UTF-8. An escaped half of a surrogate pair without the
- * other half becomes three bytes, because some writers write invalid UTF-8 in this form. Only one thread at a time may
- * use a scan.
+ * Bytes outside ASCII may be invalid UTF-8. An escaped surrogate that is not part of a pair becomes three bytes,
+ * because some writers write invalid UTF-8 in this form. Only one thread at a time may use a scan.
  */
 #ifndef NETLOGGER_CONVERT_JSON_SCAN_H
 #define NETLOGGER_CONVERT_JSON_SCAN_H
@@ -61,24 +60,24 @@ bool json_number(json_scan *j, nl_string *text);
 /* Reads a word such as true. Returns false on an error. */
 bool json_word(json_scan *j, const char *word);
 
-/* Reads any value as text. Returns false on an error. */
+/* Skips a value and sets *text to its JSON text. Returns false on an error. */
 bool json_any(json_scan *j, nl_string *text);
 
 /*
  * Iterates over an object or array after its { or [. Reads the comma before each member or value except the first, or
- * the closing bracket. Returns false at the end. *first must be true before the first call.
+ * the closing bracket. Returns false at the end and on an error. *first must be true before the first call.
  */
 bool json_next(json_scan *j, char close, bool *first);
 
 /* Reads the name of a member and the colon. Returns false on an error. */
 bool json_key(json_scan *j, nl_string *key);
 
-/* Converts digits. Returns false if the text has other characters or the number does not fit. */
+/* Converts decimal digits to a number. Returns false if the text has other characters or the number does not fit. */
 bool json_unsigned(nl_string text, uint64_t *value);
 
 /*
- * Sets the type and value of a field from a number. If no numeric type would be written as the same text, the value
- * becomes text.
+ * Sets the type and value of a field from the text of a number. If no numeric type would be written as the same text,
+ * the field becomes text.
  */
 void json_number_value(nl_string text, nl_field *field);
 

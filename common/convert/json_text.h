@@ -32,13 +32,10 @@ void json_put_value(nl_buffer *out, const nl_field *field, bool typed, sink *s);
 /* Returns a double as text that JSON distinguishes from an integer; `scratch` is as in nl_field_text. */
 nl_string json_double_text(const nl_field *field, char scratch[NL_FIELD_TEXT_SIZE + 2]);
 
-/* Returns whether every JSON program would write the number in text as the same text again. */
+/* Returns whether the text is a number that every JSON program would read and write again as the same text. */
 bool json_is_number(nl_string text);
 
-/*
- * The state of writing times in ISO 8601, which keeps the text of the latest second. Initialize the structure with
- * zeros.
- */
+/* Writes times in ISO 8601. Caches the text of the latest second. Initialize the structure with zeros. */
 typedef struct time_text {
     int64_t second;
     char text[24];

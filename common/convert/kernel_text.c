@@ -55,7 +55,7 @@ static nl_string field_name(builder *b, nl_string name)
     return (nl_string){text, (size_t)(to - text)};
 }
 
-/* Removes the separators that perf script prints between values. Returns the result. */
+/* Returns the value without the blanks and separators (such as "==>") at its end. */
 static nl_string trim_value(nl_string value)
 {
     text_drop_blanks(&value);
@@ -65,7 +65,10 @@ static nl_string trim_value(nl_string value)
     return value;
 }
 
-/* Returns the offset of the next "NAME=" or "NAME: " that begins a word, or SIZE_MAX. */
+/*
+ * Returns the offset of the next "NAME=" or "NAME: " that begins a word, or SIZE_MAX. Sets *size to the size of NAME,
+ * and *sign to the size of the "=" or ": ".
+ */
 static size_t next_name(nl_string text, size_t at, size_t *size, size_t *sign)
 {
     while (at < text.size) {

@@ -7,10 +7,10 @@
 
 #include "convert/builder.h"
 
-/* Reads "SECONDS.FRACTION:". Returns false if the text does not begin with such a time. */
+/* Removes "SECONDS.FRACTION:" from the beginning of *text. Returns false if the text has another form. */
 bool kernel_text_time(nl_string *text, int64_t *time_ns);
 
-/* Sets the time of the record to --base plus time_ns. The clock of these times starts when the system boots. */
+/* Sets the time of the record to the time of the option --base plus time_ns, which counts from the system boot. */
 void kernel_text_date(builder *b, int64_t time_ns, sink *s);
 
 /*

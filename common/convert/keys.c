@@ -53,7 +53,7 @@ void keys_begin(keys *k, size_t field_count)
         k->slots = nl_memory_check(calloc(count, sizeof *k->slots));
         k->slot_count = count;
         k->generation = 0;
-        /* The seed is secret, which prevents attacks with names that collide. */
+        /* The hash has a secret seed, so that an attacker cannot choose names that collide. */
         if (getrandom(&k->seed, sizeof k->seed, GRND_NONBLOCK) < 0)
             k->seed = (uint64_t)(uintptr_t)k->slots;
     }

@@ -1,6 +1,6 @@
 /*
- * Assigns spans to the tracks of a drawing. A place is a program on a host. Each lane of a place holds spans that nest
- * or follow each other. Only one thread at a time may use the places.
+ * Assigns spans to the tracks of a drawing. A place is a program on a host. A lane is a track of a place; its spans
+ * nest or follow each other, so that no two overlap in part. Only one thread at a time may use the places.
  */
 #ifndef NETLOGGER_CONVERT_LANES_H
 #define NETLOGGER_CONVERT_LANES_H
@@ -12,7 +12,7 @@
 typedef struct lane {
     uint64_t track;    /* number in the output; 0: not written yet */
     int64_t latest_ns; /* begin of the span that was added last */
-    GArray *ends;      /* int64_t: the end of the latest span, and of the spans that enclose it */
+    GArray *ends;      /* int64_t: ends of the latest span and of the spans that enclose it */
 } lane;
 
 typedef struct place {
@@ -28,12 +28,12 @@ typedef struct places places;
 places *places_new(void);
 void places_free(places *p);
 
-/* Returns the place of a record. `p` owns the place. */
+/* Returns the place of a record. Adds a place if it is new. `p` owns the place. */
 place *places_find(places *p, const nl_record *record);
 
 /*
- * Returns a lane for a span. `p` owns the lane. Call it for the spans of a request in the order of
- * stream_request_order.
+ * Returns a lane on which a span fits. Adds a lane if necessary. `p` owns the lane. Call it for the spans of a request
+ * in the order of stream_request_order.
  */
 lane *place_find_lane(place *p, int64_t begin_ns, int64_t end_ns);
 

@@ -1,4 +1,4 @@
-/* Reads a piece of text line by line, and lines word by word. Only one thread at a time may read a piece. */
+/* Reads a piece of text line by line, and lines word by word. Only one thread at a time may use a text_lines. */
 #ifndef NETLOGGER_CONVERT_LINES_H
 #define NETLOGGER_CONVERT_LINES_H
 
@@ -10,7 +10,7 @@ typedef struct text_lines {
     const char *start, *end; /* start and end of the piece */
     const char *next;
     uint64_t number; /* number of the latest line; the first line is 1 */
-    uint64_t offset; /* offset of the latest line */
+    uint64_t offset; /* offset of the latest line in the piece, in bytes */
     nl_string line;  /* the latest line without CR and LF */
 } text_lines;
 
@@ -41,8 +41,8 @@ static inline void lines_malformed(const text_lines *l, const char *reason, sink
 }
 
 /*
- * The functions text_* remove a part from the beginning of a text. They return false if the text does not begin with
- * that part.
+ * These functions remove a part from the beginning of a text. text_take and text_digits return false if the text does
+ * not begin with that part.
  */
 static inline bool text_take(nl_string *text, const char *word)
 {
@@ -97,7 +97,7 @@ static inline bool text_is(nl_string text, const char *word)
     return text.size == strlen(word) && memcmp(text.data, word, text.size) == 0;
 }
 
-/* Returns the first occurrence of `word`, or NULL. */
+/* Returns the position of the first occurrence of `word`, or NULL. */
 static inline const char *text_find(nl_string text, const char *word)
 {
     return text.size > 0 ? memmem(text.data, text.size, word, strlen(word)) : NULL;

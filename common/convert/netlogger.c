@@ -1,4 +1,4 @@
-/* The formats of the library as importers and exporters. */
+/* Importers and exporters for the formats of the library. */
 #include "config.h"
 
 #include "convert/convert.h"
@@ -12,7 +12,7 @@
 
 typedef struct netlogger_importer {
     importer base;
-    sink *s; /* during read */
+    sink *s; /* valid during read */
 } netlogger_importer;
 
 static void netlogger_on_malformed(void *user, const nl_malformed *what)
@@ -86,7 +86,7 @@ static void netlogger_flush(exporter *base, sink *s)
 
 /* ---- rows, from the table of the library ---- */
 
-/* The row of NL_FORMAT_UNKNOWN is for logs whose format is detected. A log with detected formats may mix them. */
+/* The importer of NL_FORMAT_UNKNOWN detects the format of each line, so a log may mix formats. */
 static importer_kind importer_kinds[NL_FORMAT_COUNT];
 static exporter_kind exporter_kinds[NL_FORMAT_COUNT];
 static pthread_once_t made = PTHREAD_ONCE_INIT;

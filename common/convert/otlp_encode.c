@@ -60,7 +60,7 @@ enum {
 
 /* ---- members ---- */
 
-/* Appends bytes. It is faster than nl_buffer_append for a constant size. */
+/* Appends bytes. For a constant size, this function is faster than nl_buffer_append. */
 static inline void encode_put(nl_buffer *out, const char *data, size_t size)
 {
     if (__builtin_expect(out->capacity - out->size < size, 0)) {
@@ -87,7 +87,7 @@ static void encode_key(otlp_encoder *e, unsigned field, unsigned wire)
     encode_varint(e->out, field << 3 | wire);
 }
 
-/* The text of a member's name in JSON, for the parameters `name` below. */
+/* The text of a member's name in JSON, for parameters called `name`. */
 #define NAME(literal) ",\"" literal "\":"
 
 /* JSON: appends the name of a member. */
@@ -97,7 +97,10 @@ static inline void encode_name(otlp_encoder *e, const char *name)
     e->comma = true;
 }
 
-/* Protobuf: begins a field with a length, which takes one byte unless encode_close makes space for more. */
+/*
+ * Protobuf: begins a field whose length precedes its content. Reserves one byte for the length; encode_close makes
+ * space for more.
+ */
 static void encode_open(otlp_encoder *e, unsigned field)
 {
     encode_key(e, field, WIRE_BYTES);
@@ -189,7 +192,7 @@ static void encode_bytes(otlp_encoder *e, unsigned field, nl_string bytes)
     nl_buffer_append(e->out, bytes.data, bytes.size);
 }
 
-/* Returns false, and appends nothing, if the text is not UTF-8. */
+/* Appends a string. Returns false, and appends nothing, if the text is not UTF-8. */
 static inline bool encode_text(otlp_encoder *e, const char *name, unsigned field, nl_string text)
 {
     if (!e->json) {
@@ -208,7 +211,7 @@ static inline bool encode_text(otlp_encoder *e, const char *name, unsigned field
     return false;
 }
 
-/* Like encode_text, but replaces bytes that are not UTF-8. */
+/* Like encode_text, but replaces invalid UTF-8. */
 static void encode_valid_text(otlp_encoder *e, const char *name, unsigned field, nl_string text)
 {
     if (e->json) {
@@ -249,7 +252,7 @@ static void encode_fixed(otlp_encoder *e, unsigned field, uint64_t value)
     nl_buffer_append(e->out, &value, sizeof value);
 }
 
-/* OTLP cannot represent times before 1970. */
+/* Appends a time. A time before 1970 becomes 0, because OTLP cannot represent it. */
 static void encode_time(otlp_encoder *e, const char *name, unsigned field, int64_t time_ns)
 {
     char text[NUMBER_SIZE];
@@ -384,7 +387,7 @@ static void encode_any(otlp_encoder *e, const nl_field *field)
     }
 }
 
-/* Encodes an attribute with a key that needs no escapes. */
+/* Encodes an attribute of NetLogger, whose key needs no escapes, in the repeated field `list`. */
 static void encode_own_attribute(otlp_encoder *e, unsigned list, const char *key, nl_string text)
 {
     begin_element(e, list);
@@ -452,7 +455,7 @@ void otlp_end_source(otlp_encoder *e)
 
 /* ---- identifiers ---- */
 
-/* Returns which identifier a field is, according to the letters of its name. */
+/* Returns the kind of identifier that a field with this name contains. Only the letters of the name matter. */
 static otlp_id_kind id_kind_of(nl_string name)
 {
     static const struct {
@@ -498,12 +501,14 @@ bool otlp_is_id(nl_string text, size_t digits)
 
 /* ---- log records ---- */
 
-/* The SeverityNumber of each level. Each range of four numbers has one name. */
+/* The SeverityNumber of each level. OTLP has one name for each range of four numbers. */
 static const unsigned char severities[] = {
     [NL_EMERGENCY] = 24, [NL_ALERT] = 21, [NL_ERROR] = 17,  [NL_WARNING] = 13,   [NL_AUTH] = 10,
     [NL_SECURITY] = 14,  [NL_USAGE] = 9,  [NL_SYSTEM] = 11, [NL_IMPORTANT] = 12, [NL_DEBUG] = 5};
 
-/* Returns whether the level needs a NetLogger attribute. */
+/*
+ * Encodes the level of a log record. Returns whether the level also needs an attribute of NetLogger (OTLP_LEVEL_KEY).
+ */
 static bool encode_level(otlp_encoder *e, const nl_record *record)
 {
     nl_string text = level_as_text(record);
@@ -523,7 +528,9 @@ static void encode_event(otlp_encoder *e, nl_string event)
     end_message(e);
 }
 
-/* Returns the record's first field that is an identifier of this kind with valid digits, or NULL. */
+/*
+ * Returns the record's first field of this kind, or NULL if that is not a valid identifier with this number of digits.
+ */
 static const nl_field *find_context(const nl_record *record, otlp_id_kind kind, size_t digits)
 {
     for (size_t i = 0; i < record->field_count; i++) {
@@ -582,7 +589,9 @@ static bool has_field(const nl_record *record, const nl_field *field)
     return false;
 }
 
-/* Returns whether a field is the phase or the duration of a span in Chrome's traces. OTLP has the span's times instead.
+/*
+ * Returns whether a field is the phase or the duration of a span in Chrome's traces. These fields repeat the times of
+ * the OTLP span.
  */
 static bool is_chrome_time(const nl_record *record, const nl_field *field)
 {
@@ -598,7 +607,7 @@ static bool is_named(const nl_field *field, const char *name)
     return field->name.size == strlen(name) && memcmp(field->name.data, name, field->name.size) == 0;
 }
 
-/* Returns the number of a SPAN.KIND, which the reader of OTLP writes; 0 if the field is something else. */
+/* Returns the OTLP number of the span kind in a SPAN.KIND field (which otlp_records.c makes), or 0 for other fields. */
 static unsigned span_kind_of(const nl_field *field)
 {
     static const char *const kinds[] = {"internal", "server", "client", "producer", "consumer"};
@@ -609,7 +618,7 @@ static unsigned span_kind_of(const nl_field *field)
     return 0;
 }
 
-/* Returns whether a member of the span or of its status has the value of a field. */
+/* Returns whether a member of the span or of its status already has the value of a field. */
 static bool is_span_member(const otlp_span *span, const nl_field *field)
 {
     char scratch[NL_FIELD_TEXT_SIZE];
@@ -618,7 +627,10 @@ static bool is_span_member(const otlp_span *span, const nl_field *field)
            (is_named(field, "STATUS") && text.size == 1 && *text.data == (span->failed ? '2' : '0'));
 }
 
-/* Writes equal fields of the two records once. `span` is NULL for a point. */
+/*
+ * Encodes the fields of a span's two records as attributes. If both records have an equal field, encodes it once.
+ * `span` is NULL for an event of a span.
+ */
 static void encode_attributes(otlp_encoder *e, const otlp_span *span, const nl_record *begin, const nl_record *end)
 {
     const nl_record *records[] = {begin, end};

@@ -224,7 +224,10 @@ static bool put_number(void *user, const otlp_value *value)
     return true;
 }
 
-/* Numbers are packed into one field of bytes, or each has a field. */
+/*
+ * Puts the numbers of a field: in protobuf, a field contains either one number or all numbers, packed. Returns false on
+ * an error.
+ */
 static bool put_packed(void *user, const otlp_value *value)
 {
     number_list *l = user;
@@ -274,7 +277,10 @@ static bool bytes_value(otlp_input *in, const otlp_value *value, nl_string *out)
     return size != SIZE_MAX || otlp_fail(in, "a bytesValue is not base64");
 }
 
-/* Sets a field from a value that is neither an array nor a map. An empty value is an empty text. */
+/*
+ * Sets a field from a value that is neither an array nor a map. An empty value becomes an empty text. Returns false on
+ * an error.
+ */
 static bool scalar_value(otlp_input *in, const otlp_member m[ANY_COUNT], nl_field *field)
 {
     field->type = NL_TYPE_STRING;
@@ -338,7 +344,7 @@ static bool put_pair(void *user, const otlp_value *pair)
     return put_any(t, &value);
 }
 
-/* Finds the list in an ArrayValue or a KeyValueList. Returns false on failure. */
+/* Finds the repeated member `values` of an ArrayValue or a KeyValueList. Returns false on an error. */
 static bool pick_values(otlp_input *in, const otlp_value *value, otlp_value *list)
 {
     otlp_member m = {.name = "values", .field = 1, .repeated = true};
@@ -404,11 +410,14 @@ static bool add_pair(void *user, const otlp_value *pair)
     return add_any(&inner, &value);
 }
 
-/* Reads {"values":[{"key":"uint", ...}]} of otlp_encode.c, which is a large unsigned integer. */
+/*
+ * Recognizes {"values":[{"key":"uint", ...}]}, the form in which otlp_encode.c writes an integer above INT64_MAX. Sets
+ * *number to the integer. Returns false if the text has another form.
+ */
 static bool is_large_unsigned(const otlp_input *in, nl_string text, uint64_t *number)
 {
     static const char json[] = "{\"values\":[{\"key\":\"uint\",\"value\":{\"stringValue\":\"", after[] = "\"}}]}",
-                      protobuf[] = "\x0a.\x0a\x04uint\x12.\x0a."; /* the points stand for lengths */
+                      protobuf[] = "\x0a.\x0a\x04uint\x12.\x0a."; /* each point stands for a length */
     const char *before = in->json ? json : protobuf;
     size_t begin = strlen(before), around = begin + (in->json ? sizeof after - 1 : 0);
     if (text.size <= around)

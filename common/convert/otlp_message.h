@@ -1,5 +1,5 @@
 /*
- * Reads messages of OTLP, in protobuf or JSON, member by member and without building a tree. otlp_records.c uses it for
+ * Reads messages of OTLP, in protobuf or JSON, member by member. It builds no tree. otlp_records.c uses this module for
  * both encodings, so that a record does not depend on the encoding.
  *
  * Every length is checked against the message that contains it, and nesting is limited. Values point into the input or
@@ -11,7 +11,7 @@
 #include "convert/builder.h"
 
 typedef struct otlp_input {
-    builder *builder; /* its bytes hold converted text */
+    builder *builder; /* owns the converted texts */
     bool json;
     const char *error; /* the first error, or NULL */
 } otlp_input;
@@ -41,21 +41,23 @@ static inline otlp_value otlp_whole(nl_string text)
     return (otlp_value){.text = text, .wire = 2};
 }
 
-/* Finds members of a message. Returns false after setting the error if the message is malformed. */
+/* Sets the values of the given members from a message. Returns false and sets the error if the message is malformed. */
 bool otlp_pick(otlp_input *in, const otlp_value *message, otlp_member *members, size_t count);
 
-/* Calls take for each element of a repeated member. Returns false if take returns false or the input is malformed. */
+/*
+ * Calls `take` for each element of a repeated member. Returns false if `take` returns false or the input is malformed.
+ */
 bool otlp_each(otlp_input *in, const otlp_value *list, bool (*take)(void *user, const otlp_value *element), void *user);
 
-/* Return a string, an ID in lower-case hexadecimal digits, or an integer. An absent value gives no text or 0. */
+/*
+ * Read a string, an ID (as lower-case hexadecimal digits), or an integer. An absent value is read as an empty text or
+ * 0. Return false on an error.
+ */
 bool otlp_text(otlp_input *in, const otlp_value *value, nl_string *text);
 bool otlp_id(otlp_input *in, const otlp_value *value, nl_string *text);
 bool otlp_unsigned(otlp_input *in, const otlp_value *value, uint64_t *number);
 
-/*
- * Set the type and value of a field from a number: a double, or an integer that may be negative. Return false on an
- * error.
- */
+/* Set the type and value of a field from a double or a signed integer. Return false on an error. */
 bool otlp_double_field(otlp_input *in, const otlp_value *value, nl_field *field);
 bool otlp_integer_field(otlp_input *in, const otlp_value *value, nl_field *field);
 
@@ -63,8 +65,8 @@ bool otlp_integer_field(otlp_input *in, const otlp_value *value, nl_field *field
 bool otlp_put_numbers(otlp_input *in, const otlp_value *list, bool doubles, nl_buffer *out);
 
 /*
- * Calls add with fields for an AnyValue named `name`. A map gives a field NAME.KEY for each of its members, and an
- * array gives a field with JSON text.
+ * Calls `add` for each field that an AnyValue named `name` becomes. A map becomes a field NAME.KEY for each of its
+ * members. An array becomes a field with JSON text. Other values become one field. Returns false on an error.
  */
 typedef void (*otlp_add)(void *user, const nl_field *field);
 bool otlp_any(otlp_input *in, nl_string name, const otlp_value *value, otlp_add add, void *user);

@@ -1,6 +1,6 @@
 /*
- * Reads files of OpenTelemetry's requests: JSON, each request on one line or on several lines (otlp), and protobuf,
- * each request after its size in four bytes, as the Collector's file exporter writes them (otlp-proto).
+ * Reads files of OpenTelemetry's requests. In the format otlp, a request is JSON on one or several lines. In the format
+ * otlp-proto, a request is protobuf after its size in four bytes, as the Collector's file exporter writes it.
  */
 #include "config.h"
 
@@ -54,8 +54,8 @@ static bool otlp_read_detect(const char *data, size_t size)
 }
 
 /*
- * Returns the end of the request that begins at `at`: after the closing brace, or at a line on which another request
- * begins. Returns NULL if the end is not in the data.
+ * Returns the end of the request that begins at `at`. This is the position after the closing brace or, if the request
+ * is damaged, the next line on which a request begins. Returns NULL if the end is not in the data.
  */
 static const char *otlp_request_end(const char *at, const char *end)
 {
@@ -135,13 +135,16 @@ const importer_kind otlp_importer = {
 /* ---- protobuf ---- */
 
 enum {
-    SIZE_SIZE = 4, /* bytes before a request */
+    SIZE_SIZE = 4, /* number of bytes of the size before a request */
     REQUEST_MAX = 64 << 20,
     FIELD_1 = 0x0a, /* the keys of fields 1 and 2 with bytes */
     FIELD_2 = 0x12,
 };
 
-/* Returns the size of the request at the start of the data, with the bytes before it; 0 if it is not complete. */
+/*
+ * Returns the size of the request at the start of the data, including the SIZE_SIZE bytes before it. Returns 0 if the
+ * request is incomplete.
+ */
 static size_t otlp_proto_size(const char *data, size_t size)
 {
     uint32_t content;
@@ -152,7 +155,10 @@ static size_t otlp_proto_size(const char *data, size_t size)
     return content <= size - SIZE_SIZE ? SIZE_SIZE + (size_t)content : 0;
 }
 
-/* Returns the first field with this number in a message of bytes. data is NULL if the message does not have it. */
+/*
+ * Returns the content of the first field with this number in a message. `data` is NULL if the message has no such
+ * field.
+ */
 static nl_string otlp_proto_first(nl_string message, uint32_t number)
 {
     protobuf_field f;
@@ -168,8 +174,8 @@ static nl_string otlp_proto_first(nl_string message, uint32_t number)
 }
 
 /*
- * Returns the signal of a request, which only the first item shows: a span has its start time in field 7, and a log
- * record has a time in field 1 or 11.
+ * Returns the signal of a request, which only its first item shows. A span has its start time in field 7. A log record
+ * has a time in field 1 or 11.
  */
 static otlp_signal otlp_proto_signal(nl_string request)
 {

@@ -11,17 +11,18 @@
 #include <string.h>
 
 enum {
-    EXPANSION = 8, /* maximum size of converted text, as a multiple of the item's size */
+    EXPANSION = 8, /* maximum ratio of the size of converted text to the size of its item */
     EXTRA = 4096,
-    FIELD_EXTRA = 4, /* bytes of a field in a text format, such as quotes */
+    FIELD_EXTRA = 4, /* bytes that a text format adds to each field, such as quotes */
 };
 
 struct otlp_records {
     const otlp_known_spans *known; /* or NULL */
     otlp_limits limits;
-    bool checking;         /* records are checked but not put, so that a span with an invalid part has no record */
-    size_t text;           /* size of the names and values of the request's records */
-    otlp_input in;         /* uses `record` */
+    bool checking; /* records are checked but not passed on, because a span with an invalid part must not become records
+                    */
+    size_t text;   /* size of the names and values of the request's records so far, in bytes */
+    otlp_input in; /* its builder is `record` */
     builder record;        /* the record that is being built */
     builder around;        /* the fields of the resource and the scope */
     nl_string trace, span; /* IDs of the current span */
@@ -132,7 +133,7 @@ static void set_level(otlp_records *r, nl_level level)
     set_text(&r->record, MEMBER_LEVEL, (nl_string){name, strlen(name)});
 }
 
-/* Returns whether an item has a time, which is 0 in protobuf if it is absent. */
+/* Returns whether an item has a time. In protobuf, an absent time and the time 0 are the same. */
 static bool has_time(const otlp_records *r, const otlp_value *value)
 {
     return value->text.data != NULL && (r->in.json || value->number != 0);
@@ -152,7 +153,10 @@ static bool set_time(otlp_records *r, uint64_t time_ns)
     return true;
 }
 
-/* Sets the time of a log record or data point. If the time is 0, uses the time of receipt, if that is known. */
+/*
+ * Sets the time of a log record or data point. If the time is 0, uses limits.now_ns, if that is set. Returns false on
+ * an error.
+ */
 static bool set_known_time(otlp_records *r, const otlp_value *value, uint64_t time_ns)
 {
     if (time_ns == 0 && r->limits.now_ns != 0)
@@ -175,7 +179,7 @@ static size_t text_size(const builder *b)
     return size;
 }
 
-/* Returns false if the item has an error. */
+/* Passes the record to the sink, unless `checking` is true. Returns false if the item has an error. */
 static bool put_record(otlp_records *r)
 {
     if (r->in.error != NULL)
@@ -191,7 +195,7 @@ static bool put_record(otlp_records *r)
 
 /* ---- items ---- */
 
-/* Begins an item of size bytes, which may become several records. Returns false if the item is too large. */
+/* Begins an item, which may become several records. Returns false if the item is too large. */
 static bool begin_item(otlp_records *r, const otlp_value *item)
 {
     r->in.error = NULL;
@@ -202,8 +206,9 @@ static bool begin_item(otlp_records *r, const otlp_value *item)
 }
 
 /*
- * Begins a record of the item. The bytes that the builder has returned for the item stay valid. Returns false if the
- * request's records are too large.
+ * Begins a record of the item. The bytes that the builder has returned for the item stay valid. If `surroundings` is
+ * true, the record contains the fields of the resource and the scope. Returns false if the request's records are too
+ * large.
  */
 static bool begin_record(otlp_records *r, bool surroundings)
 {
@@ -243,7 +248,7 @@ static nl_level level_of(uint64_t severity)
                             : NL_EMERGENCY;
 }
 
-/* severityNumber determines the level if severityText is not a level of NetLogger. */
+/* Sets the level from severityText if it is a level of NetLogger, or otherwise from severityNumber. */
 static void set_severity(otlp_records *r, uint64_t number, nl_string text)
 {
     bool known = text.size > 0 && nl_level_parse(text.data, text.size) != NL_LEVEL_NONE;
@@ -256,7 +261,10 @@ static void set_severity(otlp_records *r, uint64_t number, nl_string text)
     }
 }
 
-/* Adds a field of the body. If the record has no event yet, the field `body` becomes the event. */
+/*
+ * Adds a field of the body. The value of the field `body` becomes the event if the record has no event, and is ignored
+ * if it equals the event.
+ */
 static void take_body(void *user, const nl_field *value)
 {
     otlp_records *r = user;
@@ -270,7 +278,10 @@ static void take_body(void *user, const nl_field *value)
         add_to(&r->record, value, r->s);
 }
 
-/* In NetLogger's own logs, the body is the event. In other logs that have an eventName, the body is a field. */
+/*
+ * Sets the event from eventName, and adds the body. The body becomes fields, unless it only repeats the event, as in
+ * NetLogger's own logs. Returns false on an error.
+ */
 static bool take_event(otlp_records *r, const otlp_value *event, const otlp_value *body)
 {
     nl_string name;
@@ -408,7 +419,7 @@ static bool put_span_end(span_parts *of)
     return put_record(r);
 }
 
-/* Puts all records after the first one. Returns false on failure. */
+/* Puts all records of a span except the first. Returns false on failure. */
 static bool put_span_parts(span_parts *of)
 {
     return otlp_each(&of->r->in, of->links, take_link, of) &&
@@ -457,7 +468,7 @@ static bool read_span(otlp_records *r, const otlp_value *item)
         return false;
     if (r->known != NULL && r->known->has(r->trace, r->span))
         return true;
-    /* A span that has not ended may have the end 0. A span at time 0 may end there. */
+    /* The end 0 means that the span has not ended, except in a span that starts at 0. */
     bool ended = end_ns != 0 || (start_ns == 0 && has_time(r, &m[END].value));
     span_parts parts = {.r = r,
                         .start_ns = start_ns,
@@ -486,7 +497,7 @@ static bool take_span(void *user, const otlp_value *item)
 
 /* ---- metrics: a record for each data point ---- */
 
-/* The protobuf fields of a kind of data point; 0: the kind does not have the field. */
+/* The protobuf field numbers of a kind of data point; 0 means that the kind does not have the field. */
 typedef struct point_kind {
     uint32_t attributes, as_double, as_int, count, sum, min, max, counts, bounds;
 } point_kind;
@@ -526,7 +537,7 @@ static bool begin_point(const metric *m, const otlp_value *time, uint64_t time_n
     return true;
 }
 
-/* Adds the mean of a histogram, which can be drawn as a loadline. Returns false on failure. */
+/* Adds the mean of a histogram, which nlv can draw as a loadline. Returns false on failure. */
 static bool add_mean(otlp_records *r, const otlp_value *count, const otlp_value *sum)
 {
     uint64_t number;
@@ -663,7 +674,7 @@ typedef struct request {
 } request;
 
 /*
- * Builds the fields of the resource and the scope, which the first record of each item contains. Returns false on
+ * Reads the fields of the resource and the scope, which the first record of each item contains. Returns false on
  * failure.
  */
 static bool read_surroundings(otlp_records *r, const otlp_value *resource, const otlp_value *scope)

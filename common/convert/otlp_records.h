@@ -1,11 +1,11 @@
 /*
  * Converts requests of OTLP, in protobuf or JSON, to records. The importers of files (otlp_read.c) and netlogd's
- * listener use it.
+ * listener use this module.
  *
  *   request -> resource -> scope -> span, log record or data point -> records -> sink
  *
- * doc/formats.md defines the records. An invalid item, such as a span without a start time, is rejected; the other
- * items of its request are read. Only one thread at a time may use an otlp_records.
+ * doc/formats.md defines the records. If an item is invalid, such as a span without a start time, the module rejects
+ * the item and reads the other items of the request. Only one thread at a time may use an otlp_records.
  */
 #ifndef NETLOGGER_CONVERT_OTLP_RECORDS_H
 #define NETLOGGER_CONVERT_OTLP_RECORDS_H
@@ -23,10 +23,10 @@ typedef struct otlp_known_spans {
 } otlp_known_spans;
 
 typedef struct otlp_limits {
-    int64_t now_ns;  /* time of log records and data points that have no time; 0: such items are rejected */
+    int64_t now_ns;  /* time for log records and data points without a time; 0: such items are rejected */
     size_t item_max; /* maximum size in bytes of a span, log record or metric, and of the resource and scope together;
                         0: no limit */
-    size_t text_max; /* maximum size of the names and values of all records in bytes, because each item has the
+    size_t text_max; /* maximum size in bytes of the names and values of a request's records, which all repeat the
                         attributes of the resource; 0: no limit */
 } otlp_limits;
 
@@ -36,13 +36,16 @@ typedef struct otlp_outcome {
     const char *error; /* reason of the first rejection, or NULL */
 } otlp_outcome;
 
-/* Known spans are not converted again, and count as accepted. NULL: all spans are converted. */
+/*
+ * Makes a converter, which the caller frees. Spans in `known` are not converted again, and count as accepted. If
+ * `known` is NULL, all spans are converted.
+ */
 otlp_records *otlp_records_new(const otlp_known_spans *known);
 void otlp_records_free(otlp_records *r);
 
 /*
- * Passes the records of a request to the sink. If signal is OTLP_SIGNAL_COUNT, JSON may contain any signal. Returns the
- * counts of the request's items.
+ * Passes the records of a request to the sink. If `signal` is OTLP_SIGNAL_COUNT, a JSON request may contain any signal.
+ * Returns the counts of the request's items.
  */
 otlp_outcome otlp_records_read(otlp_records *r, otlp_signal signal, bool json, nl_string request,
                                const otlp_limits *limits, sink *s);

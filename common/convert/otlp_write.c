@@ -1,6 +1,6 @@
 /*
- * Writes OpenTelemetry logs (OTLP): as JSON lines, each of which is an ExportLogsServiceRequest, or as requests in
- * protobuf, each after its size in four bytes.
+ * Writes OpenTelemetry logs (OTLP) as JSON or protobuf. A request is an ExportLogsServiceRequest. In JSON, a request is
+ * one line. In protobuf, a request follows its size in four bytes.
  *
  * Consecutive records from the same host (resource attribute host.name) and program (service.name) share a request.
  */
@@ -18,7 +18,7 @@ typedef struct otlp_writer {
     otlp_encoder encoder;
     nl_buffer source; /* host and program of the open request */
     nl_buffer next;
-    size_t start;   /* protobuf: offset of the open request's size */
+    size_t start;   /* protobuf: offset in the sink's bytes of the open request's size */
     unsigned count; /* number of records in the open request; 0 if no request is open */
 } otlp_writer;
 
@@ -60,7 +60,10 @@ static void note_source(nl_buffer *source, const nl_record *record)
     }
 }
 
-/* Opens a request for the record's host and program unless it is open. */
+/*
+ * Opens a request for the record's host and program, unless the open request has the same host and program and is not
+ * full.
+ */
 static void begin_request(otlp_writer *w, const nl_record *record, nl_buffer *out)
 {
     note_source(&w->next, record);

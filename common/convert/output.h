@@ -1,6 +1,6 @@
 /*
- * The output of a conversion, which is standard output, or a file that replaces the old file when it is complete. A
- * function that fails reports the error on standard error. Only one thread may use an output.
+ * The output of a conversion. It is standard output, or a file that replaces the old file when the new file is
+ * complete. The functions print their errors. Only one thread at a time may use an output.
  */
 #ifndef NETLOGGER_CONVERT_OUTPUT_H
 #define NETLOGGER_CONVERT_OUTPUT_H
@@ -10,13 +10,15 @@
 
 typedef struct output output;
 
-/* Opens a file; NULL or "-" is standard output. Returns NULL on failure. */
+/* Opens a file, or standard output if path is NULL or "-". Returns NULL on failure. */
 output *output_open(const char *path);
 
 bool output_write(output *o, const char *data, size_t size);
 
-/* Closes the output. If keep is true, the file gets its final name. Otherwise, it is removed, and the old file
- * stays. */
+/*
+ * Closes the output. If `keep` is true, the new file replaces the old file. Otherwise, it is removed, and the old file
+ * stays. Returns false on failure.
+ */
 bool output_close(output *o, bool keep);
 
 #endif

@@ -1,10 +1,11 @@
 /*
- * Lines of NAME=value fields whose time is not in DATE: in the field that --time-field names, or in END or START, as in
+ * Reads lines of NAME=value fields. The time need not be in DATE; it may be in the field that --time-field names, or in
+ * a field such as END or START:
  *
  *   START=20260101000000.541700 END=20260101000002.250000 HOST=h NL.EVNT=Transfer NBYTES=100
  *
- * The time of a record is END, or START if there is no END. START remains a field, so that the record has a duration.
- * The fields are those of ULM (record/text.h).
+ * The time of this record is END. START remains a field, so that the record has a duration. Fields have the syntax of
+ * ULM (record/text.h).
  */
 #include "config.h"
 
@@ -26,13 +27,14 @@ typedef struct pairs_reader {
     importer base;
     nl_record *record;
     /*
-     * ULM with another name for the time: those of time_names, and the name that --time-field gave. An nl_text_format
-     * stores the fields of the previous record, so each name of the time field needs its own format.
+     * A format is ULM with another name of the time field: a name in time_names, or the last format with the name that
+     * --time-field gave. Each name needs its own nl_text_format, because an nl_text_format stores the fields of the
+     * previous record.
      */
     nl_text_format formats[TIME_NAMES + 1];
 } pairs_reader;
 
-/* Returns the index of the first of time_names[first..end) that the line has, or TIME_NAMES. */
+/* Returns the index of the first name in time_names[first..end) that is a field of the line, or TIME_NAMES. */
 static size_t find_time_name(nl_string line, size_t first, size_t end)
 {
     for (size_t i = first; i < end; i++)
@@ -41,14 +43,15 @@ static size_t find_time_name(nl_string line, size_t first, size_t end)
     return TIME_NAMES;
 }
 
-/* Decodes a line in formats[i]. Returns false and sets the error if the line is malformed. */
+/* Decodes a line with formats[i]. Returns false and sets the error if the line is malformed. */
 static bool decode_pairs(pairs_reader *r, nl_string line, size_t i, nl_fraction fraction)
 {
     const char *end = line.data + line.size;
     size_t used;
     nl_record_clear(r->record);
     bool good = nl_text_decode(&r->formats[i], r->record, fraction, line.data, end, end, &used) == NL_OK;
-    r->record->raw = (nl_string){NULL, 0}; /* a reader of ULM would find no time in it */
+    r->record->raw =
+        (nl_string){NULL, 0}; /* a program that writes ULM must not copy the line, because ULM needs the field DATE */
     r->record->raw_format = NL_FORMAT_UNKNOWN;
     return good;
 }

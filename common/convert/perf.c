@@ -6,8 +6,8 @@
  *
  * A sample becomes a record with the fields of nlkernel's records (doc/kernel-events.md). PROG is the thread's name;
  * other fields are TID, PID and CPU. The event name of a tracepoint is SYSTEM.EVENT, and its fields have names in
- * capitals. Further fields are PERIOD; the SYMBOL, FILE and ADDRESS of the innermost frame; and, if there are several
- * frames, STACK, which is "outermost;...;innermost".
+ * capitals. PERIOD is the sample's period. SYMBOL, FILE and ADDRESS describe the innermost frame. If the sample has
+ * several frames, STACK is "outermost;...;innermost".
  *
  * Times count from the system boot (see import_about).
  */
@@ -21,7 +21,7 @@ typedef struct perf_reader {
     importer base;
     builder builder;
     nl_buffer stack;
-    nl_string frames[128]; /* symbols of a chain, innermost first */
+    nl_string frames[128]; /* symbols of a call chain, from the innermost frame to the outermost */
     size_t frame_count;
 } perf_reader;
 
@@ -34,8 +34,8 @@ typedef struct perf_head {
 /* ---- heads ---- */
 
 /*
- * Reads the number of a thread or process; -1 means that perf does not know it. Returns false if the text has another
- * form.
+ * Reads the number of a thread or process. perf prints -1 if the number is unknown. Returns false if the text has
+ * another form.
  */
 static bool perf_read_id(nl_string *text, nl_string *id)
 {
@@ -73,7 +73,10 @@ static bool perf_read_numbers(nl_string text, perf_head *h)
     return kernel_text_time(&h->rest, &h->time_ns);
 }
 
-/* The name may have blanks and digits, so the text after it determines its end. */
+/*
+ * Reads the head of a sample. The thread's name may have blanks and digits, so its end is the first position where
+ * numbers and a time follow. Returns false if the text has another form.
+ */
 static bool perf_read_head(nl_string line, perf_head *h)
 {
     enum { COMM_LIMIT = 64 };
@@ -113,7 +116,7 @@ static bool perf_take_event(perf_head *h)
 
 /* ---- events and fields ---- */
 
-/* Returns whether the event has the form SYSTEM:EVENT. In other events, modifiers follow the colon. */
+/* Returns whether the event is a tracepoint, SYSTEM:EVENT. In the names of other events, modifiers follow the colon. */
 static bool is_tracepoint(nl_string event)
 {
     const char *colon = memchr(event.data, ':', event.size);
@@ -125,7 +128,7 @@ static bool is_tracepoint(nl_string event)
     return false;
 }
 
-/* Makes the name SYSTEM.EVENT. */
+/* Returns SYSTEM.EVENT for a tracepoint, and the same name for other events. */
 static nl_string event_name(builder *b, nl_string event)
 {
     char *text = is_tracepoint(event) ? builder_bytes(b, event.size) : NULL;
@@ -191,7 +194,7 @@ static void add_stack(perf_reader *r, sink *s)
         perf_add(r, "STACK", (nl_string){stack->data, stack->size}, s);
 }
 
-/* Reads the frames after a head. */
+/* Reads the frames that follow the head of a sample, and adds their fields. */
 static void perf_read_chain(perf_reader *r, text_lines *lines, sink *s)
 {
     text_lines ahead = *lines;

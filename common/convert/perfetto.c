@@ -1,9 +1,9 @@
 /*
  * Writes Perfetto's protobuf traces (perfetto/trace/trace.proto).
  *
- * The spans of requests are slices on lanes of their program, so that a span is drawn below the span that encloses it.
- * A flow leads from a span to a child on another lane. Loadlines are counters; records that neither begin nor end a
- * span are instants. Fields are debug annotations.
+ * A span is a slice on a lane of its program, so that the viewer draws it below the span that encloses it. A flow leads
+ * from a span to a child on another lane. Loadlines are counters. Records that neither begin nor end a span are
+ * instants. Fields are debug annotations.
  */
 #include "config.h"
 
@@ -82,7 +82,7 @@ static void put_bytes(nl_buffer *out, unsigned field, const char *data, size_t s
     nl_buffer_append(out, data, size);
 }
 
-/* Strings in protobuf are UTF-8. */
+/* Appends a text field. Replaces invalid UTF-8, because strings in protobuf are UTF-8. */
 static void put_text(nl_buffer *out, unsigned field, nl_string text)
 {
     if (text.data == NULL || g_utf8_validate(text.data, (gssize)text.size, NULL)) {
@@ -125,7 +125,10 @@ static void end_packet(perfetto_writer *w)
     sink_drain(w->s);
 }
 
-/* Writes the descriptor of a track; its process or counter is in w->part. Returns its uuid. */
+/*
+ * Writes the descriptor of a track. w->part contains the descriptor's process or counter, which becomes the field
+ * `part`. Returns the track's uuid.
+ */
 static uint64_t put_track(perfetto_writer *w, const char *name, uint64_t parent, unsigned part)
 {
     uint64_t uuid = ++w->track_count;
@@ -234,7 +237,7 @@ static int compare_edges(const void *a, const void *b)
     return x->kind == 1 ? order : -order;
 }
 
-/* For each span, the children to which a flow leads. */
+/* For each span, a list of the children to which a flow leads, by span index. */
 typedef struct flow_tree {
     size_t *first_child, *next_child;
 } flow_tree;
@@ -329,7 +332,7 @@ static void perfetto_put_counter(void *user, const nl_record *record, const draw
     end_event(w, record->time_ns);
 }
 
-/* Declares that the boot-time clock equals the real-time clock of the records. */
+/* Writes the clocks of the trace. Declares that the boot-time clock equals the real-time clock, which records use. */
 static void perfetto_begin(exporter *base, sink *s)
 {
     static const uint64_t clocks[] = {REALTIME, BOOT_TIME};

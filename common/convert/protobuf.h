@@ -1,6 +1,6 @@
 /*
- * Walks through the fields of a protobuf message (protobuf.dev, "Encoding"). It reads nothing outside the message, and
- * rejects groups, which current schemas do not use. It has no state.
+ * Reads the fields of a protobuf message (protobuf.dev, "Encoding"). It reads nothing outside the message. It rejects
+ * groups, which current schemas do not use. It has no state, so any thread may call these functions.
  */
 #ifndef NETLOGGER_CONVERT_PROTOBUF_H
 #define NETLOGGER_CONVERT_PROTOBUF_H
@@ -16,12 +16,12 @@ enum { PROTOBUF_VARINT = 0, PROTOBUF_I64 = 1, PROTOBUF_BYTES = 2, PROTOBUF_I32 =
 typedef struct protobuf_field {
     uint32_t number;
     unsigned char wire;
-    uint64_t value;   /* of a numeric field */
+    uint64_t value;   /* value of a numeric field */
     const char *data; /* start of the value */
-    size_t size;      /* of the value, or of the content of a field of bytes */
+    size_t size;      /* size of the value in bytes, without its key and length */
 } protobuf_field;
 
-/* Reads a varint. Returns false if the number is incomplete or has more than 64 bits. */
+/* Reads a varint and moves *at to its end. Returns false if the number is incomplete or has more than 64 bits. */
 static inline bool protobuf_varint(const char **at, const char *end, uint64_t *value)
 {
     const char *from = *at;
@@ -44,7 +44,9 @@ static inline bool protobuf_varint(const char **at, const char *end, uint64_t *v
     return false;
 }
 
-/* Reads a number with a fixed size of 4 or 8 bytes. Returns false if the number is incomplete. */
+/*
+ * Reads a number with a fixed size of 4 or 8 bytes and moves *at to its end. Returns false if the number is incomplete.
+ */
 static inline bool protobuf_fixed(const char **at, const char *end, size_t size, uint64_t *value)
 {
     uint64_t number = 0;

@@ -8,9 +8,12 @@
 
 #include <string.h>
 
-enum { MEMORY_MAX = 256 << 20, OPEN_SPANS_MAX = 64 /* maximum number of open spans that are examined for an event */ };
+enum {
+    MEMORY_MAX = 256 << 20,
+    OPEN_SPANS_MAX = 64 /* maximum number of open spans to search for the span of a point */
+};
 
-/* The requests of a lifeline. */
+/* Collects the requests of one lifeline. */
 typedef struct kind {
     request_stream *stream;
     assembler *assembler;
@@ -25,9 +28,9 @@ struct request_stream {
     kind *kinds;
     size_t kind_count;
     nl_record *records[2];
-    const request_graph *graph; /* during a call of user.request */
+    const request_graph *graph; /* valid during a call of user.request */
     GArray *spans;              /* stream_span */
-    size_t *owners;             /* for each event of graph: the span to which a point belongs, STREAM_NONE, or USED */
+    size_t *owners;             /* for each event of graph: index of the span that contains it, STREAM_NONE, or USED */
     size_t *points;
     size_t capacity; /* capacity of owners and points */
 };
@@ -63,7 +66,7 @@ static int compare_begins(const void *a, const void *b, void *user)
     return (x->depth > y->depth) - (x->depth < y->depth);
 }
 
-/* Finds the span of each point that has the ID of a span. */
+/* Finds the owner of each point that names a span by its ID. */
 static void find_named_owners(request_stream *s, const request_graph *g)
 {
     GHashTable *by_id = g_hash_table_new(g_int64_hash, g_int64_equal);
@@ -81,8 +84,9 @@ static void find_named_owners(request_stream *s, const request_graph *g)
 }
 
 /*
- * Finds the span of each point. This is the span that the point's SPAN.ID names or, if the point has no SPAN.ID, the
- * innermost span of its program and host that is open at the time of the point. Returns whether all points have a span.
+ * Finds the owner of each point. The owner is the span that the point's SPAN.ID names. For a point without a SPAN.ID,
+ * it is the innermost span of the same program and host that is open at the point's time. Returns whether all points
+ * have an owner.
  */
 static bool find_owners(request_stream *s, const request_graph *g)
 {
@@ -112,7 +116,7 @@ static bool find_owners(request_stream *s, const request_graph *g)
     return all;
 }
 
-/* If there are no spans, makes a span from each segment between two events. The last event is a point. */
+/* Makes a span of each segment between two events, for a request without spans. The last event becomes a point. */
 static void add_segments(request_stream *s, const request_graph *g, const event_names *names)
 {
     for (size_t i = 0; i + 1 < g->event_count; i++) {
@@ -150,7 +154,7 @@ static void add_root(request_stream *s, const request_graph *g, const char *name
             s->owners[i] = s->owners[i] == STREAM_NONE ? 0 : s->owners[i] + 1;
 }
 
-/* Puts the points in the order of their spans. */
+/* Writes the points to s->points, in the order of their spans, and sets each span's first_point and point_count. */
 static void list_points(request_stream *s, const request_graph *g)
 {
     for (size_t i = 0; i < g->event_count; i++)
@@ -233,7 +237,7 @@ static void pack_record(void *user, const nl_record *record, nl_buffer *buffer)
     nl_record_pack(record, buffer);
 }
 
-/* Passes on the events of threads that no span encloses. */
+/* Passes on, as single records, the events of a thread that no span encloses. */
 static void take_rest(void *user, const request_graph *g, const char *name, uint32_t by, bool cut)
 {
     const kind *k = user;
@@ -270,7 +274,7 @@ static void stream_feed(void *user, const nl_record *record)
         s->user.single(s->user.user, record);
 }
 
-/* Makes an assembler for each lifeline or, if there are no lifelines, one assembler for threads and traces. */
+/* Makes an assembler for each lifeline. Without lifelines, makes one assembler for threads and traces. */
 static void stream_begin(request_stream *s, const drawing *d, bool given)
 {
     size_t count = MAX(d->lifelines->len, 1);

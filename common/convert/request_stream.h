@@ -1,10 +1,10 @@
 /*
- * The requests of a conversion, for formats that have spans. They are the requests of common/requests, with the records
- * of each span.
+ * Finds the requests in the records of a conversion, for formats that have spans. The module common/requests builds
+ * each request; this module adds the records of each span.
  *
- * Records are kept until the fields that identify requests are known: from an nlv configuration file, or from the first
- * records. After that, each request is passed on when it is over, and memory is bounded (assembler.h). Only one thread
- * at a time may use a stream.
+ * The fields that identify requests come from an nlv configuration file, or from the first records. The stream stores
+ * records until these fields are known. After that, it passes on each request when the request is over, and its memory
+ * is bounded (assembler.h). Only one thread at a time may use a stream.
  */
 #ifndef NETLOGGER_CONVERT_REQUEST_STREAM_H
 #define NETLOGGER_CONVERT_REQUEST_STREAM_H
@@ -18,12 +18,11 @@
 typedef struct stream_span {
     int64_t begin_ns, end_ns;
     const char *name;
-    size_t begin, end; /* numbers of the records of the span's start and end, which may be the same record; STREAM_NONE
-                        * if a record is missing */
-    size_t parent;     /* index of a span; STREAM_NONE if the span has no parent */
+    size_t begin,
+        end; /* record numbers of the span's start and end, which may be equal; STREAM_NONE if the record is missing */
+    size_t parent;                   /* index of a span; STREAM_NONE if the span has no parent */
     size_t first_point, point_count; /* in stream_request.points */
-    bool made;                       /* the span is not in the log; it is the whole request, or the time between two of
-                                      * the request's events */
+    bool made; /* no record names the span; it is the whole request, or a segment between two of its events */
     bool failed;
 } stream_span;
 
@@ -31,12 +30,12 @@ typedef struct stream_request {
     const char *name; /* the values of the ID fields */
     const stream_span *spans;
     size_t span_count;
-    const size_t *points; /* records that neither begin nor end a span, ordered by span */
+    const size_t *points; /* numbers of the records that neither begin nor end a span, ordered by span */
 } stream_request;
 
 typedef struct request_stream request_stream;
 
-/* All arguments are valid only during the call. */
+/* The functions that receive the results. All their arguments are valid only during the call. */
 typedef struct request_stream_user {
     void (*request)(void *user, const stream_request *request);
     void (*single)(void *user, const nl_record *record); /* for a record that belongs to no request */
@@ -44,22 +43,23 @@ typedef struct request_stream_user {
     void *user;
 } request_stream_user;
 
-/* `shared` is the result of request_stream_share, or NULL. */
+/* Makes a stream, which the caller frees. `shared` is the result of request_stream_share, or NULL. */
 request_stream *request_stream_new(void *shared, const request_stream_user *user);
 void request_stream_free(request_stream *s);
 
-/* Adds a record. See sink_put for typed. */
+/* Adds a record. sink_put describes `typed`. */
 void request_stream_add(request_stream *s, const nl_record *record, bool typed);
 
-/* Passes on all requests. Call it after the last record. */
+/* Passes on all remaining requests. Call it after the last record. */
 void request_stream_finish(request_stream *s);
 
 /* Returns whether the values of records have types (see sink_put). */
 bool request_stream_is_typed(const request_stream *s);
 
 /*
- * Call it during a call of user.request. Returns the record with this number in one of two slots, which is valid until
- * the slot is used again. If the record is larger than 64 KiB, it has only a time and an event, and *whole is false.
+ * Returns the record with this number of the current request. Call it only during a call of user.request. `slot` is 0
+ * or 1; the result is valid until the next call with the same slot. If the record is larger than 64 KiB, the result has
+ * only a time and an event, and *whole is false.
  */
 const nl_record *request_stream_record(request_stream *s, size_t number, int slot, bool *whole);
 
@@ -70,8 +70,8 @@ const nl_record *request_stream_record(request_stream *s, size_t number, int slo
 const nl_record *request_stream_span_record(request_stream *s, const stream_span *span, int slot, bool *whole);
 
 /*
- * The share and unshare functions of these exporters. request_stream_share reads the nlv configuration file, unless
- * drawing_path is NULL.
+ * The functions share and unshare (see exporter_kind) of the exporters that use a stream. request_stream_share reads
+ * the nlv configuration file drawing_path, unless it is NULL. It returns NULL after reporting an error.
  */
 void *request_stream_share(const char *drawing_path);
 void request_stream_unshare(void *shared);

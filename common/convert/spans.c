@@ -2,9 +2,10 @@
  * Writes OpenTelemetry spans as JSON lines. A request becomes a trace, with one line for each span.
  *
  * A span's attributes are the fields of the records that begin and end it; its events are the other records in it. IDs
- * in the log that are valid in OTLP are kept. Other IDs are replaced by numbers, so that each run writes the same IDs.
- * A request that does not have exactly one outermost span gets a span with the request's name. A request without spans
- * gets a span for each segment. Records outside requests are omitted, because OTLP cannot represent them.
+ * in the log that are valid in OTLP stay unchanged. Other IDs are replaced by counted numbers, so that each run writes
+ * the same IDs. If a request does not have exactly one outermost span, the exporter adds a span with the request's
+ * name. If a request has no spans, the exporter makes a span from each segment. Records outside requests are omitted,
+ * because they belong to no span.
  */
 #include "config.h"
 
@@ -67,7 +68,7 @@ static void otlp_put_span(spans_writer *w, const stream_request *r, size_t index
     e->s = w->s;
     e->typed = request_stream_is_typed(w->requests);
     otlp_begin_source(e, true, at->host, at->prog);
-    span_id parent; /* a copy, because the parent's ID may be in a record whose slot is about to be reused */
+    span_id parent; /* a copy, because the next read may reuse the slot of the record that contains the ID */
     snprintf(parent.text, sizeof parent.text, "%.*s", (int)to.parent.size, to.parent.size > 0 ? to.parent.data : "");
     to.parent.data = to.parent.data != NULL ? parent.text : NULL;
     otlp_begin_span(e, &to, record_or_none(w, span->begin, 0),
@@ -80,7 +81,7 @@ static void otlp_put_span(spans_writer *w, const stream_request *r, size_t index
     sink_drain(w->s);
 }
 
-/* Uses the log's trace ID if it is valid in OTLP. */
+/* Sets the trace ID and the IDs of all spans. Uses the log's IDs if they are valid in OTLP, and numbers otherwise. */
 static void choose_ids(spans_writer *w, const stream_request *r, char trace[OTLP_TRACE_DIGITS + 1], span_id *ids)
 {
     char scratch[NL_FIELD_TEXT_SIZE];

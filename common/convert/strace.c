@@ -1,13 +1,14 @@
 /*
  * Reads the output of `strace -f -tt -T` (or -ttt), even if it is mixed with the output of the program.
  *
- * A call becomes two records, NAME.start and NAME.end, with the same number in CALL and the thread in TID. The start
- * has the arguments in ARGS. The end has RET, RET.PATH (-y), ERRNO, ERROR, INFO (the text in parentheses), DURATION in
- * seconds, and in ARGS the arguments that strace prints when the call returns. A call whose duration is unknown
- * (because -T is missing or the call does not return) is one record, NAME. Signals become "signal" records; the ends of
- * processes become "exit" and "killed" records. PROG is the last component of the path that the process executed last.
+ * A call becomes two records, NAME.start and NAME.end, with the same number in CALL and the thread in TID. NAME.start
+ * has the arguments in ARGS. NAME.end has the fields RET, RET.PATH (-y), ERRNO, ERROR, INFO (the text in parentheses)
+ * and DURATION in seconds. Its ARGS are the arguments that strace prints when the call returns. A call with an unknown
+ * duration (without -T, or if the call does not return) becomes one record, NAME. A signal becomes a record "signal".
+ * The end of a process becomes a record "exit" or "killed". PROG is the last component of the path that the process
+ * executed last.
  *
- * strace -tt does not print the day (see import_about). The reader follows a trace past midnight.
+ * strace -tt prints no date (see import_about). The reader changes the day when a trace passes midnight.
  */
 #include "config.h"
 
@@ -53,7 +54,7 @@ static void add_number(strace_reader *r, const char *name, uint64_t number, sink
         strace_add(r, name, (nl_string){text, (size_t)snprintf(text, SIZE, "%" PRIu64, number)}, s);
 }
 
-/* Sets the event to NAME and SUFFIX. */
+/* Sets the event to `name` followed by `suffix`. */
 static void set_event(strace_reader *r, nl_string name, const char *suffix)
 {
     size_t size = strlen(suffix);
@@ -108,7 +109,10 @@ static void put_end(strace_reader *r, const call *c, const char *suffix, int64_t
     builder_finish(&r->builder, false, s);
 }
 
-/* Sets the name of a process from the path that it executes. The children of the process inherit the name. */
+/*
+ * Tracks the program of a thread: execve changes it, and new processes inherit it. `begins` means that the call begins,
+ * otherwise it returns.
+ */
 static void follow_names(strace_reader *r, const call *c, bool begins, bool failed)
 {
     strace_threads *all = &r->threads;
@@ -190,7 +194,7 @@ static bool strace_read_resumed(strace_reader *r, call *c, nl_string text, sink 
 
 /* ---- signals and ends of processes ---- */
 
-/* Adds a field for each member of "si_signo=SIGCHLD, si_code=CLD_EXITED, ...". */
+/* Adds a field for each member of a text such as "si_signo=SIGCHLD, si_code=CLD_EXITED". */
 static void add_members(strace_reader *r, nl_string text, sink *s)
 {
     while (text.size > 0) {
@@ -278,7 +282,7 @@ static bool strace_take_line(strace_reader *r, const strace_line *l, sink *s)
     return strace_read_call(r, &c, text, s);
 }
 
-/* Returns whether the line is a message of strace about itself. */
+/* Returns whether the line is blank, or was printed by strace but describes no call, signal or end of a process. */
 static bool is_of_strace(nl_string line)
 {
     nl_string text = line;
@@ -287,7 +291,10 @@ static bool is_of_strace(nl_string line)
            text_take(&line, " > "); /* the line belongs to a stack that strace -k prints */
 }
 
-/* Removes "strace: Process N attached" from the end of an unfinished call. Returns whether the line had this text. */
+/*
+ * Removes "strace: Process N attached", which strace prints in the middle of a line, from the end of an unfinished
+ * call. Returns whether the line contained this text.
+ */
 static bool strace_remove_interruption(nl_string *line)
 {
     static const char word[] = "strace: Process ";
@@ -336,8 +343,8 @@ static void strace_close_reader(importer *base)
 }
 
 /*
- * Returns whether the data is output of strace. Examines several lines, because some may be output of the traced
- * program.
+ * Returns whether the data is output of strace. Examines several lines, because the traced program may have printed
+ * some of them.
  */
 static bool strace_detect(const char *data, size_t size)
 {

@@ -28,7 +28,10 @@ int64_t strace_fraction_ns(nl_string text)
 
 /* ---- heads: [pid N] TIME ---- */
 
-/* Reads an optional "[pid 123<comm>] " or "123<comm> ". Returns false if this text is malformed. */
+/*
+ * Removes an optional "[pid 123<comm>] " or "123<comm> " from the beginning of *text. Returns false if this text is
+ * malformed.
+ */
 static bool strace_line_read_thread(nl_string *text, strace_line *l)
 {
     nl_string digits, whole = *text;
@@ -93,7 +96,7 @@ bool strace_line_name(nl_string *text, nl_string *name)
 
 /* ---- outcomes ---- */
 
-/* Reads seconds such as "0.000110". Returns false if the text has another form. */
+/* Converts seconds such as "0.000110" to nanoseconds. Returns false if the text has another form. */
 static bool read_duration(nl_string text, int64_t *ns)
 {
     nl_string digits, whole = text;

@@ -8,17 +8,23 @@ typedef struct strace_line {
     uint32_t tid; /* 0 if the line has no thread number */
     nl_string comm;
     nl_string time;
-    bool is_clock; /* time is a time of day */
+    bool is_clock; /* `time` is a time of day, not a number of seconds */
     nl_string rest;
 } strace_line;
 
-/* Reads the beginning of a line, which has the thread and the time. Returns false if the line has no time. */
+/*
+ * Reads the thread and the time at the beginning of a line. Sets l->rest to the text after them. Returns false if the
+ * line has no time.
+ */
 bool strace_line_head(nl_string text, strace_line *l);
 
-/* Reads the name of a call and its opening parenthesis. */
+/*
+ * Removes the name of a call and its opening parenthesis from the beginning of *text. Returns false if the text has
+ * another form.
+ */
 bool strace_line_name(nl_string *text, nl_string *name);
 
-/* Reads up to the next blank or '<'. */
+/* Removes the text before the next blank or '<' from the beginning of *text, and returns it. */
 nl_string strace_line_word(nl_string *text);
 
 /* The outcome of a call, from the text after "= ". */
@@ -28,7 +34,9 @@ typedef struct strace_outcome {
     bool has_duration;
 } strace_outcome;
 
-/* Splits the text after the opening parenthesis into arguments and outcome. Returns false if there is no outcome. */
+/*
+ * Splits the text after the opening parenthesis into arguments and outcome. Returns false if the text has no outcome.
+ */
 bool strace_line_split(nl_string text, nl_string *arguments, strace_outcome *o);
 
 bool strace_outcome_is_failure(const strace_outcome *o);
@@ -36,7 +44,7 @@ bool strace_outcome_is_failure(const strace_outcome *o);
 /* Converts digits to a number. Returns false if the number is not below `limit`. */
 bool strace_number_below(nl_string digits, uint64_t limit, uint64_t *number);
 
-/* Returns the digits after the point as nanoseconds. */
+/* Converts the digits after the decimal point of a number of seconds to nanoseconds. */
 int64_t strace_fraction_ns(nl_string text);
 
 #endif

@@ -37,7 +37,9 @@ static void strace_threads_grow(strace_threads *all)
     free(old.slots);
 }
 
-/* Returns the only thread that has not ended. */
+/*
+ * Returns the only thread that has not ended, and caches its number in all->only. Call it only if there is exactly one.
+ */
 static strace_thread *only(strace_threads *all)
 {
     for (size_t i = 0; i < all->slot_count && all->only == 0; i++) {

@@ -1,6 +1,6 @@
 /*
- * The threads of a trace, indexed by their numbers, with the call that each thread has begun and the program that it
- * runs. While the program has only one thread, strace does not print a thread number; number 0 denotes this thread.
+ * The threads of a trace, by number, with the current call and the program of each thread. While the traced program has
+ * only one thread, strace prints no thread number; number 0 denotes this thread.
  */
 #ifndef NETLOGGER_CONVERT_STRACE_THREADS_H
 #define NETLOGGER_CONVERT_STRACE_THREADS_H
@@ -12,10 +12,10 @@ enum { STRACE_TID_LIMIT = 1 << 22 }; /* the kernel's maximum */
 typedef struct strace_thread {
     uint32_t tid;
     bool is_known, has_ended;
-    uint16_t prog, next_prog; /* name numbers of the program that the thread runs, and of the program that it is about
-                               * to run; 0 if unknown */
-    uint64_t call;            /* number of the call that the thread has begun; 0 if it is in no call */
-    int64_t start_ns;         /* time at which this call began */
+    uint16_t prog, next_prog; /* name numbers of the program that the thread runs, and of the program that execve is
+                                 starting; 0 if unknown */
+    uint64_t call;            /* number of the current call; 0 if the thread is in no call */
+    int64_t start_ns;         /* start of this call */
 } strace_thread;
 
 /* Initialize the structure with zeros. */
@@ -23,24 +23,24 @@ typedef struct strace_threads {
     strace_thread *slots;
     size_t count, slot_count; /* slot_count is a power of two */
     size_t alive;             /* number of numbered threads that have not ended */
-    uint32_t only;            /* number of the only such thread; 0 if it is unknown */
+    uint32_t only;            /* if `alive` is 1, the number of that thread; 0 if it is unknown */
     nl_string *names;
     size_t name_count;
-    uint16_t parent_prog; /* program of the process that forked last, which a new thread runs */
+    uint16_t parent_prog; /* program of the thread that forked last; a new thread gets it */
 } strace_threads;
 
 void strace_threads_free(strace_threads *all);
 
-/* Returns the thread with this number, which is valid until the next call. Adds a thread if the number is new. */
+/* Returns the thread with this number. Adds a thread if the number is new. The pointer is valid until the next call. */
 strace_thread *strace_threads_get(strace_threads *all, uint32_t tid);
 
-/* Moves the call of the thread without a number to t. Returns whether that thread had a call. */
+/* Moves the current call of the thread without a number to t. Returns whether that thread was in a call. */
 bool strace_threads_adopt(strace_threads *all, strace_thread *t);
 
-/* Records the end of a thread. Its number may be used again. */
+/* Records the end of a thread. A new thread may use its number again. */
 void strace_threads_end(strace_threads *all, strace_thread *t);
 
-/* Returns the number of a program's name, which is copied. Returns 0 if there are too many names. */
+/* Returns the number of a program's name. Copies the name if it is new. Returns 0 if there are too many names. */
 uint16_t strace_threads_name(strace_threads *all, nl_string name);
 
 /* Returns the name of the program that a thread runs; data is NULL if it is unknown. */

@@ -4,7 +4,10 @@
 
 #include "base/error.h"
 
-/* Finds the local day of the first time of day, from --base or from the time of the last write. */
+/*
+ * Finds the local day of the first time of day in the trace (tod, in seconds), from --base or from the time of the last
+ * write.
+ */
 static void find_day(strace_clock *c, const import_about *about, unsigned tod)
 {
     time_t written = (time_t)((about != NULL ? about->written_ns : 0) / NL_NS_PER_SECOND);
@@ -13,9 +16,9 @@ static void find_day(strace_clock *c, const import_about *about, unsigned tod)
     localtime_r(&written, &c->day);
     unsigned last = (unsigned)(c->day.tm_hour * 3600 + c->day.tm_min * 60 + c->day.tm_sec);
     if (about != NULL && !about->has_base && about->written_ns != 0 && tod > last)
-        c->day.tm_mday--; /* the trace cannot begin after its last write */
+        c->day.tm_mday--; /* the trace cannot begin later than the last write */
     c->has_day = true;
-    c->tod = tod + 1; /* differs from tod, so that read_clock computes the time */
+    c->tod = tod + 1; /* makes read_clock compute the time, because it differs from tod */
 }
 
 /* Reads HH:MM:SS. Returns false if the text has another form. */
@@ -54,7 +57,8 @@ static bool read_clock(strace_clock *c, nl_string text, const import_about *abou
 
 bool strace_time(strace_clock *c, const strace_line *l, const import_about *about, int64_t *time_ns)
 {
-    static const uint64_t minimum = 100000000, maximum = INT64_MAX / NL_NS_PER_SECOND; /* in the years 1973 and 2262 */
+    static const uint64_t minimum = 100000000,
+                          maximum = INT64_MAX / NL_NS_PER_SECOND; /* seconds; they are in the years 1973 and 2262 */
     nl_string text = l->time, digits;
     uint64_t seconds;
     if (l->is_clock) {

@@ -1,5 +1,7 @@
-/* The times in strace's lines, which are seconds since 1970 or times of day. Only one thread at a time may use a
- * clock. */
+/*
+ * Converts the times in strace's lines, which are seconds since 1970 or times of day. Only one thread at a time may use
+ * a clock.
+ */
 #ifndef NETLOGGER_CONVERT_STRACE_TIME_H
 #define NETLOGGER_CONVERT_STRACE_TIME_H
 
@@ -12,10 +14,10 @@ typedef struct strace_clock {
     bool has_day;
     struct tm day;       /* the current day */
     unsigned tod;        /* the latest time of day, in seconds */
-    int64_t tod_time_ns; /* the time of that second */
+    int64_t tod_time_ns; /* the time of that second since 1970 */
 } strace_clock;
 
-/* Reads the time of a line. Returns false and sets the error on failure. */
+/* Converts the time of a line to nanoseconds since 1970. Returns false and sets the error on failure. */
 bool strace_time(strace_clock *c, const strace_line *l, const import_about *about, int64_t *time_ns);
 
 #endif

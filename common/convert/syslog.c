@@ -19,7 +19,7 @@ enum {
     PRIORITY_MAX = 191,
     YEARS_BACK = 8, /* a 29 February is at most eight years ago */
     DAY_S = 86400,
-    KNOWN_BSD_S = 3600, /* maximum age of a cached time without a year */
+    KNOWN_BSD_S = 3600, /* maximum age of a cached time without a year, in seconds */
 };
 
 struct syslog_reader {
@@ -31,7 +31,7 @@ struct syslog_reader {
     } iso;
     struct { /* the previous time without a year */
         char text[BSD_SIZE];
-        int64_t now_s; /* time at which it was read; 0: no time is cached */
+        int64_t now_s; /* time at which the reader read it; 0: no time is cached */
         int64_t begin_ns;
     } bsd;
 };
@@ -44,8 +44,9 @@ static nl_string name_text(const char *text)
 /* ---- framing ---- */
 
 /*
- * Reads the size of a message and the space after it. Sets *head to the number of their bytes, or to 0 if more bytes
- * are needed. Returns false if the bytes do not begin with a size. A message with a size begins with a priority.
+ * Reads the size of a message and the space after it. Sets *head to the length of this text, or to 0 if more bytes are
+ * needed, and *count to the size of the message. Returns false if the bytes do not begin with a size and the "<" of a
+ * priority.
  */
 static bool read_count(const char *data, size_t size, size_t *head, size_t *count)
 {
@@ -61,7 +62,7 @@ static bool read_count(const char *data, size_t size, size_t *head, size_t *coun
     return true;
 }
 
-/* Removes a newline, a carriage return and NULs, which some senders add to messages. */
+/* Removes newlines, carriage returns and NULs, which some senders append to messages, from the end of a message. */
 static nl_string trim_message(const char *data, size_t size)
 {
     while (size > 0 && (data[size - 1] == '\n' || data[size - 1] == '\r' || data[size - 1] == '\0'))
@@ -87,7 +88,7 @@ syslog_frame syslog_find_frame(const char *data, size_t size)
 
 /* ---- times ---- */
 
-/* Returns a fraction of at most nine digits in nanoseconds. */
+/* Converts the digits of a fraction of a second to nanoseconds. Ignores digits after the ninth. */
 static int64_t fraction_of(const char *digits, size_t count)
 {
     int64_t ns = 0;
@@ -124,7 +125,7 @@ static bool read_iso_time(syslog_reader *r, nl_string text, int64_t *time_ns)
     return true;
 }
 
-/* Returns the month of a text that begins with Jan, Feb ..., from 0, or -1. */
+/* Returns the number of the month whose name begins the text: 0 for Jan to 11 for Dec. Returns -1 for other text. */
 static int month_of(const char *text)
 {
     static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
@@ -159,15 +160,15 @@ static bool compute_bsd_time(const char *text, int64_t now_s, int64_t *time_ns)
         tried.tm_year = now.tm_year - back;
         int64_t found_s = mktime(&tried);
         if (found_s > now_s + DAY_S || tried.tm_mon != asked.tm_mon)
-            continue; /* in the future, or a 29 February that this year does not have */
+            continue; /* in the future, or 29 February in a year without this day */
         return !__builtin_mul_overflow(found_s, NL_NS_PER_SECOND, time_ns);
     }
     return false;
 }
 
 /*
- * Takes Mmm dd hh:mm:ss with an optional fraction from the beginning of the text. Returns false if the text has another
- * form.
+ * Removes "Mmm dd hh:mm:ss" with an optional fraction from the beginning of *text. Returns false if the text has
+ * another form.
  */
 static bool take_bsd_time(syslog_reader *r, nl_string *text, int64_t now_ns, int64_t *time_ns)
 {
@@ -216,7 +217,7 @@ static bool take_priority(nl_string *text, int *priority)
     return true;
 }
 
-/* Reads the text up to the next space. */
+/* Removes the text before the next space from the beginning of *text, and returns it. */
 static nl_string take_word(nl_string *text)
 {
     const char *space = text->size > 0 ? memchr(text->data, ' ', text->size) : NULL;
@@ -225,7 +226,10 @@ static nl_string take_word(nl_string *text)
     return word;
 }
 
-/* Reads a word and the space after it. Returns false if either is missing. The word "-" has no data. */
+/*
+ * Removes a word and the space after it from the beginning of *text. If the word is "-", sets word->data to NULL.
+ * Returns false if the word or the space is missing.
+ */
 static bool take_header_word(nl_string *text, nl_string *word)
 {
     *word = take_word(text);
@@ -263,7 +267,10 @@ static bool add_parameter(builder *b, nl_string id, nl_string name, nl_string va
     return true;
 }
 
-/* Reads a value in quotes. \", \\ and \] stand for the second character. Returns false if the text has another form. */
+/*
+ * Removes a quoted value from the beginning of *text. In the value, \", \\ and \] stand for their second character.
+ * Returns false if the text has another form.
+ */
 static bool take_quoted(builder *b, nl_string *text, nl_string *value)
 {
     if (!text_take(text, "\""))
@@ -291,7 +298,10 @@ static bool take_quoted(builder *b, nl_string *text, nl_string *value)
     return true;
 }
 
-/* Reads [ID NAME="VALUE" ...]. Returns false if the text has another form. */
+/*
+ * Removes [ID NAME="VALUE" ...] from the beginning of *text, and adds the fields. Returns false if the text has another
+ * form.
+ */
 static bool take_element(builder *b, nl_string *text)
 {
     size_t size = 0;
@@ -318,7 +328,10 @@ static bool take_element(builder *b, nl_string *text)
     return true;
 }
 
-/* Reads structured data and the space after it. If the data are malformed, they remain a part of the message. */
+/*
+ * Removes structured data and the space after it from the beginning of *text, and adds the fields. Malformed data stay
+ * in the text.
+ */
 static void take_structured(builder *b, nl_string *text)
 {
     size_t fields = b->count;
@@ -366,7 +379,10 @@ static bool read_5424(syslog_reader *r, nl_string *text)
     return true;
 }
 
-/* Reads PROG: or PROG[PROCID]: and the space after it. */
+/*
+ * Removes "PROG:" or "PROG[PROCID]:" and the space after it from the beginning of *text, and sets PROG. Does nothing if
+ * the text has another form.
+ */
 static void take_tag(builder *b, nl_string *text)
 {
     nl_string rest = *text, process = {0};
@@ -391,7 +407,10 @@ static void take_tag(builder *b, nl_string *text)
     *text = rest;
 }
 
-/* Returns whether a word after the time is a tag, because the sender has omitted the host name. */
+/*
+ * Returns whether the word after the time is a tag. The word is a tag instead of a host name if the sender has omitted
+ * the host name.
+ */
 static bool is_tag(nl_string word)
 {
     return word.size == 0 || word.data[word.size - 1] == ':' || memchr(word.data, '[', word.size) != NULL;
@@ -441,7 +460,7 @@ bool syslog_read(syslog_reader *r, nl_string message, const syslog_about *about,
 {
     builder *b = &r->builder;
     int priority = about->priority;
-    builder_begin(b, 8 * message.size + 256); /* for names of up to seven times the size of their parameters */
+    builder_begin(b, 8 * message.size + 256); /* enough for names that are seven times as long as their parameters */
     b->record->event = (nl_string){"syslog", 6};
     bool prioritized = take_priority(&message, &priority);
     add_priority(b, priority);
@@ -518,7 +537,10 @@ static void syslog_read_file(importer *i, const char *data, size_t size, sink *s
     }
 }
 
-/* Returns whether the first line is a message with a priority, or a line of a log file without a NetLogger record. */
+/*
+ * Returns whether the first line is a syslog message with a priority, or a line of a syslog file that does not contain
+ * a NetLogger record.
+ */
 static bool syslog_detect(const char *data, size_t size)
 {
     if (size == 0)

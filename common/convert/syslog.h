@@ -3,31 +3,31 @@
  *
  *   bytes -> syslog_find_frame -> message -> syslog_read -> record -> sink
  *
- * The importer of files (nlconv and all other programs) and netlogd's listeners (netlogd/syslog_input.c) call this
- * module. doc/formats.md describes the fields of a record. Only one thread may use a reader.
+ * The importer of files, which all programs use, and netlogd's listeners (netlogd/syslog_input.c) call this module.
+ * doc/formats.md describes the fields of a record. Only one thread at a time may use a reader.
  */
 #ifndef NETLOGGER_CONVERT_SYSLOG_H
 #define NETLOGGER_CONVERT_SYSLOG_H
 
 #include "convert/convert.h"
 
-/* Maximum size of a message whose size precedes it. A larger number is not a size. */
+/* Maximum size in bytes of a message whose size precedes it. A larger number before a message is not a size. */
 #define SYSLOG_COUNTED_MAX (16 << 20)
 
 /* The first message in a stream of messages. */
 typedef struct syslog_frame {
     size_t size;       /* bytes of the frame, with its framing; 0 if the frame is incomplete */
-    size_t expected;   /* of a message that follows its size: bytes of the whole frame; otherwise 0 */
+    size_t expected;   /* if the size precedes the message: bytes of the whole frame; otherwise 0 */
     nl_string message; /* the message without its framing; may be empty */
 } syslog_frame;
 
 /*
- * Finds the first message in a stream (RFC 6587). A message follows its size and a space, or ends with a newline. Both
- * kinds of framing may alternate.
+ * Finds the first message in a stream (RFC 6587). Either the message's size and a space precede the message, or it ends
+ * with a newline. A stream may contain both kinds of framing.
  */
 syslog_frame syslog_find_frame(const char *data, size_t size);
 
-/* Properties of a message besides its bytes. */
+/* Properties of a message that are not in its bytes. */
 typedef struct syslog_about {
     int64_t now_ns;   /* time of receipt: the time of messages without a time, and the origin of times without a year */
     const char *host; /* HOST of messages without a host name, or NULL */
@@ -39,12 +39,12 @@ syslog_reader *syslog_reader_new(void);
 void syslog_reader_free(syslog_reader *r);
 
 /*
- * Converts a message to a record and puts it into the sink. Returns false if the message is not syslog, which means
- * that it has neither a priority nor a time. If `any` is true, accepts such a message too.
+ * Converts a message to a record and passes it to the sink. Returns false if the text is not a syslog message, because
+ * it has neither a priority nor a time. If `any` is true, accepts such a text too.
  */
 bool syslog_read(syslog_reader *r, nl_string message, const syslog_about *about, bool any, sink *s);
 
-/* Returns the level of a severity from 0 to 7. */
+/* Returns the level for a syslog severity from 0 to 7. */
 nl_level syslog_level(unsigned severity);
 
 #endif

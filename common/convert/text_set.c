@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns the slot of a text, or the free slot for it. */
+/* Returns the slot of a text, or the free slot where the text would be added. */
 static uint32_t *find_slot(const text_set *set, nl_string text)
 {
     for (size_t at = hash_bytes(0, text.data, text.size);; at++) {

@@ -15,10 +15,13 @@ typedef struct text_set {
     size_t slot_count;
 } text_set;
 
-/* Returns the number of a text, or SIZE_MAX. */
+/* Returns the number of a text, or SIZE_MAX if the set does not have it. */
 size_t text_set_find(const text_set *set, nl_string text);
 
-/* Returns the number of a text. Adds a copy if the set does not have the text. */
+/*
+ * Returns the number of a text. If the set does not have the text, adds a copy and sets *added to true. Otherwise, sets
+ * *added to false.
+ */
 size_t text_set_add(text_set *set, nl_string text, bool *added);
 
 void text_set_clear(text_set *set);

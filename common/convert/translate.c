@@ -1,6 +1,6 @@
 /*
- * Converts sources in foreign formats to blocks while they are read. An importer passes records to the exporter of
- * blocks.
+ * Converts sources in foreign formats to blocks while a program reads them. An importer passes records to the exporter
+ * of the block format.
  */
 #include "config.h"
 
@@ -28,12 +28,12 @@ typedef struct translator {
     import_about about;
     cutter cut;
     bool detected;
-    bool in_place;          /* the content is in a format of the library */
+    bool in_place;          /* the content is in a format of the library, and passes unchanged */
     bool warned;            /* a warning about times without an origin was printed */
-    bool ended;             /* the source has no more bytes before `end` is returned */
+    bool ended;             /* the source has no more bytes; `end` is returned after the buffered bytes */
     nl_status end;          /* the status of the source at its end */
     nl_error error;         /* the error, if end is NL_FAILED */
-    uint64_t lines, offset; /* position in the input of the bytes that the cutter holds */
+    uint64_t lines, offset; /* lines and bytes of the input before the bytes in the cutter */
     importer *importer;     /* NULL before the first record */
     exporter *exporter;
     sink sink;
@@ -67,7 +67,9 @@ bool program_is_foreign_directory(const char *path)
 
 /* ---- conversion ---- */
 
-/* Reports malformed input, finishes the blocks, and removes a piece of size bytes. */
+/*
+ * Finishes the blocks of a piece of `size` bytes, reports its malformed input, and removes the piece from the cutter.
+ */
 static void translator_finish_piece(translator *t, size_t size)
 {
     if (t->exporter != NULL)
@@ -112,7 +114,7 @@ static void translator_run(translator *t, bool all)
 
 /* ---- the step of a source ---- */
 
-/* Starts again with the content of a new file that replaced the previous file. */
+/* Discards the state of the previous content, because a new file replaced the file. */
 static void translator_restart(translator *t)
 {
     if (t->importer != NULL) {
@@ -130,7 +132,10 @@ static void translator_restart(translator *t)
     t->sink = (sink){.about = &t->about, .fraction = t->reading->fraction, .strict = t->reading->strict};
 }
 
-/* Finds the format. Content in an unknown format passes unchanged; the decoder reports its lines. */
+/*
+ * Finds the format. Content in an unknown format passes unchanged, and the library's decoder reports its lines as
+ * malformed.
+ */
 static void translator_detect(translator *t, nl_status status)
 {
     const nl_buffer *in = &t->cut.in;
@@ -197,7 +202,10 @@ static void translator_close(nl_source_layer *layer)
     free(t);
 }
 
-/* Any origin is suitable if only the differences of times matter. */
+/*
+ * Returns the data for content that a stream delivers now. If the caller needs only time differences, any origin is
+ * suitable.
+ */
 static import_about translator_about_now(const program_reading *reading)
 {
     return (import_about){.has_base = reading->has_base || reading->undated,
@@ -207,8 +215,8 @@ static import_about translator_about_now(const program_reading *reading)
 }
 
 /*
- * Returns the data for interpreting times that have no date. A file was written at its modification time; a stream is
- * written now.
+ * Returns the data for interpreting times that have no date. The time of the last change is the modification time of a
+ * file, or now for a stream.
  */
 static import_about translator_about(const program_reading *reading, const nl_source *source)
 {

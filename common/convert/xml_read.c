@@ -1,7 +1,7 @@
 /*
- * Reads XML with libxml2's push parser; xml_write.c describes the format. The memory is proportional to the largest
- * record, for three reasons. The handlers build no tree. libxml2's limits apply (XML_PARSE_HUGE is not set). The reader
- * rejects a DOCTYPE before its first declaration, so that no entity can be defined.
+ * Reads XML with libxml2's push parser; xml_write.c describes the format. The reader's memory is proportional to the
+ * largest record, for three reasons. The handlers build no tree. libxml2's limits apply, because XML_PARSE_HUGE is not
+ * set. The reader rejects a DOCTYPE before its first declaration, so a document cannot define entities.
  */
 #include "config.h"
 
@@ -18,15 +18,15 @@
 enum {
     RECORD_SIZE_MAX = 64 << 20,
     DEPTH_MAX = 64,
-    TAG_SIZE_MAX = 1 << 20, /* limited because libxml2's time for a tag is quadratic in the number of attributes */
-    FOREIGN_MAX = 1000,     /* limited because libxml2 keeps the names of all elements and attributes */
+    TAG_SIZE_MAX = 1 << 20, /* bytes; libxml2's time for a tag is quadratic in the number of attributes */
+    FOREIGN_MAX = 1000,     /* limited because libxml2 stores the names of all elements and attributes */
     PIECE_SIZE = 64 << 10,
 };
 
 typedef struct field_slot {
     nl_type type;
     bool packed;
-    size_t name, name_size, value, value_size; /* offsets and sizes in `text` */
+    size_t name, name_size, value, value_size; /* offsets and sizes in `text`, in bytes */
 } field_slot;
 
 typedef struct xml_reader {
@@ -47,7 +47,7 @@ typedef struct xml_reader {
     builder builder;
 } xml_reader;
 
-/* Returns the parser's line in the input. */
+/* Returns the line number of the parser's position in the input. */
 static uint64_t line_now(const xml_reader *r)
 {
     return (uint64_t)xmlSAX2GetLineNumber(r->parser);
@@ -80,7 +80,7 @@ static void refuse_foreign(xml_reader *r, const char *problem)
     r->foreign++;
 }
 
-/* Returns whether the record may have `size` more bytes. */
+/* Returns whether the record may grow by `size` bytes. Otherwise, reports the record as malformed. */
 static bool fits(xml_reader *r, size_t size)
 {
     bool good = size <= RECORD_SIZE_MAX - r->text.size - r->count * sizeof *r->fields;
@@ -97,7 +97,7 @@ static size_t xml_read_keep(xml_reader *r, const void *data, size_t size)
     return at;
 }
 
-/* pointers of an attribute in libxml2: name, prefix, namespace, value, end of value */
+/* libxml2 describes an attribute by five pointers: name, prefix, namespace, value, end of value */
 enum { ATTRIBUTE_POINTERS = 5 };
 
 static void begin_record(xml_reader *r, int count, const xmlChar **attributes)
@@ -214,7 +214,7 @@ static nl_string view(const xml_reader *r, size_t at, size_t size)
     return size > 0 ? (nl_string){r->text.data + at, size} : (nl_string){"", 0};
 }
 
-/* Decodes base64 in place. */
+/* Decodes base64 in place. Returns false if the text is malformed. */
 static bool unpack(xml_reader *r, nl_string *value)
 {
     if (value->size == 0)
@@ -301,7 +301,7 @@ static void end_element(void *user, const xmlChar *name, const xmlChar *prefix, 
     }
 }
 
-/* Document types are rejected, because they could define entities, which could expand without bound. */
+/* Rejects the document, because a document type could define entities that expand without bound. */
 static void refuse_document_type(void *user, const xmlChar *name, const xmlChar *external, const xmlChar *system)
 {
     (void)external, (void)system;
@@ -327,7 +327,7 @@ static void xml_read_open_reader(importer *base)
                              .warning = ignore};
     xmlSetGenericErrorFunc(NULL, ignore); /* otherwise, libxml2 would print some errors */
     r->parser = nl_memory_check(xmlCreatePushParserCtxt(&handler, r, NULL, 0, NULL));
-    /* NOENT is set because &amp; in an attribute would otherwise stay unexpanded. Other entities cannot be defined. */
+    /* NOENT makes libxml2 expand &amp; in attributes. Documents cannot define other entities. */
     xmlCtxtUseOptions(r->parser, XML_PARSE_NOENT | XML_PARSE_NONET | XML_PARSE_BIG_LINES);
 }
 
@@ -342,7 +342,7 @@ static void xml_read_close_reader(importer *base)
     free(r->fields);
 }
 
-/* Reports libxml2's error. The rest of the document cannot be read. */
+/* Reports libxml2's error and stops reading, because the parser cannot continue. */
 static void xml_read_report_error(xml_reader *r)
 {
     const xmlError *error = xmlCtxtGetLastError(r->parser);
@@ -357,7 +357,10 @@ static void xml_read_report_error(xml_reader *r)
     r->failed = true;
 }
 
-/* Returns the number of bytes in the parser's buffer, or 0 if it is unknown because the encoding is not UTF-8. */
+/*
+ * Returns the number of bytes in the parser's buffer. Returns 0 if libxml2 cannot determine it because the encoding is
+ * not UTF-8.
+ */
 static int64_t waiting_size(const xml_reader *r)
 {
     long consumed = xmlByteConsumed(r->parser);
@@ -392,7 +395,10 @@ static void read_end(importer *base, sink *s)
     parse(r, "", 0, true, s);
 }
 
-/* The parser accepts any pieces, but if a piece has whole records, their output is complete earlier. */
+/*
+ * Returns the size of the whole records. The parser accepts any pieces; pieces of whole records make the output of
+ * these records complete earlier.
+ */
 static size_t xml_read_cut_records(const char *data, size_t size)
 {
     static const char close[] = "</record>";
@@ -411,16 +417,16 @@ static size_t xml_read_cut_records(const char *data, size_t size)
 /* ---- the head ---- */
 
 /*
- * libxml2 converts other encodings with iconv, which stops at invalid bytes and does not report their position.
- * US-ASCII is read as UTF-8.
+ * The encodings that the reader accepts. libxml2 would convert other encodings with iconv, which stops at invalid bytes
+ * and does not report their position. The reader reads US-ASCII as UTF-8.
  */
 static const char *const encodings[] = {"UTF-8", "US-ASCII", "ASCII", "ISO-8859-1", "UTF-16", "UTF-16LE", "UTF-16BE"};
 enum { DECLARATION_SIZE_MAX = 1024 };
 
-/* The shared state of the importers. */
+/* The head of a document sets the importers' shared state to one of these. */
 static bool document_is_readable = true, document_is_unreadable = false;
 
-/* Returns the encoding that an XML declaration names. data is NULL if it does not name one. */
+/* Returns the encoding that an XML declaration names. `data` is NULL if the declaration names no encoding. */
 static nl_string xml_declared_encoding(nl_string declaration)
 {
     static const char name[] = "encoding";
@@ -437,7 +443,7 @@ static nl_string xml_declared_encoding(nl_string declaration)
     return close != NULL ? (nl_string){at + 1, (size_t)(close - at - 1)} : (nl_string){0};
 }
 
-/* Examines the XML declaration, which also goes to the parser. */
+/* Checks the encoding in the XML declaration. Consumes no bytes, because the parser also needs the declaration. */
 static size_t xml_read_head(const char *data, size_t size, bool all, void **shared, sink *s)
 {
     static const char mark[] = "\xef\xbb\xbf", begin[] = "<?xml";
@@ -469,8 +475,8 @@ static void xml_read_unshare(void *shared)
 }
 
 /*
- * Returns whether the data begins with a declaration, a comment or a log element. Lines of other formats may also begin
- * with <, as in <idle>-0.
+ * Returns whether the data begins with an XML declaration, a comment or a log element. A "<" is not sufficient, because
+ * lines of other formats may begin with text such as <idle>-0.
  */
 static bool xml_read_detect(const char *data, size_t size)
 {

@@ -6,8 +6,8 @@
  *     t="int">49332</f></record>
  *   </log>
  *
- * Values that XML cannot hold (invalid UTF-8, control characters) are in base64. An f element then has e="base64", and
- * a record element lists such attributes, as in base64="host prog".
+ * Values that XML cannot represent (invalid UTF-8, control characters) are in base64. An f element with such a value
+ * has e="base64". A record element lists its attributes in base64, as in base64="host prog".
  */
 #include "config.h"
 
