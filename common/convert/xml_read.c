@@ -301,7 +301,7 @@ static void end_element(void *user, const xmlChar *name, const xmlChar *prefix, 
     }
 }
 
-/* Rejects the document, because a document type could define entities that expand without bound. */
+/* Rejects the document, because a DOCTYPE could define entities that expand without bound. */
 static void refuse_document_type(void *user, const xmlChar *name, const xmlChar *external, const xmlChar *system)
 {
     (void)external, (void)system;
