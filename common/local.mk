@@ -166,6 +166,8 @@ noinst_LTLIBRARIES += %D%/libcommon.la
 	%D%/connections/connection_entry.h \
 	%D%/connections/connection_results.c \
 	%D%/connections/connection_progress.c \
+	%D%/connections/classic_transfers.c \
+	%D%/connections/classic_transfers.h \
 	%D%/connections/connection_advice.c \
 	%D%/charts/chart.c \
 	%D%/charts/chart.h \

@@ -84,10 +84,50 @@ static char *describe_start(const connection_result *r)
     return text;
 }
 
+/* The end of advice on logs without TcpConnection records. */
+#define RUN_SENSORS "run nlsensor connections at both ends"
+
+/* Describes a transfer for which the log has a single record. */
+static char *describe_transfer(const connection_result *r)
+{
+    char rate[UNITS_SIZE], buffer[UNITS_SIZE], rtt[UNITS_SIZE];
+    units_amount(r->rate, "B/s", rate);
+    if (r->window <= 0 || r->rate <= 0)
+        return g_strdup_printf("%.0f stream%s carried %s. The log contains no buffers, round-trip times, losses, and "
+                               "waits of the programs; " RUN_SENSORS,
+                               r->streams, r->streams == 1 ? "" : "s", rate);
+    return g_strdup_printf("%.0f stream%s carried %s with buffers of %s. The buffers are the limit if the round-trip "
+                           "time is at least %s. The log contains no round-trip times, losses, and waits of the "
+                           "programs; " RUN_SENSORS,
+                           r->streams, r->streams == 1 ? "" : "s", rate, units_amount(r->window, "B", buffer),
+                           units_time(r->streams * r->window / r->rate * 1e9, rtt));
+}
+
+/* Describes a stream for which the log has the starts and ends of reads and writes. */
+static char *describe_spans(const connection_result *r, double percent)
+{
+    static const char unknown[] =
+        "The log does not show whether a buffer, the path or the other program limited the network; " RUN_SENSORS;
+    switch (r->first) {
+    case CAUSE_SENDER_HOST:
+    case CAUSE_RECEIVER_HOST:
+        return g_strdup_printf("the program waited only for the disk for %.0f %% of the time. %s", percent, unknown);
+    case CAUSE_SENDER_IDLE:
+    case CAUSE_RECEIVER_PROGRAM:
+        return g_strdup_printf(
+            "the program waited neither for the disk nor for the network for %.0f %% of the time. %s", percent,
+            unknown);
+    default:
+        return g_strdup_printf("the program waited for the network for %.0f %% of the time. %s", percent, unknown);
+    }
+}
+
 char *connection_advice(const connection_result *r)
 {
     char a[UNITS_SIZE], b[UNITS_SIZE], c[UNITS_SIZE];
     double share = share_of(r, r->first) * 100;
+    if (r->origin != ORIGIN_SOCKET)
+        return r->origin == ORIGIN_TRANSFER ? describe_transfer(r) : describe_spans(r, share);
     switch (r->first) {
     case CAUSE_RECEIVE_BUFFER:
         return describe_window(r, "receive window", r->window, "maximum of net.ipv4.tcp_rmem, or SO_RCVBUF", r->peer);

@@ -50,6 +50,13 @@ typedef enum connection_distance { DISTANCE_LOCAL, DISTANCE_LAN, DISTANCE_WAN, D
 /* The ends whose records the result uses. */
 typedef enum connection_ends { ENDS_SENDER, ENDS_RECEIVER, ENDS_BOTH } connection_ends;
 
+/* The records from which a result comes: TcpConnection, or those that classic_transfers.h describes. */
+typedef enum connection_origin {
+    ORIGIN_SOCKET,
+    ORIGIN_TRANSFER, /* one record for the whole transfer */
+    ORIGIN_SPANS     /* starts and ends of reads and writes */
+} connection_origin;
+
 /* The part of a connection in the time from index to index + 1, in units of the table's slice_ns since 1970. */
 typedef struct connection_slice {
     int64_t index;
@@ -64,6 +71,8 @@ typedef struct connection_slice {
 typedef struct connection_result {
     const char *host, *local, *program, *peer_host, *peer, *peer_program;
     connection_ends ends;
+    connection_origin origin;
+    double streams;  /* number of parallel connections of a transfer; 0 for sockets */
     double returned; /* bytes in the other direction */
     GArray *slices;  /* connection_slice, in order of time; NULL without slices */
     uint64_t intervals;

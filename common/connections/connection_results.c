@@ -286,8 +286,9 @@ const char *connection_ends_name(connection_ends ends)
 
 const char *connection_confidence(const connection_result *r, connection_cause cause)
 {
+    bool is_alone = r->origin == ORIGIN_SOCKET && r->ends == ENDS_RECEIVER;
     bool estimated = cause >= CAUSE_SLOW_START || r->estimated_ns[cause] > ESTIMATED_MAX * r->cause_ns[cause];
-    if (r->intervals < 10 || cause == CAUSE_UNKNOWN || r->ends == ENDS_RECEIVER)
+    if (r->intervals < 10 || cause == CAUSE_UNKNOWN || is_alone)
         return "low";
     return estimated ? "medium" : "high";
 }

@@ -4,6 +4,7 @@
 
 #include "stat/connection_records.h"
 #include "stat/connection_rows.h"
+#include "connections/classic_transfers.h"
 #include "base/error.h"
 #include "program/json_document.h"
 #include "program/units.h"
@@ -98,8 +99,10 @@ static void print_rates(const GPtrArray *rows, int64_t interval_ns)
     for (guint i = 0; i < MIN(rows->len, RATES_MAX); i++) {
         const connections_row *row = g_ptr_array_index(rows, i);
         const GArray *slices = row->sum.slices;
+        if (slices == NULL || slices->len == 0)
+            continue;
         printf("\nRate of %s over time:\n", row->name);
-        for (guint k = 0; slices != NULL && k < slices->len; k++) {
+        for (guint k = 0; k < slices->len; k++) {
             const connection_slice *slice = &g_array_index(slices, connection_slice, k);
             double wall_ns = 0;
             for (int c = 0; c < CAUSE_COUNT; c++)
@@ -198,9 +201,16 @@ static void print_rows(const connections_options *options, const GPtrArray *resu
     g_ptr_array_unref(rows);
 }
 
+typedef struct connections_input {
+    connection_table *table;
+    classic_transfers *transfers;
+} connections_input;
+
 static void take_record(void *user, const nl_record *record)
 {
-    connection_table_add(user, record);
+    const connections_input *input = user;
+    connection_table_add(input->table, record);
+    classic_transfers_add(input->transfers, record);
 }
 
 int connections_report(const connections_options *options, subject_options *subject, char **files, int count)
@@ -208,13 +218,16 @@ int connections_report(const connections_options *options, subject_options *subj
     static char *standard_input[] = {"-"};
     int64_t slice_ns = options->interval_ns > 0 || options->derived == NULL ? options->interval_ns : DERIVED_NS;
     connection_table *table = connection_table_new(slice_ns, 0);
+    connections_input input = {table, classic_transfers_new()};
     bool ok = true;
     uint64_t records = 0;
     for (int i = 0; i < MAX(count, 1); i++)
-        ok =
-            subject_read_records(subject, count > 0 ? files[i] : standard_input[0], take_record, table, &records) && ok;
+        ok = subject_read_records(subject, count > 0 ? files[i] : standard_input[0], take_record, &input, &records) &&
+             ok;
     ok = program_has_records(&subject->reading, records, "") && ok;
     GPtrArray *results = connection_table_finish(table);
+    if (connection_table_count(table) == 0)
+        classic_transfers_finish(input.transfers, results);
     connection_results_sort(results, options->sort);
     if (connection_table_ignored(table) > 0)
         program_error("more than %d connections: %" PRIu64 " records of further connections were ignored",
@@ -222,9 +235,9 @@ int connections_report(const connections_options *options, subject_options *subj
     if (results->len > 0) {
         print_rows(options, results);
     } else if (records > 0) {
-        program_error(connection_table_count(table) > 0
-                          ? "no connection carried data between two of its records"
-                          : "no TcpConnection records with addresses; log them with nlsensor connections");
+        program_error(connection_table_count(table) > 0 ? "no connection carried data between two of its records"
+                                                        : "no TcpConnection records with addresses, and no transfers; "
+                                                          "log connections with nlsensor connections");
         ok = false;
     }
     if (results->len > 0 && options->derived != NULL &&
@@ -233,6 +246,7 @@ int connections_report(const connections_options *options, subject_options *subj
         ok = false;
     }
     g_ptr_array_unref(results);
+    classic_transfers_free(input.transfers);
     connection_table_free(table);
     return ok ? PROGRAM_DONE : PROGRAM_PROBLEM;
 }

@@ -138,6 +138,52 @@ class Connections(support.Case):
             lines = [sample(i * 10000, TCP_BYTES_ACKED=i * 1000, TCP_BUSY=i * 10000, TCP_RETRANS=i, TCP_ALGORITHM=algorithm, TCP_RECOVERY=state) for i in range(30)]
             self.assertEqual(self.report(self.written(*lines))[0]["first"], cause)
 
+    def test_gridftp_log_without_connections(self):
+        """Four streams of 87 kB carry 100 MB in 10 s. The windows can be the limit from a round-trip time of 34.95 ms."""
+        record = ("DATE=20080511184010.000000 HOST=g PROG=globus-gridftp-server NL.EVNT=FTP_INFO START=20080511184000.000000 USER=u FILE=/f "
+                  "BUFFER={} BLOCK=262144 NBYTES=100000000 STREAMS=4 DEST=[10.0.0.1] TYPE={} CODE=226\n")
+        received, sent = sorted(self.report(self.written(record.format(87380, "RETR"), record.format(0, "STOR"))), key=lambda c: c["records"])
+        self.assertEqual([(c["connection"], c["records"], c["first"], self.confidence(c), c["distance"], c["bytes_per_second"]) for c in (sent, received)],
+                         [("g > 10.0.0.1", "sender", "unknown", "low", "unknown", 1e7), ("10.0.0.1 > g", "receiver", "unknown", "low", "unknown", 1e7)])
+        self.assertEqual(sent["advice"], "4 streams carried 10.0 MB/s with buffers of 87.4 kB. The buffers are the limit if the round-trip time is at least 34.95 ms. "
+                         "The log contains no round-trip times, losses, and waits of the programs; run nlsensor connections at both ends")
+        self.assertTrue(received["advice"].startswith("4 streams carried 10.0 MB/s. The log contains no buffers, "))
+        bad = self.written(record.format(1, "RETR").replace("START=2008", "START=2009"), record.format(1, "RETR").replace("START=2008", "START=x"))
+        self.assertEqual(self.run_program(self.nlstat, "--connections", bad).returncode, 1)
+
+    def spans(self, names, durations, count=50, **fields):
+        """Records of the starts and ends of spans, one after the other, with pauses of 1 ms."""
+        at, lines = 0, []
+        more = "".join(f" {k.replace('_', '.')}={v}" for k, v in fields.items())
+        for _ in range(count):
+            for (start, end), duration in zip(names, durations):
+                for event, wait in ((start, duration), (end, 1000)):
+                    lines.append(f"DATE=20260101120000.{at:06d} HOST=h PROG=bbcp LVL=Usage NL.EVNT={event}{more}\n")
+                    at += wait
+        return lines
+
+    def test_spans_of_reads_and_writes_without_connections(self):
+        old = [("START_READ", "STOP_READ"), ("START_NET", "END_NET")]
+        new = [("transfer.net.read.start", "transfer.net.read.end"), ("transfer.disk.write.start", "transfer.disk.write.end")]
+        for names, durations, first, shares in (
+                (old, (6000, 2000), "sending host", {"sending host": 0.6, "unknown": 0.2, "sender idle": 0.2}),
+                (old, (1000, 7000), "unknown", {"sending host": 0.1, "unknown": 0.7, "sender idle": 0.2}),
+                (new, (2000, 6000), "receiving host", {"receiving host": 0.6, "unknown": 0.2, "receiving program": 0.2})):
+            connection, = self.report(self.written(*self.spans(names, durations, stream_id=3, SIZE=1000)))
+            self.assertEqual((connection["first"], connection["program"] + connection["peer_program"], connection["bytes"]), (first, "bbcp", 50000))
+            found = self.shares(connection)
+            for cause, share in shares.items():
+                self.assertAlmostEqual(found[cause], share, delta=0.02, msg=cause)
+            self.assertEqual(self.confidence(connection), "low" if first == "unknown" else "medium")
+            self.assertIn("The log does not show whether a buffer, the path or the other program limited the network", connection["advice"])
+        text = self.run_program(self.nlstat, "--connections", self.scratch / "log")
+        self.assertTrue(text.stdout.startswith("Main cause of (unknown) > h stream 3: receiving host, 60 % of its time"), text.stdout)
+
+    def test_connections_are_preferred_to_spans(self):
+        lines = [sample(i * 10000, TCP_BYTES_ACKED=i * 1000, TCP_BUSY=i * 10000) for i in range(20)]
+        connection, = self.report(self.written(*lines, *self.spans([("START_READ", "STOP_READ"), ("START_NET", "END_NET")], (6000, 2000))))
+        self.assertEqual(connection["connection"], "10.0.0.1:5 > 10.0.0.2:80")
+
     def test_kernel_clocks_divide_the_time(self):
         log = self.written(sample(0), sample(500000, TCP_BYTES_ACKED=50000, TCP_BUSY=400000, TCP_LIMITED_RECEIVER=200000,
                                              TCP_LIMITED_BUFFER=100000))

@@ -1,0 +1,29 @@
+/*
+ * Determines what is known about the limits of transfers from the logs of programs with the classic interface: the
+ * transfers of GridFTP servers (FTP_INFO), and the starts and ends of reads and writes, as of bbcp and of NL_transfer
+ * (transfer.disk.read.start, START_READ and STOP_READ, ...). Such logs contain no data of the TCP connection, so
+ * most of the time is CAUSE_UNKNOWN.
+ *
+ * The time of a stream is divided by its spans: during a span of the network, the limit is unknown, because the span
+ * contains all waits for the path and for the peer. During another span, the disk is the limit. Between the spans, the
+ * program is the limit. A stream is known by host, program and identifiers (guid, STREAM and similar fields).
+ *
+ * Callers: nlstat. Memory: at most CONNECTIONS_MAX transfers; the module ignores further transfers. Not thread-safe.
+ */
+#ifndef NETLOGGER_CONNECTIONS_CLASSIC_TRANSFERS_H
+#define NETLOGGER_CONNECTIONS_CLASSIC_TRANSFERS_H
+
+#include "connections/connection_causes.h"
+
+typedef struct classic_transfers classic_transfers;
+
+classic_transfers *classic_transfers_new(void);
+void classic_transfers_free(classic_transfers *t); /* t may be NULL */
+
+/* Adds a record. Ignores records of other events. Records of one host must be in order of time. */
+void classic_transfers_add(classic_transfers *t, const nl_record *record);
+
+/* Appends the results to a list of connection_result *. The results belong to t. Call this function once. */
+void classic_transfers_finish(classic_transfers *t, GPtrArray *results);
+
+#endif
