@@ -169,6 +169,7 @@ noinst_LTLIBRARIES += %D%/libcommon.la
 	%D%/connections/classic_transfers.c \
 	%D%/connections/classic_transfers.h \
 	%D%/connections/connection_advice.c \
+	%D%/connections/connection_sharing.c \
 	%D%/charts/chart.c \
 	%D%/charts/chart.h \
 	%D%/convert/request_stream.c \

@@ -84,6 +84,20 @@ static char *describe_start(const connection_result *r)
     return text;
 }
 
+/* Describes the rate of the path, and adds the text, which the function frees. */
+static char *describe_path(const connection_result *r, char *text)
+{
+    char rate[UNITS_SIZE], all[UNITS_SIZE];
+    units_amount(r->rate * 8, "bit/s", rate);
+    char *description = r->sharing == 0 ? g_strdup_printf("the path carries %s; %s", rate, text)
+                                        : g_strdup_printf("the connection shares the path with %" G_GUINT64_FORMAT
+                                                          " other%s, and carries %s of their %s; %s",
+                                                          r->sharing, r->sharing == 1 ? "" : "s", rate,
+                                                          units_amount(r->shared_rate * 8, "bit/s", all), text);
+    g_free(text);
+    return description;
+}
+
 /* The end of advice on logs without TcpConnection records. */
 #define RUN_SENSORS "run nlsensor connections at both ends"
 
@@ -160,12 +174,11 @@ char *connection_advice(const connection_result *r)
             units_quantity(r->retransmitted, a), units_quantity(r->segments, b),
             r->segments > 0 ? 100 * r->retransmitted / r->segments : 0, units_time(r->rtt_min_ns, c));
     case CAUSE_PATH_QUEUE:
-        return g_strdup_printf("the path carries %s; its queue adds %s to the round-trip time of %s",
-                               units_amount(r->rate * 8, "bit/s", a), units_time(r->rtt_ns - r->rtt_min_ns, b),
-                               units_time(r->rtt_min_ns, c));
+        return describe_path(r,
+                             g_strdup_printf("its queue adds %s to the round-trip time of %s",
+                                             units_time(r->rtt_ns - r->rtt_min_ns, b), units_time(r->rtt_min_ns, c)));
     case CAUSE_PATH:
-        return g_strdup_printf("the path carries %s, and no buffer or program limits the connection",
-                               units_amount(r->rate * 8, "bit/s", a));
+        return describe_path(r, g_strdup("no buffer or program limits the connection"));
     case CAUSE_POLICED:
         return g_strdup_printf(
             "the path drops segments whenever the congestion window reaches about the same size, and "

@@ -322,12 +322,11 @@ static void follow_window(connection_entry *e, const connection_sample *a, const
     }
     e->rtt_high_us = fmax(e->rtt_high_us, b->rtt_us);
     if (b->retransmitted > a->retransmitted) {
-        /* The queue is empty during a recovery, so the round-trip time before it shows whether the queue was full. */
-        if (!a->recovers) {
+        bool full = e->rtt_high_us > FILLED_FACTOR * b->rtt_min_us && e->rtt_high_us > b->rtt_min_us + FILLED_US;
+        if (!a->recovers)
             add_loss(e, b);
-            e->queue_lost =
-                e->rtt_high_us > FILLED_FACTOR * b->rtt_min_us && e->rtt_high_us > b->rtt_min_us + FILLED_US;
-        }
+        /* A recovery empties the queue, so later retransmissions do not show that the queue was not full. */
+        e->queue_lost = full || (a->recovers && e->queue_lost);
         e->rtt_high_us = b->rtt_us;
     }
 }

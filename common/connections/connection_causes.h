@@ -85,6 +85,9 @@ typedef struct connection_result {
     double window, send_buffer;            /* largest receive window of the peer; send buffer */
     double peer_buffer;                    /* receive buffer of the peer; 0 if its records are missing */
     double mss, segments, retransmitted;   /* numbers of segments */
+    int64_t begin_ns, end_ns;              /* times of the first and the last record of the socket */
+    uint64_t sharing;   /* number of other connections that carried data between the same addresses at the same time */
+    double shared_rate; /* rate of this connection and these connections together */
     connection_distance distance;
     connection_cause first; /* the cause with the largest share */
 } connection_result;

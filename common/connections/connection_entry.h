@@ -84,6 +84,12 @@ void connection_add_progress(connection_table *t, connection_entry *e, const con
  */
 double connection_reverse_part(const connection_entry *sender, const connection_entry *receiver);
 
+/* Sets `sharing` and `shared_rate` of all results. Needs O(n log n) time. */
+void connection_find_sharing(const GPtrArray *results);
+
+/* Returns the addresses of both ends without ports, which the caller frees. */
+char *connection_pair_name(const connection_result *r);
+
 bool connection_is_loopback(const char *address);
 
 /* Sets the table's key to the addresses of a socket. Each host has its own loopback addresses. */

@@ -122,6 +122,12 @@ static size_t address_size(const char *end)
     return colon != NULL ? (size_t)(colon - end) : strlen(end);
 }
 
+char *connection_pair_name(const connection_result *r)
+{
+    return g_strdup_printf("%s %.*s %.*s", r->distance == DISTANCE_LOCAL ? r->host : "", (int)address_size(r->local),
+                           r->local, (int)address_size(r->peer), r->peer);
+}
+
 /* Sets the rate that the path from host to host has carried for any connection. */
 static void find_carried(const GPtrArray *results)
 {
@@ -129,8 +135,7 @@ static void find_carried(const GPtrArray *results)
     for (int pass = 0; pass < 2; pass++)
         for (guint i = 0; i < results->len; i++) {
             connection_result *r = g_ptr_array_index(results, i);
-            char *pair = g_strdup_printf("%.*s %.*s", (int)address_size(r->local), r->local, (int)address_size(r->peer),
-                                         r->peer);
+            char *pair = connection_pair_name(r);
             double *rate = g_hash_table_lookup(rates, pair);
             if (rate == NULL) {
                 rate = g_new0(double, 1);
@@ -209,6 +214,9 @@ static connection_result *join_ends(connection_table *t, connection_entry *e)
     else
         finish_received(receiver);
     r->returned = fmin(in, out);
+    const connection_entry *source = measured ? sender : receiver;
+    r->begin_ns = source->first_ns;
+    r->end_ns = source->last.time_ns;
     r->rtt_min_ns = isfinite(r->rtt_min_ns) ? r->rtt_min_ns : 0;
     r->rate = r->wall_ns > 0 ? r->bytes / r->wall_ns * 1e9 : 0;
     r->distance = find_distance(r);
@@ -259,6 +267,7 @@ GPtrArray *connection_table_finish(connection_table *t)
             g_ptr_array_add(results, r);
     }
     find_carried(results);
+    connection_find_sharing(results);
     find_hosts(t, results);
     return results;
 }

@@ -171,6 +171,8 @@ static json_object *row_json(const connections_row *row, const connections_optio
         json_add_double(object, "send_buffer", r->send_buffer);
         json_add_double(object, "peer_receive_buffer", r->peer_buffer);
         json_add_double(object, "highest_bytes_per_second", r->path_rate);
+        json_add_int(object, "sharing", (int64_t)r->sharing);
+        json_add_double(object, "shared_bytes_per_second", r->shared_rate);
         json_add_double(object, "gain_of_doubling", connection_gain_of_doubling(r));
         json_add_double(object, "gain_of_path", connection_gain_of_path(r));
         if (connection_gain_of_reuse(r, &gain_minimum, &gain_maximum)) {

@@ -59,8 +59,8 @@ s.close()
 """
 
 RECEIVER = """
-import socket, sys, time
-buffer, chunk, pause = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
+import socket, sys, threading, time
+buffer, chunk, pause, count = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4]) if len(sys.argv) > 4 else 1
 l = socket.socket()
 l.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 if buffer:
@@ -68,12 +68,19 @@ if buffer:
 l.bind(("0.0.0.0", 7000))
 l.listen()
 print("ready", flush=True)
-c, _ = l.accept()
-try:
-    while c.recv(chunk):
-        time.sleep(pause)
-except ConnectionResetError:
-    pass
+
+def receive(c):
+    try:
+        while c.recv(chunk):
+            time.sleep(pause)
+    except ConnectionResetError:
+        pass
+
+threads = [threading.Thread(target=receive, args=l.accept()[:1]) for _ in range(count)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
 """
 
 # Requests for blocks on one connection. Both programs log their events. The server sends, as the sender of a transfer does.

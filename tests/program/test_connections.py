@@ -184,6 +184,44 @@ class Connections(support.Case):
         connection, = self.report(self.written(*lines, *self.spans([("START_READ", "STOP_READ"), ("START_NET", "END_NET")], (6000, 2000))))
         self.assertEqual(connection["connection"], "10.0.0.1:5 > 10.0.0.2:80")
 
+    def shared(self, *connections):
+        """Returns the report on connections of the path: (begin, end, bytes) in units of 1 ms and 1 kB, to the port of their index."""
+        lines = []
+        for cookie, (begin, end, size) in enumerate(connections):
+            for i in range(11):
+                at, done = begin + (end - begin) * i // 10, size * i * 100
+                lines.append(sample(at * 1000, TCP_COOKIE=cookie, local=f"10.0.0.1:{cookie}", TCP_BYTES_ACKED=done, TCP_BUSY=(at - begin) * 1000))
+        return {c["connection"][9]: c for c in self.report(self.written(*lines))}
+
+    def test_connections_that_share_a_path(self):
+        """Two connections overlap for half of their time. A third connection begins later, and a fourth carries nearly no data."""
+        found = self.shared((0, 400, 400), (200, 600, 200), (600, 900, 900), (0, 900, 1))
+        self.assertEqual([(found[c]["sharing"], round(found[c]["shared_bytes_per_second"] / 1e5)) for c in "0123"],
+                         [(1, 12), (1, 10), (0, 30), (0, 0)])
+        self.assertEqual(found["0"]["advice"], "the connection shares the path with 1 other, and carries 8000.0 kbit/s of their 10.0 Mbit/s; "
+                         "no buffer or program limits the connection")
+        self.assertTrue(found["2"]["advice"].startswith("the path carries 24.0 Mbit/s; "))
+
+    def test_real_connections_share_a_path(self):
+        """Four transfers at the same time over a path of 20 Mbit/s."""
+        world = paths.World(self, Scenario("share", ["--rate", "20mbit", "--delay", "10ms", "--buffer", "100k"]))
+        log = self.scratch / "log"
+        sensors = world.start_sensors(log, "0.05", True)
+        receiver = self.start(*world.run_in(world.b, sys.executable, "-c", paths.RECEIVER, "0", "65536", "0", "4"), stdout=subprocess.PIPE, text=True)
+        receiver.stdout.readline()
+        senders = [self.start(*world.run_in(world.a, sys.executable, "-c", paths.SENDER, "0", "65536", "0", "0", "4", "0", "reno"), stdout=subprocess.DEVNULL)
+                   for _ in range(4)]
+        for sender in senders:
+            self.assertEqual(sender.wait(60), 0)
+        receiver.wait(60)
+        receiver.stdout.close()
+        world.collect(log, sensors)
+        connections = [c for c in self.report(log) if c["connection"].endswith("> 10.77.0.2:7000")]
+        self.assertEqual([c["sharing"] for c in connections], [3] * 4)
+        for connection in connections:
+            self.assertIn(connection["first"], ("path rate", "path rate, with a queue", "policed rate"), connection)
+            self.assertAlmostEqual(connection["shared_bytes_per_second"] * 8 / 20e6, 1, delta=0.2, msg=connection)
+
     def test_kernel_clocks_divide_the_time(self):
         log = self.written(sample(0), sample(500000, TCP_BYTES_ACKED=50000, TCP_BUSY=400000, TCP_LIMITED_RECEIVER=200000,
                                              TCP_LIMITED_BUFFER=100000))
