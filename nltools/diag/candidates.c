@@ -9,18 +9,18 @@
 #include <string.h>
 
 /*
- * Minimum factor by which slow visits take longer than other visits. Kinds of requests and hosts always differ a
- * little.
+ * Minimum factor by which slow visits take longer than other visits. Smaller differences between kinds of requests or
+ * hosts are normal.
  */
 #define EFFECT_MIN 1.5
 
 /*
- * Another effect in the place of a finding is often a consequence of the finding's cause, so the other effect must
- * explain more.
+ * Minimum part of the variation that a second candidate explains in a place that has a finding. A second effect is
+ * often a consequence of the finding's cause.
  */
 #define AGAIN_MIN 0.3
 
-/* Minimum part of the variation that an explanation removes, and minimum share of the time that it claims. */
+/* Minimum part of the variation that an explanation removes, and minimum share of the requests' time that it claims. */
 #define EXPLAINED_MIN 0.04
 #define SHARE_MIN 0.02
 
@@ -108,8 +108,8 @@ static bool place_has_doubtful_host(const visits *v, const place *p)
 }
 
 /*
- * Returns whether messages to or from a host may seem slow because of a wrong clock. In this case, messages in the
- * other direction seem to arrive before they are sent. The log then contains messages in the other direction between
+ * Returns whether messages to or from a host may seem slow because of a wrong clock. Messages in the other direction
+ * then seem to arrive before they are sent. The sign is that the log contains messages in the other direction between
  * other hosts, but not between this host and its peers.
  */
 static bool may_be_clock(const visits *v, const candidate *c)
@@ -157,7 +157,8 @@ static bool is_excluded(const search *s, const candidate *c)
     return false;
 }
 
-/* Keeps a candidate for comparison with the finding of its place, without the time that it claims. */
+/* Moves a candidate to the rivals, for comparison with the finding of its place. Frees its cut, because rivals claim no
+ * time. */
 static void add_rival(search *s, candidate *c)
 {
     g_clear_pointer(&c->cut, g_free);
@@ -203,7 +204,7 @@ void candidate_offer(search *s, candidate *c)
 
 /* ---- the time that a candidate claims ---- */
 
-/* The parts of a place's visits, by site: cut time and remaining time of visits in the sample. */
+/* Sums over a site's visits in the sample, in nanoseconds: the time that was cut, and the time that is left. */
 typedef struct site_sums {
     double cut, left;
 } site_sums;
@@ -214,8 +215,8 @@ static double left_of(const visits *v, uint32_t index, const float *claimed)
 }
 
 /*
- * Limits each cut to the visit's remaining time, because other findings may have claimed a part of a queue's or a
- * pause's waits. Returns whether only visits in the sample have a cut.
+ * Limits each cut to the visit's remaining time, because other findings may have claimed a part of the waits of a queue
+ * or pause. Returns whether only visits in the sample have a cut.
  */
 static bool limit_cut(candidate *c, const visits *v, const place *p, const float *claimed)
 {
@@ -268,7 +269,8 @@ static void extend_cut(const visits *v, const place *p, const float *claimed, fl
     g_hash_table_destroy(of_sites);
 }
 
-/* Returns the sum of the cuts on critical paths. Sets *rest to the time of the same visits that remains. */
+/* Returns the sum of the cuts on critical paths, in nanoseconds. Sets *rest to the remaining time of the visits that
+ * have a cut. */
 static double sum_cut(const visits *v, const place *p, const float *claimed, const float *cut, double *rest)
 {
     double sum = 0;
@@ -304,7 +306,8 @@ double candidate_settle(candidate *c, const visits *v, const float *claimed)
     return gain;
 }
 
-/* Returns the excess of a sample's visits, by the index of the visit. */
+/* Returns an array with the excess of each visit in the sample, and 0 for other visits. Its index is the index of the
+ * visit. The caller frees it with g_free. */
 static float *excess_by_visit(const sample *s, const float *excess)
 {
     float *cut = g_new0(float, s->visits->all->len + 1);

@@ -9,7 +9,7 @@
 #include <ctype.h>
 #include <string.h>
 
-/* Floats hold all integers up to this number. */
+/* A float represents every integer up to this number exactly. */
 #define EXACT_MAX 16777216.0f
 
 enum { NO_COLUMN = COLUMNS_MAX + 1, NAMES_MAX = 4096, LETTERS_MAX = 40 };

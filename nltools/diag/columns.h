@@ -2,10 +2,10 @@
  * The values of records' fields in columns. A column has one value for each request and one for each visit; NAN means
  * that there is no value.
  *
- * The values of a column are numbers, or the numbers of texts. A field with too many different texts contains names and
- * explains nothing, so its column is closed. A float cannot represent every large number exactly. Up to
- * COLUMN_TEXTS_MAX different large numbers therefore each have their own float, which is near the number. IDs, results
- * (durations, status) and threads have no columns. Not thread-safe.
+ * The values of a column are numbers, or indices of texts. A field with too many different texts explains nothing, so
+ * the module closes its column. A float cannot represent every large number exactly. Up to COLUMN_TEXTS_MAX different
+ * large numbers therefore each have their own float, which is near the number. IDs, results (durations, status) and
+ * threads have no columns. Not thread-safe.
  */
 #ifndef NLDIAG_COLUMNS_H
 #define NLDIAG_COLUMNS_H
@@ -26,10 +26,10 @@ typedef struct column {
     GPtrArray *texts;                /* char *: the values, or the texts of large numbers */
     GArray *large;                   /* float: for each large number in texts, the value that represents it */
     uint32_t at_begin;               /* the number of requests whose first event or first span has the field */
-    GArray *of_requests, *of_visits; /* elements are float; may be shorter than the tables of requests and visits: the
+    GArray *of_requests, *of_visits; /* elements are float; if shorter than the tables of requests and visits, the
                                         remaining values are NAN */
-    GArray *since; /* for each value in of_requests, the nanoseconds from the request's start until the value was
-                      logged; NAN: always valid */
+    GArray *since; /* for each value in of_requests, the nanoseconds from the request's start until a record contained
+                      the value; NAN: always valid */
 } column;
 
 typedef struct columns {
@@ -46,10 +46,10 @@ typedef struct column_value {
 columns *columns_new(void);
 void columns_free(columns *c);
 
-/* Makes no columns for fields with these names, which are NULL-terminated. */
+/* Excludes fields with these names from the columns. The list is NULL-terminated. */
 void columns_exclude(columns *c, const char *const *names);
 
-/* Converts a field to a value. Returns false if the field has no column. */
+/* Converts a field to a value, and adds the field's column if necessary. Returns false if the field has no column. */
 bool columns_read(columns *c, const nl_field *field, column_value *value);
 
 /*
@@ -58,7 +58,7 @@ bool columns_read(columns *c, const nl_field *field, column_value *value);
  */
 column *columns_add(columns *c, const char *name);
 
-/* Returns the number of a text in a column. Closes the column if it has too many texts. */
+/* Returns the value of a text in a column: its index in `texts`. Closes the column if it has too many texts. */
 float column_number(column *c, nl_string text);
 
 /* Sets the value at `index` of a column's of_requests or of_visits, unless the value is already set. */

@@ -8,13 +8,13 @@
 #include <string.h>
 
 enum {
-    RELAY_VISITS_MAX = 256, /* of a request */
+    RELAY_VISITS_MAX = 256, /* maximum number of a request's visits in which pair_over_relay searches */
     COMMAND_SIZE = 15,      /* the kernel cuts names of programs (TASK_COMM_LEN) */
-    WINDOW_SLICES = 16, /* length of a window in which limits and waits are compared; records may be a second apart */
+    WINDOW_SLICES = 16,     /* number of slices in a window of part_of_others; records may be a second apart */
 };
 
 /*
- * Maximum part of a connection's limited time in which no visit waits. Above it, the connection carries other data.
+ * Maximum part of a connection's limited time in which no visit waits. If more, the connection carries other data.
  */
 #define OTHERS_MAX 0.8
 
@@ -24,10 +24,11 @@ typedef struct pair_slice {
     double cause_ns[CAUSE_COUNT];
     double limited_ns;  /* sum of cause_ns without the time in which the sending program wrote nothing */
     double open_ns;     /* sum of cause_ns */
-    double expected_ns; /* times in which the visits of the pair may wait */
+    double expected_ns; /* sum of the times in which visits of the pair may wait */
 } pair_slice;
 
-/* The hosts at the ends of connections, or a host and its program. The names are interned; NULL: unknown. */
+/* Identifies a pair: the hosts at both ends of the connections, or a host and its program. The names are interned;
+ * NULL: unknown. */
 typedef struct pair_key {
     const char *from, *to, *program;
 } pair_key;
@@ -36,7 +37,7 @@ typedef struct pair_key {
 typedef struct pair {
     pair_key key;
     GPtrArray *results;                            /* const connection_result * */
-    GHashTable *partners;                          /* names of the other hosts of its visits, interned */
+    GHashTable *partners;                          /* interned names of the other hosts of the pair's visits */
     GArray *slices;                                /* pair_slice, in order of time */
     double rtt_ns;                                 /* the minimum round-trip time; 0: unknown */
     bool own;                                      /* the connections belong to programs with visits */
@@ -52,7 +53,7 @@ struct connection_joins {
     int64_t slice_ns;
     GHashTable *pairs;     /* pair_key -> pair */
     pair **of_visits;      /* NULL: not joined */
-    const char **commands; /* for each place, the name of its program as the kernel cuts it */
+    const char **commands; /* for each place, the name of its program, cut to COMMAND_SIZE */
 };
 
 static guint pair_key_hash(gconstpointer key)
@@ -81,7 +82,7 @@ static bool is_idle(int cause)
     return cause == CAUSE_SENDER_IDLE || cause == CAUSE_SENDER_HOST || cause == CAUSE_UNKNOWN;
 }
 
-/* Returns the interned name of a host, or NULL if it is unknown. */
+/* Returns the interned name of a host, or NULL if the name is empty. */
 static const char *host_of(const char *host)
 {
     return host[0] != '\0' ? g_intern_string(host) : NULL;
@@ -203,8 +204,8 @@ static bool is_of_program(GHashTable *programs, const char *host, const char *pr
 }
 
 /*
- * Keeps only the connections of programs with visits, if the pair has such connections. Other programs of the same
- * hosts may also have connections. The records do not always show the program.
+ * If the pair has connections of programs with visits, removes the connections of other programs. Keeps connections
+ * whose records do not name the program.
  */
 static void keep_own_programs(pair *p, GHashTable *programs)
 {
@@ -225,7 +226,7 @@ static void keep_own_programs(pair *p, GHashTable *programs)
 static void add_pairs(connection_joins *j)
 {
     const GPtrArray *results = j->v->connection_results;
-    GHashTable *sites = g_hash_table_new(NULL, NULL); /* interned names */
+    GHashTable *sites = g_hash_table_new(NULL, NULL); /* interned names of hosts with visits */
     for (guint i = 0; i < j->v->sites->len; i++)
         g_hash_table_add(sites, (gpointer)site_at(j->v, i)->host);
     for (guint i = 0; i < results->len; i++) {
@@ -256,8 +257,9 @@ static bool has_pair(const connection_joins *j, const char *a, const char *b)
 }
 
 /*
- * An edge may lead over a host without events: a program on this host gets a reply, and calls another program. Returns
- * the connections to this host, or NULL if several hosts of the request have connections to both ends of the edge.
+ * Handles an edge between two hosts without a connection, whose messages pass through a program on a third host.
+ * Returns the connections from the sender to this third host. Returns NULL if there is no such host in the request, or
+ * more than one.
  */
 static pair *pair_over_relay(const connection_joins *j, const sender *s, const request *q)
 {
@@ -281,7 +283,7 @@ static pair *pair_of_visit(const connection_joins *j, uint32_t index)
     const visit *x = visit_at(j->v, index);
     const site *at = site_at(j->v, x->site);
     if (s->host != NULL && s->to != NULL && s->host != s->to) {
-        /* The records of one end do not name the other host. */
+        /* If only one end has records, these records do not name the other host. */
         const pair_key keys[] = {{s->host, s->to, NULL}, {s->host, NULL, NULL}, {NULL, s->to, NULL}};
         pair *p = NULL;
         for (size_t i = 0; i < G_N_ELEMENTS(keys) && p == NULL; i++)
@@ -309,15 +311,15 @@ static guint first_slice(const pair *p, int64_t index)
 }
 
 /*
- * A program may send until a visit ends, or only work. If the records do not show its program, the connections between
- * the hosts may belong to other programs.
+ * A join is weak if the visit's sender may send until the visit ends, but the records do not show that the connections
+ * belong to programs with visits.
  */
 bool connection_joins_is_weak(const connection_joins *j, uint32_t index)
 {
     return j->senders[index].sends && j->of_visits[index] != NULL && !j->of_visits[index]->own;
 }
 
-/* Returns the length of the part of a visit that is in a slice. */
+/* Returns the length of the part of a visit that is in a slice, in nanoseconds. */
 static double overlap_ns(const connection_joins *j, const visit *x, int64_t index)
 {
     int64_t begin_ns = index * j->slice_ns, end_ns = begin_ns + j->slice_ns;
@@ -325,8 +327,8 @@ static double overlap_ns(const connection_joins *j, const visit *x, int64_t inde
 }
 
 /*
- * Returns the part of a visit's duration in which it may wait for a limited connection: its own time without a round
- * trip, which every message needs.
+ * Returns the part of a visit's duration, 0 to 1, in which the visit may wait for a limited connection: its own time
+ * minus a round trip, which every message needs.
  */
 static double waiting_part(const pair *p, const visit *x)
 {
@@ -347,7 +349,7 @@ static void add_expected(connection_joins *j, uint32_t index, double weight)
     }
 }
 
-/* Returns the number of addresses at those ends of a pair's connections that belong to hosts without records. */
+/* Returns the number of different addresses at the ends without records of a pair's connections. */
 static guint count_addresses(const pair *p)
 {
     GHashTable *addresses = g_hash_table_new(NULL, NULL);
@@ -373,7 +375,7 @@ static bool is_ambiguous(const pair *p)
     return one_end && count_addresses(p) > g_hash_table_size(p->partners);
 }
 
-/* Returns the part of a connection's limited time, 0 to 1, in which it was limited longer than visits waited. */
+/* Returns the part of a connection's limited time, 0 to 1, that exceeds the waits of visits in the same windows. */
 static double part_of_others(const pair *p, const connection_result *r)
 {
     double limited_ns = 0, expected_ns = 0, sum_ns = 0, others_ns = 0;
@@ -399,7 +401,7 @@ static double part_of_others(const pair *p, const connection_result *r)
     return sum_ns > 0 ? others_ns / sum_ns : 0;
 }
 
-/* Removes the time of connections that carry other programs' data. */
+/* Removes the connections that mostly carry other programs' data from a pair, and computes its slices again. */
 static void remove_others(pair *p)
 {
     GPtrArray *own = g_ptr_array_new();
@@ -416,7 +418,7 @@ static void remove_others(pair *p)
     }
 }
 
-/* Adds the visits' times to the slices of the pairs that wait for them. */
+/* Adds the times in which visits may wait to the slices of the pairs that lack these times (`waits`). */
 static void expect_waits(connection_joins *j, double weight)
 {
     GHashTableIter i;
@@ -443,7 +445,7 @@ connection_joins *connection_joins_new(const visits *v, const sender *senders)
     for (guint i = 0; i < v->places->len; i++)
         j->commands[i] = command_of(place_at(v, i)->program);
     add_pairs(j);
-    /* The dropped requests have waited as long as the other requests. */
+    /* Assume that the dropped requests have waited as long as the other requests. */
     double weight = (double)(v->requests->len + v->dropped) / MAX(v->requests->len, 1);
     bool any = false;
     for (uint32_t i = 0; i < v->all->len; i++)
@@ -494,7 +496,7 @@ bool connection_joins_parts(const connection_joins *j, uint32_t index, double pa
             break;
         /*
          * If several visits wait for a connection at the same time, each of them waits for all of the connection's
-         * time.
+         * time. Therefore, expected_ns counts only up to open_ns.
          */
         double divided_ns = fmax(fmin(s->expected_ns, s->open_ns), s->limited_ns);
         double part = overlap_ns(j, x, s->index) / (double)(x->to_ns - x->from_ns);

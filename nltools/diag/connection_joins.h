@@ -1,18 +1,19 @@
 /*
- * Joins visits with TCP connections, to find the part of a visit's time in which its connections were limited, and the
- * causes (connections/connection_causes.h).
+ * Joins visits with TCP connections. The join shows the part of a visit's time in which the visit's connections were
+ * limited, and the causes (connections/connection_causes.h).
  *
  * A visit that waits for data from another host (senders.h) is joined with the connections that carried data from that
  * host to the visit's host. A visit that waits for no host of the log is joined with the connections of its program
- * whose other end is on a host without visits. A connection does not show which request its bytes belong to. Therefore
- * the module divides the time of the connections between two hosts among the visits of these hosts, separately in each
- * slice of time: in proportion to the visits' own times without a round trip, and at most this time of each visit. It
- * does not divide time in which the sending program wrote nothing, because the connection did not cause this time.
+ * whose other end is on a host without visits. A connection does not show which request its bytes belong to. Therefore,
+ * in each slice of time, the module divides the time of the connections between two hosts among the visits of these
+ * hosts. The division is in proportion to the visits' own times without a round trip, and a visit gets at most this
+ * time. The module does not divide time in which the sending program wrote nothing, because the connection did not
+ * cause this time.
  *
  * Connections between the same hosts may also carry data of other programs. If two hosts have connections of programs
  * with visits, their other connections do not count. A connection that was limited mostly while no visit waited does
- * not count. If only one end has records and the connections lead to more addresses than the visits, no visit is joined
- * with them.
+ * not count. If only one end has records, and the connections lead to more addresses than the visits have partner
+ * hosts, the module does not join visits with these connections.
  *
  * Caller: connection_limits.c. Memory: about 150 bytes per pair and slice. Not thread-safe.
  */

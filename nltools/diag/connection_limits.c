@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-/* A cause counts as evidence if it limited the connections in this part of a finding's time. */
+/* A cause is evidence for a finding only if it limited the connections in at least this part of the finding's time. */
 #define EVIDENCE_MIN 0.3
 
 /* A fault of connections. */

@@ -7,8 +7,9 @@
 
 /*
  * Names the findings that a fault of connections explains: windows and buffers, loss, policers and the reverse path.
- * Adds a fault that takes at least FINDING_MIN of all time. Returns whether a fault takes more than half of all time.
- * The rate of a path, the start of a connection and the programs at its ends are not faults of the connection.
+ * Adds a finding for a fault that takes at least FINDING_MIN of all time. Returns whether a fault takes more than half
+ * of all time. The rate of a path, the start of a connection and the programs at its ends are not faults of the
+ * connection.
  */
 bool connection_limits_find(findings *f, const connection_joins *j);
 

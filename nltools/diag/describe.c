@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns whether the variation that a cause explains was measured. Other causes have their own evidence. */
+/* Returns whether a candidate's `explained` is a measured part of the variation. The other causes have their own
+ * evidence. */
 static bool is_measured(const candidate *c)
 {
     static const char *const others[] = {"timer", "timeout", "calls", "batch"};
@@ -17,7 +18,8 @@ static bool is_measured(const candidate *c)
     return true;
 }
 
-/* Adds the number of slow visits. `which` is a verb phrase, such as "are on HOST". */
+/* Adds the number of slow visits, or their percentage if the candidate comes from a sample, to the evidence. `which` is
+ * a verb phrase, such as "are on HOST". */
 static void describe_slow_visits(finding *f, const candidate *c, const place *p, const char *which)
 {
     if (c->count == p->count)
@@ -27,7 +29,7 @@ static void describe_slow_visits(finding *f, const candidate *c, const place *p,
                          100.0 * c->slow_count / c->count, p->count, which, c->count);
 }
 
-/* Adds the mean wait of a queue's visits, if the finding claims these waits. */
+/* Adds the mean wait of a queue's visits to the evidence, if the finding claims these waits. */
 static void describe_waits(finding *f, const visits *v, const place *p)
 {
     double waited = 0, own = 0;
@@ -44,7 +46,8 @@ static void describe_waits(finding *f, const visits *v, const place *p)
     g_free(work);
 }
 
-/* Returns the ranges of hours, such as "02:00 to 04:00 and 13:00 to 14:00". A range may include midnight. */
+/* Returns the ranges of hours in a bit set (bit 0: 00:00 to 01:00), such as "02:00 to 04:00 and 13:00 to 14:00". A
+ * range may include midnight. The caller frees the text with g_free. */
 static char *text_hours(uint32_t hours)
 {
     enum { HOURS = 24 };

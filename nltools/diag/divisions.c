@@ -10,19 +10,20 @@
 /* The search compares a sensor with shifted sensors only if the probability of its effect by chance is at most this. */
 #define PROMISING 1e-3
 
-/* The load is a consequence of many causes, which therefore count more than the load. */
+/* Factor of the load's score. The load is a consequence of many causes, so the search prefers other causes. */
 #define LOAD_PREFERENCE 0.5
 
 /*
- * Maximum ratio of a place's visits to the visits in its sample. To count the load, the search needs all visits in
- * order of time.
+ * Maximum ratio of a place's visits to the visits in its sample. Counting the load requires nearly all visits in order
+ * of time.
  */
 #define LOAD_SCALE_MAX 8
 
-/* A fault recurs if the same hours are slow on all days except for this part of the days. */
+/* A fault recurs daily if the same hours are slow on all days except for at most this part of the days. */
 #define OTHER_DAYS_MAX 0.2
 
-/* The hours of the day must explain this many times as much as they explain if each day begins at a random hour. */
+/* Minimum ratio of the variation that the hours explain to the variation that they explain if each day begins at a
+ * random hour. */
 #define HOURS_FACTOR 1.3
 
 enum { HOURS = 24, ROTATIONS = 32, DAY_VISITS_MIN = 3 };
@@ -30,11 +31,12 @@ enum { HOURS = 24, ROTATIONS = 32, DAY_VISITS_MIN = 3 };
 enum { TIME_BINS = 48, TIME_BINS_MIN = 16, SHIFTS = 16 };
 
 /*
- * For two similar ranges, the maximum part of the time from the earlier start to the later end that only one contains.
+ * The ranges of two halves are similar if at most this part of their union, or an eighth of all bins, is in only one
+ * range.
  */
 #define RANGE_ERROR 0.3
 
-/* The search prefers a sensor to a range of time, because the sensor names a resource. */
+/* Factor of a sensor's score. The search prefers a sensor to a range of time, because the sensor names a resource. */
 #define RESOURCE_PREFERENCE 1.1
 
 /*
@@ -45,8 +47,8 @@ enum { TIME_BINS = 48, TIME_BINS_MIN = 16, SHIFTS = 16 };
 
 /* ---- fields and hosts ---- */
 
-/* Returns the value of a column for a visit, from the visit's own records, or from the request's records if they
- * were logged before the visit began. */
+/* Returns the value of a column for a visit, or NAN. The value comes from the visit's own records, or else from a
+ * record of the request before the visit began. */
 static float value_of(const column *c, const visits *v, uint32_t index)
 {
     const visit *x = visit_at(v, index);
@@ -82,7 +84,7 @@ static int bins_of_texts(const column *c, const float *values, uint32_t count, u
     return NAMED + 1;
 }
 
-/* Returns whether a number only increases with time, like a sequence number. */
+/* Returns whether a number nearly always increases or nearly always decreases with time, like a sequence number. */
 static bool is_clock(const float *values, uint32_t count)
 {
     uint32_t rises = 0, falls = 0;
@@ -93,7 +95,8 @@ static bool is_clock(const float *values, uint32_t count)
     return rises + falls > 10 && (rises > 50 * falls || falls > 50 * rises);
 }
 
-/* Assigns bins to numbers. A column with few different numbers is treated like a column of texts. */
+/* Assigns bins to numbers, and returns the number of bins. In a column with few different numbers, each number has its
+ * own bin. Sets *ordered if the bins are ranges instead. */
 static int bins_of_numbers(const float *values, uint32_t count, uint8_t *bins, float of_bin[BINS_MAX], bool *ordered)
 {
     enum { DIFFERENT = 12 };
@@ -228,7 +231,7 @@ static bool find_range(const sample *x, const uint8_t *bins, int count, int half
 
 static void try_time(search *s, const sample *x)
 {
-    int count = (int)MIN(x->count / 8, TIME_BINS); /* each bin then has four visits per half for the medians */
+    int count = (int)MIN(x->count / 8, TIME_BINS); /* each bin then has about 4 visits in each half for the medians */
     if (count < TIME_BINS_MIN)
         return;
     uint8_t *bins = g_new(uint8_t, x->count + 1), *inside = g_new(uint8_t, x->count + 1);
@@ -267,7 +270,8 @@ static int64_t hour_of(const sample *x, uint32_t i)
     return visit_at(x->visits, x->index[i])->from_ns / HOUR_NS;
 }
 
-/* Assigns visits to the hours of the day (UTC). If `rotation` is not 0, moves each day by a random number of hours. */
+/* Assigns each visit to its hour of the day (UTC). If `rotation` is not 0, it is the seed of a random number of hours
+ * by which the function moves each day. */
 static void bins_of_hours(const sample *x, uint32_t rotation, uint8_t *bins)
 {
     for (uint32_t i = 0; i < x->count; i++) {
@@ -304,8 +308,8 @@ static bool is_daily(const sample *x, const uint8_t *bins, uint64_t slow)
 }
 
 /*
- * Tries the hour of the day. Times that change slowly also differ between the hours of a few days. To measure this
- * difference, the function moves each day by a random number of hours.
+ * Tries the hour of the day as a cause. Times that change slowly also differ between the hours of a few days. To
+ * measure this chance difference, the function moves each day by a random number of hours.
  */
 static void try_hours(search *s, const sample *x)
 {
@@ -382,8 +386,9 @@ static void count_load(const visits *v, const place *p, float *loads)
 }
 
 /*
- * Tries the load, which is the number of visits in progress. Visits take longer under load if they wait for each other
- * in any way. A mechanism, such as a lock, is preferred, because it also explains when each visit ends.
+ * Tries the load, which is the number of visits in progress, as a cause. Visits take longer under load if they wait for
+ * each other in any way. The search prefers a mechanism, such as a lock, because a mechanism also explains when each
+ * visit ends.
  */
 static void try_load(search *s, const sample *x)
 {
@@ -422,8 +427,9 @@ static bool same_series(const sensor_series *a, const sensor_series *b)
 }
 
 /*
- * Gets the values of a series on each visit's own host when the visit begins. A later value may be an effect of the
- * visit. Moves the times by `shift`, a share of the log's length.
+ * For each visit, gets the value of the sensor on the visit's host when the visit begins. A later value may be an
+ * effect of the visit. Moves the sensor's times by `shift`, a share of the log's length. Returns the number of known
+ * values.
  */
 static uint32_t sensor_values(const visits *v, const sample *x, const GPtrArray *all, guint first, double shift,
                               float *values)
@@ -474,8 +480,8 @@ static bool low_can_slow(const sensor_series *of)
 }
 
 /*
- * Tries a sensor. Also increases *chance to the part of the variation that the sensor explains by chance. Moving the
- * sensor's values in time shows this part, because the moved values change as slowly as before.
+ * Tries a sensor as a cause. Increases *chance to the part of the variation that the sensor, moved in time, explains.
+ * Moved values explain the visits only by chance, but change as slowly as the true values.
  */
 static candidate try_sensor(search *s, const sample *x, const GPtrArray *all, guint number, double *chance)
 {

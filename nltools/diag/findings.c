@@ -10,11 +10,12 @@
 enum { ROUNDS_MAX = 6, RIVALS_MAX = 2 };
 
 /*
- * Maximum difference of the claims of two candidates that are names of the same visits, as a part of the larger claim.
+ * Maximum difference of the claims of two candidates that stand for the same visits, as a part of the larger claim.
  */
 #define SAME_CLAIM 0.01
 
-/* The limits of a finding's probability: the few hundred findings of the calibration prove no more certainty. */
+/* The limits of a finding's probability. The calibration has only a few hundred findings, which cannot prove more
+ * certainty. */
 #define SURE_MIN 0.02
 #define SURE_MAX 0.98
 
@@ -152,8 +153,9 @@ static const char *only_host(const visits *v, const place *p)
 }
 
 /*
- * Returns the candidate to use first. If a host is slower than its peers, messages to it wait because its own work is
- * slow. The place within the host therefore comes first, unless it is only a small part.
+ * Returns the candidate to use first. If a host is slower than its peers, messages to the host wait because the host's
+ * own work is slow. A span on the host therefore comes before the messages, unless the span claims at most a quarter of
+ * their claim.
  */
 static candidate *first_of_host(const search *s, candidate *largest)
 {
@@ -184,8 +186,8 @@ static bool is_fault_of_server(const candidate *c)
 }
 
 /*
- * Visits may wait before a span because its earlier visits take long. If a candidate explains the times of that span,
- * and most of the waits would vanish without its cause, this cause is also the cause of the waits. Returns the
+ * Visits may wait before a span because the span's earlier visits take long. A candidate that explains the times of the
+ * span is then also the cause of the waits, if most of them would vanish without its cause. In this case, returns the
  * candidate, and sets *saved to the time that each waiting visit would save. Otherwise, returns `largest`.
  */
 static candidate *server_of_queue(search *s, candidate *largest, float **saved)
@@ -268,9 +270,9 @@ static bool has_rival(const finding *f, const char *cause)
 }
 
 /*
- * Adds the other explanations of the finding's place that are significant and claim enough time, the best first. There
- * is at most one for each cause, because explanations with the same cause, such as two fields, usually have the same
- * reason. The load is a consequence of other causes.
+ * Adds the other explanations of the finding's place that are significant and claim enough time, the best first.
+ * Explanations with the same cause, such as two fields, usually have the same reason, so the function adds at most one
+ * for each cause. It does not add the load, which is a consequence of other causes.
  */
 static void add_rivals(search *s, finding *f, const candidate *first)
 {
@@ -291,7 +293,8 @@ static void add_rivals(search *s, finding *f, const candidate *first)
     }
 }
 
-/* Returns the time that a candidate claims, together with the candidates of other places that have the same cause. */
+/* Returns the sum of the times that a candidate and the candidates of other places with the same cause claim, in
+ * nanoseconds. */
 static double claim_with_same_cause(const search *s, const candidate *c)
 {
     const finding f = {.cause = c->cause, .place = c->place, .host = c->host, .column = c->column, .value = c->value};
@@ -358,7 +361,7 @@ static void change_claims(findings *f, const finding *x, int sign)
         f->claimed[n] += (float)sign * x->cut[n];
 }
 
-/* A small cause remains if sensors confirm it. */
+/* Keeps a small finding if sensors confirm its cause. */
 void findings_drop_small(findings *f)
 {
     for (guint i = f->list->len; i-- > 0;) {
@@ -386,7 +389,7 @@ static bool is_place_of(const finding *x, uint32_t place)
     return found;
 }
 
-/* Updates the places of a finding, which was removed from the list or added to it. */
+/* Marks the places of a finding for another examination, after the finding was added to the list or removed from it. */
 static void touch_places(search *s, const finding *x)
 {
     for (guint i = 0; i < s->v->places->len; i++) {
@@ -446,8 +449,8 @@ static void search_again(search *s)
  * Returns the certainty of a finding: the probability that such a finding is right, by a logistic regression
  * (tests/diagnosis/calibrate.py; 286 findings of 271 simulated development runs, half of them with weak faults or short
  * logs). A finding is right less often if other causes resemble its cause. The load is a consequence of many causes.
- * The limits of connections form a group of their own. A finding that claims less than another finding is often a
- * consequence of that finding. The other terms are the finding's evidence.
+ * Limits of connections are a separate group. A finding that claims less than another finding is often a consequence of
+ * that finding. The other terms are the finding's evidence.
  */
 static double confidence(const finding *f, bool is_largest)
 {
@@ -462,7 +465,7 @@ static double confidence(const finding *f, bool is_largest)
     return CLAMP(1 / (1 + exp(-logit)), SURE_MIN, SURE_MAX);
 }
 
-/* Joins the pauses of one program on several hosts. */
+/* Joins the findings about pauses of one program on several hosts. */
 static void join_pauses(findings *f)
 {
     const visits *v = f->visits;

@@ -14,10 +14,11 @@
 /* Minimum share of the requests' time that a finding claims. */
 #define FINDING_MIN 0.08
 
-/* A log is healthy only if the search would have found a cause with this share of the time. */
+/* A log is healthy only if the search would have found any cause with at least this share of the time. */
 #define CAUSE_SHARE 0.1
 
-/* A log with fewer requests would not show a fault that costs a tenth of the time. */
+/* Minimum number of requests for a verdict. A log with fewer requests would not show a fault that costs a tenth of the
+ * time. */
 enum { REQUESTS_MIN = 60 };
 
 typedef struct finding {
@@ -55,7 +56,7 @@ typedef struct findings {
     GPtrArray *tried;  /* char *: candidates that were rejected, for --explain */
     uint32_t tests;    /* number of candidates that were tried */
     float *claimed;    /* for each visit, the time that findings claim */
-    char *cannot_tell; /* reason and remedy, or NULL */
+    char *cannot_tell; /* reason why there is no verdict, and remedy; or NULL */
     bool healthy;      /* no cause was found, although the data was sufficient to find one */
 } findings;
 
@@ -63,15 +64,15 @@ findings *findings_find(const visits *v);
 void findings_free(findings *f);
 
 /*
- * Sorts the findings by descending worth, and decides the verdict. `no_requests` is the reason why the log has no
- * requests.
+ * Sorts the findings in descending order of expected gain, and decides the verdict. `no_requests` is the reason why the
+ * log has no requests, if it has none.
  */
 void findings_judge(findings *f, const char *no_requests);
 
 /* Returns a new finding that is not in a list. */
 finding *finding_new(const visits *v, const char *cause);
 
-/* Adds a finding about clocks or failures. */
+/* Adds a new finding with this cause to the list, and returns it. */
 finding *findings_add(findings *f, const char *cause);
 
 /*
@@ -83,7 +84,7 @@ void findings_join(findings *f, finding *x, guint number);
 void finding_add_rival(finding *x, finding *rival);
 void finding_evidence(finding *f, const char *format, ...) G_GNUC_PRINTF(2, 3);
 
-/* Returns whether the log would have shown a cause in one of eight visits of a place (power.c). */
+/* Returns whether the log would have shown a cause that affects one in eight visits of a place (power.c). */
 bool place_shows_causes(const findings *f, uint32_t place);
 
 /* Removes the findings below FINDING_MIN. */
@@ -91,7 +92,8 @@ void findings_drop_small(findings *f);
 
 void find_failures(findings *f);
 
-/* Names the findings that limits of hosts and of TCP explain. Adds a limit that slows all requests in the same way. */
+/* Makes limits of hosts and of TCP the causes of the findings that they explain. Adds a finding for a limit that slows
+ * all requests in the same way. */
 void find_limits(findings *f);
 
 /* Returns the share of all time that requests would save if each visit were shorter by `scale` times its value in

@@ -16,9 +16,9 @@
 #include <string.h>
 
 /*
- * Each record goes to two readers, whose time ranges overlap by half. The second half of a reader's range is a pane. A
- * request that ends in this half is complete in the reader if it began in the first half. Panes become longer until
- * they contain enough requests.
+ * Each record goes to two readers, whose time ranges overlap by half. The second half of a reader's range is a pane.
+ * The reader has all records of a request that ends in its pane, unless the request began before the reader's range.
+ * Panes become longer until they contain enough requests.
  */
 
 #define SECOND INT64_C(1000000000)
@@ -30,8 +30,8 @@ enum {
     USUAL_PANES = 64 /* number of panes between two searches for usual causes */
 };
 
-/* If healthy panes also show a cause, an alert reports it only if its share of the time is larger than usual by this
- * factor. */
+/* An alert reports a cause that healthy panes also show only if the cause's share of the time is larger than usual by
+ * this factor. */
 #define USUAL_FACTOR 1.5
 
 static const int64_t PANE_MIN_NS = 2 * SECOND, PANE_MAX_NS = 600 * SECOND, JUMP_NS = 600 * SECOND,
@@ -72,10 +72,10 @@ typedef struct following {
     bool json;
     watch *watch;
     nl_log *log;               /* the log of --dest; NULL: no log */
-    visits_reader *readers[2]; /* NULL before the first record; the second reader began later */
+    visits_reader *readers[2]; /* NULL before the first record; the range of the second reader begins later */
     int64_t bounds[4]; /* the first reader covers bounds[0] to bounds[2], the second reader bounds[1] to bounds[3] */
     int64_t latest_ns, pane_ns;
-    GHashTable *usual;    /* maps the name of a cause that a healthy pane shows to its share, a double */
+    GHashTable *usual;    /* maps the name of a cause that a healthy pane shows to the cause's share, a double */
     unsigned until_usual; /* number of panes until the next search for usual causes */
     unsigned far;         /* number of consecutive records whose times are far from the other records */
     bool failed;
@@ -104,7 +104,7 @@ static char *cause_name(const finding *x, const visits *v)
     return name;
 }
 
-/* Keeps the causes that a healthy pane shows. */
+/* Stores the causes that a healthy pane shows, and their shares, in w->usual. */
 static void learn_usual(following *w, const visits *v)
 {
     findings *f = findings_find(v);
@@ -125,8 +125,8 @@ static bool is_usual(const following *w, const finding *x, const visits *v)
 }
 
 /*
- * Returns the finding that explains an alert, or NULL. A finding at the alert's place is preferred. A finding that the
- * program is slow during a part of the log only repeats the alert.
+ * Returns the finding that explains an alert, or NULL. Prefers a finding at the alert's place. Ignores findings that
+ * the program is slow during a part of the log, because they only repeat the alert.
  */
 static const finding *find_cause(const following *w, const findings *f, const watch_alert *a)
 {
@@ -284,7 +284,7 @@ static void start_panes(following *w, int64_t time_ns)
     w->latest_ns = time_ns;
 }
 
-/* All panes use the ID fields of the first pane that has requests. */
+/* Makes all later panes use the ID fields of the first pane that has requests. */
 static void keep_ids(following *w, const visits *v)
 {
     if (w->subject->ids != NULL || w->subject->config != NULL || v->lifelines != 1 || v->ids->len == 0)
@@ -365,7 +365,7 @@ static void wait_ns(int64_t duration_ns)
         program_pause();
 }
 
-/* Reads a source. If the source is a collector that is unreachable, tries again. */
+/* Reads a source. If the source is a collector that is unreachable, tries again until a signal arrives. */
 static void read_source(following *w, const char *source)
 {
     int64_t pause_ns = REOPEN_NS;

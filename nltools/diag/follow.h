@@ -11,7 +11,7 @@ typedef struct follow_options {
 
 extern const nl_option follow_option_rows[];
 
-/* Ends the program if the options cannot be combined, or do not match the operands. */
+/* Exits with a message if the options cannot be combined, or do not match the operands. */
 void follow_options_check(const follow_options *o, int operand_count);
 
 /* Reads a source until a signal arrives, or until the end of standard input. Returns the exit status. */

@@ -16,7 +16,8 @@ enum { CALLS_MIN = 20 };
 typedef struct wrong_clock {
     const char *host, *reference;
     double ahead_ns, error_ns;
-    uint64_t evidence, all; /* numbers of impossible calls and of all calls; or numbers of measurements */
+    uint64_t evidence,
+        all; /* numbers of impossible calls and of all calls; or, for a measured clock, numbers of measurements */
     bool measured;
 } wrong_clock;
 
@@ -105,8 +106,8 @@ static bool is_impossible(const clock_bound *b)
 }
 
 /*
- * Returns whether a callee's clock may be fast: nearly all of its calls end after their callers, and the same program
- * on other hosts does not do so. However, the callers may simply not wait for this host.
+ * Returns whether a callee's clock may be fast: nearly all of its calls end after their callers, but the calls of the
+ * same program on other hosts end before. However, the callers may simply not wait for this host.
  */
 static bool is_doubtful(const visits *v, const clock_bound *b)
 {
@@ -134,8 +135,8 @@ bool host_clock_is_doubtful(const visits *v, const char *host)
 }
 
 /*
- * Considers the pairs in which a host is the callee, or the caller. Returns the share of these pairs whose calls are
- * impossible. If a wrong clock is the reason, the calls of all pairs are impossible.
+ * Considers the pairs in which a host is the callee or, if `callee` is false, the caller. Returns the share of these
+ * pairs whose calls are impossible, 0 to 1. If the host's clock is wrong, the calls of all these pairs are impossible.
  */
 static double impossible_part(const visits *v, const char *host, bool callee)
 {
@@ -182,7 +183,7 @@ bool host_clocks_decide(host_clocks *c, const visits *v)
     return c->wrong->len > 0;
 }
 
-/* If a clock may be wrong, the log is not healthy. */
+/* If a clock may be wrong, sets the reason why there is no verdict (cannot_tell). */
 static void report_doubt(const host_clocks *c, findings *f)
 {
     for (guint i = 0; i < f->visits->bounds->len; i++) {

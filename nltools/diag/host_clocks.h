@@ -13,7 +13,8 @@ typedef struct host_clocks host_clocks;
 host_clocks *host_clocks_new(void);
 void host_clocks_free(host_clocks *c);
 
-/* Learns from a record. Returns the record's time, which is corrected if host_clocks_decide has found wrong clocks. */
+/* Takes the evidence in a record. Returns the record's time in nanoseconds since 1970, corrected if host_clocks_decide
+ * has found that the clock of its host is wrong. `clocks` is a host_clocks. */
 int64_t host_clocks_time(void *clocks, const nl_record *record);
 
 /* Decides after the first reading. Returns whether a clock is wrong, so that the log must be read again. */

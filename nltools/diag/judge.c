@@ -6,20 +6,20 @@
 
 #include "diag/findings.h"
 
-/* A place about which the log shows nothing may hide any cause if it has more than this share of the time. */
+/* The log may hide a cause if a place about which it shows nothing has more than this share of the time. */
 #define UNEXPLAINED_MAX 0.5
 
 enum { ZONE_COUNT_MIN = 10 };
 _Static_assert(REQUESTS_MIN == 60, "a reason names this number");
 
-/* Returns the expected gain from removing a cause. */
+/* Returns the expected gain from removing a cause, as a share of the requests' time. */
 static double worth_of(const finding *x)
 {
     const finding *of = x->rival_of;
     return of != NULL ? fmin(worth_of(of), x->possible * x->sure) : (x->gain > 0 ? x->gain : x->share) * x->sure;
 }
 
-/* Wrong clocks come first, because all times depend on them. */
+/* Orders findings by descending expected gain. Wrong clocks come first, because all times depend on them. */
 static int by_worth(gconstpointer a, gconstpointer b)
 {
     const finding *x = *(finding *const *)a, *y = *(finding *const *)b;
@@ -71,7 +71,7 @@ static bool is_unobserved(const visits *v, const place *p)
     return p->inferred || (*p->program == '\0' && *at->host == '\0');
 }
 
-/* Returns the place with the largest part of the requests' time. */
+/* Returns the number of the place with the largest part of the requests' time. */
 static uint32_t largest_place(const visits *v)
 {
     uint32_t largest = 0;
@@ -82,8 +82,8 @@ static uint32_t largest_place(const visits *v)
 }
 
 /*
- * Returns the number of half hours by which all visits of an edge are too long, as if its ends were in different time
- * zones. Returns 0 if there is no such number.
+ * Returns the difference of time zones, in nanoseconds, by which all visits of an edge seem too long. Returns 0 if
+ * there is no such difference.
  */
 static int64_t zone_of_edge(const visits *v, const place *p)
 {
@@ -95,7 +95,7 @@ static int64_t zone_of_edge(const visits *v, const place *p)
     return p->kind == PLACE_EDGE && p->count >= ZONE_COUNT_MIN ? request_find_zone(shortest_ns) : 0;
 }
 
-/* Returns whether a place is a mixture of places whose names are beyond a maximum. */
+/* Returns whether a place is a mixture of places for whose names there was no space (NAME_OTHER). */
 static bool is_mixture(const place *p)
 {
     const char *const names[] = {p->span, p->from, p->to, p->program, p->from_program};
@@ -105,7 +105,8 @@ static bool is_mixture(const place *p)
     return false;
 }
 
-/* Returns the reason why most of the time has no names, or NULL. */
+/* If most of the requests' time belongs to such mixtures, returns a text that explains this; otherwise, returns NULL.
+ * The caller frees the text with g_free. */
 static char *reason_mixture(const visits *v)
 {
     double sum = 0;
@@ -159,7 +160,7 @@ static char *reason_unobserved(const visits *v)
     return reason;
 }
 
-/* Returns a text that names a place whose varying times could hide a cause, or NULL. */
+/* Returns a text that names a place whose visits vary too much or are too few to show a cause, or NULL. */
 static char *reason_no_power(const findings *f)
 {
     const visits *v = f->visits;

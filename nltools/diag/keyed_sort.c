@@ -7,7 +7,7 @@
 
 enum { DIGIT_BITS = 8, DIGITS = 64 / DIGIT_BITS, VALUES = 1 << DIGIT_BITS };
 
-/* Returns a digit of a key. Digits are in the order of signed numbers. */
+/* Returns a digit of a key. Inverts the sign bit, so that negative keys come first. */
 static unsigned digit_of(const keyed *item, int digit)
 {
     uint64_t key = (uint64_t)item->key ^ (UINT64_C(1) << 63);

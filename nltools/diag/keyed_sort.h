@@ -1,6 +1,5 @@
 /*
- * Sorts numbers that belong to indices, such as the times of visits, faster than qsort: a radix sort, which compares no
- * pairs. Thread-safe.
+ * Sorts items by a number, such as visits by time, with a radix sort, which is faster than qsort. Thread-safe.
  */
 #ifndef NLDIAG_KEYED_SORT_H
 #define NLDIAG_KEYED_SORT_H

@@ -14,10 +14,11 @@ typedef enum scope { FELT_WITHIN = 1, FELT_TO = 2, FELT_FROM = 4 } scope;
 /* A limit, with the results of all hosts that have it. */
 typedef struct limit {
     const char *cause, *what, *advice;
-    int felt, alone;   /* scopes in which the limit explains findings, and scopes in which it is a finding of its own */
+    int felt,
+        alone; /* scopes in which the limit explains findings, and scopes in which it may be a finding of its own */
     double part, sure; /* part: part of the time where the limit is felt; both are from 0 to 1 */
-    double busy; /* 0 to 1: share of the time in which TCP has data to send; if the program sends, only this share of
-                    its time counts */
+    double busy; /* 0 to 1: share of the time in which TCP has data to send; of a visit that sends, only this share of
+                    the time counts */
     GHashTable *hosts;   /* a set: names of the hosts, interned */
     GPtrArray *evidence; /* char *: evidence from the first host */
     const sender *senders;
@@ -28,8 +29,8 @@ typedef struct limit {
 } limit;
 
 /*
- * Names the findings that a limit explains. Returns whether the limit is felt in more than half of all time. In this
- * case, time that findings do not claim also belongs to the limit.
+ * Makes a limit the cause of the findings that it explains. Returns whether the limit is felt in more than half of all
+ * time. In this case, the limit also claims time that no finding claims.
  */
 bool limit_find(findings *f, const limit *l);
 

@@ -1,5 +1,5 @@
 /*
- * The limits of hosts and of TCP, from the records of sensors (doc/sensors.md) during requests.
+ * Finds the limits of hosts and of TCP, from the records of sensors (doc/sensors.md) during requests.
  *
  * A limit becomes the cause of a finding if the limit is felt in most of the finding's time. A limit that slows all
  * requests in the same way explains no variation. A limit becomes a finding of its own if it affects more than half of
@@ -14,7 +14,8 @@
 
 #include "diag/connection_limits.h"
 
-/* A limit explains a finding only if it is known whether the limit is felt in this part of the finding's time. */
+/* A limit explains a finding only if, for at least this part of the finding's time, it is known whether the limit is
+ * felt. */
 #define KNOWN_MIN 0.25
 
 /* A limit is a finding of its own if it is felt in more than this share of all time. */
@@ -25,10 +26,10 @@
 
 enum { SENT_MIN = 65536 }; /* minimum number of bytes of a connection that counts */
 
-/* Minimum share of unread bytes if a program is too slow for its input. */
+/* A program is too slow for its input if at least this share of the bytes is unread. */
 #define UNREAD 0.2
 
-/* Minimum rate of a full interface, without headers, as a share of the interface's speed. */
+/* Minimum rate of a saturated interface, without headers, as a share of the interface's speed. */
 #define LINK_FULL 0.9
 
 /* The connections of a host that have sent many bytes: sums of increases, and means weighted by bytes. */
@@ -42,8 +43,8 @@ typedef struct load {
     double cpu_busy, cpu_waited, disk_busy, io_waited, memory_waited, swapped, major_faults,
         disk_ms;                                /* NAN if unknown */
     double softirq, softirq_busy, softirq_user; /* values in percent for the processor with the most softirqs */
-    double retransmits,
-        felt; /* share of segments that were sent again; share of the time in which this loss delays data */
+    double retransmits, felt; /* retransmits: share of segments that were sent again; felt: share of the time in which
+                                 this loss delays data */
     double link, unread;
     tcp tcp;
 } load;
@@ -205,8 +206,8 @@ static void measure_loss(const visits *v, const GPtrArray *all, load *l)
     l->felt = fmin(1, 3 * share_above(v, again, 0.01));
 }
 
-/* Returns the mean rate of an interface as a share of its speed, if the rate is nearly always near a usual speed. A
- * rate that varies shows the demand. */
+/* If the rate of an interface is nearly always near a usual speed, returns the mean rate as a share of this speed.
+ * Otherwise, returns 0: a rate that varies shows the demand, not a limit. */
 static double full_link(const visits *v, const GPtrArray *all, const char *field)
 {
     static const double speeds[] = {100, 1000, 2500, 5000, 10000, 25000, 40000, 50000, 100000, 200000, 400000};
@@ -280,7 +281,8 @@ static const limit kinds[LIMITS] = {
                  NULL, NULL, NULL, NULL},
 };
 
-/* Adds a host to a limit. Returns whether it is the first host, whose evidence is used. */
+/* Adds a host to a limit. Returns whether the host is the limit's first host: only the evidence from this host is
+ * reported. */
 static bool add_host(limit *l, const char *host)
 {
     g_hash_table_add(l->hosts, (gpointer)host);
@@ -297,7 +299,7 @@ static void G_GNUC_PRINTF(3, 4) tell(limit *l, bool holds, const char *format, .
     va_end(values);
 }
 
-/* Returns whether a processor is used up, and softirqs use most of the time that programs do not use. */
+/* Returns whether softirqs use most of a processor's time, or much of the time of a busy processor. */
 static bool is_softirq_bound(const load *l)
 {
     bool is_most = l->softirq > l->softirq_busy / 2 || l->softirq > 2 * l->softirq_user;
@@ -378,9 +380,9 @@ static void limit_tcp(limit *all, const char *host, const load *l, bool is_read)
 /* ---- where limits are felt ---- */
 
 /*
- * Returns the part of a visit's time in which a limit is felt, 0 to 1. A visit on one host may wait for data from
- * another host. A limit of the visit's own host then counts only if it is felt on the way to that host, because the
- * visit does not wait for work of its own host.
+ * Returns the part of a visit's time in which a limit is felt, 0 to 1. A visit that waits for data from another host
+ * does not wait for work of its own host. For such a visit, a limit of its own host counts only if the limit is felt on
+ * the way to this host.
  */
 static double felt_part(const visits *v, const limit *l, int scopes, uint32_t index)
 {
@@ -408,7 +410,8 @@ static const char *only_host_of(const limit *l)
 }
 
 /*
- * A limit replaces the cause of a finding. If the former cause explained variation, keeps it as a rival of the finding.
+ * If the cause of a finding explained variation, keeps this cause as a rival of the finding. Call it before a limit
+ * replaces the cause.
  */
 static void keep_former_cause(finding *x)
 {
@@ -468,7 +471,7 @@ static bool explains(const findings *f, const limit *l, const finding *x)
     return felt > known / 2 && known >= KNOWN_MIN * all;
 }
 
-/* Joins the findings that a limit explains. Returns the joint finding, or NULL. */
+/* Joins the findings that a limit explains. Returns the joint finding, or NULL if the limit explains none. */
 static finding *join_explained(findings *f, const limit *l)
 {
     finding *first = NULL;
@@ -547,8 +550,8 @@ bool limit_find(findings *f, const limit *l)
 }
 
 /*
- * Considers the place between hosts that has the most time. Returns whether its times are nearly constant, as on a
- * path.
+ * Returns whether the visits of the edge between hosts with the most time take nearly constant times, as on a network
+ * path without queues.
  */
 static bool is_path_constant(const visits *v)
 {

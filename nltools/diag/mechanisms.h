@@ -16,15 +16,15 @@ typedef struct mechanism {
     const char *host;  /* the host with most of the effect, or NULL */
     int servers;       /* for a queue: the number of servers */
     int other_servers; /* for a queue: 1 if a pool may be a lock, 2 or more if a lock may be a pool; otherwise 0 */
-    double other_gain; /* quality of its prediction, as a part of the quality with `servers` */
+    double other_gain; /* quality of the prediction with other_servers, as a part of the quality with `servers` */
     double busy;       /* for a queue: share of the time in which all servers are busy */
-    double peak;       /* for a queue: the maximum number of visits at a time */
-    double period_ns;  /* for timers, time-outs and periodic pauses; 0: not periodic */
+    double peak;       /* for a queue: the maximum number of visits in progress at the same time */
+    double period_ns;  /* period of a timer or of periodic pauses, or length of a time-out or delay; 0: not periodic */
     uint32_t count;    /* number of pauses, of clusters, or of visits that timed out */
-    int hosts;         /* for pauses that occur on all hosts of a program at the same time: their number; otherwise 0 */
-    double length_ns;  /* length of a pause, or time between visits that end together */
-    double share;      /* share of visits that wait; for a queue: of the place's visits on host */
-    bool constant;     /* for a timer: every visit takes the same time */
+    int hosts; /* for pauses on all hosts of a program at the same time: the number of these hosts; otherwise 0 */
+    double length_ns;     /* length of a pause, or time between visits that end together */
+    double share;         /* share of visits that wait; for a queue, only the place's visits on `host` count */
+    bool constant;        /* for a timer: every visit takes the same time */
     bool acknowledgement; /* for a timer: the visits wait for TCP's delayed acknowledgements */
 } mechanism;
 
@@ -45,7 +45,8 @@ uint32_t next_span(const visits *v, uint32_t edge);
  */
 double queue_find_savings(const visits *v, uint32_t edge, int servers, const float *cut, float *saved);
 
-/* Finds pauses of all visits of a program on a host. Returns the programs that pause most (pause_result). */
+/* Finds pauses of all visits of a program on a host. Returns the programs that pause most (elements are pause_result).
+ */
 GArray *find_pauses(const visits *v);
 
 typedef struct pause_result {

@@ -33,7 +33,7 @@ enum {
 /* Maximum expected share of chance gaps among the gaps that are found. */
 #define GAP_CHANCE 0.01
 
-/* Maximum mean of gaps_are_pauses; 0.5 is expected. */
+/* Maximum mean that gaps_are_pauses accepts. The expected mean is 0.5 or less. */
 #define REST_MAX 0.65
 
 /*
@@ -63,13 +63,13 @@ typedef struct family {
     uint32_t *first, *children;
 } family;
 
-/* A program on a host, or on all of its hosts. */
+/* A program on one host, or on all of its hosts. */
 typedef struct station {
     const visits *v;
     const family *family;
     const char *program, *host; /* host is NULL: all hosts */
-    GArray *times;              /* int64_t: times at which its visits begin and end */
-    GArray *active;             /* its visits, sorted by begin */
+    GArray *times;              /* int64_t: times at which visits of the program begin and end */
+    GArray *active;             /* the program's visits, in order of their begins */
     survival *lasting;          /* indexed by place; shared by all stations */
     GArray *gaps;               /* elements are active, with from_ns and to_ns */
 } station;
