@@ -3,7 +3,7 @@
  * across the gap between two consecutive events of a program on a host. The probability of this event follows from the
  * usual durations of the visits of each place. For a pause, the product of these probabilities is very small. A single
  * visit is not evidence, because it may simply be long. While no child of a span is running, the program works or waits
- * in the span itself. Each piece of a span without a running child therefore counts as a visit. If requests usually
+ * in the span itself. Each part of a span without a running child therefore counts as a visit. If requests usually
  * arrive while others are in progress, the time between two arrivals also counts: while a program is stopped, no
  * request arrives. It counts at most as much as the visits, because a time without load is not a pause.
  *
@@ -127,9 +127,9 @@ static void learn_survival(station *s)
 }
 
 /*
- * Returns approximately the part of visits that last longer than x. In the first pass, the durations include pauses.
- * The function then uses a log-normal distribution that is fitted to the shorter half of the durations. In later
- * passes, it counts the visits outside the gaps that were found.
+ * Returns a number that is approximately proportional to the part of visits that last longer than x nanoseconds. In the
+ * first pass, the durations include pauses. The function then uses a log-normal distribution that is fitted to the
+ * shorter half of the durations. In later passes, it counts the visits outside the gaps that were found.
  */
 static double longer(const survival *l, double x, bool first)
 {
@@ -138,7 +138,7 @@ static double longer(const survival *l, double x, bool first)
         return z < CERTAIN_Z ? 1 : z > RARE_Z ? RARE : MAX(normal_tail(z), RARE);
     }
     const double *from = l->values;
-    if (x < *from) /* frequent: the visit began in the gap */
+    if (x < *from) /* a fast path, because many visits began in the gap */
         return l->count + 1.0;
     /* Without branches, because half of them would be predicted wrongly. */
     for (uint32_t size = l->count; size > 1; size -= size / 2)
@@ -147,8 +147,8 @@ static double longer(const survival *l, double x, bool first)
 }
 
 /*
- * Returns whether a visit is a message that usually takes longer than a gap. Such messages wait together on their path,
- * so gaps are normal.
+ * Returns whether a visit is a message between hosts that usually takes longer than a gap. Several such messages are
+ * usually on the way at the same time, so gaps between their ends are normal.
  */
 static bool is_usual_way(const station *s, const visit *x, const survival *l, double gap_ns)
 {
@@ -207,8 +207,9 @@ static int by_improbability(gconstpointer a, gconstpointer b)
 }
 
 /*
- * Returns the smallest improbability that makes a gap a pause (procedure of Benjamini and Hochberg). The k-th largest
- * improbability qualifies if the expected number of chance gaps that exceed it is at most GAP_CHANCE * k.
+ * Returns the smallest improbability of a gap that counts as a pause (procedure of Benjamini and Hochberg). `count` is
+ * the number of gaps. The k-th largest improbability qualifies if the expected number of chance gaps that exceed it is
+ * at most GAP_CHANCE * k.
  */
 static double threshold_of(GArray *improbabilities, guint count)
 {
@@ -250,7 +251,8 @@ static void find_gaps(station *s, double long_ns, bool first)
     s->gaps = found;
 }
 
-/* Returns the minimum length of gaps to examine, which are longer than usual and among the longest gaps. */
+/* Returns the minimum length of the gaps to examine, in nanoseconds: twice the median, or the length of the GAPS_MAX-th
+ * longest gap if this is longer. */
 static double long_gap(const station *s)
 {
     guint count = s->times->len - 1;
@@ -270,7 +272,7 @@ static void add_active(station *s, int64_t from_ns, int64_t to_ns, uint32_t inde
     g_array_append_val(s->active, a);
 }
 
-/* Adds the pieces of a span in which none of its children is running. */
+/* Adds the parts of a span in which none of its children is running. */
 static void add_pieces(station *s, uint32_t index)
 {
     const family *f = s->family;
@@ -328,8 +330,9 @@ static size_t add_repeats(station *s, uint32_t index, keyed *times)
 }
 
 /*
- * Adds the times between arrivals of requests at the station, if a quarter of the requests arrive while another is in
- * progress. `begins` are the spans whose parents are at other stations, sorted by begin.
+ * Adds the times between arrivals of requests at the station, if at least a quarter of the requests arrive while
+ * another request is in progress. `begins` contains the spans whose parents are at other stations, in order of their
+ * begins.
  */
 static void add_arrivals(station *s, const keyed *begins, size_t count)
 {
@@ -361,7 +364,8 @@ static int by_from(gconstpointer a, gconstpointer b)
 }
 
 /*
- * Gathers the visits of a station and the times at which the visits begin and end. Both lists are in the order of time.
+ * Collects the visits of a station, and the times at which the visits begin and end. Both lists are in the order of
+ * time.
  */
 static void gather_station(station *s, const uint32_t *indices, uint32_t count)
 {
@@ -396,7 +400,8 @@ static void gather_station(station *s, const uint32_t *indices, uint32_t count)
     g_free(arrivals);
 }
 
-/* Adds up the time that visits have waited in the gaps. */
+/* Sets the members of *m from the gaps: the waits of the visits, their sum, the number and mean length of the gaps, and
+ * the period. */
 static void sum_pauses(const station *s, mechanism *m)
 {
     double sum = 0, square = 0, length = 0;
@@ -434,7 +439,8 @@ static void sum_pauses(const station *s, mechanism *m)
     }
 }
 
-/* Keeps the results with the largest claims. */
+/* Adds a result to `results`. If there are already RESULTS_MAX results, keeps those with the largest claims and frees
+ * the other. */
 static void keep_result(GArray *results, pause_result *r)
 {
     guint smallest = 0;
@@ -455,7 +461,8 @@ static void keep_result(GArray *results, pause_result *r)
     *other = *r;
 }
 
-/* Returns which part of the total duration of a place's visits belongs to visits that last at most x. */
+/* Returns the part of the total duration of a place's visits, 0 to 1, that belongs to visits of at most x nanoseconds.
+ */
 static double part_up_to(const survival *l, double x)
 {
     double sum = 0, up_to = 0;
@@ -467,10 +474,10 @@ static double part_up_to(const survival *l, double x)
 }
 
 /*
- * Returns whether the visits that last across the gaps would have usual durations without them. A pause only adds its
- * own length. If the visits take long for another reason, gaps between their events are normal. A random moment is in a
- * long visit more often than in a short one, so the usual durations are weighted by their length. The place of a
- * duration in this distribution is then uniform from 0 to 1, or smaller if the work ends during the pause.
+ * Returns whether the visits that last across the gaps would have usual durations without the gaps. A pause only adds
+ * its own length. If the visits take long for another reason, gaps between their events are normal. A random moment is
+ * in a long visit more often than in a short visit, so the usual durations are weighted by their length. The quantile
+ * of a duration in this distribution is then uniform from 0 to 1, or smaller if the work ends during the pause.
  */
 static bool gaps_are_pauses(const station *s)
 {
@@ -496,7 +503,8 @@ static bool gaps_are_pauses(const station *s)
     return sum <= REST_MAX * n;
 }
 
-/* Returns the result for a station; without pauses, it has no waits. */
+/* Finds the pauses of a station. If there are none, m.waits is NULL in the result. `indices` are the station's visits.
+ */
 static pause_result examine_station(station *s, const uint32_t *indices, uint32_t count)
 {
     pause_result r = {.program = s->program, .host = s->host};
@@ -531,7 +539,7 @@ static pause_result examine_station(station *s, const uint32_t *indices, uint32_
 /* ---- all stations ---- */
 
 typedef struct station_list {
-    GHashTable *numbers;   /* maps "program\nhost" to a number + 1 */
+    GHashTable *numbers;   /* maps "program\nhost" to 1 plus the station's number */
     GPtrArray *names;      /* program and host of each station */
     uint32_t *begin, *end; /* indexed by site: the stations where the site's visits begin and end */
     uint32_t *first;       /* indexed by station, with one more element: the station's first index in visits */
@@ -603,7 +611,8 @@ static family family_new(const visits *v)
     return f;
 }
 
-/* Examines all stations of a program. Keeps the pauses on all hosts at once if they take more time. */
+/* Examines the stations of a program and adds their results. If pauses on all hosts at the same time take more time
+ * than the pauses of single hosts, adds only the former. */
 static void examine_program(const visits *v, const family *f, const station_list *l, const char *program,
                             survival *lasting, GArray *results)
 {

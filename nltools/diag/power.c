@@ -1,6 +1,6 @@
 /*
- * Determines whether a log would have shown a cause. Adds a cause to the measured times of a place: the visits of a
- * random eighth of the requests last longer, so that together they take a tenth of the time. The search looks for this
+ * Determines whether a log would have shown a cause. Adds a cause to the measured times of a place: makes the visits of
+ * a random eighth of the requests so much longer that the added time is a tenth of all time. The search looks for this
  * cause with a value that separates these requests from the other requests, as a host or a field does. It must find the
  * cause in nine of ten trials.
  */
@@ -14,7 +14,7 @@
 
 enum { TRIALS = 20, FAILURES_MAX = 2, SLOW_ONE_OF = 8 };
 
-/* Chooses one eighth of the requests, which differ between trials. */
+/* Returns whether a request belongs to the random eighth of the requests in a trial. Each trial has another eighth. */
 static bool is_chosen(uint32_t request, uint32_t trial)
 {
     uint32_t x = request * 0x9e3779b1u + trial * 0x7feb352du;

@@ -22,7 +22,8 @@ static bool has_repeats(const visits *v, const site *at)
     return p->kind == PLACE_EDGE && p->from == p->to && p->from_program == p->program && at->from_host == at->host;
 }
 
-/* Returns the run that begins with the visit at index `first`. A visit that is not a repeat is a run by itself. */
+/* Returns the run that begins with the visit at index `first` and ends before index `end`. A visit that is not a repeat
+ * is a run by itself. */
 static run run_from(const visits *v, uint32_t first, uint32_t end)
 {
     const visit *x = visit_at(v, first);
@@ -61,7 +62,7 @@ static double middle_of(const GArray *values)
 /*
  * Compares two models of a place: all runs take the same time, or all repeats take the same time. `times` contains the
  * logarithm of each run's time, and `means` contains the logarithm of the mean time of the run's repeats. Returns
- * whether the first model is significantly closer to the log.
+ * whether the first model predicts the measured times significantly better.
  */
 static bool runs_are_alike(const GArray *times, const GArray *means)
 {
@@ -75,7 +76,7 @@ static bool runs_are_alike(const GArray *times, const GArray *means)
     return times->len >= RUNS_MIN && sum > DEVIATIONS_MIN * sqrt(square);
 }
 
-/* Sets joined[i] if the runs of the place with number i are to be joined. Returns whether there is such a place. */
+/* Sets joined[i] for each place i whose runs must be joined. Returns whether there is such a place. */
 static bool find_joined_places(const visits *v, const GArray *runs, bool *joined)
 {
     GArray **times = g_new0(GArray *, v->places->len + 1), **means = g_new0(GArray *, v->places->len + 1);

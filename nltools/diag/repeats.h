@@ -10,9 +10,9 @@
 
 /*
  * Joins each run into one visit, at the places where the time of a run does not depend on the number of its repeats. At
- * these places, a repeat is long if the run has few repeats, so repeats cannot be compared with each other. At other
- * places, such as a loop over independent items, each repeat remains a visit. Call this function after visits_finish
- * and before the search.
+ * these places, the length of a repeat depends on the number of repeats in its run, so repeats cannot be compared with
+ * each other. At other places, such as a loop over independent items, each repeat remains a visit. Call this function
+ * after visits_finish and before the search.
  */
 void visits_join_repeats(visits *v);
 

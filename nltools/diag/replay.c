@@ -1,7 +1,7 @@
 /*
- * Computes the gain: replays the requests with shorter visits. Within its parent, a visit begins some time after the
- * latest earlier event: the parent's start, or the end of another child. This time stays the same, and the events move
- * (Curtsinger and Berger, "Coz", SOSP 2015; CRISP, USENIX ATC 2022).
+ * Computes the gain of a finding: replays the requests with shorter visits. Within its parent, a visit begins some time
+ * after the latest earlier event, which is the parent's start or the end of another child. In the replay, the events
+ * move, but the time between them stays the same (Curtsinger and Berger, "Coz", SOSP 2015; CRISP, USENIX ATC 2022).
  */
 #include "config.h"
 
@@ -27,7 +27,7 @@ static int by_begin(const void *a, const void *b, void *user)
     return (x->to_ns < y->to_ns) - (x->to_ns > y->to_ns);
 }
 
-/* Replays the children of a visit or of the request. Returns the new end. */
+/* Replays the children of a visit or of the request. Returns the new end of the visit or request, in nanoseconds. */
 static double replay_inside(replayed *r, uint32_t parent, double begin, int64_t from_ns, int64_t to_ns, double cut,
                             uint32_t first, int depth)
 {
@@ -77,7 +77,9 @@ static double replay_inside(replayed *r, uint32_t parent, double begin, int64_t 
 
 double replay_gain(const visits *v, const float *cut, double scale)
 {
-    enum { VISITS_MAX = 4000 }; /* maximum per request; longer requests are treated as chains */
+    enum {
+        VISITS_MAX = 4000
+    }; /* maximum number of visits per request; requests with more visits count as chains of visits */
     replayed r = {v, cut, g_array_new(FALSE, FALSE, sizeof(uint32_t)), NULL, NULL};
     double saved = 0;
     for (guint i = 0; i < v->requests->len; i++) {

@@ -52,7 +52,7 @@ static bool is_part(const finding *x, const visits *v)
     return (double)x->to_ns - (double)x->from_ns < 0.9 * ((double)v->to_ns - (double)v->from_ns);
 }
 
-/* Adds an option whose value is a time, which is rounded down to milliseconds. */
+/* Adds an option and its value, a time that is rounded down to milliseconds. */
 static void add_time(GPtrArray *command, const char *option, int64_t time_ns)
 {
     char text[NL_TIME_TEXT_SIZE];

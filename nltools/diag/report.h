@@ -4,7 +4,7 @@
 
 #include "diag/findings.h"
 
-/* The sources on the command line, which the proposed commands contain. */
+/* The sources on the command line. The commands that nldiag proposes contain them. */
 typedef struct report_sources {
     char *const *names;
     int count;
@@ -30,10 +30,11 @@ void report_json(const findings *f, const report_sources *sources);
  */
 void report_finding(const findings *f, const finding *x, const report_sources *sources, bool explain);
 
-/* Returns a finding as a JSON object, which the caller owns. Without `sources`, it has no command. */
+/* Returns a finding as a JSON object, which the caller owns. If `sources` is NULL, the object has no command. */
 struct json_object *report_finding_object(const findings *f, const finding *x, const report_sources *sources);
 
-/* Writes a self-contained page, which contains pictures if nlv is installed. Returns false on failure. */
+/* Writes a self-contained HTML page, which contains pictures if nlv is installed. Returns false after reporting the
+ * problem. */
 bool report_html(const findings *f, const report_sources *sources, const char *path);
 
 /*

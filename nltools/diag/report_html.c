@@ -15,7 +15,7 @@ static void append_escaped(GString *out, const char *text)
     g_free(valid);
 }
 
-/* Returns the path of nlv, which is beside this program or in PATH. */
+/* Returns the path of nlv in this program's directory or in PATH, or NULL. The caller frees it with g_free. */
 static char *find_nlv(void)
 {
     char *self = g_file_read_link("/proc/self/exe", NULL);
@@ -29,7 +29,7 @@ static char *find_nlv(void)
     return g_find_program_in_path("nlv");
 }
 
-/* Appends a picture of the time range of a cause, which nlv draws. Appends nothing if nlv fails. */
+/* Lets nlv draw the time range of a cause, and appends the picture. Appends nothing if nlv fails. */
 static void append_picture(GString *out, const finding *cause, const visits *v, const report_sources *sources)
 {
     char *picture = NULL, *nlv = find_nlv(), *bytes = NULL;

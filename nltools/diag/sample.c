@@ -121,7 +121,8 @@ typedef struct bin_sums {
     double sum[2], median[2];
 } bin_sums;
 
-/* Assigns the requests of each bin to the halves in turn, so that both halves have visits with rare values. */
+/* Assigns the requests of each bin to the halves in turn, so that both halves have visits with rare values. Returns the
+ * half (0 or 1) of each visit in the sample. The caller frees the array with g_free. */
 static uint8_t *balance_halves(const sample *s, const uint8_t *bins)
 {
     uint8_t *halves = g_new0(uint8_t, s->count + 1), half[BINS_MAX] = {0};
@@ -212,7 +213,7 @@ static int by_mean(const void *a, const void *b)
 
 /*
  * Divides the bins into slow bins and other bins so that the means of these groups differ most. Uses the sums of one
- * half.
+ * half. Returns a bit mask of the slow bins.
  */
 static uint64_t find_slow(const bin_sums *sums, int count, int half)
 {
@@ -242,7 +243,8 @@ static uint64_t find_slow(const bin_sums *sums, int count, int half)
     return chosen;
 }
 
-/* Finds the slow bins if bins are ordered. They are compared with the fastest end of the order. */
+/* Returns a bit mask of the slow bins if bins are ordered: all bins except the first or the last, whichever is faster.
+ */
 static uint64_t find_slow_ordered(const bin_sums *sums, int count, int half)
 {
     const bin_sums *low = &sums[0], *high = &sums[count - 1];

@@ -1,5 +1,6 @@
 /*
- * The own times of a place's visits, and functions that measure how much of their variation an explanation removes.
+ * Samples of the own times of a place's visits. The functions measure the part of the variation that an explanation
+ * removes.
  *
  * A sample contains up to SAMPLE_MAX visits of a place, in order of time. It is divided into two halves by request. The
  * functions fit an explanation to each half and test it with the other half. Not thread-safe.
@@ -18,8 +19,8 @@ typedef struct sample {
     double *y;       /* own time in nanoseconds, without the time that findings have already claimed */
     double *weight;  /* part of this time on the critical path */
     double *rank;    /* rank of y, from 1 to count; equal values have their mean rank */
-    uint32_t *order; /* numbers of the visits in the sample, grouped by request; requests are in random order */
-    double scale;    /* number of the place's visits for each visit in the sample */
+    uint32_t *order; /* positions of the visits in the sample, grouped by request; requests are in random order */
+    double scale;    /* number of the place's visits divided by the number of visits in the sample */
     double median, deviation; /* deviation is the sum of |y - median| */
     bool reduced;             /* findings have claimed a part of the times */
 } sample;
@@ -60,7 +61,7 @@ void sample_rank(sample *s);
  */
 explanation sample_explain(const sample *s, const uint8_t *bins, int count, bool ordered);
 
-/* Returns the part of the deviation that disappears if a wait is subtracted from each time. */
+/* Returns the part of the deviation that disappears if each visit's element of `waits` is subtracted from its time. */
 double sample_explained_by_waits(const sample *s, const float *waits);
 
 /* Divides values into up to 8 bins of equal counts. Returns the number of bins. NAN belongs to no bin. */

@@ -1,5 +1,5 @@
 /*
- * The interface between the parts of the search (findings.c): the candidates, and the functions that try explanations
+ * The interface between the modules of the search (findings.c): the candidates, and the functions that try explanations
  * of a place. Each function offers its candidates to candidate_offer, which keeps the best candidate of each place.
  */
 #ifndef NLDIAG_SEARCH_H
@@ -7,7 +7,7 @@
 
 #include "diag/findings.h"
 
-/* An explanation of the times of a place, which is to be judged. */
+/* A possible explanation of the times of a place. */
 typedef struct candidate {
     const char *cause;
     uint32_t place;
@@ -41,8 +41,9 @@ typedef struct search {
     findings *f;
     const visits *v;
     GArray *pauses;
-    candidate *best;           /* indexed by place; if cause is NULL, there is no candidate */
-    GArray *rivals;            /* elements are candidate, without cut: significant, but not the best of their place */
+    candidate *best; /* indexed by place; if cause is NULL, there is no candidate */
+    GArray
+        *rivals; /* elements are candidate without cut: significant candidates that are not the best of their place */
     GArray *excluded;          /* elements are exclusion */
     bool *dirty, *has_finding; /* indexed by place */
     test_counts tests;
@@ -50,7 +51,7 @@ typedef struct search {
 
 #define HOUR_NS (3600 * NL_NS_PER_SECOND)
 
-/* A log of fewer days does not show whether a fault recurs at the same time of day. */
+/* Minimum number of days. A shorter log does not show whether a fault recurs at the same time of day. */
 enum { DAYS_MIN = 3 };
 
 /* Returns whether a log is long enough to compare the times of day. */
@@ -59,7 +60,7 @@ static inline bool visits_span_days(const visits *v)
     return v->to_ns - v->from_ns > (DAYS_MIN - 1) * 24 * HOUR_NS;
 }
 
-/* Counts the tests of a search of all places that are examined. */
+/* Returns the maximum number of tests when the search examines all places of a log. */
 test_counts search_count_tests(const visits *v);
 
 /* Returns whether a place has enough time and visits to be examined. */
@@ -72,7 +73,8 @@ bool place_is_examined(const visits *v, uint32_t place);
  */
 double significance_level(uint32_t tests, uint32_t found);
 
-/* Returns whether an effect is large enough to count. slow_ns is 0 if it is unknown. */
+/* Returns whether an effect is large enough to count: the part of the variation, the share of the time and the ratio of
+ * slow_ns to other_ns. slow_ns is 0 if it is unknown. */
 bool effect_counts(double explained, double share, double slow_ns, double other_ns);
 
 void candidate_clear(candidate *c);
@@ -81,19 +83,19 @@ void candidate_clear(candidate *c);
 candidate candidate_of(const sample *s, const char *cause, explanation *e, double preference);
 
 /*
- * Gives a candidate the time of the visits that it claims: extends the cut from the sample to all visits of the place,
- * and limits the cut of each visit to the time that is not in `claimed`. Sets claim_ns to the sum. Returns the gain as
- * a share of all time.
+ * Computes the time that a candidate claims: extends the cut from the sample to all visits of the place, and limits the
+ * cut of each visit to the time that is not in `claimed`. Sets claim_ns to the sum. Returns the gain as a share of all
+ * time.
  */
 double candidate_settle(candidate *c, const visits *v, const float *claimed);
 
 /* Keeps a candidate if it is significant and better than the best candidate so far; otherwise frees it. */
 void candidate_offer(search *s, candidate *c);
 
-/* Tries values that divide visits: fields, hosts, the time and sensors (divisions.c). */
+/* Tries values that divide visits, as causes: fields, hosts, the time and sensors (divisions.c). */
 void try_divisions(search *s, const sample *x);
 
-/* Try the number of calls, and the mechanisms in mechanisms.h (waits.c). */
+/* Try the number of calls, and the mechanisms in mechanisms.h, as causes (waits.c). */
 void try_calls(search *s, uint32_t place);
 void try_mechanisms(search *s, const sample *x);
 

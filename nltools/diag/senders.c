@@ -7,7 +7,8 @@
 #include <string.h>
 
 /*
- * The key of a request's edges between hosts: the host and time of an edge's start, or the host and event of its end.
+ * A key of an edge between hosts, within a request: the host and time of the edge's start, or the host and event of its
+ * end.
  */
 typedef struct crossing_key {
     const char *host, *to; /* `to` is NULL in a key for the start of an edge */
@@ -36,7 +37,8 @@ bool visit_crosses(const visits *v, const visit *x)
     return place_at(v, at->place)->kind == PLACE_EDGE && at->from_host != at->host;
 }
 
-/* Maps each key of a request's crossing edges to the first edge with this key. Returns the map's elements. */
+/* Adds a request's edges between hosts to `map`, which maps each key to the first edge with this key. Returns the array
+ * of the map's elements, which the caller frees with g_free. */
 static crossing *index_crossings(const visits *v, const request *q, GHashTable *map)
 {
     uint32_t count = 0;
@@ -58,10 +60,10 @@ static crossing *index_crossings(const visits *v, const request *q, GHashTable *
 }
 
 /*
- * Returns the sender of a visit. There are two cases for a visit on one host. If a crossing edge begins where the visit
- * ends, the host itself is the sender, because the program may send until then. If the visit is between repeated events
- * and a crossing edge ends there, the sender is the host at the start of that edge. If both are true, the earlier edge
- * determines the sender.
+ * Returns the sender of a visit. An edge between hosts has the host at its start as the sender. A visit on one host has
+ * a sender in two cases. If an edge to another host begins when the visit ends, the visit's host is the sender, because
+ * the program may send until then. If the visit is between repeated events and an edge from another host ends with the
+ * same event, the sender is that host. If both are true, the earlier edge determines the sender.
  */
 static sender sender_of(const visits *v, const visit *x, GHashTable *crossings)
 {
@@ -77,7 +79,7 @@ static sender sender_of(const visits *v, const visit *x, GHashTable *crossings)
     return (sender){received != NULL ? received->from : NULL, at->host, false};
 }
 
-/* Returns the senders of all visits, indexed like visits. */
+/* Returns the senders of all visits, with the indices of visits. The caller frees the array with g_free. */
 sender *senders_find(const visits *v)
 {
     sender *senders = g_new0(sender, v->all->len + 1);

@@ -1,5 +1,5 @@
 /*
- * The hosts that send the data for which visits wait. They follow from the edges between hosts on the critical paths.
+ * Finds the hosts that send the data for which visits wait, from the edges between hosts on the critical paths.
  * Callers: limits.c and connection_joins.c. No state.
  */
 #ifndef NLDIAG_SENDERS_H
@@ -8,8 +8,8 @@
 #include "diag/visits.h"
 
 /*
- * The hosts that send and receive the data for which a visit waits; NULL: none. `sends` is true if the visit's own host
- * sends the data during the visit.
+ * The host that sends the data for which a visit waits, and the host that receives it (`to`); NULL: none. `sends` is
+ * true if the visit's own host sends the data during the visit.
  */
 typedef struct sender {
     const char *host, *to;
@@ -19,7 +19,7 @@ typedef struct sender {
 /* Returns whether a visit is an edge between two hosts. */
 bool visit_crosses(const visits *v, const visit *x);
 
-/* Returns the senders of all visits, indexed like visits. The caller frees the array with g_free. */
+/* Returns the senders of all visits, with the indices of visits. The caller frees the array with g_free. */
 sender *senders_find(const visits *v);
 
 #endif

@@ -47,7 +47,7 @@ void series_free(series_set *s)
     g_free(s);
 }
 
-/* Joins adjacent samples. */
+/* Halves the number of samples: replaces each pair of adjacent samples by their mean. */
 static void series_thin(sensor_series *s)
 {
     guint half = s->samples->len / 2;
@@ -183,6 +183,6 @@ double series_at(const sensor_series *s, int64_t time_ns)
         else
             high = middle;
     }
-    /* A sample describes the time before it. */
+    /* A sample contains the mean of the time before it, so the next sample is the value at this time. */
     return low < s->samples->len ? g_array_index(s->samples, series_sample, low).value : NAN;
 }

@@ -1,7 +1,7 @@
 /*
- * The numbers that records outside of requests report over time, such as sensors and kernel states. A series is one
- * numeric field of one event on one host, and of one instance, such as a disk. The record's text fields name the
- * instance. Memory is bounded, because adjacent samples of a long series are joined. Not thread-safe.
+ * Collects the numbers in records that do not belong to requests, such as records of sensors and of the kernel's state.
+ * A series is one numeric field of one event on one host, and of one instance, such as a disk. The record's text fields
+ * name the instance. Memory is bounded, because the module joins adjacent samples of a long series. Not thread-safe.
  */
 #ifndef NLDIAG_SERIES_H
 #define NLDIAG_SERIES_H
@@ -35,8 +35,8 @@ const GPtrArray *series_all(const series_set *s); /* elements are sensor_series 
 const GPtrArray *series_of_host(const series_set *s, const char *host);
 
 /*
- * Returns the value of the latest sample at or before a time. If there is no such sample, returns the value of the next
- * sample within one interval, or NAN.
+ * Returns the value of the first sample at or after a time, or NAN if there is none. A sample contains the mean of the
+ * time before it.
  */
 double series_at(const sensor_series *s, int64_t time_ns);
 

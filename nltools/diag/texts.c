@@ -5,7 +5,7 @@
 
 #include "diag/findings.h"
 
-/* Longer times are written in hours and minutes. */
+/* text_ns writes longer times in hours and minutes. */
 #define LONG_NS 3600e9
 
 char *text_ns(double ns)

@@ -14,7 +14,7 @@ enum {
     TIMED_OUT_MIN = 8
 };
 
-/* Times and differences below this share of a time-out are ignored. */
+/* The module ignores times and differences below this share of a time-out. */
 #define NOTHING 0.01
 
 static int by_ns(const void *a, const void *b)
@@ -23,7 +23,8 @@ static int by_ns(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Returns the mean of cos(2 pi gap / period) over gaps of half to eight periods: 1 if all are multiples. */
+/* Returns the mean of cos(2 pi gap / period) over gaps from half a period to `most` periods. The mean is 1 if all these
+ * gaps are multiples of the period. Sets *used to the number of these gaps. */
 static double regularity(const double *gaps, size_t count, double period, double most, size_t *used)
 {
     double sum = 0;
@@ -36,7 +37,7 @@ static double regularity(const double *gaps, size_t count, double period, double
     return *used > 0 ? sum / (double)*used : 0;
 }
 
-/* Returns the period that divides the gaps. Sets *best to the regularity of the gaps. */
+/* Returns the period of which most gaps are nearly multiples, or 0. Sets *best to the regularity of the gaps. */
 static double find_period(double *gaps, size_t count, double *best)
 {
     double middle = median_of(gaps, count), period = 0;
@@ -61,7 +62,7 @@ static double find_period(double *gaps, size_t count, double *best)
     return period;
 }
 
-/* Computes the gaps between the distinct times of one host's visits. */
+/* Sorts times, and computes the gaps between them that are longer than `resolution`. Returns the number of gaps. */
 static size_t gaps_between(int64_t *times, size_t count, double resolution, double *gaps)
 {
     size_t n = 0;
@@ -99,7 +100,8 @@ static bool is_local(const sample *s)
     return p->kind == PLACE_SPAN || (p->program == p->from_program && at->host == at->from_host);
 }
 
-/* Returns whether the visits of a site end at regular times, at which they do not begin. Adds their waits. */
+/* Returns whether the visits of a site end at regular times, but do not begin at regular times. If so, adds their waits
+ * to *m. */
 static bool find_beat(const sample *s, uint32_t number, mechanism *m)
 {
     int64_t *ends = g_new(int64_t, s->count + 1), *begins = g_new(int64_t, s->count + 1);
@@ -119,7 +121,7 @@ static bool find_beat(const sample *s, uint32_t number, mechanism *m)
     if (end_count >= GAPS_MIN)
         period = find_period(gaps, end_count, &r);
     size_t begin_count = gaps_between(begins, count, resolution, gaps);
-    /* A wait for a regular time lasts up to a period. */
+    /* A wait for the next regular time lasts at most a period. */
     bool found = period > 0 && r > 0.8 && period > 0.3 * (high - low) && period < 4 * (high - low) &&
                  regularity(gaps, begin_count, period, 8, &used) < r - 0.4;
     for (uint32_t i = 0; found && i < s->count; i++)
@@ -141,7 +143,7 @@ static bool find_beat(const sample *s, uint32_t number, mechanism *m)
     return found;
 }
 
-/* Returns the mean time of a visit. */
+/* Returns the weighted mean time of a visit, in nanoseconds. */
 static double mean_of(const sample *s)
 {
     double sum = 0, weights = 0;
@@ -152,7 +154,8 @@ static double mean_of(const sample *s)
     return sum / weights;
 }
 
-/* Returns whether several visits are in progress at a time and end one by one at even distances, as behind a lock. */
+/* Returns whether several visits are in progress at the same time and end one by one at even intervals, as behind a
+ * lock. */
 static bool is_serial(const sample *s)
 {
     int64_t *ends = g_new(int64_t, s->count + 1);
@@ -200,7 +203,7 @@ mechanism find_timer(const sample *s)
 
 /* ---- delayed acknowledgements ---- */
 
-/* Counts the times in the range [from, to). */
+/* Counts the visits whose times are in the range [from, to), in nanoseconds. */
 static uint32_t count_between(const sample *s, double from, double to)
 {
     uint32_t count = 0;
@@ -209,7 +212,8 @@ static uint32_t count_between(const sample *s, double from, double to)
     return count;
 }
 
-/* Counts the visits that last at least `from` at sites where other visits are shorter, not slower hosts' visits. */
+/* Counts the visits that last at least `from` nanoseconds, at sites where more than a tenth of the visits are shorter.
+ * At other sites, the whole host may be slow. */
 static uint32_t count_at_mixed_sites(const sample *s, double from)
 {
     const visits *v = s->visits;
@@ -269,8 +273,8 @@ static int by_ending(const void *a, const void *b)
 }
 
 /*
- * Returns whether visits end together only because the next place was busy and then accepts all waiting visits. In this
- * case, most clusters end just after a visit of the next place on their host.
+ * Returns whether visits end together only because the place of the next span was busy and then accepts all waiting
+ * visits. In this case, most clusters end just after a visit of that place on the same host.
  */
 static bool follows_service(const sample *s, const ending *clusters, uint32_t count)
 {
@@ -292,7 +296,7 @@ static bool follows_service(const sample *s, const ending *clusters, uint32_t co
         times[i] = (double)(x->to_ns - x->from_ns);
     }
     qsort(ends, p->count, sizeof *ends, by_ending);
-    /* The service accepts a visit in a small part of the service time. */
+    /* After a service ends, accepting the next visit takes at most a tenth of the median service time. */
     int64_t soon_ns = (int64_t)(0.1 * median_of(times, p->count));
     for (uint32_t c = 0; c < count; c++) {
         uint32_t host = GPOINTER_TO_UINT(g_hash_table_lookup(hosts, site_at(v, clusters[c].site)->host)), low = 0,
@@ -365,7 +369,8 @@ static double spread(const double *sorted, size_t count)
     return sorted[count * 3 / 4] - sorted[count / 4];
 }
 
-/* Returns the host of nearly all visits that last at least `from`, if the place has several hosts. */
+/* Returns the host of nearly all visits that last at least `from` nanoseconds. Returns NULL if there is no such host,
+ * or if all visits are on one host. */
 static const char *host_of_most(const sample *s, double from)
 {
     const char *host = NULL;
@@ -387,7 +392,8 @@ static const char *host_of_most(const sample *s, double from)
     return several && same * 10 >= all * 9 ? host : NULL;
 }
 
-/* Judges whether the visits from y[split] on have waited for a time-out. `y` is sorted. */
+/* Judges whether the visits from y[split] on have waited for a time-out. `y` contains the times in ascending order. If
+ * not, the waits of the returned mechanism are NULL. */
 static mechanism judge_timeout(const sample *s, const double *y, uint32_t split, double width)
 {
     mechanism m = {0};
@@ -400,7 +406,8 @@ static mechanism judge_timeout(const sample *s, const double *y, uint32_t split,
         end++;
     double middle = y[(split + end) / 2], upper_spread = spread(y + split, end - split),
            ratio = middle / MAX(base, NOTHING * middle);
-    /* The slow times have the distribution of the other times, shifted but not stretched. */
+    /* If the cause is a time-out, the slow times have the distribution of the other times, shifted but not stretched.
+     */
     if (end - split < TIMED_OUT_MIN || ratio < 2 || upper_spread >= sqrt(ratio) * base_spread)
         return m;
     m.period_ns = middle - base;

@@ -64,7 +64,7 @@ static bool is_sorted(const visits *v, const uint32_t *indices, uint32_t count)
     return true;
 }
 
-/* Sorts the indices of visits by the begin of the visits. */
+/* Sorts indices of visits in order of the times at which the visits begin. */
 static void sort_by_begin(const visits *v, uint32_t *indices, uint32_t count)
 {
     keyed *items = g_new(keyed, count);

@@ -1,13 +1,13 @@
 /*
- * The tables of visits: their memory, halving of the requests, and the index by place. Only visits.c and repeats.c use
- * these functions.
+ * Manages the tables of visits: their memory, the removal of every second request, and the index by place. Only
+ * visits.c and repeats.c use these functions.
  */
 #ifndef NLDIAG_VISIT_TABLES_H
 #define NLDIAG_VISIT_TABLES_H
 
 #include "diag/visits.h"
 
-/* Returns the number of bytes in the tables. */
+/* Returns the number of bytes that the tables use. */
 size_t visits_memory(const visits *v);
 
 /* Drops every second request. */

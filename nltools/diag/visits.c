@@ -14,10 +14,11 @@ enum {
     BOUNDS_MAX = 1024,
     EDGE_NONE = UINT32_MAX,
     CONNECTION_SLICES_MAX = 1 << 17,
-    VISITS_UNCHECKED = 4096 /* maximum number of new visits, except for one request, until the next check of memory */
+    VISITS_UNCHECKED =
+        4096 /* maximum number of new visits between two checks of memory; a single request may have more */
 };
 
-/* Initial length of the slices in which connections are examined. */
+/* Initial length of the time slices in which the module examines connections. */
 #define CONNECTION_SLICE_NS (NL_NS_PER_SECOND / 10)
 
 #define ON_PATH (UINT32_C(1) << 31) /* bit in event_begin and event_end: the message is on the critical path */
@@ -31,7 +32,8 @@ typedef struct kind {
 } kind;
 
 typedef struct site_key {
-    uint32_t kind, a, b, place, from_place; /* numbers of the names of events or spans, and places */
+    uint32_t kind, a, b, place, from_place; /* a, b: numbers of the names of events or spans; place, from_place: numbers
+                                               of places in the graph */
 } site_key;
 
 struct visits_reader {
@@ -46,7 +48,7 @@ struct visits_reader {
     const request_filter *where; /* NULL: all requests */
     bool configured;             /* the lifelines come from a file */
     bool has_ids;                /* options name the ID fields or the lifelines */
-    uint32_t keep_mask;          /* bit mask: the reader keeps a request if its number has none of these bits */
+    uint32_t keep_mask;          /* bit mask: the reader keeps only requests whose number has none of these bits */
     uint32_t number;
     uint32_t checked;                             /* number of visits at the last check of memory */
     GArray *span_visit, *event_begin, *event_end; /* uint32_t: of the current request */
@@ -90,7 +92,7 @@ static uint32_t add_site(visits_reader *r, const place *p, const char *host, con
     return index;
 }
 
-/* Returns the address of a site's index, or the address to which it should be written. */
+/* Returns the address of a site's index. For a new site, the index is VISIT_NONE, and the caller must set it. */
 static uint32_t *site_slot(kind *k, const site_key *key)
 {
     uint32_t *found = g_hash_table_lookup(k->sites, key);
@@ -156,7 +158,7 @@ static uint32_t edge_site(kind *k, const request_event *from, const request_even
     return *slot;
 }
 
-/* Returns whether all places of a request already have sites. */
+/* Returns whether all spans and edges of a request already have sites. */
 static bool sites_are_known(const kind *k, const request_graph *g)
 {
     for (uint32_t i = 0; i < g->span_count; i++) {
@@ -174,7 +176,7 @@ static bool sites_are_known(const kind *k, const request_graph *g)
     return true;
 }
 
-/* Keeps the fields of a record until its request is over. */
+/* Appends the values of a record's fields to `buffer`, which keeps them until the request is over. */
 static void pack_fields(void *user, const nl_record *record, nl_buffer *buffer)
 {
     const kind *k = user;
@@ -197,7 +199,8 @@ static void add_visit(visits *v, const visit *x)
     g_array_append_val(v->all, *x);
 }
 
-/* Returns whether a part of a span's own time is between two programs. It is then a message, not work of the span. */
+/* Returns whether a part of a span's own time is between two programs. Such a part is a message, not work of the span.
+ */
 static bool is_crossing(const request_graph *g, const request_step *step)
 {
     return step->from != REQUEST_NONE && step->to != REQUEST_NONE &&
@@ -229,7 +232,7 @@ static void add_spans(kind *k, const request_graph *g, uint32_t number)
     }
 }
 
-/* Returns the visit whose time contains an edge, or VISIT_NONE. */
+/* Returns the index of the visit whose time contains an edge, or VISIT_NONE. */
 static uint32_t visit_around(kind *k, const request_graph *g, const request_step *step)
 {
     const visits_reader *r = k->reader;
@@ -274,7 +277,8 @@ static void add_path(kind *k, const request_graph *g, uint32_t number)
     }
 }
 
-/* Assigns visits that have no parent to the smallest span of another program that contains them. */
+/* Makes the shortest span of another program that contains a visit the parent of the visit, for visits without a
+ * parent. */
 static void find_visits_around(visits *v, uint32_t first)
 {
     enum { VISITS_MAX = 512 };
@@ -323,8 +327,8 @@ static uint32_t fork_of(const request_graph *g, uint32_t child)
 }
 
 /*
- * Adds messages to and from children that are not on the critical path. Otherwise, the messages of the slowest of
- * several parallel calls could not be compared with faster messages.
+ * Adds the messages to and from children that are not on the critical path. Without them, the messages of the slowest
+ * of several parallel calls could not be compared with faster messages.
  */
 static void add_side_edges(kind *k, const request_graph *g, uint32_t number)
 {
@@ -346,9 +350,9 @@ static void add_side_edges(kind *k, const request_graph *g, uint32_t number)
 }
 
 /*
- * Sets the values of a request and of its spans. A number, or a value from a program other than the first program, is
- * valid only after it was logged, because it may be an effect of earlier times. A text from the first program is a
- * property of the request, wherever the program logs it.
+ * Sets the values of a request and of its spans. A text from the request's first program is a property of the request,
+ * and always valid. Any other value is valid only for visits that begin after the value was logged, because it may be
+ * an effect of earlier times.
  */
 static void set_fields(kind *k, const request_graph *g, uint32_t number)
 {
@@ -422,9 +426,9 @@ static void clock_bound_add(clock_bound *b, double begins_ns, double ends_ns)
 }
 
 /*
- * Learns from calls with an explicit parent. A callee begins after its caller, and ends before the caller if the caller
- * waits. These relations limit the time by which the callee's clock can be ahead. Uses the events' own times, because
- * the graph moves spans whose clock seems wrong.
+ * Updates the bounds of clock differences from calls with an explicit parent. A callee begins after its caller, and
+ * ends before the caller if the caller waits. These relations limit the time by which the callee's clock can be ahead.
+ * Uses the logged times of events, because the graph moves spans whose clock seems wrong.
  */
 static void learn_bounds(kind *k, const request_graph *g)
 {

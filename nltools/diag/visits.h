@@ -1,12 +1,12 @@
 /*
- * A log in the form in which nldiag examines it: requests, which consist of visits.
+ * Reads a log as requests, which consist of visits. nldiag examines the log in this form.
  *
  * A visit is one span, or one edge of a request's critical path. A site is where visits occur: a span of a program on a
  * host, or the path from one event to another. A place is the same span or path on any host, and its sites are peers.
  * The times on the critical path add up to the requests' time. The own time of a visit is the time in which none of its
  * children was running.
  *
- * Memory is bounded: the module drops every second request whenever it reaches the limit. Not thread-safe.
+ * Memory is bounded: when the module reaches the limit, it drops every second request. Not thread-safe.
  */
 #ifndef NLDIAG_VISITS_H
 #define NLDIAG_VISITS_H
@@ -21,10 +21,10 @@
 
 typedef struct visit {
     int64_t from_ns, to_ns;
-    float own_ns;  /* time without children */
-    float path_ns; /* time on the critical path */
+    float own_ns;  /* time in nanoseconds in which no child was running */
+    float path_ns; /* time on the critical path in nanoseconds */
     uint32_t request, site;
-    uint32_t parent; /* index of a visit, or VISIT_NONE */
+    uint32_t parent; /* index of the parent visit, or VISIT_NONE */
     bool failed;
 } visit;
 
@@ -35,7 +35,7 @@ typedef struct site {
     double path_ns;
     uint32_t count;
     uint32_t kind, from_number, number; /* numbers of its hosts, in the reader of its kind of request */
-    double clock_ns;                    /* for an edge: the maximum difference of its hosts' clocks, or INFINITY */
+    double clock_ns; /* for an edge: the maximum difference of its hosts' clocks in nanoseconds; INFINITY: unknown */
 } site;
 
 typedef enum place_kind { PLACE_SPAN, PLACE_EDGE, PLACE_UNKNOWN } place_kind;
@@ -72,8 +72,9 @@ typedef struct clock_bound {
     const char *program;           /* program on host b */
     uint64_t forward, late, early; /* numbers of calls, of calls that end after their callers, and of calls that begin
                                       before their callers */
-    float *begins_ns, *ends_ns;    /* for a sample of the calls: the callee's time minus the caller's time */
-    uint32_t kept, stride;  /* size of the sample, and the number of calls that each call in the sample represents */
+    float *begins_ns, *ends_ns;    /* for a sample of the calls: the callee's time minus the caller's time, at the begin
+                                      and at the end */
+    uint32_t kept, stride;         /* size of the sample; number of calls for each call in the sample */
     double low_ns, high_ns; /* limits of the time by which b's clock is ahead of a's clock, from 19 of 20 calls */
     bool measured;          /* sensors have measured the difference of these clocks */
     uint32_t kind, a_number, b_number;
@@ -95,7 +96,7 @@ typedef struct visits {
     uint32_t sites_dropped; /* number of requests that were dropped because there were too many sites */
     double total_ns;
     uint64_t overlapping; /* number of spans without IDs that overlap and cannot be separated (assembler.h) */
-    uint64_t separate;    /* number of requests, including those that were dropped */
+    uint64_t separate;    /* number of requests without such spans, including dropped requests */
     int64_t from_ns, to_ns;
     GPtrArray *ids;     /* names of the ID fields, for reports */
     GArray *bounds;     /* elements are clock_bound */
@@ -107,14 +108,14 @@ typedef struct visits_reader visits_reader;
 /* Returns the time to use for a record, in nanoseconds since 1970. */
 typedef int64_t visits_clock(void *user, const nl_record *record);
 
-/* Returns a new reader. `clock` may be NULL. `options` must outlive the reader. */
+/* Returns a new reader. `clock`, which is called with `user`, may be NULL. `options` must outlive the reader. */
 visits_reader *visits_reader_new(subject_options *options, visits_clock *clock, void *user);
 bool visits_read(visits_reader *r, const char *source);
 
 /* Adds a record that the caller has read. */
 void visits_add(visits_reader *r, const nl_record *record);
 
-/* Ends reading and frees the reader. Returns the visits. */
+/* Ends reading and frees the reader. Returns the visits, which the caller frees with visits_free. */
 visits *visits_finish(visits_reader *r);
 void visits_free(visits *v);
 
@@ -133,8 +134,8 @@ static inline place *place_at(const visits *v, size_t i)
     return &g_array_index(v->places, place, i);
 }
 
-/* Returns whether the share of overlapping spans without IDs is so large that the other requests do not represent the
- * log. */
+/* Returns whether the share of overlapping spans without IDs is more than 5 %. The other requests then do not represent
+ * the log. */
 static inline bool visits_overlap(const visits *v)
 {
     return (double)v->overlapping > 0.05 * (double)(v->overlapping + v->separate);

@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Callers with more than this times the usual number of visits may be a separate group. */
+/* Callers whose number of visits exceeds the usual number by this factor may be a separate group. */
 #define USUAL_FACTOR 1.5
 
 enum {
-    CALLS_MANY = 8, /* number of calls of one caller, one after another */
+    CALLS_MANY = 8, /* minimum number of successive calls of one caller that counts as many */
     CALLERS_MIN = 20,
     GROUP_MIN = 8,
     FAILED_MIN = 6
@@ -23,7 +23,8 @@ static int by_float(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Returns the visit that caused a visit: its parent, or otherwise its request. */
+/* Returns the number of a visit's caller: the index of its parent or, without a parent, the number of visits plus the
+ * index of its request. */
 static uint32_t caller_of(const visits *v, uint32_t index)
 {
     const visit *x = visit_at(v, index);
@@ -33,7 +34,7 @@ static uint32_t caller_of(const visits *v, uint32_t index)
 /* The visits of a place, by caller. */
 typedef struct calls {
     float *counts;  /* number of visits of each caller */
-    uint32_t *last; /* for each caller, the number of its last visit in the place */
+    uint32_t *last; /* for each caller, the position of its last visit among the place's visits */
     float *sorted;  /* the counts in ascending order, without callers that have no visits */
     uint32_t count; /* number of callers with visits */
     uint32_t extra; /* index in sorted of the first caller with more visits than usual */
@@ -70,7 +71,7 @@ static void calls_free(calls *c)
     g_free(c->sorted);
 }
 
-/* Returns the number of callers with less than `limit` visits. */
+/* Returns the number of callers with visits that have fewer than `limit` visits. */
 static uint32_t callers_below(const calls *c, double limit)
 {
     uint32_t from = 0, to = c->count;
@@ -99,11 +100,11 @@ static double coin_tail(uint32_t k, uint32_t n)
 
 /*
  * Returns the probability that the callers with many visits are a separate group by chance, and sets *limit to the
- * smallest number of visits in this group. If one process decides how often callers call, such as a loop that ends with
+ * smallest number of visits in this group. If the numbers of all callers have one origin, such as a loop that ends with
  * a constant probability, larger numbers are rarer. Compare two equally long ranges of numbers: one within the middle
- * half of the group, and one below that half but above the usual number. The lower range then has at least as many
- * callers as the range within the group. All such pairs of ranges are tried, so the probability is multiplied by the
- * number of pairs.
+ * half of the group, and one below that half but above the usual number. With one origin, the lower range has at least
+ * as many callers as the range within the group. The function tries all such pairs of ranges, and multiplies the
+ * probability by the number of pairs.
  */
 static double chance_of_group(const calls *c, double *limit)
 {
@@ -115,8 +116,7 @@ static double chance_of_group(const calls *c, double *limit)
     if (width < 1)
         return 1;
     /*
-     * If the group's range is longer than the range below it, only the part of the group with the most callers is
-     * compared.
+     * If the group's range is longer than the range below it, compare only the part of the group with the most callers.
      */
     uint32_t inside = 0, tried = 0, tried_inside = 0;
     for (double at = low; at + width <= high + 1; at++, tried_inside++)
@@ -133,8 +133,8 @@ static double chance_of_group(const calls *c, double *limit)
 }
 
 /*
- * Returns the probability that, by chance, callers visit the place again after so many failed visits. Sets *failed to
- * the number of failed visits.
+ * Returns the probability that, by chance, callers visit the place again after at least as many failed visits as in the
+ * log. Sets *failed to the number of failed visits.
  */
 static double chance_of_retries(const visits *v, const place *p, const calls *c, uint32_t *failed)
 {
@@ -151,7 +151,7 @@ static double chance_of_retries(const visits *v, const place *p, const calls *c,
     return variance > 0 ? normal_tail((both - expected) / sqrt(variance)) : 1;
 }
 
-/* Claims the visits that failed before their caller tried again. */
+/* Offers a candidate "timeout", which claims the failed visits after which the caller visits the place again. */
 static void offer_retries(search *s, uint32_t number, const calls *of)
 {
     const visits *v = s->v;
@@ -193,8 +193,8 @@ static bool has_calls(const findings *f, uint32_t place)
 }
 
 /*
- * Tries callers that make many more visits to the place than other callers, and visits that callers repeat because they
- * fail. If most callers make many visits, one after another, all callers count. A place has at most one such finding.
+ * Tries two causes: callers that make many more visits to the place than other callers, and failed visits that callers
+ * repeat. If most callers make many successive visits, all callers count. A place has at most one finding "calls".
  */
 void try_calls(search *s, uint32_t number)
 {
@@ -268,8 +268,8 @@ static double explained_by(const sample *x, const float *waits)
 }
 
 /*
- * Returns whether the cause of an edge's time may be outside its own program. This is the case for inferred messages,
- * whose length depends on clocks, and for times in which spans of other hosts were running.
+ * Returns whether the cause of an edge's time may be outside the edge's program. This is the case for inferred
+ * messages, whose length depends on clocks, and for times in which spans of other hosts were running.
  */
 static bool is_elsewhere(const visits *v, const sample *x)
 {
@@ -296,7 +296,7 @@ static bool is_elsewhere(const visits *v, const sample *x)
     return elsewhere * 3 > looked;
 }
 
-/* Offers a queue. If a lock and a pool predict the visits nearly as well, the weaker of them is a rival. */
+/* Offers a queue. If a lock and a pool predict the visits nearly equally well, adds the worse one as a rival. */
 static void offer_queue(search *s, const sample *x)
 {
     mechanism m = find_queue(s->v, x->place);

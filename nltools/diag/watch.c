@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Minimum standard error, as a part of the mean, because requests always change a little with the time of day. */
+/* Minimum standard error, as a part of the mean. Requests always change a little with the time of day. */
 #define WATCH_ERROR_MIN 0.02
 
 enum { TOGETHER_PANES = 5, OUTLIER_DEVIATIONS = 4 };
@@ -17,11 +17,12 @@ typedef struct watched_place {
     double mean, variance; /* mean time per request in nanoseconds, and variance of the time of a single request */
     unsigned panes;        /* number of healthy panes so far */
     unsigned bad, good;    /* numbers of consecutive bad panes and of consecutive good panes */
-    unsigned since;        /* number of the first bad pane */
+    unsigned since;        /* number of the first of the consecutive bad panes */
     int64_t since_ns;
-    double now, excess; /* time in the latest pane; `excess` is a part of the requests' time */
+    double now, excess; /* own time per request in the latest pane, in nanoseconds; excess over the mean, as a share of
+                           the requests' time */
     double sum;         /* sum over the pane that is being added */
-    unsigned alert;     /* number of its alert; 0: no alert */
+    unsigned alert;     /* number of the alert to which the place belongs; 0: no alert */
     bool leads;         /* the alert is named after this place */
 } watched_place;
 
@@ -77,7 +78,8 @@ static watched_place *place_number(const watch *w, guint i)
     return g_ptr_array_index(w->places, i);
 }
 
-/* Sums the pane's own times by place. Returns the number of requests. */
+/* Adds up the own times of a pane's visits by place, and adds the durations of the pane's requests to *total_ns.
+ * Returns the number of requests. */
 static uint32_t sum_pane(watch *w, const visits *v, int64_t from_ns, int64_t to_ns, double *total_ns)
 {
     watched_place **map = g_new(watched_place *, v->places->len + 1), *failed = watch_find(w, g_strdup(WATCH_FAILURES));
@@ -105,7 +107,7 @@ static uint32_t sum_pane(watch *w, const visits *v, int64_t from_ns, int64_t to_
     return count;
 }
 
-/* Moves a place's mean and variance towards those of a healthy pane. */
+/* Updates a place's mean and variance with a healthy pane of `count` requests. */
 static void learn_pane(watched_place *p, uint32_t count)
 {
     double weight = 1.0 / MIN(p->panes + 1, WATCH_MEMORY), off = p->now - p->mean,
@@ -124,7 +126,7 @@ static void judge_pane(watch *w, watched_place *p, uint32_t count, double total_
                         WATCH_ERROR_MIN * WATCH_ERROR_MIN * p->mean * p->mean),
            off = p->now - p->mean;
     p->excess = total_ns > 0 ? off * count / total_ns : 0;
-    /* For a new place of a program that is already watched, the mean is 0. */
+    /* A new place in a program that is already watched has the mean 0, so all of its time is excess. */
     bool known = p->panes >= WATCH_WARM_UP, bad = known && off > WATCH_DEVIATIONS * error && p->excess >= WATCH_EXCESS;
     if (bad && p->bad++ == 0) {
         p->since = w->pane;
@@ -176,7 +178,7 @@ static bool is_over(const watch *w, unsigned alert)
     return true;
 }
 
-/* Ends the alerts whose places are all good again. */
+/* Reports the end of alerts whose places are all good again. */
 static void end_alerts(watch *w, int64_t to_ns)
 {
     for (guint i = 0; i < w->places->len; i++) {

@@ -25,28 +25,29 @@ enum { WATCH_MEMORY = 100, WATCH_WARM_UP = 8, WATCH_GOOD = 3, WATCH_PLACES_MAX =
 
 typedef struct watch_alert {
     unsigned number;
-    bool ends; /* true: the alert ends; false: it begins */
+    bool ends; /* true: the alert ends; false: the alert begins */
     char *place;
     int64_t from_ns, to_ns;
-    double usual_ns, now_ns; /* the place's own time for each request */
+    double usual_ns, now_ns; /* the place's usual and current own time per request, in nanoseconds */
     double share;            /* the excess as a share of the requests' time */
 } watch_alert;
 
 typedef struct watch watch;
 
-/* Receives an alert, which is valid during the call. `v` contains the pane's requests, or is NULL if the alert ends. */
+/* Receives an alert, which is valid only during the call. `v` contains the requests of the pane; NULL: the alert ends.
+ */
 typedef void watch_take(void *user, const watch_alert *alert, const visits *v);
 
 watch *watch_new(watch_take *take, void *user);
 void watch_free(watch *w);
 
 /*
- * Adds a pane: the requests of `v` that ended between from_ns and to_ns. Returns their number. Failed requests count as
- * a separate place, whose own time is the time of these requests.
+ * Adds a pane: the requests of `v` that ended after from_ns and at or before to_ns. Returns their number. Failed
+ * requests count as a separate place, whose own time is the duration of these requests.
  */
 uint32_t watch_add(watch *w, const visits *v, int64_t from_ns, int64_t to_ns);
 
-/* Returns whether the usual times are known, no alert lasts, and no place was slow in the latest pane. */
+/* Returns whether the usual times are known, no alert is active, and no place was slow in the latest pane. */
 bool watch_is_calm(const watch *w);
 
 #endif
