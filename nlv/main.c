@@ -220,7 +220,8 @@ static void render(const arguments *a, const model *m)
         program_fail_with_error(PROGRAM_PROBLEM);
 }
 
-/* Draws the comparison. Returns whether there was enough data. */
+/* Draws the comparison into the file of --render. Exits with a message on failure. Returns whether there was enough
+ * data. */
 static bool render_comparison(const arguments *a, const model *m)
 {
     const comparison *c = model_comparison(m);
@@ -245,7 +246,7 @@ static void print_notices(model *m)
         program_error("%s", text);
 }
 
-/* Draws without a window. Returns the exit status. */
+/* Draws the logs into the file of --render, without a window. Returns the exit status. */
 static int work_headless(arguments *a)
 {
     model *m = model_new(read_config(a->look.config), &a->reading);
@@ -268,7 +269,7 @@ static int work_headless(arguments *a)
         program_has_records(&a->reading, 0, "");
         exit(program_finish(PROGRAM_PROBLEM));
     }
-    program_count_records(&a->reading, 1); /* wait for at least one record */
+    program_count_records(&a->reading, 1); /* there are records; their number does not matter here */
     if (a->write_config != NULL)
         write_config(m, a->write_config);
     if (a->render != NULL && a->look.compares)
@@ -279,7 +280,8 @@ static int work_headless(arguments *a)
     return program_reading_finish(&a->reading) == PROGRAM_DONE && good ? PROGRAM_DONE : PROGRAM_PROBLEM;
 }
 
-/* Returns whether a source exists, unless it is not a file. Otherwise, sets the error. */
+/* Returns whether a source is a readable file or no file at all. Returns false and sets the error if a file cannot be
+ * read. */
 static bool source_exists(const char *name)
 {
     const char *path = strncmp(name, "file://", 7) == 0 ? name + 7 : name;

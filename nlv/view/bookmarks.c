@@ -54,7 +54,8 @@ static void on_go(GtkButton *button, gpointer user)
 
 static void fill_rows(bookmarks *b, int focus);
 
-/* Rebuilds the rows after the handler of a button in a row has returned. */
+/* Rebuilds the rows. Runs after the handler of a button in a row has returned, because rebuilding destroys the button.
+ */
 static gboolean fill_rows_later(gpointer user)
 {
     fill_rows(user, -1);

@@ -14,7 +14,7 @@ typedef struct bookmarks_callbacks {
     void *user;
 } bookmarks_callbacks;
 
-/* Returns the bookmarks, which the popover owns. The popover points to relative_to. */
+/* Returns the list of bookmarks, which its popover owns. The popover points to relative_to. */
 bookmarks *bookmarks_new(GtkWidget *relative_to, bookmarks_callbacks callbacks);
 
 /*

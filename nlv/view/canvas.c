@@ -11,8 +11,8 @@ static const double zoom_step = 0.8, pan_step = 0.1, click_distance = 4;
 
 enum {
     TAUGHT_MAX = 12, /* maximum number of hints shown */
-    LONG_US = 8000,  /* if a picture takes longer to draw, it is coarse while the view moves; new content may take twice
-                        this time */
+    LONG_US = 8000, /* if a picture takes longer to draw, pictures are coarse while the view moves; new content may take
+                       twice this time */
     LONG_BY_UNITS_US = 11000, /* the same limit if a unit is one pixel, because coarse pictures are then more visible */
     SETTLE_MS = 150,          /* time from the last move until a coarse picture is drawn again finely */
 };
@@ -27,19 +27,19 @@ struct canvas {
     history history;
     drag drag;
     bool dragged;                  /* the pointer has moved too far for a click */
-    bool is_brushing;              /* the user marks an area of the heat map with the keyboard */
-    double brush_x[2], brush_y[2]; /* this area, in shares of the strip, because the size of the strip may change while
-                                      the user marks */
+    bool is_brushing;              /* the user is marking an area of the heat map with the keyboard */
+    double brush_x[2], brush_y[2]; /* the edges of this area, in shares of the strip's size, because this size may
+                                      change while the user is marking */
     double press_x, press_y, last_x;
     double pointer_x, pointer_y;
     bool is_pointed;    /* the pointer is in the canvas */
     char *hovered;      /* text about the record under the pointer, or NULL */
-    int64_t hovered_ns; /* time of that record */
-    double hovered_x;   /* the place of this time when the pointer was last moved */
-    unsigned taught;    /* hints shown so far */
+    int64_t hovered_ns; /* time of the record under the pointer */
+    double hovered_x;   /* x coordinate of hovered_ns when the pointer or the picture last moved */
+    unsigned taught;    /* number of hints shown so far */
     history_view drawn; /* the view of the last picture */
-    int64_t moved_us;   /* time of the user's last move */
-    int64_t fine_us;    /* drawing time of the last fine picture */
+    int64_t moved_us;   /* time of the user's last move of the view, in microseconds */
+    int64_t fine_us;    /* time that drawing the last fine picture took, in microseconds */
     guint settling;     /* the timer that replaces a coarse picture; 0: no timer */
 };
 
@@ -79,7 +79,7 @@ static void moved(canvas *c, history_view before)
     canvas_redraw(c);
 }
 
-/* Returns the x coordinate of a time, and the edges of the plot. */
+/* Returns the x coordinate of a time. Sets *left and *right to the edges of the plot. */
 static double place_of_time(canvas *c, int64_t time_ns, double *left, double *right)
 {
     plot_extents(c, left, right);
@@ -170,8 +170,9 @@ static gboolean on_settled(gpointer user)
 }
 
 /*
- * While the view moves, draws coarse pictures if a fine picture takes too long. If a unit is one pixel, coarse pictures
- * are noticeable. In that case, only moves by the user are coarse, not the following of a log.
+ * Decides whether the next picture is coarse: while the view moves, if a fine picture takes too long. If a unit is one
+ * pixel, coarse pictures are noticeable. In that case, pictures are coarse only during moves by the user, not while nlv
+ * follows a log.
  */
 static void choose_fineness(canvas *c)
 {
@@ -265,7 +266,8 @@ static void center(canvas *c, int64_t time_ns)
     moved(c, before);
 }
 
-/* Returns whether the press of the button was in the heat map. If so, finds the requests up to a place. */
+/* Returns whether the user pressed the button in the heat map. If so, sets *area to the requests between the position
+ * of the press and (x, y). */
 static bool find_area(canvas *c, double x, double y, request_choice *area)
 {
     cairo_t *cr = measuring_context();
@@ -318,7 +320,7 @@ static gboolean on_press(GtkWidget *widget, GdkEventButton *event, gpointer user
     return c->drag != DRAG_NONE;
 }
 
-/* Finds the record under the pointer. */
+/* Finds the record under the pointer, and shows the text about this record. */
 static void find_hovered(canvas *c, double x, double y)
 {
     scene_found found;
@@ -417,7 +419,8 @@ static void click(canvas *c, double x, double y)
     canvas_redraw(c);
 }
 
-/* Ends a click or a drag in the heat map. A click at a place without requests moves the view there. */
+/* Ends a click or a drag in the heat map. A click at a position without requests moves the view to the time of this
+ * position. */
 static void end_brush(canvas *c, double x, double y)
 {
     request_choice area;
@@ -474,7 +477,7 @@ bool canvas_begin_brush(canvas *c)
     return true;
 }
 
-/* Moves the area by a share of the strip. If `resizes` is true, moves only its right or upper edge. */
+/* Moves the marked area by a share of the strip's size. If `resizes` is true, moves only the right and upper edges. */
 static void move_brush(canvas *c, double by_x, double by_y, bool resizes)
 {
     const double min = 0.01;

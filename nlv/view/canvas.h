@@ -6,9 +6,9 @@
  * - drag with Shift or the middle button: zoom to the dragged range
  * - drag with Ctrl or the right button: mark a time range
  * - click: choose a lifeline
- * - click in the heat map: show the failed or slowest request near that place
+ * - click in the heat map: show the failed or slowest request near that position
  * - drag in the heat map, or in the histogram beside it: list the requests of an area
- * - click or drag in an overview without a heat map: move the view to that place
+ * - click or drag in an overview without a heat map: move the view to the time of that position
  *
  * commands.h lists the keys.
  */
@@ -24,8 +24,8 @@ typedef struct canvas canvas;
 typedef struct canvas_callbacks {
     void (*hover)(void *user, const char *text); /* the record under the pointer; "": no record */
     void (*moved)(void *user);                   /* the user has moved the view */
-    void (*chosen)(void *user);                  /* the chosen lifeline in the view has changed */
-    void (*ranged)(void *user);                  /* the marked time range in the view has changed */
+    void (*chosen)(void *user);                  /* the user has chosen another lifeline */
+    void (*ranged)(void *user);                  /* the user has changed the marked time range */
     /* The user has clicked in the heat map. Returns false if there is no request. */
     bool (*picked)(void *user, const request_choice *area);
     void (*brushed)(void *user, const request_choice *area); /* the user has marked an area of the heat map */
@@ -37,8 +37,9 @@ canvas *canvas_new(model *m, bool dark, canvas_callbacks callbacks);
 GtkWidget *canvas_widget(canvas *c);
 
 /*
- * Lets the user mark an area of the heat map with the keyboard. At first, the area contains the slow requests. Returns
- * false if there is no heat map. canvas_brush_key handles a key, and returns whether the marking uses this key.
+ * canvas_begin_brush lets the user mark an area of the heat map with the keyboard. At first, the area contains the slow
+ * requests. Returns false if there is no heat map. canvas_brush_key handles a key, and returns whether the key belongs
+ * to the marking.
  */
 bool canvas_begin_brush(canvas *c);
 bool canvas_brush_key(canvas *c, const GdkEventKey *event);
@@ -55,8 +56,9 @@ bool canvas_show_first(canvas *c);
 void canvas_show(canvas *c, int64_t from_ns, int64_t to_ns);
 
 /*
- * These functions are moves by the user. canvas_zoom zooms around the middle. canvas_pan moves the view by a share of
- * its width. canvas_go goes back (-1) or forward (1) through the views.
+ * These functions are moves by the user. canvas_zoom multiplies the width of the view by `factor` and keeps its middle.
+ * canvas_pan moves the view by a share of its width. canvas_go goes back (-1) or forward (1) through the history of
+ * views.
  */
 void canvas_zoom(canvas *c, double factor);
 void canvas_pan(canvas *c, double share);

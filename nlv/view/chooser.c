@@ -19,7 +19,7 @@ struct chooser {
     group groups[GROUPS];
     void (*changed)(void *user);
     void *user;
-    bool is_own; /* the program itself, not the user, is changing boxes */
+    bool is_own; /* nlv itself, not the user, is changing check boxes */
 };
 
 static void on_toggled(GtkToggleButton *button, gpointer user)
@@ -46,7 +46,7 @@ static void add_box(chooser *c, group *g, const char *name)
     g_free(valid);
 }
 
-/* Adds boxes for new names. Names that the filter hides keep their boxes. */
+/* Adds check boxes for new names. Names that the filter hides keep their check boxes. */
 static void add_names(chooser *c, group *g, const names *all)
 {
     GPtrArray *fresh = g_ptr_array_new();
@@ -126,7 +126,7 @@ char *chooser_expression(const chooser *c)
         while (g_hash_table_iter_next(&iterator, &name, &box)) {
             if (gtk_toggle_button_get_active(GTK_TOGGLE_BUTTON(box)))
                 continue;
-            /* records without the field remain visible */
+            /* !(... in ...), because records without the field must remain visible */
             if (count++ == 0)
                 g_string_append_printf(text, "%s!(%s in (", text->len > 0 ? " && " : "", c->groups[i].field);
             else

@@ -1,4 +1,4 @@
-/* A popover with check boxes for events, hosts and programs, which select the records that are shown. */
+/* A popover with check boxes for events, hosts and programs. nlv shows the records whose check boxes are ticked. */
 #ifndef NLV_CHOOSER_H
 #define NLV_CHOOSER_H
 
@@ -8,7 +8,8 @@
 
 typedef struct chooser chooser;
 
-/* Calls `changed` after a box was ticked or unticked. The popover points to relative_to, and owns the chooser. */
+/* Calls `changed` after the user has ticked or unticked a check box. The popover points to relative_to, and owns the
+ * chooser. */
 chooser *chooser_new(model *m, GtkWidget *relative_to, void (*changed)(void *user), void *user);
 
 /* Shows the popover with the model's current names. */

@@ -15,7 +15,7 @@ static command command_of(GtkListBoxRow *row)
     return (command)GPOINTER_TO_INT(g_object_get_data(G_OBJECT(row), "command"));
 }
 
-/* Returns whether the name contains every typed word. */
+/* Returns whether the name of a row's command contains every typed word. */
 static gboolean is_wanted(GtkListBoxRow *row, gpointer user)
 {
     const command_palette *p = user;
@@ -50,7 +50,7 @@ static void on_typed(GtkEditable *editable, gpointer user)
     choose_first(p);
 }
 
-/* Closes the palette first, because the command may show a window. */
+/* Runs the command of a row. Closes the palette first, because the command may show a window. */
 static void command_palette_run(command_palette *p, GtkListBoxRow *row)
 {
     if (row == NULL)

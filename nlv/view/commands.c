@@ -129,7 +129,7 @@ command commands_of_key(const GdkEventKey *event, bool typing)
     for (size_t i = 0; i < G_N_ELEMENTS(entries); i++)
         for (size_t k = 0; k < G_N_ELEMENTS(entries[i].keys); k++) {
             const key *own = &entries[i].keys[k];
-            /* some keyboards need Shift for signs */
+            /* for signs, ignore Shift, because some keyboards need Shift for them */
             bool is_letter = (value >= GDK_KEY_a && value <= GDK_KEY_z) || value > 0xff;
             GdkModifierType wanted = is_letter ? modifiers : (GdkModifierType)(modifiers & ~SHIFT);
             if (own->value == value && own->value != 0 && own->modifiers == wanted && !(typing && is_for_text(own)))
@@ -138,7 +138,7 @@ command commands_of_key(const GdkEventKey *event, bool typing)
     return COMMAND_NONE;
 }
 
-/* Returns a label without its mnemonic mark. */
+/* Returns a copy of a label without underscores, which mark mnemonics. The caller frees it with g_free. */
 static char *plain_label(const char *label)
 {
     char *plain = g_strdup(label), *to = plain;

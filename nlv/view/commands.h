@@ -1,4 +1,4 @@
-/* The table of commands with their names, menus and keys, for the menu bar, the list of keys and the keyboard. */
+/* The table of commands with their names, menus and keys. The menu bar, the list of keys and the keyboard use it. */
 #ifndef NLV_COMMANDS_H
 #define NLV_COMMANDS_H
 
@@ -57,8 +57,8 @@ typedef void command_do(void *user, command which);
 /* Returns the menu bar. Each item shows its key. */
 GtkWidget *commands_menu_bar(command_do *act, void *user);
 
-/* Returns the command that a key invokes. If `typing` is true, the focus is in a text field, so keys that edit text
- * invoke no command. */
+/* Returns the command that a key invokes, or COMMAND_NONE. If `typing` is true, the focus is in a text field, so keys
+ * that edit text invoke no command. */
 command commands_of_key(const GdkEventKey *event, bool typing);
 
 /* Returns all commands, their keys and the pointer's actions as Pango markup. The caller frees it with g_free. */

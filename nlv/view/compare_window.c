@@ -11,7 +11,7 @@ enum { WIDTH = 960, HEIGHT = 680 };
 struct compare_window {
     model *model;
     GtkWidget *window, *entries[COMPARED_SIDES], *status, *area;
-    bool is_running; /* the model compares the sides */
+    bool is_running; /* the model is comparing the sides */
     bool has_result; /* the model has a comparison of the sides in the entries */
     waterfall *requests[COMPARED_SIDES];
     bool dark;

@@ -26,7 +26,7 @@ static void editor_say(editor *e, const char *text)
     g_free(valid);
 }
 
-/* Begins to edit another draft. Takes ownership of d. */
+/* Begins to edit another draft. Takes ownership of d and frees the old draft. */
 static void edit(editor *e, drawing *d)
 {
     drawing *old = e->draft;
@@ -73,7 +73,7 @@ static void on_find_out(GtkButton *button, gpointer user)
     (void)button;
     editor *e = user;
     e->callbacks.draw(e->callbacks.user, NULL);
-    gtk_widget_destroy(e->window); /* the editor cannot show the inferred drawing, which is not known yet */
+    gtk_widget_destroy(e->window); /* nlv has not inferred the new drawing yet, so the editor cannot show it */
 }
 
 static GtkFileChooserNative *choose_file(editor *e, const char *title, bool save)

@@ -18,7 +18,8 @@ typedef struct editor_callbacks {
 } editor_callbacks;
 
 /*
- * `path` is the file that contains the drawing, or NULL. The function copies `path`. The model must outlive the editor.
+ * Returns an editor. `path` is the path of the file that contains the drawing, or NULL; the function copies it. The
+ * model must outlive the editor.
  */
 editor *editor_new(GtkWindow *parent, model *m, const char *path, editor_callbacks callbacks);
 void editor_free(editor *e);

@@ -38,7 +38,7 @@ bool exporting_is_busy(const exporting *e)
     return e->writing > 0;
 }
 
-/* Returns a dialog that asks for a file name. `extra` is a row of widgets below the files. */
+/* Returns a dialog that asks for a file name. `extra` is a row of widgets below the list of files. */
 static GtkWidget *save_dialog(exporting *e, const char *title, const char *name, GtkWidget *extra)
 {
     GtkWidget *dialog = gtk_file_chooser_dialog_new(title, e->window, GTK_FILE_CHOOSER_ACTION_SAVE, "_Cancel",
@@ -204,7 +204,7 @@ static void write_records(exporting *e, int which, const char *format, char *pat
     g_object_unref(task);
 }
 
-/* Makes the file name end with the name of the format, unless the user has chosen another ending. */
+/* Makes the file name end with the name of the format, unless its ending is not the name of a format. */
 static void on_format(GtkComboBox *box, gpointer user)
 {
     GtkFileChooser *dialog = user;

@@ -19,7 +19,7 @@ typedef struct history {
 void history_init(history *h);
 void history_free(history *h); /* frees the members, not the struct */
 
-/* Adds a view. Moves in quick succession count as one move. */
+/* Adds the view `now` after a move from `before`. Moves in quick succession count as one move. */
 void history_move(history *h, history_view before, history_view now);
 
 /* Goes to the previous (-1) or next (1) view. Returns false if no such view exists. */

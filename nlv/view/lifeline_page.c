@@ -10,7 +10,8 @@
 
 struct lifeline_page {
     GtkWidget *widget, *which, *form, *name, *ids, *color, *again;
-    name_list *all, *steps; /* the log's events; the lifeline's events, with the last event on top, as in the picture */
+    name_list *all,
+        *steps; /* all: the log's events; steps: the lifeline's events, with the last event on top, as in the picture */
     drawing *drawing;
     const catalog *catalog;
     bool own_change;
@@ -169,7 +170,7 @@ static void on_again(GtkToggleButton *button, gpointer user)
 static void replace_events(lifeline_page *p, drawing_lifeline *l, GPtrArray *events, int chosen)
 {
     g_ptr_array_add(events, NULL);
-    drawing_set_order(l, NULL, NULL); /* nlv learns the order again */
+    drawing_set_order(l, NULL, NULL); /* nlv determines the order of events again */
     g_strfreev(l->events);
     l->events = (char **)g_ptr_array_free(events, FALSE);
     show_steps(p, l);
@@ -220,7 +221,7 @@ static void remove_chosen(void *user)
     replace_events(p, l, events, next);
 }
 
-/* Moves the chosen event up (later) or down (earlier) in the list. */
+/* Moves the chosen event up (-1: later) or down (1: earlier) in the list. */
 static void move_chosen(lifeline_page *p, int by)
 {
     drawing_lifeline *l = edited(p);

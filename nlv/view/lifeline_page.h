@@ -8,7 +8,7 @@
 
 typedef struct lifeline_page lifeline_page;
 
-/* Returns a page, which its widget owns. */
+/* Returns a page. Its widget owns the page. */
 lifeline_page *lifeline_page_new(void);
 GtkWidget *lifeline_page_widget(lifeline_page *p);
 

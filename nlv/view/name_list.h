@@ -6,7 +6,7 @@
 
 typedef struct name_list name_list;
 
-/* Returns a list with a heading, which its widget owns. Calls `activated` after a double click or Enter. */
+/* Returns a list with a heading. Its widget owns the list. Calls `activated` after a double click or Enter. */
 name_list *name_list_new(const char *title, void (*activated)(void *user), void *user);
 GtkWidget *name_list_widget(name_list *l);
 
@@ -16,7 +16,7 @@ void name_list_set(name_list *l, char *const *names);
 /* Returns the indices (int) of the chosen names. The caller frees the array with g_array_free. */
 GArray *name_list_chosen(const name_list *l);
 
-/* Chooses only the name at an index, and scrolls to it. */
+/* Chooses only the name at the index `place`, and scrolls to it. */
 void name_list_choose(name_list *l, int place);
 
 #endif

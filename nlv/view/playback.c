@@ -10,8 +10,8 @@ struct playback {
     playback_callbacks callbacks;
     GtkWidget *live_button, *player, *play_button, *slider, *speed_label;
     bool is_live;
-    bool is_own_change;       /* the program itself, not the user, is changing a widget */
-    double speed, last_speed; /* speed is 0 if the log is not playing */
+    bool is_own_change;       /* nlv itself, not the user, is changing a widget */
+    double speed, last_speed; /* multiples of real time; speed is 0 if the log is not playing */
     gint64 moved_us;          /* time at which playing last moved the view */
 };
 
@@ -144,7 +144,8 @@ static void play_on(playback *p)
     p->callbacks.changed(p->callbacks.user);
 }
 
-/* Plays the marked time range from its start. If the view is within the range, continues from the view. */
+/* Stops if the log is playing. Otherwise, plays from the view. If a time range is marked and the view is outside of it,
+ * plays from the start of the range. */
 void playback_toggle(playback *p)
 {
     scene_view *view = canvas_view(p->canvas);

@@ -10,11 +10,12 @@
 typedef struct playback playback;
 
 typedef struct playback_callbacks {
-    void (*changed)(void *user); /* the view has moved automatically, or following or playing has begun or ended */
+    void (*changed)(
+        void *user); /* the view has moved automatically, or nlv has started or stopped following or playing the log */
     void *user;
 } playback_callbacks;
 
-/* Returns the playback, which its player widget owns. The canvas must outlive it. */
+/* Returns the playback, which its player widget owns. The canvas must outlive the playback. */
 playback *playback_new(model *m, canvas *c, playback_callbacks callbacks);
 GtkWidget *playback_player(const playback *p);
 GtkWidget *playback_button(const playback *p);
@@ -22,7 +23,7 @@ GtkWidget *playback_button(const playback *p);
 bool playback_is_live(const playback *p);
 void playback_set_live(playback *p, bool live);
 
-/* Moves the view to the end of the log while following in real time. */
+/* Moves the view to the end of the log, without changing its width. */
 void playback_follow(playback *p);
 
 /* Returns the speed as a multiple of real time, or 0 if the log is not playing. */
@@ -31,7 +32,7 @@ double playback_speed(const playback *p);
 /* Begins to play at the last speed, or stops. */
 void playback_toggle(playback *p);
 
-/* Multiplies the last speed by `factor`, and plays at this speed. */
+/* Plays at the last speed multiplied by `factor`. */
 void playback_speed_up(playback *p, double factor);
 
 /* Ends playing and following in real time. Call it when the user has moved the view. */

@@ -15,7 +15,7 @@
 
 enum { REFRESH_MS = 1000, COLUMNS = 8, HEIGHT = 190, HEIGHT_MIN = 60, FALLS_WIDTH_MIN = 560, KEPT_HEAD = 20 };
 
-/* The largest share of the window's height that the table gets when it appears. */
+/* The maximum share of the pane's height that the table gets when it appears. */
 static const double height_share = 0.45;
 
 typedef struct pane_column {
@@ -25,7 +25,7 @@ typedef struct pane_column {
     bool is_number;
 } pane_column;
 
-/* The last column, the ID, is not in the list of requests and cannot be sorted. */
+/* The list of requests does not contain the last column, the ID, so the user cannot sort by it. */
 static const pane_column columns[COLUMNS] = {
     {"Duration", REQUEST_BY_DURATION, 90, true},   {"Slowest span", REQUEST_BY_SLOWEST, 180, false},
     {"Error", REQUEST_BY_ERROR, 100, false},       {"Share", REQUEST_BY_SHARE, 70, true},
@@ -46,8 +46,8 @@ struct request_pane {
     GtkWidget *widget, *tree, *entry, *count, *all;
     GtkWidget *area;      /* draws the waterfall */
     waterfall *waterfall; /* waterfall of the request in the cursor's row, or NULL */
-    waterfall *kept;      /* waterfall of the request that the user keeps above it, or NULL */
-    char *kept_name;      /* the ID of this request */
+    waterfall *kept;      /* waterfall that the user keeps above this waterfall, or NULL */
+    char *kept_name;      /* the ID of the request of `kept`, or NULL */
     GtkWidget *falls;     /* scrolls the area */
     GtkListStore *store;  /* the indices of rows */
     GtkTreeViewColumn *columns[COLUMNS];
@@ -164,7 +164,7 @@ static void copy_rows(request_pane *p, const request_list *l, const uint32_t *fo
     }
 }
 
-/* Fills the table. Keeps the cursor at its row. */
+/* Fills the table. The cursor remains at its row. */
 static void fill(request_pane *p)
 {
     GtkTreePath *cursor = NULL;
@@ -218,7 +218,7 @@ static void sort_by(request_pane *p, request_column column, bool descending)
     }
 }
 
-/* Sorts by a column. The second time, reverses the order. */
+/* Sorts by a column. If the table is already sorted by this column, reverses the order. */
 static void choose_column(request_pane *p, unsigned number)
 {
     const request_column column = columns[number].sort;
@@ -266,7 +266,8 @@ static void show_waterfall(request_pane *p, const request_summary *request)
     resize_area(p);
 }
 
-/* Keeps the waterfall of the cursor's row above the waterfalls of rows that are selected later, or stops keeping it. */
+/* If no waterfall is kept, keeps the waterfall of the cursor's row above the waterfalls of rows that the user selects
+ * later. Otherwise, stops keeping a waterfall. */
 static void toggle_kept(request_pane *p)
 {
     GtkTreePath *path = NULL;
@@ -424,8 +425,8 @@ static void forget_area(request_pane *p)
     p->callbacks.cleared(p->callbacks.user);
 }
 
-/* Shows the table. In a small window, the table uses only a part of the height, so that the picture remains visible,
- * and the waterfall is hidden. */
+/* Shows the table. In a low window, the table gets only a part of the height, so that the picture remains visible. In a
+ * narrow window, hides the waterfall. */
 static void appear(request_pane *p)
 {
     GtkWidget *paned = gtk_widget_get_parent(p->widget);

@@ -19,12 +19,12 @@ typedef struct request_pane request_pane;
 
 typedef struct request_pane_callbacks {
     void (*go)(void *user, const request_summary *request); /* show this request in the picture */
-    void (*cleared)(void *user);                            /* the table no longer lists only the requests of an area */
-    void (*left)(void *user);                               /* the pane is hidden; the focus must go elsewhere */
+    void (*cleared)(void *user); /* the table lists all requests again, not only those of an area */
+    void (*left)(void *user);    /* the pane is hidden; the callback must move the focus to another widget */
     void *user;
 } request_pane_callbacks;
 
-/* Returns a pane, which its widget owns. The pane is hidden at first. The model must outlive it. */
+/* Returns a pane, which its widget owns. The pane is hidden at first. The model must outlive the pane. */
 request_pane *request_pane_new(model *m, request_pane_callbacks callbacks);
 GtkWidget *request_pane_widget(request_pane *p);
 
@@ -46,7 +46,7 @@ void request_pane_hide(request_pane *p);
 /* Selects the colours of the waterfall. */
 void request_pane_set_dark(request_pane *p, bool dark);
 
-/* Shows new requests. Call it often. */
+/* Shows new requests. Call this function often. */
 void request_pane_tick(request_pane *p);
 
 #endif

@@ -50,7 +50,8 @@ static void on_edited(GtkEditable *editable, gpointer user)
     *to = g_strstrip(g_strdup(gtk_entry_get_text(GTK_ENTRY(editable))));
 }
 
-/* Rebuilds the rows after the handler of a button in a row has returned. */
+/* Rebuilds the rows. Runs after the handler of a button in a row has returned, because rebuilding destroys the button.
+ */
 static gboolean show_later(gpointer user)
 {
     show_rows(user);
@@ -168,7 +169,7 @@ static void draw_offer(row_page *p, const offer *o)
         drawing_add_point(p->drawing, o->event, o->event);
         return;
     }
-    /* another event may have a field with the same name */
+    /* add the event's name if another row has the field's name */
     char *name = has_name(p, o->field) ? g_strdup_printf("%s %s", o->event, o->field) : g_strdup(o->field);
     drawing_add_loadline(p->drawing, name, o->event, o->field, "");
     g_free(name);

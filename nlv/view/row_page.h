@@ -1,6 +1,6 @@
 /*
- * The editor's page for loadlines or points. The log's fields or events are at the left, and the drawn fields or events
- * are at the right.
+ * The editor's page for loadlines or points. The list on the left contains the log's fields or events. The list on the
+ * right contains the drawn fields or events.
  */
 #ifndef NLV_ROW_PAGE_H
 #define NLV_ROW_PAGE_H

@@ -13,7 +13,8 @@ struct search_bar {
     GtkWidget *find, *filter, *status;
     search *search;
     char *searched;        /* the expression of the search */
-    bool waits, backwards; /* waits: show the next match when the search ends */
+    bool waits, backwards; /* waits: show the next match when the search ends; backwards: the next match is the previous
+                              one in time */
     int64_t wanted_ns;
 };
 
@@ -31,7 +32,8 @@ static void mark_wrong(GtkWidget *entry, bool is_wrong)
         gtk_style_context_remove_class(style, GTK_STYLE_CLASS_ERROR);
 }
 
-/* Returns the expression in an entry. A single word searches the names of events. */
+/* Returns the expression in an entry. A single word becomes an expression that searches the names of events. The caller
+ * frees it with g_free. */
 static char *expression_of(GtkWidget *entry)
 {
     char *text = g_strstrip(g_strdup(gtk_entry_get_text(GTK_ENTRY(entry))));
@@ -65,7 +67,7 @@ static void search_bar_continue(search_bar *b)
     size_t number;
     bool done = search_is_done(b->search);
     if (!done)
-        return; /* the first match found may not be the next match */
+        return; /* until the search ends, the first match found may not be the next match */
     model_lock(b->model);
     bool any = search_next(b->search, b->wanted_ns, b->backwards, &found_ns, &record, &number);
     bool wrapped = !any && search_count(b->search) > 0;
@@ -98,7 +100,7 @@ void search_bar_next(search_bar *b, bool backwards)
     search_bar_tick(b);
 }
 
-/* Shows the progress of reading for a filter. */
+/* Shows the progress of reading in the entry of the filter. */
 static void show_filtering(search_bar *b)
 {
     GtkEntry *entry = GTK_ENTRY(b->filter);
@@ -194,7 +196,7 @@ bool search_bar_hide(search_bar *b)
     bool was = gtk_revealer_get_reveal_child(GTK_REVEALER(b->widget));
     gtk_revealer_set_reveal_child(GTK_REVEALER(b->widget), FALSE);
     b->waits = false;
-    begin_search(b, g_strdup("")); /* the requests that were found get their colours back */
+    begin_search(b, g_strdup("")); /* shows the requests again in the colours that they had before the search */
     b->callbacks.left(b->callbacks.user);
     return was;
 }

@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum { COLUMN_IS_SENSOR, COLUMN_TICKED, COLUMN_NAME, COLUMN_STATE, COLUMN_URL, COLUMN_SENSOR, COLUMN_TIP, COLUMNS };
-enum { OPEN_HOSTS = 12 /* if there are more hosts, their rows are collapsed */ };
+enum { OPEN_HOSTS = 12 /* maximum number of hosts whose rows are expanded at first */ };
 
 struct sensor_pane {
     GtkWidget *widget, *directory, *which, *tree, *status;
@@ -32,7 +32,7 @@ static void set_row(sensor_pane *p, GtkTreeIter *row, const char *state)
     g_free(valid);
 }
 
-/* Converts text from a directory to the markup of a tooltip. The caller frees it with g_free. */
+/* Returns the markup of a tooltip for text from a directory. The caller frees the markup with g_free. */
 static char *tooltip(const char *text)
 {
     char *valid = printable(text), *markup = g_markup_escape_text(valid, -1);
@@ -49,7 +49,7 @@ static void add_host(sensor_pane *p, const char *host, const char *url, GtkTreeI
     g_free(tip);
 }
 
-/* Finds or adds the row of an agent. */
+/* Sets *row to the row of the agent with a URL. Adds the row if necessary. */
 static void known_host(sensor_pane *p, const char *host, const char *url, GtkTreeIter *row)
 {
     GtkTreeModel *model = GTK_TREE_MODEL(p->store);
@@ -100,7 +100,7 @@ static void add_sensor(sensor_pane *p, GtkTreeIter *host, const char *url, const
     g_free(tip);
 }
 
-/* Adds a sensor that is ticked but no longer in the directory, so that the user can untick it. */
+/* Adds the row of a ticked sensor that is no longer in the directory, so that the user can untick the sensor. */
 static void add_known(void *user, const char *url, const char *sensor, const char *state)
 {
     sensor_pane *p = user;
@@ -148,7 +148,7 @@ static void on_changed(void *user, const char *url, const char *sensor, const ch
     const char *state = agents_state(p->agents, url, sensor);
     if (find_row(p, url, sensor, &row))
         set_row(p, &row, state);
-    /* the column may be too narrow for an error */
+    /* show an error also below the tree, because the column may be too narrow for it */
     if (*message != '\0' && strcmp(message, "running") != 0 && strcmp(message, "connecting") != 0) {
         char *text = g_strdup_printf("%s: %s", sensor, message), *valid = printable(text);
         sensor_pane_say(p, valid);
@@ -163,7 +163,7 @@ static void on_drawn(void *user)
     p->callbacks.draw(p->callbacks.user, agents_loadlines(p->agents));
 }
 
-/* Begins the log of all sensors' records. The window opens this log when the user ticks the first sensor. */
+/* Opens the log that gets the records of all sensors, when the user ticks the first sensor. Later calls do nothing. */
 static void sensor_pane_begin(sensor_pane *p)
 {
     if (!p->has_begun)

@@ -1,6 +1,6 @@
 /*
- * The pane with the hosts and sensors of a directory. nlv subscribes to ticked sensors and draws their records. Threads
- * do the network work (agents.h).
+ * The pane with the hosts and sensors of a directory. nlv subscribes to ticked sensors and draws their records. Other
+ * threads communicate with the network (agents.h).
  */
 #ifndef NLV_SENSOR_PANE_H
 #define NLV_SENSOR_PANE_H
@@ -22,8 +22,8 @@ typedef struct sensor_pane_callbacks {
 } sensor_pane_callbacks;
 
 /*
- * Returns a pane. Its widget owns the pane and all streams. At first, the pane searches `directory`, or this host if
- * `directory` is NULL.
+ * Returns a pane. Its widget owns the pane and all streams. At first, the pane searches the directory with the URL
+ * `directory`, or this host if `directory` is NULL.
  */
 sensor_pane *sensor_pane_new(const char *directory, sensor_pane_callbacks callbacks);
 GtkWidget *sensor_pane_widget(sensor_pane *p);

@@ -64,8 +64,8 @@ static void push_step(session_keeper *k, const char *text)
 }
 
 /*
- * Makes the current session a step if it is new and was the same in two consecutive ticks. If `at_once` is true, one
- * tick is enough.
+ * Makes the current session a step if it differs from the current step and is the same as in the last tick. If
+ * `at_once` is true, ignores the last tick. Returns whether there is a new step.
  */
 static bool session_keeper_add_step(session_keeper *k, bool at_once)
 {

@@ -21,12 +21,12 @@ session_keeper *session_keeper_new(session_callbacks callbacks);
 void session_keeper_free(session_keeper *k);
 
 /*
- * Returns the session. Its bookmarks are current. Its other members have their values from the last call of another
- * function of this module.
+ * Returns the session. The bookmarks are up to date. The other members have the values that the callback `note` stored
+ * last.
  */
 session *session_keeper_session(const session_keeper *k);
 
-/* Call it after a log was opened. Restores the bookmarks of the open logs. */
+/* Adds an open log to the session, and restores the bookmarks of the open logs. Call it after a log was opened. */
 void session_keeper_opened(session_keeper *k, const char *url);
 
 /* Call it about 30 times per second. A change that persists for a moment becomes a step. */
@@ -38,7 +38,8 @@ const char *session_keeper_undo(session_keeper *k, int step);
 /* Applies the session of the previous run. Returns false if there is no such session. */
 bool session_keeper_restore(session_keeper *k);
 
-/* Writes the session to its file. */
+/* Writes the session to its file. Does nothing if no log is open, or if neither this session nor the previous one has
+ * content. */
 void session_keeper_save(session_keeper *k);
 
 #endif

@@ -11,7 +11,7 @@
 
 typedef struct side_panel side_panel;
 
-/* Returns a side panel, which its widget owns. The model must outlive it. */
+/* Returns a side panel, which its widget owns. The model must outlive the side panel. */
 side_panel *side_panel_new(model *m);
 GtkWidget *side_panel_widget(side_panel *p);
 

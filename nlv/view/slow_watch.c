@@ -9,7 +9,7 @@ struct slow_watch {
     GArray *flashes;   /* scene_flash */
     GArray *begins_us; /* gint64: the time at which each flash began */
     bool is_watching;
-    int64_t seen_ns; /* the module has seen the requests that ended until this time */
+    int64_t seen_ns; /* the latest end of the requests that the module has seen */
 };
 
 slow_watch *slow_watch_new(model *m)
@@ -48,8 +48,9 @@ static void add_flash(slow_watch *s, const request_summary *r)
 }
 
 /*
- * Adds a flash for each slow request that ended after s->seen_ns. The list is only approximately in the order of the
- * ends, and a small log is listed again when it grows; therefore, the times decide which requests are new.
+ * Adds a flash for each slow request that ended after s->seen_ns. The positions in the list do not show which requests
+ * are new, because the list is only approximately in the order of the ends, and nlv makes the list of a small log again
+ * when the log grows. The function therefore uses the times.
  */
 static void find_new(slow_watch *s)
 {

@@ -14,8 +14,8 @@ slow_watch *slow_watch_new(model *m);
 void slow_watch_free(slow_watch *s); /* NULL is allowed */
 
 /*
- * If is_live is true, finds the slow requests that have ended since the last call. Dims the older flashes. Returns
- * whether the flashes have changed.
+ * If is_live is true, finds the slow requests that have ended since the last call. Dims the older flashes and removes
+ * the oldest. Returns whether the picture must be drawn again.
  */
 bool slow_watch_tick(slow_watch *s, bool is_live);
 

@@ -27,7 +27,7 @@ static void free_choice(gpointer data, GClosure *closure)
 
 /* ---- an example ---- */
 
-/* Writes an example log: requests of a client to two servers, and the servers' load. One server is sometimes slow. */
+/* Appends an example log: requests of a client to two servers, and the servers' load. One server is sometimes slow. */
 static void write_example(GString *text)
 {
     static const char *const events[] = {"Client.Send", "Server.Recv", "Disk.Start",

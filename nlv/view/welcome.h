@@ -1,4 +1,5 @@
-/* The page that is shown if no log is open: recent logs, an example, and an entry for the address of a collector. */
+/* The page that nlv shows while no log is open: recent logs, an example, and an entry for the address of a collector.
+ */
 #ifndef NLV_WELCOME_H
 #define NLV_WELCOME_H
 

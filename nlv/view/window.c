@@ -28,9 +28,10 @@
 
 enum {
     TICK_MS = 30,     /* interval between checks for new data */
-    READING_MS = 100, /* interval between pictures while nlv reads a log, because reading needs the processors */
+    READING_MS = 100, /* minimum interval between pictures while nlv reads a log; it is longer because reading needs the
+                         processors */
     NOTICE_LINES = 5,
-    SENSORS_WIDTH_S = 60, /* width of the first view if the first log comes from sensors */
+    SENSORS_WIDTH_S = 60, /* width of the first view in seconds if the first log comes from sensors */
 };
 
 static const double zoom_step = 0.8, pan_step = 0.1;
@@ -58,15 +59,15 @@ typedef struct window {
     char *typed;            /* the filter that the user has typed, or NULL */
     char *drawing_text;     /* the user's drawing; NULL: use the inferred drawing */
     bool is_first_shown;    /* the first record was shown */
-    bool has_first_view;    /* the view shows a part of the log, and only the user moves it */
+    bool has_first_view;    /* nlv has shown its first view, a part of the log, and no longer fits the view */
     bool shows_whole;       /* the user has requested the whole log */
     bool is_touched;        /* the user has moved the view, so nlv no longer fits it to the log */
     bool is_measuring;      /* one end of a measurement is marked */
     bool choice_waits;      /* the record of the session's chosen lifeline is not in the model yet */
     unsigned generation;    /* the model's generation when it was last drawn */
-    gint64 shown_us;        /* time at which the model was last drawn */
-    uint64_t malformed;     /* number of reported pieces of malformed input */
-    char *malformed_notice; /* the line that reports them, or NULL */
+    gint64 shown_us;        /* time at which the model was last drawn, in microseconds */
+    uint64_t malformed;     /* number of malformed lines and blocks that the notice reports */
+    char *malformed_notice; /* the line that reports malformed input, or NULL */
     int source_count;
     int openings; /* number of threads that are opening a log */
     guint ticking;
@@ -132,7 +133,7 @@ static void on_message(const char *message)
     g_async_queue_push(messages, g_strdup(message));
 }
 
-/* Shows one line for all malformed input, which replaces the previous one. */
+/* Shows one line about all malformed input, which replaces the previous line. */
 static void show_malformed(window *w)
 {
     const uint64_t count = w->reading->malformed;
@@ -255,7 +256,8 @@ static void choose_waiting(window *w)
         show_chosen(w);
 }
 
-/* Shows the whole log while nlv reads it, and then its first view, unless the user has chosen another view. */
+/* Shows the whole log while nlv reads it, or if the user has requested the whole log. Otherwise, shows the first view
+ * of the log once. */
 static void fit(window *w)
 {
     if (w->shows_whole || !model_is_settled(w->model) || model_progress(w->model) < 1) {
@@ -399,7 +401,8 @@ static gboolean on_retry(gpointer user)
     return G_SOURCE_REMOVE;
 }
 
-/* Schedules another attempt. A notice already shows why the last attempt failed. */
+/* Schedules another attempt to open a log, and shows a notice. Another notice already shows why the last attempt
+ * failed. */
 static void retry_later(const opening *failed)
 {
     opening *o = g_new0(opening, 1);
@@ -435,7 +438,8 @@ static void on_opened(GObject *source, GAsyncResult *result, gpointer user)
     show_title(w);
 }
 
-/* Opens a log in a thread, because a collector may take long to answer. `retry_in_s` is the delay after a failure. */
+/* Opens a log in a thread, because a collector may take long to answer. `retry_in_s` is the delay in seconds before
+ * another attempt; 0: no other attempt. */
 static void open_again(window *w, const char *url, guint retry_in_s)
 {
     opening *o = g_new0(opening, 1);
@@ -514,7 +518,8 @@ static void toggle_sensors(window *w)
 
 /* ---- searching and filtering ---- */
 
-/* Returns the time at which the next search begins: the previous match if visible, or the edge of the view. */
+/* Returns the time at which the search for the next match begins: the current match if it is visible, otherwise the
+ * left edge of the view, or the right edge for a search backwards. */
 static int64_t on_where(void *user, bool backwards)
 {
     window *w = user;
@@ -575,7 +580,8 @@ static void show_request(void *user, const request_summary *request)
     canvas_redraw(w->canvas);
 }
 
-/* Shows the failed request of an area, or else its slowest request. Returns false if the area has no request. */
+/* Shows a failed request of an area or, if no request has failed, the slowest request. Returns false if the area has no
+ * request. */
 static bool on_picked(void *user, const request_choice *area)
 {
     window *w = user;
@@ -620,7 +626,7 @@ static void on_requests_left(void *user)
 }
 
 /*
- * Shows only the requests that the typed expression selects. Of these requests, shows only the records whose boxes are
+ * Shows only the requests that the typed expression selects, and only those of their records whose check boxes are
  * ticked. Returns false and sets the error if the expression is invalid.
  */
 static bool apply_filter(window *w, const char *typed)
@@ -660,8 +666,8 @@ static void on_search_left(void *user)
 }
 
 /*
- * Compares the requests of the marked time with the other requests, or shows the window in which the user describes the
- * sides.
+ * Shows the window that compares requests. If a time range is marked, compares the requests in this range with the
+ * other requests; otherwise, the user describes the sides.
  */
 static void compare(window *w)
 {
@@ -847,8 +853,8 @@ static void show_next_bookmark(window *w, bool backwards)
     g_free(text);
 }
 
-/* Marks one end of a measurement. At the next call, marks the other end and measures. Uses the time of the record
- * under the pointer, if there is one. */
+/* Marks one end of a measurement, at the time of the pointer or of the record under it. The next call marks the other
+ * end and shows the measurement. */
 static void measure(window *w)
 {
     scene_view *view = canvas_view(w->canvas);
@@ -882,7 +888,8 @@ static void show_all(window *w)
     w->shows_whole = true;
 }
 
-/* Hides the table of requests if it has the focus, or else the search bar. If both are hidden, removes all marks. */
+/* Hides the table of requests if it has the focus. Otherwise, hides the search bar or, if the bar is hidden, removes
+ * all marks. */
 static void clear(window *w)
 {
     GtkWidget *focus = gtk_window_get_focus(GTK_WINDOW(w->top));
@@ -1230,7 +1237,8 @@ static void build(window *w, const window_options *look)
         g_object_set(gtk_settings_get_default(), "gtk-application-prefer-dark-theme", TRUE, NULL);
 }
 
-/* Opens the files. nlv opens collectors after the window exists. Returns false if there is nothing to show. */
+/* Opens the sources that are files; nlv opens collectors later, when the window exists. Returns false if all sources
+ * are files and none can be opened. */
 static bool add_first_sources(window *w, char **sources, int source_count)
 {
     bool any = source_count == 0;
@@ -1268,7 +1276,7 @@ int window_run(drawing *d, program_reading *reading, model_options options, char
     }
     messages = g_async_queue_new_full(g_free);
     program_set_listener(on_message);
-    static window w;                 /* a thread that waits for a collector may outlive this call */
+    static window w;                 /* static, because a thread that waits for a collector may outlive this call */
     reading->keeps_malformed = true; /* show_malformed shows it */
     w = (window){.reading = reading, .model = model_new(d, reading), .generation = UINT_MAX};
     model_set_options(w.model, options);
@@ -1289,7 +1297,7 @@ int window_run(drawing *d, program_reading *reading, model_options options, char
     session_keeper_free(w.keeper);
     editor_free(w.editor);
     slow_watch_free(w.slow);
-    if (w.openings == 0 && !exporting_is_busy(w.exporting)) { /* if this is false, a thread still uses the objects */
+    if (w.openings == 0 && !exporting_is_busy(w.exporting)) { /* otherwise, a thread still uses the objects */
         exporting_free(w.exporting);
         model_free(w.model);
     }

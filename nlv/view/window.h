@@ -1,4 +1,5 @@
-/* The window: canvas, side panel, search bar, sensor pane and menus, and the code that runs commands. */
+/* The window, which contains the canvas, the side panel, the search bar, the sensor pane and the menus. The module also
+ * runs the commands. */
 #ifndef NLV_WINDOW_H
 #define NLV_WINDOW_H
 
@@ -11,7 +12,7 @@ typedef struct window_options {
         *directory; /* the directory to search for sensors at startup; NULL: search when the user opens the pane */
     int64_t since_ns, until_ns; /* the first view; INT64_MIN and INT64_MAX: the whole log */
     bool dark;
-    bool compares;           /* show the comparison at the start */
+    bool compares;           /* show the comparison at startup */
     const char *compared[2]; /* the sides of the comparison, or NULL (model/compare_query.h) */
 } window_options;
 
