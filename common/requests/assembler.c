@@ -17,20 +17,24 @@ enum {
     EVENTS_USUAL_MAX = 32,
     GROUPS_MAX = 1 << 16,
     THREAD_EVENTS_MIN = 1024,
-    LATER_EVENTS_MIN = 1 << 16, /* minimum number of later events that show that the record of a span's end was lost */
+    LATER_EVENTS_MIN = 1 << 16, /* number of later events after which a missing end of a span counts as lost */
     AHEAD_COUNT = 100,
-    COMPLETE_MIN = 30, /* minimum number of complete requests from which the order of events is learned */
+    COMPLETE_MIN =
+        30, /* minimum number of complete requests for learning the order of events only from complete requests */
 };
 
 #define AHEAD_NS ((int64_t)ASSEMBLER_IDLE_S * NL_NS_PER_SECOND)
 
-/* The group that the record of an event names. */
+/* The group that the record of one event names. */
 typedef struct group_mark {
     uint32_t order; /* position of the event in the request (request_event.order) */
     uint32_t by;
 } group_mark;
 
-/* A request that is not over. It is in a list that is sorted by the requests' latest events. */
+/*
+ * A request that is not over. It is in one of the assembler's lists, which are sorted by the arrival of the requests'
+ * latest events.
+ */
 typedef struct open_request open_request;
 struct open_request {
     uint64_t key;
@@ -40,14 +44,14 @@ struct open_request {
     nl_buffer payloads;
     int64_t latest_ns;  /* the latest time of an event */
     uint32_t by;        /* number of the group; 0: unknown */
-    uint32_t name_size; /* including the NUL */
+    uint32_t name_size; /* size of `name` in bytes, including the NUL */
     GArray *marks;      /* group_mark, while learning; otherwise NULL */
     bool complete;
-    bool explicit;      /* a trace ID names the request */
+    bool explicit;      /* the request has a trace ID */
     bool root_ended;    /* for a trace: its first event began a span without a parent, and this span has ended */
     int32_t open_spans; /* for a trace: number of spans with identifiers that have begun but not ended */
     bool is_thread;     /* the events of a thread, whose outermost spans are requests */
-    uint32_t split_at;  /* for a thread: when the request has this number of events, completed spans are handed out */
+    uint32_t split_at;  /* for a thread: number of events at which split_thread is called */
     char *name;
 };
 
@@ -63,15 +67,17 @@ struct assembler {
     restarts *restarts;
     key_map open;          /* maps a key to an open_request */
     request_list lists[2]; /* one list of incomplete and one of complete requests */
-    GPtrArray *learning;   /* open_request: requests that are over but not handed out yet; NULL after learning */
-    uint32_t round_count;  /* while learning: number of first events that have occurred again */
+    GPtrArray *learning;   /* open_request: requests that are over but not handed out, because learning has not ended;
+                              NULL after learning */
+    uint32_t round_count;  /* while learning: number of events that repeated the first event of their request */
     size_t memory;
     uint64_t overlapping; /* see assembler_overlapping */
     uint64_t unselected;  /* see assembler_unselected */
-    uint32_t usual_count; /* number of events of the latest request that ended, within limits */
-    int64_t now_ns;       /* the time of the log, see advance */
-    /* Consecutive events that are more than AHEAD_NS ahead of now_ns. */
-    int64_t ahead_ns; /* the earliest of their times */
+    uint32_t usual_count; /* number of events of the request that ended last, between EVENTS_MIN and EVENTS_USUAL_MAX;
+                             the initial capacity of new requests */
+    int64_t now_ns;       /* the time of the log (see advance) */
+    /* The latest consecutive events that are more than AHEAD_NS ahead of now_ns. */
+    int64_t ahead_ns; /* the earliest time of these events */
     uint32_t ahead_host, ahead_count;
     /* The kind of event with which most requests ended, by majority vote (Boyer and Moore, MJRTY, 1991). */
     uint64_t last_kind;
@@ -167,8 +173,8 @@ static uint32_t *visits_of(const assembler *a, uint32_t host)
 }
 
 /*
- * Counts a visit each time that the request's next event is on another host. Counting a host more than once per request
- * is harmless, because most requests visit a host only a few times.
+ * Counts the visits of a request: one for its first event, and one each time that the next event is on another host. A
+ * request may count a host several times. This is harmless, because most requests visit a host only a few times.
  */
 static void count_hosts(assembler *a, const request_event *events, uint32_t count)
 {
@@ -186,7 +192,7 @@ static uint32_t rarest_host(const assembler *a, const request_event *events, uin
     return rarest;
 }
 
-/* Removes the first events, which were handed out. */
+/* Removes the first `count` events, which were handed out. */
 static void drop_events(assembler *a, open_request *r, uint32_t count)
 {
     a->memory -= memory_of(r);
@@ -197,7 +203,7 @@ static void drop_events(assembler *a, open_request *r, uint32_t count)
     a->memory += memory_of(r);
 }
 
-/* Returns by how much rounded times may make a span overlap the spans before and after it. */
+/* Returns the maximum time in nanoseconds by which rounding may make a span overlap the spans before and after it. */
 static int64_t rounding_of(const request_graph *g, const request_span *s)
 {
     const request_event *end = s->begin == REQUEST_NONE ? &g->events[s->end] : NULL;
@@ -206,8 +212,10 @@ static int64_t rounding_of(const request_graph *g, const request_span *s)
     return s->begin_ns % 1000 == 0 && s->end_ns % 1000 == 0 ? 1000 : 0;
 }
 
-/* Returns the number of a thread's outermost spans if some of them overlap by more than their times are rounded, and
- * otherwise 0. */
+/*
+ * Returns the number of a thread's outermost spans if they overlap by more than the rounding of their times. Otherwise,
+ * returns 0.
+ */
 static uint32_t count_overlapping(const request_graph *g)
 {
     uint32_t outermost = 0;
@@ -263,7 +271,7 @@ static int by_time(const void *a, const void *b)
     return (x->order > y->order) - (x->order < y->order);
 }
 
-/* Returns the time at which an event of a thread begins. */
+/* Returns the time at which an event begins: for a whole span, its start. */
 static int64_t begin_of(const request_event *e)
 {
     return e->time_ns - (e->role == REQUEST_WHOLE ? e->duration_ns : 0);
@@ -279,14 +287,17 @@ static int nesting_of(const assembler *a, const request_event *e)
     return begins - ends;
 }
 
-/* The state of a thread at an event. */
+/* The state of a thread after an event. */
 typedef struct thread_state {
-    int64_t begin_ns; /* the earliest begin of this event and all later events */
+    int64_t begin_ns; /* the earliest begin_of this event and all later events */
     uint32_t open;    /* number of spans that are open after the event */
-    uint32_t low;     /* the lowest such number of this event and all later events */
+    uint32_t low;     /* the minimum of `open` for this event and all later events */
 } thread_state;
 
-/* Returns the states of a thread's sorted events, followed by the state after the last event. */
+/*
+ * Returns an array with a state for each of a thread's sorted events, followed by an element that marks its end. The
+ * caller frees it with g_free.
+ */
 static thread_state *find_states(const assembler *a, const open_request *r)
 {
     thread_state *states = g_new(thread_state, r->count + 1);
@@ -305,14 +316,14 @@ static thread_state *find_states(const assembler *a, const open_request *r)
 }
 
 /*
- * Hands out the outermost spans of a thread that ended before a time, and keeps the other events. If the record of an
- * end was lost, the number of open spans never falls to its former value. In this case, the outermost span counts as
- * ended where a span of the same name begins. The loss is certain only when all events of the thread, or at least
- * LATER_EVENTS_MIN later events, have arrived.
+ * Hands out the outermost spans of a thread that ended before before_ns, and keeps the other events. INT64_MAX means
+ * that no more events will arrive. If the record of an end was lost, the number of open spans never returns to its
+ * former value. The outermost span then counts as ended where a span of the same name begins. The loss is certain only
+ * after all events of the thread, or more than LATER_EVENTS_MIN later events, have arrived.
  */
 static void split_thread(assembler *a, open_request *r, int64_t before_ns)
 {
-    uint32_t from = 0, lost = 0; /* lost: number of spans that never end because the records of their ends were lost */
+    uint32_t from = 0, lost = 0; /* lost: number of spans that never end, because the records of their ends were lost */
     qsort(r->events, r->count, sizeof *r->events, by_time);
     thread_state *states = find_states(a, r);
     for (uint32_t i = 0; i < r->count && r->events[i].time_ns < before_ns; i++) {
@@ -343,7 +354,7 @@ static void hand_out(assembler *a, open_request *r, bool cut)
     open_request_free(a, r);
 }
 
-/* Counts a vote for the kind of event with which requests end. */
+/* Counts a vote for the kind of the event `last`, with which a request has ended. */
 static void vote(assembler *a, const request_event *last)
 {
     uint64_t kind = request_event_kind(last);
@@ -354,7 +365,7 @@ static void vote(assembler *a, const request_event *last)
 
 /* ---- learning ---- */
 
-/* Returns the end of the round that begins at an event, see restarts.h. */
+/* Returns the index after the last event of the round (restarts.h) that begins at the event `from`. */
 static uint32_t round_end(const assembler *a, const open_request *r, uint32_t from)
 {
     uint32_t i = from + 1;
@@ -370,7 +381,7 @@ static int by_order(const void *a, const void *b)
     return (x->order > y->order) - (x->order < y->order);
 }
 
-/* Returns the group of a round, which is the first group that a record of the round names. */
+/* Returns the group of the round [from, to): its rarest host, or the first group that a record of the round names. */
 static uint32_t group_of_round(const assembler *a, const open_request *r, uint32_t from, uint32_t to)
 {
     if (a->by_host)
@@ -385,7 +396,7 @@ static uint32_t group_of_round(const assembler *a, const open_request *r, uint32
     return first.by;
 }
 
-/* Learning passes over all requests several times, see precedence_learn_kinds. */
+/* The passes of the learning over all requests (see precedence_learn_kinds). */
 typedef enum learning_pass { LEARN_KINDS, LEARN_FROM_COMPLETE, LEARN_FROM_INCOMPLETE } learning_pass;
 
 static uint32_t learn_round(assembler *a, const request_event *events, uint32_t count, learning_pass pass)
@@ -403,8 +414,10 @@ static uint32_t learn_round(assembler *a, const request_event *events, uint32_t 
     return 1;
 }
 
-/* Learns from each round of a request. If `over` is true, the last round is over too. Returns the number of rounds from
- * which it has learned. */
+/*
+ * Learns from each round of a request that is over. `over` is true if the last round is over too. Returns the number of
+ * rounds from which the function has learned.
+ */
 static uint32_t learn_rounds(assembler *a, const open_request *r, bool over, learning_pass pass)
 {
     uint32_t learned = 0;
@@ -427,7 +440,7 @@ static uint32_t learn_requests(assembler *a, const GPtrArray *kept, const GPtrAr
     return learned;
 }
 
-/* Hands out the rounds of a request. If the request is not over, it keeps its last round. */
+/* Hands out the rounds of a request. If `over` is true, frees the request. Otherwise, keeps its last round. */
 static void hand_out_rounds(assembler *a, open_request *r, bool over)
 {
     uint32_t from = 0;
@@ -460,8 +473,8 @@ static bool learns_from(const assembler *a, const open_request *r)
 }
 
 /*
- * Returns the requests that are not over and from which the module learns. The request that has been idle longest is
- * first.
+ * Returns the requests that are not over and from which the module learns: first the complete requests, then the
+ * others, each sorted by their latest event. Sorts their events by time.
  */
 static GPtrArray *find_unfinished(const assembler *a)
 {
@@ -476,8 +489,8 @@ static GPtrArray *find_unfinished(const assembler *a)
 }
 
 /*
- * Ends the learning. Hands out the requests that were kept for learning. Of all other requests, hands out the rounds
- * that are over.
+ * Ends the learning. Hands out the requests that were kept for learning, and the rounds of other requests that are
+ * over.
  */
 static void finish_learning(assembler *a)
 {
@@ -503,7 +516,10 @@ static void finish_learning(assembler *a)
     g_ptr_array_free(unfinished, TRUE);
 }
 
-/* Removes a request from the table. Learns from the request or hands it out. */
+/*
+ * Removes a request that is over from the table. Keeps it for learning, or hands it out. `cut` is true if memory ran
+ * out before the request was over.
+ */
 static void end_request(assembler *a, open_request *r, bool cut)
 {
     unlink_request(a, r);
@@ -525,7 +541,7 @@ static open_request *oldest_request(const assembler *a)
     return a->lists[1].oldest != NULL ? a->lists[1].oldest : a->lists[0].oldest;
 }
 
-/* Returns whether two events begin and end one span. */
+/* Returns whether `first` begins a span, and `last` ends a span of the same name and place. */
 static bool is_pair(const assembler *a, const request_event *first, const request_event *last)
 {
     uint32_t begun, ended;
@@ -547,8 +563,8 @@ static bool is_complete(const assembler *a, const open_request *r)
 }
 
 /*
- * Called if memory is short before any request has ended. The requests that have been idle longest are probably over:
- * their last events vote, which may complete other requests, and the module learns from them.
+ * Called if memory is short before any request has ended. The requests that have been idle longest are probably over.
+ * Therefore, their last events vote, which may complete other requests, and the module learns from them.
  */
 static void learn_early(assembler *a)
 {
@@ -590,7 +606,9 @@ static void end_idle(assembler *a)
 
 /* ---- records ---- */
 
-/* Returns whether the thread of an event names the event's request. */
+/*
+ * Returns whether an event belongs to a request of its thread, because it has no trace ID and there are no ID fields.
+ */
 static bool is_thread(const assembler *a, const request_event *event)
 {
     return !event->traced && (a->options.ids == NULL || a->options.ids[0] == NULL);
@@ -613,8 +631,8 @@ static open_request *new_request(assembler *a, uint64_t key, const request_event
 }
 
 /*
- * Returns whether an event is of the same kind as the first event of its request, and may therefore begin another
- * request.
+ * Returns whether an event may begin another request with the same ID, because it is of the same kind as the request's
+ * first event.
  */
 static bool may_begin_again(const open_request *r, const request_event *event)
 {
@@ -622,7 +640,10 @@ static bool may_begin_again(const open_request *r, const request_event *event)
            restarts_repeats(&r->events[0], &r->events[r->count - 1], event);
 }
 
-/* Returns whether an event begins another request, because the request r has already ended. */
+/*
+ * Returns whether an event begins another request with the ID of r, which has then ended. Always returns false while
+ * learning.
+ */
 static bool begins_again(assembler *a, const open_request *r, const request_event *event)
 {
     const request_event *first = &r->events[0], *last = &r->events[r->count - 1];
@@ -653,7 +674,10 @@ static uint32_t group_of_record(assembler *a, const nl_record *record)
     return (uint32_t)number + 1;
 }
 
-/* Notes the group that the record of the latest event names; 0 means that the record names no group. */
+/*
+ * Stores the group that the record of the latest event names, for the request and, while learning, for the event. 0
+ * means that the record names no group.
+ */
 static void note_group(assembler *a, open_request *r, uint32_t by)
 {
     r->by = r->by == 0 ? by : r->by;
@@ -667,7 +691,10 @@ static void note_group(assembler *a, open_request *r, uint32_t by)
     a->memory += memory_of(r);
 }
 
-/* Returns whether a record may belong to a request. Sets *first if its event begins a request. */
+/*
+ * Returns whether the event of a record may belong to requests. Sets *first to whether it is the first event in
+ * options.events.
+ */
 static bool selects_event(const assembler *a, const nl_record *record, bool *first)
 {
     const char *const *events = a->options.events;
@@ -679,7 +706,10 @@ static bool selects_event(const assembler *a, const nl_record *record, bool *fir
     return events == NULL || events[i] != NULL;
 }
 
-/* Counts the open spans of a trace. A child may end after its root, if the root did not wait for it. */
+/*
+ * Updates open_spans and root_ended of a trace for an event. Both are necessary, because a child may end after its root
+ * if the root did not wait for it.
+ */
 static void count_open_spans(const assembler *a, open_request *r, const request_event *event)
 {
     uint32_t span;
@@ -714,9 +744,9 @@ static void append_event(assembler *a, open_request *r, const nl_record *record,
 }
 
 /*
- * Advances the time of the log to the time of an event. If the event is far ahead, the clock of its host may be wrong.
- * The time then advances only after AHEAD_COUNT consecutive events far ahead, or as soon as one of them is from another
- * host than the event before it.
+ * Advances the time of the log to the time of an event. If the event is more than AHEAD_NS ahead, the clock of its host
+ * may be wrong. The time then advances only after AHEAD_COUNT consecutive events far ahead, or after two consecutive
+ * events far ahead from different hosts.
  */
 static void advance(assembler *a, const request_event *event)
 {
@@ -745,7 +775,7 @@ bool assembler_add(assembler *a, const nl_record *record)
     if (key == 0 || (event.traced && a->options.untraced))
         return false;
     advance(a, &event);
-    /* Without threads, it is unknown which spans of a program are parts of others. */
+    /* Each whole span without a thread is its own request, because it is unknown which spans contain others. */
     if (is_thread(a, &event) && event.thread == 0 && event.role == REQUEST_WHOLE)
         key = hash_mix(key ^ event.order, UINT64_C(0x9e3779b97f4a7c15)) | 1;
     const uint64_t *known = key_map_find(&a->open, key);

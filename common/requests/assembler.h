@@ -1,15 +1,16 @@
 /*
- * Gathers the events of a stream of records into requests, and hands out each request as a graph when the request is
- * over.
+ * Gathers the events of a stream of records into requests. Passes each request to the user as a graph when the request
+ * is over ("hands out" the request).
  *
- * A request is complete when its last event is of the kind with which most requests end. A complete request is over
- * ASSEMBLER_IDLE_S seconds of the log's time later, or when its ID begins again (restarts.h). Other requests are over
- * after ASSEMBLER_PAUSE_MAX_S seconds without an event. Records may be out of order within these times. The module
- * keeps the first ASSEMBLER_LEARNED requests, to learn which events cause which (precedence.h), and which first events
- * are repeated steps. Without IDs, each outermost span of a thread is a request. If several such spans overlap, the
- * module cannot know which records belong together. It counts these spans, and hands them out as one graph whose member
- * `overlaps` is true. Memory is bounded: beyond memory_max, the requests that have been idle longest are handed out
- * early. Only one thread at a time may use an assembler.
+ * A request is complete when its latest event is of the kind with which most requests end. A trace is complete when its
+ * root and its other spans have ended. A complete request is over ASSEMBLER_IDLE_S seconds of the log's time later, or
+ * when its ID begins again (restarts.h). Other requests are over after ASSEMBLER_PAUSE_MAX_S seconds without an event.
+ * Records may be out of order within these times. From the first ASSEMBLER_LEARNED requests, the module learns which
+ * events cause which (precedence.h), and which first events are repeated steps (restarts.h). It hands out these
+ * requests after the learning. Without IDs, each outermost span of a thread is a request. If several such spans
+ * overlap, the module cannot know which records belong together. It counts these spans, and hands them out as one graph
+ * whose member `overlaps` is true. Memory is bounded: beyond memory_max, the module hands out the requests that have
+ * been idle longest early. Only one thread at a time may use an assembler.
  */
 #ifndef NETLOGGER_REQUESTS_ASSEMBLER_H
 #define NETLOGGER_REQUESTS_ASSEMBLER_H
@@ -28,20 +29,21 @@ enum {
 typedef struct assembler assembler;
 
 /*
- * Receives a request. All arguments are valid only during the call. `by` is the number of its group (see assembler_by).
- * If `cut` is true, memory ran out before the request was over.
+ * Receives a request. All arguments are valid only during the call. `name` is the request's ID or, for a span of a
+ * thread, the name of the span. `by` is the number of the request's group (see assembler_by). If `cut` is true, memory
+ * ran out before the request was over.
  */
 typedef void assembler_take(void *user, const request_graph *graph, const char *name, uint32_t by, bool cut);
 
 /*
- * Appends the data that the user needs from a record to `buffer`. The assembler keeps these bytes with the event, at
- * most ASSEMBLER_PAYLOAD_MAX; a request's graph has them at graph->payloads + event->payload. Calls happen in the order
- * of records.
+ * Appends the data that the user needs from a record (the payload) to `buffer`. The assembler stores the payload with
+ * the event, or drops it if it has more than ASSEMBLER_PAYLOAD_MAX bytes. In a request's graph, it is at
+ * graph->payloads + event->payload. The assembler calls this function in the order of the records.
  */
 typedef void assembler_pack(void *user, const nl_record *record, nl_buffer *buffer);
 
 typedef struct assembler_options {
-    const char *const *ids; /* ID fields, see request_reader_new */
+    const char *const *ids; /* ID fields (see request_reader_new) */
     /*
      * The names of the events that belong to requests, ended by NULL. NULL means all events. The caller keeps the
      * names.
@@ -51,37 +53,42 @@ typedef struct assembler_options {
     bool untraced; /* ignore records that have a trace ID, because another assembler builds their requests */
     nl_fraction fraction;
     /*
-     * The field whose first value in a request is the request's group. If `by` is "HOST", the group is the request's
-     * host that the fewest requests visit. If `by` is NULL, requests have no group. The caller keeps the string.
+     * The name of the field whose first value in a request is the request's group. If `by` is "HOST", the group is the
+     * host of the request that the fewest requests visit. If `by` is NULL, requests have no group. The caller keeps the
+     * string.
      */
     const char *by;
-    const request_filter *where; /* `take` gets only the requests that match; NULL: all. The caller keeps the filter */
-    size_t memory_max;           /* bytes */
-    assembler_pack *pack;        /* NULL: events have no payload */
+    const request_filter
+        *where;        /* `take` gets only the requests that match; NULL: all requests. The caller keeps the filter */
+    size_t memory_max; /* bytes */
+    assembler_pack *pack; /* NULL: events have no payload */
     assembler_take *take;
-    assembler_take *rest; /* gets events of threads outside of spans; NULL: they are dropped */
+    assembler_take *rest; /* gets the events of threads that no span encloses; NULL: these events are dropped */
     void *user;
 } assembler_options;
 
 assembler *assembler_new(const assembler_options *options);
-void assembler_free(assembler *a); /* NULL is allowed. Requests that were not handed out are lost */
+void assembler_free(assembler *a); /* a may be NULL. Requests that were not handed out are lost */
 
 /*
- * Adds a record. Returns whether it belongs to a request. Also add records that belong to no request, such as those of
- * sensors, because records about clocks bound the differences between hosts' clocks.
+ * Adds a record. Returns whether the record belongs to a request. Also add the records of sensors, because their
+ * records about clocks bound the differences between hosts' clocks.
  */
 bool assembler_add(assembler *a, const nl_record *record);
 
-/* Hands out all requests. Call it after the last record. */
+/* Hands out all remaining requests. Call it after the last record. */
 void assembler_finish(assembler *a);
 
 /*
- * Builds the graph of some events of a request that was handed out, which the user copied. `g` is a graph that the user
- * made with the names of assembler_reader. Its payloads are not set.
+ * Builds the graph of some events of a request that was handed out. `events` is the user's copy of these events. `g` is
+ * a graph that the user made with the event names of assembler_reader. The function does not set g->payloads.
  */
 void assembler_build_part(const assembler *a, request_graph *g, request_event *events, size_t count);
 
-/* Returns the number of spans without IDs that overlap in one thread or program. Their requests are unknown. */
+/*
+ * Returns the number of outermost spans without IDs in threads whose outermost spans overlap. The requests of these
+ * spans are unknown.
+ */
 uint64_t assembler_overlapping(const assembler *a);
 
 /* Returns the number of requests that do not match assembler_options.where. */

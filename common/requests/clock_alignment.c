@@ -7,7 +7,7 @@
 
 enum {
     HOST_HOPS_MAX = 32,
-    DRIFT_SHARE = 5000, /* 200 ppm */
+    DRIFT_SHARE = 5000, /* a clock may drift by 1/5000 (200 ppm) */
 };
 
 #define SHIFT_MAX_NS (REQUEST_TIME_MAX / 4)
@@ -15,7 +15,7 @@ enum {
 
 /* A span with a parent, and its sort key. */
 typedef struct tree_item {
-    uint64_t parent; /* depth and index of the parent: parents come first */
+    uint64_t parent; /* depth of the span << 32 | index of its parent, so that parents come first */
     uint32_t host;
     uint32_t index;
     int64_t begin_ns;
@@ -25,10 +25,11 @@ struct clock_alignment {
     request_graph *graph; /* the latest request, and the known bounds of its clocks */
     const clock_bounds *clocks;
     bool has_shifts;
-    GHashTable *host_shifts; /* host to host_shift */
-    GHashTable *evidence;    /* host to clock_evidence */
-    int64_t error_ns;        /* maximum time by which a child begins before its parent */
-    GArray *items;           /* tree_item */
+    GHashTable *host_shifts; /* maps a host to its host_shift */
+    GHashTable *evidence;    /* maps a host to its clock_evidence */
+    int64_t error_ns; /* maximum time by which a child of the request begins before its parent, between clocks with
+                         unknown bounds */
+    GArray *items;    /* tree_item */
 };
 
 #define ITEM(a, i) (&g_array_index((a)->items, tree_item, (i)))
@@ -74,7 +75,7 @@ typedef struct host_group {
     const request_span *parent;
     uint32_t host;
     int64_t begin_ns, end_ns;
-    bool is_whole; /* all have begin and end */
+    bool is_whole; /* all spans of the group have a begin record and an end record */
 } host_group;
 
 /* Finds the group that begins with the item `from`. The items are sorted by parent and host. */
@@ -95,15 +96,15 @@ static host_group find_group(clock_alignment *a, guint from)
     return group;
 }
 
-/* Returns by how much the parent lasts longer than the children. */
+/* Returns the parent's duration minus the time from the first begin to the last end of the children, in nanoseconds. */
 static int64_t margin_of(const host_group *group)
 {
     return (group->parent->end_ns - group->parent->begin_ns) - (group->end_ns - group->begin_ns);
 }
 
 /*
- * Returns whether all records of the group exist, and the parent lasts long enough to contain the children. Because
- * clocks drift, the parent may seem to be a little shorter than the children.
+ * Returns whether the group is on another host than its parent, all records exist, and the parent lasts long enough to
+ * contain the children. Because clocks drift, the parent may seem to be a little shorter than the children.
  */
 static bool fits_parent(const host_group *group)
 {
@@ -128,7 +129,7 @@ static void shift_group(clock_alignment *a, host_group *group, int64_t shift_ns)
     group->end_ns += shift_ns;
 }
 
-/* The latest shift of a span of a host, and how precisely it is known. */
+/* The shift of a host's clock, and the maximum error of this shift. */
 typedef struct host_shift {
     int64_t shift_ns, error_ns;
 } host_shift;
@@ -152,10 +153,10 @@ static void set_host_shift(clock_alignment *a, uint32_t host, int64_t shift_ns, 
     g_hash_table_insert(a->host_shifts, GUINT_TO_POINTER(host), g_memdup2(&found, sizeof found));
 }
 
-/* Evidence about a host's clock from the calls between this host and other hosts. */
+/* Counts the groups that a host calls or that are on the host, as evidence about the host's clock. */
 typedef struct clock_evidence {
-    uint32_t impossible, correct; /* number of groups that begin before their parent, and number of groups that lie
-                                     within their parent */
+    uint32_t impossible,
+        correct; /* number of groups that begin before their parent; number of groups within their parent */
 } clock_evidence;
 
 static void add_evidence(clock_alignment *a, uint32_t host, int64_t early_ns)
@@ -169,7 +170,7 @@ static void add_evidence(clock_alignment *a, uint32_t host, int64_t early_ns)
     e->correct += early_ns <= 0;
 }
 
-/* Collects the evidence in the groups about clocks whose bounds are unknown. */
+/* Collects the evidence from the groups that are between clocks with an unknown bound. */
 static void find_evidence(clock_alignment *a)
 {
     g_hash_table_remove_all(a->evidence);
@@ -191,7 +192,10 @@ static void find_evidence(clock_alignment *a)
     }
 }
 
-/* Returns whether most calls between a host and others prove that their clocks agree. */
+/*
+ * Returns whether the calls between a host and other hosts are evidence that its clock is right: at least half of the
+ * groups lie within their parents.
+ */
 static bool is_trusted(const clock_alignment *a, uint32_t host)
 {
     const clock_evidence *e = g_hash_table_lookup(a->evidence, GUINT_TO_POINTER(host));
@@ -199,9 +203,9 @@ static bool is_trusted(const clock_alignment *a, uint32_t host)
 }
 
 /*
- * Returns whether wrong clocks can explain that a time of the group is after the end of its parent. Two conditions must
- * hold: impossible times in the same request prove errors of this size, and nothing proves that one of the two clocks
- * is right. The clocks of two hosts differ by at most twice their maximum error.
+ * Returns whether wrong clocks can explain that time_ns, a time of the group, is after the end of its parent. Two
+ * conditions must hold. Impossible times in the same request prove errors of this size. Neither of the two clocks is
+ * trusted. Two clocks differ by at most twice their maximum error.
  */
 static bool is_skewed_by(const clock_alignment *a, const host_group *group, int64_t time_ns)
 {
@@ -215,7 +219,8 @@ static bool is_skewed_by(const clock_alignment *a, const host_group *group, int6
  * the two clocks must permit the difference. Children that begin within their parent and end after it are ambiguous,
  * because the parent may not have waited for them. They prove a difference only if the parent has no other children and
  * lasts longer than these children. In addition, the bound of the clocks must be known, or impossible times elsewhere
- * must show that the clocks can differ. See is_skewed_late for children that begin after their parent has ended.
+ * in the request must show that the clocks can differ. This function returns false for children that begin after their
+ * parent has ended; is_skewed_late handles them.
  */
 static bool is_skewed(const clock_alignment *a, const host_group *group)
 {
@@ -235,8 +240,8 @@ static bool is_skewed(const clock_alignment *a, const host_group *group)
 }
 
 /*
- * Returns whether the module treats children that begin after their parent's end as evidence of a wrong clock. Usually,
- * such children are asynchronous, like the consumer of a message queue.
+ * Returns whether children that begin after their parent's end are evidence of a wrong clock. Usually, they are not,
+ * because such children are asynchronous, like the consumer of a message queue.
  */
 static bool is_skewed_late(const clock_alignment *a, const host_group *group)
 {
@@ -247,7 +252,7 @@ static bool is_skewed_late(const clock_alignment *a, const host_group *group)
 /* Evidence about the clocks of two hosts from a parent and its children. */
 typedef struct host_pair {
     uint32_t host, other;
-    bool is_late;      /* the children begin after the parent has ended */
+    bool is_late;      /* the children begin after the end of the parent */
     int64_t shift_ns;  /* shift of `other` minus the shift of `host` */
     int64_t margin_ns; /* the error of the shift is at most half of this */
 } host_pair;
@@ -263,8 +268,9 @@ static int by_hosts(const void *a, const void *b)
 }
 
 /*
- * Finds the shift that moves children into their parent, and the precision of this shift. If records are missing, only
- * impossible times prove a difference between the clocks. Returns false if nothing is known.
+ * Finds the shift that moves the children into their parent, and the precision of this shift, both in nanoseconds. If
+ * records are missing, only impossible times prove a difference between the clocks. Returns false if the group gives no
+ * shift.
  */
 static bool find_group_shift(const clock_alignment *a, const host_group *group, int64_t *shift_ns, int64_t *margin_ns)
 {
@@ -288,7 +294,10 @@ static bool find_group_shift(const clock_alignment *a, const host_group *group, 
     return early || is_late;
 }
 
-/* Returns the most precise pair for every two hosts. */
+/*
+ * Returns the most precise host_pair for every two hosts that call each other; pairs that are not late come first. The
+ * caller frees the array.
+ */
 static GArray *find_host_pairs(clock_alignment *a)
 {
     GArray *pairs = g_array_new(FALSE, FALSE, sizeof(host_pair));
@@ -316,7 +325,10 @@ static GArray *find_host_pairs(clock_alignment *a)
     return pairs;
 }
 
-/* Shifts hosts relative to hosts whose shifts are known. Returns whether it has shifted any host. */
+/*
+ * Sets the shifts of hosts that have a pair with a host whose shift is known. Uses only pairs with is_late == late.
+ * Returns whether it has set any shift.
+ */
 static bool follow_pairs(clock_alignment *a, const GArray *pairs, bool late)
 {
     bool found = false;
@@ -348,7 +360,10 @@ static void find_host_shifts(clock_alignment *a, uint32_t reference)
     g_array_free(pairs, TRUE);
 }
 
-/* Aligns the spans of a group with their parent, and notes the shift of their host. */
+/*
+ * Shifts the spans of a group by their host's shift. If the group is still skewed, moves it into its parent, and stores
+ * the new shift of the host.
+ */
 static void align_group(clock_alignment *a, host_group *group)
 {
     uint32_t parent = SPAN(a, ITEM(a, group->from)->index)->parent;
@@ -431,14 +446,19 @@ void clock_alignment_shift_spans(clock_alignment *a, request_graph *g, const clo
     }
 }
 
-/* Returns by how much rounding may have moved the start of a span, if it was computed from the duration. */
+/*
+ * Returns the maximum error in nanoseconds of a span's start that was computed from a rounded duration. Returns 0 for
+ * other spans.
+ */
 static int64_t rounding_of(const request_graph *g, const request_span *s)
 {
     bool computed = s->begin == REQUEST_NONE && s->end != REQUEST_NONE;
     return computed ? request_event_rounding(&g->events[s->end]) : 0;
 }
 
-/* Compares the times of a span with those of its parent, as they were logged. Sides that were estimated prove nothing.
+/*
+ * Compares the logged times of a span with the logged times of its parent, and counts the contradictions in
+ * g->problems. Ignores estimated starts and ends.
  */
 static void check_parent(request_graph *g, const clock_bounds *clocks, const request_span *s)
 {

@@ -1,15 +1,15 @@
 /*
- * Corrections of hosts' clocks within one request, and effects that precede their causes.
+ * Corrects hosts' clocks within one request, and counts effects that precede their causes.
  *
- * If hosts' clocks differ, a span may seem to lie outside the parent that waited for it. The module shifts such a span
- * into its parent, with its children on the same host, so that the network delays in both directions are equal.
- * Durations, and the order of events on one host, do not change. The module takes the clock of the largest tree's root
- * as right. A span that begins after its parent has ended is asynchronous, like the consumer of a message queue, and
- * its wait is part of the request. The module shifts such a span only if other spans of the request prove that the
+ * If hosts' clocks differ, a span may seem to lie outside the parent that waited for it. The module shifts such a span,
+ * with its children on the same host, to the middle of its parent. This assumes equal network delays in both
+ * directions. Durations, and the order of events on one host, do not change. The clock of the largest tree's root is
+ * the reference. A span that begins after its parent has ended is asynchronous, like the consumer of a message queue,
+ * and its wait is part of the request. The module shifts such a span only if other spans of the request prove that the
  * clocks are wrong by this much.
  *
  * The module owns the shifts of the latest request's hosts; the spans have their own shifts (request_span.shift_ns).
- * request_graph.c is its only caller. One thread at a time may use an alignment.
+ * request_graph.c is its only caller. Only one thread at a time may use an alignment.
  */
 #ifndef NETLOGGER_REQUESTS_CLOCK_ALIGNMENT_H
 #define NETLOGGER_REQUESTS_CLOCK_ALIGNMENT_H
@@ -21,16 +21,19 @@ typedef struct clock_alignment clock_alignment;
 clock_alignment *clock_alignment_new(void);
 void clock_alignment_free(clock_alignment *a); /* NULL is allowed */
 
-/* Shifts the spans of a request. Their parents and depths must be set. `clocks` may be NULL if nothing is known. */
+/*
+ * Shifts the spans of a request. Their parents and depths must be set. `clocks` is NULL if nothing is known about the
+ * clocks.
+ */
 void clock_alignment_shift_spans(clock_alignment *a, request_graph *g, const clock_bounds *clocks);
 
 /* Returns whether any host of the latest request was shifted. */
 bool clock_alignment_has_shifts(const clock_alignment *a);
 
-/* Returns the time to add to a point event that is on a host and in no span. */
+/* Returns the time in nanoseconds to add to events on a host that are in no span; 0 if the host was not shifted. */
 int64_t clock_alignment_shift(const clock_alignment *a, uint32_t host);
 
-/* Counts the spans whose logged times contradict those of their parents, in g->problems. */
+/* Counts, in g->problems, the spans whose logged times contradict the times of their parents. */
 void clock_alignment_check_parents(request_graph *g, const clock_bounds *clocks);
 
 #endif

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-/* The known state of a host's clock: the largest errors in nanoseconds, or -1. */
+/* The state of a host's clock: its largest measured error and its largest reported error, or -1 if unknown. */
 typedef struct clock_state {
     int64_t measured_ns, reported_ns;
     uint64_t machine; /* hash of the machine's ID; 0: unknown */
@@ -56,7 +56,10 @@ static bool is_event(const nl_record *record, const char *name)
     return record->event.size == strlen(name) && memcmp(record->event.data, name, record->event.size) == 0;
 }
 
-/* Sets *ns to the absolute value of a field in microseconds. Returns false if the record lacks the field. */
+/*
+ * Sets *ns to the absolute value of a field that contains microseconds. Returns false if the field is missing or
+ * invalid.
+ */
 static bool find_ns(const nl_record *record, const char *name, int64_t *ns)
 {
     nl_field field;
@@ -82,7 +85,7 @@ void clock_bounds_learn(clock_bounds *b, const nl_record *record, uint32_t host)
         clock->machine = hash_bytes(0, field.string.data, field.string.size) | 1;
     if (!find_ns(record, "CLOCK.ERROR", &error_ns))
         return;
-    /* The logged offset no longer applies to a record whose time was corrected. */
+    /* If the record's time was corrected, the logged offset no longer applies, and only the error remains. */
     if (is_measured && !nl_record_find(record, "DATE.ORIGINAL", &field) && !find_ns(record, "CLOCK.OFFSET", &offset_ns))
         return;
     int64_t *known_ns = is_measured ? &clock->measured_ns : &clock->reported_ns;
@@ -94,7 +97,10 @@ static const clock_state *known_clock(const clock_bounds *b, uint32_t host)
     return b != NULL && host < b->clocks->len ? &g_array_index(b->clocks, clock_state, host) : NULL;
 }
 
-/* Returns the largest error of a clock, or -1. */
+/*
+ * Returns the largest measured error of a clock, or otherwise the largest reported error, in nanoseconds. Returns -1 if
+ * both are unknown.
+ */
 static int64_t error_of(const clock_state *clock)
 {
     if (clock == NULL)

@@ -1,7 +1,7 @@
 /*
- * Bounds of the differences between hosts' clocks, derived from two kinds of records of the log (doc/clocks.md): the
- * offsets that collectors measure (ClockOffset), and the errors that hosts report (ClockTracking, ClockKernel). A host
- * without such records has an unknown bound. Programs on one host share its clock, and so do hosts of one machine.
+ * Bounds the differences between hosts' clocks. The bounds come from two kinds of records (doc/clocks.md): the offsets
+ * that collectors measure (ClockOffset), and the errors that hosts report (ClockTracking, ClockKernel). The bound of a
+ * host without such records is unknown. Programs on one host share a clock. Hosts on one machine also share a clock.
  *
  * Hosts have the numbers that request_reader gives them. Only one thread at a time may use the bounds.
  */
@@ -10,7 +10,7 @@
 
 #include <netlogger.h>
 
-/* Hosts with higher numbers have unknown clocks: the first of these numbers stands for many hosts. */
+/* Hosts with higher numbers have unknown clocks, because the next number stands for all further hosts. */
 enum { CLOCK_BOUNDS_HOSTS_MAX = 1 << 16 };
 
 #define CLOCK_BOUND_UNKNOWN INT64_MAX
@@ -23,12 +23,12 @@ void clock_bounds_free(clock_bounds *b); /* NULL is allowed */
 /* Learns from a record of a host. Only records about clocks have an effect. */
 void clock_bounds_learn(clock_bounds *b, const nl_record *record, uint32_t host);
 
-/* Sets the bound of a host's clock: its error is at most error_ns. */
+/* Sets the maximum error of a host's clock. */
 void clock_bounds_set(clock_bounds *b, uint32_t host, int64_t error_ns);
 
 /*
- * Returns the maximum difference between the clocks of two hosts, or CLOCK_BOUND_UNKNOWN. `b` may be NULL if nothing is
- * known.
+ * Returns the maximum difference between the clocks of two hosts in nanoseconds, or CLOCK_BOUND_UNKNOWN. `b` may be
+ * NULL; all clocks are then unknown.
  */
 int64_t clock_bounds_between(const clock_bounds *b, uint32_t host, uint32_t other);
 

@@ -7,7 +7,7 @@
 
 enum { BLOCKS_WITH_VISITS_MIN = 8 };
 
-/* The mean of one side, with its uncertainty. */
+/* The mean of one side. `variance` is the variance of the mean, and `freedom` its degrees of freedom. */
 typedef struct estimate {
     double mean, variance, freedom;
     double variance_of_logs; /* variance between logs; 0 if the units are blocks */
@@ -34,7 +34,7 @@ static double beta_fraction(double a, double b, double x)
     return value;
 }
 
-/* Returns the probability that Student's t is at least this far from 0. */
+/* Returns the probability that the absolute value of Student's t is at least t. */
 static double student_tails(double t, double freedom)
 {
     double a = freedom / 2, b = 0.5, x = freedom / (freedom + t * t);
@@ -45,7 +45,7 @@ static double student_tails(double t, double freedom)
                                      : 1 - factor * beta_fraction(b, a, 1 - x) / b;
 }
 
-/* Returns the t that is exceeded, on both sides together, with this probability. */
+/* Returns the t that the absolute value of Student's t exceeds with the probability `tails`. */
 static double student_quantile(double tails, double freedom)
 {
     double low = 0, high = 1;
@@ -108,7 +108,7 @@ static estimate estimate_make(const unit_sums *s, const unit_kind *kind)
     return kind->are_logs ? estimate_logs(s, kind->units) : estimate_blocks(s, kind->units);
 }
 
-/* Correlated blocks contain less information. */
+/* Increases the variance for the correlation of adjacent blocks, because correlated blocks contain less information. */
 static void estimate_inflate(estimate *e, double correlation)
 {
     double rho = fmin(fmax(correlation, 0), 0.9), inflation = (1 + rho) / (1 - rho);
@@ -116,7 +116,10 @@ static void estimate_inflate(estimate *e, double correlation)
     e->freedom = fmax(e->freedom / inflation, 2);
 }
 
-/* If a single log is compared with several logs, assumes that it varies at least as much as they do. */
+/*
+ * For a comparison of a single log with several logs: assumes that the single log varies at least as much as the
+ * several logs.
+ */
 static void estimate_borrow(estimate *single, const estimate *several)
 {
     single->variance = fmax(single->variance, several->variance_of_logs);
@@ -141,7 +144,7 @@ contrast contrast_make(const unit_sums *before, const unit_kind *before_kind, co
                        const unit_kind *after_kind)
 {
     estimate a = estimate_make(before, before_kind), b = estimate_make(after, after_kind);
-    /* Assume that both sides have the same correlation, as they do without a change. */
+    /* Assume that both sides have the same correlation, which is true if nothing changed. */
     bool both = !before_kind->are_logs && !after_kind->are_logs;
     double mean = (a.correlation + b.correlation) / 2;
     if (!before_kind->are_logs)

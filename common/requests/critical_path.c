@@ -1,13 +1,13 @@
 /*
- * Strands. A strand is a sequence of nodes in program order. Each span has a strand, and each thread of a program has a
- * strand for the events that no span covers. Nodes are events and joins: at a join, a span continues after one of its
- * children has ended. A child begins after its fork, the latest node of its parent's strand at that time. The possible
- * predecessors of a node are therefore the node before it in its strand, the end of a child, the node's fork, and an
- * event of another program that caused the node.
+ * The path is found in a graph of strands. A strand is a sequence of nodes in program order. Each span has a strand,
+ * and each thread of a program has a strand for the events that no span covers. A node is an event or a join. At a
+ * join, a span continues after one of its children has ended. The fork of a child is the latest node of its parent's
+ * strand before the child begins. The possible predecessors of a node are therefore the node before it in its strand,
+ * the end of a child, the node's fork, and an event of another program that caused the node.
  *
- * If times are consistent, the walk over the path ends, because each step goes to an earlier time, to an earlier node
- * of a strand, or from a span to its child or parent. Inconsistent times could lead the walk in a circle. Therefore,
- * the number of steps is also limited.
+ * If times are consistent, the search ends, because each step goes to an earlier time, to an earlier node of a strand,
+ * or from a span to its child or parent. With inconsistent times, the search could loop. Therefore, the number of steps
+ * is also limited.
  */
 #include "config.h"
 
@@ -19,8 +19,8 @@
 #include <stdlib.h>
 
 enum {
-    CAUSE_SCAN_MAX = 256, /* maximum number of events that are examined to find the cause of an event */
-    SCANS_PER_NODE = 4,   /* number of additional nodes that may be examined, per node of the graph */
+    CAUSE_SCAN_MAX = 256, /* maximum number of events or nodes to examine for the causes of one event */
+    SCANS_PER_NODE = 4,   /* number of nodes to examine in addition, per node of the graph */
     SMALL_STRAND_MAX = 32,
 };
 
@@ -30,19 +30,19 @@ typedef struct graph_node {
     int64_t time_ns;
     uint32_t strand;
     uint32_t order;
-    uint32_t event; /* REQUEST_NONE for joins and for sides without a record */
-    uint32_t child; /* for a join, the span that ended; otherwise REQUEST_NONE */
+    uint32_t event; /* index; REQUEST_NONE for joins, and for starts and ends without a record */
+    uint32_t child; /* for a join, index of the child that ended; otherwise REQUEST_NONE */
     node_kind kind;
 } graph_node;
 
-/* The nodes of a span. */
+/* The strand and the nodes (indices) of a span. */
 typedef struct span_nodes {
-    uint32_t around; /* the strand in which the span begins: its parent's, or its thread's */
+    uint32_t around; /* index of the strand in which the span begins: the strand of its parent or of its thread */
     uint32_t begin, end;
-    uint32_t join; /* the join in that strand; REQUEST_NONE if the parent does not wait */
+    uint32_t join; /* the join in that strand; REQUEST_NONE if the parent does not wait for the span */
 } span_nodes;
 
-/* A range of nodes. A span's strand begins and ends with the span's start and end. */
+/* A range of nodes. A span's strand begins with the start of the span, and ends with its end. */
 typedef struct strand {
     uint32_t first, count;
 } strand;
@@ -52,13 +52,13 @@ struct critical_path {
     const precedence *edges;
     const clock_alignment *alignment;
     size_t capacity; /* maximum number of events */
-    key_map lanes;   /* thread of a program to the number of its strand + 1 */
+    key_map lanes;   /* maps a thread of a program to the index of its strand + 1 */
     uint32_t node_count, strand_count;
     size_t step_count;
     graph_node *nodes;
     strand *strands;
     span_nodes *spans;      /* by span */
-    uint32_t *event_strand; /* by event, for points */
+    uint32_t *event_strand; /* by event: index of the strand of a point */
     uint32_t *event_node;   /* by event */
     request_step *path;
 };
@@ -88,8 +88,8 @@ void critical_path_free(critical_path *p)
 }
 
 /*
- * Allocates memory for a request. Each event belongs to one span at most. A span has three nodes at most, and each step
- * of the path begins at another time.
+ * Allocates memory for a request with this number of events. Each event belongs to at most one span. A span has at most
+ * three nodes. Each step of the path begins at a different time.
  */
 static void reserve(critical_path *p, size_t events)
 {
@@ -150,7 +150,10 @@ static void count_nodes(critical_path *p, const uint32_t *event_span)
     }
 }
 
-/* Sets the ranges of the strands, and the counts to the number of nodes that exist already. */
+/*
+ * Sets the ranges of the strands from their node counts. Then sets each count to the number of nodes that have been
+ * added: 1 for a span (its start), otherwise 0.
+ */
 static void place_strands(critical_path *p)
 {
     p->node_count = 0;
@@ -243,7 +246,10 @@ static void find_strands(critical_path *p, const uint32_t *event_span)
 
 /* ---- the path ---- */
 
-/* Returns the node of the strand around a span after which the span begins, or REQUEST_NONE. */
+/*
+ * Returns the index of the fork of a span: the latest node of the strand around the span before the span begins.
+ * Returns REQUEST_NONE if there is no such node.
+ */
 static uint32_t find_fork(const critical_path *p, uint32_t span)
 {
     const request_span *s = span_at(p, span);
@@ -262,11 +268,11 @@ static uint32_t find_fork(const critical_path *p, uint32_t span)
     }
     if (low > around->first)
         return low - 1;
-    /* The clocks disagree: the child begins before its parent. */
+    /* The child seems to begin before its parent, because their clocks disagree. */
     return s->parent != REQUEST_NONE ? around->first : REQUEST_NONE;
 }
 
-/* Returns the latest event after since_ns that causes an event of another program, or REQUEST_NONE. */
+/* Returns the latest event since since_ns that causes `event` and belongs to another program, or REQUEST_NONE. */
 static uint32_t find_cause(const critical_path *p, uint32_t event, int64_t since_ns)
 {
     const request_event *e = event_at(p, event);
@@ -282,8 +288,9 @@ static uint32_t find_cause(const critical_path *p, uint32_t event, int64_t since
 }
 
 /*
- * Returns the event that a node represents. This is the node's own event or, for a join, the end of the child. A start
- * without a record is represented by the end of its span.
+ * Returns the index of the event that a node represents. This is the node's own event or, for a join, the end of the
+ * child. For a start or end without a record, it is the end event of the span. Returns REQUEST_NONE if that is also
+ * missing.
  */
 static uint32_t event_of(const critical_path *p, uint32_t node)
 {
@@ -295,8 +302,10 @@ static uint32_t event_of(const critical_path *p, uint32_t node)
     return n->event == REQUEST_NONE && n->strand < p->graph->span_count ? span_at(p, n->strand)->end : n->event;
 }
 
-/* Returns whether the time between a parent's node and its child on another host is an edge and not the parent's own
- * work. */
+/*
+ * Returns whether the time between a parent's node and a child on another host or in another program is an edge (a
+ * message), and not work of the parent.
+ */
 static bool is_message(const critical_path *p, uint32_t parent, uint32_t child, uint32_t parent_node)
 {
     const graph_node *n = &p->nodes[parent_node];
@@ -305,7 +314,10 @@ static bool is_message(const critical_path *p, uint32_t parent, uint32_t child, 
     return n->kind == NODE_MIDDLE ? n->event != REQUEST_NONE : span_at(p, parent)->child_count == 1;
 }
 
-/* Classifies the time from node `from` to node `to`. `certainty` is the certainty of an inferred edge, or 0. */
+/*
+ * Returns the kind of the step from node `from` to node `to`, without its times. `certainty` is the certainty of an
+ * inferred edge, or 0.
+ */
 static request_step classify_step(const critical_path *p, uint32_t from, uint32_t to, float certainty)
 {
     bool inferred = certainty > 0;
@@ -375,7 +387,7 @@ static void reverse_path(critical_path *p)
     }
 }
 
-/* Returns the node of the request's last event. Sets the request's times if shifts changed them. */
+/* Returns the node of the request's last event. If spans were shifted, also updates the request's times. */
 static uint32_t find_last_node(critical_path *p)
 {
     request_graph *g = p->graph;
@@ -389,7 +401,7 @@ static uint32_t find_last_node(critical_path *p)
         if (n->child == REQUEST_NONE && by_time(n, &p->nodes[last]) > 0)
             last = i;
     }
-    /* The event that was last by its own clock may have been shifted to a time before other events. */
+    /* The event that was last before the shifts may now be before other events. */
     g->to_ns = p->nodes[last].time_ns;
     return last;
 }
@@ -439,8 +451,8 @@ void critical_path_find(critical_path *p, request_graph *g, const uint32_t *even
 typedef struct edge_search {
     const critical_path *p;
     GArray *found;    /* request_edge */
-    GArray *replaced; /* request_edge: edges within a program that edges from other programs imply in most requests */
-    size_t credit;    /* number of nodes that may still be examined beyond CAUSE_SCAN_MAX for an event */
+    GArray *replaced; /* request_edge: edges within a program that edges from other programs usually imply */
+    size_t credit;    /* remaining number of nodes to examine in addition to CAUSE_SCAN_MAX nodes for each event */
 } edge_search;
 
 static void add_edge(GArray *edges, uint32_t from, uint32_t to, bool inferred, bool is_start)
@@ -451,14 +463,15 @@ static void add_edge(GArray *edges, uint32_t from, uint32_t to, bool inferred, b
 }
 
 /*
- * Adds the edges from a strand's nodes before `until` to an event: from the ends of the children that the strand waited
- * for, latest first, and from the event before their forks. Examines at most *left nodes, and subtracts them.
+ * Adds the edges to `event` from a strand's nodes before `until`. These edges lead from the ends of the children that
+ * the strand waited for, latest first, and from the event before their forks. Examines at most *left nodes. Subtracts
+ * the number of examined nodes from *left.
  */
 static void search_strand(const edge_search *e, uint32_t number, uint32_t until, uint32_t event, size_t *left)
 {
     const critical_path *p = e->p;
-    uint32_t covered = 0; /* nodes up to `covered` need no edge, because they precede the fork of a child whose end has
-                             one */
+    uint32_t covered =
+        0; /* nodes up to this index need no edge, because they precede the fork of a child whose end has an edge */
     bool has_joined = false;
     for (;;) {
         uint32_t first = p->strands[number].first;
@@ -477,7 +490,7 @@ static void search_strand(const edge_search *e, uint32_t number, uint32_t until,
                 covered = has_joined ? MAX(covered, fork) : fork;
             has_joined = has_joined || end != REQUEST_NONE;
         }
-        /* The start of the span has no record, so the search continues in the strand around the span. */
+        /* If the start of the span has no record, the search continues in the strand around the span. */
         uint32_t fork = !has_joined && *left > 0 && number < p->graph->span_count ? find_fork(p, number) : REQUEST_NONE;
         if (fork == REQUEST_NONE)
             return;
@@ -488,8 +501,8 @@ static void search_strand(const edge_search *e, uint32_t number, uint32_t until,
 }
 
 /*
- * Adds the edges from a strand to an event. A join of very many children examines as many nodes, but the number of
- * examined nodes stays proportional to the size of the graph.
+ * Adds the edges from a strand to an event. The event after a join of many children may need many nodes; e->credit
+ * limits the total to a multiple of the size of the graph.
  */
 static void add_strand_edges(edge_search *e, uint32_t number, uint32_t until, uint32_t event)
 {
@@ -500,7 +513,7 @@ static void add_strand_edges(edge_search *e, uint32_t number, uint32_t until, ui
     e->credit -= used > CAUSE_SCAN_MAX ? used - CAUSE_SCAN_MAX : 0;
 }
 
-/* For each other program, adds an inferred edge from the latest event after since_ns that causes `event`. */
+/* For each other program and host, adds an inferred edge from its latest event after since_ns that causes `event`. */
 static void add_causes(const edge_search *e, uint32_t event, int64_t since_ns)
 {
     enum { PLACES_MAX = PRECEDENCE_ROLES_MAX };
@@ -520,7 +533,10 @@ static void add_causes(const edge_search *e, uint32_t event, int64_t since_ns)
     }
 }
 
-/* Returns the start of the parent that an event's span names if that start is later than the event, or REQUEST_NONE. */
+/*
+ * Returns the start event of the parent that the span of a start node names, if that event is later than the node's
+ * event. Otherwise, returns REQUEST_NONE.
+ */
 static uint32_t find_later_parent(const critical_path *p, const graph_node *n)
 {
     const request_span *s = span_at(p, n->strand);

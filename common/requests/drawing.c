@@ -114,7 +114,10 @@ void drawing_add_point(drawing *d, const char *name, const char *event)
     g_ptr_array_add(d->points, p);
 }
 
-/* Returns the value of a required key, or NULL on failure. */
+/*
+ * Returns the value of a required key; the caller frees it. Returns NULL and sets the error if the key is missing or
+ * empty.
+ */
 static char *read_text(GKeyFile *file, const char *section, const char *key)
 {
     char *value = g_key_file_get_string(file, section, key, NULL);
@@ -125,7 +128,10 @@ static char *read_text(GKeyFile *file, const char *section, const char *key)
     return value;
 }
 
-/* Returns a list without empty names, or NULL if it has fewer than minimum names. */
+/*
+ * Returns the list of a key without empty names; the caller frees it with g_strfreev. Returns NULL and sets the error
+ * if the list has fewer than `minimum` names.
+ */
 static char **read_list(GKeyFile *file, const char *section, const char *key, gsize minimum)
 {
     gsize count = 0, kept = 0;
@@ -147,7 +153,8 @@ static char **read_list(GKeyFile *file, const char *section, const char *key, gs
 }
 
 /*
- * Reads a set of event numbers for each of `count` events. Returns NULL if the key is absent or a set is invalid.
+ * Reads a set of event numbers, as bits, for each of `count` events. Ignores invalid numbers. Returns NULL if the key
+ * does not have exactly `count` sets, or `count` is too large.
  */
 static uint64_t *read_sets(GKeyFile *file, const char *section, const char *key, guint count)
 {
@@ -311,7 +318,7 @@ char **drawing_names(void)
     return (char **)g_ptr_array_free(names, FALSE);
 }
 
-/* Returns the path of a file or of a ready-made drawing. The caller frees it with g_free. */
+/* Returns the path of a file or of a ready-made drawing. The caller frees the path with g_free. */
 static char *find_file(const char *path)
 {
     char *found = NULL;

@@ -1,6 +1,7 @@
 /*
- * A drawing defines what programs draw and measure in a log: which events are the steps of lifelines, which fields are
- * loadlines, and which events are points. It is inferred from a log (infer.h) or read from a file:
+ * A drawing defines how programs draw and measure a log. It names the events that are the steps of lifelines, the
+ * fields that are loadlines, and the events that are points. Programs infer a drawing from a log (infer.h) or read it
+ * from a file:
  *
  *   [view]
  *   title=Blocks from four servers
@@ -20,18 +21,18 @@
  *   event=TcpRetransmit
  *
  * events= lists the events in order. id= lists the fields that identify a request. color= is the field whose values get
- * different colours, or HOST for the host that the fewest requests visit. If events have the same ID in different
- * fields, the names of these fields are joined by |, as in EV.PID|NEXT.PID. The ID of a record is the value of the
- * first of these names that the record has. With again=true, each first event begins a new request, even if its ID is
- * not new.
+ * different colours. HOST means the host of a request that the fewest requests visit. If events have the same ID in
+ * different fields, join the names of these fields by |, as in EV.PID|NEXT.PID. The ID of a record is then the value of
+ * the first of these fields that the record has. With again=true, each occurrence of the first event begins a new
+ * request, even if its ID is not new.
  *
- * rate=true draws the sum of a field per second. If a record carries a duration, its value is spread over that
+ * rate=true draws the sum of the field's values per second. If a record has a duration, its value is spread over that
  * duration.
  *
- * A request may branch. after= lists, for each event, the events that come before it in a request. surely= lists the
- * events that certainly cause it: those that records name as its parents. Events are numbered from 0, and the numbers
- * are separated by commas. Without after=, each event comes after all events before it in the list. Programs learn both
- * from the log (nlv/model/event_order.h).
+ * A request may branch. after= lists, for each event, the events that precede it in a request. surely= lists, for each
+ * event, the events that certainly cause it, because records name them as its parents. Events are numbered from 0, and
+ * the numbers are separated by commas. Without after=, each event follows all events before it in the list. Programs
+ * learn after= and surely= from the log (nlv/model/event_order.h).
  *
  * drawing_read("http") reads the ready-made drawing netlogger/drawings/http.nlv from XDG_DATA_HOME, XDG_DATA_DIRS, or
  * the directory where NetLogger is installed. Only one thread at a time may use a drawing.
@@ -47,12 +48,14 @@ enum { DRAWING_ORDERED_MAX = 64 /* maximum number of events of a lifeline with a
 
 typedef struct drawing_lifeline {
     char *name;
-    char **events; /* in order, ended by NULL */
-    char **ids;    /* ended by NULL */
-    char *color;   /* name of a field */
-    bool again;    /* each first event begins a new request */
-    bool traced;   /* infer_drawing found that its requests have trace IDs; other lifelines then show other requests */
-    uint64_t *after; /* for each event, a bit for each event that precedes it; NULL: all events before it in the list */
+    char **events;   /* in order, ended by NULL */
+    char **ids;      /* ended by NULL */
+    char *color;     /* name of a field */
+    bool again;      /* each occurrence of the first event begins a new request */
+    bool traced;     /* infer_drawing found that the lifeline's requests have trace IDs; other lifelines then show other
+                        requests */
+    uint64_t *after; /* for each event, a bit for each event that precedes it; NULL: all events before it in the list
+                        precede it */
     uint64_t *surely; /* for each event, a bit for each event that certainly causes it; NULL if `after` is NULL */
 } drawing_lifeline;
 
@@ -61,7 +64,8 @@ typedef struct drawing_loadline {
     char *event;
     char *field;
     char *unit; /* "" means unknown */
-    bool rate;  /* draw the sum of all values per second; the value of a record with a duration is spread over it */
+    bool rate;  /* draw the sum of the values per second; the value of a record with a duration is spread over the
+                   duration */
 } drawing_loadline;
 
 typedef struct drawing_point {
@@ -87,7 +91,9 @@ void drawing_free(drawing *d);
  */
 GPtrArray *drawing_find_requests(const drawing *d, bool by_events);
 
-/* Add copies to a drawing. events and ids end with NULL. Return the lifeline or loadline, which belongs to the drawing.
+/*
+ * Add a lifeline, loadline or point with copies of the arguments. `events` and `ids` end with NULL. The drawing owns
+ * the result.
  */
 drawing_lifeline *drawing_add_lifeline(drawing *d, const char *name, const char *const *events, const char *const *ids,
                                        const char *color);
@@ -96,36 +102,44 @@ drawing_loadline *drawing_add_loadline(drawing *d, const char *name, const char 
 void drawing_add_point(drawing *d, const char *name, const char *event);
 
 /*
- * Sets l->after and l->surely to copies of these arrays. NULL means that each event comes after all events before it in
- * the list.
+ * Sets l->after and l->surely to copies of these arrays, which have an element for each event. If `after` is NULL, each
+ * event follows all events before it in the list.
  */
 void drawing_set_order(drawing_lifeline *l, const uint64_t *after, const uint64_t *surely);
 
 /*
- * Finds the field of an ID, or the first of several joined by |, in a record. Returns false if the record has none of
- * these fields.
+ * Finds the field of an ID in a record. If the ID is several names joined by |, finds the first of them that the record
+ * has. Returns false if the record has none of these fields.
  */
 bool drawing_find_id(const nl_record *record, const char *id, nl_field *field);
 
 /* Returns the sorted names of all ready-made drawings. Free the result with g_strfreev. */
 char **drawing_names(void);
 
-/* Reads a file, or the ready-made drawing of that name. Returns NULL on failure. */
+/*
+ * Reads a file, or the ready-made drawing with this name. The caller frees the drawing. Returns NULL and sets the error
+ * on failure.
+ */
 drawing *drawing_read(const char *path);
 
-/* Returns the text of the drawing's file. The caller frees it with g_free. Equal drawings have equal texts. */
+/*
+ * Returns the text of the file that describes the drawing. The caller frees it with g_free. Equal drawings have equal
+ * texts.
+ */
 char *drawing_text(const drawing *d);
 
-/* Makes a drawing from the text of a file. Returns NULL on failure. */
+/* Makes a drawing from the text of a file. The caller frees the drawing. Returns NULL and sets the error on failure. */
 drawing *drawing_parse(const char *text);
 
 drawing *drawing_copy(const drawing *d);
 
-/* Checks that a drawing can be written and read back. Returns false if, for example, two lifelines have the same name
- * or a lifeline has fewer than two events. */
+/*
+ * Returns whether a drawing can be written and read back. It cannot if, for example, two lifelines have the same name
+ * or a lifeline has fewer than two events. Sets the error in that case.
+ */
 bool drawing_check(const drawing *d);
 
-/* Writes a file. Returns false on failure. */
+/* Writes the drawing to a file. Returns false and sets the error on failure. */
 bool drawing_write(const drawing *d, const char *path);
 
 #endif

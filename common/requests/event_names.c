@@ -9,28 +9,28 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { KEY_SIZE_MAX = 256 }; /* maximum size of a name that can be a side of a span */
+enum { KEY_SIZE_MAX = 256 }; /* longer names neither begin nor end a span */
 
-/* The properties of a name, besides its text in the table. */
+/* The properties of a name that are not in the table of texts. */
 typedef struct name_kind {
-    uint32_t span; /* number of the span's name, or of this name if it is not a side */
+    uint32_t span; /* number of the span's name, or of this name if its side is EVENT_SIDE_NONE */
     uint32_t pair; /* index in pairs */
     event_side side;
 } name_kind;
 
-/* The two sides of one span name in one spelling. */
+/* The begin and end names of one span name, with words of the same family in the same case and position. */
 typedef struct name_pair {
-    bool has[3]; /* indexed by event_side: the log has a name of this side */
+    bool has[3]; /* indexed by event_side: the log has the name of this side */
 } name_pair;
 
 struct event_names {
     name_table table;
     GArray *kinds;        /* name_kind by number */
     GArray *pairs;        /* name_pair */
-    GHashTable *pair_ids; /* key to index + 1 */
+    GHashTable *pair_ids; /* maps a key to its index in pairs + 1 */
 };
 
-/* A word that makes a name a side; words of one family belong together. */
+/* A word in a name that begins or ends spans. Words of the same family form pairs. */
 typedef struct side_word {
     const char *word; /* the word in lower case */
     event_side side;
@@ -69,8 +69,10 @@ static bool is_separator(char c)
     return c != '\0' && strchr("._-:/ ", c) != NULL;
 }
 
-/* Returns 'l', 'U' or 'T' if the word is in lower case, in upper case, or capitalized; 0 if it is another word or in
- * mixed case. */
+/*
+ * Returns the case in which `text` begins with `word`: 'l' for lower case, 'U' for upper case, 'T' for capitalized.
+ * Returns 0 for another word or mixed case.
+ */
 static char word_case(const char *text, const char *word, size_t size)
 {
     size_t upper = 0;
@@ -83,8 +85,8 @@ static char word_case(const char *text, const char *word, size_t size)
 }
 
 /*
- * Returns whether the side word at `offset` is separate from the rest of the name. The case of the word decides which
- * neighbours separate it.
+ * Returns whether the side word at `offset` is at the begin or end of the name, and separate from the rest. A separator
+ * always separates it. A capitalized word is also separate if the case of the neighbouring letter shows a new word.
  */
 static bool is_whole_word(const char *name, size_t size, size_t offset, size_t word_size, char word_case)
 {
@@ -96,8 +98,8 @@ static bool is_whole_word(const char *name, size_t size, size_t offset, size_t w
 }
 
 /*
- * Finds the longest side word at the end of a name, or else at its beginning. Returns NULL if the name has no side
- * word.
+ * Finds the longest side word at the end of a name or, if the end has none, at its beginning. Sets *offset to its
+ * position and *how to its case (see word_case). Returns NULL if the name has no side word.
  */
 static const side_word *find_side_word(const char *name, size_t size, size_t *offset, char *how)
 {
@@ -129,7 +131,7 @@ static uint32_t pair_of(event_names *t, const char *key)
     return GPOINTER_TO_UINT(found) - 1;
 }
 
-/* Marks a name as a side of a span if it has a side word. */
+/* Sets the properties of a name that has a side word. */
 static void event_names_classify(event_names *t, uint32_t name)
 {
     const char *text = t->table.texts[name];
@@ -142,7 +144,7 @@ static void event_names_classify(event_names *t, uint32_t name)
     snprintf(key, sizeof key, "%.*s\1%c%c%s", (int)offset, text, how, word->family, text + offset + word_size);
     uint32_t pair = pair_of(t, key);
     g_array_index(t->pairs, name_pair, pair).has[word->side] = true;
-    /* The name of the span is the rest, without the separator. */
+    /* The name of the span is the name without the word and its separator. */
     const char *begin = offset == 0 ? text + word_size : text;
     if (offset > 0 && rest > 1 && is_separator(begin[rest - 1]))
         rest--;

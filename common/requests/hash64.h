@@ -1,4 +1,7 @@
-/* A hash of 64-bit keys for GLib. g_int64_hash uses only the lower half, in which pairs of numbers collide. */
+/*
+ * A hash of 64-bit keys for GLib. g_int64_hash uses only the lower 32 bits, so keys that consist of two 32-bit numbers
+ * collide.
+ */
 #ifndef NETLOGGER_ANALYSIS_HASH64_H
 #define NETLOGGER_ANALYSIS_HASH64_H
 

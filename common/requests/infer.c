@@ -18,9 +18,9 @@ enum {
     LOADLINE_RECORDS = 3,
 };
 
-#define LINKS_MIN 0.05 /* minimum number of links per record of an ID */
+#define LINKS_MIN 0.05 /* minimum number of links per record that has the ID field */
 
-/* A measure of how well the values of one or more fields link events. */
+/* The numbers that measure how well the values of one or more fields link events. */
 typedef struct tie {
     uint64_t links;
     uint64_t records;
@@ -29,12 +29,12 @@ typedef struct tie {
 
 typedef struct inference {
     const trace *t;
-    size_t count; /* number of records that are examined, at most INFER_RECORDS */
+    size_t count; /* number of records to examine, at most INFER_RECORDS */
     size_t strings;
-    bool *used;         /* indexed by an event's string: the drawing contains the event */
+    bool *used;         /* indexed by the string of an event: the drawing contains the event */
     bool *excluded;     /* indexed by the string of a field's name: the field cannot be an ID */
-    uint32_t trace_id;  /* the name of the field with trace IDs, or TRACE_NONE */
-    uint32_t sensor;    /* the name of the program of sensors, or TRACE_NONE */
+    uint32_t trace_id;  /* string of the name of the field with trace IDs, or TRACE_NONE */
+    uint32_t sensor;    /* string of the name of the program "nlsensor", or TRACE_NONE */
     GHashTable *barred; /* the pairs (event, field) of find_barred, as keys of hash64; NULL if there are none */
     tie *ties;          /* the result of tie_fields before the first lifeline, or NULL */
     drawing *result;
@@ -43,13 +43,13 @@ typedef struct inference {
 typedef struct group {
     uint32_t records;
     uint32_t events; /* number of different events */
-    uint32_t field;  /* in best_field: the name of the field */
+    uint32_t field;  /* in best_field: string of the name of the field */
 } group;
 
 /* Records grouped by a key, with the different events of each group. */
 typedef struct grouping {
-    GHashTable *numbers; /* key to number + 1 */
-    GHashTable *pairs;   /* the pairs (number, event) that have occurred */
+    GHashTable *numbers; /* maps a key to its group's number + 1 */
+    GHashTable *pairs;   /* the pairs (group number, event) that have occurred */
     GArray *groups;      /* group, by number */
 } grouping;
 
@@ -74,7 +74,7 @@ static group *group_at(const grouping *g, guint number)
     return &g_array_index(g->groups, group, number);
 }
 
-/* Returns the number + 1 of a key in a table. A new key gets the number `count`. */
+/* Returns the number of a key in a table, plus 1. A new key gets the number `count`. */
 static guint number_of(GHashTable *table, guint64 key, guint count)
 {
     guint number = GPOINTER_TO_UINT(g_hash_table_lookup(table, &key));
@@ -106,7 +106,7 @@ static void tie_add(tie *t, const group *g)
 
 /* ---- fields that are not IDs ---- */
 
-/* The last words of names of measurements, of times and of outcomes. */
+/* A field is a measurement, a time or an outcome if its name ends with one of these words. */
 static const char *const measures[] = {
     "available", "begin",     "busy",    "byte",   "bytes",   "code",  "count",    "date",   "delay",
     "dur",       "duration",  "elapsed", "end",    "errno",   "error", "exitcode", "free",   "idle",
@@ -130,7 +130,7 @@ static const char *last_word(const char *name)
     return word;
 }
 
-/* Returns whether a name, without its separators and in any case, is equal to `letters`. */
+/* Returns whether a name without its separators equals `letters`, ignoring case. */
 static bool has_letters(const char *name, const char *letters)
 {
     for (; *name != '\0'; name++)
@@ -139,13 +139,13 @@ static bool has_letters(const char *name, const char *letters)
     return *letters == '\0';
 }
 
-/* Returns whether a name is that of a thread's identifier. */
+/* Returns whether this is the name of a field with a thread's identifier. */
 static bool is_thread_name(const char *name)
 {
     return has_letters(name, "tid") || has_letters(name, "vtid") || has_letters(name, "threadid");
 }
 
-/* Returns whether a name is that of the identifier of a span, thread or process. */
+/* Returns whether this is the name of a field with the identifier of a span, thread or process. */
 static bool is_identifier(const char *name)
 {
     return is_thread_name(name) || has_letters(name, "spanid") || has_letters(name, "parentid") ||
@@ -162,8 +162,9 @@ static bool is_measure(const char *name)
 }
 
 /*
- * Excludes measurements: fields with names of measurements, and numbers with a fraction unless their name is that of an
- * ID. If threads are known, also excludes process IDs, because requests are then the spans of threads.
+ * Sets `excluded` for the fields that are not IDs: fields with names of measurements, and fields with fractional
+ * numbers unless their names end with "ID". If records name threads, also excludes process IDs, because requests are
+ * then the spans of threads.
  */
 static void find_excluded(inference *in)
 {
@@ -195,7 +196,7 @@ static void find_excluded(inference *in)
     g_free(seen);
 }
 
-/* Returns whether a record belongs to no lifeline and no loadline yet. */
+/* Returns whether no lifeline or loadline contains the event of a record yet. */
 static bool is_free(const inference *in, const trace_record *record)
 {
     return record->event != TRACE_NONE && !in->used[record->event];
@@ -212,14 +213,17 @@ static guint64 pair_key(uint32_t event, uint32_t field)
     return (guint64)event << 32 | field;
 }
 
-/* Returns whether an event cannot be a step of a lifeline with that ID (see find_barred). */
+/* Returns whether an event cannot be a step of a lifeline with the ID `field` (see find_barred). */
 static bool is_barred(const inference *in, uint32_t event, uint32_t field)
 {
     guint64 key = pair_key(event, field);
     return in->barred != NULL && g_hash_table_contains(in->barred, &key);
 }
 
-/* Returns an array that shows for each field (a string) how well its values link events. */
+/*
+ * Returns an array with the tie of each field, indexed by the string of the field's name. The caller frees it with
+ * g_free.
+ */
 static tie *tie_fields(const inference *in)
 {
     grouping g = grouping_new();
@@ -237,19 +241,22 @@ static tie *tie_fields(const inference *in)
     return ties;
 }
 
-/* Returns whether a field can be an ID. */
+/* Returns whether a field with this tie can be an ID. */
 static bool links_events(const tie *t, uint64_t requests_min)
 {
     return t->requests >= requests_min && (double)t->links >= LINKS_MIN * (double)t->records;
 }
 
-/* Returns the field that links the most events, or TRACE_NONE. One pass over the log serves all fields. */
+/*
+ * Returns the field that links the most events, or TRACE_NONE. Sets *best to its tie. Passes over the log once for all
+ * fields.
+ */
 static uint32_t best_field(inference *in, tie *best)
 {
     tie *ties = in->ties != NULL ? g_steal_pointer(&in->ties) : tie_fields(in);
     uint32_t name = TRACE_NONE;
     *best = (tie){0};
-    /* A single request makes a lifeline only if there is no other lifeline. */
+    /* A single request is sufficient only for the first lifeline. */
     uint64_t requests_min = in->result->lifelines->len > 0 ? 2 : 1;
     for (uint32_t i = 0; i < in->strings; i++)
         if (ties[i].links > best->links && links_events(&ties[i], requests_min)) {
@@ -270,7 +277,7 @@ typedef struct side_field {
 
 /* The fields of the events that begin or end the spans of a log. */
 typedef struct sides {
-    uint32_t *span_of; /* for each event (a string), the number of its span, or TRACE_NONE */
+    uint32_t *span_of; /* for each event (a string), the number of the span that it begins or ends, or TRACE_NONE */
     uint32_t *records; /* for each event, the number of its records */
     uint32_t *events;  /* for each span, the number of events that begin or end it */
     GArray *fields;    /* side_field */
@@ -330,7 +337,7 @@ static void sides_free(sides *s)
     g_array_free(s->fields, TRUE);
 }
 
-/* Returns the number of events of a span of which most records carry a field. */
+/* Returns the number of those events of a span whose records mostly have a field. */
 static uint32_t count_carriers(GHashTable *carriers, uint32_t span, uint32_t field)
 {
     guint64 key = pair_key(span, field);
@@ -339,8 +346,8 @@ static uint32_t count_carriers(GHashTable *carriers, uint32_t span, uint32_t fie
 
 /*
  * For each ID field, finds the events that cannot be steps of its lifeline, because the lifeline would separate the
- * begin of a span from its end. These are the events of a span some of whose events lack this ID, although all of them
- * carry another ID.
+ * begin of a span from its end. This is the case if the begin or the end of a span lacks this ID, and both have another
+ * ID.
  */
 static void find_barred(inference *in)
 {
@@ -381,7 +388,7 @@ typedef struct candidate {
     unsigned id_count;
 } candidate;
 
-/* Hashes the ID values of a record. Returns false if the record is no step. */
+/* Sets *key to a hash of the ID values of a record. Returns false if the record is not a step of the candidate. */
 static bool request_key(const inference *in, const candidate *c, const trace_record *record, guint64 *key)
 {
     *key = 0;
@@ -407,7 +414,9 @@ static grouping group_requests(const inference *in, const candidate *c)
     return g;
 }
 
-/* Returns the first record of a candidate, or NULL. Only fields of this record can become further IDs. */
+/*
+ * Returns the first record that is a step of the candidate, or NULL. Only fields of this record can become further IDs.
+ */
 static const trace_record *example_of(const inference *in, const candidate *c)
 {
     guint64 key;
@@ -418,8 +427,8 @@ static const trace_record *example_of(const inference *in, const candidate *c)
 }
 
 /*
- * Repeatedly adds the ID field that makes the most further links. Ends when no field would increase the number of links
- * by a twentieth.
+ * Repeatedly adds the ID field that increases the number of links most. Ends when no field would increase it by at
+ * least a twentieth.
  */
 static void refine(const inference *in, candidate *c, tie links)
 {
@@ -447,8 +456,10 @@ static void refine(const inference *in, candidate *c, tie links)
     }
 }
 
-/* The events of a lifeline in the order of their first records, with the number of requests in which one precedes
- * another. */
+/*
+ * The events of a lifeline in the order of their first records. before[i][j] is the number of requests in which event i
+ * precedes event j.
+ */
 typedef struct precedence {
     uint32_t events[EVENTS_MAX];
     unsigned count;
@@ -486,7 +497,10 @@ static void count_precedence(const inference *in, const candidate *c, const grou
     g_free(seen);
 }
 
-/* Orders events by how many others follow them minus how many precede them. Stores their indices in `order`. */
+/*
+ * Sorts the events by the number of events that usually follow them minus the number of events that usually precede
+ * them. Stores their indices in `order`.
+ */
 static void order_events(const precedence *p, unsigned order[EVENTS_MAX])
 {
     int score[EVENTS_MAX] = {0};
@@ -538,7 +552,7 @@ static bool add_lifeline(inference *in)
     return add_lifeline_of(in, c);
 }
 
-/* A field of an event, which may be a loadline. */
+/* A field of an event that may become a loadline. */
 typedef struct series {
     uint32_t event, field;
     uint32_t records;
@@ -547,7 +561,7 @@ typedef struct series {
     bool is_rate; /* the values are bytes of transfers */
 } series;
 
-/* Returns whether a record carries the duration of a span. */
+/* Returns whether a record has the duration of a span. */
 static bool is_span(const inference *in, const trace_record *record)
 {
     static const char *const names[] = {"dur",   "duration",   "durms", "durationms",
@@ -571,8 +585,8 @@ static bool is_bytes(const char *name)
 }
 
 /*
- * Returns whether a field of a record may be a loadline. For spans, only the number of bytes that they transferred is
- * drawn.
+ * Returns whether a field may be a loadline. For records of spans, only the number of transferred bytes may be a
+ * loadline.
  */
 static bool is_drawable(const char *name, bool of_span)
 {
@@ -630,7 +644,7 @@ static void add_loadlines(inference *in)
         const char *field = trace_string(in->t, s->field);
         drawing_add_loadline(in->result, field, trace_string(in->t, s->event), field, s->is_rate ? "bytes/s" : "")
             ->rate = s->is_rate;
-        drawn[s->event] = !s->is_rate; /* transfers are also drawn as bars */
+        drawn[s->event] = !s->is_rate; /* an event with a rate is also drawn as a point */
     }
     for (size_t i = 0; i < in->strings; i++)
         in->used[i] |= drawn[i];

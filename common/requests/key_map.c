@@ -55,7 +55,7 @@ void key_map_remove(key_map *m, uint64_t key)
     for (size_t at = (hole + 1) & mask; m->slots[at].key != 0; at = (at + 1) & mask) {
         size_t home = (size_t)((m->slots[at].key * UINT64_C(0x9e3779b97f4a7c15)) >> m->shift);
         if (((at - home) & mask) < ((at - hole) & mask))
-            continue; /* moving the key would put it before its first slot */
+            continue; /* the key must not move before its first slot */
         m->slots[hole] = m->slots[at];
         hole = at;
     }

@@ -1,9 +1,9 @@
 /*
- * Maps 64-bit keys, which are not 0, to 64-bit values that are 0 at first.
+ * Maps 64-bit keys other than 0 to 64-bit values. The value of a new key is 0.
  *
  * The map is an open-addressing table with linear probing (Knuth, The Art of Computer Programming, volume 3, section
- * 6.4, algorithms L and R). Keys that come from logs must be hashes with a secret seed, because nothing else limits the
- * length of a probe. {0} is an empty map. Only one thread at a time may use a map.
+ * 6.4, algorithms L and R). Keys from logs must be hashes with a secret seed; otherwise, an attacker could choose keys
+ * that make every access slow. {0} is an empty map. Only one thread at a time may use a map.
  */
 #ifndef NETLOGGER_REQUESTS_KEY_MAP_H
 #define NETLOGGER_REQUESTS_KEY_MAP_H
@@ -35,7 +35,7 @@ void key_map_grow(key_map *m);
 /* Removes a key, which may be absent. */
 void key_map_remove(key_map *m, uint64_t key);
 
-/* Returns the index of the slot of a key, or of the free slot for it. The map must have slots. */
+/* Returns the index of the slot of a key, or of the free slot where the key would be added. The map must have slots. */
 static inline size_t key_map_index(const key_map *m, uint64_t key)
 {
     size_t mask = SIZE_MAX >> (m->shift + 8 * sizeof(size_t) - 64);
