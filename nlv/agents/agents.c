@@ -13,7 +13,7 @@ enum {
     ROWS_MAX = 100000,
     LOADLINES_MAX = 24,
     LOADLINES_PER_EVENT = 2,
-    GATHER_MS = 700, /* wait for further events before redrawing */
+    GATHER_MS = 700, /* after a new event, time to wait for further events before redrawing */
 };
 
 /* An event that a sensor has logged, and those of its fields that nlv draws. */
@@ -21,7 +21,7 @@ typedef struct event {
     char *name, *sensor;
     char *fields[LOADLINES_PER_EVENT];
     size_t count;
-    bool is_of_one; /* each record describes one of several objects; a text field identifies the object */
+    bool is_of_one; /* each record describes one of several objects, which a text field identifies */
 } event;
 
 struct agents {
@@ -85,7 +85,7 @@ static bool is_number(const nl_field *field)
     return nl_field_double(field, &value);
 }
 
-/* Returns whether a field identifies objects or is a constant total. Such fields get no loadline. */
+/* Returns whether a field is an ID or a constant total. nlv draws no loadline for such fields. */
 static bool is_dull(const char *name)
 {
     return g_str_has_suffix(name, ".ID") || g_str_has_suffix(name, ".TOTAL");
@@ -101,7 +101,7 @@ static event *find_event(const agents *a, const char *name)
     return NULL;
 }
 
-/* Stores a new event and selects its first numeric fields for loadlines. */
+/* If an event is new, stores it and selects its first numeric fields for loadlines. */
 static void note_event(agents *a, const char *sensor, const nl_record *record)
 {
     char *name = g_strndup(record->event.data, record->event.size);

@@ -1,7 +1,6 @@
 /*
- * The agents that the window uses. This module searches directories and combines the records of sensors into one
- * growing log. Each search and each stream has its own thread (common/agents), so that no directory or agent delays the
- * window.
+ * Connects the window to agents: searches directories, and combines the records of sensors into one growing log. Each
+ * search and each stream has its own thread (common/agents), so that no directory or agent delays the window.
  *
  * Does not use GTK. All functions and callbacks run in the main loop's thread.
  */
@@ -41,8 +40,8 @@ void agents_free(agents *a);
 void agents_find(agents *a, const char *directory, const char *expression);
 
 /*
- * Subscribes to a sensor until the caller removes the sensor. If the agent becomes unreachable, reconnects later. On
- * failure, passes the reason to the callback `changed` and returns false.
+ * agents_add subscribes to a sensor until agents_remove. If the agent becomes unreachable, the stream reconnects later.
+ * On failure, agents_add passes the reason to the callback `changed` and returns false.
  */
 bool agents_add(agents *a, const char *url, const char *sensor);
 void agents_remove(agents *a, const char *url, const char *sensor);
@@ -54,12 +53,12 @@ const char *agents_state(const agents *a, const char *url, const char *sensor);
 void agents_each(const agents *a, void (*function)(void *user, const char *url, const char *sensor, const char *state),
                  void *user);
 
-/* Returns the feed that receives all records. Does not add a reference for the caller. */
+/* Returns the feed that receives all records. The caller does not own a reference to it. */
 feed *agents_feed(agents *a);
 
 /*
- * Returns a drawing with the sensors' loadlines, which the caller owns. The quiet events of the drawing are all events
- * that the sensors have logged.
+ * Returns a drawing with the sensors' loadlines, which the caller owns. The drawing's list of quiet events contains all
+ * events that the sensors have logged.
  */
 drawing *agents_loadlines(const agents *a);
 

@@ -17,8 +17,8 @@ typedef struct mailbox {
     gathering *gathering;
     stream *owner; /* used only by the main loop's thread; NULL after the stream was freed */
 
-    /* Used only by the reading thread. */
-    GHashTable *met; /* names of events */
+    /* Only the reading thread uses the following members. */
+    GHashTable *met; /* names of the events received so far */
     bool was_lost;   /* the latest record reports that the connection to the agent is lost */
 
     GMutex lock; /* protects all members below */

@@ -22,8 +22,8 @@ typedef struct stream_callbacks {
     void *user;
 } stream_callbacks;
 
-/* Returns NULL and sets the error on failure. `options` must remain valid until the program ends. The stream keeps a
- * reference to the feed. */
+/* Subscribes to a sensor. Returns NULL and sets the error on failure. `options` must remain valid until the program
+ * ends. The stream keeps a reference to the feed. */
 stream *stream_new(const agents_options *options, const char *url, const char *sensor, feed *into,
                    stream_callbacks callbacks);
 

@@ -7,19 +7,19 @@
 /* Returns the smallest round time step that is at least min_ns. */
 int64_t axis_time_step_ns(int64_t min_ns);
 
-/* Returns the first multiple of step at or after a time. */
+/* Returns the first multiple of step_ns at or after a time. */
 int64_t axis_first_tick_ns(int64_t from_ns, int64_t step_ns);
 
 /*
- * Writes the label of a tick in UTC, with as many digits as the step needs: "12:00:01.250". Steps of a day and more
- * have the date as label.
+ * Writes the label of a tick in UTC, with as many digits as the step needs: "12:00:01.250". If the step is a day or
+ * more, the label is the date.
  */
 void axis_time_label(int64_t time_ns, int64_t step_ns, char out[NL_TIME_TEXT_SIZE]);
 
 /* Returns the smallest number that is at least min and is a power of ten multiplied by 1, 2 or 5. */
 double axis_step(double min);
 
-/* Writes a number with a unit prefix, such as "1.5 M". */
+/* Writes a number with a unit prefix and as many digits as the step needs, such as "1.5 M". */
 void axis_number_label(double value, double step, char out[32]);
 
 /* Writes a duration with its unit, such as "1.25 ms". */

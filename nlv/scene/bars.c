@@ -1,6 +1,6 @@
 /*
- * Draws the spans of records that contain durations as bars. Overlapping spans of points are drawn in several lanes. If
- * many spans end in the view, each column draws only its longest span, so that the cost depends on the size of the
+ * Draws the spans of records that contain durations as bars. Draws overlapping spans of points in several lanes. If
+ * many spans end in the view, draws only the longest span of each column, so that the cost depends on the size of the
  * picture. The search for spans that end long after the view is limited.
  */
 #include "config.h"
@@ -13,7 +13,7 @@
 
 enum {
     BARS_MAX = 3000,
-    BEYOND_MAX = 500, /* maximum number of spans beyond an edge of the view that are examined */
+    BEYOND_MAX = 500, /* maximum number of spans that the module examines beyond an edge of the view */
     LANES_MAX = 32,
     LANE_HEIGHT_MIN = 5,
 };
@@ -43,7 +43,8 @@ static color bar_color(const bars *b, uint32_t record)
     return palette_series(number, c->view->dark);
 }
 
-/* Returns whether the record's span is already drawn as a line from its start, or belongs to no lifeline. */
+/* Returns whether the bar of a record in a lifeline's row must be omitted: the span is already drawn as a line from its
+ * start, or the record belongs to no lifeline. */
 static bool is_drawn_elsewhere(const bars *b, uint32_t record)
 {
     const store *s = b->c->store;

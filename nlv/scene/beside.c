@@ -10,7 +10,8 @@ typedef struct task {
     void *user;
     GMutex mutex;
     GCond changed;
-    bool is_taken, is_over; /* the second thread has accepted the task; no thread may accept it any more */
+    bool is_taken, is_over; /* is_taken: the second thread has accepted the task; is_over: no thread may accept the task
+                               any more */
     int users;
 } task;
 

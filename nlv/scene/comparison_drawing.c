@@ -64,7 +64,8 @@ static void write_interval(const contrast *t, char text[96])
 
 static const char *const letters[COMPARED_SIDES] = {"A", "B"};
 
-/* Returns the answer if most requests differ, but a few slow requests hide a difference of the means. */
+/* Returns the answer for the case that most requests differ, but a few slow requests hide the difference of the means.
+ * The caller frees it with g_free. */
 static char *describe_most(const comparison *c)
 {
     char medians[COMPARED_SIDES][32];
@@ -271,7 +272,7 @@ static void draw_bins(const comparing_area *a, const bin_scale *b, unsigned side
     cairo_stroke(a->cr);
 }
 
-/* Draws the median and the 99th percentile of a side's durations. */
+/* Draws lines and labels at the median and the 99th percentile of a side's durations. */
 static void draw_quantiles(const comparing_area *a, const bin_scale *b, unsigned side)
 {
     static const struct {
@@ -321,7 +322,7 @@ static void draw_histograms(comparing_area *a, double height)
 
 /* ---- the table ---- */
 
-/* The right edges of the columns. */
+/* The right edges of the table's columns, and the edges of the bars. */
 typedef struct table_columns {
     double name, a, b, by, interval, bar_left, bar_right;
 } table_columns;
@@ -339,7 +340,7 @@ static table_columns columns_of(const comparing_area *a)
     return t;
 }
 
-/* Draws the difference as a bar from the middle, with its interval. */
+/* Draws a row's difference as a bar from the middle, with its confidence interval. */
 static void draw_difference_bar(const comparing_area *a, const table_columns *t, const compared_row *r, double max,
                                 double y)
 {

@@ -13,13 +13,14 @@ struct density {
     double left, top, scale;
     int width, height, pen; /* `pen` is the width of a line in pixels */
     /* Arrays of pixels. The pixels of a column are adjacent, because most lines are steep. */
-    float *totals;  /* sums of weights; negative: a line on top */
-    int32_t *votes; /* allocated after the totals; undefined where the total is 0 */
+    float *totals;  /* sum of the lines' weights on each pixel; negative: a line on top */
+    int32_t *votes; /* votes of each pixel (see COLOR_BITS), in the same allocation as the totals; undefined where the
+                       total is 0 */
     uint64_t work;
     density *whole;           /* the area that contains this band; NULL: this is not a band */
     int band_first, band_end; /* rows in which lines may be drawn */
     int first_row, end_row;   /* rows in which lines were drawn */
-    float single;             /* strength of a single line */
+    float single;             /* strength of a pixel with a single line, 0 to 1 */
 };
 
 density *density_new(double left, double top, double right, double bottom, double scale)
@@ -145,7 +146,7 @@ static void draw_upright(density *d, int column, int from, int to, float weight,
         vote_one(&d->totals[at], &d->votes[at], weight, color);
 }
 
-/* Draws one pixel per row, and divides the weight between the two nearest columns. */
+/* Draws a steep line: one pixel per row, with the weight divided between the two nearest columns. */
 static void draw_steep(density *d, double x0, double y0, double x1, double y1, float weight, uint8_t color, bool top)
 {
     int from = (int)floor(MIN(y0, y1)), to = (int)ceil(MAX(y0, y1));
@@ -298,8 +299,8 @@ static bool find_rows(const density *d, int *first, int *end)
 }
 
 enum {
-    FILLED_AT_ONCE = 16, /* columns; their cells and pixels are near each other in memory */
-    SHARED_MIN = 100000, /* minimum number of pixels for which a second thread is used */
+    FILLED_AT_ONCE = 16, /* number of columns in a strip; their cells and pixels are near each other in memory */
+    SHARED_MIN = 100000, /* minimum number of pixels for which a second thread helps */
 };
 
 /* A picture that two threads fill, strip by strip. */
@@ -377,7 +378,7 @@ static void count_four(tally *t, four_floats total)
     t->touched += is_touched;
 }
 
-/* Returns the maximum number of lines on a pixel. Also makes single lines stronger if few lines overlap. */
+/* Returns the maximum number of lines on a pixel. Increases d->single if few lines overlap. */
 static float find_max(density *d, int first, int end)
 {
     tally t = {0};

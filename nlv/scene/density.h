@@ -1,7 +1,7 @@
 /*
  * Draws thousands of overlapping lines as a picture of their density: the number of lines that cross each pixel, and
- * the colour of most of these lines. Each pixel has one unmixed colour, so that single lines stay visible. Its strength
- * grows with the logarithm of the number of lines.
+ * the colour of most of these lines. Each pixel has one unmixed colour, so that single lines stay visible. The strength
+ * of a pixel grows with the logarithm of the number of lines.
  */
 #ifndef NLV_DENSITY_H
 #define NLV_DENSITY_H
@@ -20,8 +20,8 @@ density *density_new(double left, double top, double right, double bottom, doubl
 void density_free(density *d);
 
 /*
- * Returns a band of an area, from `top` up to, but not including, bottom (in user units). Another thread may draw into
- * the band. Lines are clipped at the band's borders. The owner of the area ends the band with density_join.
+ * density_band returns a band of an area, from `top` up to, but not including, `bottom` (in user units). Another thread
+ * may draw into the band, which clips lines at its borders. density_join, which the area's thread calls, ends the band.
  */
 density *density_band(density *whole, double top, double bottom);
 void density_join(density *band);

@@ -19,7 +19,7 @@ enum { GROUP_REQUESTS = 500, GROUP_WIDTH = 8, LEGEND_GAP = 14, PIXELS_MAX = 1600
 
 /* The values that determine the cached picture. */
 typedef struct heat_key {
-    unsigned map; /* its number */
+    unsigned map; /* heat_map.number */
     uint64_t count;
     int64_t from_ns, to_ns;
     double width, height, scale;
@@ -36,7 +36,7 @@ static const heat_map *map_of(const layer_context *c)
     return &model_requests(c->model)->heat;
 }
 
-/* Sets the map's columns [*from, *to) between two places of the strip. */
+/* Sets *from and *to to the map's columns [*from, *to) between two x coordinates of the strip. */
 static void columns_between(const layer_context *c, double left, double right, unsigned *from, unsigned *to)
 {
     const heat_map *h = map_of(c);
@@ -58,7 +58,7 @@ static color heat_color(double share, bool dark)
                    ends[0].blue + share * (ends[1].blue - ends[0].blue)};
 }
 
-/* Draws a mark at whole units, so that it has its full colour: a square, with arms for a failed request. */
+/* Draws a mark at whole units, so that the mark has its full colour: a square, with arms for a failed request. */
 static void draw_mark(cairo_t *cr, double x, double y, bool is_failed, bool dark)
 {
     const double left = floor(x) - 1, top = floor(y) - 1, size = 3, arm = 2;
@@ -75,7 +75,7 @@ static void draw_mark(cairo_t *cr, double x, double y, bool is_failed, bool dark
     cairo_stroke(cr);
 }
 
-/* Adds the cells of the columns [from, to) and the rows [low, high) to sums[0] and so on. */
+/* Sets sums[0], sums[1], ... to the sums of the rows low, low + 1, ... up to high - 1, over the columns [from, to). */
 static void sum_cells(const heat_map *h, unsigned from, unsigned to, unsigned low, unsigned high, heat_cell *sums)
 {
     memset(sums, 0, (high - low) * sizeof *sums);
@@ -86,11 +86,11 @@ static void sum_cells(const heat_map *h, unsigned from, unsigned to, unsigned lo
         }
 }
 
-/* The counts of each column of pixels, by row of the scale. */
+/* The counts of requests in each column of pixels and row of the scale. */
 typedef struct heat_pixels {
     heat_cell *cells; /* [column * rows + row - low] */
     unsigned columns, rows;
-    uint32_t max; /* the largest count */
+    uint32_t max; /* the largest count of a cell */
 } heat_pixels;
 
 static heat_pixels pixels_of(const layer_context *c, const heat_scale *s, unsigned columns)
@@ -141,7 +141,8 @@ static void paint_cells(const layer_context *c, const heat_scale *s, const heat_
     cairo_surface_mark_dirty(picture);
 }
 
-/* Draws the marks of the slow or of the failed requests, at most one in MARK_GAP units of a row. */
+/* Draws the marks of the slow or, if `failed` is true, of the failed requests, at most one in MARK_GAP units of a row.
+ */
 static void draw_marks(const layer_context *c, cairo_t *cr, const heat_scale *s, const heat_pixels *p, bool failed)
 {
     enum { MARK_GAP = 2 };
@@ -193,7 +194,7 @@ static void draw_curve(const layer_context *c, cairo_t *cr, const heat_scale *s,
     cairo_set_dash(cr, NULL, 0, 0);
 }
 
-/* Returns the corner of the picture, at a whole pixel. */
+/* Rounds a coordinate in units down to a whole pixel. */
 static double whole_pixel(const layer_context *c, double place)
 {
     return floor(place * c->scale) / c->scale;
@@ -341,7 +342,7 @@ void heat_layer_draw(const layer_context *c)
 {
     const heat_scale s = heat_scale_of(map_of(c), c->layout);
     draw_durations(c, &s);
-    draw_view(c); /* draw the visible part behind the marks, because it would hide them */
+    draw_view(c); /* draw the visible part behind the marks, because in front it would hide them */
     draw_kept(c, &s);
 }
 

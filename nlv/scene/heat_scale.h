@@ -7,7 +7,7 @@
 
 #include "scene/layout.h"
 
-/* The rows [low, high) of the map over the height of the strip. */
+/* The rows [low, high) of the map, and the y coordinates between which they are drawn. */
 typedef struct heat_scale {
     unsigned low, high;
     double top, bottom;
@@ -16,15 +16,15 @@ typedef struct heat_scale {
 /* Returns the scale with all rows that have requests, and a margin. */
 heat_scale heat_scale_of(const heat_map *h, const layout *l);
 
-/* Returns the y coordinate of a row; fractions are between the rows. */
+/* Returns the y coordinate of a row. `row` may have a fraction, which is the position within the row. */
 double heat_scale_y(const heat_scale *s, double row);
 
 /* Returns the row of a duration. The fraction is the position within the row. */
 double heat_row_of_ns(double duration_ns);
 
 /*
- * Returns the requests in the area between two places in the strip or in the histogram: the requests of all cells that
- * the area touches. If the places are the same, returns the requests within a few units of them. An area of the
+ * Returns the requests in the area between two points in the strip or in the histogram: the requests of all cells that
+ * the area touches. If the points are equal, returns the requests within a few units of this point. An area of the
  * histogram covers all times.
  */
 request_choice heat_scale_area(const heat_map *h, const layout *l, double x0, double y0, double x1, double y1);

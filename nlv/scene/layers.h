@@ -12,9 +12,9 @@ typedef struct layer_context {
     const layout *layout;
     cairo_t *cr;
     uint32_t from, to; /* the visible records: [from, to) */
-    uint32_t *columns; /* the first record of each of column_count columns, which are one unit wide, and then `to` */
+    uint32_t *columns; /* the first record of each of the column_count columns, followed by `to` */
     unsigned column_count;
-    bool is_near;   /* the first records of columns are exact only to a multiple of STORE_MARK */
+    bool is_near;   /* the first records in `columns` are rounded to multiples of STORE_MARK */
     bool is_raster; /* the output has pixels; otherwise, it has vectors (SVG, PDF) */
     double scale;   /* pixels per unit */
 } layer_context;
@@ -43,7 +43,7 @@ void loadlines_layer_axis(const layer_context *c, const pane *p, double low, dou
  */
 size_t bars_draw(const layer_context *c, const pane *p, unsigned row, uint16_t event);
 
-/* Draws the slow requests that have just ended: they flash in the right margin and above the plot. */
+/* Draws the flashes of slow requests that have just ended, in the right margin and above the plot. */
 void marks_layer_flash(const layer_context *c);
 
 /* Draws the bookmarks of the view, in front of all panes. */
@@ -62,12 +62,12 @@ double heat_layer_legend(const layer_context *c, double right);
 /* Draws the area of the heat map and the histogram that the user marks or has marked. */
 void heat_layer_draw_area(const layer_context *c);
 
-/* Draws the histogram of durations at the right of the heat map, if the layout has a place for it. */
+/* Draws the histogram of durations at the right of the heat map, if the layout has space for it. */
 void histogram_layer_draw(const layer_context *c);
 
 /*
- * Returns a loadline's name with its unit, which the caller frees with g_free. The numbers of its axis are
- * LOADLINE_NUMBERS units wide.
+ * Returns a loadline's name with its unit, which the caller frees with g_free. LOADLINE_NUMBERS is the width of the
+ * numbers of a loadline's axis in units.
  */
 char *loadlines_layer_name(const drawing_loadline *definition);
 enum { LOADLINE_NUMBERS = 48 };
@@ -76,7 +76,8 @@ enum { LOADLINE_NUMBERS = 48 };
 void layer_pane(const layer_context *c, const pane *p);
 void layer_row(const layer_context *c, const pane *p, unsigned row, const char *label);
 
-/* If a mark is nearer to a place than found->distance (in units), stores it in `found`. */
+/* If a record's mark is nearer to (x, y) than found->distance (in units), store the record and its distance in `found`.
+ */
 void lifelines_layer_find(const layer_context *c, const pane *p, double x, double y, scene_found *found);
 void points_layer_find(const layer_context *c, const pane *p, double x, double y, scene_found *found);
 void loadlines_layer_find(const layer_context *c, const pane *p, double x, double y, scene_found *found);

@@ -45,8 +45,8 @@ static double weight(const pane *p)
 }
 
 /*
- * Places the overview, a strip at the bottom, if the view requests it or if a part of the log is not visible. A heat
- * map is higher than a strip of densities, and the histogram of durations may be beside it.
+ * Places the overview, a strip at the bottom, if the view requests the overview or if a part of the log is not visible.
+ * A heat map is higher than a strip of densities, and the histogram of durations may be beside the heat map.
  */
 static void place_overview(layout *l, const model *m, const scene_view *view, bool is_part)
 {
@@ -108,7 +108,7 @@ static void add_panes(layout *l, const model *m, const scene_view *view, bool is
     }
 }
 
-/* Finds the time range of the log. Returns whether a part of the log is not visible. */
+/* Sets the time range of the whole log in `l`. Returns whether a part of the log is not visible. */
 static bool find_whole(layout *l, const model *m, const scene_view *view)
 {
     if (!model_time_range(m, &l->whole_from_ns, &l->whole_to_ns))
@@ -150,7 +150,7 @@ layout layout_make(const model *m, const scene_view *view, cairo_t *cr)
 double layout_x(const layout *l, const scene_view *view, int64_t time_ns)
 {
     double share = ((double)time_ns - (double)view->from_ns) / ((double)view->to_ns - (double)view->from_ns);
-    /* integers are exact for near times; only far times need doubles */
+    /* use integers, which are exact; only for times so far away that the difference overflows, use doubles */
     int64_t offset;
     if (!__builtin_sub_overflow(time_ns, view->from_ns, &offset))
         share = (double)offset / (double)(view->to_ns - view->from_ns);

@@ -1,9 +1,9 @@
 /*
  * Lifelines: draws the edges of each request as lines, with a row for each event. Draws a small number of lifelines as
- * lines with marks, along the edges of each request's graph (request_lines.h). If there are many, uses the edges that
- * the order of rows implies (edges.h), and each column of the plot draws the shortest segment, the longest segment and
- * a sample of the other segments of each kind (density.h). The cost therefore depends on the size of the picture, not
- * of the log. Draws impossible edges in red, in front.
+ * lines with marks, along the edges of each request's graph (request_lines.h). If there are many lifelines, uses the
+ * edges that the order of rows implies (edges.h). In each column of the plot, the module then draws the shortest
+ * segment, the longest segment and a sample of the other segments of each kind (density.h). The cost therefore depends
+ * on the size of the picture, not of the log. Draws impossible edges in red, in front.
  */
 #include "config.h"
 
@@ -24,13 +24,13 @@ enum {
     LINES_ON_PIXELS = 400, /* maximum number of segments that are drawn as lines */
     LINES_ON_PAPER = 6000,
     MATCHES_DRAWN = 400, /* maximum number of found requests that are drawn */
-    GRAPHS_MAX = 2000,   /* maximum number of segments, and of first steps, that are drawn along graphs */
-    STEPS_MAX = 50000,   /* maximum number of steps of the requests that are drawn along graphs */
+    GRAPHS_MAX = 2000,   /* maximum number of visible segments, and of visible first steps, for drawing along graphs */
+    STEPS_MAX = 50000,   /* maximum total number of steps of the requests, for drawing along graphs */
     MARKS_UP_TO = 1200,  /* maximum number of segments that are drawn with marks */
     BETWEEN = 2,         /* number of segments that are drawn in a column in addition to its extremes */
     REACHING_MAX = 500,  /* maximum number of segments of a kind that are drawn beyond the right edge */
     WORK_MAX = 190000,   /* maximum total length of the lines of a frame, in units */
-    FIND_MAX = 2000,     /* maximum number of segments of a kind that are searched for the nearest segment */
+    FIND_MAX = 2000, /* maximum number of segments of a kind among which the search for the nearest segment chooses */
 };
 
 void lifelines_layer_back(const layer_context *c, const pane *p)
@@ -90,8 +90,8 @@ static unsigned color_of(const drawer *d, uint32_t record)
 }
 
 /*
- * Returns the x coordinate at which an entry begins. For a long segment, the duration may be too imprecise, because it
- * is a float.
+ * Returns the x coordinate at which an entry begins. The list contains the duration as a float, which may be too
+ * imprecise for a long segment. In this case, looks up the record at which the segment begins.
  */
 static double start_x(const drawer *d, const kind *k, size_t i)
 {
@@ -133,8 +133,8 @@ static int ink_of_name(const drawer *d, uint16_t name)
 }
 
 /*
- * Returns the colour of most segments of a column, from its nodes or from a sample at its middle. Returns the colour of
- * mixtures if no colour prevails.
+ * Returns the colour of most segments of a column, from the list's nodes or from a sample in the middle of the column.
+ * Returns DENSITY_MIXED if no colour prevails. `grain` is the number of entries per node.
  */
 static int prevailing(const drawer *d, const kind *k, size_t from, size_t count, size_t grain)
 {
@@ -158,8 +158,8 @@ static int prevailing(const drawer *d, const kind *k, size_t from, size_t count,
 }
 
 /*
- * Draws one of a column's many segments. The position of its end is known to one pixel, and its duration is in the
- * list, so the function does not access distant memory.
+ * Draws one of a column's many segments. The caller knows the position of the segment's end to one pixel, and the list
+ * contains its duration, so the function does not access distant memory.
  */
 static void draw_quickly(const drawer *d, const kind *k, double x, double long_ns, float weight, int ink)
 {
@@ -171,7 +171,8 @@ static void draw_quickly(const drawer *d, const kind *k, double x, double long_n
         density_line(d->density, x0, y0, x, y1, weight, (unsigned)ink);
 }
 
-/* Returns the duration of an entry, or of the nearby entry whose duration is in the same node. */
+/* Returns the duration of an entry in nanoseconds. If `grain` is more than 1, returns the duration of a nearby entry,
+ * which the node contains. */
 static double long_ns_at(const kind *k, size_t i, size_t grain)
 {
     return grain > 1 ? list_node_of(k->list, i, grain)->sample : list_value(k->list, i);
@@ -184,7 +185,7 @@ typedef struct segment_column {
     int ink; /* the colour of most of these segments */
 } segment_column;
 
-/* Returns the x coordinate of an entry. Interpolates if there are very many entries. */
+/* Returns the x coordinate of an entry's end. If s->grain is more than 1, interpolates within the column. */
 static double column_x(const drawer *d, const kind *k, const segment_column *s, size_t i)
 {
     if (s->grain == 1)
@@ -202,7 +203,7 @@ static int column_ink(const drawer *d, const kind *k, const segment_column *s, s
     return (int)(color_of(d, list_at(k->list, i)) % DENSITY_COLORS);
 }
 
-/* Draws all segments of a column, or a sample if there are many. */
+/* Draws all segments of a column, or if there are many, the shortest, the longest and a sample. */
 static void draw_column(const drawer *d, const kind *k, segment_column s)
 {
     size_t from = s.from, to = s.to, count = to - from;
@@ -260,7 +261,8 @@ static void draw_kind(const drawer *d, const kind *k)
             draw_segment(d, k, i);
         return;
     }
-    /* a column draws a steep segment as one line, so skipped columns would be visible; slanting segments cover them */
+    /* skip columns only if segments slant: a steep segment stays within its column, so that skipped columns would be
+     * visible */
     double wanted = width * c->scale < 1 ? 0 : c->column_count * (BETWEEN + 2) / lines;
     unsigned step = (unsigned)CLAMP(ceil(wanted), 1, MAX(c->column_count / 8, 1));
     size_t from = k->first, grain = list_grain(count, c->column_count);
@@ -277,7 +279,8 @@ static void draw_kind(const drawer *d, const kind *k)
 
 typedef void each_segment(const drawer *d, const kind *k, size_t i, void *user);
 
-/* Calls `take` for the segments that begin before the right edge and end beyond it. Uses their durations to find them.
+/* Calls `take` for at most REACHING_MAX segments that begin before the right edge and end beyond it. Finds them by
+ * their durations.
  */
 static void each_reaching(const drawer *d, const kind *k, each_segment *take, void *user)
 {
@@ -435,7 +438,7 @@ static gint by_object(gconstpointer a, gconstpointer b)
     return (x > y) - (x < y);
 }
 
-/* Returns whether the objects have at most STEPS_MAX steps. */
+/* Returns whether the objects together have at most STEPS_MAX steps. */
 static bool have_few_steps(const drawer *d, const GArray *objects)
 {
     const store *s = d->c->store;
@@ -600,7 +603,7 @@ static void draw_matches(const drawer *d)
     g_array_free(objects, TRUE);
 }
 
-/* Returns whether segments of a kind touch the area. `width` is the width of a line. */
+/* Returns whether segments of a kind touch the drawer's area. */
 static bool is_here(const drawer *d, const kind *k)
 {
     enum { LINE = 2 };
@@ -622,8 +625,8 @@ static void draw_kinds(const drawer *d)
 }
 
 /*
- * The number of bands of rows, each drawn by one thread. More than two bands would not help, because every band must
- * look up the segments that cross its borders.
+ * The number of horizontal bands of the pane. Each band is drawn by one thread. More than two bands would not help,
+ * because every thread must look up the segments that cross the borders of its band.
  */
 enum { BANDS = 2 };
 typedef struct bands {
@@ -752,7 +755,7 @@ static void consider(scene_found *found, double distance, uint32_t record, int64
 }
 
 /*
- * Stores a segment in `found` if the segment is nearer to a place than the previous result. Near the ends of a segment,
+ * Stores a segment in `found` if the segment is nearer to (x, y) than the previous result. Near the ends of a segment,
  * the distance counts as smaller.
  */
 static void consider_line(const drawer *d, uint32_t start, double x0, double y0, uint32_t end, double x, double y,
@@ -796,7 +799,7 @@ void lifelines_layer_find(const layer_context *c, const pane *p, double x, doubl
     if (objects != NULL) {
         consider_graphs(&d, objects, x, y, found);
         g_array_free(objects, TRUE);
-        d.kinds = g_array_set_size(d.kinds, 0); /* after this line, only the starts remain */
+        d.kinds = g_array_set_size(d.kinds, 0); /* without kinds, the rest of the function considers only the starts */
     }
     int64_t reach_ns = layout_time(c->layout, c->view, x - found->distance);
     for (guint i = 0; i < d.kinds->len; i++) {

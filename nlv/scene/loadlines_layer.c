@@ -16,8 +16,8 @@
 #include <stdatomic.h>
 
 /*
- * Maximum number of values that are drawn as one line. On a screen, the number is smaller, because antialiasing takes
- * time.
+ * Maximum number of values that the module draws as one line with cairo. In pictures with pixels, the number is
+ * smaller, because antialiasing takes time.
  */
 enum { STROKED_MAX = 250, STROKED_RASTER_MAX = 50 };
 
@@ -30,7 +30,8 @@ typedef struct curve {
 
 /*
  * Finds the range of the axis, with round numbers at both ends. The range begins at zero if the values are near zero.
- * It depends on the whole log, so that it does not change as the view moves.
+ * The range depends on the whole log, so that it does not change when the view moves. Returns false if there are no
+ * values.
  */
 static bool find_range(curve *k, const loadline_lists *l)
 {
@@ -127,7 +128,8 @@ static column_values value_at(const curve *k, const list *l, size_t i)
     return (column_values){layer_x(k->c, list_at(l, i)), list_value(l, i), INFINITY, -INFINITY};
 }
 
-/* Finds the columns that have values, and the values before and after the view. Returns their number. */
+/* Fills `columns` with the columns that have values, and with the values before and after the view. Returns their
+ * number. */
 static unsigned find_columns(const curve *k, const list *l, size_t from, column_values *columns)
 {
     const layer_context *c = k->c;
@@ -141,7 +143,8 @@ static unsigned find_columns(const curve *k, const list *l, size_t from, column_
         if (to == from)
             continue;
         list_extremes e = list_find_extremes(l, from, to, NULL, NULL);
-        /* accessing the record's own time would read distant memory */
+        /* in large lists, use the middle of the column, because accessing the record's time would read distant memory
+         */
         double x = grain > 1 || c->is_near ? c->layout->left + (column + 0.5) * unit
                                            : floor(layer_x(c, list_at(l, from))) + 0.5;
         columns[count++] = (column_values){x, e.sum / (double)e.count, e.min, e.max};

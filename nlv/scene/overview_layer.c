@@ -11,8 +11,8 @@
 #include <math.h>
 
 /*
- * The densities. The layer keeps them until the log changes, because counting the records for the strip takes as long
- * as for the plot.
+ * The densities of records. The layer keeps them until the log or the width changes, because counting the records for
+ * the strip takes as long as drawing the plot.
  */
 static struct {
     const store *store;
@@ -81,7 +81,7 @@ void overview_layer_draw(const layer_context *c)
     if (l->has_heat) {
         heat_layer_draw(c);
         histogram_layer_draw(c);
-        heat_layer_draw_area(c); /* across both */
+        heat_layer_draw_area(c); /* across the heat map and the histogram */
         return;
     }
     draw_bars(c);

@@ -1,6 +1,7 @@
 /*
  * Colours. The series uses the palette of Okabe and Ito (https://jfly.uni-koeln.de/color/), whose colours colour-blind
- * people can distinguish. A darker purple is inserted before the light purple. This module has no state.
+ * people can distinguish. In addition, the series has a darker purple before the light purple. This module has no
+ * state.
  */
 #ifndef NLV_PALETTE_H
 #define NLV_PALETTE_H

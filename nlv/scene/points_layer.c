@@ -1,6 +1,6 @@
 /*
- * Points: draws single events, with a row for each kind of event. If a column contains few points, draws glyphs;
- * otherwise, a bar shows their number.
+ * Points: draws single events, with a row for each kind of event. Draws a glyph for each point, or if there are many
+ * points, a bar in each column, whose height shows the number of points.
  */
 #include "config.h"
 
@@ -64,7 +64,7 @@ static unsigned color_of(const layer_context *c, uint32_t record)
     return model_host_color(c->model, store_host(c->store, record));
 }
 
-/* Returns the colour of the first entry, or the prevailing colour of its node. */
+/* Returns the colour of an entry, or of most entries in its node if `grain` is more than 1. */
 static unsigned color_at(const points_row *r, size_t at, size_t grain)
 {
     uint16_t known = grain > 1 ? list_node_of(r->list, at, grain)->color : LIST_COLOR_UNKNOWN;
@@ -78,7 +78,7 @@ static double bar_height(const points_row *r, size_t count)
     return r->half * MIN(0.35 + log10((double)count) / 6, 1);
 }
 
-/* Draws a bar in each column. */
+/* Draws a bar in each column that has points. */
 static void draw_bars(const points_row *r, size_t from, size_t end, size_t grain)
 {
     const layer_context *c = r->c;

@@ -38,7 +38,7 @@ static cairo_status_t write_bytes(void *closure, const unsigned char *data, unsi
 /* A picture to write. */
 typedef struct picture {
     double width, height;
-    const model *model; /* the model whose `view` to draw; NULL: draw the comparison */
+    const model *model; /* draw `view` of this model; NULL: draw `comparison` */
     const scene_view *view;
     const comparison *comparison;
     const comparison_view *comparison_view;

@@ -133,8 +133,8 @@ static double draw_legend_entry(const layer_context *c, double x, color ink, con
 }
 
 /*
- * Returns the meaning of a colour. If a host's clock has a visible offset or error, the text contains it. The caller
- * frees it with g_free.
+ * Returns the text of the legend for a colour: the name of a host, or another value. If the host's clock has a visible
+ * offset or error, the text contains the offset or error. The caller frees the text with g_free.
  */
 static char *legend_text(const layer_context *c, const char *text)
 {
@@ -168,7 +168,8 @@ static bool is_color_meaningless(const layer_context *c)
     return false;
 }
 
-/* Draws the meanings of the colours. If some meanings do not fit, draws the number of the omitted meanings. */
+/* Draws the legend: the meanings of the colours. If some of them do not fit, draws the number of the omitted meanings.
+ */
 static void draw_legend(const layer_context *c)
 {
     double x = c->layout->left, y = c->layout->legend_y;
@@ -199,7 +200,7 @@ static void draw_caption(const layer_context *c)
 {
     char from[NL_TIME_TEXT_SIZE], span[32];
     nl_time_format_iso(MAX(c->view->from_ns, c->layout->whole_from_ns),
-                       from); /* do not print the previous day if the view begins shortly before the log */
+                       from); /* do not use the previous day if the view begins shortly before the log */
     axis_span_label((double)c->view->to_ns - (double)c->view->from_ns, span);
     const char *filter = model_filter(c->model);
     char *text = g_strdup_printf("%.10s UTC   %s shown   %zu record%s   %s%s%s%s%s", from, span, model_count(c->model),
@@ -283,7 +284,7 @@ static void draw_marked(const layer_context *c)
     }
 }
 
-/* Finds the pixels per unit, and whether the output has pixels. */
+/* Sets c->scale to the number of pixels per unit, and c->is_raster. */
 static void find_pixels(layer_context *c)
 {
     cairo_surface_type_t type = cairo_surface_get_type(cairo_get_target(c->cr));
@@ -305,7 +306,7 @@ static void find_columns(layer_context *c)
     double width = (l->right - l->left) / c->column_count;
     c->from = store_find_time(c->store, c->view->from_ns);
     c->to = c->view->to_ns == INT64_MAX ? c->store->count : store_find_time(c->store, c->view->to_ns + 1);
-    /* in columns with many records, approximate limits suffice */
+    /* if the columns have many records, approximate limits suffice */
     c->is_near = (c->to - c->from) / c->column_count >= 8 * STORE_MARK;
     for (unsigned i = 0; i < c->column_count; i++) {
         int64_t time_ns = layout_time(l, c->view, l->left + i * width);

@@ -25,15 +25,15 @@ typedef struct scene_view {
     int64_t selected;         /* the emphasised object, or -1 */
     size_t selected_lifeline; /* the lifeline definition of the emphasised object */
     const char *title;        /* replaces the drawing's title; NULL: use the drawing's title */
-    bool has_range;           /* mark the time from range_from_ns to range_to_ns, in either order */
-    bool is_zooming;          /* the marked range is the target of a zoom */
+    bool has_range;  /* mark the time range between range_from_ns and range_to_ns, which may be in either order */
+    bool is_zooming; /* the marked range is the target of a zoom */
     int64_t range_from_ns, range_to_ns;
     bool has_mark; /* mark mark_ns as the match of a search */
     int64_t mark_ns;
     const GArray *marks;   /* bookmarks (session_mark), or NULL */
     const GArray *flashes; /* scene_flash, the newest last, or NULL */
     const char *caption;   /* text below the picture, or NULL */
-    bool names_slowest;    /* name the longest line of the slowest kind */
+    bool names_slowest;    /* write the names of events beside the longest line of the slowest kind (slow.h) */
     bool overview;         /* draw the overview even if the whole log is visible */
     bool histogram;        /* draw the histogram of durations beside the heat map */
     bool hides_empty;      /* if a part of the log is visible, omit the panes without records in this part */
@@ -56,10 +56,10 @@ scene_view scene_first(const model *m, double width, double height);
 
 void scene_draw(const model *m, const scene_view *view, cairo_t *cr);
 
-/* Gets the left and right edge of the plot. */
+/* Sets *left and *right to the x coordinates of the plot's edges. */
 void scene_plot_extents(const model *m, const scene_view *view, cairo_t *cr, double *left, double *right);
 
-/* The mark nearest to a place. */
+/* The record whose mark is nearest to a point. */
 typedef struct scene_found {
     double distance; /* in units */
     uint32_t record;
@@ -67,21 +67,21 @@ typedef struct scene_found {
     size_t lifeline;
 } scene_found;
 
-/* Finds the record whose mark is nearest to a place, within a few units. Returns false if there is no mark. */
+/* Finds the record whose mark is nearest to (x, y), within a few units. Returns false if there is no mark. */
 bool scene_find(const model *m, const scene_view *view, cairo_t *cr, double x, double y, scene_found *found);
 
-/* Returns whether a place is in the overview. If so, sets *time_ns to the time at that place. */
+/* Returns whether (x, y) is in the overview. If so, sets *time_ns to the time at x. */
 bool scene_is_overview(const model *m, const scene_view *view, cairo_t *cr, double x, double y, int64_t *time_ns);
 
 /*
- * Returns whether the overview is the heat map of requests, and the first place is in it or in the histogram beside it.
- * If so, sets *area to the requests between the two places. If the places are the same, sets it to the requests near
- * them.
+ * Returns whether the overview is the heat map of requests, and the point `from` is in the heat map or in the histogram
+ * beside it. If so, sets *area to the requests between the points `from` and `to` or, if they are equal, to the
+ * requests near this point.
  */
 bool scene_find_requests(const model *m, const scene_view *view, cairo_t *cr, const double from[2], const double to[2],
                          request_choice *area);
 
-/* The places of the heat map of requests. */
+/* The edges of the heat map of requests. */
 typedef struct scene_heat {
     double left, right, top, bottom;
     double slow_y; /* slow requests are above */
@@ -91,8 +91,8 @@ typedef struct scene_heat {
 bool scene_find_heat(const model *m, const scene_view *view, cairo_t *cr, scene_heat *places);
 
 /*
- * scene_zoom zooms by a factor around a place in the plot, given as a share of its width (0 is left, 1 is right).
- * scene_pan moves the view by a share of its width.
+ * scene_zoom multiplies the width of the view by `factor`. The time at `share` of the plot's width (0: left, 1: right)
+ * stays in its position. scene_pan moves the view by a share of its width.
  */
 void scene_zoom(scene_view *view, double factor, double share);
 void scene_pan(scene_view *view, double share);

@@ -6,16 +6,18 @@
 
 typedef enum text_size { TEXT_SMALL, TEXT_NORMAL, TEXT_TITLE } text_size;
 
-/* The part of the text that is at x. The middle of the text is always at y. */
+/* The part of the text that is at x: the left edge, the middle or the right edge. The vertical middle of the text is
+ * always at y. */
 typedef enum text_edge { TEXT_LEFT, TEXT_CENTER, TEXT_RIGHT } text_edge;
 
-/* Draws text, with an ellipsis if it is wider than `max` units (0: no limit). Returns its width. */
+/* Draws text, with an ellipsis if the text is wider than `max` units (0: no limit). Returns the width of the drawn text
+ * in units. */
 double text_draw(cairo_t *cr, const char *text, text_size size, color c, text_edge edge, double x, double y,
                  double max);
 
 double text_width(cairo_t *cr, const char *text, text_size size);
 
-/* Returns the height of a line. */
+/* Returns the height of a line of text in units. */
 double text_height(text_size size);
 
 /* text_paragraph_height returns the height of a paragraph with a given width. text_draw_paragraph draws a paragraph

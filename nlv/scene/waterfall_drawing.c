@@ -22,7 +22,7 @@ enum {
     TIME = 66
 };
 
-/* The share of the width for the names of spans. */
+/* The share of the drawing's width that the names of spans get. */
 static const double labels_share = 0.34;
 
 /* A span is much slower than its median if its duration is this many times as long. */
@@ -32,12 +32,12 @@ typedef struct drawing_area {
     const waterfall *w;
     cairo_t *cr;
     bool dark;
-    double left, right; /* of the bars */
+    double left, right; /* edges of the bars' area */
     double width;       /* of the drawing */
-    int64_t length_ns;  /* edges of the bars' area */
+    int64_t length_ns;  /* time in nanoseconds that the width of the bars' area represents */
 } drawing_area;
 
-/* Returns the end of the spans, or of the reason why there are no spans. */
+/* Returns the y coordinate at which the records begin: below the spans, or below the reason why there are no spans. */
 static double records_top(const waterfall *w)
 {
     return HEAD + ROW * (MAX(1, w->spans->len) + (w->left_out > 0));

@@ -3,9 +3,9 @@
  * tree.
  *
  * A bar is pale where the span waits for its children, and has the full colour where the span itself runs. A line under
- * the bars follows the critical path. Beside each bar is its duration, and at the right the difference from the median
- * duration of such spans. A tick marks where a much slower span would have ended after the median duration. The records
- * follow, one per line.
+ * the bars follows the critical path. The duration is beside the bar. The difference from the median duration of such
+ * spans is at the right. In the bar of a much slower span, a tick marks the time at which the span would have ended
+ * after the median duration. The records follow, one per line.
  */
 #ifndef NLV_WATERFALL_DRAWING_H
 #define NLV_WATERFALL_DRAWING_H
@@ -23,7 +23,7 @@ double waterfall_height(const waterfall *w);
  */
 void waterfall_draw(const waterfall *w, cairo_t *cr, double width, int64_t length_ns, bool dark);
 
-/* Returns the index of the span at a height, or G_MAXUINT. */
+/* Returns the index of the span at a y coordinate, or G_MAXUINT. */
 unsigned waterfall_find(const waterfall *w, double y);
 
 /* Returns a sentence about a span, which the caller frees with g_free. */

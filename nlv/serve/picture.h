@@ -1,5 +1,5 @@
 /*
- * Compresses pictures for the page, as PNG. cairo's own function is several times slower, because it uses the best
+ * Compresses pictures for the page, as PNG. cairo's own function is several times slower, because it uses the maximum
  * compression. This module has no state. Any thread may call this function.
  */
 #ifndef NLV_SERVE_PICTURE_H

@@ -1,7 +1,7 @@
 /*
- * The parameters of a request of the page: one table row (base/option.h) per parameter, with its limits. All values
- * come from the network and may be hostile; after query_finish, the view that they describe is safe to draw. This
- * module has no state. Any thread may call these functions.
+ * The parameters of a request of the page. Each parameter is a table row with its limits (base/option.h). All values
+ * come from the network and may be hostile. After query_finish has returned true, the view that they describe is safe
+ * to draw. This module has no state. Any thread may call these functions.
  */
 #ifndef NLV_SERVE_QUERY_H
 #define NLV_SERVE_QUERY_H
@@ -20,7 +20,7 @@ enum {
 typedef struct query {
     int64_t from_ns, to_ns;
     int64_t shortest_ns, longest_ns;
-    int64_t step_ns; /* the time and place (batch.h) of a record of a request */
+    int64_t step_ns; /* time of a record of a request; step_place is the record's place (batch.h) */
     uint64_t place;
     unsigned lifeline;
     unsigned width, height, scale, top;

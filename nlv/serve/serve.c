@@ -6,7 +6,7 @@
 
 enum { WAIT_US = 50000 };
 
-/* Waits for the first record. Returns false if the logs have no records, or after a signal. */
+/* Waits for the first record, unless is_live is true. Returns false if the logs have no records, or after a signal. */
 static bool wait_for_records(model *m, bool is_live)
 {
     while (!program_was_stopped()) {
@@ -23,7 +23,7 @@ static bool wait_for_records(model *m, bool is_live)
     return false;
 }
 
-/* Passes on the notices until a signal arrives. */
+/* Until a signal arrives, prints the notices of the model and passes them to the page. */
 static void wait_for_signal(model *m, views *v)
 {
     while (!program_was_stopped()) {

@@ -18,10 +18,10 @@
 
 enum {
     CONNECTIONS_MAX = 64,
-    HOST_CONNECTIONS_MAX = 16,    /* maximum per address; a browser opens 6 with TLS */
+    HOST_CONNECTIONS_MAX = 16,    /* maximum number of connections per client address; a browser opens 6 with TLS */
     CONNECTION_MEMORY = 16 << 10, /* bytes for the headers of a request and of its answer */
     TIMEOUT_S = 30,
-    THREADS = 4, /* also the maximum number of pictures in memory */
+    THREADS = 4, /* number of threads, and therefore the maximum number of pictures in memory */
     BACKLOG = 32,
     RANDOM_SIZE = 16,
     TOKEN_SIZE = 2 * RANDOM_SIZE,
@@ -41,7 +41,7 @@ struct server {
     struct sockaddr_storage bound;
 };
 
-/* Writes a random number in hexadecimal. */
+/* Writes a random number in hexadecimal. Returns false and sets the error on failure. */
 static bool make_random(char out[TOKEN_SIZE + 1])
 {
     unsigned char bytes[RANDOM_SIZE];
@@ -137,7 +137,8 @@ static enum MHD_Result send_view(const server *s, struct MHD_Connection *c, cons
 
 /* ---- requests ---- */
 
-/* Compares in constant time, so that a client cannot guess the token one byte at a time. */
+/* Returns whether a request has the token. Compares in constant time, so that a client cannot guess the token one byte
+ * at a time. */
 static bool has_token(const server *s, struct MHD_Connection *c)
 {
     static const char scheme[] = "Bearer ";
@@ -147,7 +148,7 @@ static bool has_token(const server *s, struct MHD_Connection *c)
            CRYPTO_memcmp(text + sizeof scheme - 1, s->token, TOKEN_SIZE) == 0;
 }
 
-/* Returns 0, or the HTTP status with which the request is rejected. */
+/* Checks the Host and Origin headers. Returns 0, or the HTTP status with which the server rejects the request. */
 static int check_host(const server *s, struct MHD_Connection *c)
 {
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
@@ -166,7 +167,7 @@ static enum MHD_Result on_request(void *user, struct MHD_Connection *c, const ch
     const server *s = user;
     static int begun;
     (void)version, (void)body;
-    if (*state == NULL) { /* libmicrohttpd calls again after the headers */
+    if (*state == NULL) { /* the first call has only the headers; libmicrohttpd calls the function again */
         *state = &begun;
         if (strcmp(method, MHD_HTTP_METHOD_GET) == 0)
             return MHD_YES;
@@ -226,7 +227,8 @@ static int listen_on(const nl_url *url, bool is_secure, struct sockaddr_storage 
     return fd;
 }
 
-/* Parses [http://]HOST[:PORT] or https://HOST[:PORT]?cert=FILE[&key=FILE]. */
+/* Parses [http://]HOST[:PORT] or https://HOST[:PORT]?cert=FILE[&key=FILE]. Returns NULL and sets the error if the
+ * address is invalid. Sets *is_secure if it begins with https. */
 static nl_url *parse_address(const char *address, bool *is_secure)
 {
     char text[ADDRESS_SIZE], *full = *address == '\0'                 ? g_strdup(default_address)
@@ -252,7 +254,7 @@ static bool read_pem(const char *path, char **text)
     return good;
 }
 
-/* Reads the options of the URL. nl_tls_new checks the files, and knows the names in the certificate. */
+/* Reads the options of the URL, and for https, the certificate and key. Returns false and sets the error on failure. */
 static bool read_options(server *s, const nl_url *url, bool is_secure)
 {
     nl_tls_options files = {0};
@@ -274,7 +276,8 @@ static char *make_url(const server *s, const nl_url *address)
     if (strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0)
         g_strlcpy(host, g_get_host_name(), sizeof host);
     else if (s->tls != NULL)
-        g_strlcpy(host, address->host, sizeof host); /* a certificate contains names rather than addresses */
+        g_strlcpy(host, address->host, sizeof host); /* use the name from the address, because a certificate contains
+                                                        names rather than IP addresses */
     const bool is_six = strchr(host, ':') != NULL;
     return g_strdup_printf("http%s://%s%s%s:%s/#token=%s", s->tls != NULL ? "s" : "", is_six ? "[" : "", host,
                            is_six ? "]" : "", port, s->token);

@@ -12,8 +12,8 @@
 typedef struct server server;
 
 /*
- * Listens on [http://]HOST[:PORT] or https://HOST[:PORT]?cert=FILE&key=FILE; "" is the default. Returns NULL and sets
- * the error on failure.
+ * Listens on [http://]HOST[:PORT] or https://HOST[:PORT]?cert=FILE&key=FILE; "" selects the default address. Answers
+ * requests with `v`. Returns NULL and sets the error on failure.
  */
 server *server_start(const char *address, views *v);
 void server_stop(server *s);

@@ -40,7 +40,7 @@ typedef struct task {
 
 /* ---- JSON ---- */
 
-/* JavaScript's numbers cannot hold times in nanoseconds, so these are texts. */
+/* Adds nanoseconds as a string, because JavaScript's numbers cannot represent times in nanoseconds. */
 static void add_ns(json_object *o, const char *name, int64_t ns)
 {
     char text[32];
@@ -48,7 +48,7 @@ static void add_ns(json_object *o, const char *name, int64_t ns)
     json_add_text(o, name, text);
 }
 
-/* Adds text without control characters, cut to a maximum number of bytes. */
+/* Adds text without control characters, cut to at most `max` bytes. */
 static void add_cut(json_object *o, const char *name, const char *text, size_t max)
 {
     char *valid = printable(text);
@@ -127,7 +127,8 @@ static cairo_t *new_measuring_context(void)
     return cr;
 }
 
-/* Returns the places of the parts of the picture, with which the page interprets the pointer. */
+/* Returns a JSON object with the positions of the parts of the picture, by which the page interprets the pointer. The
+ * caller frees it with g_free. */
 static char *describe_place(const views *v, const scene_view *view, cairo_t *cr)
 {
     const layout l = layout_make(v->model, view, cr);
@@ -225,7 +226,7 @@ static const char *name_errors(uint8_t errors)
     return texts[errors & 3];
 }
 
-/* The model is locked. */
+/* Returns a JSON object about the request with an index in the list. The model is locked. */
 static json_object *describe_request(const model *m, const request_list *l, uint32_t index)
 {
     const request_summary *r = request_list_at(l, index);

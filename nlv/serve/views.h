@@ -22,7 +22,7 @@ typedef struct views_look {
 views *views_new(model *m, const views_look *look);
 void views_free(views *v);
 
-/* Keeps a notice for the page. Takes ownership of text. Any thread may call it. */
+/* Stores a notice for the page. Takes ownership of `text`. Any thread may call this function. */
 void views_tell(views *v, char *text);
 
 typedef struct answer {
@@ -32,8 +32,8 @@ typedef struct answer {
 } answer;
 
 /*
- * Answers a request for a path, such as "/picture". Returns false if there is no such path. On failure, `type` is NULL
- * and the error is set. The caller frees the members with answer_clear.
+ * Answers a request for a path, such as "/picture". Returns false if there is no such path. On another failure, returns
+ * true, sets `type` to NULL and sets the error. The caller frees the members with answer_clear.
  */
 bool views_answer(views *v, const char *path, const query *q, answer *a);
 void answer_clear(answer *a);
