@@ -11,62 +11,72 @@
 enum {
     NONE = UINT16_MAX,
     ALONE_ENOUGH = 1,
-    LOSSES_NOISE = 2,         /* number of requests that may lack an event although no record was lost */
-    CROSSINGS_MIN = 3,        /* minimum number of requests in which spans cross */
+    LOSSES_NOISE = 2,  /* maximum number of requests that lack an event by chance, without a lost record */
+    CROSSINGS_MIN = 3, /* minimum number of requests in which two spans cross, to prove that they run side by side */
     LEARNED_EVENTS_MAX = 4096 /* maximum number of events of a request from which the module learns */
 };
 
-/* An order that holds in this share of requests is a rule. Logs have some records with wrong times. */
+/*
+ * An order that holds in this share of requests is a rule. The share is below 1, because some records have wrong times.
+ */
 static const double rule_share = 0.99;
 
-/* The same share for the first and last events of programs, which the log lacks more often than other events. */
+/*
+ * A lower share, for the first and last events of programs, because their records are lost more often than other
+ * records.
+ */
 static const double call_share = 0.9;
 
 /*
- * The order of the events of one program ("this program") and another program. Counts the visits of this program in
- * requests in which both programs have events.
+ * The order of the events of one role ("this program") and another role. Counts the visits (see program_visit) of this
+ * program in requests in which both have events.
  */
 typedef struct program_pair {
     uint32_t both;
-    uint32_t before;    /* number of visits that follow an event of the other program */
-    uint32_t inside;    /* number of visits that are inside of a visit of the other program */
-    uint32_t after;     /* number of visits that begin after the other program's last event */
-    double gap, square; /* sums of the times, in seconds, from the other program's last earlier event to the visit, and
-                           of their squares, over the visits that `before` counts */
+    uint32_t before;    /* number of these visits that follow an event of the other program */
+    uint32_t inside;    /* number of these visits that are within a visit of the other program */
+    uint32_t after;     /* number of these visits that begin after the other program's last event */
+    double gap, square; /* for the visits that `before` counts: sum of the gaps, in seconds, from the other program's
+                           last earlier event to the visit, and sum of their squares */
 } program_pair;
 
 struct precedence {
     const event_names *names; /* NULL: names do not show which events begin and end spans */
-    key_map events;           /* kind + 1 to index + 1 */
+    key_map events;           /* maps request_event_kind + 1 to the event's index + 1 */
     uint16_t role_count;
-    /* precedence_learn_kinds: number of requests with both events; on the diagonal, the requests with the event. */
+    /*
+     * precedence_learn_kinds sets `together` to the number of requests with both events. On the diagonal, it is the
+     * number of requests with the event.
+     */
     uint32_t together[PRECEDENCE_EVENTS_MAX][PRECEDENCE_EVENTS_MAX];
     uint32_t equal[PRECEDENCE_EVENTS_MAX]
                   [PRECEDENCE_EVENTS_MAX]; /* number of these requests that have equal numbers of both events */
     uint32_t both[PRECEDENCE_EVENTS_MAX][PRECEDENCE_EVENTS_MAX]; /* number of requests with both events */
     uint32_t before[PRECEDENCE_EVENTS_MAX]
-                   [PRECEDENCE_EVENTS_MAX]; /* number of requests in which the first index precedes the second */
+                   [PRECEDENCE_EVENTS_MAX]; /* number of requests in which the first event precedes the second */
     program_pair pairs[PRECEDENCE_ROLES_MAX][PRECEDENCE_ROLES_MAX];
     uint16_t role_of[PRECEDENCE_EVENTS_MAX]; /* NONE: unknown */
-    bool unused[PRECEDENCE_ROLES_MAX];       /* roles that were joined to other roles */
+    bool unused[PRECEDENCE_ROLES_MAX];       /* the role was joined to another role */
     /*
      * For each role: the number of visits that follow visits of the same request on other hosts, and the number of
      * these visits that begin before the other visits have ended.
      */
     uint32_t repeated[PRECEDENCE_ROLES_MAX], overlapping[PRECEDENCE_ROLES_MAX];
-    /* For the first events of two spans of one thread: the requests in which the first span contains the second. */
+    /*
+     * For the first events of two spans of one thread: number of requests in which the first span contains the second.
+     */
     uint32_t nested[PRECEDENCE_EVENTS_MAX][PRECEDENCE_EVENTS_MAX];
-    /* The requests in which the first span begins first, and the second begins within the first and ends after it. */
+    /* Number of requests in which the second span begins within the first and ends after it. */
     uint32_t crossed[PRECEDENCE_EVENTS_MAX][PRECEDENCE_EVENTS_MAX];
     bool has_crossed;
     /* precedence_settle sets the following members. */
     uint16_t caller[PRECEDENCE_ROLES_MAX];
-    uint16_t former[PRECEDENCE_ROLES_MAX]; /* the role that the caller called and waited for just before; or NONE */
+    uint16_t former[PRECEDENCE_ROLES_MAX]; /* the former role (see choose_former_roles), or NONE */
     float certain[PRECEDENCE_EVENTS_MAX]
-                 [PRECEDENCE_EVENTS_MAX]; /* certainty that the first index causes the second; 0: it does not */
+                 [PRECEDENCE_EVENTS_MAX]; /* certainty that the first event causes the second; 0: it does not */
     bool expects[PRECEDENCE_EVENTS_MAX]
-                [PRECEDENCE_EVENTS_MAX]; /* requests with the first event also have the second event */
-    bool has_losses;                     /* some events are expected */
+                [PRECEDENCE_EVENTS_MAX]; /* a request with the first event has lost a record if it lacks the second */
+    bool has_losses;                     /* some element of `expects` is true */
 };
 
 precedence *precedence_new(const event_names *names)
@@ -87,14 +97,14 @@ void precedence_free(precedence *p)
     g_free(p);
 }
 
-/* Returns the index of an event, or NONE. */
+/* Returns the index of an event's kind, or NONE. */
 static uint16_t find_event(const precedence *p, const request_event *e)
 {
     const uint64_t *index = key_map_find(&p->events, request_event_kind(e) + 1);
     return index != NULL ? (uint16_t)(*index - 1) : NONE;
 }
 
-/* Like find_event, but gives a new event the next index, if one is left. */
+/* Like find_event, but adds a new kind, if there is space. */
 static uint16_t add_event(precedence *p, const request_event *e)
 {
     if (p->events.count == PRECEDENCE_EVENTS_MAX)
@@ -135,7 +145,7 @@ void precedence_learn_kinds(precedence *p, const request_event *events, size_t c
 }
 
 /*
- * Returns whether requests with event a also have event b, unless the record of b was lost (see
+ * Returns whether records of event b were lost in the requests that have event a and lack event b (see
  * precedence_count_missing).
  */
 static bool goes_with(const precedence *p, guint a, guint b)
@@ -157,7 +167,7 @@ bool precedence_settle_kinds(precedence *p)
     return p->has_losses;
 }
 
-/* Returns whether a request that has an event of kind a lacks an event of kind b, given the numbers of both. */
+/* Returns whether a request that has event a lacks event b. `counts` contains its numbers of events of each kind. */
 static bool lacks_event(const precedence *p, guint a, guint b, const uint32_t *counts)
 {
     if (!p->expects[a][b])
@@ -194,7 +204,7 @@ static void pair_add(program_pair *to, const program_pair *more)
     to->square += more->square;
 }
 
-/* Joins two roles to one role. */
+/* Moves the events and counts of role `from` to role `to`. */
 static void join_roles(precedence *p, uint16_t to, uint16_t from)
 {
     for (size_t i = 0; i < PRECEDENCE_EVENTS_MAX; i++)
@@ -210,8 +220,8 @@ static void join_roles(precedence *p, uint16_t to, uint16_t from)
 }
 
 /*
- * The first and the last event of one visit of a request to a place. If all spans at the place have ended and the first
- * span begins again, it is another visit.
+ * A visit: the events of a request at one place, from first_ns to last_ns. Another visit begins when all spans at the
+ * place have ended and the first span begins again.
  */
 typedef struct program_visit {
     uint32_t place;
@@ -221,7 +231,7 @@ typedef struct program_visit {
     int open; /* number of spans that have begun and not ended */
 } program_visit;
 
-/* Assigns one role to all events of a visit. */
+/* Gives an event the role of its visit. If the visit and the event have different roles, joins these roles. */
 static void learn_role(precedence *p, program_visit *visit, uint16_t event)
 {
     uint16_t *role = event == NONE ? &visit->role : &p->role_of[event];
@@ -244,7 +254,10 @@ static int nesting_of(const precedence *p, const request_event *e)
     return (side == EVENT_SIDE_BEGIN) - (side == EVENT_SIDE_END);
 }
 
-/* Sets visit_of for each event to the number of its visit; UINT8_MAX: there are too many visits. */
+/*
+ * Finds the visits of a request, and learns the roles of their events. Sets visit_of[i] to the index of the visit of
+ * event i, or to UINT8_MAX if there are too many visits. Returns the number of visits.
+ */
 static size_t find_visits(precedence *p, const request_event *events, size_t count,
                           program_visit visits[PRECEDENCE_ROLES_MAX], uint8_t *visit_of)
 {
@@ -269,7 +282,7 @@ static size_t find_visits(precedence *p, const request_event *events, size_t cou
     return found;
 }
 
-/* Learns whether a visit waits for the earlier visits of its role on other hosts. */
+/* Learns whether visit v waits for the earlier visits of its role at other places. */
 static void learn_repetition(precedence *p, const program_visit *visits, size_t v)
 {
     bool repeated = false, overlapping = false;
@@ -284,7 +297,7 @@ static void learn_repetition(precedence *p, const program_visit *visits, size_t 
     }
 }
 
-/* The order of the events of another role, relative to a visit of the same request. */
+/* The events of another role, relative to a visit of the same request. */
 typedef struct meeting {
     bool present, inside;
     int64_t last_ns;   /* time of the role's last event */
@@ -338,10 +351,13 @@ typedef struct first_span {
     uint32_t name;
     uint64_t lane;
     int64_t begin_ns, end_ns; /* end_ns is INT64_MIN while the span is open */
-    int64_t rounding_ns;      /* of its times */
+    int64_t rounding_ns;      /* sum of the rounding of its times */
 } first_span;
 
-/* Finds the first span of each kind that begins with one of the events. Returns the number of spans. */
+/*
+ * Finds the first span of each kind in a request. A kind is the index of the span's first event. Returns the number of
+ * spans.
+ */
 static size_t find_first_spans(precedence *p, const request_event *events, size_t count,
                                first_span spans[PRECEDENCE_EVENTS_MAX])
 {
@@ -373,7 +389,7 @@ static size_t find_first_spans(precedence *p, const request_event *events, size_
     return found;
 }
 
-/* Learns which spans of a thread contain others, and which run side by side. */
+/* Learns which spans of a thread contain other spans, and which spans cross. */
 static void learn_crossings(precedence *p, const request_event *events, size_t count)
 {
     first_span spans[PRECEDENCE_EVENTS_MAX];
@@ -410,7 +426,7 @@ void precedence_learn(precedence *p, const request_event *events, size_t count)
     size_t kinds = 0;
     if (count > LEARNED_EVENTS_MAX)
         return;
-    for (size_t i = 0; i < count; i++) { /* the first occurrence of each kind */
+    for (size_t i = 0; i < count; i++) { /* finds the first event of each kind */
         uint16_t kind = add_event(p, &events[i]);
         if (kind == NONE || seen[kind])
             continue;
@@ -427,8 +443,8 @@ void precedence_learn(precedence *p, const request_event *events, size_t count)
 }
 
 /*
- * Returns whether the other program can call this program. If `inside` is true, the other program must also wait for
- * this program.
+ * Returns whether the other program can call this program, which requires that the order holds in this share of visits.
+ * If `inside` is true, the other program must also wait for this program.
  */
 static bool can_call(const program_pair *pair, bool inside, double share)
 {
@@ -436,7 +452,10 @@ static bool can_call(const program_pair *pair, bool inside, double share)
     return pair->both >= ALONE_ENOUGH && pair->before >= share * both && (!inside || pair->inside >= share * both);
 }
 
-/* Returns the standard deviation of the time from another program's last earlier event to this program's visits. */
+/*
+ * Returns the standard deviation, in seconds, of the gaps between the other program's last earlier event and this
+ * program's visits.
+ */
 static double deviation_of(const program_pair *pair)
 {
     double mean = pair->before > 0 ? pair->gap / pair->before : 0,
@@ -445,8 +464,8 @@ static double deviation_of(const program_pair *pair)
 }
 
 /*
- * Returns how far a program is from its possible caller: the mean gap, increased by its deviation. The gaps from other
- * candidates, such as the caller's own caller, contain more steps and therefore vary more.
+ * Returns the distance of this program from a possible caller, in seconds: the mean gap plus two standard deviations.
+ * The gaps from other candidates, such as the caller's own caller, contain more steps and therefore vary more.
  */
 static double distance_of(const program_pair *pair)
 {
@@ -460,8 +479,8 @@ static uint16_t find_caller(const precedence *p, guint v, bool inside, double sh
     for (guint w = 0; w < p->role_count; w++) {
         const program_pair *pair = &p->pairs[v][w];
         /*
-         * This order decides between two roles whose first events have the same time, because each could be the other's
-         * caller.
+         * Each of two roles can be the other's caller if their first events have the same time. In this case, only the
+         * role with the lower number can be the caller.
          */
         if (w == v || p->unused[w] || !can_call(pair, inside, share) ||
             (can_call(&p->pairs[w][v], inside, share) && w > v))
@@ -513,7 +532,10 @@ static bool is_before(const precedence *p, guint first, guint second)
     return p->both[first][second] >= ALONE_ENOUGH && p->before[first][second] >= rule_share * p->both[first][second];
 }
 
-/* Returns whether an event of a's role may cause an event of b's role. */
+/*
+ * Returns whether an event of the role of event a may cause an event of the role of event b, because one role calls the
+ * other, or b's role waits for a's role.
+ */
 static bool are_joined(const precedence *p, guint a, guint b)
 {
     uint16_t x = p->role_of[a], y = p->role_of[b];
@@ -533,8 +555,8 @@ static void find_heard(const precedence *p, heard_table heard)
 }
 
 /*
- * Returns whether `cause` may have caused `effect`, in addition to known causes. An earlier event of the effect's
- * program may already depend on the cause's program. In that case, the cause must always come after that event.
+ * Returns whether `cause` is a new cause of `effect`. An earlier event of the effect's role may already depend on the
+ * cause's role. In this case, the cause is new only if it always follows that earlier event.
  */
 static bool is_news(const precedence *p, heard_table heard, guint cause, guint effect)
 {
@@ -561,8 +583,8 @@ void precedence_settle(precedence *p)
 }
 
 /*
- * Returns the certainty, from 0 to 1, that visits of a role on different hosts wait for each other. Returns 0 if some
- * of them overlap.
+ * Returns the certainty, from 0 to 1, that visits of a role on different hosts wait for each other. Returns 0 if too
+ * many of the visits overlap.
  */
 static double certainty_of_turns(const precedence *p, uint16_t role)
 {

@@ -5,12 +5,12 @@
 #include <glib.h>
 
 /*
- * Returns a copy as valid UTF-8 with ? for each character that controls a terminal (record/terminal.h). The caller
- * frees it with g_free.
+ * Returns a copy of a text as valid UTF-8. Each character that controls a terminal (record/terminal.h) becomes ?. The
+ * caller frees the copy with g_free.
  */
 char *printable(const char *text);
 
-/* Like printf, with ? for control characters except newlines. */
+/* Like printf, but prints ? for each control character except newlines. */
 void printable_print(const char *format, ...) G_GNUC_PRINTF(1, 2);
 
 #endif

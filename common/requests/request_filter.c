@@ -11,7 +11,7 @@
 #include <strings.h>
 
 enum {
-    TESTS_MAX = 32,  /* maximum number of any(...): one bit of request_event.matches each */
+    TESTS_MAX = 32,  /* maximum number of any(...), because each has one bit of request_event.matches */
     NESTED_MAX = 32, /* maximum number of nested parentheses and negations */
     WORD_SIZE = 64,
 };
@@ -25,9 +25,9 @@ typedef enum comparison { LESS, AT_MOST, EQUAL, UNEQUAL, AT_LEAST, MORE } compar
 
 typedef struct term {
     term_kind kind;
-    struct term *left, *right; /* TERM_NOT: only left */
-    unsigned test;             /* TERM_ANY: index of the expression on records */
-    char *span;                /* TERM_SPAN: pattern of the name */
+    struct term *left, *right; /* TERM_NOT uses only left */
+    unsigned test;             /* TERM_ANY: index of the expression on records in the filter */
+    char *span;                /* TERM_SPAN: pattern of the span's name */
     span_value value;
     comparison comparison;
     int64_t limit_ns;
@@ -85,7 +85,7 @@ static bool is_word(const char *at, size_t size, const char *word)
     return strlen(word) == size && strncasecmp(at, word, size) == 0;
 }
 
-/* Returns the size of the words "on critical path" at a position, or 0 if other words are there. */
+/* Returns the length of the words "on critical path" at a position in bytes, or 0 if the text there is different. */
 static size_t on_path_size(const char *at)
 {
     static const char *const words[] = {"on", "critical", "path"};
@@ -143,7 +143,7 @@ static bool skip_sign(parser *p, const char *sign)
     return found;
 }
 
-/* Skips a word, in upper or lower case. Returns whether the word is at the position. */
+/* Skips a word, ignoring its case. Returns false if the text at the position is different. */
 static bool skip_word(parser *p, const char *word)
 {
     size_t size = 0;
@@ -164,7 +164,7 @@ static term *new_term(term_kind kind, term *left, term *right)
     return t;
 }
 
-/* Reads a comparison with a duration. Takes ownership of `t`, and returns it or NULL. */
+/* Reads a comparison with a duration into `t`. Returns `t`. On an error, frees `t` and returns NULL. */
 static term *parse_comparison(parser *p, term *t)
 {
     static const struct {
@@ -190,7 +190,7 @@ static term *parse_comparison(parser *p, term *t)
     return parse_error(p, i < G_N_ELEMENTS(signs) ? "a duration such as 50ms" : "a comparison such as > 50ms");
 }
 
-/* Reads the expression on records between the parentheses of any(). */
+/* Reads the expression on records between the parentheses of any(). Returns its term, or NULL on an error. */
 static term *parse_any(parser *p)
 {
     const char *from = p->at;
@@ -246,7 +246,7 @@ static term *parse_span(parser *p)
     return t;
 }
 
-/* Makes the term of "on critical path" without a span: any span is on the path. */
+/* Returns the term of "on critical path" without a span, which is true if any span is on the path. */
 static term *parse_on_path(parser *p)
 {
     p->at += on_path_size(p->at);
@@ -288,7 +288,10 @@ static term *parse_term(parser *p)
     return t;
 }
 
-/* Reads terms that are joined by one operator. Frees the terms on failure. */
+/*
+ * Reads terms that are joined by "and" or "or", depending on `kind`. Returns the joined term. On an error, frees the
+ * terms and returns NULL.
+ */
 static term *parse_joined(parser *p, term_kind kind)
 {
     bool is_or = kind == TERM_OR;

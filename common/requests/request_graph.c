@@ -27,33 +27,34 @@ typedef struct sort_item {
     uint32_t index;
 } sort_item;
 
-/* The data of a span that only request_graph_build needs. */
+/* The data of a span that is needed only during request_graph_build. */
 typedef struct span_work {
-    uint32_t next; /* a span with the same key and no end: the neighbour in the order of starts */
-    uint32_t last; /* for the first span of a key whose spans do not nest: the latest span without an end */
-    uint32_t
-        below; /* the index + 1 of the span of its thread that began just before it; set only if has_unnamed is true */
-    uint32_t up;        /* the smallest span of the same thread that encloses this span */
+    uint32_t next; /* index of the next span in the list of spans with the same key and no end */
+    uint32_t last; /* for the first span of this list, if spans with this key do not nest: index of the last span of the
+                      list */
+    uint32_t below;     /* index + 1 of the span that began just before this span in the same thread; set only if
+                           has_unnamed is true */
+    uint32_t up;        /* index of the smallest span of the same thread that encloses this span */
     int64_t covered_ns; /* end of the part of the span that its children cover so far */
 } span_work;
 
 typedef struct graph {
     request_graph public;
     const event_names *names;
-    const precedence *edges; /* of the latest build; NULL: unknown */
+    const precedence *edges; /* edges of the latest build; NULL: unknown */
     clock_alignment *alignment;
     critical_path *path;
     uint64_t seed;
-    bool has_unnamed; /* some events end spans of their threads without naming them, see name_end */
+    bool has_unnamed; /* some events end spans of their threads without naming the spans (see name_end) */
     bool has_zones;   /* some spans begin in another time zone than they end */
-    key_map open;     /* key of a span to the index + 1 of a span without an end, see pair_begin */
-    key_map ids;      /* identifier to the index + 1 of the first span that has it */
+    key_map open;     /* maps the key of a span to the index + 1 of the span that ends next (see pair_begin) */
+    key_map ids;      /* maps an identifier to the index + 1 of the first span with this identifier */
     size_t capacity;  /* maximum number of events */
     uint32_t span_count, item_count;
     request_span *spans;
     span_work *work;      /* by span */
     sort_item *items;     /* for spans and events */
-    uint32_t *event_span; /* by event, see critical_path_find */
+    uint32_t *event_span; /* by event (see critical_path_find) */
 } graph;
 
 #define EVENT(g, index) (&(g)->public.events[index])
@@ -89,7 +90,7 @@ void request_graph_free(request_graph *public)
     g_free(g);
 }
 
-/* Allocates memory for a request. Each event belongs to one span at most. */
+/* Allocates memory for a request with this number of events. Each event belongs to at most one span. */
 static void reserve(graph *g, size_t events)
 {
     if (events <= g->capacity)
@@ -125,7 +126,7 @@ static int by_item(const void *a, const void *b)
     return x->then != y->then ? compare(x->then, y->then) : compare(x->index, y->index);
 }
 
-/* Most arrays of items are small or already sorted. */
+/* Sorts the items. Tries insertion first, because most arrays of items are small or already sorted. */
 static void sort_items(graph *g)
 {
     for (uint32_t i = 1; i < g->item_count; i++) {
@@ -160,10 +161,9 @@ static uint64_t lane_of(uint32_t place, uint32_t thread)
 /* ---- spans ---- */
 
 /*
- * Returns the difference between the time zones of a start and an end. error_ns is the time between them minus the
- * measured duration. It is the sum of the zones' difference, which is a multiple of half an hour, and of a delay of at
- * most ZONE_DELAY_NS until the end was logged. Because times and durations are rounded, the sum may be up to
- * ZONE_EARLY_NS smaller.
+ * error_ns is the time between the start and the end minus the measured duration. It is the sum of two times: the
+ * difference of the time zones, which is a multiple of half an hour, and a delay of at most ZONE_DELAY_NS until the end
+ * was logged. Because times and durations are rounded, error_ns may be up to ZONE_EARLY_NS smaller than this sum.
  */
 int64_t request_find_zone(int64_t error_ns)
 {
@@ -174,8 +174,8 @@ int64_t request_find_zone(int64_t error_ns)
 }
 
 /*
- * Adds a span. `begin` or `end` is REQUEST_NONE. Because each span is added when its first event occurs, the spans are
- * in the order of their first events.
+ * Adds a span, and returns its index. `begin` and `end` are indices of events; one of them is REQUEST_NONE. A span is
+ * added when its first event occurs, so the spans are in the order of their first events.
  */
 static uint32_t add_span(graph *g, uint32_t begin, uint32_t end)
 {
@@ -203,7 +203,9 @@ static uint32_t add_span(graph *g, uint32_t begin, uint32_t end)
     return g->span_count++;
 }
 
-/* Adds the end to a span that has begun. */
+/*
+ * Sets the end of a span to the event `end`. Also finds the difference of the time zones if this event has a duration.
+ */
 static void end_span(graph *g, request_span *s, uint32_t end)
 {
     const request_event *first = EVENT(g, s->begin), *last = EVENT(g, end);
@@ -225,14 +227,16 @@ static void find_role(const graph *g, request_event *e)
         return;
     event_side side = event_names_side(g->names, e->name, &e->span_name);
     if (side ==
-        EVENT_SIDE_END) /* an end with a duration is a whole span, because the record of its start may be missing */
+        EVENT_SIDE_END) /* pair_end makes an end with a duration a whole span if the record of the start is missing */
         e->role = REQUEST_END;
     else if (side == EVENT_SIDE_BEGIN && e->role == REQUEST_POINT)
         e->role = REQUEST_BEGIN;
 }
 
-/* Returns the key that an event shares with the other side of its span: an explicit identifier, or a hash of the thread
- * and the name. */
+/*
+ * Returns a key that is equal for the begin event and the end event of a span: the explicit identifier, or a hash of
+ * the thread and the span's name.
+ */
 static uint64_t key_of(const graph *g, const request_event *e)
 {
     if (e->span_id != 0)
@@ -250,7 +254,7 @@ static bool nests(const request_event *e)
     return e->thread != 0 || e->span_id != 0;
 }
 
-/* The key of the latest span of a thread in the table of open spans. */
+/* Returns the key in g->open of the latest span of the event's thread. */
 static uint64_t thread_key(const graph *g, const request_event *e)
 {
     return hash_mix(lane_of(e->place, e->thread) ^ ~g->seed, 1) | 1;
@@ -262,7 +266,7 @@ static bool is_unnamed_end(const graph *g, const request_event *e)
            strcmp(event_names_text(g->names, e->name), EVENT_NAME_NONE) == 0;
 }
 
-/* Names an end without a name, such as Chrome's events of phase E, after the latest open span of its thread. */
+/* Gives an end without a name, such as Chrome's events of phase E, the name of the latest open span of its thread. */
 static void name_end(graph *g, request_event *e)
 {
     uint64_t *latest = key_map_find(&g->open, thread_key(g, e));
@@ -319,7 +323,10 @@ static void pair_end(graph *g, uint32_t event)
         add_span(g, REQUEST_NONE, event);
 }
 
-/* Spans without an end last until the last event of their program; see also estimate_sides. */
+/*
+ * Sets the end of each span without an end and without an identifier to the last event of its program. estimate_sides
+ * estimates the ends of explicit spans.
+ */
 static void end_open_spans(graph *g)
 {
     if (g->public.problems.no_end == 0)
@@ -336,8 +343,8 @@ static void end_open_spans(graph *g)
 }
 
 /*
- * Corrects the times of begins in other time zones. The ends of these spans then follow from their durations. Returns
- * whether it has corrected any begin.
+ * Corrects the times of begin events that are in another time zone than the end of their span. Returns whether it has
+ * corrected any time.
  */
 static bool correct_zones(graph *g)
 {
@@ -401,7 +408,7 @@ static uint32_t find_id(const graph *g, uint64_t id)
     return first != NULL ? (uint32_t)*first - 1 : REQUEST_NONE;
 }
 
-/* Sets the parents that records name, and the spans of the points that name a span. */
+/* Sets the parents of the spans whose records name a parent, and event_span of the points that name a span. */
 static void find_explicit_parents(graph *g)
 {
     for (uint32_t i = 0; i < g->span_count; i++) {
@@ -424,8 +431,8 @@ static void find_explicit_parents(graph *g)
 }
 
 /*
- * Returns whether the outer span has not ended at a time. If it ends at that time, the order of the two records
- * decides, if both exist. `event` is the index of the record at that time, or REQUEST_NONE.
+ * Returns whether the outer span has not ended at a time. `event` is the index of the event at this time, or
+ * REQUEST_NONE. If the span ends at exactly this time, it has ended only if its end event precedes `event`.
  */
 static bool lasts_until(const request_span *outer, int64_t time_ns, uint32_t event)
 {
@@ -440,7 +447,7 @@ static bool encloses(const request_span *outer, const request_span *inner)
            lasts_until(outer, inner->end_ns, inner->end);
 }
 
-/* Returns whether a point is within a span that begins no later. */
+/* Returns whether a span encloses a point. The span must not begin later than the point. */
 static bool encloses_point(const request_span *outer, int64_t time_ns, uint32_t event)
 {
     bool has_begun = outer->begin_ns < time_ns || outer->begin == REQUEST_NONE || outer->begin < event;
@@ -450,8 +457,8 @@ static bool encloses_point(const request_span *outer, int64_t time_ns, uint32_t 
 typedef enum lane_kind { LANE_THREAD, LANE_PROCESS, LANE_PROGRAM } lane_kind;
 
 /*
- * Sorts the begins of spans by thread, process or program, and then by time. If `points` is true, sorts the points
- * together with the begins.
+ * Fills g->items with the spans, sorted by thread, process or program (`kind`), and then by begin. If `points` is true,
+ * includes the points that have no span yet.
  */
 static void sort_by_lane(graph *g, lane_kind kind, bool points)
 {
@@ -469,7 +476,9 @@ static void sort_by_lane(graph *g, lane_kind kind, bool points)
     sort_items(g);
 }
 
-/* Returns whether all spans are explicit and all points name their spans. If so, no parent is inferred from threads. */
+/*
+ * Returns whether all spans are explicit and all points have a span. In this case, no parent is inferred from threads.
+ */
 static bool is_explicit(const graph *g)
 {
     for (uint32_t i = 0; i < g->span_count; i++)
@@ -488,8 +497,8 @@ static uint32_t first_event(const request_span *s)
 }
 
 /*
- * Returns the smallest span that may contain a span: `around`, or a span around it. Returns REQUEST_NONE if there is no
- * such span.
+ * Returns the smallest span that may contain the span s (see precedence_nests): `around`, or a span that encloses
+ * `around`. Returns REQUEST_NONE if there is no such span.
  */
 static uint32_t find_container(const graph *g, uint32_t around, const request_span *s)
 {
@@ -512,7 +521,7 @@ static void find_enclosing(graph *g)
         if (i == 0 || item->major != item[-1].major)
             latest = REQUEST_NONE;
         if (item->then == INT64_MAX) {
-            /* A span that has ended at this time encloses no later point or span, so the loop drops it. */
+            /* Drop the spans that have ended at this time, because they enclose no later point or span. */
             while (latest != REQUEST_NONE && !lasts_until(&g->spans[latest], item->time_ns, item->index))
                 latest = g->work[latest].up;
             uint32_t around = latest;
@@ -533,8 +542,9 @@ static void find_enclosing(graph *g)
 }
 
 /*
- * A span that no other span of its thread encloses may be the child of a span in the main thread of its process or
- * program. The main thread is the thread with the first event of the process or program in this request.
+ * Sets the parent of each span that no other span of its thread encloses to an enclosing span in the main thread of its
+ * process or program (`kind`). The main thread is the thread with the first event of the process or program in this
+ * request.
  */
 static void find_enclosing_threads(graph *g, lane_kind kind)
 {
@@ -569,8 +579,8 @@ static void find_enclosing_threads(graph *g, lane_kind kind)
 }
 
 /*
- * Removes one parent from each cycle and sets the depths. Until the end of this function, a depth is 0 if it is
- * unknown, and otherwise 1 more than its final value.
+ * Removes one parent from each cycle, and sets the depths. During the function, a depth of 0 means unknown, and other
+ * depths are 1 more than their final values.
  */
 static void break_cycles(graph *g)
 {
@@ -597,7 +607,10 @@ static void break_cycles(graph *g)
         g->spans[i].depth--;
 }
 
-/* Sets a side of a span to the same side of a parent or child, if the record of this side is missing. */
+/*
+ * Extends a span to the start or end of its parent or child (`other`), if the record of this start or end of the span
+ * is missing.
+ */
 static void extend_span(request_span *s, const request_span *other)
 {
     if (s->begin == REQUEST_NONE)
@@ -607,9 +620,10 @@ static void extend_span(request_span *s, const request_span *other)
 }
 
 /*
- * Estimates the missing starts and ends of explicit spans. A span contains its children, so a missing side of a parent
- * is the outermost side of its children. A missing side of an only child without children is the side of its parent;
- * any other child does not get this time, which then counts as the parent's own time.
+ * Estimates the missing starts and ends of explicit spans. A span contains its children, so a parent's missing start is
+ * the earliest start of its children, and its missing end is their latest end. If an only child has no children, its
+ * missing start or end is that of its parent. Other children are not extended to their parent, so this time counts as
+ * the parent's own time.
  */
 static void estimate_sides(graph *g)
 {
@@ -619,7 +633,7 @@ static void estimate_sides(graph *g)
     g->item_count = g->span_count;
     for (uint32_t i = 0; i < g->span_count; i++)
         g->items[i] = (sort_item){.major = UINT32_MAX - g->spans[i].depth, .index = i};
-    sort_items(g); /* children first */
+    sort_items(g); /* children before parents */
     for (uint32_t i = 0; i < g->item_count; i++) {
         const request_span *s = &g->spans[g->items[i].index];
         request_span *parent = s->parent != REQUEST_NONE ? &g->spans[s->parent] : NULL;
@@ -661,7 +675,7 @@ static void find_parents(graph *g, const clock_bounds *clocks)
     }
 }
 
-/* Sets the self times: a span's duration without the union of its children's times. */
+/* Sets the self time of each span: its duration without the time that its children cover. */
 static void find_self_times(graph *g)
 {
     g->item_count = g->span_count;

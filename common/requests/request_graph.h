@@ -2,22 +2,20 @@
  * One request as a graph of spans and events, and its critical path (doc/concepts.md, "Requests").
  *
  * Spans come from explicit identifiers, from pairs of begin and end events, and from records with a duration. A span's
- * parent is the span that its record names, or else the smallest span of the same program that encloses it. The
- * enclosing span is in the same thread, in the main thread of the process, or in the main thread of the program, as far
- * as these are known. Programs that are not joined by explicit parents are joined by precedence (precedence.h); such
- * edges are marked as inferred.
+ * parent is the span that its record names. If the record names no parent, it is the smallest enclosing span of the
+ * same thread, of the main thread of the process, or of the main thread of the program. If explicit parents do not join
+ * two programs, precedence joins them (precedence.h); such edges are marked as inferred.
  *
- * The critical path is found backwards from the last event. Where several things had to happen before an event, it
- * follows the event that happened last (CRISP, USENIX ATC 2022). Each nanosecond between the first and the last event
- * belongs to one step of the path, which is part of the self time of one span, or one edge.
+ * critical_path.h describes how the critical path is found. Each nanosecond between the first and the last event
+ * belongs to one step of the path. A step is part of the self time of a span, or an edge, or unknown.
  *
- * If the start or end of an explicit span is missing, it is estimated from the span's children, because a span contains
- * its children. The member `problems` counts such spans. clock_alignment.h corrects the times of spans and of the path,
- * but not of events, if hosts' clocks differ.
+ * If the start or end of an explicit span is missing, the module estimates it from the span's children, because a span
+ * contains its children. The member `problems` counts such spans. If hosts' clocks differ, clock_alignment.h corrects
+ * the times of spans and of the path, but not the times of events.
  *
- * The next build uses the memory of a graph again. For any input, a build takes O(n log n) time and O(n) memory for n
- * events. If times are inconsistent, or parents are missing or form cycles, `problems` counts these cases. Only one
- * thread at a time may use a graph.
+ * A build reuses the memory of the previous build. For any input, a build takes O(n log n) time and O(n) memory for n
+ * events. `problems` counts inconsistent times, missing parents, and parents that form cycles. Only one thread at a
+ * time may use a graph.
  */
 #ifndef NETLOGGER_REQUESTS_REQUEST_GRAPH_H
 #define NETLOGGER_REQUESTS_REQUEST_GRAPH_H
@@ -30,14 +28,17 @@
 
 #define REQUEST_NONE UINT32_MAX
 
-/* The begins and ends of events are at most this far from 1970, so that differences of times do not overflow. */
+/*
+ * Maximum distance in nanoseconds of the begins and ends of events from 1970. It ensures that differences of times do
+ * not overflow.
+ */
 #define REQUEST_TIME_MAX (INT64_MAX / 2 - INT64_C(1000000000000000))
 
-/* The role of a record. */
+/* The role of an event: a point, the begin of a span, the end of a span, or a whole span. */
 typedef enum request_role { REQUEST_POINT, REQUEST_BEGIN, REQUEST_END, REQUEST_WHOLE } request_role;
 
 typedef struct request_event {
-    int64_t time_ns;          /* for a record of a whole span, the time of its end */
+    int64_t time_ns;          /* for a whole span, the time of its end */
     int64_t duration_ns;      /* duration of a whole span, or the duration in an end record */
     uint64_t span_id, parent; /* hashes of explicit identifiers, or 0 */
     uint32_t name;            /* number of the event's name */
@@ -48,27 +49,27 @@ typedef struct request_event {
     uint32_t thread;          /* number of the thread; 0 if unknown */
     uint32_t order;           /* if two events have the same time, the event with the lower order came first */
     uint32_t payload;         /* offset in the request's payloads (assembler.h) */
-    uint32_t payload_size;    /* bytes */
+    uint32_t payload_size;    /* size of the payload in bytes */
     uint32_t matches;         /* see request_filter_match_record; set by the assembler */
     uint16_t process;         /* number of the process; 0 if unknown */
     uint8_t role : 2;         /* request_role */
-    uint8_t rounding : 5;     /* the duration was rounded to a multiple of 10^rounding ns */
+    uint8_t rounding : 5;     /* the duration is rounded to a multiple of 10^rounding ns */
     bool failed : 1;          /* the record reports an error */
-    int8_t zone : 7; /* number of half hours that request_graph_build added to the time because it was in another time
-                      * zone */
-    bool traced : 1; /* the request is named by a trace ID */
+    int8_t zone : 7; /* number of half hours that request_graph_build added to the time, because it was in another time
+                        zone */
+    bool traced : 1; /* a trace ID names the request */
 } request_event;
 
-/* Returns a number that is equal for events with the same name and program. */
+/* Returns the event's kind: a number that is equal for events with the same name and program. */
 static inline uint64_t request_event_kind(const request_event *e)
 {
     return (uint64_t)e->program << 32 | e->name;
 }
 
-/* Returns by how much the start of a whole span may be wrong, because its time and duration were rounded. */
+/* Returns the maximum error in nanoseconds of the start of a whole span, because its time and duration were rounded. */
 static inline int64_t request_event_rounding(const request_event *e)
 {
-    int64_t rounding_ns = 1000; /* of the record's time; most records have microseconds */
+    int64_t rounding_ns = 1000; /* rounding of the record's time; most records have microseconds */
     for (unsigned digits = e->rounding; digits > 3; digits--)
         rounding_ns *= 10;
     return rounding_ns;
@@ -77,17 +78,17 @@ static inline int64_t request_event_rounding(const request_event *e)
 typedef struct request_span {
     int64_t begin_ns, end_ns;
     int64_t self_ns; /* the time in which no child ran */
-    int64_t path_ns; /* the part of its self time on the critical path */
+    int64_t path_ns; /* the part of self_ns that is on the critical path */
     uint64_t id;     /* 0 if the span has no explicit identifier */
     uint32_t name, place, program, host, thread;
-    uint32_t begin, end; /* indices of events; REQUEST_NONE if the log has no such record */
+    uint32_t begin, end; /* indices of the begin event and the end event; REQUEST_NONE if the record is missing */
     uint32_t parent;     /* index of a span, or REQUEST_NONE */
     uint32_t child_count;
     uint32_t depth;   /* 0 if the span has no parent */
     int64_t zone_ns;  /* time added to the span's start (see request_graph_build), or 0 */
     int64_t shift_ns; /* time added to the span's start and end because of its host's clock (clock_alignment.h), or 0 */
     uint16_t process;
-    bool names_parent; /* a record names the span's parent, which may be missing */
+    bool names_parent; /* a record names the span's parent, whose records may be missing */
     bool inferred_parent;
     bool outlives_parent; /* the span ends after its parent, which did not wait for it */
     bool incomplete;      /* the span is explicit, and its start or end is missing */
@@ -97,7 +98,7 @@ typedef struct request_span {
 /* The kind of a step of the critical path. */
 typedef enum request_step_kind {
     REQUEST_SELF,    /* a span ran */
-    REQUEST_EDGE,    /* between two events: a message, a queue, or program code that no span covers */
+    REQUEST_EDGE,    /* the time between two events: a message, a queue, or program code that no span covers */
     REQUEST_UNKNOWN, /* the time before an event whose cause is unknown */
 } request_step_kind;
 
@@ -105,7 +106,7 @@ typedef struct request_step {
     request_step_kind kind;
     int64_t from_ns, to_ns;
     uint32_t span;     /* REQUEST_SELF: index of the span */
-    uint32_t from, to; /* REQUEST_EDGE: indices of the events; from is REQUEST_NONE for REQUEST_UNKNOWN */
+    uint32_t from, to; /* indices of the events before and after the step; `from` is REQUEST_NONE for REQUEST_UNKNOWN */
     bool inferred;
     float certainty; /* for an inferred edge, the share of requests with this order (precedence.h); otherwise 1 */
 } request_step;
@@ -114,37 +115,37 @@ typedef struct request_step {
 typedef struct request_edge {
     uint32_t from, to; /* indices of events */
     bool inferred;     /* follows from precedence (precedence.h), not from explicit parents or program order */
-    bool is_start;     /* leads from the start of a span to the start of a child that names it as parent */
+    bool is_start;     /* leads from the start of a span to the start of a child whose record names this span */
 } request_edge;
 
 typedef struct request_problems {
     uint32_t no_begin, no_end; /* number of spans without a begin record, and without an end record */
-    uint32_t no_parent;        /* number of parents that records name, but that are missing */
-    uint32_t cycles;           /* number of parents that are their own descendants */
-    uint32_t violations;       /* number of effects that precede their causes by more than the clocks' bound, on
-                                * explicit edges */
-    uint32_t one_clock;        /* number of these violations that are between programs with the same clock */
-    uint32_t imprecise;        /* number of effects that precede their causes by no more than the bound */
-    uint32_t unknown_clocks; /* number of effects that precede their causes, between clocks whose errors are unknown */
-    uint32_t async;          /* number of spans that end after their parents by more than the clocks' bound */
-    uint32_t late;           /* number of spans that end after their parents, between clocks whose errors are unknown:
-                              * they are asynchronous, or a clock is wrong */
-    uint32_t missing;        /* number of events that requests like this one have (precedence_count_missing) */
+    uint32_t no_parent;        /* number of spans whose records name a missing parent */
+    uint32_t cycles;           /* number of parents that were removed because spans were their own ancestors */
+    uint32_t violations; /* number of children that begin before their parents by more than the bound of their clocks */
+    uint32_t one_clock;  /* number of violations between programs with the same clock */
+    uint32_t imprecise; /* number of children that begin before or end after their parents by no more than this bound */
+    uint32_t
+        unknown_clocks; /* number of children that begin before their parents, between clocks with unknown errors */
+    uint32_t async;     /* number of spans that end after their parents by more than the bound of their clocks */
+    uint32_t late;      /* number of spans that end after their parents, between clocks with unknown errors; they are
+                           asynchronous, or a clock is wrong */
+    uint32_t missing;   /* number of events whose records are probably lost (precedence_count_missing) */
 } request_problems;
 
-/* Why the path of a request may be wrong. */
+/* The reasons why the path of a request may be wrong. A set of reasons is the sum of their values. */
 typedef enum request_doubt {
     REQUEST_DOUBT_RECORDS = 1, /* records are missing */
-    REQUEST_DOUBT_CLOCKS = 2,  /* clocks of hosts are wrong or unknown, and the errors may change the path */
-    REQUEST_DOUBT_TIMES = 4,   /* times or parents contradict each other, although one clock measured them */
+    REQUEST_DOUBT_CLOCKS = 2,  /* errors of hosts' clocks may change the path */
+    REQUEST_DOUBT_TIMES = 4,   /* times or parents contradict each other, and clock errors cannot explain this */
 } request_doubt;
 
-/* Returns the sum of all request_doubt that problems raise, or 0. */
+/* Returns the set of reasons (request_doubt) that the problems give, or 0. */
 unsigned request_problems_doubts(const request_problems *p);
 
 struct precedence;
 
-/* Members are valid until the next request_graph_build. */
+/* The members are valid until the next request_graph_build. */
 typedef struct request_graph {
     request_event *events; /* in order of time */
     size_t event_count;
@@ -154,34 +155,35 @@ typedef struct request_graph {
     size_t path_count;
     int64_t from_ns, to_ns;
     request_problems problems;
-    bool failed;   /* an event or a span failed */
-    bool overlaps; /* set by the assembler: the spans belong to several requests, which cannot be distinguished */
-    const char *payloads; /* see assembler_pack; NULL if there are no payloads */
+    bool failed;          /* an event or a span failed */
+    bool overlaps;        /* set by the assembler: the spans belong to several requests that cannot be distinguished */
+    const char *payloads; /* see assembler_pack; NULL if the events have no payloads */
 } request_graph;
 
 /*
- * Returns the difference between the time zones of a span's begin and end: whole half hours in nanoseconds, or 0.
- * error_ns is the time from the logged start to the start that follows from the end and the measured duration.
+ * Returns the difference between the time zones of a span's begin and end in nanoseconds: a multiple of half an hour,
+ * or 0. error_ns is the time from the logged start to the start that the end and the measured duration imply.
  */
 int64_t request_find_zone(int64_t error_ns);
 
-/* `names` must outlive the graph. */
+/* Makes a graph, which the caller frees. `names` must outlive the graph. */
 request_graph *request_graph_new(const event_names *names);
 void request_graph_free(request_graph *g); /* NULL is allowed */
 
 /*
- * Builds the graph of one request from at least one event. The times of the events are within REQUEST_TIME_MAX. The
- * events may be in any order; the function sorts them. If `edges` is NULL, only explicit parents join programs. A begin
- * event is in another time zone than its end event if the duration that the end event carries proves this; the time of
- * the start is then corrected by whole half hours. If `clocks` is NULL, nothing is known about the hosts' clocks.
+ * Builds the graph of one request from at least one event. The times of the events must be within REQUEST_TIME_MAX. The
+ * events may be in any order; the function sorts them. They must stay valid while the graph is used. If `edges` is
+ * NULL, only explicit parents join programs. If the duration in an end event proves that the begin event is in another
+ * time zone, the function corrects the begin by a multiple of half an hour. If `clocks` is NULL, nothing is known about
+ * the hosts' clocks.
  */
 void request_graph_build(request_graph *g, request_event *events, size_t count, const struct precedence *edges,
                          const clock_bounds *clocks);
 
 /*
  * Appends the edges between events of the latest request_graph_build to `edges`, an array of request_edge. The edges
- * show where concurrent parts of the request fork and join. The function omits edges that follow from other edges. Call
- * it before the events, the `edges` of request_graph_build or the graph change.
+ * show where concurrent parts of the request fork and join. The function omits edges that other edges imply. Call it
+ * before the graph, its events, or the `edges` of request_graph_build change.
  */
 void request_graph_find_edges(const request_graph *g, GArray *edges);
 

@@ -15,7 +15,7 @@ enum {
     LETTERS_MAX = 16,
     NAMES_MAX = CLOCK_BOUNDS_HOSTS_MAX,
     NAME_SIZE_MAX = 200,
-    CACHE_SIZE = 256, /* a power of two */
+    CACHE_SIZE = 256, /* number of entries of each cache, a power of two */
     LAYOUT_FIELDS_MAX = 32,
     LAYOUT_NAMES_SIZE = 384,
 };
@@ -37,8 +37,8 @@ typedef enum field_use {
 } field_use;
 
 /*
- * The names of the fields that requests use, in lower case and without separators. For durations, also the unit in
- * nanoseconds.
+ * The names of the fields that the reader uses, in lower case and without separators. For durations, unit_ns is the
+ * unit in nanoseconds.
  */
 static const struct {
     const char *letters;
@@ -60,14 +60,14 @@ static const struct {
     {"file", USE_FILE, 0},
 };
 
-/* The positions of the fields that events of requests use, in records with the same names of fields. */
+/* The positions of the fields that the reader uses. Records with the same names of fields have the same layout. */
 typedef struct field_layout {
-    uint32_t used[USE_COUNT]; /* index + 1 of the first field of each use; 0: no field */
-    uint32_t ids[IDS_MAX];    /* index + 1 of the field of each ID */
+    uint32_t used[USE_COUNT]; /* index + 1 of the first field for each use; 0: no field */
+    uint32_t ids[IDS_MAX];    /* index + 1 of the field of each ID; 0: no field */
     double unit_ns;           /* the duration's unit in nanoseconds */
 } field_layout;
 
-/* A layout, with the names of the fields one after another. */
+/* A cached layout, with the names of the record's fields one after another. */
 typedef struct known_layout {
     field_layout layout;
     uint32_t field_count; /* 0: the entry is empty */
@@ -75,19 +75,19 @@ typedef struct known_layout {
     char names[LAYOUT_NAMES_SIZE];
 } known_layout;
 
-/* The latest record, and the positions of its fields. */
+/* A record, and the positions of its fields. */
 typedef struct found_fields {
     const nl_record *record;
     const field_layout *layout;
 } found_fields;
 
-/* The number of an event's name. */
+/* A cached name of an event, and its number. */
 typedef struct known_name {
     nl_string text; /* owned by the table of names */
     uint32_t number;
 } known_name;
 
-/* The numbers of a host, of a program, and of the pair of the two. */
+/* A cached pair of a host and a program, and their numbers. `place` is the number of the pair. */
 typedef struct known_place {
     nl_string host_text, program_text; /* owned by the tables */
     uint32_t host, program, place;
@@ -104,7 +104,7 @@ struct request_reader {
     uint64_t seed;
     uint32_t order;
     found_fields found;   /* of the latest record */
-    field_layout scratch; /* of the latest record, if it has too many fields for layouts */
+    field_layout scratch; /* the layout layout of the latest record, if it has too many fields for a cached layout */
     known_layout layouts[CACHE_SIZE];
     known_name name_cache[CACHE_SIZE];
     known_place place_cache[CACHE_SIZE];
@@ -138,7 +138,7 @@ void request_reader_free(request_reader *r)
 
 /* ---- fields ---- */
 
-/* Returns the index of a field's name in `uses`, plus 1, or 0 if the name has no use. */
+/* Returns the index in `uses` of a field's name, plus 1. Returns 0 if the reader does not use the field. */
 static uint8_t use_of(nl_string name)
 {
     char letters[LETTERS_MAX];
@@ -157,7 +157,10 @@ static uint8_t use_of(nl_string name)
     return 0;
 }
 
-/* Returns the position of a name among the fields of an ID, which are joined by |; -1 if the ID lacks it. */
+/*
+ * Returns the position of a name among the names of an ID, which are joined by |. Returns -1 if the ID does not have
+ * the name.
+ */
 static int rank_of(const char *id, nl_string name)
 {
     for (int rank = 0; *id != '\0'; rank++) {
@@ -169,7 +172,7 @@ static int rank_of(const char *id, nl_string name)
     return -1;
 }
 
-/* Adds a field to a layout if its name has a use that no earlier field has. */
+/* Adds a field to a layout if the reader uses it, and no earlier field has the same use. */
 static void add_use(field_layout *layout, nl_string name, size_t index)
 {
     uint8_t use = use_of(name);
@@ -180,8 +183,8 @@ static void add_use(field_layout *layout, nl_string name, size_t index)
 }
 
 /*
- * Adds a field to a layout if its name belongs to an ID. A name belongs to at most one ID. ranks[i] is the position,
- * among the names of ID i, of the field that the layout has for this ID.
+ * Adds a field to a layout if its name belongs to an ID. A name belongs to at most one ID. ranks[i] is the position of
+ * the layout's field for ID i among the names of this ID.
  */
 static void add_id(const request_reader *r, field_layout *layout, int *ranks, nl_string name, size_t index)
 {
@@ -207,8 +210,8 @@ static void find_layout(const request_reader *r, const nl_record *record, field_
 }
 
 /*
- * Returns whether two texts of the same size are equal. The function is inline, because most texts are short and a call
- * would take longer.
+ * Returns whether two texts of the same size are equal. It is inline, because most texts are short, so a call would
+ * take more time than the comparison.
  */
 static inline bool equal_texts(const char *a, const char *b, size_t size)
 {
@@ -227,7 +230,7 @@ static inline bool equal_texts(const char *a, const char *b, size_t size)
     }
 }
 
-/* Returns a short hash of a text: an index in a cache. */
+/* Returns the index of a text in a cache, which is a short hash. */
 static inline size_t cache_index(nl_string text)
 {
     uint64_t word = text.size;
@@ -255,7 +258,7 @@ static bool has_layout(const known_layout *known, const nl_record *record)
     return true;
 }
 
-/* Copies the names of a record's fields. Returns false if there are too many. */
+/* Copies the names of a record's fields. Returns false if they do not fit into a known_layout. */
 static bool note_names(known_layout *known, const nl_record *record)
 {
     size_t size = 0;
@@ -285,13 +288,13 @@ static void find_fields(request_reader *r, const nl_record *record)
     find_layout(r, record, (field_layout *)r->found.layout);
 }
 
-/* Returns the record's first field of a use, or NULL. */
+/* Returns the record's first field with this use, or NULL. */
 static inline const nl_field *field_of(const found_fields *f, field_use use)
 {
     return f->layout->used[use] != 0 ? &f->record->fields[f->layout->used[use] - 1] : NULL;
 }
 
-/* Returns the record's field of an ID, or NULL. */
+/* Returns the record's field for an ID (an index), or NULL. */
 static inline const nl_field *id_of(const found_fields *f, size_t id)
 {
     return f->layout->ids[id] != 0 ? &f->record->fields[f->layout->ids[id] - 1] : NULL;
@@ -313,7 +316,10 @@ static inline bool is_nothing(nl_string text)
     return at == text.size && text.size != 1;
 }
 
-/* Returns a hash that is not 0; or 0 for an empty value, and for zeros, which mean that there is no identifier. */
+/*
+ * Returns a hash of a field's value, which is not 0. Returns 0 for an empty value and for several zeros, because such a
+ * value is not an identifier.
+ */
 static inline uint64_t hash_value(const request_reader *r, const nl_field *field, uint64_t seed)
 {
     char scratch[NL_FIELD_TEXT_SIZE];
@@ -321,7 +327,7 @@ static inline uint64_t hash_value(const request_reader *r, const nl_field *field
     return is_nothing(text) ? 0 : hash_bytes(r->seed ^ seed, text.data, text.size) | 1;
 }
 
-/* Returns the letter of a Chrome event's phase, or NUL. */
+/* Returns the letter in the field ph of a Chrome event, or NUL if there is no such letter. */
 static char phase_of(const found_fields *f)
 {
     const nl_field *phase = field_of(f, USE_PHASE);
@@ -341,7 +347,7 @@ static unsigned count_decimals(const nl_field *field)
     return (unsigned)MIN(end - point, 18);
 }
 
-/* Returns the power of ten of nanoseconds to which a duration in units was rounded. */
+/* Returns the rounding of a duration whose unit is unit_ns: the duration is a multiple of 10^rounding nanoseconds. */
 static unsigned rounding_of(const nl_field *field, double unit_ns)
 {
     unsigned digits = 0, decimals = field->type == NL_TYPE_DOUBLE ? 18 : count_decimals(field);
@@ -351,8 +357,8 @@ static unsigned rounding_of(const nl_field *field, double unit_ns)
 }
 
 /*
- * Returns the duration of a record in nanoseconds, or -1 if the record has no duration. Sets *rounding, see
- * request_event.
+ * Returns the duration of a record in nanoseconds, and sets *rounding (see request_event). Returns -1 if the record has
+ * no duration.
  */
 static int64_t duration_of(nl_fraction fraction, const found_fields *f, unsigned *rounding)
 {
@@ -376,7 +382,7 @@ static int64_t duration_of(nl_fraction fraction, const found_fields *f, unsigned
     return -1;
 }
 
-/* Returns whether a name may be that of a duration, of a start or of a phase. */
+/* Returns whether a field with this name may be a duration, a start or a phase. */
 static inline bool may_be_duration(nl_string name)
 {
     enum { SECOND = 1 << ('u' & 31) | 1 << ('t' & 31) | 1 << ('h' & 31) }; /* the second letters, as bits */
@@ -386,7 +392,7 @@ static inline bool may_be_duration(nl_string name)
     return (first == 'd' && second == 'u') || (first == 's' && second == 't') || (first == 'p' && second == 'h');
 }
 
-/* Like request_duration, for a record whose field `first` may be a duration. */
+/* Like request_duration, for a record whose fields before the index `first` are not durations. */
 static __attribute__((noinline)) bool read_duration(const nl_record *record, size_t first, nl_fraction fraction,
                                                     int64_t *duration_ns, bool *begins)
 {
@@ -409,7 +415,7 @@ bool request_duration(const nl_record *record, nl_fraction fraction, int64_t *du
     return false; /* as for most records */
 }
 
-/* Returns whether a status, such as a code of HTTP, reports a failure. */
+/* Returns whether a status reports a failure: -1, OTLP's 2, or an HTTP status from 500 to 599. */
 static bool is_failure_number(int64_t status)
 {
     return status == 2 || status == -1 || (status >= 500 && status <= 599);
@@ -440,7 +446,10 @@ bool request_is_failure(const nl_record *record)
 
 /* ---- numbers ---- */
 
-/* Returns the number of a name, from 1; 0 if name has no data. Names beyond the limit share the last number. */
+/*
+ * Returns the number of a name, from 1. Adds the name if it is new. Returns 0 for an empty name. Names beyond the limit
+ * share the last number.
+ */
 static uint32_t number_of(name_table *t, nl_string name)
 {
     static const nl_string other = {NAME_OTHER, sizeof NAME_OTHER - 1};
@@ -457,14 +466,17 @@ static const char *text_of(const name_table *t, uint32_t number)
     return number == 0 ? "" : t->texts[number - 1];
 }
 
-/* Returns a text of a table as a cached text; {0} if the table has another text for the name, see number_of. */
+/*
+ * Returns a text of a table for a cache entry. Returns {0} if the text differs from the name, because the name is
+ * beyond the table's limit.
+ */
 static nl_string cached_text(const char *text, nl_string name)
 {
     bool same = name.size > 0 && strlen(text) == name.size && memcmp(text, name.data, name.size) == 0;
     return same ? (nl_string){text, name.size} : (nl_string){0};
 }
 
-/* Returns whether a cache has a text. Empty texts are not cached. */
+/* Returns whether a cache entry contains a text. Empty texts are not cached. */
 static inline bool is_cached(nl_string cached, nl_string text)
 {
     return cached.size == text.size && text.size > 0 && equal_texts(cached.data, text.data, text.size);
@@ -499,7 +511,10 @@ static const known_place *find_place(request_reader *r, const nl_record *record)
 
 /* ---- records ---- */
 
-/* Returns the hash of the request's name, or 0 if the record has neither a trace ID nor all ID fields. */
+/*
+ * Returns the hash of the name of the record's request, without threads. Returns 0 if the record has neither a trace ID
+ * nor all ID fields. Sets *traced to whether it has a trace ID.
+ */
 static uint64_t request_of(const request_reader *r, const found_fields *f, bool *traced)
 {
     const nl_field *trace = field_of(f, USE_TRACE);
@@ -515,8 +530,10 @@ static uint64_t request_of(const request_reader *r, const found_fields *f, bool 
     return hash;
 }
 
-/* Returns the thread's number, or 0 if the record names no thread. A thread's identifier may be unique only in its
- * process. */
+/*
+ * Returns the thread's number, or 0 if the record names no thread. Includes the process in the key, because a thread's
+ * identifier may be unique only in its process.
+ */
 static uint32_t thread_of(const request_reader *r, const found_fields *f, uint16_t process)
 {
     const nl_field *thread = field_of(f, USE_THREAD);
@@ -525,7 +542,9 @@ static uint32_t thread_of(const request_reader *r, const found_fields *f, uint16
     return (uint32_t)hash_mix(hash_value(r, thread, 0) ^ process, UINT64_C(0x9e3779b97f4a7c15)) | 1;
 }
 
-/* Returns the process's number, or 0 if the record names no process. Processes beyond the limit share the last number.
+/*
+ * Returns the number of the record's process, or 0 if the record names no process. Processes beyond the limit share the
+ * last number.
  */
 static uint16_t process_of(request_reader *r, const found_fields *f)
 {
@@ -583,7 +602,7 @@ uint64_t request_reader_take(request_reader *r, const nl_record *record, request
         event->role = phase == 'B' ? REQUEST_BEGIN : REQUEST_END;
     event->span_name = event->name;
     event->time_ns = CLAMP(event->time_ns, -REQUEST_TIME_MAX, REQUEST_TIME_MAX);
-    if (phase == 'X') { /* Chrome's records have the time of the start */
+    if (phase == 'X') { /* a Chrome event's time is its start */
         event->duration_ns = MIN(event->duration_ns, REQUEST_TIME_MAX - MAX(event->time_ns, 0));
         event->time_ns += event->duration_ns;
     }

@@ -1,14 +1,15 @@
 /*
- * Makes events of requests from records: finds the request, the span, the duration and the thread of each record by the
+ * Makes events of requests from records. Finds the request, the span, the duration and the thread of a record by the
  * names of its fields.
  *
- * The trace ID names a request. If the record has no trace ID, the values of the ID fields name the request. If there
- * are no ID fields, the thread of the record names it. The fields are found by their letters, in any case and with any
- * separators: TRACE.ID, SPAN.ID and PARENT.ID (also PARENT.SPAN.ID), the duration DUR or DURATION in seconds (DUR.MS,
- * DURATION.NS and so on in these units; microseconds if the record has the field ph of Chrome's traces), START (the
- * start of a span whose record has the time of its end), the thread TID, THREAD or THREAD.ID, the process PID, and
- * STATUS. Records of sensors belong to no request. Times far from 1970 count as REQUEST_TIME_MAX. Only one thread at a
- * time may use a reader.
+ * The trace ID names the request. If a record has no trace ID, the values of the ID fields name the request. If there
+ * are no ID fields, the thread of the record names it. The reader uses the following fields, whose names may have any
+ * case and any separators. TRACE.ID, SPAN.ID and PARENT.ID (or PARENT.SPAN.ID) are identifiers. DUR or DURATION is the
+ * duration in seconds; DUR.MS, DURATION.NS and so on are in the named unit. If the record has the field ph of Chrome's
+ * traces, the duration is in microseconds. START is the start of a span whose record has the time of its end. TID,
+ * THREAD or THREAD.ID is the thread, PID is the process, and STATUS shows failures. Records of sensors belong to no
+ * request. Times farther from 1970 than REQUEST_TIME_MAX are limited to that value. Only one thread at a time may use a
+ * reader.
  */
 #ifndef NETLOGGER_REQUESTS_REQUEST_READER_H
 #define NETLOGGER_REQUESTS_REQUEST_READER_H
@@ -20,20 +21,19 @@ enum { REQUEST_READER_IDS_MAX = 32 };
 typedef struct request_reader request_reader;
 
 /*
- * `ids` are the ID fields (drawing.h), ended by NULL; the caller keeps them. If ids is NULL or empty, threads name
- * requests.
+ * Makes a reader, which the caller frees. `ids` are the ID fields (drawing.h), ended by NULL; the caller keeps them. If
+ * `ids` is NULL or empty, threads name requests.
  */
 request_reader *request_reader_new(const char *const *ids, nl_fraction fraction);
 void request_reader_free(request_reader *r); /* NULL is allowed */
 
 /*
- * Makes *event from a record. Returns a hash of the request's name that is not 0, or 0 if the record belongs to no
- * request. Numbers the events in the order of the calls (event->order); this number decides between events with the
- * same time.
+ * Makes *event from a record. Returns a hash of the request's name, which is not 0. Returns 0 if the record belongs to
+ * no request. event->order counts the calls; it determines the order of events with the same time.
  */
 uint64_t request_reader_take(request_reader *r, const nl_record *record, request_event *event);
 
-/* Learns about the hosts' clocks from a record. Call it for each record, also of sensors. */
+/* Learns about the hosts' clocks from a record. Call it for each record, including records of sensors. */
 void request_reader_learn(request_reader *r, const nl_record *record);
 const clock_bounds *request_reader_clocks(const request_reader *r);
 
@@ -44,15 +44,16 @@ const clock_bounds *request_reader_clocks(const request_reader *r);
 char *request_reader_name_request(const request_reader *r);
 
 /*
- * Finds the number of bytes (NBYTES or BYTES) that the latest record carries, and the name of a file (FILE; otherwise
- * no data). Returns false if the record carries no number of bytes. Call it while the record is valid.
+ * Sets *bytes to the number of bytes in the latest record (NBYTES or BYTES), and *what to the name in its field FILE.
+ * If it has no FILE, the data of *what is NULL. Returns false if the record has no number of bytes. Call it while the
+ * record is valid.
  */
 bool request_reader_find_bytes(const request_reader *r, double *bytes, nl_string *what,
                                char scratch[NL_FIELD_TEXT_SIZE]);
 
 /*
- * If a record carries the duration of a span, sets *duration_ns and returns true. If *begins is then true, the record's
- * time is the span's start; otherwise, it is the span's end.
+ * Finds the duration of a span in a record. Sets *duration_ns. Sets *begins to true if the record's time is the span's
+ * start, or to false if it is the span's end. Returns false if the record has no duration.
  */
 bool request_duration(const nl_record *record, nl_fraction fraction, int64_t *duration_ns, bool *begins);
 
@@ -60,8 +61,8 @@ bool request_duration(const nl_record *record, nl_fraction fraction, int64_t *du
 bool request_is_failure(const nl_record *record);
 
 /*
- * request_reader_names returns the names of events. The other two functions return the name of the host or program that
- * has this number in request_event.
+ * Return the names of events, and the name of the host or program with this number in request_event. The reader owns
+ * the results.
  */
 const event_names *request_reader_names(const request_reader *r);
 const char *request_reader_host(const request_reader *r, uint32_t host);

@@ -8,13 +8,12 @@
 #include <stdlib.h>
 
 enum {
-    LAST_KINDS_MAX =
-        16, /* maximum number of kinds of last events that are distinguished, for each kind of first event */
+    LAST_KINDS_MAX = 16, /* maximum number of kinds of last events to distinguish for each kind of first event */
     SAMPLES_MAX = 1024,
-    RULE_MIN = 10,    /* minimum number of rounds for a rule */
-    ROUNDS_MANY = 3,  /* minimum number of rounds of an ID that prove that the ID is reused */
-    ROUNDS_ALONE = 8, /* the same minimum, if no ID has ended */
-    USUAL_SHARE = 4,  /* a last event is usual if 1/USUAL_SHARE of all IDs end with it */
+    RULE_MIN = 10,    /* minimum number of rounds from which a rule is derived */
+    ROUNDS_MANY = 3,  /* minimum mean number of rounds of an ID, to conclude that IDs are reused */
+    ROUNDS_ALONE = 8, /* this minimum if no ID has ended */
+    USUAL_SHARE = 4,  /* a last event is usual if at least 1/USUAL_SHARE of all IDs end with it */
     RULE_PERCENT = 90,
 };
 
@@ -26,7 +25,7 @@ typedef struct last_event {
     bool is_usual;
 } last_event;
 
-/* A round before another round of its ID. */
+/* A round that precedes another round of its ID. */
 typedef struct round_sample {
     int64_t pause_ns; /* time until the next round */
     uint32_t last;    /* index in first_event.lasts */
@@ -35,18 +34,18 @@ typedef struct round_sample {
 /* Statistics of the IDs whose first event is of a given kind. */
 typedef struct first_event {
     uint64_t ids, ends, restarts;
-    last_event lasts[LAST_KINDS_MAX + 1]; /* the last element is for all other kinds */
+    last_event lasts[LAST_KINDS_MAX + 1]; /* the last element counts all other kinds */
     uint32_t last_count;
     round_sample samples[SAMPLES_MAX];
     int64_t durations_ns[SAMPLES_MAX]; /* durations of rounds */
     uint32_t sample_count, duration_count;
-    int64_t usual_ns;   /* the median of the durations */
+    int64_t usual_ns;   /* the median of durations_ns */
     bool has_many;      /* on average, IDs have many rounds */
-    bool always_splits; /* each round is a request */
+    bool always_splits; /* every round is a request */
 } first_event;
 
 struct restarts {
-    key_map indices; /* kind + 1 to index + 1 in firsts */
+    key_map indices; /* maps kind + 1 to index in firsts + 1 */
     first_event *firsts[RESTARTS_KINDS_MAX];
 };
 
@@ -67,14 +66,14 @@ void restarts_free(restarts *r)
 
 /* ---- learning ---- */
 
-/* Returns the statistics of a kind of first event, or NULL. */
+/* Returns the statistics of the kind of a first event, or NULL. */
 static first_event *find_first(const restarts *r, const request_event *event)
 {
     const uint64_t *index = key_map_find(&r->indices, request_event_kind(event) + 1);
     return index != NULL ? r->firsts[*index - 1] : NULL;
 }
 
-/* Like find_first, but adds a new kind if there is space. */
+/* Like find_first, but adds a new kind. Returns NULL if there is no space. */
 static first_event *add_first(restarts *r, const request_event *event)
 {
     first_event *f = find_first(r, event);
@@ -86,7 +85,10 @@ static first_event *add_first(restarts *r, const request_event *event)
     return f;
 }
 
-/* Returns the index of a last event. If `add` is false, an unknown last event gets the index for all other kinds. */
+/*
+ * Returns the index in f->lasts of the kind of a last event. If `add` is true, adds a new kind if there is space.
+ * Otherwise, returns the index for all other kinds.
+ */
 static uint32_t last_index(first_event *f, const request_event *event, bool add)
 {
     uint64_t kind = request_event_kind(event);

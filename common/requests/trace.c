@@ -19,7 +19,7 @@ struct trace {
     GArray *records; /* trace_record */
     GArray *fields;  /* trace_field */
     GArray *strings; /* string_entry */
-    key_map ids;     /* hash of a text to its number + 1, see find_key */
+    key_map ids;     /* maps the key of a text (see find_key) to its number + 1 */
     uint64_t seed;
     GStringChunk *texts;
     bool disordered;
@@ -65,7 +65,7 @@ static uint64_t find_key(const trace *t, nl_string text)
     return key;
 }
 
-/* Returns the number of a text, which has no NULs. */
+/* Returns the number of a text without NULs. Adds a copy of the text if it is new. */
 static uint32_t intern_text(trace *t, nl_string text)
 {
     uint64_t *id = key_map_add(&t->ids, find_key(t, text));
@@ -79,7 +79,7 @@ static uint32_t intern_text(trace *t, nl_string text)
     return t->strings->len - 1;
 }
 
-/* Like intern_text, but replaces NULs by spaces. */
+/* Like intern_text, but replaces NULs by spaces. Returns TRACE_NONE if the text has no data. */
 static uint32_t intern(trace *t, nl_string text)
 {
     if (text.data == NULL)
@@ -115,7 +115,7 @@ void trace_add(trace *t, const nl_record *record)
     g_array_append_val(t->records, r);
 }
 
-/* Orders records by time, and records of one time by arrival, which is the order of their stored fields. */
+/* Orders records by time, and records with equal times by arrival, which is the order of their stored fields. */
 static gint by_time(gconstpointer a, gconstpointer b)
 {
     const trace_record *first = a, *second = b;
