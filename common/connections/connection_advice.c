@@ -195,6 +195,8 @@ char *connection_advice(const connection_result *r)
         return g_strdup_printf("connecting took %s: check whether the peer answers, and keep connections open",
                                units_time(r->cause_ns[CAUSE_HANDSHAKE], a));
     default:
+        if (r->brief)
+            return g_strdup("the connection ended before the sensor measured it twice, so only its handshake is known");
         if (r->ends == ENDS_RECEIVER)
             return g_strdup_printf("the receiver did not limit the connection, and the records of the sender are "
                                    "missing: run nlsensor connections at %s",

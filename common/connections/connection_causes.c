@@ -599,6 +599,49 @@ static void divide_received(connection_table *t, connection_entry *e, const conn
     }
 }
 
+/* ---- short connections ---- */
+
+/* Adds the time from a to b to both directions. */
+static void add_brief(connection_table *t, connection_entry *e, const connection_sample *a, const connection_sample *b,
+                      connection_cause cause)
+{
+    if (b->time_ns <= a->time_ns)
+        return;
+    double cause_ns[CAUSE_COUNT] = {0};
+    cause_ns[cause] = elapsed_ns(a->time_ns, b->time_ns);
+    add_interval(t, &e->sent, a, b, b->acked - a->acked, cause_ns);
+    add_interval(t, &e->received, a, b, b->received - a->received, cause_ns);
+}
+
+/*
+ * Adds the record of a connection's end. If the connection ended before the sensor measured it twice, only its
+ * handshake is known, and the causes of its other time are unknown.
+ */
+static void add_close(connection_table *t, connection_entry *e, const nl_record *record)
+{
+    connection_sample end = sample_read(record), begin = {0}, established = {0};
+    double duration_ns = sample_number(record, "TCP.DURATION") * 1e3;
+    e->closed = true;
+    e->sent.handshake_ns = sample_number(record, "TCP.HANDSHAKE") * 1e3;
+    if (e->sent.intervals > 0 || duration_ns <= 0 ||
+        __builtin_sub_overflow(end.time_ns, (int64_t)duration_ns, &begin.time_ns))
+        return;
+    end.acked = fmax(0, end.sent - end.resent);
+    end.received = fmax(0, end.received - 1); /* the kernel counts the FIN */
+    established.time_ns = begin.time_ns + (int64_t)fmin(e->sent.handshake_ns, duration_ns);
+    add_brief(t, e, &begin, &established, CAUSE_HANDSHAKE);
+    add_brief(t, e, &established, &end, CAUSE_UNKNOWN);
+    e->sent.brief = e->received.brief = true;
+    e->sent.retransmitted = end.retransmitted;
+    if (end.rtt_min_us > 0)
+        e->sent.rtt_min_ns = fmin(e->sent.rtt_min_ns, end.rtt_min_us * 1e3);
+    e->rtt_sum_us = end.rtt_us;
+    e->rtt_samples = end.rtt_us > 0;
+    e->first_ns = begin.time_ns;
+    e->last = end;
+    limit_slices(t);
+}
+
 /* ---- records ---- */
 
 static bool is_event(const nl_record *record, const char *name)
@@ -608,11 +651,17 @@ static bool is_event(const nl_record *record, const char *name)
 
 void connection_table_add(connection_table *t, const nl_record *record)
 {
-    if (!is_event(record, "TcpConnection"))
+    bool closes = is_event(record, "TcpClose");
+    if (!closes && !is_event(record, "TcpConnection"))
         return;
     connection_entry *e = find_entry(t, record);
     if (e == NULL) {
         t->ignored += g_hash_table_size(t->entries) == CONNECTIONS_MAX;
+        return;
+    }
+    if (closes || e->closed) { /* a closed socket may still wait for the end of the peer */
+        if (!e->closed)
+            add_close(t, e, record);
         return;
     }
     connection_sample now = sample_read(record);

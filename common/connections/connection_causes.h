@@ -13,7 +13,8 @@
  * their addresses, or, behind a translator of addresses (NAT), by their first sequence numbers. The receiver's records
  * decide whether the receiving program, its host or its buffer limited the window. Only totals of the two ends are
  * compared, so the hosts' clocks may differ. Records of the receiver alone show only its own limits; the rest of the
- * time is unknown.
+ * time is unknown. Of a connection that ended before the sensor measured it twice, only the handshake is known
+ * (TcpClose).
  *
  * Callers: nlstat and nldiag. Memory: about 2 kB per socket, and at most CONNECTIONS_MAX sockets; the module counts the
  * records of further sockets. Not thread-safe.
@@ -27,7 +28,7 @@
 enum { CONNECTIONS_MAX = 1 << 18 };
 
 typedef enum connection_cause {
-    CAUSE_HANDSHAKE,        /* the connection was not established yet */
+    CAUSE_HANDSHAKE,        /* the connection was not established yet; a TcpClose record has the exact time */
     CAUSE_SENDER_IDLE,      /* the sending program wrote no data, or too little */
     CAUSE_SENDER_HOST,      /* the same, while it waited for a processor or a disk of its host */
     CAUSE_SEND_BUFFER,      /* the send buffer was full of data in flight */
@@ -86,6 +87,8 @@ typedef struct connection_result {
     double peer_buffer;                    /* receive buffer of the peer; 0 if its records are missing */
     double mss, segments, retransmitted;   /* numbers of segments */
     int64_t begin_ns, end_ns;              /* times of the first and the last record of the socket */
+    double handshake_ns;                   /* duration of the handshake from TcpClose; 0 if unknown */
+    bool brief;                            /* the connection ended before the sensor measured it twice */
     uint64_t sharing;   /* number of other connections that carried data between the same addresses at the same time */
     double shared_rate; /* rate of this connection and these connections together */
     connection_distance distance;
@@ -101,8 +104,8 @@ typedef struct connection_table connection_table;
 connection_table *connection_table_new(int64_t slice_ns, size_t slices_max);
 void connection_table_free(connection_table *t); /* t may be NULL */
 
-/* Adds a record: TcpConnection with TCP.LOCAL and TCP.PEER, CpuLoad or DiskDevice. Ignores other records. Records of
- * one host must be in order of time. */
+/* Adds a record: TcpConnection or TcpClose with TCP.LOCAL and TCP.PEER. Ignores other records. Records of one host must
+ * be in order of time. */
 void connection_table_add(connection_table *t, const nl_record *record);
 
 /*

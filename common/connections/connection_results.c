@@ -163,6 +163,23 @@ static void divide_losses(connection_entry *e)
         connection_move(r, CAUSE_PATH, same ? CAUSE_POLICED : CAUSE_LOSS, 1);
 }
 
+/*
+ * Replaces the time of the handshake between two records by its exact time, which either end has measured. The socket
+ * that accepts the connection begins only after most of the handshake.
+ */
+static void set_handshake(connection_result *r, const connection_entry *e, const connection_entry *peer)
+{
+    double exact_ns = fmax(e->sent.handshake_ns, peer != NULL ? peer->sent.handshake_ns : 0);
+    double seen_ns = r->cause_ns[CAUSE_HANDSHAKE];
+    r->handshake_ns = exact_ns;
+    if (exact_ns <= 0)
+        return;
+    r->wall_ns += exact_ns - seen_ns;
+    r->cause_ns[CAUSE_HANDSHAKE] = exact_ns;
+    for (guint i = 0; seen_ns > exact_ns && r->slices != NULL && i < r->slices->len; i++)
+        g_array_index(r->slices, connection_slice, i).cause_ns[CAUSE_HANDSHAKE] *= exact_ns / seen_ns;
+}
+
 /* Completes the result for the data that a socket sent. */
 static void finish_sent(connection_entry *e, const connection_entry *peer)
 {
@@ -213,6 +230,7 @@ static connection_result *join_ends(connection_table *t, connection_entry *e)
         finish_sent(sender, receiver);
     else
         finish_received(receiver);
+    set_handshake(r, e, peer);
     r->returned = fmin(in, out);
     const connection_entry *source = measured ? sender : receiver;
     r->begin_ns = source->first_ns;
@@ -295,6 +313,8 @@ const char *connection_ends_name(connection_ends ends)
 
 const char *connection_confidence(const connection_result *r, connection_cause cause)
 {
+    if (cause == CAUSE_HANDSHAKE && r->handshake_ns > 0)
+        return "high";
     bool is_alone = r->origin == ORIGIN_SOCKET && r->ends == ENDS_RECEIVER;
     bool estimated = cause >= CAUSE_SLOW_START || r->estimated_ns[cause] > ESTIMATED_MAX * r->cause_ns[cause];
     if (r->intervals < 10 || cause == CAUSE_UNKNOWN || is_alone)

@@ -222,6 +222,66 @@ class Connections(support.Case):
             self.assertIn(connection["first"], ("path rate", "path rate, with a queue", "policed rate"), connection)
             self.assertAlmostEqual(connection["shared_bytes_per_second"] * 8 / 20e6, 1, delta=0.2, msg=connection)
 
+    def close(self, at_us, host="a", local="10.0.0.1:5", peer="10.0.0.2:80", **fields):
+        return sample(at_us, host, local, peer, **fields).replace("TcpConnection", "TcpClose")
+
+    def test_handshakes_of_connections_between_two_measurements(self):
+        """Both ends have seen only the close of a connection that took 200 ms, 80 ms of which for the handshake. The client connects, and the server accepts."""
+        client = self.close(200000, "b", "10.0.0.2:80", "10.0.0.1:5", TCP_COOKIE=2, TCP_DURATION=200000, TCP_HANDSHAKE=80000, TCP_BYTES_RECEIVED=9001)
+        server = self.close(200000, TCP_DURATION=70000, TCP_HANDSHAKE=1, TCP_BYTES_SENT=10000, TCP_BYTES_RETRANS=1000, TCP_BYTES_RECEIVED=1)
+        alone, = self.report(self.written(client))
+        self.assertEqual([alone["bytes"], alone["seconds"], alone["first"]], [9000, 0.2, "unknown"])
+        self.assertAlmostEqual(self.shares(alone)["handshake"], 0.4)
+        self.assertIn("only its handshake is known", alone["advice"])
+        both, = self.report(self.written(server, client))
+        self.assertEqual([both["bytes"], both["records"], both["first"]], [9000, "both", "handshake"])
+        self.assertAlmostEqual(self.shares(both)["handshake"], 8 / 15, places=4)
+        self.assertEqual(self.confidence(both), "high")
+        for wrong in (dict(TCP_DURATION=10**18), dict(TCP_DURATION=-1), dict(TCP_DURATION="x", TCP_HANDSHAKE="x"), dict(TCP_DURATION=5, TCP_HANDSHAKE=10**18)):
+            log = self.written(self.close(200000, TCP_BYTES_SENT=10, **wrong), sample(300000), sample(400000, TCP_BYTES_ACKED=5))
+            self.assertIn(self.run_program(self.nlstat, "--connections", log).returncode, (0, 1), wrong)
+
+    def test_handshake_is_exact_at_the_end(self):
+        """The records before and after the handshake are 100 ms apart."""
+        first = sample(0).replace("established", "syn-sent")
+        lines = [first, *(sample(i * 100000, TCP_BYTES_ACKED=i * 1000, TCP_BUSY=i * 100000) for i in range(1, 10))]
+        self.assertAlmostEqual(self.shares(self.report(self.written(*lines))[0])["handshake"], 1 / 9)
+        shares = self.shares(self.report(self.written(*lines, self.close(950000, TCP_HANDSHAKE=50000, TCP_DURATION=930000)))[0])
+        self.assertAlmostEqual(shares["handshake"], 50 / 850)
+
+    def test_real_short_connections(self):
+        """Each of 30 connections needs a round trip of 40 ms for the handshake, and another for its data."""
+        world = paths.World(self, Scenario("short", ["--delay", "20ms"]))
+        log = self.scratch / "log"
+        sensors = world.start_sensors(log, "1", True)
+        server = self.start(*world.run_in(world.b, sys.executable, "-c", """if True:
+            import socket
+            l = socket.create_server(("0.0.0.0", 7000))
+            print("ready", flush=True)
+            for _ in range(30):
+                c, _ = l.accept()
+                c.sendall(c.recv(100) * 10)
+                c.close()"""), stdout=subprocess.PIPE, text=True)
+        server.stdout.readline()
+        time.sleep(1)  # until the sensors watch
+        client = self.run_program(*world.run_in(world.a, sys.executable, "-c", """if True:
+            import socket
+            for _ in range(30):
+                with socket.create_connection(("10.77.0.2", 7000)) as s:
+                    s.sendall(b"x" * 100)
+                    while s.recv(1000):
+                        pass"""))
+        self.assertEqual(client.returncode, 0, client.stderr)
+        server.wait(60)
+        server.stdout.close()
+        time.sleep(1)
+        world.collect(log, sensors)
+        if "TCP.ENDS.WATCHED=1" not in log.read_text():
+            self.skipTest("eBPF is not permitted here, so the ends of connections are unknown")
+        row, = self.report(log, "--by", "hosts")
+        self.assertEqual((row["connections"], row["bytes"]), (30, 30000), row)
+        self.assertAlmostEqual(self.shares(row)["handshake"], 0.5, delta=0.2)
+
     def test_kernel_clocks_divide_the_time(self):
         log = self.written(sample(0), sample(500000, TCP_BYTES_ACKED=50000, TCP_BUSY=400000, TCP_LIMITED_RECEIVER=200000,
                                              TCP_LIMITED_BUFFER=100000))
