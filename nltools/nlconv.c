@@ -108,7 +108,7 @@ static void say_undated(const pass *p)
                       p->sources[0]);
 }
 
-/* Copies the whole input. Returns false after reporting a read or write error, because a partial copy is useless. */
+/* Copies the whole input to fd. Returns false after reporting a read or write error; a partial copy is useless. */
 static bool copy_input(program_reading *reading, const char *url, int fd, const char *path)
 {
     nl_source *source = program_source_open_stored(url);
@@ -156,7 +156,8 @@ static bool can_be_read_twice(const char *name)
     return is_file;
 }
 
-/* Returns the time of the last write to an input, or the current time if the input is still being written. */
+/* Returns the time of the last write to a file, in nanoseconds since 1970. Returns the current time for other inputs.
+ */
 static int64_t written_at(const char *url)
 {
     struct stat what;
@@ -167,8 +168,8 @@ static int64_t written_at(const char *url)
     return is_file ? (int64_t)what.st_mtim.tv_sec * NL_NS_PER_SECOND + what.st_mtim.tv_nsec : nl_time_now_ns();
 }
 
-/* If there is a single source that can be read only once, such as a pipe, copies it for a second pass. Returns false
- * after reporting an error. */
+/* If the only source can be read only once, such as a pipe, copies it for a second pass. Returns false after reporting
+ * an error. */
 static bool make_readable_twice(pass *p)
 {
     if (p->source_count == 1 && !can_be_read_twice(p->sources[0]))
@@ -176,7 +177,8 @@ static bool make_readable_twice(pass *p)
     return p->source_count != 1 || p->copy != NULL || can_be_read_twice(p->sources[0]);
 }
 
-/* Makes the passes that the output format requires. Sets *keep to whether the output is valid. */
+/* Makes the passes that the output format requires. Sets *keep to whether the output is valid. Returns false after
+ * reporting an error. */
 static bool convert(arguments *a, output *out, bool *keep)
 {
     pass main_pass = {.sources = a->files,
@@ -238,7 +240,8 @@ int main(int argc, char **argv)
     a.from = a.reading.foreign != NULL               ? a.reading.foreign
              : a.reading.format != NL_FORMAT_UNKNOWN ? netlogger_importer_kind(a.reading.format)
                                                      : NULL;
-    /* Records before the first malformed record must be written, so the reader must not end the program. */
+    /* With --strict, nlconv must write the records before the first malformed record. Therefore, the reader must not
+     * end the program. */
     a.strict = a.reading.strict;
     a.reading.strict = false;
     a.about.has_base = a.reading.has_base;
@@ -255,7 +258,7 @@ int main(int argc, char **argv)
     if (out != NULL)
         good &= output_close(out, keep);
     else
-        a.reading.failed = true; /* the input was not read, so its records do not matter */
+        a.reading.failed = true; /* do not also report that the input has no records, because it was not read */
     nl_filter_free(a.where.filter);
     for (size_t i = 0; i < a.file_count; i++)
         free(a.files[i]);

@@ -1,9 +1,10 @@
 /*
  * nlrecover delivers the events of killed processes.
  *
- * The shared memory of a user's processes contains the names of files and collectors, and the user can change it. With
+ * The shared memory of a user's processes contains the names of files and collectors. The user can change these names.
+ * With
  * --everyone and without --dest, a child process therefore takes the identity of each user before it recovers that
- * user's events. This requires only the capabilities to change the process's identity.
+ * user's events. For this, nlrecover needs only the capabilities that permit a change of the process's identity.
  */
 #include "config.h"
 
@@ -29,7 +30,7 @@
 #include <unistd.h>
 
 enum {
-    USER_TIME_S = 60, /* time limit for one user, so that other users need not wait */
+    USER_TIME_S = 60, /* time limit in seconds for one user, so that other users need not wait */
     POLL_US = 10000,
 };
 
@@ -72,7 +73,8 @@ static const options_usage usage = {
              "netlogd recovers the events of its own user; nlrecover.timer runs nlrecover --everyone for all users.",
 };
 
-/* Prints one line, whose names may be hostile, because another user may have written them into shared memory. */
+/* Prints a line about one recovered log. The names in it may be hostile, because another user may have written them
+ * into shared memory. */
 static void nlrecover_report(void *user, const nl_recovered *what)
 {
     arguments *a = user;
@@ -170,7 +172,8 @@ static void become(uid_t user)
     umask(077);
 }
 
-/* Waits for the recovery of a user, up to a time limit, because the user can stop the process. */
+/* Waits for the process that recovers a user's events, and returns whether it succeeded. Kills the process after
+ * USER_TIME_S, because the user can stop it with a signal. */
 static bool await_user(pid_t child, uid_t user)
 {
     int64_t until_ns = nl_monotonic_ns() + USER_TIME_S * NL_NS_PER_SECOND;
@@ -180,7 +183,7 @@ static bool await_user(pid_t child, uid_t user)
         usleep(POLL_US);
     if (ended == child)
         return WIFEXITED(result) && WEXITSTATUS(result) == PROGRAM_DONE;
-    kill(child, SIGKILL); /* if this fails, the child ends when the service ends */
+    kill(child, SIGKILL); /* if kill fails, the child ends when the service ends */
     program_error("user %u: recovery takes longer than %d s; the next run tries again", (unsigned)user, USER_TIME_S);
     return false;
 }

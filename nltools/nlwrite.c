@@ -24,7 +24,7 @@ typedef struct arguments {
     bool opened; /* the log has been opened */
     program_reading reading;
     program_where where;
-    /* Only --help=json shows these options. */
+    /* Options of URLs, which only --help=json shows. */
     nl_log_options url_options;
     nl_dialer_options tls_options;
     nl_subscription_options subscription_options;
@@ -83,7 +83,7 @@ static const char *standard_field(const char *name, size_t size, nl_format forma
     return member != NL_MEMBER_NONE ? instead[member] : NULL;
 }
 
-/* Rejects invalid field names, and names that the log's format would change. */
+/* Exits with a message if a field name is invalid, or if the log's format would change it. */
 static void check_field(const char *word, nl_format format)
 {
     size_t size = strcspn(word, "=");
@@ -157,7 +157,7 @@ static nl_status write_event(nl_log *log, const arguments *a)
     return status;
 }
 
-/* Opens the log. Ends the program on failure. */
+/* Opens the log. Exits with a message on failure. Returns NULL if logging is switched off. */
 static nl_log *nlwrite_open(arguments *a)
 {
     a->opened = true;
@@ -168,7 +168,7 @@ static nl_log *nlwrite_open(arguments *a)
     return log;
 }
 
-/* Copies the records of a source to *log. Opens the log before the first record. */
+/* Copies the records of a source to *log, and opens the log before the first record. Returns the status of writing. */
 static nl_status copy_source(nl_log **log, arguments *a, const char *name)
 {
     program_log *in = program_log_open(&a->reading, name, false, false);

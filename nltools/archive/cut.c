@@ -8,7 +8,8 @@
 enum { MAGIC_SIZE = 4, HEADER_SIZE_AT = 4, STORED_SIZE_AT = 12, HEADER_MIN = 96, STORED_MAX = 16 << 20 };
 static const char magic[MAGIC_SIZE] = {'N', 'L', 'B', '1'};
 
-/* Returns the size of the block at `at`, or 0 if it is incomplete. Sets *none if there is no block. */
+/* Returns the size in bytes of the block at `at`, or 0 if the block is incomplete. Sets *none to whether there is no
+ * valid block. */
 static size_t block_size(const unsigned char *at, size_t left, int *none)
 {
     *none = memcmp(at, magic, left < MAGIC_SIZE ? left : MAGIC_SIZE) != 0;
@@ -22,8 +23,8 @@ static size_t block_size(const unsigned char *at, size_t left, int *none)
 }
 
 /*
- * Returns the size of the complete lines at `at`. If a NUL byte shows that blocks may follow, returns only the size of
- * the next line.
+ * Returns the size in bytes of the complete lines at `at`, and adds their number to *lines. If a NUL byte shows that
+ * blocks may follow, counts only the next line.
  */
 static size_t lines_size(const char *at, size_t left, uint64_t *lines)
 {

@@ -1,4 +1,5 @@
-/* Finds the end of the last complete line or block of a growing log. A later load continues from there. Thread-safe. */
+/* Finds the end of the last complete line or block of a growing log. A later load continues from this position.
+ * Thread-safe. */
 #ifndef NLTOOLS_ARCHIVE_CUT_H
 #define NLTOOLS_ARCHIVE_CUT_H
 

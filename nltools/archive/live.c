@@ -27,7 +27,7 @@ typedef struct live {
     int64_t committed_ns; /* time of the latest commit on the monotonic clock */
 } live;
 
-/* Returns a hash of the record in the form in which the archive stores it. */
+/* Returns a hash of the packed record, or 0 if the record is too large. */
 static uint64_t hash_of(live *v, const nl_record *record)
 {
     row r;
@@ -41,7 +41,8 @@ static bool live_add_known(void *user, const nl_string *columns)
     return true;
 }
 
-/* Sets since_ns, and finds the archive's records at or after since_ns. */
+/* Sets since_ns, and adds the archive's records at or after since_ns to `known`. Returns false after reporting an
+ * error. */
 static bool live_find_since(live *v)
 {
     store *s = v->loader->store;
@@ -101,7 +102,8 @@ static bool live_take_records(live *v, nl_decoder *decoder)
     return true;
 }
 
-/* Commits once a second, and when no records arrive. */
+/* Commits if the transaction is full or the latest commit is COMMIT_NS ago. If `idle` is true, because no records
+ * arrive, a tenth of this time is enough. Returns false after reporting an error. */
 static bool commit_now_and_then(live *v, bool idle)
 {
     int64_t now_ns = nl_monotonic_ns();

@@ -26,7 +26,7 @@ typedef struct input {
     const char *name;
     int fd;            /* descriptor of an uncompressed regular file; -1: source reads the input */
     nl_source *source; /* reads pipes and compressed files */
-    bool again;        /* a later load may read the rest */
+    bool again;        /* a later load may read the rest of the input */
     char *bytes;
 } input;
 
@@ -50,8 +50,9 @@ static bool read_head(const char *path, char head[STORE_HEAD_SIZE], size_t *size
 }
 
 /*
- * Returns whether a place belongs to this file. Several files may begin with the same short head. In this case, the
- * name must also be the same, or the file with the place's name must no longer exist.
+ * Returns whether a stored position belongs to this file, by the hash of the file's first bytes. Several files may
+ * begin with the same short head. In this case, the name must also be the same, or the file with the stored name must
+ * no longer exist.
  */
 static bool load_is_same(const store_place *p, const char *name, const char *head, size_t size, uint64_t hash)
 {
@@ -90,7 +91,7 @@ static store_place *place_of_name(loader *l, const char *name)
 
 /* ---- reading ---- */
 
-/* Reads the next bytes. Reports errors. */
+/* Reads the next bytes. Returns NL_FAILED after reporting an error. */
 static nl_status read_some(input *in, const char **data, size_t *size)
 {
     if (in->source != NULL) {
@@ -111,7 +112,8 @@ static nl_status read_some(input *in, const char **data, size_t *size)
     return got > 0 ? NL_OK : NL_END;
 }
 
-/* Skips the part that an earlier load has stored. */
+/* Skips the first `position` bytes, which an earlier load has stored. Appends bytes that were read beyond them to
+ * `rest`. */
 static nl_status skip(input *in, uint64_t position, nl_buffer *rest)
 {
     const char *data;
@@ -161,7 +163,8 @@ static bool drain(loader *l, store_place *place, nl_decoder *decoder)
     return true;
 }
 
-/* Loads the complete records in `pending`, or all bytes if they exceed the maximum size of a record. */
+/* Loads the complete records in `pending`, or all bytes if they are more than PENDING_MAX. Returns false if the store
+ * fails. */
 static bool load_whole_records(loader *l, store_place *place, nl_decoder *decoder, nl_buffer *pending)
 {
     uint64_t lines = 0;
@@ -180,7 +183,7 @@ static bool load_whole_records(loader *l, store_place *place, nl_decoder *decode
     return !loader_is_full(l) || loader_commit(l, place);
 }
 
-/* Loads the rest of a source that will not grow. */
+/* Loads the rest of a source that will not grow. Returns false if the store fails. */
 static bool load_rest(loader *l, store_place *place, nl_decoder *decoder, nl_buffer *pending)
 {
     if (pending->size > 0)
@@ -239,7 +242,8 @@ static bool is_foreign(const program_reading *reading, const char *name)
     return foreign;
 }
 
-/* Loads a file in a foreign format. The position in the file is the number of loaded records. */
+/* Loads a file in a foreign format. The stored position is the number of loaded records. Returns false after reporting
+ * an error. */
 static bool load_foreign(loader *l, const char *name, store_place *place)
 {
     program_log *log = program_log_open(l->reading, name, false, false);
@@ -263,7 +267,8 @@ static bool load_foreign(loader *l, const char *name, store_place *place)
     return good && status != NL_FAILED;
 }
 
-/* Returns the absolute name of a file. The caller frees it. */
+/* Returns the absolute path of a file, or a copy of `name` if it is not an existing file. The caller frees the result.
+ */
 static char *full_name(const char *name)
 {
     nl_url *url = nl_url_parse(name);
@@ -286,8 +291,8 @@ bool load_file(loader *l, const char *name)
         bool packed = in.again && (nl_zstd_begins(head, head_size) || gzip_begins(head, head_size));
         if (!in.again)
             place->position = place->lines = 0;
-        l->reading->live =
-            l->reading->live || place->position > 0; /* a file that was loaded before need not have new records */
+        l->reading->live = l->reading->live ||
+                           place->position > 0; /* it is no error if a file that was loaded before has no new records */
         if (in.again && is_foreign(l->reading, name)) {
             good = load_foreign(l, name, place);
         } else if (!in.again || packed || file_size > place->position) {

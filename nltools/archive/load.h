@@ -8,8 +8,8 @@
 bool load_file(loader *l, const char *name);
 
 /*
- * Loads a collector's records from the end of its latest load, until the collector ends or a signal arrives. Returns
- * false after reporting an error.
+ * Loads a collector's records, starting where the latest load ended, until the collector closes the connection or a
+ * signal arrives. Returns false after reporting an error.
  */
 bool load_collector(loader *l, const char *url);
 

@@ -106,7 +106,8 @@ store_place *loader_add_place(loader *l, const char *name)
     return &l->places[l->place_count++];
 }
 
-/* the blocks of a stream are consecutive */
+/* Adds the stream of a block to `touched`. Checks only the latest element, because the blocks of a stream are usually
+ * consecutive. */
 static void loader_on_block(void *user, const nl_block_view *block)
 {
     static const unsigned char none[16];

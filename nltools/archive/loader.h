@@ -33,18 +33,19 @@ typedef struct loader {
     bool failed; /* the store has failed, and the error was reported */
 } loader;
 
-/* Returns a loader with the places and streams of a store. Returns NULL after reporting an error. */
+/* Returns a loader with the source positions and streams of a store. Returns NULL after reporting an error. */
 loader *loader_new(store *s, program_reading *reading, const nl_filter *where, objects *lines);
 void loader_free(loader *l);
 
-/* Reports an error of a source. With --follow, reports an error only once, until loader_is_well is called. */
+/* loader_trouble reports an error of a source. With --follow, it reports the same error only once until loader_is_well
+ * is called for the source. */
 void loader_trouble(loader *l, const char *source, const char *format, ...) NL_PRINTF(3, 4);
 void loader_is_well(loader *l, const char *source);
 
 /* Reports the store's error and ends the load. Returns false. */
 bool loader_fail(loader *l);
 
-/* Adds a place, which is valid until the next call. Copies `name`. */
+/* Adds a source position, and returns it. The result is valid until the next call. Copies `name`. */
 store_place *loader_add_place(loader *l, const char *name);
 
 /* Returns a decoder that skips records that an earlier load has stored. */

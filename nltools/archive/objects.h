@@ -1,6 +1,6 @@
 /*
- * Lifelines in an archive: the ID fields of objects, and the SQL views `steps` and `lifelines`. The ID fields come from
- * --id, or the module infers them from the first records. Not thread-safe.
+ * Defines the lifelines in an archive: the ID fields of objects, and the SQL views `steps` and `lifelines`. The ID
+ * fields come from --id, or the module infers them from the first records. Not thread-safe.
  */
 #ifndef NLTOOLS_ARCHIVE_OBJECTS_H
 #define NLTOOLS_ARCHIVE_OBJECTS_H
@@ -20,8 +20,8 @@ bool objects_are_fields(const char *ids);
 void objects_see(objects *l, const nl_record *record);
 
 /*
- * Adds the ID fields from --id to the archive, and replaces the views. Without --id and without ID fields in the
- * archive, adds the inferred ID fields.
+ * Adds the ID fields from --id to the archive, and replaces the views. If there is no --id and the archive has no ID
+ * fields, adds the inferred ID fields.
  */
 nl_status objects_define(objects *l, store *s);
 

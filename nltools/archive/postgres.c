@@ -35,7 +35,8 @@ static const char schema[] =
     "CREATE VIEW fields AS SELECT e.id, e.time_ns, e.event, f.key AS name, f.value FROM entry e,"
     " LATERAL jsonb_each_text(e.fields) f;";
 
-/* Sets the error to the message of the server or the connection, as one line. */
+/* Sets the error to the first line of the message of the server or the connection. Returns NL_FAILED or another failure
+ * status. */
 static nl_status postgres_fail(const postgres *p, const char *doing)
 {
     const char *message = PQerrorMessage(p->connection);
@@ -57,7 +58,7 @@ static nl_status postgres_run(store *base, const char *sql)
     return status;
 }
 
-/* Gets the columns of a row. free_columns frees the unescaped bytes. */
+/* Gets the columns of the first row of a result. free_columns frees the unescaped bytes in `owned`. */
 static void get_columns(const PGresult *result, nl_string columns[COLUMNS_MAX], void *owned[COLUMNS_MAX])
 {
     int count = PQnfields(result);
@@ -146,8 +147,8 @@ static nl_status be_the_only_one(postgres *p)
 }
 
 /*
- * Disables backslash escapes in literals, because store_quote does not escape backslashes. The database or the role may
- * have enabled them.
+ * Disables backslash escapes in literals, because store_quote does not escape backslashes. The settings of the database
+ * or the role may enable these escapes.
  */
 static nl_status quote_as_sql_does(postgres *p)
 {
@@ -188,7 +189,7 @@ static nl_status send_rows(postgres *p)
     return NL_OK;
 }
 
-/* Appends text with the escape sequences that COPY requires. */
+/* Appends text with the escape sequences that COPY requires, and then `end`. NULL becomes \N. */
 static void postgres_put_text(nl_buffer *out, nl_string text, char end)
 {
     static const char special[] = "\\\t\n\r", letters[] = "\\tnr";

@@ -50,8 +50,8 @@ static void push_time(const term *t, nl_buffer *sql)
 }
 
 /*
- * Returns whether all values that equal this value have the same text. Numbers do not, because they can be written in
- * several ways.
+ * Returns whether every value that is equal to this value has the same text. This is not the case for numbers, which
+ * can be written in several ways.
  */
 static bool is_plain(nl_string value)
 {

@@ -1,4 +1,4 @@
-/* Translates the part of a filter expression that a database can evaluate. Thread-safe. */
+/* Translates the part of a filter expression that a database can evaluate into SQL. Thread-safe. */
 #ifndef NLTOOLS_ARCHIVE_PUSHDOWN_H
 #define NLTOOLS_ARCHIVE_PUSHDOWN_H
 

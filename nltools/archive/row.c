@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* Returns text, or a copy in which U+FFFD replaces invalid UTF-8 and NUL. */
+/* Returns `text`, or if it contains invalid UTF-8 or NUL, a copy in `copy` in which U+FFFD replaces them. */
 static nl_string clean(nl_string text, nl_buffer *copy)
 {
     copy->size = 0;

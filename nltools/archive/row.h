@@ -22,7 +22,8 @@ typedef struct row_maker {
 bool row_make(row_maker *m, const nl_record *record, row *out);
 void row_maker_free(row_maker *m);
 
-/* Unpacks a record. Sets *typed to whether its values have types. If they do not, a text may represent a number. */
+/* Unpacks a record. Sets *typed to whether the record's values have types. Without types, a text may represent a
+ * number. */
 nl_status row_unpack(nl_record *record, nl_string packed, bool *typed);
 
 #endif

@@ -106,8 +106,8 @@ static bool sqlite_note_page(void *user, const nl_string *columns)
 
 /*
  * Chooses the journal. With a write-ahead log, readers can continue during a load, but every page is written twice.
- * Therefore, a load that ends by itself uses a rollback journal if the database is new, because a new database has no
- * readers yet. The cache is small enough to fit into the processor's cache.
+ * Therefore, a load without --follow uses a rollback journal if the database is new, because a new database has no
+ * readers yet. SQLite's page cache is small enough to fit into the processor's cache.
  */
 static nl_status settle(sqlite *s, store_purpose purpose)
 {
@@ -123,7 +123,7 @@ static nl_status settle(sqlite *s, store_purpose purpose)
     return sqlite_run(&s->base, "PRAGMA synchronous = NORMAL; PRAGMA cache_size = -8192; PRAGMA temp_store = MEMORY");
 }
 
-/* Sets the error of a database that cannot be opened. */
+/* Sets the error after SQLite has failed to open the database. */
 static void fail_to_open(const sqlite *s, store_purpose purpose)
 {
     int cause = sqlite3_system_errno(s->db);
@@ -142,7 +142,8 @@ static store *open_store(const char *where, store_purpose purpose)
     sqlite *s = nl_memory_check(calloc(1, sizeof *s));
     s->name = nl_memory_check(strdup(where));
     s->base.kind = &sqlite_store;
-    sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);              /* saves a lock in each allocation */
+    sqlite3_config(SQLITE_CONFIG_MEMSTATUS,
+                   0); /* without memory statistics, SQLite needs no lock for each allocation */
     int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_READWRITE; /* only one thread uses the database */
     if (purpose != STORE_READ)
         flags |= SQLITE_OPEN_CREATE;

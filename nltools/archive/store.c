@@ -226,7 +226,8 @@ nl_status store_begin(store *s, store_place *place)
     return NL_FAILED;
 }
 
-/* Fails if another program has committed since the last check, because it may have stored the same records. */
+/* Increments the archive's number of commits. Fails if another program has committed since the last check, because that
+ * program may have stored the same records. */
 static nl_status claim(store *s)
 {
     int64_t generation = -1;

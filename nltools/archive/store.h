@@ -1,10 +1,10 @@
 /*
- * The database of an archive, with the tables that doc/archive.md describes. sqlite.c and postgres.c implement the
+ * Accesses the database of an archive, whose tables doc/archive.md describes. sqlite.c and postgres.c implement the
  * kinds of databases.
  *
- * A transaction contains records, the position of their source, and the sequence numbers of their streams. The
- * positions therefore agree with the records even if the program is killed. A function that fails sets the error. Not
- * thread-safe.
+ * A transaction stores records together with the position in their source and the sequence numbers of their streams.
+ * The positions therefore agree with the records even if the program is killed. A function that fails sets the error.
+ * Not thread-safe.
  */
 #ifndef NLTOOLS_ARCHIVE_STORE_H
 #define NLTOOLS_ARCHIVE_STORE_H
@@ -16,15 +16,16 @@
 enum { STORE_VERSION = 1, STORE_HEAD_SIZE = 4096 };
 
 /*
- * The position in a source. A file is identified by a hash of its first bytes, even after it was renamed. A collector
- * is identified by its name.
+ * The position in a source. A hash of a file's first bytes identifies the file, even after it was renamed. The name
+ * identifies a collector.
  */
 typedef struct store_place {
     int64_t id; /* 0: not in the database yet */
     char *name;
     uint64_t head_size;       /* number of hashed bytes, up to STORE_HEAD_SIZE; 0: no hash */
     uint64_t head;            /* hash of the first bytes */
-    uint64_t position, lines; /* number of loaded bytes (after decompression) and lines */
+    uint64_t position, lines; /* numbers of loaded bytes (after decompression) and of loaded lines; in foreign formats,
+                                 position is the number of records */
     int64_t latest_ns;        /* time of the latest record */
 } store_place;
 
@@ -60,22 +61,22 @@ struct store {
     int64_t generation; /* number of commits, to detect concurrent loads */
 };
 
-/* Opens an archive by file name or URL. Returns NULL with the error set. */
+/* Opens an archive by file name or URL. Returns NULL and sets the error on failure. */
 store *store_open(const char *name, store_purpose purpose);
 void store_close(store *s);
 
-/* Reads all places. The caller frees the array and the names. */
+/* Reads all source positions. The caller frees the array and the names. */
 nl_status store_read_places(store *s, store_place **places, size_t *count);
 
 /* Reads the sequence numbers of all streams. */
 nl_status store_read_streams(store *s, nl_streams *streams);
 
-/* Begins a transaction for place. Assigns an ID to a new place. */
+/* Begins a transaction for a source. If `place` is new, adds it to the database and sets its ID. */
 nl_status store_begin(store *s, store_place *place);
 
 /*
- * Commits the transaction, with the position of place and the sequence numbers of the named streams. Fails, and rolls
- * back, if another program has committed in the meantime.
+ * Commits the transaction, with the position in `place` and the sequence numbers of the `size` streams in `names`.
+ * Fails, and rolls back, if another program has committed in the meantime.
  */
 nl_status store_commit(store *s, store_place *place, const nl_streams *streams, const unsigned char (*names)[16],
                        size_t size);

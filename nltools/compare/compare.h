@@ -13,7 +13,7 @@ typedef struct compare_options {
 
 extern const nl_option compare_option_rows[];
 
-/* Ends the program if the options and the operands do not match. */
+/* Exits with a message if the options and the operands do not match. */
 void compare_options_check(const compare_options *o, int operand_count);
 void compare_options_finish(compare_options *o);
 

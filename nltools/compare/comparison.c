@@ -8,7 +8,8 @@
 
 enum { REQUESTS_EACH_MIN = 20, VISITS_MIN = 20, SENSORS_SHOWN = 3, STRATUM_REQUESTS_MIN = 30 };
 
-/* The module compares the values of a field separately if this reduces the standard error to at most this part. */
+/* The module compares the requests of each value of a field separately only if this multiplies the standard error by at
+ * most this factor. */
 #define STRATA_ERROR_MAX 0.9
 
 #define ATTRIBUTION_RATE 0.01
@@ -41,7 +42,7 @@ static bool is_change(const contrast *c, double threshold)
 
 /* ---- standardization by a field ---- */
 
-/* The bins of a row, whose visits are counted and summed. */
+/* The bins of a row: the counts of visits, and the sums of their times or of other counts. */
 typedef struct binned {
     const profile_bin *counts, *values; /* indexed by bin; values may belong to another row */
     bool of_visits;                     /* use the counts of `values` instead of the sums */
@@ -103,7 +104,7 @@ static double common_part(const profile *p, const binned *b, int side)
     return all > 0 ? common / all : 0;
 }
 
-/* Returns the bin whose share has the largest effect, and sets its shares. */
+/* Returns the bin whose share has the largest effect on the mean, and sets `shares` to its share on each side. */
 static unsigned largest_shift(const profile *p, const binned *b, double shares[SIDES])
 {
     double all[SIDES] = {0}, mean = 0, best = -1;
@@ -162,8 +163,8 @@ static void find_mix(comparison *c)
 }
 
 /*
- * Returns the field that removes most of the variance of the requests' time in a comparison of requests with equal
- * values (post-stratification; Deng et al., WSDM 2013), or NULL.
+ * Returns the field that reduces the variance most if the comparison is among requests with equal values of the field
+ * (post-stratification; Deng et al., WSDM 2013). Returns NULL if no field reduces it enough.
  */
 static const profile_field *find_strata(const comparison *c)
 {
@@ -267,7 +268,8 @@ static void try_composition(const profile *p, const profile_field *f, const binn
     g_free(name);
 }
 
-/* Returns a text that describes other values that change together with a row, or NULL. */
+/* Returns a text that names the value of a field that best explains the change of a row, or NULL. The caller frees it
+ * with g_free. */
 static char *find_reason(const comparison *c, const profile_row *row, bool of_calls, double change)
 {
     const profile *p = c->profile;
@@ -304,7 +306,7 @@ static char *find_reason(const comparison *c, const profile_row *row, bool of_ca
 
 /* ---- places ---- */
 
-/* Returns the ratio of visits to requests. */
+/* Returns the sums for the ratio of visits to requests. */
 static sums calls_of(const profile *p, const profile_row *row)
 {
     sums s = {0};
@@ -333,7 +335,7 @@ static place_change compare_row(const comparison *c, const profile_row *row, boo
     x.own = contrast_sums(p, &own);
     x.calls = contrast_sums(p, &calls);
     x.own.tested = x.own.tested && enough;
-    /* Other places determine whether a message is on the critical path. */
+    /* Do not test the number of messages on the critical path, because it depends on other places. */
     x.calls.tested = x.calls.tested && (row->is_span || !has_spans);
     return x;
 }
@@ -350,7 +352,7 @@ static int by_time_change(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* Returns whether a number differs between units. Otherwise, no test is needed. */
+/* Returns whether a number differs between units or sides. If it does not, no test is needed. */
 static bool varies(const contrast *c)
 {
     return c->tested && (c->error > 0 || c->p < 1);
@@ -462,8 +464,8 @@ static void add_change(comparison *c, const place_change *x)
 
 /*
  * Sets the verdict. If the requests' time varies too much for a verdict, the verdict follows from the sum of the
- * places' changes. This sum must agree with the change of the requests' time within the uncertainty of both. Otherwise,
- * other places may compensate the changes, or the changes may be on no critical path.
+ * places' changes. The sum must agree with the change of the requests' time within the uncertainty of both. If it does
+ * not, other places may compensate for the changes, or the changes may not be on critical paths.
  */
 static void judge(comparison *c)
 {
@@ -502,7 +504,8 @@ static char *reason_no_data(const comparison *c)
     return NULL;
 }
 
-/* Returns the reason why the comparison could not have found a change. */
+/* Returns the reason why the comparison could not have found a change, with a remedy. The caller frees it with g_free.
+ */
 static char *reason_weak(const comparison *c)
 {
     const profile *p = c->profile;

@@ -1,25 +1,26 @@
 /*
- * Compares two sides, each consisting of logs. Finds changes of the requests' time, of the mix of requests, and of
- * places. Also finds other values that change together with each change.
+ * Compares two sides. Each side consists of one or more logs. Finds changes of the requests' time, of the mix of
+ * requests, and of places, and values of fields that explain these changes.
  *
  * If the mix of requests has changed, the module separates the effect of the mix from the effect of the program
- * (Kitagawa, J. Am. Stat. Assoc. 1955; Oaxaca, Int. Econ. Rev. 1973). The effect is how much the new shares of a
- * field's values change the requests' time if each value keeps its old mean time. Only a field of the requests' first
- * events can define the mix, because later fields may be results.
+ * (Kitagawa, J. Am. Stat. Assoc. 1955; Oaxaca, Int. Econ. Rev. 1973). The effect of the mix is the change of the
+ * requests' time that follows from the new shares of a field's values if each value keeps its old mean time. Only a
+ * field of the requests' first events can define the mix, because later fields may be results.
  *
  * If nothing has changed, the probability that a comparison reports a change is at most 3 * COMPARISON_RATE. If each
- * side has 3,000 requests and their times vary by 10 %, it finds a change of 2 % in a place's time with a probability
- * of 95 % (tests/diagnosis/compare_trials.py). Not thread-safe.
+ * side has 3,000 requests and their times vary by 10 %, the comparison finds a change of 2 % in a place's time with a
+ * probability of 95 % (tests/diagnosis/compare_trials.py). Not thread-safe.
  */
 #ifndef NLTOOLS_COMPARISON_H
 #define NLTOOLS_COMPARISON_H
 
 #include "compare/profile.h"
 
-/* Maximum rate of false alarms for each of three families of tests: the requests' time, the mix, and all places. */
+/* Maximum probability of a false alarm for each of three families of tests: the requests' time, the mix, and all
+ * places. */
 #define COMPARISON_RATE 0.0015
 
-/* A comparison never reports smaller changes of a place or of the requests' time, even for large logs. */
+/* Minimum relative change of a place or of the requests' time that a comparison reports, even for large logs. */
 #define COMPARISON_CHANGE_MIN 0.005
 
 /*
@@ -55,18 +56,19 @@ typedef struct comparison {
     const profile *profile;
     double requests[SIDES];
     const profile_field *strata; /* compare only requests with equal values of this field; NULL: compare all requests */
-    contrast total;           /* the requests' time; with strata, as if both sides had the shares of the first side */
+    contrast
+        total; /* the requests' time in nanoseconds; with strata, as if both sides had the shares of the first side */
     contrast unadjusted;      /* the requests' time, as measured */
     const profile_field *mix; /* the field whose mix has changed; NULL: none was found */
     contrast mix_effect;
-    unsigned mix_bin; /* the value whose share has changed most */
+    unsigned mix_bin; /* bin of the value whose share has changed most */
     double mix_shares[SIDES];
     contrast failed; /* share of the requests that have failed */
     bool total_changed, failed_changed;
     GArray *changes; /* elements are place_change; the largest change of time comes first */
     GArray *sensors; /* elements are sensor_change; empty if nothing has changed */
-    double level;    /* level of the intervals of changes */
-    /* The time that all changes add to a request, in nanoseconds, and half the width of its interval at `level`. */
+    double level;    /* error probability of the confidence intervals of changes */
+    /* The time that all changes add to a request, and half the width of its confidence interval, in nanoseconds. */
     double changes_ns, changes_half_ns;
     comparison_verdict verdict;
     bool of_changes; /* the verdict follows from changes_ns, because the requests' time varies too much */
@@ -74,7 +76,7 @@ typedef struct comparison {
     bool has_data;   /* false: only the profile, `requests`, `verdict` and `reason` are valid */
 } comparison;
 
-/* The profile must outlive the comparison. */
+/* Compares the two sides of a profile, which must outlive the comparison. */
 comparison *comparison_make(const profile *p);
 void comparison_free(comparison *c);
 

@@ -102,7 +102,8 @@ static int compare_floats(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Chooses the bins of a number: single values if there are only a few, or otherwise ranges with about equal counts. */
+/* Chooses the bins of a field with numbers: one bin for each value if there are only a few values, otherwise ranges
+ * with about equal counts. */
 static void choose_edges(profile_field *f, const GArray *values)
 {
     float *sorted = g_new(float, EDGES_OF);
@@ -302,7 +303,7 @@ static void add_visit_to_row(adding *a, uint32_t index, uint8_t kind_bin)
         add_to_bin(a->p, row, a->hosts.index, a->host_bins[x->site], a->side, a->unit, own);
 }
 
-/* Returns the unit of the i-th of `count` requests or samples. */
+/* Returns the unit to which the i-th of `count` requests or samples of the current log belongs. */
 static unsigned unit_of(const profile *p, int side, uint64_t i, uint64_t count)
 {
     const unit_kind *kind = &p->kinds[side];
@@ -310,7 +311,7 @@ static unsigned unit_of(const profile *p, int side, uint64_t i, uint64_t count)
     return (unsigned)(kind->are_logs ? p->logs[side] % kind->units : i * kind->units / count);
 }
 
-/* A sensor's sample belongs to the block of requests during which it was taken. */
+/* Adds the samples of sensors. A sample belongs to the unit of the requests during which it was taken. */
 static void add_sensors(adding *a)
 {
     const GPtrArray *all = series_all(a->v->series);

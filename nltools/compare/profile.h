@@ -23,7 +23,7 @@ typedef struct profile_field {
     GPtrArray *texts; /* NULL: the values are numbers */
 } profile_field;
 
-/* Those visits of a row that have values of a field in one bin. */
+/* The sums of the visits of a row whose value of a field is in one bin. */
 typedef struct profile_bin {
     unit_sums sides[SIDES];
 } profile_bin;
@@ -32,7 +32,7 @@ typedef struct profile_row {
     char *name;
     bool is_span;
     unit_sums own[SIDES];                  /* number of visits, and their own time in nanoseconds */
-    double path[SIDES][UNITS_MAX];         /* time on critical paths */
+    double path[SIDES][UNITS_MAX];         /* time on critical paths in nanoseconds */
     profile_bin *bins[PROFILE_FIELDS_MAX]; /* NULL: no bins */
 } profile_row;
 
@@ -54,11 +54,11 @@ typedef struct profile {
     GHashTable *row_index, *field_index, *sensor_index;
 } profile;
 
-/* log_counts contains the number of logs of each side. */
+/* Returns an empty profile. log_counts contains the number of logs of each side. */
 profile *profile_new(const unsigned log_counts[SIDES]);
 void profile_free(profile *p);
 
-/* Adds the requests of a log, which must have at least one request. */
+/* Adds the requests of a log to a side. The log must have at least one request. */
 void profile_add(profile *p, int side, const visits *v);
 
 /* Returns the name of a bin. The caller frees it with g_free. */

@@ -1,7 +1,7 @@
 /*
- * The ring of chunks of a pass. The threads process the chunks with numbers in [committed, filled), and input.c fills
- * chunk number `filled`. pipeline.c owns the ring; input.c fills it. A chunk belongs to the main thread unless its
- * state is READY or TAKEN.
+ * The ring of chunks of a pass. The threads convert the chunks with numbers in [committed, filled), and input.c fills
+ * the chunk with the number `filled`. pipeline.c owns the ring. A chunk belongs to the main thread unless its state is
+ * READY or TAKEN.
  */
 #ifndef NLCONV_CHUNKS_H
 #define NLCONV_CHUNKS_H
@@ -26,7 +26,7 @@ typedef struct chunk {
     uint64_t offset;   /* offset of the chunk's first byte in the input */
     uint64_t lines;    /* number of lines in the chunk */
     bool blocks;       /* the chunk contains blocks, which have no lines */
-    uint64_t expanded; /* upper bound of the expanded size of its blocks */
+    uint64_t expanded; /* upper bound of the expanded size of the chunk's blocks in bytes */
     bool is_converted; /* the main thread writes records directly to the sink */
     bool last;
     sink s;
@@ -62,14 +62,15 @@ static inline chunk *chunk_filling(pipeline *p)
 /* Passes the filled chunk to the threads, and begins an empty chunk. */
 void chunk_dispatch(pipeline *p);
 
-/* Returns a chunk whose sink accepts records from the main thread, until chunk_dispatch_converted. */
+/* chunk_convert_here returns a chunk whose sink accepts records from the main thread. chunk_dispatch_converted ends the
+ * chunk. */
 chunk *chunk_convert_here(pipeline *p);
 void chunk_dispatch_converted(pipeline *p);
 
 /* Writes the output of a chunk, adds its counts, and empties the chunk. */
 void chunk_commit(pipeline *p, chunk *c);
 
-/* Reports the current thread's error, which concerns the input. Only the last pass reports it. Returns false. */
+/* Reports the current thread's error, which concerns the input, if this is the last pass. Returns false. */
 bool pipeline_report_input(const pipeline *p);
 
 /* Reads the source, or the directory, to its end. Returns false after reporting an error. */

@@ -51,7 +51,7 @@ static void input_on_lost(void *user, const nl_lost *what)
         program_lost(p->pass->reading, &named);
 }
 
-/* Converts the text between the blocks. */
+/* Converts the text records that the decoder has found between the blocks. */
 static void input_take_text(pipeline *p, nl_decoder *decoder)
 {
     const nl_record *record;
@@ -99,7 +99,7 @@ static nl_status input_read_blocks(pipeline *p)
 
 /* ---- text and foreign formats ---- */
 
-/* Skips a piece that contains no records. Passes on chunk c, which contains only the reports about this piece. */
+/* Skips `size` bytes that contain no records. Dispatches chunk c, which contains only the reports about these bytes. */
 static void input_pass_over(pipeline *p, chunk *c, size_t size)
 {
     c->offset = p->offset;
@@ -109,7 +109,8 @@ static void input_pass_over(pipeline *p, chunk *c, size_t size)
     chunk_dispatch(p);
 }
 
-/* Puts a piece of whole records into a chunk. Swaps the buffers to avoid a copy. */
+/* Moves the first `size` bytes, which are whole records, into chunk c and dispatches it. Swaps the buffers to avoid a
+ * copy. */
 static void input_dispatch_records(pipeline *p, chunk *c, size_t size, bool last)
 {
     nl_buffer filled = p->cut.in;
@@ -124,7 +125,7 @@ static void input_dispatch_records(pipeline *p, chunk *c, size_t size, bool last
 }
 
 /*
- * Cuts the bytes that have arrived into pieces. `all` is true if no more bytes will arrive. Returns false if the
+ * Divides the bytes that have arrived into chunks. `all` is true if no more bytes will arrive. Returns false if the
  * remaining bytes may contain blocks.
  */
 static bool input_cut(pipeline *p, bool all)

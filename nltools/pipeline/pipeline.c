@@ -103,7 +103,7 @@ static void commit_all(pipeline *p)
         commit_oldest(p);
 }
 
-/* Converts the bytes of a chunk. */
+/* Converts the bytes of a chunk. Its sink collects the output. */
 static void chunk_convert(chunk *c, importer *in, exporter *out)
 {
     const importer_kind *kind = in->kind;
@@ -254,7 +254,7 @@ bool pipeline_report_input(const pipeline *p)
     return !p->pass->is_first && program_input_failed(p->pass->reading);
 }
 
-/* Reads one source of the input and commits its chunks. */
+/* Reads one source of the input and commits its chunks. Returns false after reporting an error. */
 static bool pipeline_read_source(pipeline *p, const char *name)
 {
     p->name = name;
@@ -270,7 +270,8 @@ static bool pipeline_read_source(pipeline *p, const char *name)
     return good;
 }
 
-/* Returns whether the next source can continue the output. Only logs in the library's formats can be concatenated. */
+/* Returns whether the source with the index i can continue the output. Prints a message if it cannot. Only logs in the
+ * library's formats can be concatenated. */
 static bool can_go_on(const pipeline *p, size_t i)
 {
     if (i == 0 || p->pass->from == NULL || p->pass->from->blocks)

@@ -12,7 +12,7 @@ typedef struct pass {
     char **sources; /* read in this order; if there are several, they are the files of an archive */
     size_t source_count;
     const char *copy;          /* copy of a single source that can be read only once; NULL: no copy */
-    bool is_first;             /* another pass follows, and reports the problems of the input */
+    bool is_first;             /* another pass follows, which reports the problems of the input */
     const importer_kind *from; /* NULL: the pass detects the format and then sets this member */
     const exporter_kind *to;
     void *export_shared;
@@ -28,7 +28,7 @@ typedef struct pass {
     uint64_t losses[LOSS_COUNT];
     bool stopped;   /* malformed input stopped the pass */
     bool failed;    /* the exporter could not learn or write */
-    bool unwritten; /* nothing was written, because there was a failure or there were no records */
+    bool unwritten; /* the pass wrote nothing, because of a failure or because there were no records */
 } pass;
 
 /*

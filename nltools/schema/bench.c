@@ -172,7 +172,8 @@ static bool add_arguments(GPtrArray *command, const char *text)
     return ok;
 }
 
-/* Appends the flags that the user gave, or the flags from pkg-config. */
+/* Appends the flags `given` by the user or, if `given` is NULL, the flags that pkg-config prints for the option
+ * `asked`. Returns false on failure. */
 static bool add_flags(GPtrArray *command, const char *given, const char *asked)
 {
     if (given != NULL)
@@ -204,7 +205,8 @@ static bool compile(const schema_bench_options *how, const char *source, const c
     return ok;
 }
 
-/* Writes, compiles and runs the program. Returns its output, which the caller frees with g_free, or NULL. */
+/* Writes, compiles and runs the measuring program. Returns its output, which the caller frees with g_free, or NULL on
+ * failure. */
 static char *schema_bench_measure(const schema *s, const schema_bench_options *how, char *const files[3])
 {
     GString *header = g_string_new(NULL), *source = make_program(s);

@@ -6,7 +6,7 @@
 
 typedef struct schema_bench_options {
     unsigned long count; /* number of times to log each event in each round */
-    const char *cflags;  /* flags for the compiler; NULL: get cflags and libs from pkg-config */
+    const char *cflags;  /* flags for the compiler; NULL: get the flags from pkg-config */
     const char *libs;
     bool json;
 } schema_bench_options;

@@ -6,7 +6,8 @@
 
 typedef struct schema_check schema_check;
 
-/* Returns a new check against s, which must outlive it. If `strict` is true, unknown events are deviations. */
+/* Returns a new check against the schema s, which must outlive the check. If `strict` is true, unknown events are also
+ * deviations. */
 schema_check *schema_check_new(const schema *s, bool strict);
 void schema_check_free(schema_check *c);
 

@@ -9,7 +9,7 @@
 enum { COLUMNS = 4 };
 static const char *const headings[COLUMNS] = {"Field", "Type", "Unit", "Description"};
 
-/* Escapes text for Markdown, including table cells. */
+/* Returns text that is escaped for Markdown, also in table cells. The caller frees it with g_free. */
 static char *markdown(const char *text)
 {
     char *plain = schema_plain(text);
@@ -34,7 +34,7 @@ static char *html(const char *text)
     return escaped;
 }
 
-/* The parts of the output in which the styles differ. */
+/* A style of documentation, such as Markdown: the functions and texts that differ between the styles. */
 typedef struct style {
     char *(*text)(const char *text);
     void (*begin)(const schema *s, GString *out);

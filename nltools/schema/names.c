@@ -48,7 +48,8 @@ static void append_mangled(GString *out, const char *name, bool upper)
     }
 }
 
-/* Joins up to four names with _. NULL ends the list. */
+/* Joins up to four names with _, in lower or upper case. NULL ends the list. The caller frees the result with g_free.
+ */
 static char *names_join(bool upper, const char *first, const char *second, const char *third, const char *fourth)
 {
     const char *const names[] = {first, second, third, fourth};
@@ -61,7 +62,8 @@ static char *names_join(bool upper, const char *first, const char *second, const
     return g_string_free(out, FALSE);
 }
 
-/* Reserves a name with file scope. `what` describes its owner; the function takes ownership of it. */
+/* Reserves a name with file scope, or adds a mistake if the name is taken or reserved. `what` describes the owner of
+ * the name; the function takes ownership of `what`. */
 static void names_take(naming *n, const char *name, unsigned line, char *what)
 {
     const char *other = g_hash_table_lookup(n->taken, name);
@@ -113,7 +115,8 @@ static void name_event(naming *n, schema_event *e)
     }
 }
 
-/* Returns the name of a parameter. The name must not hide a name that the macro in the function's body uses. */
+/* Returns the name of a parameter for a field. The name must not hide a name that the macro in the function's body
+ * uses. The caller frees it with g_free. */
 static char *parameter_name(const naming *n, const char *name)
 {
     GString *out = g_string_new(NULL);

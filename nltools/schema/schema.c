@@ -1,4 +1,5 @@
-/* Reads a schema file line by line. The key "optional" is evaluated last, because fields may be declared after it. */
+/* Reads a schema file line by line. Evaluates the "optional" keys last, because an event may declare fields after this
+ * key. */
 #include "config.h"
 
 #include "schema.h"
@@ -15,7 +16,7 @@ static const char *const type_names[] = {
     [SCHEMA_BYTES] = "bytes",   [SCHEMA_ENUM] = "enum",
 };
 
-/* The value of an "optional" key, which is evaluated last. */
+/* The value of an "optional" key, which the module evaluates at the end of the file. */
 typedef struct optional_list {
     unsigned line;
     schema_event *event;
@@ -127,7 +128,7 @@ char *schema_plain(const char *text)
 
 /* ---- names ---- */
 
-/* Returns a name without its double quotes, if it has them. */
+/* Returns a copy of a name without its double quotes, if it has them. The caller frees it with g_free. */
 static char *unquoted(const char *text)
 {
     size_t size = strlen(text);
@@ -157,7 +158,7 @@ static bool is_standard(const char *name)
 
 /* ---- fields ---- */
 
-/* Reads the values between the parentheses of enum(...). */
+/* Adds the values in `text`, which is the text between the parentheses of enum(...), to a field. */
 static void read_enum(reading *r, schema_field *f, const char *text)
 {
     char **values = g_strsplit(text, "|", 0);
@@ -334,7 +335,8 @@ static void read_key(reading *r, char *key, char *value)
 
 /* ---- sections and lines ---- */
 
-/* Begins the section of an event. A repeated section continues the first, so that one run finds more mistakes. */
+/* Begins the section of an event. A repeated section is a mistake, but continues the first section, so that one run
+ * finds more mistakes. */
 static void begin_event(reading *r, const char *text)
 {
     char *name = unquoted(text);

@@ -1,5 +1,5 @@
 /*
- * A schema declares the events that a program logs, with the type, unit and meaning of each of their fields.
+ * Reads schemas. A schema declares the events that a program logs, with the type, unit and meaning of each field.
  *
  *   [schema]
  *   name=dpss
@@ -13,11 +13,11 @@
  *   optional=FILE
  *
  * The syntax is that of GLib key files: # begins a comment line; in a value, \n, \t, \r, \s and \\ stand for a newline,
- * tab, carriage return, space and backslash. Each section except [schema] is an event. Its keys are fields, except
- * level (default Usage), description and optional (fields that may be absent, separated by ;). A name in double quotes
- * is always the name of an event or field: "level"=int32. The value of a field is its type, unit and description; unit
- * and description may be absent. Types: bool, int8 to int64, uint8 to uint64, float, double, string (text), bytes (any)
- * and enum(a|b|c). C names begin with the prefix= of [schema], whose default is the schema's name.
+ * tab, carriage return, space and backslash. Each section except [schema] declares an event. The keys of an event are
+ * fields, except level (default Usage), description and optional (fields that may be absent, separated by ;). A name in
+ * double quotes is always the name of an event or field: "level"=int32. The value of a field is its type, unit and
+ * description; unit and description may be absent. Types: bool, int8 to int64, uint8 to uint64, float, double, string
+ * (text), bytes (any) and enum(a|b|c). C names begin with the prefix= of [schema], whose default is the schema's name.
  *
  * Only nlschema uses this module, in one thread.
  */
